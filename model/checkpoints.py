@@ -1,0 +1,158 @@
+"""Checkpoint folders of our own: NAME/{model.safetensors, spec.json, tokenizer.json, CARD.md}. Opening one executes nothing."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from model import spec as specs
+from model import tokenizers
+from model.errors import BadSetting, DamagedFile, HeadlightError, MissingFile, ShapeMismatch
+from model.spec import ModelSpec
+from model.tokenizers import WordTokenizer
+from model.transformer.build import build
+from model.transformer.stacks import CausalLM, EncoderDecoder
+
+WEIGHTS, SPEC, TOKENIZER = "model.safetensors", "spec.json", "tokenizer.json"
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Info:
+    """What spec.json says.
+
+    Attributes:
+        name: the folder's name when it was trained.
+        title, summary: one line each, for a list of models.
+        languages: what the strips `source` and `target` hold, for axes.
+        examples: sentences to begin with.
+        spec: the network.
+    """
+
+    name: str
+    title: str
+    summary: str
+    languages: Mapping[str, str]
+    examples: tuple[str, ...]
+    spec: ModelSpec
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A network ready to run, its tokenizers by strip, and the fingerprint (SHA-256) of the files that it came from."""
+
+    info: Info
+    network: EncoderDecoder | CausalLM
+    tokenizers: Mapping[str, WordTokenizer]
+    fingerprint: str
+
+
+def save(folder: Path, info: Info, weights: Mapping[str, Tensor], source: WordTokenizer, target: WordTokenizer) -> None:
+    """Writes a checkpoint folder, weights as float16."""
+    folder.mkdir(parents=True, exist_ok=True)
+    described = {
+        "format": FORMAT,
+        "name": info.name,
+        "title": info.title,
+        "summary": info.summary,
+        "languages": dict(info.languages),
+        "examples": list(info.examples),
+        "spec": specs.to_json(info.spec),
+    }
+    both = {"source": tokenizers.to_json(source), "target": tokenizers.to_json(target)}
+    _write(folder / SPEC, json.dumps(described, ensure_ascii=False, indent=2) + "\n")
+    _write(folder / TOKENIZER, json.dumps(both, ensure_ascii=False, separators=(",", ":")) + "\n")
+    save_weights(folder / WEIGHTS, weights)
+
+
+def save_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
+    """Writes `weights` as float16 safetensors, whole or not at all."""
+    fresh = path.with_suffix(".part")
+    save_file({name: value.half().contiguous() for name, value in weights.items()}, fresh)
+    fresh.replace(path)
+
+
+def read_info(folder: Path) -> Info:
+    """What a checkpoint folder says of itself; the weights are not read.
+
+    Raises:
+        MissingFile, DamagedFile: the folder cannot be used.
+    """
+    data = _read_json(folder, SPEC)
+    try:
+        texts = {key: str(data[key]) for key in ("name", "title", "summary")}
+        languages = {strip: str(language) for strip, language in data["languages"].items()}
+        return Info(**texts, languages=languages, examples=tuple(map(str, data["examples"])), spec=specs.from_json(data["spec"]))
+    except (AttributeError, KeyError, TypeError, BadSetting) as error:
+        raise DamagedFile(path=folder / SPEC, detail=_reason(error)) from error
+
+
+def load(folder: Path, device: torch.device) -> Checkpoint:
+    """Opens a checkpoint folder; the network computes in float32, whatever its weights are stored in.
+
+    Raises:
+        MissingFile, DamagedFile, ShapeMismatch: the folder cannot be used.
+    """
+    info = read_info(folder)
+    path = _existing(folder, WEIGHTS)
+    vocabularies = _read_json(folder, TOKENIZER)
+    try:
+        by_strip = {strip: tokenizers.from_json(data) for strip, data in vocabularies.items()}
+    except (AttributeError, BadSetting) as error:
+        raise DamagedFile(path=folder / TOKENIZER, detail=_reason(error)) from error
+    try:
+        weights = {name: value.float() for name, value in load_file(path).items()}
+    except (SafetensorError, OSError, ValueError) as error:
+        raise DamagedFile(path=path, detail=_reason(error)) from error
+    network = build(info.spec)
+    try:
+        network.load_state_dict(weights)
+    except RuntimeError as error:
+        raise ShapeMismatch(path=path, detail=_reason(error)) from error
+    return Checkpoint(info, network.to(device).eval(), by_strip, fingerprint(folder))
+
+
+def fingerprint(folder: Path) -> str:
+    """SHA-256 over the files that decide what the network computes, in hexadecimal."""
+    digest = hashlib.sha256()
+    for name in (SPEC, TOKENIZER, WEIGHTS):
+        digest.update(_existing(folder, name).read_bytes())
+    return digest.hexdigest()
+
+
+def _existing(folder: Path, name: str) -> Path:
+    path = folder / name
+    if not path.is_file():
+        raise MissingFile(path=path, needed=f"{WEIGHTS}, {SPEC} and {TOKENIZER}")
+    return path
+
+
+def _read_json(folder: Path, name: str) -> dict[str, Any]:
+    path = _existing(folder, name)
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DamagedFile(path=path, detail=_reason(error)) from error
+    if not isinstance(data, dict):
+        raise DamagedFile(path=path, detail="it holds no JSON object")
+    return data
+
+
+def _write(path: Path, text: str) -> None:
+    fresh = path.with_suffix(".part")
+    fresh.write_text(text, encoding="utf-8")
+    fresh.replace(path)
+
+
+def _reason(error: Exception) -> str:
+    """One line: what went wrong."""
+    if isinstance(error, KeyError):
+        return f"{error} is missing"
+    return str(error).splitlines()[0] if str(error) and not isinstance(error, RuntimeError) else " ".join(str(error).split()[:30])

@@ -1,0 +1,101 @@
+"""Recipes: small readable files that say how a checkpoint of this project is trained. One TOML file each, in recipes/."""
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from model.errors import BadSetting, UnknownModel
+from model.spec import ModelSpec, from_json
+from model.tokenizers import Split
+
+FOLDER = Path(__file__).parent / "recipes"
+
+
+@dataclass(frozen=True)
+class Side:
+    """Source or target: its language, its file ("{split}.de"), how its text is split, how often a word must occur to be known."""
+
+    language: str
+    file: str
+    split: Split
+    min_freq: int
+
+
+@dataclass(frozen=True)
+class Optimisation:
+    """How the weights are found.
+
+    Attributes:
+        seed: of initial weights, order of sentences and dropout.
+        precision: what products are computed in while training; weights, sums and losses are float32.
+        epochs: passes over the training data at most; the learning rate falls to 0 at the last.
+        sentences_per_batch: examples of a step.
+        peak_learning_rate: of AdamW, reached after `warmup_steps` steps.
+        weight_decay: of matrices; biases and norms have none.
+        gradient_norm: longer gradients are shortened to this.
+        label_smoothing: share of the target probability spread over the vocabulary, in training alone.
+        dropout: share of values dropped, everywhere alike.
+        average: share of the running mean of the weights that stays at each step; the mean is what is validated and kept.
+        patience: epochs without a better validation loss before training stops.
+    """
+
+    seed: int
+    precision: Literal["float32", "bfloat16"]
+    epochs: int
+    sentences_per_batch: int
+    peak_learning_rate: float
+    warmup_steps: int
+    weight_decay: float
+    gradient_norm: float
+    label_smoothing: float
+    dropout: float
+    average: float
+    patience: int
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One recipe, checked. `encoder` and `decoder` are StackSpecs without `vocab`, which the data decides."""
+
+    name: str
+    title: str
+    summary: str
+    examples: tuple[str, ...]
+    source: Side
+    target: Side
+    splits: dict[str, str]
+    encoder: dict[str, Any]
+    decoder: dict[str, Any]
+    optimisation: Optimisation
+
+    def spec(self, source_vocab: int, target_vocab: int) -> ModelSpec:
+        """The network for vocabularies of these sizes. `<unk>`, `<pad>` and `<sos>` are never written."""
+        return from_json(
+            {
+                "encoder": {**self.encoder, "vocab": source_vocab},
+                "decoder": {**self.decoder, "vocab": target_vocab},
+                "dropout": self.optimisation.dropout,
+                "suppressed": [0, 1, 2],
+            }
+        )
+
+
+def load(name: str) -> Recipe:
+    """The recipe called `name`, or in the TOML file of that path.
+
+    Raises:
+        UnknownModel: there is no such recipe.
+        BadSetting: the file has a field too many or too few.
+    """
+    path = FOLDER / f"{name}.toml" if not name.endswith(".toml") else Path(name)
+    if not path.is_file():
+        there = ", ".join(sorted(p.stem for p in FOLDER.glob("*.toml")))
+        raise UnknownModel(asked=name, there=f"the recipes {there}")
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        data |= {side: Side(**data[side]) for side in ("source", "target")}
+        data |= {"optimisation": Optimisation(**data["optimisation"]), "examples": tuple(data["examples"])}
+        return Recipe(name=path.stem, **data)
+    except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
+        raise BadSetting(name=f"recipe {path.name}", found=str(error), allowed="a TOML file like those in recipes/") from error

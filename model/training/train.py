@@ -1,0 +1,196 @@
+"""Training: one network, one recipe, one folder. Can be killed at any moment and goes on from its last whole epoch."""
+
+import csv
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from tqdm import tqdm
+
+from model import checkpoints
+from model.errors import DamagedFile
+from model.tokenizers import WordTokenizer, learn_vocabulary
+from model.training.data import PAD_ID, Batch, Pair, batches, encode, read_parallel
+from model.training.recipes import Optimisation, Recipe
+from model.transformer.build import build
+from model.transformer.stacks import EncoderDecoder
+
+COLUMNS = ("epoch", "step", "train_loss", "validation_loss", "validation_ppl", "learning_rate", "tokens_per_second", "seconds")
+"""Columns of curve.csv: losses in nats a target token (training with label smoothing and dropout, validation with neither)."""
+
+
+@dataclass
+class State:
+    """Everything that a resumed training needs."""
+
+    network: EncoderDecoder
+    average: AveragedModel
+    optimizer: torch.optim.Optimizer
+    schedule: torch.optim.lr_scheduler.LambdaLR
+    epoch: int = 0
+    best: float = math.inf
+    best_epoch: int = 0
+
+
+def train(recipe: Recipe, data: Path, out: Path, device: torch.device) -> Path:
+    """Trains `recipe` on `data` and leaves a checkpoint folder at `out`, with the best-validation weights in it.
+
+    Beside the checkpoint stand `last.safetensors` (the weights of the last epoch), `curve.csv`, and while it runs `state.pt`.
+
+    Raises:
+        DataError: the corpus is not there or does not fit.
+        DamagedFile: `out` holds the state of another training.
+    """
+    pairs = read_parallel(data, recipe.splits["train"], recipe.source, recipe.target)
+    source = learn_vocabulary((s for s, _ in pairs), recipe.source.split, recipe.source.min_freq)
+    target = learn_vocabulary((t for _, t in pairs), recipe.target.split, recipe.target.min_freq)
+    training = encode(pairs, source, target)
+    validation = encode(read_parallel(data, recipe.splits["validation"], recipe.source, recipe.target), source, target)
+
+    how = recipe.optimisation
+    torch.manual_seed(how.seed)
+    state = _state(build(recipe.spec(source.size, target.size)), how, math.ceil(len(training) / how.sentences_per_batch), device)
+    out.mkdir(parents=True, exist_ok=True)
+    _resume(state, out / "state.pt", device)
+    while state.epoch < how.epochs and state.epoch - state.best_epoch < how.patience:
+        _epoch(state, recipe, training, validation, (source, target), out, device)
+    return out
+
+
+def validation_loss(network: nn.Module, pairs: list[Pair], device: torch.device, size: int = 128) -> float:
+    """Mean cross entropy in nats over all target tokens but start and padding, the end token counted; no smoothing, no dropout."""
+    network.eval()
+    total, count = 0.0, 0
+    with torch.inference_mode():
+        for batch in batches(pairs, size):
+            on = batch.to(device)
+            total += float(_cross_entropy(network(on.source, on.target[:, :-1]), on, 0.0)) * batch.predicted
+            count += batch.predicted
+    return total / count
+
+
+def _state(network: EncoderDecoder, how: Optimisation, steps_per_epoch: int, device: torch.device) -> State:
+    network.to(device)
+    matrices = [p for p in network.parameters() if p.dim() > 1]
+    others = [p for p in network.parameters() if p.dim() <= 1]
+    groups = [{"params": matrices, "weight_decay": how.weight_decay}, {"params": others, "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=how.peak_learning_rate, betas=(0.9, 0.98), eps=1e-9)
+    steps = how.epochs * steps_per_epoch
+
+    def factor(step: int) -> float:
+        return min((step + 1) / how.warmup_steps, max(0.0, (steps - step) / (steps - how.warmup_steps)))
+
+    average = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(how.average))
+    return State(network, average, optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, factor))
+
+
+def _epoch(
+    state: State,
+    recipe: Recipe,
+    training: list[Pair],
+    validation: list[Pair],
+    tokenizers: tuple[WordTokenizer, WordTokenizer],
+    out: Path,
+    device: torch.device,
+) -> None:
+    """One pass over the training data, its validation, and everything written that a kill must not lose."""
+    how = recipe.optimisation
+    began, tokens, total = time.perf_counter(), 0, 0.0
+    bar = tqdm(
+        _progress_batches(training, how, state.epoch),
+        total=math.ceil(len(training) / how.sentences_per_batch),
+        desc=f"epoch {state.epoch + 1}/{how.epochs}",
+        mininterval=1.0,
+    )
+    for batch in bar:
+        loss = _step(state, batch.to(device), how, device)
+        tokens += batch.predicted
+        total += loss * batch.predicted
+        rate = tokens / (time.perf_counter() - began)
+        bar.set_postfix_str(f"loss {total / tokens:.3f}, perplexity {math.exp(total / tokens):.2f}, {rate:,.0f} tokens/s", refresh=False)
+    seconds = time.perf_counter() - began
+
+    state.epoch += 1
+    loss = validation_loss(state.average, validation, device)
+    weights = _weights(state)
+    info = checkpoints.Info(
+        name=recipe.name,
+        title=recipe.title,
+        summary=recipe.summary,
+        languages={"source": recipe.source.language, "target": recipe.target.language},
+        examples=recipe.examples,
+        spec=recipe.spec(tokenizers[0].size, tokenizers[1].size),
+    )
+    checkpoints.save_weights(out / "last.safetensors", weights)
+    if loss < state.best:
+        state.best, state.best_epoch = loss, state.epoch
+        checkpoints.save(out, info, weights, *tokenizers)
+    rate = state.schedule.get_last_lr()[0]
+    row = (state.epoch, state.schedule.last_epoch, total / tokens, loss, math.exp(loss), rate, round(tokens / seconds), round(seconds, 1))
+    _log(out / "curve.csv", row)
+    _save_state(state, out / "state.pt")
+    tqdm.write(f"epoch {state.epoch}: validation loss {loss:.4f}, perplexity {math.exp(loss):.3f} (best: epoch {state.best_epoch})")
+
+
+def _progress_batches(training: list[Pair], how: Optimisation, epoch: int) -> Iterator[Batch]:
+    """The batches of one epoch: another order each time, the same after a resume."""
+    torch.manual_seed(how.seed + epoch)
+    return batches(training, how.sentences_per_batch, seed=how.seed + epoch)
+
+
+def _step(state: State, batch: Batch, how: Optimisation, device: torch.device) -> float:
+    """One update of the weights. Returns the loss in nats a token."""
+    state.network.train()
+    with torch.autocast(device.type, torch.bfloat16, enabled=how.precision == "bfloat16"):
+        logits = state.network(batch.source, batch.target[:, :-1])
+        loss = _cross_entropy(logits, batch, how.label_smoothing)
+    state.optimizer.zero_grad(set_to_none=True)
+    loss.backward()  # type: ignore[no-untyped-call]
+    nn.utils.clip_grad_norm_(state.network.parameters(), how.gradient_norm)
+    state.optimizer.step()
+    state.schedule.step()
+    state.average.update_parameters(state.network)
+    return loss.item()
+
+
+def _cross_entropy(logits: Tensor, batch: Batch, smoothing: float) -> Tensor:
+    """Mean over the predicted tokens of `logits` [batch, position, vocab]."""
+    return nn.functional.cross_entropy(
+        logits.float().flatten(0, 1), batch.target[:, 1:].flatten(), ignore_index=PAD_ID, label_smoothing=smoothing
+    )
+
+
+def _weights(state: State) -> dict[str, Tensor]:
+    return {name: value.detach().clone() for name, value in state.average.module.state_dict().items()}
+
+
+def _log(path: Path, row: tuple[object, ...]) -> None:
+    fresh = not path.exists()
+    with path.open("a", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerows([COLUMNS, row] if fresh else [row])
+
+
+def _save_state(state: State, path: Path) -> None:
+    parts = {name: getattr(state, name).state_dict() for name in ("network", "average", "optimizer", "schedule")}
+    progress = {"epoch": state.epoch, "best": state.best, "best_epoch": state.best_epoch}
+    fresh = path.with_suffix(".part")
+    torch.save({**parts, **progress}, fresh)
+    fresh.replace(path)
+
+
+def _resume(state: State, path: Path, device: torch.device) -> None:
+    if not path.exists():
+        return
+    try:
+        saved = torch.load(path, map_location=device, weights_only=True)
+        for name in ("network", "average", "optimizer", "schedule"):
+            getattr(state, name).load_state_dict(saved[name])
+        state.epoch, state.best, state.best_epoch = saved["epoch"], saved["best"], saved["best_epoch"]
+    except (RuntimeError, KeyError, ValueError, OSError) as error:
+        raise DamagedFile(path=path, detail=f"it is no state of this training: {error}") from error

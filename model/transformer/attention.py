@@ -1,0 +1,201 @@
+"""Attention: every query takes a weighted mean of the values, weighted by how well it matches their keys.
+
+Read from top to bottom: the formula, then the projections that make queries, keys and values, then many heads side by side.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from model.trace import Site
+from model.transformer.cache import NO_CACHE, Cache
+
+# --- What accompanies a run --------------------------------------------------------------------------------------------
+
+
+class Intervene(Protocol):
+    """May replace a value while the network runs; the do-nothing default returns it as it is."""
+
+    def __call__(self, site: Site, name: str, value: Tensor) -> Tensor: ...
+
+
+def record_nothing(name: str, value: Tensor | None) -> None:
+    """The recorder of a run that nobody looks at."""
+
+
+def change_nothing(site: Site, name: str, value: Tensor) -> Tensor:
+    """The intervention that intervenes nowhere."""
+    return value
+
+
+@dataclass(frozen=True)
+class Run:
+    """What goes along with one run through a network, handed from call to call; the network itself stores nothing.
+
+    Attributes:
+        record: called with a name of model/trace.py's file form and the tensor, at the moment it is computed.
+        intervene: called for `weights` and `context` of each site.
+        cache: keys and values of earlier steps of the same decode.
+    """
+
+    record: Callable[[str, Tensor | None], None] = record_nothing
+    intervene: Intervene = change_nothing
+    cache: Cache = field(default=NO_CACHE)
+
+
+# --- The formula -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Attended:
+    """The three stages of `attend`.
+
+    Shapes:
+        scores: [batch, head, query, key], after scaling, before the mask.
+        weights: [batch, head, query, key], probabilities over the keys.
+        context: [batch, head, query, head_dim].
+    """
+
+    scores: Tensor
+    weights: Tensor
+    context: Tensor
+
+
+def softmax_uniform(scores: Tensor, allowed: Tensor) -> Tensor:
+    """Softmax over the allowed keys; a query that may look at no key looks at all of them alike.
+
+    The fill is the most negative finite number and not -inf: it leaves exactly 0 beside any allowed key, and where all keys hold it,
+    their equal exponentials share the row, instead of 0 / 0 = NaN.
+
+    Args:
+        scores: [batch, head, query, key].
+        allowed: bool, broadcastable to `scores`.
+    """
+    return scores.masked_fill(~allowed, torch.finfo(scores.dtype).min).softmax(dim=-1)
+
+
+def softmax_zeros(scores: Tensor, allowed: Tensor) -> Tensor:
+    """Softmax over the allowed keys; a query that may look at no key looks at nothing: its row is zeros.
+
+    Args:
+        scores: [batch, head, query, key].
+        allowed: bool, broadcastable to `scores`.
+    """
+    return softmax_uniform(scores, allowed).masked_fill(~allowed, 0.0)
+
+
+def attend(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    allowed: Tensor,
+    scale: float,
+    softmax: Callable[[Tensor, Tensor], Tensor] = softmax_uniform,
+    on_weights: Callable[[Tensor], Tensor] = lambda weights: weights,
+) -> Attended:
+    """Attention(Q, K, V) = softmax(Q Kᵀ / √head_dim) V, written out.
+
+    Never a fused kernel: training, decoding and recording go through these three lines, so what is shown is what ran.
+
+    Args:
+        query: [batch, head, query, head_dim].
+        key, value: [batch, head, key, head_dim].
+        allowed: bool, broadcastable to [batch, head, query, key]; True where the query may look.
+        scale: what the products are multiplied with, 1 / √head_dim in the paper: without it, products of long vectors
+            push the softmax to where its gradient vanishes.
+        softmax: what an all-forbidden row becomes.
+        on_weights: applied to the weights before they weigh the values (dropout in training, an intervention).
+
+    Source: section 3.2.1, equation 1.
+    """
+    scores = query @ key.transpose(-2, -1) * scale  # [batch, head, query, key]
+    weights = on_weights(softmax(scores, allowed))  # [batch, head, query, key]
+    context = weights @ value  # [batch, head, query, head_dim]
+    return Attended(scores, weights, context)
+
+
+# --- Many heads --------------------------------------------------------------------------------------------------------
+
+
+def split_heads(x: Tensor, heads: int) -> Tensor:
+    """[batch, position, head · head_dim] -> [batch, head, position, head_dim]: head h owns the h-th run of columns."""
+    return x.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+
+def join_heads(x: Tensor) -> Tensor:
+    """[batch, head, position, head_dim] -> [batch, position, head · head_dim]: the inverse of `split_heads`."""
+    return x.transpose(1, 2).flatten(-2)
+
+
+class MultiHeadAttention(nn.Module):
+    """MultiHead(x, y) = Concat(head_1, …, head_h) W_O, where head_i = Attention(x W_Q, y W_K, y W_V).
+
+    In self-attention x and y are the same stream. In cross-attention x is the decoder's stream and y the encoder's output, which may
+    be of another width.
+
+    Args:
+        heads, head_dim: how many heads, and how wide each is; their product needs not be `d_model`.
+        d_model: width of the stream that asks, and of the output.
+        d_memory: width of the stream that is looked at.
+        bias: whether the projections add one.
+        softmax: `softmax_uniform` or `softmax_zeros`.
+        dropout: share of weights dropped in training.
+
+    Source: section 3.2.2.
+    """
+
+    def __init__(
+        self,
+        heads: int,
+        head_dim: int,
+        d_model: int,
+        d_memory: int,
+        bias: bool = True,
+        softmax: Callable[[Tensor, Tensor], Tensor] = softmax_uniform,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.heads = heads
+        self.scale = head_dim**-0.5
+        self.softmax = softmax
+        self.query = nn.Linear(d_model, heads * head_dim, bias)
+        self.key = nn.Linear(d_memory, heads * head_dim, bias)
+        self.value = nn.Linear(d_memory, heads * head_dim, bias)
+        self.output = nn.Linear(heads * head_dim, d_model, bias)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor, memory: Tensor, allowed: Tensor, site: Site, run: Run = Run()) -> Tensor:
+        """One application.
+
+        Args:
+            x: [batch, query, model], the stream that asks.
+            memory: [batch, key, model], the stream that is looked at. In a cached decode the new positions only.
+            allowed: bool, broadcastable to [batch, head, query, key], keys of earlier steps included.
+            site: the name of this application.
+            run: recorder, interventions and cache.
+
+        Returns:
+            [batch, query, model], to be added to the residual stream.
+        """
+        q = split_heads(self.query(x), self.heads)  # [batch, head, query, head_dim]
+        k, v = run.cache.keys_and_values(site, lambda: self.keys_and_values(memory))  # [batch, head, key, head_dim]
+
+        def on_weights(weights: Tensor) -> Tensor:
+            seen = run.intervene(site, "weights", weights)
+            run.record(f"attention/{site}/weights", seen)
+            return self.dropout(seen)
+
+        attended = attend(q, k, v, allowed, self.scale, self.softmax, on_weights)
+        context = run.intervene(site, "context", attended.context)
+        output: Tensor = self.output(join_heads(context))  # [batch, query, model]
+
+        for name, value in (("q", q), ("k", k), ("v", v), ("scores", attended.scores), ("context", context), ("output", output)):
+            run.record(f"attention/{site}/{name}", value)
+        return output
+
+    def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values of `memory` [batch, key, model], each [batch, head, key, head_dim]."""
+        return split_heads(self.key(memory), self.heads), split_heads(self.value(memory), self.heads)

@@ -1,0 +1,141 @@
+"""Layers: attention and a feed-forward network, each inside a residual connection with a LayerNorm.
+
+Where the norm stands is a wrapper around any sublayer, so that the layers read the same in both orders.
+"""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from torch import Tensor, nn
+
+from model.trace import Site
+from model.transformer.attention import MultiHeadAttention, Run
+from model.transformer.masks import Mask
+
+Sublayer: TypeAlias = Callable[[Tensor], Tensor]
+
+
+class FeedForward(nn.Module):
+    """FFN(x) = activation(x W_1 + b_1) W_2 + b_2, the same at every position.
+
+    Source: section 3.3, equation 2.
+    """
+
+    def __init__(self, d_model: int, hidden: int, activation: nn.Module, bias: bool = True, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.expand = nn.Linear(d_model, hidden, bias)
+        self.activation = activation
+        self.dropout = nn.Dropout(dropout)
+        self.contract = nn.Linear(hidden, d_model, bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[batch, position, model] -> [batch, position, model], by way of [batch, position, hidden]."""
+        inner: Tensor = self.dropout(self.activation(self.expand(x)))  # [batch, position, hidden]
+        return self.contract(inner)  # type: ignore[no-any-return]
+
+
+class PostNorm(nn.Module):
+    """x -> LayerNorm(x + sublayer(x)): the paper's order. Every sum is brought back to unit scale.
+
+    Source: section 3.1.
+    """
+
+    def __init__(self, d_model: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(d_model)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
+        """[batch, position, model] -> [batch, position, model]."""
+        return self.norm(x + self.dropout(sublayer(x)))  # type: ignore[no-any-return]
+
+
+class PreNorm(nn.Module):
+    """x -> x + sublayer(LayerNorm(x)): the stream itself is never normed, so deep stacks train more easily.
+
+    Source: Xiong et al. 2020, "On Layer Normalization in the Transformer Architecture", figure 1 (b).
+    """
+
+    def __init__(self, d_model: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(d_model)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
+        """[batch, position, model] -> [batch, position, model]."""
+        return x + self.dropout(sublayer(self.norm(x)))  # type: ignore[no-any-return]
+
+
+Residual: TypeAlias = PostNorm | PreNorm
+
+
+def record_mask(run: Run, site: Site, mask: Mask) -> None:
+    """Hands a site's mask and its parts to the recorder."""
+    run.record(f"attention/{site}/mask", mask.allowed)
+    run.record(f"attention/{site}/mask_padding", mask.padding)
+    run.record(f"attention/{site}/mask_causal", mask.causal)
+
+
+class SelfAttentionLayer(nn.Module):
+    """Self-attention, then the feed-forward network: a layer of an encoder, or of a causal language model.
+
+    Source: section 3.1, "Encoder".
+    """
+
+    def __init__(self, attention: MultiHeadAttention, feed_forward: FeedForward, residuals: tuple[Residual, Residual]) -> None:
+        super().__init__()
+        self.attention = attention
+        self.attention_residual, self.feed_forward_residual = residuals
+        self.feed_forward = feed_forward
+
+    def forward(self, x: Tensor, mask: Mask, stack: str, pass_: int, layer: int, run: Run = Run()) -> Tensor:
+        """[batch, position, model] -> [batch, position, model]; `stack`, `pass_` and `layer` name this application."""
+        site = Site(stack, pass_, layer, "self")
+        record_mask(run, site, mask)
+        x = self.attention_residual(x, lambda y: self.attention(y, y, mask.allowed, site, run))
+        x = self.feed_forward_residual(x, self.feed_forward)
+        run.record(f"hidden/{stack}.{pass_}.{layer}", x)
+        return x
+
+
+class CrossAttentionLayer(nn.Module):
+    """Masked self-attention, then attention to the encoder's output, then the feed-forward network: a layer of a decoder.
+
+    Source: section 3.1, "Decoder".
+    """
+
+    def __init__(
+        self,
+        self_attention: MultiHeadAttention,
+        cross_attention: MultiHeadAttention,
+        feed_forward: FeedForward,
+        residuals: tuple[Residual, Residual, Residual],
+    ) -> None:
+        super().__init__()
+        self.self_attention = self_attention
+        self.cross_attention = cross_attention
+        self.feed_forward = feed_forward
+        self.self_residual, self.cross_residual, self.feed_forward_residual = residuals
+
+    def forward(
+        self, x: Tensor, memory: Tensor, self_mask: Mask, cross_mask: Mask, stack: str, pass_: int, layer: int, run: Run = Run()
+    ) -> Tensor:
+        """One application.
+
+        Args:
+            x: [batch, query, model], the decoder's stream.
+            memory: [batch, key, model], the encoder's output.
+            self_mask, cross_mask: which target and which source positions may be looked at.
+            stack, pass_, layer: the name of this application.
+
+        Returns:
+            [batch, query, model].
+        """
+        self_site, cross_site = Site(stack, pass_, layer, "self"), Site(stack, pass_, layer, "cross")
+        record_mask(run, self_site, self_mask)
+        x = self.self_residual(x, lambda y: self.self_attention(y, y, self_mask.allowed, self_site, run))
+        record_mask(run, cross_site, cross_mask)
+        x = self.cross_residual(x, lambda y: self.cross_attention(y, memory, cross_mask.allowed, cross_site, run))
+        x = self.feed_forward_residual(x, self.feed_forward)
+        run.record(f"hidden/{stack}.{pass_}.{layer}", x)
+        return x

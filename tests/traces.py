@@ -1,0 +1,62 @@
+"""Traces made of numbers alone, for tests of what draws them: no network, no torch."""
+
+import numpy as np
+
+from model.trace import Array, Attention, Candidate, Kind, Site, Step, Tokens, Trace
+
+GERMAN = "<sos> zwei junge hunde spielen mit einem ball im schnee . <eos>".split()
+ENGLISH = "<sos> two young dogs play with a ball in the snow . <eos>".split()
+
+
+def strip(name: str, texts: list[str]) -> Tokens:
+    """Tokens with made-up ids; whatever stands in <> is special."""
+    special = tuple(text.startswith("<") and text.endswith(">") for text in texts)
+    return Tokens(name, tuple(range(2, 2 + len(texts))), tuple(texts), special, (False,) * len(texts))
+
+
+def attention(site: Site, mask: Array, heads: int, rng: np.random.Generator) -> Attention:
+    """Weights whose rows sum to 1 over the allowed keys: some heads sharp, some flat."""
+    scores = rng.normal(size=(heads, *mask.shape)) * rng.uniform(0.2, 6, size=(heads, 1, 1))
+    weights = np.where(mask, np.exp(scores), 0.0)
+    weights = (weights / weights.sum(-1, keepdims=True)).astype(np.float32)
+    query, key = {"encoder": ("source", "source")}.get(site.stack, ("target", "source" if site.kind == "cross" else "target"))
+    causal = np.tril(np.ones(mask.shape, bool)) if key == "target" else None
+    return Attention(site, query, key, weights, mask, np.ones_like(mask), causal, scores=scores.astype(np.float32))
+
+
+def translation(source: list[str] = GERMAN, target: list[str] = ENGLISH, layers: int = 3, heads: int = 8, seed: int = 0) -> Trace:
+    """An encoder-decoder's run: every site, every step; the target's last token was written and not read."""
+    rng = np.random.default_rng(seed)
+    keys, rows = len(source), len(target) - 1
+    masks: dict[tuple[str, Kind], Array] = {
+        ("encoder", "self"): np.ones((keys, keys), bool),
+        ("decoder", "self"): np.tril(np.ones((rows, rows), bool)),
+        ("decoder", "cross"): np.ones((rows, keys), bool),
+    }
+    sites = [Site("encoder", 0, layer, "self") for layer in range(layers)]
+    sites += [Site("decoder", 0, layer, kind) for layer in range(layers) for kind in ("self", "cross")]
+    steps = []
+    for index in range(rows):
+        probabilities = np.sort(rng.dirichlet(np.full(6, 0.4)))[::-1][:5]
+        candidates = tuple(
+            Candidate(100 + rank if rank else index + 3, f"word{rank}" if rank else target[index + 1], float(np.log(p + 1e-9)))
+            for rank, p in enumerate(probabilities)
+        )
+        steps.append(Step(index, candidates[0], candidates, (index, index + 1)))
+    return Trace(
+        model={
+            "name": "made-up",
+            "title": "German → English",
+            "fingerprint": f"{seed:064x}",
+            "languages": {"source": "German", "target": "English"},
+            "device": "cpu",
+            "milliseconds": 41.0,
+        },
+        request={"model": "made-up", "source": " ".join(source[1:-1])},
+        tokens={"source": strip("source", source), "target": strip("target", target)},
+        attention={site: attention(site, masks[site.stack, site.kind], heads, rng) for site in sites},
+        positions={"encoder": rng.normal(size=(keys, 16)).astype(np.float32), "decoder": rng.normal(size=(rows, 16)).astype(np.float32)},
+        logits=rng.normal(size=(rows, 50)).astype(np.float32),
+        steps=tuple(steps),
+        missing={"attention/*/q": "not kept: ask for it with --keep qkv"},
+    )

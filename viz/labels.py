@@ -1,0 +1,103 @@
+"""Labels of tokens, rows and axes: one place, so that a token is called the same in every picture.
+
+Token text is data. It is shown as plain text only: control characters become visible, blanks get a sign, right-to-left runs are
+isolated so that they cannot rearrange what stands around them.
+"""
+
+import unicodedata
+
+from model.trace import Attention, Site, Tokens, Trace
+from viz.texts import _
+
+LONGEST = 24
+"""Characters of a token that a label shows; the whole text stands in tooltips and tables."""
+
+_ISOLATE, _END_ISOLATE = "\u2068", "\u2069"
+
+
+def plain(text: str) -> str:
+    """`text` with everything visible that would not be: controls as pictures, blanks as ␣, formatting characters as U+XXXX."""
+    return "".join(_visible(c) for c in text)
+
+
+def _visible(character: str) -> str:
+    code = ord(character)
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "␡"
+    if character.isspace():
+        return "␣"
+    if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Cn") and code not in (0x200C, 0x200D):
+        return f"U+{code:04X}"
+    return character
+
+
+def token(tokens: Tokens, index: int, longest: int = LONGEST) -> str:
+    """The label of one token; one that the vocabulary does not know is marked."""
+    text = plain(tokens.texts[index])
+    if len(text) > longest:
+        text = text[: longest - 1] + "…"
+    if any(unicodedata.bidirectional(c) in ("R", "AL", "RLE", "RLO", "RLI") for c in text):
+        text = _ISOLATE + text + _END_ISOLATE
+    return f"{text} [unk]" if tokens.unknown[index] else text
+
+
+def strip(tokens: Tokens) -> list[str]:
+    """The labels of all tokens of a strip."""
+    return [token(tokens, i) for i in range(len(tokens))]
+
+
+def keys(trace: Trace, attention: Attention) -> list[str]:
+    """The labels of a site's keys."""
+    return strip(trace.tokens[attention.key_tokens])[: attention.weights.shape[2]]
+
+
+def queries(trace: Trace, attention: Attention) -> list[str]:
+    """The labels of a site's queries.
+
+    A decoder's row is the token that was read, and serves the token written next: its label carries both, "young → dogs".
+    """
+    labels = strip(trace.tokens[attention.query_tokens])
+    count = attention.weights.shape[1]
+    if attention.site.stack == "encoder":
+        return labels[:count]
+    return [f"{read} → {labels[i + 1]}" if i + 1 < len(labels) else read for i, read in enumerate(labels[:count])]
+
+
+def stream(trace: Trace, site: Site, role: str) -> str:
+    """Whose tokens stand on an axis: "decoder (English)". `role` is `query` or `key`."""
+    attention = trace.at(site)
+    name = attention.query_tokens if role == "query" else attention.key_tokens
+    language = trace.model.get("languages", {}).get(name, name)
+    from_decoder = site.stack == "decoder" and not (role == "key" and site.kind in ("cross", "memory"))
+    return _("decoder ({language})", language=language) if from_decoder else _("encoder ({language})", language=language)
+
+
+def query_axis(trace: Trace, site: Site) -> str:
+    """The title of the query axis: "query: decoder (English)"."""
+    return _("query: {stream}", stream=stream(trace, site, "query"))
+
+
+def key_axis(trace: Trace, site: Site) -> str:
+    """The title of the key axis: "key: encoder (German)"."""
+    return _("key: {stream}", stream=stream(trace, site, "key"))
+
+
+def kind(stack: str, kind_: str) -> str:
+    """The name of a group of sites: "Cross-attention"."""
+    return {
+        ("encoder", "self"): _("Encoder self-attention"),
+        ("decoder", "self"): _("Decoder self-attention"),
+        ("decoder", "cross"): _("Cross-attention"),
+    }.get((stack, kind_), _("Attention to memory"))
+
+
+def site(site: Site, head: int | None = None) -> str:
+    """The name of a site, counted from 1: "Cross-attention, layer 3, head 5"."""
+    gaps = {"kind": kind(site.stack, site.kind), "layer": site.layer + 1, "pass_": site.pass_ + 1}
+    if head is None:
+        return _("{kind}, layer {layer}", **gaps) if site.pass_ == 0 else _("{kind}, pass {pass_}, layer {layer}", **gaps)
+    if site.pass_ == 0:
+        return _("{kind}, layer {layer}, head {head}", head=head + 1, **gaps)
+    return _("{kind}, pass {pass_}, layer {layer}, head {head}", head=head + 1, **gaps)

@@ -1,0 +1,25 @@
+"""Every sentence on screen goes through `_`: one gettext catalogue in `viz/locale/`, whole sentences with named gaps.
+
+English is the language of the source; a translation is a `locale/LANGUAGE/LC_MESSAGES/headlight.mo`. `HEADLIGHT_LANGUAGE` chooses one.
+"""
+
+import gettext
+import os
+from pathlib import Path
+
+from model.errors import HeadlightError
+
+LOCALE = Path(__file__).parent / "locale"
+
+_catalogue = gettext.translation("headlight", LOCALE, languages=[os.environ.get("HEADLIGHT_LANGUAGE", "en")], fallback=True)
+
+
+def _(message: str, **gaps: object) -> str:
+    """`message` in the chosen language, its {gaps} filled."""
+    text = _catalogue.gettext(message)
+    return text.format(**gaps) if gaps else text
+
+
+def sentence(error: HeadlightError) -> str:
+    """What an error says, in the chosen language."""
+    return " ".join(_(error.template, **error.fields).split())

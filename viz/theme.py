@@ -1,0 +1,62 @@
+"""Colours: one place. Two schemes, light and dark; sequential scales of one hue, so that people who see no red or green can read them."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """The colours of one scheme, as #rrggbb.
+
+    Attributes:
+        background, card: of the page, and of what stands on it.
+        line: rules and borders.
+        text, faint: words, and words of less weight.
+        accent: what is selected or chosen.
+        second: a second series beside the accent, told apart by lightness too.
+        masked: cells that may not be looked at.
+        weights: stops of the sequential scale from 0 to 1, evenly spaced.
+        diverging: stops of the scale from -1 over 0 to 1.
+    """
+
+    background: str
+    card: str
+    line: str
+    text: str
+    faint: str
+    accent: str
+    second: str
+    masked: str
+    weights: tuple[str, ...]
+    diverging: tuple[str, ...]
+
+
+LIGHT = Scheme(
+    background="#fcfbf9",
+    card="#ffffff",
+    line="#e3e0db",
+    text="#1c2430",
+    faint="#5f6b7a",
+    accent="#b45309",
+    second="#1d5f8a",
+    masked="#eceae6",
+    weights=("#fffaf5", "#fee6ce", "#fdbe85", "#f58a3c", "#d4600f", "#9a3c05", "#5e2003"),
+    diverging=("#0b4f79", "#4b8fb8", "#b5d3e6", "#fbf8f4", "#f9cf9f", "#d8752a", "#7c2d03"),
+)
+
+DARK = Scheme(
+    background="#11151c",
+    card="#191e27",
+    line="#2d3440",
+    text="#eceef2",
+    faint="#9aa5b4",
+    accent="#f59e4b",
+    second="#7cc0ec",
+    masked="#262c36",
+    weights=("#1d1f26", "#3d2a1f", "#6b3d1c", "#a55a20", "#de8638", "#f8b878", "#fff0dd"),
+    diverging=("#9bd3f5", "#4a90bd", "#234b66", "#1d1f26", "#6b3d1c", "#d0792f", "#ffd3a6"),
+)
+
+
+def scheme(dark: bool) -> Scheme:
+    """The colours for a dark or a light page."""
+    return DARK if dark else LIGHT
