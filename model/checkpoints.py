@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -33,6 +33,7 @@ class Info:
         title, summary: one line each, for a list of models.
         languages: what the strips `source` and `target` hold, for axes.
         examples: sentences to begin with.
+        data: names of the corpus' files by strip, with a gap for the split: {"source": "{split}.de", …}.
         spec: the network.
     """
 
@@ -41,6 +42,7 @@ class Info:
     summary: str
     languages: Mapping[str, str]
     examples: tuple[str, ...]
+    data: Mapping[str, str]
     spec: ModelSpec
 
 
@@ -64,6 +66,7 @@ def save(folder: Path, info: Info, weights: Mapping[str, Tensor], source: WordTo
         "summary": info.summary,
         "languages": dict(info.languages),
         "examples": list(info.examples),
+        "data": dict(info.data),
         "spec": specs.to_json(info.spec),
     }
     both = {"source": tokenizers.to_json(source), "target": tokenizers.to_json(target)}
@@ -88,8 +91,8 @@ def read_info(folder: Path) -> Info:
     data = _read_json(folder, SPEC)
     try:
         texts = {key: str(data[key]) for key in ("name", "title", "summary")}
-        languages = {strip: str(language) for strip, language in data["languages"].items()}
-        return Info(**texts, languages=languages, examples=tuple(map(str, data["examples"])), spec=specs.from_json(data["spec"]))
+        by_strip = {key: {strip: str(text) for strip, text in data[key].items()} for key in ("languages", "data")}
+        return Info(**texts, **by_strip, examples=tuple(map(str, data["examples"])), spec=specs.from_json(data["spec"]))
     except (AttributeError, KeyError, TypeError, BadSetting) as error:
         raise DamagedFile(path=folder / SPEC, detail=_reason(error)) from error
 
@@ -117,6 +120,66 @@ def load(folder: Path, device: torch.device) -> Checkpoint:
     except RuntimeError as error:
         raise ShapeMismatch(path=path, detail=_reason(error)) from error
     return Checkpoint(info, network.to(device).eval(), by_strip, fingerprint(folder))
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """One tensor of a file: its name, shape, stored type, and whether the network has it (`matched` or `unexpected`)."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    status: str
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What a checkpoint folder is.
+
+    Attributes:
+        what: one sentence.
+        spec: the network as JSON values.
+        parameters: learned numbers of that network.
+        tensors: what the weights file holds.
+        missing: names that the network needs and the file lacks.
+        ask: what cannot be known from the files and must be told; empty for a folder of our own.
+    """
+
+    what: str
+    spec: dict[str, Any]
+    parameters: int
+    tensors: tuple[TensorInfo, ...]
+    missing: tuple[str, ...]
+    ask: tuple[str, ...] = ()
+
+
+def inspect(folder: Path) -> Inspection:
+    """Says what a checkpoint folder is, without running it.
+
+    Raises:
+        MissingFile, DamagedFile: the folder cannot be read.
+    """
+    info = read_info(folder)
+    path = _existing(folder, WEIGHTS)
+    with torch.device("meta"):
+        needed = build(info.spec).state_dict()
+    try:
+        with safe_open(path, framework="pt") as file:
+            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  # not a mapping
+            tensors = tuple(
+                TensorInfo(name, tuple(s.get_shape()), s.get_dtype(), "matched" if name in needed else "unexpected")
+                for name, s in slices.items()
+            )
+    except (SafetensorError, OSError, ValueError) as error:
+        raise DamagedFile(path=path, detail=_reason(error)) from error
+    kind = "language model" if info.spec.encoder is None else "encoder-decoder"
+    return Inspection(
+        what=f"{info.title}: a checkpoint folder of Headlight, format {FORMAT}, holding the weights of a {kind}.",
+        spec=specs.to_json(info.spec),
+        parameters=sum(value.numel() for value in needed.values()),
+        tensors=tensors,
+        missing=tuple(sorted(needed.keys() - {t.name for t in tensors})),
+    )
 
 
 def fingerprint(folder: Path) -> str:

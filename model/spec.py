@@ -4,9 +4,11 @@ A spec is a tree of small values, one for each part, so that a choice stands whe
 everything. `spec.json` beside a checkpoint's weights is the same tree in JSON. This module needs no torch.
 """
 
-from dataclasses import asdict, dataclass, fields, is_dataclass
-from typing import Any, Literal, TypeAlias, get_args, get_type_hints
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, Literal, TypeAlias
 
+from model.checked import Between, read
 from model.errors import BadSetting
 
 Positions: TypeAlias = Literal["learned", "sinusoidal", "none"]
@@ -14,6 +16,12 @@ NormOrder: TypeAlias = Literal["post", "pre"]
 Activation: TypeAlias = Literal["relu", "gelu"]
 EmbedScale: TypeAlias = Literal["sqrt", "none"]
 EmptyRows: TypeAlias = Literal["uniform", "zeros"]
+
+Few: TypeAlias = Annotated[int, Between(1, 1000)]
+Width: TypeAlias = Annotated[int, Between(1, 2**16)]
+Many: TypeAlias = Annotated[int, Between(1, 2**24)]
+Id: TypeAlias = Annotated[int, Between(0, 2**24 - 1)]
+Share: TypeAlias = Annotated[float, Between(0.0, 0.99)]
 
 
 @dataclass(frozen=True)
@@ -27,8 +35,8 @@ class AttentionSpec:
         empty_rows: what a query sees that may look at no key: every key alike (`uniform`), or nothing (`zeros`).
     """
 
-    heads: int
-    head_dim: int
+    heads: Few
+    head_dim: Width
     bias: bool = True
     empty_rows: EmptyRows = "uniform"
 
@@ -53,18 +61,18 @@ class StackSpec:
         embed_scale: embeddings are multiplied by the square root of d_model (`sqrt`), or not.
     """
 
-    vocab: int
-    d_model: int
-    layers: int
+    vocab: Many
+    d_model: Width
+    layers: Few
     attention: AttentionSpec
-    hidden: int
-    passes: int = 1
+    hidden: Many
+    passes: Few = 1
     activation: Activation = "relu"
     bias: bool = True
     norm_order: NormOrder = "post"
     final_norm: bool = False
     positions: Positions = "learned"
-    max_positions: int = 100
+    max_positions: Many = 100
     embed_scale: EmbedScale = "sqrt"
 
 
@@ -97,12 +105,12 @@ class ModelSpec:
     decoder: StackSpec
     encoder: StackSpec | None = None
     output: OutputSpec = OutputSpec()
-    dropout: float = 0.1
-    pad_id: int = 1
-    start_id: int = 2
-    end_id: int = 3
-    unk_id: int = 0
-    suppressed: tuple[int, ...] = ()
+    dropout: Share = 0.1
+    pad_id: Id = 1
+    start_id: Id = 2
+    end_id: Id = 3
+    unk_id: Id = 0
+    suppressed: tuple[Id, ...] = ()
 
 
 def to_json(spec: ModelSpec) -> dict[str, Any]:
@@ -110,43 +118,16 @@ def to_json(spec: ModelSpec) -> dict[str, Any]:
     return asdict(spec)
 
 
-def from_json(data: dict[str, Any]) -> ModelSpec:
+def from_json(data: Mapping[str, Any]) -> ModelSpec:
     """The spec in JSON values, every field checked.
 
     Raises:
-        BadSetting: an unknown field, a missing one, or a value outside what is allowed.
+        BadSetting: an unknown field, a missing one, a value outside what is allowed, or an id that the vocabulary does not have.
     """
-    spec: ModelSpec = _read(ModelSpec, data, "spec")
+    spec = read(ModelSpec, data, "spec")
+    ids = {name: getattr(spec, name) for name in ("pad_id", "start_id", "end_id", "unk_id")}
+    ids |= {f"suppressed[{i}]": id_ for i, id_ in enumerate(spec.suppressed)}
+    for name, id_ in ids.items():
+        if id_ >= spec.decoder.vocab:
+            raise BadSetting(name=f"spec.{name}", found=id_, allowed=f"below the decoder's vocab of {spec.decoder.vocab:,}")
     return spec
-
-
-def _read(kind: Any, data: Any, path: str) -> Any:
-    """One node of the tree: `kind` is a dataclass, an optional one, a Literal, tuple, int, float or bool."""
-    choices = get_args(kind)
-    if type(None) in choices:
-        return None if data is None else _read(choices[0], data, path)
-    if is_dataclass(kind):
-        return _read_fields(kind, data, path)
-    if kind == tuple[int, ...]:
-        if isinstance(data, list) and all(type(i) is int for i in data):
-            return tuple(data)
-        raise BadSetting(name=path, found=data, allowed="a list of ids")
-    if choices:
-        if data in choices:
-            return data
-        raise BadSetting(name=path, found=data, allowed=" or ".join(map(str, choices)))
-    if type(data) is kind and (kind is bool or data >= 0) or (kind is float and type(data) is int):
-        return data
-    raise BadSetting(name=path, found=data, allowed=f"{kind.__name__}, not negative")
-
-
-def _read_fields(kind: Any, data: Any, path: str) -> Any:
-    hints = get_type_hints(kind)
-    if not isinstance(data, dict) or (unknown := sorted(data.keys() - hints.keys())):
-        raise BadSetting(name=path, found=unknown if isinstance(data, dict) else data, allowed=f"made of {', '.join(hints)}")
-    values = {name: _read(hints[name], value, f"{path}.{name}") for name, value in data.items()}
-    try:
-        return kind(**values)
-    except TypeError as error:
-        needed = ", ".join(f.name for f in fields(kind))
-        raise BadSetting(name=path, found=sorted(data), allowed=f"made of {needed}") from error

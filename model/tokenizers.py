@@ -1,7 +1,7 @@
 """Tokenizers: from typed text to the ids that a network reads, and back to words that can be shown.
 
-A tokenizer is a way to split, a vocabulary, and what it adds around a text. Splitting loses nothing: a piece that the vocabulary does
-not know keeps its text on screen, while the network is given the unknown token.
+A tokenizer is a way to split, a vocabulary, and what it adds around a text. Splitting loses nothing: a piece that the vocabulary
+does not know keeps its text on screen, while the network is given the unknown token.
 """
 
 import unicodedata
@@ -133,5 +133,7 @@ def from_json(data: Any) -> WordTokenizer:
     if split not in ("spacy-de", "spacy-en"):
         raise BadSetting(name="tokenizer split", found=split, allowed="spacy-de or spacy-en")
     if not isinstance(vocabulary, list) or tuple(vocabulary[:4]) != SPECIALS or not all(isinstance(t, str) for t in vocabulary):
-        raise BadSetting(name="tokenizer vocabulary", found=type(vocabulary).__name__, allowed=f"a list of texts beginning {SPECIALS}")
+        raise BadSetting(
+            name="tokenizer vocabulary", found=type(vocabulary).__name__, allowed=f"a list of texts beginning {SPECIALS}"
+        )
     return WordTokenizer(split, tuple(vocabulary))

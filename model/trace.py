@@ -8,11 +8,10 @@ This module needs numpy alone. `model.wire` turns a Trace into bytes and back; d
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, Self, TypeAlias
 
-import numpy as np
 import numpy.typing as npt
 
 from model.errors import UnknownHead, UnknownSite
@@ -22,6 +21,9 @@ SCHEMA = 1
 
 Array: TypeAlias = npt.NDArray[Any]
 Kind: TypeAlias = Literal["self", "cross", "memory"]
+
+_COUNTS = {str(count): count for count in range(1000)}
+"""Passes and layers by their one text form: no leading zero, no sign, no digits of other scripts."""
 
 NAN_UNCOMPUTED = "keys in the future of a cached step were never scored: those scores are NaN"
 
@@ -51,9 +53,9 @@ class Site:
         """
         match text.split("."):
             case [("encoder" | "decoder") as stack, pass_, layer, ("self" | "cross" | "memory") as kind] if (
-                pass_.isascii() and pass_.isdigit() and layer.isascii() and layer.isdigit()
+                pass_ in _COUNTS and layer in _COUNTS
             ):
-                return cls(stack, int(pass_), int(layer), kind)
+                return cls(stack, _COUNTS[pass_], _COUNTS[layer], kind)
         raise UnknownSite(asked=text, there="sites of the form stack.pass.layer.kind, such as encoder.0.0.self")
 
 
@@ -124,7 +126,23 @@ class Attention:
         return weights
 
 
-TENSORS_OF_ATTENTION = tuple(f.name for f in fields(Attention))[3:]
+AXES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "weights": ("head", "query", "key"),
+        "mask": ("query", "key"),
+        "mask_padding": ("query", "key"),
+        "mask_causal": ("query", "key"),
+        "scores": ("head", "query", "key"),
+        "q": ("head", "query", "head_dim"),
+        "k": ("head", "key", "head_dim"),
+        "v": ("head", "key", "head_dim of v"),
+        "context": ("head", "query", "head_dim of v"),
+        "output": ("query", "model"),
+    }
+)
+"""The axes of each array of an Attention: those of one name have one size."""
+
+TENSORS_OF_ATTENTION = tuple(AXES)
 """Names of the arrays of an Attention, in the order of the file."""
 
 

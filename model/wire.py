@@ -4,49 +4,77 @@ Masks are stored as uint8 (1 = may be looked at), everything else as float32, id
 """
 
 import json
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError, deserialize
 from safetensors.numpy import save
 
-from model.errors import WireError
-from model.trace import SCHEMA, TENSORS_OF_ATTENTION, Array, Attention, Candidate, Site, Step, Tokens, Trace
+from model.checked import read
+from model.errors import BadSetting, UnknownSite, WireError
+from model.trace import AXES, SCHEMA, TENSORS_OF_ATTENTION, Array, Attention, Site, Step, Tokens, Trace
 
 ENTRY = "headlight"
 """Key of the metadata entry that holds everything which is no array."""
 
+_DTYPES = {"F32": np.float32, "U8": np.uint8, "I64": np.int64}
+
+
+@dataclass(frozen=True)
+class _Strip:
+    """Tokens but for their name and ids."""
+
+    texts: tuple[str, ...]
+    special: tuple[bool, ...]
+    unknown: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class _Header:
+    """Everything that is no array. `sites` holds for each site the strips of its queries and its keys."""
+
+    schema: int
+    model: Mapping[str, Any]
+    request: Mapping[str, Any]
+    tokens: Mapping[str, _Strip]
+    sites: Mapping[str, tuple[str, str]]
+    steps: tuple[Step, ...]
+    missing: Mapping[str, str]
+
 
 def to_bytes(trace: Trace) -> bytes:
     """The file `*.trace.safetensors` of a trace."""
-    header = {
-        "schema": trace.schema,
-        "model": dict(trace.model),
-        "request": dict(trace.request),
-        "tokens": {name: {**asdict(t), "ids": None} for name, t in trace.tokens.items()},
-        "sites": {str(s): [a.query_tokens, a.key_tokens] for s, a in trace.attention.items()},
-        "steps": [asdict(step) for step in trace.steps],
-        "missing": dict(trace.missing),
-    }
-    return save(_arrays(trace), metadata={ENTRY: json.dumps(header, ensure_ascii=False)})
+    header = _Header(
+        schema=trace.schema,
+        model=dict(trace.model),
+        request=dict(trace.request),
+        tokens={name: _Strip(t.texts, t.special, t.unknown) for name, t in trace.tokens.items()},
+        sites={str(site): (a.query_tokens, a.key_tokens) for site, a in trace.attention.items()},
+        steps=trace.steps,
+        missing=dict(trace.missing),
+    )
+    return save(_arrays(trace), metadata={ENTRY: json.dumps(asdict(header))})
 
 
 def from_bytes(data: bytes) -> Trace:
     """The trace in a file's bytes.
 
     Raises:
-        WireError: the bytes are no safetensors file, no trace, damaged, or of another schema.
+        WireError: the bytes are no safetensors file, no trace, damaged, of another schema, or their parts do not fit together.
     """
     try:
-        header, arrays = _open(data)
-    except (SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise WireError(detail=str(error) or type(error).__name__) from error
-    if header.get("schema") != SCHEMA:
-        raise WireError(detail=f"its schema is {header.get('schema')!r}, this version reads {SCHEMA}")
+        stored = {name: np.frombuffer(t["data"], _DTYPES[t["dtype"]]).reshape(t["shape"]) for name, t in deserialize(data)}
+        header = json.loads(json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"][ENTRY])
+        schema = header["schema"]
+    except (SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
+        raise WireError(detail=f"{type(error).__name__}: {error}") from error
+    if schema != SCHEMA:
+        raise WireError(detail=f"its schema is {schema!r}, this version reads {SCHEMA}")
     try:
-        return _trace(header, arrays)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        return _trace(read(_Header, header, "header"), stored)
+    except (BadSetting, UnknownSite, KeyError, ValueError) as error:
         raise WireError(detail=f"its parts do not fit together: {error}") from error
 
 
@@ -63,42 +91,57 @@ def _arrays(trace: Trace) -> dict[str, Array]:
     return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
 
 
-def _open(data: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
-    from safetensors import deserialize
-
-    length = int.from_bytes(data[:8], "little")
-    arrays = {name: np.frombuffer(t["data"], _DTYPES[t["dtype"]]).reshape(t["shape"]) for name, t in deserialize(data)}
-    header: dict[str, Any] = json.loads(json.loads(data[8 : 8 + length])["__metadata__"][ENTRY])
-    return header, arrays
-
-
-_DTYPES = {"F32": np.float32, "U8": np.uint8, "I64": np.int64}
-
-
-def _trace(header: dict[str, Any], arrays: dict[str, Array]) -> Trace:
-    def group(prefix: str) -> dict[str, Array]:
-        return {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
-
-    def attention(text: str, query_tokens: str, key_tokens: str) -> Attention:
-        found = group(f"attention/{text}/")
-        tensors = {n: a.astype(bool) if n.startswith("mask") else a for n, a in found.items()}
-        return Attention(Site.parse(text), query_tokens, key_tokens, **tensors)
-
-    return Trace(
-        model=header["model"],
-        request=header["request"],
-        tokens={
-            name: Tokens(name, tuple(arrays[f"ids/{name}"].tolist()), *(tuple(t[k]) for k in ("texts", "special", "unknown")))
-            for name, t in header["tokens"].items()
-        },
-        attention={Site.parse(text): attention(text, *strips) for text, strips in header["sites"].items()},
-        positions=group("positions/"),
-        embedded=group("embedded/"),
-        hidden=group("hidden/"),
-        logits=arrays.get("logits"),
-        steps=tuple(
-            Step(s["index"], Candidate(**s["chosen"]), tuple(Candidate(**c) for c in s["candidates"]), tuple(s["computed"]))
-            for s in header["steps"]
-        ),
-        missing=header["missing"],
+def _trace(header: _Header, stored: dict[str, Array]) -> Trace:
+    """Takes every array out of `stored`; one that is left over has no place in a trace."""
+    tokens = {name: _tokens(name, strip, stored) for name, strip in header.tokens.items()}
+    attention = {(site := Site.parse(text)): _attention(site, strips, tokens, stored) for text, strips in header.sites.items()}
+    trace = Trace(
+        model=header.model,
+        request=header.request,
+        tokens=tokens,
+        attention=attention,
+        positions=_group("positions", stored),
+        embedded=_group("embedded", stored),
+        hidden=_group("hidden", stored),
+        logits=_take("logits", np.float32, 2, stored) if "logits" in stored else None,
+        steps=header.steps,
+        missing=header.missing,
     )
+    if stored:
+        raise ValueError(f"no place for {', '.join(stored)}")
+    return trace
+
+
+def _take(name: str, dtype: type[np.generic], dims: int, stored: dict[str, Array]) -> Array:
+    array = stored.pop(name)
+    if array.dtype != dtype or array.ndim != dims:
+        raise ValueError(f"{name} is {array.dtype} with {array.ndim} axes, not {dtype.__name__} with {dims}")
+    return array
+
+
+def _tokens(name: str, strip: _Strip, stored: dict[str, Array]) -> Tokens:
+    ids = _take(f"ids/{name}", np.int64, 1, stored).tolist()
+    if len({len(strip.texts), len(strip.special), len(strip.unknown), len(ids) or len(strip.texts)}) > 1:
+        raise ValueError(f"the strip {name} has parts of unequal length")
+    return Tokens(name, tuple(ids), strip.texts, strip.special, strip.unknown)
+
+
+def _attention(site: Site, strips: tuple[str, str], tokens: dict[str, Tokens], stored: dict[str, Array]) -> Attention:
+    tensors, sizes = dict[str, Array](), dict[str, int]()
+    for name, axes in AXES.items():
+        if (path := f"attention/{site}/{name}") in stored:
+            array = _take(path, np.uint8 if name.startswith("mask") else np.float32, len(axes), stored)
+            if any(sizes.setdefault(axis, size) != size for axis, size in zip(axes, array.shape, strict=True)):
+                raise ValueError(f"{path} has the shape {array.shape} beside {sizes}")
+            tensors[name] = array.astype(bool) if name.startswith("mask") else array
+    if not {"weights", "mask"} <= tensors.keys():
+        raise ValueError(f"{site} lacks its weights or its mask")
+    query_tokens, key_tokens = strips
+    if sizes["query"] > len(tokens[query_tokens]) or sizes["key"] > len(tokens[key_tokens]):
+        raise ValueError(f"{site} has more queries or keys than there are tokens")
+    return Attention(site, query_tokens, key_tokens, **tensors)
+
+
+def _group(group: str, stored: dict[str, Array]) -> dict[str, Array]:
+    names = [name for name in stored if name.startswith(f"{group}/")]
+    return {name.removeprefix(f"{group}/"): _take(name, np.float32, 2, stored) for name in names}

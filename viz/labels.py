@@ -4,6 +4,7 @@ Token text is data. It is shown as plain text only: control characters become vi
 isolated so that they cannot rearrange what stands around them.
 """
 
+import string
 import unicodedata
 
 from model.trace import Attention, Site, Tokens, Trace
@@ -33,32 +34,37 @@ def _visible(character: str) -> str:
     return character
 
 
-def token(tokens: Tokens, index: int, longest: int = LONGEST) -> str:
-    """The label of one token; one that the vocabulary does not know is marked."""
+def markdown(text: str) -> str:
+    """`text` so that Streamlit's Markdown shows it letter by letter: no emphasis, formula, colour, link, emoji name or HTML."""
+    return "".join(c if c == " " else f"\\{c}" if c in string.punctuation else _visible(c) for c in text)
+
+
+def token(tokens: Tokens, index: int, longest: int | None = LONGEST) -> str:
+    """The label of one token, of at most `longest` characters; one that the vocabulary does not know is marked."""
     text = plain(tokens.texts[index])
-    if len(text) > longest:
+    if longest is not None and len(text) > longest:
         text = text[: longest - 1] + "…"
     if any(unicodedata.bidirectional(c) in ("R", "AL", "RLE", "RLO", "RLI") for c in text):
         text = _ISOLATE + text + _END_ISOLATE
     return f"{text} [unk]" if tokens.unknown[index] else text
 
 
-def strip(tokens: Tokens) -> list[str]:
+def strip(tokens: Tokens, longest: int | None = LONGEST) -> list[str]:
     """The labels of all tokens of a strip."""
-    return [token(tokens, i) for i in range(len(tokens))]
+    return [token(tokens, i, longest) for i in range(len(tokens))]
 
 
-def keys(trace: Trace, attention: Attention) -> list[str]:
+def keys(trace: Trace, attention: Attention, longest: int | None = LONGEST) -> list[str]:
     """The labels of a site's keys."""
-    return strip(trace.tokens[attention.key_tokens])[: attention.weights.shape[2]]
+    return strip(trace.tokens[attention.key_tokens], longest)[: attention.weights.shape[2]]
 
 
-def queries(trace: Trace, attention: Attention) -> list[str]:
+def queries(trace: Trace, attention: Attention, longest: int | None = LONGEST) -> list[str]:
     """The labels of a site's queries.
 
     A decoder's row is the token that was read, and serves the token written next: its label carries both, "young → dogs".
     """
-    labels = strip(trace.tokens[attention.query_tokens])
+    labels = strip(trace.tokens[attention.query_tokens], longest)
     count = attention.weights.shape[1]
     if attention.site.stack == "encoder":
         return labels[:count]

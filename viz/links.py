@@ -23,7 +23,7 @@ class View:
 
     Attributes:
         model: name of a model; empty: the first.
-        text: the source sentence; empty: the model's first example.
+        text: the source sentence; None: the model's first example.
         target: the target to be fed; empty: the model decodes.
         method, max_length, temperature, top_k, top_p, seed, beam_size: as in Decoding.
         site: text form of a Site; empty: the last cross-attention, or the last site.
@@ -33,7 +33,7 @@ class View:
     """
 
     model: str = ""
-    text: str = ""
+    text: str | None = None
     target: str = ""
     method: str = "greedy"
     max_length: int = 60
@@ -57,7 +57,7 @@ class View:
         """The run that this view looks at."""
         return RunRequest(
             model=self.model,
-            source=self.text,
+            source=self.text or "",
             target=self.target or None,
             decoding=self.decoding(),
             source_pad_to=pad_to or None,

@@ -1,11 +1,81 @@
 """What a view is given: the engine, the model, the state that the URL holds, and the run that it looks at."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import logging
+import secrets
+from dataclasses import dataclass, replace
+from typing import Any
 
+import streamlit as st
+
+from model.engine import open_engine
 from model.engine.base import Engine, ModelInfo
 from model.trace import Attention, Trace
+from viz import labels, links
 from viz.links import View
+from viz.texts import _
+
+_VIEW, _URL = "view", "url"
+_log = logging.getLogger("headlight")
+
+
+@st.cache_resource(show_spinner=False)
+def the_engine() -> Engine:
+    """The engine of this process: one for all sessions."""
+    return open_engine()
+
+
+def current_view() -> tuple[View, list[str]]:
+    """The state: the URL's where someone opened a link, else the session's; and a sentence for all that a link asked for in vain."""
+    query = st.query_params.to_dict()
+    if _VIEW in st.session_state and (not query or query == st.session_state.get(_URL)):
+        return st.session_state[_VIEW], []
+    return links.read(query)
+
+
+def settle(view: View) -> None:
+    """Makes `view` the state of the session, and the URL say so, so that it can be copied."""
+    st.session_state[_VIEW] = view
+    st.session_state[_URL] = links.write(view)
+    if st.query_params.to_dict() != st.session_state[_URL]:
+        st.query_params.from_dict(st.session_state[_URL])
+
+
+def update(**fields: object) -> None:
+    """Replaces fields of the state; for callbacks, which run before the script draws."""
+    settle(replace(current_view()[0], **fields))  # type: ignore[arg-type]  # fields of View
+
+
+def bind(field: str, **also: object) -> dict[str, Any]:
+    """Keyword arguments that tie a widget to one field of the state: it shows the field, and changing it changes the field.
+
+    Args:
+        also: fields that start anew when this one changes, with their values.
+    """
+    key = f"widget:{field}"
+    st.session_state[key] = getattr(current_view()[0], field)
+    return {"key": key, "on_change": lambda: update(**{field: st.session_state[key]}, **also)}
+
+
+def say(problem: str) -> None:
+    """Shows one sentence about what could not be done as asked. It may quote what people typed."""
+    st.warning(labels.markdown(problem), icon=":material/info:")
+
+
+def show_failure(exception: Exception) -> bool:
+    """What a visitor sees of an error that nobody foresaw: a sentence and a number. The traceback goes to the log.
+
+    Returns:
+        True: nothing else is to be shown.
+    """
+    incident = secrets.token_hex(3)
+    _log.error("incident %s", incident, exc_info=exception)
+    text = _(
+        "Something went wrong here that should not have (incident {incident}, see the server's log). "
+        "Nothing is lost: change the sentence or the settings, or reload the page.",
+        incident=incident,
+    )
+    st.error(text, icon=":material/error:")
+    return True
 
 
 @dataclass(frozen=True)
@@ -15,12 +85,11 @@ class Page:
     Attributes:
         engine: where networks run.
         info: the model in use.
-        view: the state; frozen. `change(head=3)` replaces fields and reruns the script.
+        view: the state; frozen. Callbacks change it with `update`, widgets are tied to it with `bind`.
         trace: the run of `view`.
         attention: the selected site of the trace.
         head: the selected head, which that site has.
         dark: whether the page is dark.
-        change: replaces fields of the state, writes the URL, and draws anew.
     """
 
     engine: Engine
@@ -30,4 +99,8 @@ class Page:
     attention: Attention
     head: int
     dark: bool
-    change: Callable[..., None]
+
+    def change(self, **fields: object) -> None:
+        """Replaces fields of the state and draws anew; for the script's body."""
+        update(**fields)
+        st.rerun()

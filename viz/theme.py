@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+FONT = '"Source Sans", "Source Sans 3", "Segoe UI", "Helvetica Neue", "Noto Sans", "Noto Sans CJK SC", sans-serif'
+"""The page's font for pictures: what Streamlit brings, then what systems have, Chinese included."""
+
 
 @dataclass(frozen=True)
 class Scheme:
@@ -34,7 +37,7 @@ LIGHT = Scheme(
     background="#fcfbf9",
     card="#ffffff",
     line="#e3e0db",
-    text="#1c2430",
+    text="#101820",
     faint="#5f6b7a",
     accent="#b45309",
     second="#1d5f8a",

@@ -4,9 +4,10 @@ No torch here: a web process may stand on a machine that has none.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal, Protocol, TypeAlias, get_args
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, Protocol, Self, TypeAlias, get_args
 
+from model.checked import read
 from model.errors import BadSetting
 from model.trace import Array, Trace
 
@@ -110,20 +111,13 @@ class RunRequest:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "RunRequest":
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
         """The request in JSON values.
 
         Raises:
-            BadSetting: a field is unknown, missing or of another type.
+            BadSetting: a field is unknown, missing, of another type or outside what is allowed.
         """
-        try:
-            values = {name: tuple(v) if isinstance(v, list) else v for name, v in data.items()}
-            values["decoding"] = Decoding(**values.get("decoding", {}))
-            values["interventions"] = tuple(Silence(**i) for i in values.get("interventions", ()))
-            return cls(**values)
-        except TypeError as error:
-            allowed = f"made of {', '.join(f.name for f in fields(cls))}"
-            raise BadSetting(name="run request", found=str(error), allowed=allowed) from error
+        return read(cls, data, "run request")
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from model.errors import DataError
 from model.tokenizers import PAD, SPECIALS, Tokenizer
-from model.training.recipes import Side
 
 PAD_ID = SPECIALS.index(PAD)
 
@@ -63,20 +62,25 @@ def read_lines(folder: Path, name: str) -> list[str]:
         raise DataError(path=packed if packed.is_file() else plain, detail=str(error), do=HINT) from error
 
 
-def read_parallel(folder: Path, split: str, source: Side, target: Side) -> list[tuple[str, str]]:
+def read_parallel(folder: Path, split: str, source: str, target: str) -> list[tuple[str, str]]:
     """The sentence pairs of one split.
+
+    Args:
+        source, target: names of the two files, with a gap for the split: "{split}.de".
 
     Raises:
         DataError: a file is missing, or source and target differ in length or have an empty line.
     """
-    sides = [read_lines(folder, side.file.format(split=split)) for side in (source, target)]
+    sides = [read_lines(folder, name.replace("{split}", split)) for name in (source, target)]
     if len(sides[0]) != len(sides[1]):
         detail = f"split {split} has {len(sides[0])} source and {len(sides[1])} target lines"
         raise DataError(path=folder, detail=detail, do="align the two files line by line")
     pairs = list(zip(*sides, strict=True))
     for number, pair in enumerate(pairs, start=1):
         if not all(text.strip() for text in pair):
-            raise DataError(path=folder, detail=f"line {number} of split {split} is empty", do="mend or remove that line in both files")
+            raise DataError(
+                path=folder, detail=f"line {number} of split {split} is empty", do="mend or remove that line in both files"
+            )
     return pairs
 
 

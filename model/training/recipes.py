@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from model.checkpoints import Info
 from model.errors import BadSetting, UnknownModel
 from model.spec import ModelSpec, from_json
 from model.tokenizers import Split
@@ -78,6 +79,18 @@ class Recipe:
                 "dropout": self.optimisation.dropout,
                 "suppressed": [0, 1, 2],
             }
+        )
+
+    def info(self, source_vocab: int, target_vocab: int) -> Info:
+        """What spec.json of the trained checkpoint says."""
+        return Info(
+            name=self.name,
+            title=self.title,
+            summary=self.summary,
+            languages={"source": self.source.language, "target": self.target.language},
+            examples=self.examples,
+            data={"source": self.source.file, "target": self.target.file},
+            spec=self.spec(source_vocab, target_vocab),
         )
 
 

@@ -46,11 +46,11 @@ def train(recipe: Recipe, data: Path, out: Path, device: torch.device) -> Path:
         DataError: the corpus is not there or does not fit.
         DamagedFile: `out` holds the state of another training.
     """
-    pairs = read_parallel(data, recipe.splits["train"], recipe.source, recipe.target)
+    pairs = read_parallel(data, recipe.splits["train"], recipe.source.file, recipe.target.file)
     source = learn_vocabulary((s for s, _ in pairs), recipe.source.split, recipe.source.min_freq)
     target = learn_vocabulary((t for _, t in pairs), recipe.target.split, recipe.target.min_freq)
     training = encode(pairs, source, target)
-    validation = encode(read_parallel(data, recipe.splits["validation"], recipe.source, recipe.target), source, target)
+    validation = encode(read_parallel(data, recipe.splits["validation"], recipe.source.file, recipe.target.file), source, target)
 
     how = recipe.optimisation
     torch.manual_seed(how.seed)
@@ -112,26 +112,29 @@ def _epoch(
         tokens += batch.predicted
         total += loss * batch.predicted
         rate = tokens / (time.perf_counter() - began)
-        bar.set_postfix_str(f"loss {total / tokens:.3f}, perplexity {math.exp(total / tokens):.2f}, {rate:,.0f} tokens/s", refresh=False)
+        bar.set_postfix_str(
+            f"loss {total / tokens:.3f}, perplexity {math.exp(total / tokens):.2f}, {rate:,.0f} tokens/s", refresh=False
+        )
     seconds = time.perf_counter() - began
 
     state.epoch += 1
     loss = validation_loss(state.average, validation, device)
     weights = _weights(state)
-    info = checkpoints.Info(
-        name=recipe.name,
-        title=recipe.title,
-        summary=recipe.summary,
-        languages={"source": recipe.source.language, "target": recipe.target.language},
-        examples=recipe.examples,
-        spec=recipe.spec(tokenizers[0].size, tokenizers[1].size),
-    )
     checkpoints.save_weights(out / "last.safetensors", weights)
     if loss < state.best:
         state.best, state.best_epoch = loss, state.epoch
-        checkpoints.save(out, info, weights, *tokenizers)
+        checkpoints.save(out, recipe.info(tokenizers[0].size, tokenizers[1].size), weights, *tokenizers)
     rate = state.schedule.get_last_lr()[0]
-    row = (state.epoch, state.schedule.last_epoch, total / tokens, loss, math.exp(loss), rate, round(tokens / seconds), round(seconds, 1))
+    row = (
+        state.epoch,
+        state.schedule.last_epoch,
+        total / tokens,
+        loss,
+        math.exp(loss),
+        rate,
+        round(tokens / seconds),
+        round(seconds, 1),
+    )
     _log(out / "curve.csv", row)
     _save_state(state, out / "state.pt")
     tqdm.write(f"epoch {state.epoch}: validation loss {loss:.4f}, perplexity {math.exp(loss):.3f} (best: epoch {state.best_epoch})")

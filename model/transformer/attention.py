@@ -19,10 +19,11 @@ from model.transformer.cache import NO_CACHE, Cache
 class Intervene(Protocol):
     """May replace a value while the network runs; the do-nothing default returns it as it is."""
 
-    def __call__(self, site: Site, name: str, value: Tensor) -> Tensor: ...
+    def __call__(self, site: Site, name: str, value: Tensor) -> Tensor:
+        """The value that the run goes on with: `value`, the tensor called `name` at `site`, or another of its shape."""
 
 
-def record_nothing(name: str, value: Tensor | None) -> None:
+def record_nothing(name: str, value: Tensor) -> None:
     """The recorder of a run that nobody looks at."""
 
 
@@ -41,7 +42,7 @@ class Run:
         cache: keys and values of earlier steps of the same decode.
     """
 
-    record: Callable[[str, Tensor | None], None] = record_nothing
+    record: Callable[[str, Tensor], None] = record_nothing
     intervene: Intervene = change_nothing
     cache: Cache = field(default=NO_CACHE)
 
@@ -67,8 +68,8 @@ class Attended:
 def softmax_uniform(scores: Tensor, allowed: Tensor) -> Tensor:
     """Softmax over the allowed keys; a query that may look at no key looks at all of them alike.
 
-    The fill is the most negative finite number and not -inf: it leaves exactly 0 beside any allowed key, and where all keys hold it,
-    their equal exponentials share the row, instead of 0 / 0 = NaN.
+    The fill is the most negative finite number and not -inf: it leaves exactly 0 beside any allowed key, and where all keys hold
+    it, their equal exponentials share the row, instead of 0 / 0 = NaN.
 
     Args:
         scores: [batch, head, query, key].
@@ -122,7 +123,8 @@ def attend(
 
 def split_heads(x: Tensor, heads: int) -> Tensor:
     """[batch, position, head · head_dim] -> [batch, head, position, head_dim]: head h owns the h-th run of columns."""
-    return x.unflatten(-1, (heads, -1)).transpose(1, 2)
+    split: Tensor = x.unflatten(-1, (heads, -1))  # [batch, position, head, head_dim]
+    return split.transpose(1, 2)
 
 
 def join_heads(x: Tensor) -> Tensor:
@@ -133,8 +135,8 @@ def join_heads(x: Tensor) -> Tensor:
 class MultiHeadAttention(nn.Module):
     """MultiHead(x, y) = Concat(head_1, …, head_h) W_O, where head_i = Attention(x W_Q, y W_K, y W_V).
 
-    In self-attention x and y are the same stream. In cross-attention x is the decoder's stream and y the encoder's output, which may
-    be of another width.
+    In self-attention x and y are the same stream. In cross-attention x is the decoder's stream and y the encoder's output, which
+    may be of another width.
 
     Args:
         heads, head_dim: how many heads, and how wide each is; their product needs not be `d_model`.
@@ -181,21 +183,25 @@ class MultiHeadAttention(nn.Module):
             [batch, query, model], to be added to the residual stream.
         """
         q = split_heads(self.query(x), self.heads)  # [batch, head, query, head_dim]
-        k, v = run.cache.keys_and_values(site, lambda: self.keys_and_values(memory))  # [batch, head, key, head_dim]
+        k, v = run.cache.keys_and_values(site, lambda: self.keys_and_values(memory, site, run))  # [batch, head, key, head_dim]
 
         def on_weights(weights: Tensor) -> Tensor:
             seen = run.intervene(site, "weights", weights)
             run.record(f"attention/{site}/weights", seen)
-            return self.dropout(seen)
+            kept: Tensor = self.dropout(seen)
+            return kept
 
         attended = attend(q, k, v, allowed, self.scale, self.softmax, on_weights)
         context = run.intervene(site, "context", attended.context)
         output: Tensor = self.output(join_heads(context))  # [batch, query, model]
 
-        for name, value in (("q", q), ("k", k), ("v", v), ("scores", attended.scores), ("context", context), ("output", output)):
+        for name, value in (("q", q), ("scores", attended.scores), ("context", context), ("output", output)):
             run.record(f"attention/{site}/{name}", value)
         return output
 
-    def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values of `memory` [batch, key, model], each [batch, head, key, head_dim]."""
-        return split_heads(self.key(memory), self.heads), split_heads(self.value(memory), self.heads)
+    def keys_and_values(self, memory: Tensor, site: Site, run: Run) -> tuple[Tensor, Tensor]:
+        """Keys and values of `memory` [batch, key, model], each [batch, head, key, head_dim]; recorded when they are computed."""
+        k, v = split_heads(self.key(memory), self.heads), split_heads(self.value(memory), self.heads)
+        run.record(f"attention/{site}/k", k)
+        run.record(f"attention/{site}/v", v)
+        return k, v

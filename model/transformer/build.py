@@ -1,19 +1,23 @@
 """build(spec) -> network: the one place where the choices of a ModelSpec become parts. No other code asks the spec."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from torch import nn
 
 from model.spec import AttentionSpec, ModelSpec, StackSpec
 from model.transformer.attention import MultiHeadAttention, softmax_uniform, softmax_zeros
-from model.transformer.layers import CrossAttentionLayer, FeedForward, PostNorm, PreNorm, SelfAttentionLayer
-from model.transformer.positions import LearnedPositions, NoPositions, SinusoidalPositions
+from model.transformer.layers import CrossAttentionLayer, FeedForward, PostNorm, PreNorm, Residual, SelfAttentionLayer
+from model.transformer.positions import LearnedPositions, NoPositions, PositionalEncoding, SinusoidalPositions
 from model.transformer.stacks import CausalLM, Decoder, Embedding, Encoder, EncoderDecoder
 
-POSITIONS = {"learned": LearnedPositions, "sinusoidal": SinusoidalPositions, "none": NoPositions}
-RESIDUALS = {"post": PostNorm, "pre": PreNorm}
-ACTIVATIONS = {"relu": nn.ReLU, "gelu": nn.GELU}
+POSITIONS: dict[str, Callable[[int, int], PositionalEncoding]] = {
+    "learned": LearnedPositions,
+    "sinusoidal": SinusoidalPositions,
+    "none": NoPositions,
+}
+RESIDUALS: dict[str, Callable[[int, float], Residual]] = {"post": PostNorm, "pre": PreNorm}
+ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {"relu": nn.ReLU, "gelu": nn.GELU}
 SOFTMAXES = {"uniform": softmax_uniform, "zeros": softmax_zeros}
 
 
@@ -82,7 +86,7 @@ def _feed_forward(stack: StackSpec, dropout: float) -> FeedForward:
     return FeedForward(stack.d_model, stack.hidden, ACTIVATIONS[stack.activation](), stack.bias, dropout)
 
 
-def _residual(stack: StackSpec, dropout: float) -> PostNorm | PreNorm:
+def _residual(stack: StackSpec, dropout: float) -> Residual:
     return RESIDUALS[stack.norm_order](stack.d_model, dropout)
 
 

@@ -1,7 +1,7 @@
 """KVCache: the keys and values of the positions that a decode has already read.
 
-The row of a causal decoder does not change when the decode goes on, so each step computes one row: its query against the keys of all
-positions so far. The keys and values of earlier positions are taken from here instead of being computed again.
+The row of a causal decoder does not change when the decode goes on, so each step computes one row: its query against the keys of
+all positions so far. The keys and values of earlier positions are taken from here instead of being computed again.
 """
 
 from collections.abc import Callable

@@ -31,7 +31,8 @@ class FeedForward(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """[batch, position, model] -> [batch, position, model], by way of [batch, position, hidden]."""
         inner: Tensor = self.dropout(self.activation(self.expand(x)))  # [batch, position, hidden]
-        return self.contract(inner)  # type: ignore[no-any-return]
+        outer: Tensor = self.contract(inner)  # [batch, position, model]
+        return outer
 
 
 class PostNorm(nn.Module):
@@ -47,7 +48,8 @@ class PostNorm(nn.Module):
 
     def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
         """[batch, position, model] -> [batch, position, model]."""
-        return self.norm(x + self.dropout(sublayer(x)))  # type: ignore[no-any-return]
+        normed: Tensor = self.norm(x + self.dropout(sublayer(x)))
+        return normed
 
 
 class PreNorm(nn.Module):
@@ -63,17 +65,18 @@ class PreNorm(nn.Module):
 
     def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
         """[batch, position, model] -> [batch, position, model]."""
-        return x + self.dropout(sublayer(self.norm(x)))  # type: ignore[no-any-return]
+        added: Tensor = self.dropout(sublayer(self.norm(x)))
+        return x + added
 
 
 Residual: TypeAlias = PostNorm | PreNorm
 
 
-def record_mask(run: Run, site: Site, mask: Mask) -> None:
-    """Hands a site's mask and its parts to the recorder."""
-    run.record(f"attention/{site}/mask", mask.allowed)
-    run.record(f"attention/{site}/mask_padding", mask.padding)
-    run.record(f"attention/{site}/mask_causal", mask.causal)
+def record_mask(run: Run, site: Site, mask: Mask, x: Tensor) -> None:
+    """Hands a site's mask and its parts to the recorder, a row [key] for each query of `x` [batch, query, model]."""
+    for name, part in (("mask", mask.allowed), ("mask_padding", mask.padding), ("mask_causal", mask.causal)):
+        if part is not None:
+            run.record(f"attention/{site}/{name}", part.expand(len(x), 1, x.shape[1], -1))  # [batch, 1, query, key]
 
 
 class SelfAttentionLayer(nn.Module):
@@ -91,7 +94,7 @@ class SelfAttentionLayer(nn.Module):
     def forward(self, x: Tensor, mask: Mask, stack: str, pass_: int, layer: int, run: Run = Run()) -> Tensor:
         """[batch, position, model] -> [batch, position, model]; `stack`, `pass_` and `layer` name this application."""
         site = Site(stack, pass_, layer, "self")
-        record_mask(run, site, mask)
+        record_mask(run, site, mask, x)
         x = self.attention_residual(x, lambda y: self.attention(y, y, mask.allowed, site, run))
         x = self.feed_forward_residual(x, self.feed_forward)
         run.record(f"hidden/{stack}.{pass_}.{layer}", x)
@@ -132,9 +135,9 @@ class CrossAttentionLayer(nn.Module):
             [batch, query, model].
         """
         self_site, cross_site = Site(stack, pass_, layer, "self"), Site(stack, pass_, layer, "cross")
-        record_mask(run, self_site, self_mask)
+        record_mask(run, self_site, self_mask, x)
         x = self.self_residual(x, lambda y: self.self_attention(y, y, self_mask.allowed, self_site, run))
-        record_mask(run, cross_site, cross_mask)
+        record_mask(run, cross_site, cross_mask, x)
         x = self.cross_residual(x, lambda y: self.cross_attention(y, memory, cross_mask.allowed, cross_site, run))
         x = self.feed_forward_residual(x, self.feed_forward)
         run.record(f"hidden/{stack}.{pass_}.{layer}", x)

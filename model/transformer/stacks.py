@@ -4,10 +4,11 @@ from collections.abc import Iterable
 
 from torch import Tensor, nn
 
+from model.errors import TooManyTokens
 from model.transformer.attention import Run
 from model.transformer.layers import CrossAttentionLayer, SelfAttentionLayer
 from model.transformer.masks import Mask, causal_mask, padding_mask, valid_mask
-from model.transformer.positions import LearnedPositions, NoPositions, SinusoidalPositions
+from model.transformer.positions import PositionalEncoding
 
 
 class Embedding(nn.Module):
@@ -24,7 +25,7 @@ class Embedding(nn.Module):
         vocab: int,
         d_model: int,
         scale: float,
-        positions: LearnedPositions | SinusoidalPositions | NoPositions,
+        positions: PositionalEncoding,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
@@ -34,8 +35,16 @@ class Embedding(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, ids: Tensor, start: int, stack: str, run: Run = Run()) -> Tensor:
-        """[batch, position] of ids, the first at position `start` -> [batch, position, model]."""
+        """[batch, position] of ids, the first at position `start` -> [batch, position, model].
+
+        Raises:
+            TooManyTokens: there are fewer positions than ids. Unasked, the sum below might stretch the one row that is left.
+        """
         rows = self.positions.rows(start, ids.shape[1])  # [position, model]
+        if len(rows) < ids.shape[1]:
+            found = start + ids.shape[1]
+            allowed = len(self.positions.rows(0, found))
+            raise TooManyTokens(what=f"{stack}'s input", found=found, allowed=allowed, reason="it has no more positions")
         x: Tensor = self.dropout(self.token(ids) * self.scale + rows)  # [batch, position, model]
         run.record(f"positions/{stack}", rows[None].expand(len(ids), -1, -1))
         run.record(f"embedded/{stack}", x)
@@ -63,7 +72,8 @@ class Encoder(nn.Module):
         for pass_ in range(self.passes):
             for index, layer in enumerate(self.layers):
                 x = layer(x, mask, "encoder", pass_, index, run)
-        return self.final_norm(x)  # type: ignore[no-any-return]
+        last: Tensor = self.final_norm(x)
+        return last
 
 
 class Decoder(nn.Module):
@@ -82,7 +92,8 @@ class Decoder(nn.Module):
         for pass_ in range(self.passes):
             for index, layer in enumerate(self.layers):
                 x = layer(x, memory, self_mask, cross_mask, "decoder", pass_, index, run)
-        return self.final_norm(x)  # type: ignore[no-any-return]
+        last: Tensor = self.final_norm(x)
+        return last
 
 
 def causal_padding_mask(ids: Tensor, start: int, pad_id: int) -> Mask:
@@ -111,7 +122,8 @@ class EncoderDecoder(nn.Module):
 
     def encode(self, source: Tensor, mask: Mask, run: Run = Run()) -> Tensor:
         """[batch, key] of ids -> [batch, key, model], the memory that the decoder looks at."""
-        return self.encoder(source, mask, run)  # type: ignore[no-any-return]
+        memory: Tensor = self.encoder(source, mask, run)
+        return memory
 
     def decode(self, target: Tensor, memory: Tensor, source_mask: Mask, run: Run = Run(), start: int = 0) -> Tensor:
         """Logits for the token after each target position from `start` on.

@@ -1,0 +1,191 @@
+"""The command line: the same engine without a browser. `python -m model --help` lists what it does."""
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import get_args
+
+import click
+
+from model import checkpoints, wire
+from model.engine.base import KEEP, Decoding, Keep, Method, RunRequest
+from model.engine.local import CHECKPOINTS, best_device
+from model.errors import BadSetting, HeadlightError, MissingFile
+from model.running import run as run_request
+
+DEVICE = click.option("--device", type=click.Choice(["auto", "cpu", "cuda", "mps"]), default="auto", help="where to compute")
+DATA = click.option("--data", type=click.Path(path_type=Path), required=True, help="folder of the corpus")
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="print one JSON object")
+
+
+@click.group()
+def cli() -> None:
+    """Runs, inspects, evaluates and trains the Transformers that Headlight shows."""
+
+
+@cli.command()
+@click.argument("checkpoint")
+@click.option("--source", help="the source text")
+@click.option("--source-ids", help="the source as ids, taken as given: 2,5,3")
+@click.option("--source-valid", type=int, help="source positions that are no padding [default: those that are not the pad id]")
+@click.option("--source-pad-to", type=int, help="pad the source to this many positions")
+@click.option("--target", help="a target text to be fed instead of decoding")
+@click.option("--target-ids", help="the decoder's input as ids, start token first: 2,7")
+@click.option("--decode", type=click.Choice(get_args(Method)), default="greedy", help="how the target is written")
+@click.option("--max-length", type=int, default=Decoding.max_length, show_default=True, help="tokens written at most")
+@click.option("--beam-size", type=int, default=Decoding.beam_size, show_default=True, help="beginnings that beam search follows")
+@click.option("--temperature", type=float, default=Decoding.temperature, show_default=True, help="of sampling")
+@click.option("--top-k", type=int, default=Decoding.top_k, show_default=True, help="of sampling; 0: all")
+@click.option("--top-p", type=float, default=Decoding.top_p, show_default=True, help="of sampling; 1: all")
+@click.option("--seed", type=int, default=Decoding.seed, show_default=True, help="of sampling")
+@click.option("--keep", default="", help=f"record more: {','.join(KEEP)}, or all")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="the trace file to write: *.trace.safetensors")
+@DEVICE
+def run(
+    checkpoint: str,
+    source: str | None,
+    source_ids: str | None,
+    source_valid: int | None,
+    source_pad_to: int | None,
+    target: str | None,
+    target_ids: str | None,
+    decode: Method,
+    max_length: int,
+    beam_size: int,
+    temperature: float,
+    top_k: int,
+    top_p: float,
+    seed: int,
+    keep: str,
+    out: Path,
+    device: str,
+) -> None:
+    """Runs CHECKPOINT on one source and writes the trace of it."""
+    request = RunRequest(
+        model=checkpoint,
+        source=_one_of("source", source, source_ids, required=True),
+        target=_one_of("target", target, target_ids, required=False) or None,
+        decoding=Decoding(decode, max_length, temperature, top_k, top_p, seed, beam_size),
+        source_valid=source_valid,
+        source_pad_to=source_pad_to,
+        keep=_keep(keep),
+    )
+    on = best_device(device)
+    trace = run_request(checkpoints.load(_folder(checkpoint), on), request, on, str(on))
+    _write(out, wire.to_bytes(trace))
+    strip = trace.tokens.get("target", trace.tokens["source"])
+    click.echo(" ".join(strip.texts))
+
+
+@cli.command()
+@click.argument("checkpoint")
+@AS_JSON
+def inspect(checkpoint: str, as_json: bool) -> None:
+    """Says what CHECKPOINT is, what its weights file holds, and what must be told."""
+    found = checkpoints.inspect(_folder(checkpoint))
+    if as_json:
+        click.echo(json.dumps(asdict(found), ensure_ascii=False))
+        return
+    click.echo(f"{found.what}\n{found.parameters:,} parameters, {len(found.tensors)} tensors, {len(found.missing)} missing")
+    for tensor in found.tensors:
+        click.echo(f"{tensor.status:10}  {tensor.dtype:4}  {'×'.join(map(str, tensor.shape)):>12}  {tensor.name}")
+    for name in found.missing:
+        click.echo(f"missing     {name}")
+
+
+@cli.command()
+@click.argument("checkpoint")
+@DATA
+@click.option("--split", required=True, help="part of the corpus, such as test_2016_flickr")
+@click.option("--decode", type=click.Choice(get_args(Method)), default="beam", help="how targets are written  [default: beam]")
+@click.option("--beam-size", type=int, default=Decoding.beam_size, show_default=True, help="beginnings that beam search follows")
+@AS_JSON
+@DEVICE
+def evaluate(checkpoint: str, data: Path, split: str, decode: Method, beam_size: int, as_json: bool, device: str) -> None:
+    """Prints the loss, perplexity and BLEU of CHECKPOINT on one split of a corpus."""
+    from model.training.evaluate import evaluate as scores_of
+
+    on = best_device(device)
+    scores = scores_of(checkpoints.load(_folder(checkpoint), on), data, split, Decoding(decode, beam_size=beam_size), on)
+    if as_json:
+        click.echo(json.dumps(asdict(scores)))
+    else:
+        click.echo(
+            f"loss {scores.loss:.4f} · perplexity {scores.ppl:.3f} · BLEU {scores.bleu:.2f} · {scores.parameters:,} parameters"
+        )
+
+
+@cli.command()
+@click.argument("recipe")
+@DATA
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, help="folder of the checkpoint; training goes on from what it holds"
+)
+@DEVICE
+def train(recipe: str, data: Path, out: Path, device: str) -> None:
+    """Trains RECIPE, the name of a bundled recipe or a TOML file; can be killed and goes on where its last epoch ended."""
+    from model.training import recipes
+    from model.training.train import train as train_recipe
+
+    click.echo(f"The best weights are in {train_recipe(recipes.load(recipe), data, out, best_device(device))}.")
+
+
+def _folder(checkpoint: str) -> Path:
+    """A path to a folder as it is, or a bundled name."""
+    for folder in (Path(checkpoint), CHECKPOINTS / checkpoint):
+        if folder.is_dir():
+            return folder
+    raise MissingFile(
+        path=checkpoint, needed="to be a path, or a name in checkpoints/, with model.safetensors, spec.json and tokenizer.json"
+    )
+
+
+def _one_of(name: str, text: str | None, ids: str | None, required: bool) -> str | tuple[int, ...]:
+    if (text is not None) + (ids is not None) > 1 or required and text is None and ids is None:
+        found = "neither" if text is None else "both"
+        raise BadSetting(name=f"--{name} and --{name}-ids", found=found, allowed="given one at a time")
+    if ids is None:
+        return text or ""
+    try:
+        return tuple(int(part) for part in ids.split(","))
+    except ValueError as error:
+        raise BadSetting(name=f"--{name}-ids", found=ids, allowed="whole numbers with commas between, such as 2,5,3") from error
+
+
+def _keep(names: str) -> tuple[Keep, ...]:
+    return KEEP if names == "all" else tuple(filter(None, names.split(",")))  # type: ignore[arg-type]  # RunRequest checks the names
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Writes a file whole or not at all."""
+    fresh = path.with_name(path.name + ".part")
+    try:
+        fresh.write_bytes(data)
+        fresh.replace(path)
+    except OSError as error:
+        fresh.unlink(missing_ok=True)
+        raise BadSetting(name="--out", found=str(path), allowed=f"a path that can be written ({error.strerror})") from error
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the command line. Returns the exit status: 0 only for success; an error is one line on standard error."""
+    try:
+        cli.main(arguments, prog_name="python -m model", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.ctx.get_help() if error.ctx else "", err=True)
+        return 2
+    except click.ClickException as error:
+        click.echo(" ".join(error.format_message().split()), err=True)
+        return 2
+    except click.Abort:
+        click.echo("Stopped.", err=True)
+        return 130
+    except HeadlightError as error:
+        click.echo(str(error), err=True)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,113 @@
+"""Plain JSON or TOML values into frozen dataclasses, every field checked: what a file or a wire says is believed only after this.
+
+The types of the fields are the rules: `int` takes no bool and no 1.0, a Literal its choices alone, `Annotated[int, Between(1, 8)]`
+nothing beyond its limits. An unknown field is an error, never ignored.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from model.errors import BadSetting
+
+Value = TypeVar("Value")
+
+WORDS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", NoneType: "null"}
+
+
+@dataclass(frozen=True)
+class Between:
+    """Limits of a number, both allowed themselves. Stands in an Annotated type."""
+
+    lowest: float
+    highest: float
+
+    def __contains__(self, value: float) -> bool:
+        return self.lowest <= value <= self.highest
+
+    def __str__(self) -> str:
+        return f"from {self.lowest:,} to {self.highest:,}"
+
+
+def read(kind: type[Value], data: Any, name: str) -> Value:
+    """The value of type `kind` that `data` describes.
+
+    Args:
+        kind: a frozen dataclass, whose fields are dataclasses, unions, Literals, tuples, mappings, str, int, float, bool or Any.
+        data: plain values, as json or tomllib give them.
+        name: what `data` is called in an error.
+
+    Raises:
+        BadSetting: a field is unknown, missing, of another type or outside its limits; the sentence names it by its path.
+    """
+    value: Value = _read(kind, data, name)
+    return value
+
+
+def _read(kind: Any, data: Any, name: str) -> Any:
+    origin, choices = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return data
+    if is_dataclass(kind):
+        return _read_dataclass(kind, data, name)
+    if origin in (Union, UnionType):
+        return _read_union(choices, data, name)
+    if origin is Annotated:
+        return _read_limited(choices[0], choices[1], data, name)
+    if origin is Literal and isinstance(data, str) and data in choices:
+        return data
+    if origin is tuple and isinstance(data, list | tuple) and choices[1:] in ((...,), (choices[0],) * (len(data) - 1)):
+        return tuple(_read(choices[0], item, f"{name}[{i}]") for i, item in enumerate(data))
+    if origin in (dict, Mapping) and isinstance(data, Mapping) and all(isinstance(key, str) for key in data):
+        return {key: _read(choices[1], item, f"{name}.{key}") for key, item in data.items()}
+    if kind is float and type(data) is int and abs(data) < 2**53:
+        return float(data)
+    if type(data) is kind:
+        return data
+    raise BadSetting(name=name, found=_short(data), allowed=_words(kind))
+
+
+def _read_dataclass(kind: Any, data: Any, name: str) -> Any:
+    hints = get_type_hints(kind, include_extras=True)
+    if not isinstance(data, Mapping):
+        raise BadSetting(name=name, found=_short(data), allowed=f"made of {', '.join(hints)}")
+    if unknown := [key for key in data if key not in hints]:
+        raise BadSetting(name=f"a field of {name}", found=_short(unknown[0]), allowed=f"one of {', '.join(hints)}")
+    needed = {f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING} | data.keys()
+    return kind(**{key: _read(hint, data.get(key), f"{name}.{key}") for key, hint in hints.items() if key in needed})
+
+
+def _read_union(members: tuple[Any, ...], data: Any, name: str) -> Any:
+    if data is None and NoneType in members:
+        return None
+    members = tuple(member for member in members if member is not NoneType)
+    if len(members) == 1:
+        return _read(members[0], data, name)
+    for member in members:
+        with suppress(BadSetting):
+            return _read(member, data, name)
+    raise BadSetting(name=name, found=_short(data), allowed=" or ".join(map(_words, members)))
+
+
+def _read_limited(kind: Any, limits: Between, data: Any, name: str) -> Any:
+    value = _read(kind, data, name)
+    if value not in limits:
+        raise BadSetting(name=name, found=value, allowed=f"{WORDS[kind]} {limits}")
+    return value
+
+
+def _words(kind: Any) -> str:
+    """What `kind` takes, in words."""
+    if get_origin(kind) is Literal:
+        return " or ".join(get_args(kind))
+    if get_origin(kind) is tuple:
+        return f"a list, each item {_words(get_args(kind)[0])}"
+    return WORDS.get(kind, "names with their values")
+
+
+def _short(data: Any) -> Any:
+    """`data`, or its beginning where it is too long for a sentence."""
+    text = repr(data)
+    return data if len(text) <= 80 else f"{text[:80]}…"

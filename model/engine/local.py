@@ -1,0 +1,154 @@
+"""LocalEngine: networks in this process, on the best device that it has."""
+
+import os
+import threading
+from collections import OrderedDict
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from model import checkpoints, spec
+from model.checkpoints import Checkpoint
+from model.engine.base import ModelInfo, RunRequest
+from model.errors import BadSetting, HeadlightError, UnknownModel, UnknownTensor
+from model.running import run
+from model.trace import Array, Trace
+from model.transformer.stacks import CausalLM, EncoderDecoder
+
+CHECKPOINTS = Path(__file__).parents[2] / "checkpoints"
+CACHE_BYTES = 256 * 2**20
+
+
+def best_device(asked: str = "auto") -> torch.device:
+    """The device `asked` for: auto (CUDA, then MPS, then CPU), cpu, cuda or mps.
+
+    Raises:
+        BadSetting: this machine has no such device.
+    """
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    if asked == "auto":
+        return torch.device(next(name for name, ok in there.items() if ok))
+    if not there.get(asked):
+        allowed = " or ".join(["auto", *(name for name, ok in there.items() if ok)])
+        raise BadSetting(name="device", found=asked, allowed=f"{allowed} on this machine")
+    return torch.device(asked)
+
+
+class LocalEngine:
+    """Runs the checkpoints of one folder. Safe to be used from many threads: one run at a time computes.
+
+    Args:
+        folder: holds a folder for each checkpoint.
+        device: where networks compute.
+        cache_bytes: bytes of traces that are kept for equal requests.
+    """
+
+    def __init__(self, folder: Path, device: torch.device, cache_bytes: int = CACHE_BYTES) -> None:
+        self._folder = folder
+        self._device = device
+        self._loaded: dict[str, Checkpoint | HeadlightError] = {}
+        self._traces: OrderedDict[RunRequest, Trace] = OrderedDict()
+        self._cache_bytes = cache_bytes
+        self._lock = threading.RLock()
+
+    @classmethod
+    def from_environment(cls) -> "LocalEngine":
+        """The engine of the app: HEADLIGHT_DEVICE and HEADLIGHT_THREADS, where set, choose the device and the CPU threads.
+
+        Left alone, half of the cores compute: two threads on a busy two-core host can be ten times slower than one.
+        """
+        torch.set_num_threads(int(os.environ.get("HEADLIGHT_THREADS") or max(1, (os.cpu_count() or 2) // 2)))
+        return cls(CHECKPOINTS, best_device(os.environ.get("HEADLIGHT_DEVICE") or "auto"))
+
+    @property
+    def device(self) -> str:
+        """Where it computes, for people."""
+        if self._device.type == "cuda":
+            return f"CUDA · {torch.cuda.get_device_name(self._device)}"
+        return "MPS" if self._device.type == "mps" else f"CPU · {torch.get_num_threads()} threads"
+
+    def models(self) -> tuple[ModelInfo, ...]:
+        """The folder's checkpoints by name; those that cannot be used say why."""
+        names = sorted(path.name for path in self._folder.iterdir() if path.is_dir()) if self._folder.is_dir() else []
+        return tuple(_describe(name, self._try_load(name)) for name in names)
+
+    def run(self, request: RunRequest) -> Trace:
+        """The trace of one run; the same object again for an equal request, while the cache holds it.
+
+        Raises:
+            HeadlightError: in words, why it cannot be run.
+        """
+        with self._lock:
+            if (trace := self._traces.get(request)) is not None:
+                self._traces.move_to_end(request)
+                return trace
+            checkpoint = self.checkpoint(request.model)
+            trace = run(checkpoint, request, self._device, self.device)
+            self._remember(request, trace)
+            return trace
+
+    def tensors(self, model: str, names: tuple[str, ...]) -> dict[str, Array]:
+        """Tensors of a model by name: all positions that a stack has, or parameters by their names in the state dict.
+
+        Raises:
+            UnknownModel, UnknownTensor: there is no such thing.
+        """
+        network = self.checkpoint(model).network
+        there = _tables(network) | dict(network.state_dict())
+        if unknown := [name for name in names if name not in there]:
+            raise UnknownTensor(asked=unknown[0], there=", ".join(there))
+        return {name: there[name].detach().cpu().numpy() for name in names}
+
+    def checkpoint(self, name: str) -> Checkpoint:
+        """The checkpoint called `name`, loaded once.
+
+        Raises:
+            UnknownModel: the folder has none of that name.
+            CheckpointError: it cannot be used.
+        """
+        usable = [info.name for info in self.models()]
+        if name not in usable:
+            raise UnknownModel(asked=name, there=", ".join(usable) or "none")
+        loaded = self._try_load(name)
+        if isinstance(loaded, HeadlightError):
+            raise loaded
+        return loaded
+
+    def _try_load(self, name: str) -> Checkpoint | HeadlightError:
+        with self._lock:
+            if name not in self._loaded:
+                try:
+                    self._loaded[name] = checkpoints.load(self._folder / name, self._device)
+                except HeadlightError as error:
+                    self._loaded[name] = error
+            return self._loaded[name]
+
+    def _remember(self, request: RunRequest, trace: Trace) -> None:
+        self._traces[request] = trace
+        while sum(t.nbytes for t in self._traces.values()) > self._cache_bytes:
+            self._traces.popitem(last=False)
+
+
+def _describe(name: str, loaded: Checkpoint | HeadlightError) -> ModelInfo:
+    if isinstance(loaded, HeadlightError):
+        return ModelInfo(name, name, "", {}, (), 0, {}, 0, 0, problem=str(loaded))
+    info, spec_ = loaded.info, loaded.info.spec
+    return ModelInfo(
+        name=name,
+        title=info.title,
+        summary=info.summary,
+        languages=info.languages,
+        examples=info.examples,
+        parameters=sum(p.numel() for p in loaded.network.parameters()),
+        spec=spec.to_json(spec_),
+        max_source=(spec_.encoder or spec_.decoder).max_positions,
+        max_target=spec_.decoder.max_positions,
+    )
+
+
+def _tables(network: EncoderDecoder | CausalLM) -> dict[str, Tensor]:
+    """The positional encodings of each stack, all positions that it has: [position, model]."""
+    if isinstance(network, CausalLM):
+        return {"positions/decoder": network.embedding.positions.rows(0, 10**6)}
+    return {f"positions/{name}": getattr(network, name).embedding.positions.rows(0, 10**6) for name in ("encoder", "decoder")}

@@ -1,0 +1,95 @@
+"""The recorder: collects what a network hands to `Run.record`, and makes arrays of one example out of it.
+
+A cached decode runs the decoder once a step, so a site's rows arrive in pieces. They are joined here, and nothing is computed anew:
+a weight that the step did not compute, because its key lay in the future, is 0 as the causal mask makes it; a score is NaN.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from model.engine.base import KEEP, Keep
+from model.trace import NAN_UNCOMPUTED, TENSORS_OF_ATTENTION, Array, Attention, Site
+
+_KEPT_AS: dict[str, Keep] = {
+    "scores": "scores",
+    "q": "qkv",
+    "k": "qkv",
+    "v": "qkv",
+    "context": "context",
+    "output": "output",
+    "hidden": "hidden",
+    "embedded": "hidden",
+}
+_FILL = {"weights": 0.0, "scores": torch.nan, "mask": False, "mask_padding": False, "mask_causal": False}
+
+
+class Recorder:
+    """Callable as `Run.record`. One for each run.
+
+    Args:
+        keep: what is recorded besides weights, masks, positions and logits.
+    """
+
+    def __init__(self, keep: Sequence[Keep] = ()) -> None:
+        self._keep = frozenset(keep)
+        self._pieces: defaultdict[str, list[Tensor]] = defaultdict(list)
+
+    def __call__(self, name: str, value: Tensor) -> None:
+        """Takes one tensor, [batch, …], under a name of the trace's file form."""
+        group, _, rest = name.partition("/")
+        kind = _KEPT_AS.get(rest.rpartition("/")[2] if group == "attention" else group)
+        if kind is None or kind in self._keep:
+            self._pieces[name].append(value.detach())
+
+    def arrays(self, lineage: Sequence[int] | None = None) -> dict[str, Array]:
+        """Everything recorded for one example, joined over the steps.
+
+        Args:
+            lineage: the batch row that the example had in each decoder step, as beam search tells; None: row 0 in every step.
+
+        Returns:
+            arrays by name, without the batch axis, in the order in which they were first recorded.
+        """
+        return {name: _join(name, pieces, lineage).cpu().numpy() for name, pieces in self._pieces.items()}
+
+    def missing(self) -> dict[str, str]:
+        """Why something is not there, by name."""
+        absent = [kind for kind in KEEP if kind not in self._keep]
+        why = {name: f"not recorded: ask for it with --keep {kind}" for kind in absent for name, k in _KEPT_AS.items() if k == kind}
+        named = {name if name in ("hidden", "embedded") else f"attention/*/{name}": reason for name, reason in why.items()}
+        stepped = any(len(pieces) > 1 for name, pieces in self._pieces.items() if name.endswith("/scores"))
+        return named | ({"attention/decoder.*/scores": NAN_UNCOMPUTED} if stepped else {})
+
+
+def attentions(
+    arrays: dict[str, Array], query_tokens: dict[str, str], key_tokens: dict[tuple[str, str], str]
+) -> dict[Site, Attention]:
+    """The arrays of each site put together, in the order in which the sites ran.
+
+    Args:
+        arrays: by name, as `Recorder.arrays` gives them.
+        query_tokens: the strip that a stack's queries are, by stack.
+        key_tokens: the strip that a site's keys are, by stack and kind.
+    """
+    names = dict.fromkeys(name.split("/")[1] for name in arrays if name.startswith("attention/"))
+    sites = {}
+    for site in map(Site.parse, names):
+        tensors = {n: arrays[path] for n in TENSORS_OF_ATTENTION if (path := f"attention/{site}/{n}") in arrays}
+        masks = {name: array[0] for name, array in tensors.items() if name.startswith("mask")}  # the same for every head
+        sites[site] = Attention(site, query_tokens[site.stack], key_tokens[site.stack, site.kind], **(tensors | masks))
+    return sites
+
+
+def _join(name: str, pieces: list[Tensor], lineage: Sequence[int] | None) -> Tensor:
+    """One tensor of one example: the rows of its steps one below the other, their keys padded to the last step's."""
+    decoded = name == "logits" or "decoder" in name
+    rows = lineage if lineage is not None and decoded else [0] * len(pieces)
+    own = [piece[row] for piece, row in zip(pieces, rows, strict=False)]  # a hypothesis may end before the search does
+    kind = name.rpartition("/")[2] if name.startswith("attention/") else ""
+    if kind in _FILL:
+        keys = max(piece.shape[-1] for piece in own)
+        own = [torch.nn.functional.pad(piece, (0, keys - piece.shape[-1]), value=_FILL[kind]) for piece in own]
+    return torch.cat(own, dim=-2)

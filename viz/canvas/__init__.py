@@ -1,0 +1,119 @@
+"""Our own drawings: token strips, atlas, lines and step player, as Streamlit components (v2) of plain JavaScript without a build.
+
+Python builds a scene of bytes (`viz.canvas.scene`), the browser draws it; hover, zoom and stepping never ask the server. Each function
+mounts one drawing and returns a `Selection`: what the person chose since the last run, or nothing.
+
+Where things are, for tests and other tools (everything stands in the component's shadow root; CSS locators pierce it):
+
+- `.hl[data-drawing=strips|atlas|lines|player]` is a drawing. Its `data-layout` is JSON with rectangles in CSS pixels, counted from the
+  drawing's own top left corner: for the atlas a list of `{site, head, x, y, width, height, rows, columns, row, column}`, one for each
+  visible head (`row` and `column`: the first cell shown; the opened head alone while one is open), for the player the same for its
+  map, for the lines a list of `{side, index, x, y}`. The middle of a cell is
+  `x + (column + 0.5) * width / columns`, `y + (row + 0.5) * height / rows`.
+- `.hl .readout` says what is under the pointer or the keyboard's focus, in words and as `data-site`, `data-head`, `data-query`,
+  `data-key`, `data-weight` (absent where nothing is).
+- `.chip[data-position]` is a token; `data-row` is the query row it stands for, `data-probability` what it was written with.
+- The player carries `data-step` and `data-head`; a candidate is `.candidate[data-probability]`, the chosen one `.chosen`.
+
+Drawings on one page tell each other what is pointed at by the event `headlight:query` on the document: `detail` is
+`{queryStrip, query, keyStrip, key}`, with nulls for what is not.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from model.trace import Site, Trace
+from viz.canvas import scene
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What a person chose in a drawing since the last script run; None: not that.
+
+    Attributes:
+        site: text form of a Site.
+        head, query, step: counted from 0.
+    """
+
+    site: str | None = None
+    head: int | None = None
+    query: int | None = None
+    step: int | None = None
+
+    def changes(self) -> dict[str, str | int]:
+        """What was chosen, by field of `viz.links.View`; empty: nothing."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+def _read(*names: str) -> str:
+    return "\n".join((Path(__file__).parent / name).read_text(encoding="utf-8") for name in names)
+
+
+_STRIPS = st.components.v2.component("headlight.strips", css=_read("common.css", "chips.css"), js=_read("common.js", "chips.js", "strips.js"))
+_ATLAS = st.components.v2.component("headlight.atlas", css=_read("common.css", "atlas.css"), js=_read("common.js", "map.js", "atlas.js"))
+_LINES = st.components.v2.component("headlight.lines", css=_read("common.css"), js=_read("common.js", "lines.js"))
+_PLAYER = st.components.v2.component(
+    "headlight.player",
+    css=_read("common.css", "chips.css", "player.css"),
+    js=_read("common.js", "chips.js", "map.js", "player.js"),
+)
+
+
+def strips(trace: Trace, site: Site, query: int, *, key: str) -> Selection:
+    """The token strips: each written token with its probability, and on hover or focus the alternatives.
+
+    Args:
+        site: whose query rows can be selected.
+        query: the selected row; -1: none.
+        key: stable name of this drawing on the page.
+    """
+    return _mount(_STRIPS, scene.strips(trace, site, query), key)
+
+
+def atlas(trace: Trace, site: Site, head: int, query: int, *, key: str) -> Selection:
+    """Every head of every site at one glance; a click selects a head, a double click opens it large.
+
+    Raises:
+        UnknownSite, UnknownHead: the trace has no such site or head.
+    """
+    return _mount(_ATLAS, scene.atlas(trace, site, head, query), key)
+
+
+def lines(trace: Trace, site: Site, head: int, query: int, *, key: str) -> Selection:
+    """One head as lines between its query tokens (left) and key tokens (right).
+
+    Raises:
+        UnknownSite, UnknownHead: the trace has no such site or head.
+    """
+    return _mount(_LINES, scene.lines(trace, site, head, query), key)
+
+
+def player(trace: Trace, site: Site, head: int, step: int, *, key: str) -> Selection:
+    """The decode token by token, seen from one site: rows appear as tokens are chosen. Stepping happens in the browser.
+
+    Args:
+        step: where to begin, counted from 0; -1: at the first step. Later calls for the same run leave the person's step alone.
+
+    Raises:
+        UnknownSite, UnknownHead: the trace has no such site or head.
+    """
+    trace.at(site).head(head)
+    return _mount(_PLAYER, scene.player(trace, site, head, step), key)
+
+
+def _mount(component: Any, data: bytes, key: str) -> Selection:
+    """Draws; returns the selection if it is another than at the last run (a component's state lasts, a choice is made once)."""
+    result = component(key=key, data=data, on_selection_change=_nothing)
+    selection, seen = result.get("selection"), f"{key}/seen"
+    if not isinstance(selection, Mapping) or selection == st.session_state.get(seen):
+        return Selection()
+    st.session_state[seen] = dict(selection)
+    return Selection(**{name: selection[name] for name in ("site", "head", "query", "step") if selection.get(name) is not None})
+
+
+def _nothing() -> None:
+    """Streamlit reports a state only where a callback is given."""

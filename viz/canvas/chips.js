@@ -1,0 +1,78 @@
+// Tokens as chips, and the tokens that a step could have written as bars: for the strips and the player.
+
+/** One token as a chip. `row` is the query row it stands for (in a decoder the row that wrote it). */
+function chip(token, position, listeners) {
+  const node = el(
+    "button",
+    {
+      type: "button",
+      class: ["chip", token.special && "special", token.unknown && "unknown"].filter(Boolean).join(" "),
+      tabindex: position ? -1 : 0,
+      "data-position": position,
+      "data-row": token.row,
+      "data-probability": token.probability,
+      ...listeners,
+    },
+    el("bdi", {}, token.label),
+  );
+  if (token.probability !== undefined) node.append(el("span", { class: "bar" }, shareOf(token.probability)));
+  return node;
+}
+
+/** The filled part of a bar. */
+function shareOf(probability) {
+  const part = el("i");
+  part.style.setProperty("--share", probability);
+  return part;
+}
+
+/** The tokens of one step as rows of text, bar and number; what they leave over is named. */
+function candidateList(candidates, texts) {
+  const rest = 1 - candidates.reduce((sum, { probability }) => sum + probability, 0);
+  const rows = candidates.map(({ text, probability, chosen }) => candidateRow(text, probability, chosen ? "chosen" : ""));
+  if (rest > 0.00005) rows.push(candidateRow(texts.others, rest, "others"));
+  return el("div", { class: "candidates" }, ...rows);
+}
+
+function candidateRow(text, probability, kind) {
+  return el(
+    "div",
+    { class: `candidate ${kind}`, "data-probability": probability },
+    el("bdi", {}, text),
+    el("span", { class: "share" }, shareOf(probability)),
+    el("span", { class: "number" }, exactly(probability)),
+  );
+}
+
+/** What the tooltip says about a token. */
+function aboutToken(token, strip, texts) {
+  const notes = [token.special && texts.special, token.unknown && texts.unknown];
+  if (strip.generated && token.probability === undefined) notes.push(texts.given);
+  return [
+    el("b", {}, token.text),
+    ...notes.filter(Boolean).map((note) => el("p", {}, note)),
+    ...(token.candidates ? [candidateList(token.candidates, texts)] : []),
+  ];
+}
+
+/** One sentence about a token, for those who listen. */
+function tokenSentence(token, texts) {
+  const said = token.probability === undefined ? texts.token : texts.written;
+  const about = fill(said, { token: token.text, probability: token.probability === undefined ? "" : exactly(token.probability) });
+  return [about, token.unknown && texts.unknown].filter(Boolean).join(" ");
+}
+
+/** A labelled strip of chips; one tab stop, arrow keys move inside. */
+function chipStrip(strip, chips, texts) {
+  const box = el("div", { class: "chips", role: "group", "aria-label": strip.title, title: undefined }, ...chips);
+  box.addEventListener("keydown", (event) => {
+    const at = chips.indexOf(event.target);
+    const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: chips.length - 1 }[event.key];
+    if (at < 0 || to === undefined) return;
+    event.preventDefault();
+    const next = chips[Math.min(Math.max(to, 0), chips.length - 1)];
+    for (const each of chips) each.tabIndex = each === next ? 0 : -1;
+    next.focus();
+  });
+  return el("div", { class: "strip", "data-strip": strip.name }, el("div", { class: "title" }, strip.title), box);
+}

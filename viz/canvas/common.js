@@ -1,0 +1,219 @@
+// What all drawings share: reading a scene, colours, small DOM helpers, the tooltip, and a life that outlasts script runs.
+
+const CHANNEL = "headlight:query";
+const NOTHING = { queryStrip: null, query: null, keyStrip: null, key: null };
+
+/** Bytes of a scene -> {header, blobs}. The one place that knows their layout (viz/canvas/scene.py writes it). */
+function unpack(data) {
+  const { buffer } = data.slice(); // a copy of its own is aligned, what arrives is not
+  const length = new DataView(buffer).getUint32(0, true);
+  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
+  const start = Math.ceil((4 + length) / 4) * 4;
+  const blobs = {};
+  for (const [name, { at, shape, type }] of Object.entries(header.blobs)) {
+    const count = shape.reduce((product, size) => product * size, 1);
+    const array = type === "float32" ? new Float32Array(buffer, start + at, count) : new Uint8Array(buffer, start + at, count);
+    blobs[name] = { shape, array };
+  }
+  return { header, blobs };
+}
+
+/** Fills the {gaps} of a sentence. */
+function fill(sentence, gaps) {
+  return sentence.replace(/\{(\w+)\}/g, (gap, name) => (name in gaps ? gaps[name] : gap));
+}
+
+/** An element with attributes and children; strings become text, never markup. A namespaced tag is written "svg:path". */
+function el(tag, attributes = {}, ...children) {
+  const node = tag.startsWith("svg:") ? document.createElementNS("http://www.w3.org/2000/svg", tag.slice(4)) : document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (value !== undefined && value !== null && value !== false) node.setAttribute(name, value === true ? "" : value);
+  }
+  node.append(...children);
+  return node;
+}
+
+/** A button that shows one of our small drawn signs. `path` is SVG path data in a 16 × 16 box. */
+function iconButton(path, label, onclick, attributes = {}) {
+  const drawn = el("svg:svg", { viewBox: "0 0 16 16", width: 16, height: 16, "aria-hidden": "true" }, el("svg:path", { d: path }));
+  return el("button", { type: "button", class: "icon", title: label, "aria-label": label, onclick, ...attributes }, drawn);
+}
+
+/** [red, green, blue] of any CSS colour. */
+function rgb(colour) {
+  const pen = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  pen.fillStyle = colour;
+  pen.fillRect(0, 0, 1, 1);
+  return [...pen.getImageData(0, 0, 1, 1).data].slice(0, 3);
+}
+
+/** The scheme (light or dark) that fits the page's background. */
+function schemeFor(root, schemes) {
+  const background = getComputedStyle(root).getPropertyValue("--st-background-color").trim() || "white";
+  const [red, green, blue] = rgb(background);
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue < 128 ? schemes.dark : schemes.light;
+}
+
+/** One colour as a little-endian RGBA word for ImageData. */
+function word([red, green, blue]) {
+  return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
+}
+
+/** The colour on the evenly spaced `stops` at `position` from 0 to 1. */
+function between(stops, position) {
+  const place = Math.min(Math.max(position, 0), 1) * (stops.length - 1);
+  const low = Math.min(Math.floor(place), stops.length - 2);
+  return stops[low].map((channel, i) => Math.round(channel + (place - low) * (stops[low + 1][i] - channel)));
+}
+
+/** Colours for drawing: the scheme's names, and `table`, the 256 words of the weights round(255·sqrt(weight)). */
+function palette(scheme) {
+  const stops = scheme.weights.map(rgb);
+  const table = Uint32Array.from({ length: 256 }, (_, code) => word(between(stops, (code / 255) ** 2)));
+  return { ...scheme, table, maskedWord: word(rgb(scheme.masked)), cardWord: word(rgb(scheme.card)) };
+}
+
+/** Gives a canvas `width` × `height` CSS pixels at the screen's sharpness; returns its pen, scaled to CSS pixels. */
+function sized(canvas, width, height) {
+  const ratio = window.devicePixelRatio || 1;
+  const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
+  if (canvas.width !== wide || canvas.height !== high) Object.assign(canvas, { width: wide, height: high });
+  Object.assign(canvas.style, { width: `${width}px`, height: `${height}px` });
+  const pen = canvas.getContext("2d");
+  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+  pen.clearRect(0, 0, width, height);
+  return pen;
+}
+
+/** `text` cut with an ellipsis so that it is at most `width` wide; whole characters only. */
+function fitted(pen, text, width) {
+  if (pen.measureText(text).width <= width) return text;
+  const letters = [...text];
+  while (letters.length && pen.measureText(letters.join("") + "…").width > width) letters.pop();
+  return letters.join("") + "…";
+}
+
+/** A weight as shown: four decimals. */
+const exactly = (weight) => weight.toFixed(4);
+
+/** Tells all drawings on the page what is pointed at. */
+function point(detail) {
+  document.dispatchEvent(new CustomEvent(CHANNEL, { detail: { ...NOTHING, ...detail } }));
+}
+
+/** True if the keyboard belongs to something that the person types in or moves. */
+function keyboardTaken() {
+  let focus = document.activeElement;
+  while (focus?.shadowRoot?.activeElement) focus = focus.shadowRoot.activeElement;
+  return Boolean(focus?.closest("input, textarea, select, [contenteditable=''], [contenteditable=true], [role=slider], [role=listbox], [role=combobox], [role=tab], [role=radio], [role=menuitem], [role=application], [role=grid], dialog"));
+}
+
+/** A drawing: built when its scene is new, drawn when anything changes. Zoom, focus and selection live here between script runs. */
+class Drawing {
+  constructor(parent, name) {
+    this.readout = el("p", { class: "readout", role: "status", "aria-live": "polite" });
+    this.tip = el("div", { class: "tip", popover: "manual", "aria-hidden": "true" });
+    this.root = el("div", { class: "hl", "data-drawing": name });
+    this.pointed = NOTHING;
+    parent.append(this.root, this.tip);
+  }
+
+  /** Takes a call of the component's function: a new scene, a new colour scheme, or both. */
+  show({ data, setStateValue }) {
+    this.setStateValue = setStateValue;
+    const fresh = data !== this.data;
+    if (fresh) {
+      this.data = data;
+      Object.assign(this, unpack(data));
+    }
+    this.colours = palette(schemeFor(this.root, this.header.schemes));
+    for (const name of ["background", "card", "line", "text", "faint", "accent", "second", "masked"]) {
+      for (const part of [this.root, this.tip]) part.style.setProperty(`--hl-${name}`, this.colours[name]);
+    }
+    this.connect();
+    if (fresh) this.build();
+    this.redraw();
+  }
+
+  /** Listens to the page: size, sharpness, the other drawings. Safe to call again. */
+  connect() {
+    if (this.life && !this.life.signal.aborted) return;
+    this.life = new AbortController();
+    const { signal } = this.life;
+    document.addEventListener(CHANNEL, ({ detail }) => { this.pointed = detail; this.onPointed(); }, { signal });
+    window.addEventListener("resize", () => this.redraw(), { signal });
+    window.addEventListener("scroll", () => this.hideTip(), { signal, capture: true, passive: true });
+    document.fonts?.ready.then(() => this.redraw());
+    const observer = new ResizeObserver(() => { if (this.root.clientWidth !== this.width) this.redraw(); });
+    observer.observe(this.root);
+    signal.addEventListener("abort", () => observer.disconnect());
+  }
+
+  /** Lets go of the page. */
+  disconnect() {
+    this.life.abort();
+    this.hideTip();
+  }
+
+  /** Draws in the next frame, once, however often it is asked. */
+  redraw() {
+    this.frame ??= requestAnimationFrame(() => {
+      this.frame = null;
+      this.width = this.root.clientWidth;
+      if (this.width > 0) this.draw();
+    });
+  }
+
+  /** Called when another drawing, or this one, points at something. */
+  onPointed() {
+    this.redraw();
+  }
+
+  /** Tells Python what the person chose; `at` makes choosing the same thing twice two choices. */
+  choose(selection) {
+    this.setStateValue("selection", { ...selection, at: performance.timeOrigin + performance.now() });
+  }
+
+  /** Says a sentence under the drawing, with what it is about as data attributes. */
+  say(sentence, about = {}) {
+    this.readout.textContent = sentence;
+    for (const name of ["site", "head", "query", "key", "weight"]) {
+      if (about[name] === undefined) delete this.readout.dataset[name];
+      else this.readout.dataset[name] = about[name];
+    }
+  }
+
+  /** Shows `children` in the tooltip near a point or beside a box, inside the window. */
+  showTip({ x, y, height = 0 }, ...children) {
+    this.tip.replaceChildren(...children);
+    if (!this.tip.matches(":popover-open")) this.tip.showPopover?.();
+    this.tip.classList.add("shown");
+    const { width: wide, height: high } = this.tip.getBoundingClientRect();
+    const left = Math.min(Math.max(8, height ? x : x + 14), innerWidth - wide - 8);
+    const below = y + height + (height ? 6 : 16);
+    const top = below + high + 8 <= innerHeight ? below : Math.max(8, y - high - 8);
+    Object.assign(this.tip.style, { left: `${left}px`, top: `${top}px` });
+  }
+
+  hideTip() {
+    if (this.tip.matches(":popover-open")) this.tip.hidePopover();
+    this.tip.classList.remove("shown");
+  }
+}
+
+/** A pair of columns for the tooltip: what a number is, and the number. */
+function facts(title, rows) {
+  return [el("b", {}, title), el("dl", {}, ...rows.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]))];
+}
+
+const drawings = new WeakMap();
+
+/** The body of each component's function: one Drawing for one place on the page, over all script runs. */
+function mount(component, Kind) {
+  const { parentElement } = component;
+  if (!drawings.has(parentElement)) drawings.set(parentElement, new Kind(parentElement));
+  const drawing = drawings.get(parentElement);
+  drawing.show(component);
+  return () => drawing.disconnect();
+}

@@ -1,0 +1,61 @@
+// The token strips: what was read and what was written, each written token with its probability and its alternatives.
+
+class Strips extends Drawing {
+  constructor(parent) {
+    super(parent, "strips");
+    this.readout.classList.add("unseen");
+  }
+
+  build() {
+    const { strips, texts } = this.header;
+    this.chips = strips.map((strip) => strip.tokens.map((token, position) => chip(token, position, this.listeners(strip, token, position))));
+    this.root.replaceChildren(
+      el("div", { class: "strips" }, ...strips.map((strip, i) => chipStrip(strip, this.chips[i], texts))),
+      this.readout,
+    );
+    this.eachChip((node, strip, token) => node.toggleAttribute("data-selectable", this.selectable(strip, token)));
+  }
+
+  /** True if the token stands for a row of the selected site. */
+  selectable(strip, token) {
+    return strip.name === this.header.queryStrip && token.row >= 0 && token.row < this.header.rows;
+  }
+
+  listeners(strip, token, position) {
+    const enter = ({ currentTarget }) => this.enter(currentTarget, strip, token, position);
+    const leave = () => { this.hideTip(); point({}); };
+    return { onpointerenter: enter, onfocus: enter, onpointerleave: leave, onblur: leave, onclick: () => this.select(strip, token) };
+  }
+
+  enter(node, strip, token, position) {
+    const { x, bottom, top } = node.getBoundingClientRect();
+    this.showTip({ x, y: top, height: bottom - top }, ...aboutToken(token, strip, this.header.texts));
+    this.say(tokenSentence(token, this.header.texts), { query: token.row >= 0 ? token.row : undefined });
+    const query = token.row >= 0 ? { queryStrip: strip.name, query: token.row } : {};
+    point(strip.written ? query : { ...query, keyStrip: strip.name, key: position });
+  }
+
+  select(strip, token) {
+    if (!this.selectable(strip, token)) return;
+    this.header.query = token.row;
+    this.choose({ query: token.row });
+    this.redraw();
+  }
+
+  draw() {
+    const { queryStrip, query } = this.header;
+    this.eachChip(({ classList, dataset }, strip, token) => {
+      const selected = strip.name === queryStrip && query >= 0 && token.row === query;
+      classList.toggle("selected", selected);
+      classList.toggle("lit", strip.name === this.pointed.queryStrip && token.row === this.pointed.query);
+      classList.toggle("key", strip.name === this.pointed.keyStrip && Number(dataset.position) === this.pointed.key);
+    });
+  }
+
+  /** Calls `visit(chip, strip, token)` for every chip. */
+  eachChip(visit) {
+    this.chips.forEach((chips, i) => chips.forEach((node, j) => visit(node, this.header.strips[i], this.header.strips[i].tokens[j])));
+  }
+}
+
+export default (component) => mount(component, Strips);

@@ -1,0 +1,108 @@
+"""The sentences of the drawings: whole, in the chosen language. JavaScript holds none; it fills the {gaps} of these."""
+
+from model.trace import Trace
+from viz.texts import _
+
+
+def layer(index: int, pass_: int | None) -> str:
+    """The name of an atlas row at its edge: "L1", or "P2 L1" where a stack is passed more than once."""
+    if pass_ is None:
+        return _("L{layer}", layer=index + 1)
+    return _("P{pass_} L{layer}", pass_=pass_ + 1, layer=index + 1)
+
+
+def strip_title(trace: Trace, name: str, generated: bool) -> str:
+    """What a strip is called: "German, the source", "English, generated"."""
+    language = trace.model.get("languages", {}).get(name, "")
+    given = trace.request.get("target") is not None
+    if name == "source" and "target" not in trace.tokens and generated:
+        return _("{language}, read and continued", language=language) if language else _("Read and continued")
+    if name == "source":
+        return _("{language}, the source", language=language) if language else _("The source")
+    if given or not generated:
+        return _("{language}, as given", language=language) if language else _("The target, as given")
+    return _("{language}, generated", language=language) if language else _("The target, generated")
+
+
+def _cells() -> dict[str, str]:
+    """What every drawing says about one weight."""
+    return {
+        "query": _("query"),
+        "key": _("key"),
+        "weight": _("weight"),
+        "about": _("≈ {weight}"),
+        "maskedWeight": _("{weight}, masked"),
+        "masked": _("masked"),
+        "cell": _("{head}: “{query}” looks at “{key}” with weight {weight}"),
+    }
+
+
+def _candidates() -> dict[str, str]:
+    return {
+        "probability": _("probability"),
+        "others": _("all other tokens"),
+        "special": _("A special token: it stands for no text."),
+        "unknown": _("The vocabulary does not know this word: the network saw its unknown token instead."),
+        "given": _("Given, not written by the model."),
+        "written": _("“{token}” was written with probability {probability}"),
+        "token": _("“{token}”"),
+    }
+
+
+def strips() -> dict[str, str]:
+    """The sentences of the token strips."""
+    return {**_candidates(), "tokens": _("Tokens: arrow keys move, Enter selects the row that wrote the token")}
+
+
+def atlas() -> dict[str, str]:
+    """The sentences of the atlas."""
+    return {
+        **_cells(),
+        "headShort": _("H{head}"),
+        "label": _("{title}, all heads. Arrow keys move among heads, Enter selects, Space opens one large."),
+        "openLabel": _("{head}, large. Arrow keys move among cells, Enter selects the row, Escape closes."),
+        "head": _("{head}. Enter selects it, Space opens it large."),
+        "enlarge": _("Open a head large"),
+        "close": _("Close"),
+        "closer": _("Closer"),
+        "farther": _("Farther"),
+        "scale": _("weight"),
+        "hint": _("Point at a cell to read it; a click selects a head, a double click opens it."),
+    }
+
+
+def lines() -> dict[str, str]:
+    """The sentences of the lines."""
+    return {
+        **_cells(),
+        "label": _("{head} as lines from query tokens to key tokens. Up and down move among tokens, left and right change the side, Enter selects."),
+        "fromQuery": _("“{query}” looks most at “{key}”: {weight}"),
+        "toKey": _("“{key}” is looked at most by “{query}”: {weight}"),
+        "hint": _("Point at a token to see its lines alone; a click on a query selects it."),
+    }
+
+
+def player() -> dict[str, str]:
+    """The sentences of the step player."""
+    return {
+        **_cells(),
+        **_candidates(),
+        "headShort": _("H{head}"),
+        "first": _("To the first step"),
+        "back": _("One step back"),
+        "play": _("Play"),
+        "pause": _("Pause"),
+        "forward": _("One step forward"),
+        "last": _("To the last step"),
+        "speed": _("Speed"),
+        "times": _("{speed} ×"),
+        "scrub": _("Step"),
+        "step": _("step {step} of {steps}"),
+        "readsWrites": _("Step {step} of {steps}: reads “{read}”, writes “{written}” with probability {probability}"),
+        "candidates": _("What could come next"),
+        "heads": _("All heads of this layer"),
+        "whole": _("The encoder reads the whole source at once: there is no order of steps here, so the map is shown whole."),
+        "notDecoded": _("This run recorded no decoding steps, so the map is shown whole."),
+        "label": _("{head}, revealed row by row. Left and right step, Space plays, Home and End jump."),
+        "headLabel": _("{head}: show it"),
+    }

@@ -1,0 +1,28 @@
+"""The sentence box on top of every page: Enter runs; examples are at hand."""
+
+import streamlit as st
+
+from model.engine.base import ModelInfo
+from viz import labels
+from viz.page import bind, update
+from viz.texts import _
+
+FRESH = {"query": -1, "step": -1, "pad_to": 0}
+"""What a new sentence starts without: a row of the old one."""
+
+
+def sentence_box(info: ModelInfo) -> None:
+    """Draws the box, tied to the state's text."""
+    with st.container(horizontal=True, vertical_alignment="bottom", key="sentence"):
+        st.text_input(
+            _("Sentence to read ({language})", language=info.languages.get("source", info.title)),
+            label_visibility="collapsed",
+            placeholder=_("Type a sentence and press Enter"),
+            **bind("text", **FRESH),
+        )
+        st.button(_("Run"), type="primary", icon=":material/keyboard_return:")
+        with st.popover(_("Examples")):
+            for number, example in enumerate(info.examples):
+                chosen = {"text": example, "target": "", **FRESH}
+                label = labels.markdown(example)
+                st.button(label, key=f"example:{number}", on_click=update, kwargs=chosen, type="tertiary")

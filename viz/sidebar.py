@@ -1,0 +1,64 @@
+"""The sidebar: which model, how it decodes, where it runs."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import streamlit as st
+
+from model.engine.base import ModelInfo
+from model.trace import Trace
+from viz import labels
+from viz.links import View
+from viz.page import bind
+from viz.sentence import FRESH
+from viz.texts import _
+
+ICON = Path(__file__).parent / "icon.svg"
+WORDMARK = Path(__file__).parent / "wordmark.svg"
+
+ANOTHER_MODEL = {"text": None, "target": "", "site": "", "head": 0, "silence": "", **FRESH}
+"""What another model starts without: everything that speaks of the old one's tokens and heads."""
+
+
+def draw(info: ModelInfo, usable: Sequence[ModelInfo], view: View) -> None:
+    """The controls of model and decoding, tied to the state."""
+    st.logo(WORDMARK, size="large", icon_image=ICON)
+    titles = {i.name: i.title for i in usable}
+    methods = {"greedy": _("Greedy: the likeliest token"), "sample": _("Sampling: a draw"), "beam": _("Beam search")}
+    with st.sidebar:
+        st.selectbox(_("Model"), list(titles), format_func=titles.__getitem__, **bind("model", **ANOTHER_MODEL))
+        st.caption(labels.markdown(f"{info.summary} {_size(info)}"))
+        st.selectbox(_("Decoding"), list(methods), format_func=methods.__getitem__, disabled=bool(view.target), **bind("method", **FRESH))
+        _method_settings(view)
+        if "target" in info.languages:
+            st.text_input(
+                _("Target to feed ({language})", language=info.languages["target"]),
+                placeholder=_("empty: the model decides"),
+                help=_("Teacher forcing: the model reads these words instead of its own, and each shows the probability it had."),
+                **bind("target", **FRESH),
+            )
+
+
+def status(trace: Trace) -> None:
+    """Where the run was computed, and how long it took."""
+    st.sidebar.caption(
+        labels.markdown(_("{device} · {milliseconds:.0f} ms", device=trace.model["device"], milliseconds=trace.model["milliseconds"]))
+    )
+
+
+def _method_settings(view: View) -> None:
+    if view.method == "beam":
+        st.slider(_("Beginnings followed"), 1, 10, **bind("beam_size", **FRESH))
+    if view.method == "sample":
+        st.slider(_("Temperature"), 0.1, 3.0, step=0.1, **bind("temperature", **FRESH))
+        st.number_input(_("Top k (0: all)"), 0, 1000, **bind("top_k", **FRESH))
+        st.slider(_("Top p"), 0.05, 1.0, step=0.05, **bind("top_p", **FRESH))
+        st.number_input(_("Seed"), 0, 2**53, **bind("seed", **FRESH))
+
+
+def _size(info: ModelInfo) -> str:
+    encoder, decoder = info.spec["encoder"], info.spec["decoder"]
+    gaps = {"millions": info.parameters / 1e6, "heads": decoder["attention"]["heads"], "decoder": decoder["layers"]}
+    if encoder is None:
+        return _("{decoder} layers, {heads} heads, {millions:.1f} million parameters.", **gaps)
+    return _("{encoder} + {decoder} layers, {heads} heads, {millions:.1f} million parameters.", encoder=encoder["layers"], **gaps)
