@@ -14,7 +14,8 @@ from torch import Tensor
 
 from model import spec as specs
 from model import tokenizers
-from model.errors import BadSetting, DamagedFile, HeadlightError, MissingFile, ShapeMismatch
+from model.checked import read
+from model.errors import BadSetting, DamagedFile, MissingFile, ShapeMismatch
 from model.spec import ModelSpec
 from model.tokenizers import WordTokenizer
 from model.transformer.build import build
@@ -22,6 +23,7 @@ from model.transformer.stacks import CausalLM, EncoderDecoder
 
 WEIGHTS, SPEC, TOKENIZER = "model.safetensors", "spec.json", "tokenizer.json"
 FORMAT = 1
+DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
 @dataclass(frozen=True)
@@ -89,11 +91,11 @@ def read_info(folder: Path) -> Info:
         MissingFile, DamagedFile: the folder cannot be used.
     """
     data = _read_json(folder, SPEC)
+    if (found := data.pop("format", None)) != FORMAT:
+        raise DamagedFile(path=folder / SPEC, detail=f"its format is {found!r}, this version reads {FORMAT}")
     try:
-        texts = {key: str(data[key]) for key in ("name", "title", "summary")}
-        by_strip = {key: {strip: str(text) for strip, text in data[key].items()} for key in ("languages", "data")}
-        return Info(**texts, **by_strip, examples=tuple(map(str, data["examples"])), spec=specs.from_json(data["spec"]))
-    except (AttributeError, KeyError, TypeError, BadSetting) as error:
+        return read(Info, data, SPEC)
+    except BadSetting as error:
         raise DamagedFile(path=folder / SPEC, detail=_reason(error)) from error
 
 
@@ -104,22 +106,50 @@ def load(folder: Path, device: torch.device) -> Checkpoint:
         MissingFile, DamagedFile, ShapeMismatch: the folder cannot be used.
     """
     info = read_info(folder)
-    path = _existing(folder, WEIGHTS)
-    vocabularies = _read_json(folder, TOKENIZER)
-    try:
-        by_strip = {strip: tokenizers.from_json(data) for strip, data in vocabularies.items()}
-    except (AttributeError, BadSetting) as error:
-        raise DamagedFile(path=folder / TOKENIZER, detail=_reason(error)) from error
-    try:
-        weights = {name: value.float() for name, value in load_file(path).items()}
-    except (SafetensorError, OSError, ValueError) as error:
-        raise DamagedFile(path=path, detail=_reason(error)) from error
+    by_strip = _read_tokenizers(folder, info.spec)
+    weights = _read_weights(folder, info.spec)
     network = build(info.spec)
-    try:
-        network.load_state_dict(weights)
-    except RuntimeError as error:
-        raise ShapeMismatch(path=path, detail=_reason(error)) from error
+    network.load_state_dict(weights)
     return Checkpoint(info, network.to(device).eval(), by_strip, fingerprint(folder))
+
+
+def _read_tokenizers(folder: Path, spec: ModelSpec) -> dict[str, WordTokenizer]:
+    """Tokenizers by strip, each with as many texts as the network has ids."""
+    data, path = _read_json(folder, TOKENIZER), folder / TOKENIZER
+    needed = (
+        {"source": spec.decoder.vocab} if spec.encoder is None else {"source": spec.encoder.vocab, "target": spec.decoder.vocab}
+    )
+    try:
+        by_strip = {strip: tokenizers.from_json(data.get(strip)) for strip in needed}
+    except BadSetting as error:
+        raise DamagedFile(path=path, detail=_reason(error)) from error
+    for strip, vocab in needed.items():
+        if by_strip[strip].size != vocab:
+            raise DamagedFile(path=path, detail=f"its {strip} vocabulary has {by_strip[strip].size} texts, the network {vocab} ids")
+    return by_strip
+
+
+def _read_weights(folder: Path, spec: ModelSpec) -> dict[str, Tensor]:
+    """The weights as float32, checked against what the spec needs before anything is built."""
+    path, needed = _existing(folder, WEIGHTS), _needed(spec)
+    try:
+        stored = load_file(path)
+    except (SafetensorError, OSError, ValueError, KeyError) as error:
+        raise DamagedFile(path=path, detail=_reason(error)) from error
+    for name in sorted(needed.keys() | stored.keys()):
+        if name not in stored or name not in needed:
+            raise ShapeMismatch(path=path, detail=f"{name} is {'missing' if name in needed else 'unexpected'}")
+        if stored[name].shape != needed[name].shape:
+            raise ShapeMismatch(path=path, detail=f"{name} is {list(stored[name].shape)}, not {list(needed[name].shape)}")
+        if stored[name].dtype not in DTYPES or not stored[name].isfinite().all():
+            raise DamagedFile(path=path, detail=f"{name} holds something else than finite floating-point numbers")
+    return {name: value.float() for name, value in stored.items()}
+
+
+def _needed(spec: ModelSpec) -> dict[str, Tensor]:
+    """The network's tensors by name: their shapes alone, no memory is taken for their values."""
+    with torch.device("meta"):
+        return build(spec).state_dict()
 
 
 @dataclass(frozen=True)
@@ -161,8 +191,7 @@ def inspect(folder: Path) -> Inspection:
     """
     info = read_info(folder)
     path = _existing(folder, WEIGHTS)
-    with torch.device("meta"):
-        needed = build(info.spec).state_dict()
+    needed = _needed(info.spec)
     try:
         with safe_open(path, framework="pt") as file:
             slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  # not a mapping
@@ -201,7 +230,7 @@ def _read_json(folder: Path, name: str) -> dict[str, Any]:
     path = _existing(folder, name)
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise DamagedFile(path=path, detail=_reason(error)) from error
     if not isinstance(data, dict):
         raise DamagedFile(path=path, detail="it holds no JSON object")
@@ -216,6 +245,6 @@ def _write(path: Path, text: str) -> None:
 
 def _reason(error: Exception) -> str:
     """One line: what went wrong."""
-    if isinstance(error, KeyError):
-        return f"{error} is missing"
-    return str(error).splitlines()[0] if str(error) and not isinstance(error, RuntimeError) else " ".join(str(error).split()[:30])
+    if isinstance(error, BadSetting):
+        return "{name} is {found!r}, not {allowed}".format(**error.fields)
+    return f"{type(error).__name__}: {' '.join(str(error).split()[:30])}"

@@ -22,6 +22,7 @@ _KEPT_AS: dict[str, Keep] = {
     "output": "output",
     "hidden": "hidden",
     "embedded": "hidden",
+    "stages": "stages",
 }
 _FILL = {"weights": 0.0, "scores": torch.nan, "mask": False, "mask_padding": False, "mask_causal": False}
 
@@ -59,7 +60,9 @@ class Recorder:
         """Why something is not there, by name."""
         absent = [kind for kind in KEEP if kind not in self._keep]
         why = {name: f"not recorded: ask for it with --keep {kind}" for kind in absent for name, k in _KEPT_AS.items() if k == kind}
-        named = {name if name in ("hidden", "embedded") else f"attention/*/{name}": reason for name, reason in why.items()}
+        named = {
+            name if name in ("hidden", "embedded", "stages") else f"attention/*/{name}": reason for name, reason in why.items()
+        }
         stepped = any(len(pieces) > 1 for name, pieces in self._pieces.items() if name.endswith("/scores"))
         return named | ({"attention/decoder.*/scores": NAN_UNCOMPUTED} if stepped else {})
 

@@ -53,6 +53,7 @@ def run(checkpoint: Checkpoint, request: RunRequest, device: torch.device, devic
         positions=_group(arrays, "positions/"),
         embedded=_group(arrays, "embedded/"),
         hidden=_group(arrays, "hidden/"),
+        stages=_group(arrays, "stages/"),
         logits=arrays.get("logits"),
         steps=tuple(steps),
         missing=recorder.missing(),

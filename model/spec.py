@@ -19,6 +19,7 @@ EmptyRows: TypeAlias = Literal["uniform", "zeros"]
 
 Few: TypeAlias = Annotated[int, Between(1, 1000)]
 Width: TypeAlias = Annotated[int, Between(1, 2**16)]
+Reach: TypeAlias = Annotated[int, Between(1, 2**17)]
 Many: TypeAlias = Annotated[int, Between(1, 2**24)]
 Id: TypeAlias = Annotated[int, Between(0, 2**24 - 1)]
 Share: TypeAlias = Annotated[float, Between(0.0, 0.99)]
@@ -72,7 +73,7 @@ class StackSpec:
     norm_order: NormOrder = "post"
     final_norm: bool = False
     positions: Positions = "learned"
-    max_positions: Many = 100
+    max_positions: Reach = 100
     embed_scale: EmbedScale = "sqrt"
 
 
@@ -112,6 +113,18 @@ class ModelSpec:
     unk_id: Id = 0
     suppressed: tuple[Id, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Refuses ids that the decoder's vocabulary does not have.
+
+        Raises:
+            BadSetting: such an id.
+        """
+        ids = {name: getattr(self, name) for name in ("pad_id", "start_id", "end_id", "unk_id")}
+        ids |= {f"suppressed[{i}]": id_ for i, id_ in enumerate(self.suppressed)}
+        for name, id_ in ids.items():
+            if id_ >= self.decoder.vocab:
+                raise BadSetting(name=name, found=id_, allowed=f"below the decoder's vocab of {self.decoder.vocab:,}")
+
 
 def to_json(spec: ModelSpec) -> dict[str, Any]:
     """The spec as plain JSON values."""
@@ -124,10 +137,4 @@ def from_json(data: Mapping[str, Any]) -> ModelSpec:
     Raises:
         BadSetting: an unknown field, a missing one, a value outside what is allowed, or an id that the vocabulary does not have.
     """
-    spec = read(ModelSpec, data, "spec")
-    ids = {name: getattr(spec, name) for name in ("pad_id", "start_id", "end_id", "unk_id")}
-    ids |= {f"suppressed[{i}]": id_ for i, id_ in enumerate(spec.suppressed)}
-    for name, id_ in ids.items():
-        if id_ >= spec.decoder.vocab:
-            raise BadSetting(name=f"spec.{name}", found=id_, allowed=f"below the decoder's vocab of {spec.decoder.vocab:,}")
-    return spec
+    return read(ModelSpec, data, "spec")

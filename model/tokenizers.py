@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 import spacy
 
-from model.errors import BadSetting, EmptyText
+from model.errors import BadSetting, EmptyText, TokenOutOfRange
 from model.trace import Tokens
 
 Split: TypeAlias = Literal["spacy-de", "spacy-en"]
@@ -51,8 +51,9 @@ def split_words(text: str, split: Split) -> list[str]:
 
     Runs of blanks inside a text are words too, as in the tokenizer that reference document 000 uses.
     """
+    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # half of a character is none: it becomes U+FFFD
     language = split.removeprefix("spacy-")
-    return [token.text.lower() for token in _spacy(language)(unicodedata.normalize("NFC", text).strip())]
+    return [token.text.lower() for token in _spacy(language)(unicodedata.normalize("NFC", whole).strip())]
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,14 @@ class WordTokenizer:
         )
 
     def tokens(self, ids: Sequence[int], name: str) -> Tokens:
-        """The strip of `ids`, with the vocabulary's texts."""
+        """The strip of `ids`, with the vocabulary's texts.
+
+        Raises:
+            TokenOutOfRange: the vocabulary does not have an id.
+        """
+        for id_ in ids:
+            if not 0 <= id_ < self.size:
+                raise TokenOutOfRange(what=name, found=id_, size=self.size)
         return Tokens(
             name,
             tuple(ids),

@@ -186,6 +186,9 @@ class Trace:
         positions: [position, model] for `encoder` and `decoder`, the positions used.
         embedded: [position, model] by stack, after adding positions.
         hidden: [position, model] by `stack.pass.layer`, after each layer.
+        stages: the stages between, by `PLACE/STAGE`: `STACK/embedding`, `STACK/scaled`, `STACK/final` (after the final norm),
+            `SITE/residual` and `SITE/normed` around an attention sublayer, and for the feed-forward sublayer called
+            `stack.pass.layer.feed_forward` its `hidden` [position, hidden], `output`, `residual`, `normed`; else [position, model].
         logits: [position, vocab], one row for each target position fed (for a language model: source position).
         steps: the decode, token by token.
         missing: why something is not there, by the name it would have.
@@ -198,6 +201,7 @@ class Trace:
     positions: Mapping[str, Array] = field(default_factory=dict)
     embedded: Mapping[str, Array] = field(default_factory=dict)
     hidden: Mapping[str, Array] = field(default_factory=dict)
+    stages: Mapping[str, Array] = field(default_factory=dict)
     logits: Array | None = None
     steps: tuple[Step, ...] = ()
     missing: Mapping[str, str] = field(default_factory=dict)
@@ -205,7 +209,7 @@ class Trace:
 
     def __post_init__(self) -> None:
         """Locks the arrays and the mappings: nobody downstream can change what ran."""
-        for name in ("model", "request", "tokens", "attention", "positions", "embedded", "hidden", "missing"):
+        for name in ("model", "request", "tokens", "attention", "positions", "embedded", "hidden", "stages", "missing"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
         for array in self.arrays():
             array.setflags(write=False)
@@ -214,7 +218,7 @@ class Trace:
         """All arrays of the trace."""
         for attention in self.attention.values():
             yield from (a for name in TENSORS_OF_ATTENTION if (a := getattr(attention, name)) is not None)
-        for group in (self.positions, self.embedded, self.hidden):
+        for group in (self.positions, self.embedded, self.hidden, self.stages):
             yield from group.values()
         if self.logits is not None:
             yield self.logits

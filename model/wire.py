@@ -84,7 +84,7 @@ def _arrays(trace: Trace) -> dict[str, Array]:
         for name in TENSORS_OF_ATTENTION:
             if (array := getattr(attention, name)) is not None:
                 arrays[f"attention/{site}/{name}"] = array.astype(np.uint8 if name.startswith("mask") else np.float32)
-    for group in ("positions", "embedded", "hidden"):
+    for group in ("positions", "embedded", "hidden", "stages"):
         arrays |= {f"{group}/{name}": a.astype(np.float32) for name, a in getattr(trace, group).items()}
     if trace.logits is not None:
         arrays["logits"] = trace.logits.astype(np.float32)
@@ -103,6 +103,7 @@ def _trace(header: _Header, stored: dict[str, Array]) -> Trace:
         positions=_group("positions", stored),
         embedded=_group("embedded", stored),
         hidden=_group("hidden", stored),
+        stages=_group("stages", stored),
         logits=_take("logits", np.float32, 2, stored) if "logits" in stored else None,
         steps=header.steps,
         missing=header.missing,

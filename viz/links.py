@@ -78,7 +78,8 @@ class Parameter:
 
 def _whole(lowest: int, highest: int = 10**9) -> Callable[[str], int]:
     def read(text: str) -> int:
-        if not text.removeprefix("-").isascii() or not text.removeprefix("-").isdigit() or not lowest <= int(text) <= highest:
+        digits = text.removeprefix("-")
+        if not digits.isascii() or not digits.isdigit() or len(digits) > 20 or not lowest <= int(text) <= highest:
             raise ValueError(_("a whole number from {lowest} to {highest}", lowest=lowest, highest=highest))
         return int(text)
 
@@ -158,9 +159,8 @@ def read(query: Mapping[str, str]) -> tuple[View, list[str]]:
         try:
             view = replace(view, **{known[name].field: known[name].read(text)})
         except ValueError as error:
-            problems.append(
-                _("The link asks for {name} “{text}”, which must be {allowed}; the default is shown.", name=name, text=text[:40], allowed=error)
-            )
+            gaps = {"name": name, "text": text[:40], "allowed": error}
+            problems.append(_("The link asks for {name} “{text}”, which must be {allowed}; the default is shown.", **gaps))
     try:
         view.decoding()
     except BadSetting as error:

@@ -25,7 +25,7 @@ def the_engine() -> Engine:
 
 
 def current_view() -> tuple[View, list[str]]:
-    """The state: the URL's where someone opened a link, else the session's; and a sentence for all that a link asked for in vain."""
+    """The state: the URL's where someone opened a link, else the session's; and a sentence for what a link asked for in vain."""
     query = st.query_params.to_dict()
     if _VIEW in st.session_state and (not query or query == st.session_state.get(_URL)):
         return st.session_state[_VIEW], []

@@ -20,7 +20,7 @@ def sentence_box(info: ModelInfo) -> None:
             placeholder=_("Type a sentence and press Enter"),
             **bind("text", **FRESH),
         )
-        st.button(_("Run"), type="primary", icon=":material/keyboard_return:")
+        st.button(_("Run"), icon=":material/keyboard_return:")
         with st.popover(_("Examples")):
             for number, example in enumerate(info.examples):
                 chosen = {"text": example, "target": "", **FRESH}

@@ -28,7 +28,8 @@ def draw(info: ModelInfo, usable: Sequence[ModelInfo], view: View) -> None:
     with st.sidebar:
         st.selectbox(_("Model"), list(titles), format_func=titles.__getitem__, **bind("model", **ANOTHER_MODEL))
         st.caption(labels.markdown(f"{info.summary} {_size(info)}"))
-        st.selectbox(_("Decoding"), list(methods), format_func=methods.__getitem__, disabled=bool(view.target), **bind("method", **FRESH))
+        forced = bool(view.target)
+        st.selectbox(_("Decoding"), list(methods), format_func=methods.__getitem__, disabled=forced, **bind("method", **FRESH))
         _method_settings(view)
         if "target" in info.languages:
             st.text_input(
@@ -41,9 +42,8 @@ def draw(info: ModelInfo, usable: Sequence[ModelInfo], view: View) -> None:
 
 def status(trace: Trace) -> None:
     """Where the run was computed, and how long it took."""
-    st.sidebar.caption(
-        labels.markdown(_("{device} · {milliseconds:.0f} ms", device=trace.model["device"], milliseconds=trace.model["milliseconds"]))
-    )
+    gaps = {"device": trace.model["device"], "milliseconds": trace.model["milliseconds"]}
+    st.sidebar.caption(labels.markdown(_("{device} · {milliseconds:.0f} ms", **gaps)))
 
 
 def _method_settings(view: View) -> None:

@@ -12,7 +12,7 @@ from model.errors import BadSetting
 from model.trace import Array, Trace
 
 Method: TypeAlias = Literal["greedy", "sample", "beam"]
-Keep: TypeAlias = Literal["scores", "qkv", "context", "output", "hidden"]
+Keep: TypeAlias = Literal["scores", "qkv", "context", "output", "hidden", "stages"]
 
 KEEP: tuple[Keep, ...] = get_args(Keep)
 """What a run may keep besides weights, masks, positions and logits, which it always keeps. `hidden` includes `embedded`."""

@@ -2,6 +2,7 @@
 
 import gzip
 import random
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,7 +59,7 @@ def read_lines(folder: Path, name: str) -> list[str]:
         return plain.read_text(encoding="utf-8").removesuffix("\n").split("\n")
     except FileNotFoundError as error:
         raise DataError(path=folder, detail=f"there is neither {name} nor {name}.gz", do=HINT) from error
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise DataError(path=packed if packed.is_file() else plain, detail=str(error), do=HINT) from error
 
 

@@ -6,7 +6,7 @@ from math import exp
 from pathlib import Path
 
 import torch
-from sacrebleu.metrics import BLEU
+from sacrebleu.metrics.bleu import BLEU
 from tqdm import tqdm
 
 from model.checkpoints import Checkpoint

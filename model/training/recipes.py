@@ -3,12 +3,15 @@
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
+from model.checked import Between, read
 from model.checkpoints import Info
 from model.errors import BadSetting, UnknownModel
-from model.spec import ModelSpec, from_json
-from model.tokenizers import Split
+from model.spec import ModelSpec, Share, from_json
+from model.tokenizers import SPECIALS, Split
+
+Count: TypeAlias = Annotated[int, Between(1, 10**9)]
 
 FOLDER = Path(__file__).parent / "recipes"
 
@@ -20,7 +23,15 @@ class Side:
     language: str
     file: str
     split: Split
-    min_freq: int
+    min_freq: Count
+
+
+@dataclass(frozen=True)
+class Splits:
+    """Names of the two parts of the corpus: for `Side.file`'s gap."""
+
+    train: str
+    validation: str
 
 
 @dataclass(frozen=True)
@@ -41,18 +52,18 @@ class Optimisation:
         patience: epochs without a better validation loss before training stops.
     """
 
-    seed: int
+    seed: Annotated[int, Between(0, 2**32)]
     precision: Literal["float32", "bfloat16"]
-    epochs: int
-    sentences_per_batch: int
-    peak_learning_rate: float
-    warmup_steps: int
-    weight_decay: float
-    gradient_norm: float
-    label_smoothing: float
-    dropout: float
-    average: float
-    patience: int
+    epochs: Count
+    sentences_per_batch: Count
+    peak_learning_rate: Annotated[float, Between(1e-9, 10.0)]
+    warmup_steps: Count
+    weight_decay: Annotated[float, Between(0.0, 10.0)]
+    gradient_norm: Annotated[float, Between(1e-9, 1e9)]
+    label_smoothing: Share
+    dropout: Share
+    average: Annotated[float, Between(0.0, 0.999999)]
+    patience: Count
 
 
 @dataclass(frozen=True)
@@ -65,7 +76,7 @@ class Recipe:
     examples: tuple[str, ...]
     source: Side
     target: Side
-    splits: dict[str, str]
+    splits: Splits
     encoder: dict[str, Any]
     decoder: dict[str, Any]
     optimisation: Optimisation
@@ -99,7 +110,7 @@ def load(name: str) -> Recipe:
 
     Raises:
         UnknownModel: there is no such recipe.
-        BadSetting: the file has a field too many or too few.
+        BadSetting: the file has a field too many or too few, or a value outside what is allowed.
     """
     path = FOLDER / f"{name}.toml" if not name.endswith(".toml") else Path(name)
     if not path.is_file():
@@ -107,8 +118,8 @@ def load(name: str) -> Recipe:
         raise UnknownModel(asked=name, there=f"the recipes {there}")
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
-        data |= {side: Side(**data[side]) for side in ("source", "target")}
-        data |= {"optimisation": Optimisation(**data["optimisation"]), "examples": tuple(data["examples"])}
-        return Recipe(name=path.stem, **data)
-    except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
+    except ValueError as error:
         raise BadSetting(name=f"recipe {path.name}", found=str(error), allowed="a TOML file like those in recipes/") from error
+    recipe = read(Recipe, data | {"name": path.stem}, f"recipe {path.name}")
+    recipe.spec(len(SPECIALS), len(SPECIALS))  # a bad network is refused now, not after the corpus was read
+    return recipe

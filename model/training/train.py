@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from pickle import UnpicklingError
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +19,6 @@ from model.tokenizers import WordTokenizer, learn_vocabulary
 from model.training.data import PAD_ID, Batch, Pair, batches, encode, read_parallel
 from model.training.recipes import Optimisation, Recipe
 from model.transformer.build import build
-from model.transformer.stacks import EncoderDecoder
 
 COLUMNS = ("epoch", "step", "train_loss", "validation_loss", "validation_ppl", "learning_rate", "tokens_per_second", "seconds")
 """Columns of curve.csv: losses in nats a target token (training with label smoothing and dropout, validation with neither)."""
@@ -28,7 +28,7 @@ COLUMNS = ("epoch", "step", "train_loss", "validation_loss", "validation_ppl", "
 class State:
     """Everything that a resumed training needs."""
 
-    network: EncoderDecoder
+    network: nn.Module
     average: AveragedModel
     optimizer: torch.optim.Optimizer
     schedule: torch.optim.lr_scheduler.LambdaLR
@@ -46,11 +46,11 @@ def train(recipe: Recipe, data: Path, out: Path, device: torch.device) -> Path:
         DataError: the corpus is not there or does not fit.
         DamagedFile: `out` holds the state of another training.
     """
-    pairs = read_parallel(data, recipe.splits["train"], recipe.source.file, recipe.target.file)
+    pairs = read_parallel(data, recipe.splits.train, recipe.source.file, recipe.target.file)
     source = learn_vocabulary((s for s, _ in pairs), recipe.source.split, recipe.source.min_freq)
     target = learn_vocabulary((t for _, t in pairs), recipe.target.split, recipe.target.min_freq)
     training = encode(pairs, source, target)
-    validation = encode(read_parallel(data, recipe.splits["validation"], recipe.source.file, recipe.target.file), source, target)
+    validation = encode(read_parallel(data, recipe.splits.validation, recipe.source.file, recipe.target.file), source, target)
 
     how = recipe.optimisation
     torch.manual_seed(how.seed)
@@ -74,7 +74,7 @@ def validation_loss(network: nn.Module, pairs: list[Pair], device: torch.device,
     return total / count
 
 
-def _state(network: EncoderDecoder, how: Optimisation, steps_per_epoch: int, device: torch.device) -> State:
+def _state(network: nn.Module, how: Optimisation, steps_per_epoch: int, device: torch.device) -> State:
     network.to(device)
     matrices = [p for p in network.parameters() if p.dim() > 1]
     others = [p for p in network.parameters() if p.dim() <= 1]
@@ -83,7 +83,7 @@ def _state(network: EncoderDecoder, how: Optimisation, steps_per_epoch: int, dev
     steps = how.epochs * steps_per_epoch
 
     def factor(step: int) -> float:
-        return min((step + 1) / how.warmup_steps, max(0.0, (steps - step) / (steps - how.warmup_steps)))
+        return min((step + 1) / how.warmup_steps, max(0, steps - step) / max(1, steps - how.warmup_steps))
 
     average = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(how.average))
     return State(network, average, optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, factor))
@@ -124,7 +124,7 @@ def _epoch(
     if loss < state.best:
         state.best, state.best_epoch = loss, state.epoch
         checkpoints.save(out, recipe.info(tokenizers[0].size, tokenizers[1].size), weights, *tokenizers)
-    rate = state.schedule.get_last_lr()[0]
+    rate = float(state.schedule.get_last_lr()[0])
     row = (
         state.epoch,
         state.schedule.last_epoch,
@@ -153,7 +153,7 @@ def _step(state: State, batch: Batch, how: Optimisation, device: torch.device) -
         logits = state.network(batch.source, batch.target[:, :-1])
         loss = _cross_entropy(logits, batch, how.label_smoothing)
     state.optimizer.zero_grad(set_to_none=True)
-    loss.backward()  # type: ignore[no-untyped-call]
+    loss.backward()
     nn.utils.clip_grad_norm_(state.network.parameters(), how.gradient_norm)
     state.optimizer.step()
     state.schedule.step()
@@ -172,11 +172,15 @@ def _weights(state: State) -> dict[str, Tensor]:
     return {name: value.detach().clone() for name, value in state.average.module.state_dict().items()}
 
 
-def _log(path: Path, row: tuple[object, ...]) -> None:
-    fresh = not path.exists()
-    with path.open("a", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerows([COLUMNS, row] if fresh else [row])
+def _log(path: Path, row: tuple[int, *tuple[float, ...]]) -> None:
+    """Adds one epoch's row, in place of rows that a kill between this and `_save_state`, or an older training, left behind."""
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    before = {str(epoch) for epoch in range(1, row[0])}
+    kept = [earlier for earlier in csv.reader(lines) if earlier and earlier[0] in before]
+    fresh = path.with_suffix(".part")
+    with fresh.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([COLUMNS, *kept, row])
+    fresh.replace(path)
 
 
 def _save_state(state: State, path: Path) -> None:
@@ -195,5 +199,5 @@ def _resume(state: State, path: Path, device: torch.device) -> None:
         for name in ("network", "average", "optimizer", "schedule"):
             getattr(state, name).load_state_dict(saved[name])
         state.epoch, state.best, state.best_epoch = saved["epoch"], saved["best"], saved["best_epoch"]
-    except (RuntimeError, KeyError, ValueError, OSError) as error:
+    except (UnpicklingError, EOFError, LookupError, TypeError, AttributeError, RuntimeError, ValueError, OSError) as error:
         raise DamagedFile(path=path, detail=f"it is no state of this training: {error}") from error

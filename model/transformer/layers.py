@@ -28,10 +28,16 @@ class FeedForward(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.contract = nn.Linear(hidden, d_model, bias)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """[batch, position, model] -> [batch, position, model], by way of [batch, position, hidden]."""
+    def forward(self, x: Tensor, name: str = "", run: Run = Run()) -> Tensor:
+        """[batch, position, model] -> [batch, position, model], by way of [batch, position, hidden].
+
+        Args:
+            name: of this application, `stack.pass.layer.feed_forward`.
+        """
         inner: Tensor = self.dropout(self.activation(self.expand(x)))  # [batch, position, hidden]
         outer: Tensor = self.contract(inner)  # [batch, position, model]
+        run.record(f"stages/{name}/hidden", inner)
+        run.record(f"stages/{name}/output", outer)
         return outer
 
 
@@ -46,9 +52,12 @@ class PostNorm(nn.Module):
         self.norm = nn.LayerNorm(d_model)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
-        """[batch, position, model] -> [batch, position, model]."""
-        normed: Tensor = self.norm(x + self.dropout(sublayer(x)))
+    def forward(self, x: Tensor, sublayer: Sublayer, name: str = "", run: Run = Run()) -> Tensor:
+        """[batch, position, model] -> [batch, position, model]; `name` is that of the sublayer's application."""
+        residual = x + self.dropout(sublayer(x))
+        normed: Tensor = self.norm(residual)
+        run.record(f"stages/{name}/residual", residual)
+        run.record(f"stages/{name}/normed", normed)
         return normed
 
 
@@ -63,13 +72,22 @@ class PreNorm(nn.Module):
         self.norm = nn.LayerNorm(d_model)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
-        """[batch, position, model] -> [batch, position, model]."""
-        added: Tensor = self.dropout(sublayer(self.norm(x)))
-        return x + added
+    def forward(self, x: Tensor, sublayer: Sublayer, name: str = "", run: Run = Run()) -> Tensor:
+        """[batch, position, model] -> [batch, position, model]; `name` is that of the sublayer's application."""
+        normed: Tensor = self.norm(x)
+        residual = x + self.dropout(sublayer(normed))
+        run.record(f"stages/{name}/normed", normed)
+        run.record(f"stages/{name}/residual", residual)
+        return residual
 
 
 Residual: TypeAlias = PostNorm | PreNorm
+
+
+def feed_forward(x: Tensor, network: FeedForward, residual: Residual, name: str, run: Run) -> Tensor:
+    """A feed-forward sublayer inside its residual connection: [batch, position, model] -> the same."""
+    after: Tensor = residual(x, lambda y: network(y, name, run), name, run)
+    return after
 
 
 def record_mask(run: Run, site: Site, mask: Mask, x: Tensor) -> None:
@@ -95,8 +113,8 @@ class SelfAttentionLayer(nn.Module):
         """[batch, position, model] -> [batch, position, model]; `stack`, `pass_` and `layer` name this application."""
         site = Site(stack, pass_, layer, "self")
         record_mask(run, site, mask, x)
-        x = self.attention_residual(x, lambda y: self.attention(y, y, mask.allowed, site, run))
-        x = self.feed_forward_residual(x, self.feed_forward)
+        x = self.attention_residual(x, lambda y: self.attention(y, y, mask.allowed, site, run), str(site), run)
+        x = feed_forward(x, self.feed_forward, self.feed_forward_residual, f"{stack}.{pass_}.{layer}.feed_forward", run)
         run.record(f"hidden/{stack}.{pass_}.{layer}", x)
         return x
 
@@ -136,9 +154,11 @@ class CrossAttentionLayer(nn.Module):
         """
         self_site, cross_site = Site(stack, pass_, layer, "self"), Site(stack, pass_, layer, "cross")
         record_mask(run, self_site, self_mask, x)
-        x = self.self_residual(x, lambda y: self.self_attention(y, y, self_mask.allowed, self_site, run))
+        x = self.self_residual(x, lambda y: self.self_attention(y, y, self_mask.allowed, self_site, run), str(self_site), run)
         record_mask(run, cross_site, cross_mask, x)
-        x = self.cross_residual(x, lambda y: self.cross_attention(y, memory, cross_mask.allowed, cross_site, run))
-        x = self.feed_forward_residual(x, self.feed_forward)
+        x = self.cross_residual(
+            x, lambda y: self.cross_attention(y, memory, cross_mask.allowed, cross_site, run), str(cross_site), run
+        )
+        x = feed_forward(x, self.feed_forward, self.feed_forward_residual, f"{stack}.{pass_}.{layer}.feed_forward", run)
         run.record(f"hidden/{stack}.{pass_}.{layer}", x)
         return x

@@ -45,7 +45,11 @@ class Embedding(nn.Module):
             found = start + ids.shape[1]
             allowed = len(self.positions.rows(0, found))
             raise TooManyTokens(what=f"{stack}'s input", found=found, allowed=allowed, reason="it has no more positions")
-        x: Tensor = self.dropout(self.token(ids) * self.scale + rows)  # [batch, position, model]
+        embedding: Tensor = self.token(ids)  # [batch, position, model]
+        scaled = embedding * self.scale
+        x: Tensor = self.dropout(scaled + rows)  # [batch, position, model]
+        run.record(f"stages/{stack}/embedding", embedding)
+        run.record(f"stages/{stack}/scaled", scaled)
         run.record(f"positions/{stack}", rows[None].expand(len(ids), -1, -1))
         run.record(f"embedded/{stack}", x)
         return x
@@ -73,6 +77,7 @@ class Encoder(nn.Module):
             for index, layer in enumerate(self.layers):
                 x = layer(x, mask, "encoder", pass_, index, run)
         last: Tensor = self.final_norm(x)
+        run.record("stages/encoder/final", last)
         return last
 
 
@@ -93,6 +98,7 @@ class Decoder(nn.Module):
             for index, layer in enumerate(self.layers):
                 x = layer(x, memory, self_mask, cross_mask, "decoder", pass_, index, run)
         last: Tensor = self.final_norm(x)
+        run.record("stages/decoder/final", last)
         return last
 
 
@@ -181,6 +187,8 @@ class CausalLM(nn.Module):
         for pass_ in range(self.passes):
             for index, layer in enumerate(self.layers):
                 x = layer(x, mask, "decoder", pass_, index, run)
-        logits: Tensor = self.output(self.final_norm(x))  # [batch, query, vocab]
+        last: Tensor = self.final_norm(x)
+        run.record("stages/decoder/final", last)
+        logits: Tensor = self.output(last)  # [batch, query, vocab]
         run.record("logits", logits)
         return logits

@@ -54,8 +54,8 @@ def _read(*names: str) -> str:
 
 
 _STRIPS = st.components.v2.component("headlight.strips", css=_read("common.css", "chips.css"), js=_read("common.js", "chips.js", "strips.js"))
-_ATLAS = st.components.v2.component("headlight.atlas", css=_read("common.css", "atlas.css"), js=_read("common.js", "map.js", "atlas.js"))
-_LINES = st.components.v2.component("headlight.lines", css=_read("common.css"), js=_read("common.js", "lines.js"))
+_ATLAS = st.components.v2.component("headlight.atlas", css=_read("common.css", "atlas.css"), js=_read("common.js", "fingers.js", "map.js", "large.js", "atlas.js"))
+_LINES = st.components.v2.component("headlight.lines", css=_read("common.css"), js=_read("common.js", "fingers.js", "lines.js"))
 _PLAYER = st.components.v2.component(
     "headlight.player",
     css=_read("common.css", "chips.css", "player.css"),

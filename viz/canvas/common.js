@@ -132,7 +132,12 @@ class Drawing {
       for (const part of [this.root, this.tip]) part.style.setProperty(`--hl-${name}`, this.colours[name]);
     }
     this.connect();
-    if (fresh) this.build();
+    if (fresh) {
+      const form = this.form();
+      if (form !== this.built) this.build(); // a new choice alone keeps the elements, and with them the keyboard's focus
+      this.built = form;
+      this.take();
+    }
     this.redraw();
   }
 
@@ -164,6 +169,14 @@ class Drawing {
       if (this.width > 0) this.draw();
     });
   }
+
+  /** What the elements were made from, as text: they are made anew only if it changes. */
+  form() {
+    return this.header.run;
+  }
+
+  /** Takes the numbers of a new scene. */
+  take() {}
 
   /** Called when another drawing, or this one, points at something. */
   onPointed() {

@@ -6,6 +6,11 @@ class Strips extends Drawing {
     this.readout.classList.add("unseen");
   }
 
+  form() {
+    const { strips, queryStrip, rows } = this.header;
+    return JSON.stringify([strips, queryStrip, rows]);
+  }
+
   build() {
     const { strips, texts } = this.header;
     this.chips = strips.map((strip) => strip.tokens.map((token, position) => chip(token, position, this.listeners(strip, token, position))));

@@ -7,12 +7,18 @@ Token text is neither: it passes through `literal` on its way into a figure.
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import plotly.graph_objects as go
 
+from model.trace import Array, Attention, Trace
+from viz import labels
 from viz.theme import FONT, Scheme, scheme
 
 CONFIG: dict[str, Any] = {"displayModeBar": False, "displaylogo": False, "scrollZoom": False, "doubleClick": False}
 """For `st.plotly_chart(config=…)`: no tool bar over the picture, and a finger or a wheel scrolls the page, not the picture."""
+
+ON_AXIS = 14
+"""Characters of a token that an axis has room for; hovering shows them all."""
 
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;"})
 
@@ -109,14 +115,19 @@ def colour_bar(colours: Scheme, title: str, ticks: Sequence[float] | None = None
     }
 
 
-def grid(colours: Scheme, query: tuple[str, Sequence[str]], key: tuple[str, Sequence[str]]) -> dict[str, Any]:
-    """Axes of a picture of queries (rows, the first on top) against keys (columns, the first at the left), cells nearly square.
+def query_key_axes(colours: Scheme, trace: Trace, attention: Attention) -> dict[str, Any]:
+    """Named axes: queries from top to bottom, keys from left to right, cells square unless that makes the picture a ribbon."""
+    queries, keys = labels.queries(trace, attention, ON_AXIS), labels.keys(trace, attention, ON_AXIS)
+    rows, columns = len(queries), len(keys)
+    ratio = min(max(1.0, columns / rows / 2), 2 * columns / rows)
+    downward = {"range": [rows - 0.5, -0.5], "scaleanchor": "x", "scaleratio": ratio, "constraintoward": "top"}
+    return {
+        "xaxis": token_axis(colours, labels.key_axis(trace, attention.site), keys),
+        "yaxis": token_axis(colours, labels.query_axis(trace, attention.site), queries) | downward,
+    }
 
-    Args:
-        colours: the scheme.
-        query, key: title and labels of the axes.
-    """
-    rows, columns = len(query[1]), len(key[1])
-    downward = token_axis(colours, *query) | {"range": [rows - 0.5, -0.5], "scaleanchor": "x", "constraintoward": "top"}
-    downward["scaleratio"] = min(max(1.0, columns / rows / 2), 2 * columns / rows)
-    return {"xaxis": token_axis(colours, *key), "yaxis": downward}
+
+def whole_labels(trace: Trace, attention: Attention) -> Array:
+    """The labels of query and key for each cell, uncut: [query, key, 2] of texts, to be `customdata` for hovering."""
+    queries, keys = labels.queries(trace, attention, longest=None), labels.keys(trace, attention, longest=None)
+    return np.stack(np.meshgrid([literal(q) for q in queries], [literal(k) for k in keys], indexing="ij"), axis=-1).astype(object)

@@ -6,13 +6,12 @@ import numpy as np
 import plotly.graph_objects as go
 
 from model.trace import Array, Attention, Trace
-from viz import labels
-from viz.figures.frame import BAR_HEIGHT, colour_bar, frame, grid, literal, scale
+from viz.figures.frame import BAR_HEIGHT, colour_bar, frame, query_key_axes, scale, whole_labels
 from viz.texts import _
 from viz.theme import scheme
 
 
-def head_weights(trace: Trace, attention: Attention, head: int, dark: bool, query: int = -1, height: int = 480) -> go.Figure:
+def head_weights(trace: Trace, attention: Attention, head: int, dark: bool, query: int = -1, height: int = 440) -> go.Figure:
     """The weights [query, key] of one head: queries from top to bottom, keys from left to right, colours from 0 to 1.
 
     Cells that may not be looked at have the colour `masked`, whatever their weight is; hovering names both tokens in full and the
@@ -31,31 +30,18 @@ def head_weights(trace: Trace, attention: Attention, head: int, dark: bool, quer
     """
     colours = scheme(dark)
     weights, mask = attention.head(head), attention.mask
-    full = hover_texts(labels.queries(trace, attention, longest=None), labels.keys(trace, attention, longest=None))
+    texts = whole_labels(trace, attention)
     figure = frame(dark, height)
     bar = {"colorscale": scale(colours.weights), "zmin": 0, "zmax": 1, "colorbar": colour_bar(colours, _("weight"), (0, 0.5, 1))}
-    figure.add_trace(_layer(np.where(mask, weights, np.nan), full, _hover()) | bar)
+    figure.add_trace(_layer(np.where(mask, weights, np.nan), texts, _hover()) | bar)
     if not mask.all():
         flat = {"colorscale": [(0, colours.masked), (1, colours.masked)], "showscale": False}
-        figure.add_trace(_layer(np.where(mask, np.nan, weights), full, _hover_masked()) | flat)
-    figure.update_layout(
-        grid(
-            colours,
-            (labels.query_axis(trace, attention.site), labels.queries(trace, attention)),
-            (labels.key_axis(trace, attention.site), labels.keys(trace, attention)),
-        )
-    )
-    figure.update_layout(margin={"t": BAR_HEIGHT})
+        figure.add_trace(_layer(np.where(mask, np.nan, weights), texts, _hover_masked()) | flat)
+    figure.update_layout(query_key_axes(colours, trace, attention), margin={"t": BAR_HEIGHT})
     if 0 <= query < len(weights):
         edges = {"x0": -0.5, "x1": weights.shape[1] - 0.5, "y0": query - 0.5, "y1": query + 0.5}
         figure.add_shape(type="rect", line={"color": colours.text, "width": 1.5}, **edges)
     return figure
-
-
-def hover_texts(queries: list[str], keys: list[str]) -> Array:
-    """The two whole labels of each cell, [query, key, 2], as text that plotly does not interpret."""
-    rows, columns = np.meshgrid([literal(q) for q in queries], [literal(k) for k in keys], indexing="ij")
-    return np.stack([rows, columns], axis=-1)
 
 
 def _layer(z: Array, texts: Array, hover: str) -> dict[str, Any]:

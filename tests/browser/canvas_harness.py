@@ -1,0 +1,68 @@
+"""A small page with one or all of our drawings, made of numbers alone: `?show=atlas&case=long` and so on. For browser tests."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
+
+import streamlit as st
+import traces
+
+from model.trace import Site, Trace
+from viz import canvas
+
+LONG = [f"wort{i}" if i % 5 else "donaudampfschifffahrtsgesellschaft"[: 6 + i] for i in range(40)]
+HOSTILE = ["</script><img src=x onerror=alert(1)>", "$x$", "**b**", ":red[x]", "\x00\x07", "👩‍👩‍👧", "你好世界", "مرحبا", "e\u0301\u0302\u0303", "a" * 300]
+
+
+def made(case: str) -> Trace:
+    """The trace that a case shows."""
+    match case:
+        case "long":
+            return traces.translation(["<sos>", *LONG, "<eos>"], ["<sos>", *LONG[::-1], "<eos>"])
+        case "hostile":
+            trace = traces.translation(["<sos>", *HOSTILE, "<eos>"], ["<sos>", *HOSTILE, "<eos>"])
+            strips = {n: replace(t, unknown=(False, *(True for _ in HOSTILE), False)) for n, t in trace.tokens.items()}
+            return replace(trace, tokens=strips)
+        case "language":
+            return traces.language_model()
+        case "single":
+            return traces.translation(["<sos>"], ["<sos>", "<eos>"], layers=1, heads=1)
+        case "twice":
+            return traces.twice()
+    return traces.translation()
+
+
+def main() -> None:
+    """Draws what the URL asks for, and writes what was chosen."""
+    ask = st.query_params
+    trace = made(ask.get("case", ""))
+    last = [a for a in trace.attention if a.kind == "cross"] or list(trace.attention)
+    state = st.session_state
+    state.setdefault("site", ask.get("site", str(last[-1])))
+    state.setdefault("head", int(ask.get("head", "0")))
+    state.setdefault("query", int(ask.get("query", "-1")))
+    state.setdefault("step", int(ask.get("step", "-1")))
+    state.runs = state.get("runs", 0) + 1
+    site, show = Site.parse(state.site), ask.get("show", "strips,atlas,lines,player").split(",")
+    chosen: dict[str, str | int] = {}
+    if "strips" in show:
+        chosen |= canvas.strips(trace, site, state.query, key="strips").changes()
+    if "atlas" in show:
+        chosen |= canvas.atlas(trace, site, state.head, state.query, key="atlas").changes()
+    if "lines" in show:
+        chosen |= canvas.lines(trace, site, state.head, state.query, key="lines").changes()
+    if "player" in show:
+        chosen |= canvas.player(trace, site, state.head, state.step, key="player").changes()
+    st.text_input("a text field", key="field")
+    st.text(f"chosen {state.site} head {state.head} query {state.query} step {state.step} runs {state.runs}")
+    if chosen:
+        if chosen.get("site", state.site) != state.site:
+            state.query = -1
+        state.update(chosen)
+        st.rerun()
+
+
+st.set_page_config(layout="wide")
+main()

@@ -1,0 +1,210 @@
+"""Whole networks against the paper's equations, written a second time: float64, numpy, loops over heads and queries.
+
+The names of the weights are spelled out here, so that a renamed parameter, which would orphan every checkpoint, is noticed too.
+"""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+import torch
+
+from model.spec import AttentionSpec, ModelSpec, StackSpec
+from model.trace import Array
+from tests.networks import (
+    LANGUAGE_MODELS,
+    PAD,
+    START,
+    TRANSLATORS,
+    VARIANTS,
+    Notes,
+    continue_,
+    language_model,
+    translate,
+    translator,
+)
+
+SOURCE = [START, 4, 9, 4, 6, 3, PAD, PAD]
+TARGET = [START, 5, 5, 8, PAD, 7]
+"""Padding also in the middle: masks follow the ids, not the length."""
+
+TOLERANCE = {torch.float32: 1e-5, torch.float64: 2e-7}
+"""float64 networks share the equations' precision but for the table of sinusoids, which is float32."""
+
+
+@dataclass
+class Equations:
+    """A network worked out for one example. `seen` gathers what a recorder should be given, without the batch axis."""
+
+    spec: ModelSpec
+    weights: dict[str, Array]
+    seen: dict[str, Array] = field(default_factory=dict)
+
+    def translate(self, source: list[int], target: list[int]) -> dict[str, Array]:
+        assert self.spec.encoder is not None
+        memory_allowed = np.array([id_ != PAD for id_ in source])
+        x = self.embed(source, self.spec.encoder, "encoder", "encoder.embedding")
+        for pass_ in range(self.spec.encoder.passes):
+            for layer in range(self.spec.encoder.layers):
+                x = self.encoder_layer(x, memory_allowed, self.spec.encoder, "encoder", pass_, layer, f"encoder.layers.{layer}")
+        memory = self.final_norm(x, self.spec.encoder, "encoder.final_norm")
+        x = self.embed(target, self.spec.decoder, "decoder", "decoder.embedding")
+        for pass_ in range(self.spec.decoder.passes):
+            for layer in range(self.spec.decoder.layers):
+                x = self.decoder_layer(x, memory, target, memory_allowed, pass_, layer)
+        self.logits(self.final_norm(x, self.spec.decoder, "decoder.final_norm"), "decoder.embedding")
+        return self.seen
+
+    def continue_(self, ids: list[int]) -> dict[str, Array]:
+        x = self.embed(ids, self.spec.decoder, "decoder", "embedding")
+        for pass_ in range(self.spec.decoder.passes):
+            for layer in range(self.spec.decoder.layers):
+                x = self.encoder_layer(x, np.array(ids) != PAD, self.spec.decoder, "decoder", pass_, layer, f"layers.{layer}", True)
+        self.logits(self.final_norm(x, self.spec.decoder, "final_norm"), "embedding")
+        return self.seen
+
+    def embed(self, ids: list[int], stack: StackSpec, name: str, path: str) -> Array:
+        scale = math.sqrt(stack.d_model) if stack.embed_scale == "sqrt" else 1.0
+        rows = np.zeros((len(ids), stack.d_model))
+        if stack.positions == "learned":
+            rows = self.weights[f"{path}.positions.weight"][: len(ids)]
+        if stack.positions == "sinusoidal":
+            for position in range(len(ids)):
+                for column in range(stack.d_model):
+                    angle = position / 10000 ** (2 * (column // 2) / stack.d_model)
+                    rows[position, column] = math.cos(angle) if column % 2 else math.sin(angle)
+        self.seen[f"positions/{name}"] = rows
+        self.seen[f"embedded/{name}"] = self.weights[f"{path}.token.weight"][ids] * scale + rows
+        return self.seen[f"embedded/{name}"]
+
+    def encoder_layer(
+        self, x: Array, keys: Array, stack: StackSpec, name: str, pass_: int, layer: int, path: str, causal: bool = False
+    ) -> Array:
+        site = f"attention/{name}.{pass_}.{layer}.self"
+        x = self.residual(
+            x,
+            stack,
+            f"{path}.attention_residual",
+            lambda y: self.attention(y, y, keys, causal, stack.attention, site, f"{path}.attention"),
+        )
+        x = self.residual(x, stack, f"{path}.feed_forward_residual", lambda y: self.feed_forward(y, stack, f"{path}.feed_forward"))
+        self.seen[f"hidden/{name}.{pass_}.{layer}"] = x
+        return x
+
+    def decoder_layer(self, x: Array, memory: Array, target: list[int], memory_allowed: Array, pass_: int, layer: int) -> Array:
+        stack, site, path = self.spec.decoder, f"attention/decoder.{pass_}.{layer}", f"decoder.layers.{layer}"
+        keys = np.array([id_ != PAD for id_ in target])
+
+        def self_attention(y: Array) -> Array:
+            return self.attention(y, y, keys, True, stack.attention, f"{site}.self", f"{path}.self_attention")
+
+        def cross_attention(y: Array) -> Array:
+            return self.attention(y, memory, memory_allowed, False, stack.attention, f"{site}.cross", f"{path}.cross_attention")
+
+        x = self.residual(x, stack, f"{path}.self_residual", self_attention)
+        x = self.residual(x, stack, f"{path}.cross_residual", cross_attention)
+        x = self.residual(x, stack, f"{path}.feed_forward_residual", lambda y: self.feed_forward(y, stack, f"{path}.feed_forward"))
+        self.seen[f"hidden/decoder.{pass_}.{layer}"] = x
+        return x
+
+    def attention(self, x: Array, memory: Array, keys: Array, causal: bool, spec: AttentionSpec, site: str, path: str) -> Array:
+        q, k, v = self.linear(x, f"{path}.query"), self.linear(memory, f"{path}.key"), self.linear(memory, f"{path}.value")
+        columns = [slice(h * spec.head_dim, (h + 1) * spec.head_dim) for h in range(spec.heads)]
+        scores = np.zeros((spec.heads, len(x), len(memory)))
+        weights, context = scores.copy(), np.zeros((spec.heads, len(x), spec.head_dim))
+        for head, own in enumerate(columns):
+            for query in range(len(x)):
+                for key in range(len(memory)):
+                    scores[head, query, key] = q[query, own] @ k[key, own] / math.sqrt(spec.head_dim)
+                allowed = keys & ((np.arange(len(memory)) <= query) | (not causal))
+                weights[head, query] = softmax(scores[head, query], allowed, spec.empty_rows)
+                context[head, query] = sum(weights[head, query, key] * v[key, own] for key in range(len(memory)))
+        output = self.linear(np.concatenate(list(context), axis=1), f"{path}.output")
+        each = np.tile(keys, (len(x), 1))
+        masks = {"mask_padding": each, "mask": np.tril(each) if causal else each}
+        masks |= {"mask_causal": np.tril(np.ones_like(each))} if causal else {}
+        heads = {name: np.stack([a[:, own] for own in columns]) for name, a in (("q", q), ("k", k), ("v", v))}
+        found = {**masks, **heads, "scores": scores, "weights": weights, "context": context, "output": output}
+        self.seen |= {f"{site}/{name}": array for name, array in found.items()}
+        return output
+
+    def feed_forward(self, x: Array, stack: StackSpec, path: str) -> Array:
+        inner = self.linear(x, f"{path}.expand")
+        if stack.activation == "gelu":
+            active = inner * (1 + np.vectorize(math.erf)(inner / math.sqrt(2))) / 2
+        else:
+            active = np.where(inner > 0, inner, 0)
+        return self.linear(active, f"{path}.contract")
+
+    def residual(self, x: Array, stack: StackSpec, path: str, sublayer) -> Array:  # type: ignore[no-untyped-def]
+        if stack.norm_order == "post":
+            return self.norm(x + sublayer(x), f"{path}.norm")
+        added: Array = x + sublayer(self.norm(x, f"{path}.norm"))
+        return added
+
+    def final_norm(self, x: Array, stack: StackSpec, path: str) -> Array:
+        return self.norm(x, path) if stack.final_norm else x
+
+    def norm(self, x: Array, path: str) -> Array:
+        deviation = x - x.mean(axis=1, keepdims=True)
+        normed: Array = deviation / np.sqrt((deviation**2).mean(axis=1, keepdims=True) + 1e-5)
+        return normed * self.weights[f"{path}.weight"] + self.weights[f"{path}.bias"]
+
+    def linear(self, x: Array, path: str) -> Array:
+        product: Array = x @ self.weights[f"{path}.weight"].T
+        return product + self.weights[f"{path}.bias"] if f"{path}.bias" in self.weights else product
+
+    def logits(self, x: Array, embedding: str) -> None:
+        matrix = self.weights[f"{embedding}.token.weight" if self.spec.output.tied else "output.weight"]
+        self.seen["logits"] = x @ matrix.T + (self.weights["output.bias"] if self.spec.output.bias else 0.0)
+
+
+def softmax(scores: Array, allowed: Array, empty_rows: str) -> Array:
+    if not allowed.any():
+        return np.full(len(scores), 1 / len(scores) if empty_rows == "uniform" else 0.0)
+    exponentials = np.where(allowed, np.exp(scores - scores[allowed].max()), 0.0)
+    shared: Array = exponentials / exponentials.sum()
+    return shared
+
+
+def weights_of(built: torch.nn.Module) -> dict[str, Array]:
+    return {name: value.double().numpy() for name, value in built.state_dict().items()}
+
+
+def assert_same(recorded: Notes, seen: dict[str, Array], dtype: torch.dtype) -> None:
+    assert recorded.keys() == seen.keys()
+    for name, expected in seen.items():
+        found = recorded[name][0].numpy()
+        if "/mask" in name:
+            np.testing.assert_array_equal(found[0], expected, err_msg=name)
+        else:
+            tolerance = TOLERANCE[dtype]
+            np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance, err_msg=name)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+@pytest.mark.parametrize("name", TRANSLATORS)
+def test_an_encoder_decoder_records_what_the_equations_give(name: str, dtype: torch.dtype) -> None:
+    built = translator(VARIANTS[name]).to(dtype)
+    recorded = translate(built, torch.tensor([SOURCE]), torch.tensor([TARGET]))
+    assert_same(recorded, Equations(VARIANTS[name], weights_of(built)).translate(SOURCE, TARGET), dtype)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+@pytest.mark.parametrize("name", LANGUAGE_MODELS)
+def test_a_language_model_records_what_the_equations_give(name: str, dtype: torch.dtype) -> None:
+    built = language_model(VARIANTS[name]).to(dtype)
+    recorded = continue_(built, torch.tensor([TARGET]))
+    assert_same(recorded, Equations(VARIANTS[name], weights_of(built)).continue_(TARGET), dtype)
+
+
+@pytest.mark.parametrize("name", TRANSLATORS)
+def test_a_source_of_nothing_but_padding_gives_the_row_that_the_spec_names_and_never_nan(name: str) -> None:
+    spec = VARIANTS[name]
+    recorded = translate(translator(spec), torch.full((1, 4), PAD), torch.tensor([[START, 5]]))
+    assert spec.encoder is not None
+    for site, rows in (("encoder.0.0.self", spec.encoder.attention), ("decoder.0.0.cross", spec.decoder.attention)):
+        expected = 0.25 if rows.empty_rows == "uniform" else 0.0
+        assert (recorded[f"attention/{site}/weights"] == expected).all()
+    assert all(value.isfinite().all() for value in recorded.values())

@@ -1,0 +1,118 @@
+"""Small networks with random weights, for tests: every choice of a ModelSpec occurs in at least one of VARIANTS.
+
+`RECIPE` and `write_corpus` make a training that takes a second.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from model.spec import AttentionSpec, ModelSpec, OutputSpec, StackSpec
+from model.training.recipes import Recipe
+from model.training.recipes import load as load_recipe
+from model.transformer.attention import Run
+from model.transformer.build import build
+from model.transformer.cache import NO_CACHE, Cache
+from model.transformer.masks import valid_mask
+from model.transformer.stacks import CausalLM, EncoderDecoder
+
+PAD, START, END = 1, 2, 3
+
+_SMALL = StackSpec(vocab=11, d_model=8, layers=2, attention=AttentionSpec(heads=2, head_dim=4), hidden=12, max_positions=16)
+_BARE = AttentionSpec(heads=3, head_dim=5, bias=False, empty_rows="zeros")
+_MODERN = replace(
+    _SMALL,
+    vocab=13,
+    d_model=9,
+    attention=AttentionSpec(heads=2, head_dim=7),
+    activation="gelu",
+    norm_order="pre",
+    final_norm=True,
+    positions="sinusoidal",
+    embed_scale="none",
+)
+
+VARIANTS: dict[str, ModelSpec] = {
+    "paper": ModelSpec(encoder=_SMALL, decoder=replace(_SMALL, vocab=10)),
+    "modern, tied": ModelSpec(encoder=_MODERN, decoder=_MODERN, output=OutputSpec(tied=True, bias=False)),
+    "two passes": ModelSpec(encoder=replace(_SMALL, passes=2), decoder=replace(_SMALL, passes=2, positions="none")),
+    "uneven": ModelSpec(
+        encoder=replace(_SMALL, d_model=12, layers=1, attention=_BARE, hidden=5, bias=False, positions="none", norm_order="pre"),
+        decoder=replace(_SMALL, d_model=10, layers=3, attention=replace(_BARE, heads=1), activation="gelu", final_norm=True),
+        output=OutputSpec(tied=True),
+    ),
+    "language model": ModelSpec(encoder=None, decoder=replace(_SMALL, vocab=17)),
+    "modern language model": ModelSpec(encoder=None, decoder=replace(_MODERN, passes=2, layers=3), output=OutputSpec(tied=True)),
+}
+"""Specs by name: encoder-decoders and causal language models, small enough to be followed by loops."""
+
+TRANSLATORS = tuple(name for name, spec in VARIANTS.items() if spec.encoder is not None)
+LANGUAGE_MODELS = tuple(name for name, spec in VARIANTS.items() if spec.encoder is None)
+
+
+def network(spec: ModelSpec, seed: int = 0) -> EncoderDecoder | CausalLM:
+    """The network of `spec` ready to run; every parameter is random, biases and norms included, so that none can be forgotten."""
+    built = build(spec)
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in built.named_parameters():
+            centre = 1.0 if "norm.weight" in name else 0.0
+            parameter.copy_(centre + 0.4 * torch.randn(parameter.shape, generator=generator))
+    return built.eval()
+
+
+def translator(spec: ModelSpec, seed: int = 0) -> EncoderDecoder:
+    """`network` of a spec with an encoder."""
+    built = network(spec, seed)
+    assert isinstance(built, EncoderDecoder)
+    return built
+
+
+def language_model(spec: ModelSpec, seed: int = 0) -> CausalLM:
+    """`network` of a spec without an encoder."""
+    built = network(spec, seed)
+    assert isinstance(built, CausalLM)
+    return built
+
+
+def some_ids(count: int, vocab: int, seed: int = 0) -> list[int]:
+    """A start token and random ids that are no special tokens."""
+    generator = torch.Generator().manual_seed(seed)
+    words: list[int] = torch.randint(END + 1, vocab, (count - 1,), generator=generator).tolist()
+    return [START, *words]
+
+
+def padded(rows: Sequence[Sequence[int]]) -> Tensor:
+    """[batch, position]: the rows, filled up with padding."""
+    longest = max(map(len, rows))
+    return torch.tensor([[*row, *[PAD] * (longest - len(row))] for row in rows])
+
+
+class Notes(dict[str, Tensor]):
+    """What a network recorded, by name. Callable as `Run.record`; a name that is recorded twice is an error."""
+
+    def __call__(self, name: str, value: Tensor) -> None:
+        assert name not in self, f"{name} was recorded twice"
+        self[name] = value.detach().clone()
+
+
+def translate(
+    built: EncoderDecoder, source: Tensor, target: Tensor, valid: Tensor | None = None, cache: Cache = NO_CACHE, start: int = 0
+) -> Notes:
+    """Everything that one run of an encoder-decoder records."""
+    notes = Notes()
+    mask, run = built.source_mask(source, valid), Run(record=notes, cache=cache)
+    with torch.inference_mode():
+        built.decode(target, built.encode(source, mask, run), mask, run, start)
+    return notes
+
+
+def continue_(built: CausalLM, ids: Tensor, cache: Cache = NO_CACHE, start: int = 0) -> Notes:
+    """Everything that one run of a language model records."""
+    notes = Notes()
+    with torch.inference_mode():
+        built(ids, Run(record=notes, cache=cache), start)
+    return notes

@@ -1,0 +1,79 @@
+"""Numbers that leave the page are the run's, and harmless where they arrive."""
+
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from model import wire
+from model.errors import UnknownHead
+from tests import traces
+from viz import export, readings
+
+HOSTILE = ["<sos>", "=1+1", "+x", "-x", "@sum(a1)", "der", "der", 'a"b,c', "\t=2", "雪", "<eos>"]
+
+
+def test_the_table_has_a_row_and_a_column_for_each_token_repeated_ones_too() -> None:
+    trace = traces.translation(source=["<sos>", "der", "der", "<eos>"], layers=1)
+    attention = trace.at("decoder.0.0.cross")
+    table = export.head_table(trace, attention, 3)
+    assert list(table.columns) == ["1 <sos>", "2 der", "3 der", "4 <eos>"]
+    assert table.index[2] == "3 young → dogs"
+    assert (table.index.name, table.columns.name) == ("query: decoder (English)", "key: encoder (German)")
+    assert np.array_equal(table.to_numpy(), attention.weights[3])
+
+
+def test_a_csv_brings_the_same_numbers_back_and_opens_with_a_byte_order_mark() -> None:
+    trace = traces.translation(source=HOSTILE, layers=1)
+    table = export.head_table(trace, trace.at("encoder.0.0.self"), 0)
+    content = export.csv(table)
+    assert content.startswith(b"\xef\xbb\xbf")
+    back = pd.read_csv(io.BytesIO(content), index_col=0)
+    assert list(back.columns) == list(table.columns)
+    assert list(back.index) == list(table.index)
+    assert np.array_equal(back.to_numpy(np.float32), table.to_numpy())
+    assert back.index.name == "rows: query: encoder (German); columns: key: encoder (German)"
+
+
+def cells(content: bytes) -> list[str]:
+    read = pd.read_csv(io.BytesIO(content), header=None, dtype=str, keep_default_na=False)
+    return [str(cell) for cell in read.to_numpy().ravel()]
+
+
+def test_no_text_of_a_csv_is_a_formula() -> None:
+    trace = traces.translation(source=HOSTILE, target=HOSTILE, layers=1)
+    head = export.csv(export.head_table(trace, trace.at("decoder.0.0.cross"), 0))
+    other = export.csv(pd.DataFrame({"=a": ["=1+1", "@x", "plain"], "b": [-1.5, 2.0, 3.0]}, index=pd.Index(["-1", "\t=", "+"])))
+    for cell in cells(head) + cells(other):
+        assert not cell.startswith(("=", "+", "@", "\t", "\r")), cell
+        assert not cell.startswith("-") or float(cell) < 0
+    assert "-1.5" in cells(other), "a negative number stays a number"
+    assert "'=1+1" in cells(other)
+
+
+def test_all_heads_as_csv() -> None:
+    trace = traces.translation(layers=1, heads=2)
+    table = readings.all_heads(trace)
+    back = pd.read_csv(io.BytesIO(export.csv(table)), index_col=[0, 1])
+    assert back.index.names == ["site", "head"]
+    assert back.loc[("decoder.0.0.cross", 1), "entropy"] == table.loc[("decoder.0.0.cross", 1), "entropy"]
+
+
+def test_the_file_of_a_run_reads_back() -> None:
+    trace = traces.translation(layers=1)
+    back = wire.from_bytes(export.trace_file(trace))
+    site = next(iter(trace.attention))
+    assert np.array_equal(back.at(site).weights, trace.at(site).weights)
+
+
+def test_file_names_suit_every_system() -> None:
+    trace = traces.translation(layers=1)
+    assert export.file_name(trace, "decoder.0.2.cross", "head-5", ending="csv") == "made-up-decoder.0.2.cross-head-5.csv"
+    assert export.file_name(trace, "../über <b>", ending="csv") == "made-up-..-ber-b.csv"
+
+
+def test_a_head_that_is_not_there_is_refused() -> None:
+    trace = traces.translation(layers=1)
+    with pytest.raises(UnknownHead, match="There is no head 99 at"):
+        export.head_table(trace, trace.at("encoder.0.0.self"), 99)

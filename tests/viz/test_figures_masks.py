@@ -1,0 +1,49 @@
+"""Both forms of a mask show the same cells."""
+
+import numpy as np
+import pytest
+
+from tests import traces
+from viz.figures import masks
+from viz.theme import LIGHT
+
+
+@pytest.mark.parametrize("form", ["boolean", "additive"])
+def test_each_cell_has_its_value_colour_and_sign(form: masks.Form) -> None:
+    trace = traces.translation(layers=1)
+    attention = trace.at("decoder.0.0.self")
+    cells = masks.mask(trace, attention, attention.mask, form, dark=False).data[0]
+    signs = {"boolean": {True: "✓", False: "✗"}, "additive": {True: "0", False: "−∞"}}[form]
+    for query, key in np.ndindex(attention.mask.shape):
+        assert cells.z[query][key] == (1 if key <= query else 0)
+        assert cells.text[query][key] == signs[key <= query]
+    off, on = cells.colorscale[0][1], cells.colorscale[-1][1]
+    assert (off, on) == (LIGHT.masked, LIGHT.weights[2])
+    assert cells.texttemplate == "%{text}"
+
+
+def test_the_legend_says_what_the_colours_mean_and_cannot_be_clicked_away() -> None:
+    trace = traces.translation(layers=1)
+    attention = trace.at("decoder.0.0.self")
+    figure = masks.mask(trace, attention, attention.mask, "additive", dark=False)
+    named = {marker.name: marker.marker.color for marker in figure.data[1:]}
+    assert named == {"0  may be looked at": LIGHT.weights[2], "−∞  masked": LIGHT.masked}
+    assert figure.layout.showlegend
+    assert figure.layout.legend.itemclick is False
+
+
+def test_large_masks_have_colours_only() -> None:
+    words = ["<sos>", *["wort"] * 20]
+    trace = traces.translation(source=words, layers=1)
+    attention = trace.at("encoder.0.0.self")
+    cells = masks.mask(trace, attention, attention.mask, "boolean", dark=True).data[0]
+    assert cells.texttemplate is None
+    assert cells.text[20][20] == "✓", "hovering still says it"
+
+
+def test_axes_are_named() -> None:
+    trace = traces.translation(layers=1)
+    attention = trace.at("decoder.0.0.cross")
+    layout = masks.mask(trace, attention, attention.mask, "boolean", dark=False).layout
+    assert (layout.yaxis.title.text, layout.xaxis.title.text) == ("query: decoder (English)", "key: encoder (German)")
+    assert layout.yaxis.range[0] > layout.yaxis.range[1], "the first query is on top"

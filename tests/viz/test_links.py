@@ -1,0 +1,145 @@
+"""Links: what a view says, a URL keeps; what a URL asks for in vain is said in a sentence."""
+
+from dataclasses import fields, replace
+from pathlib import Path
+from urllib.parse import parse_qsl, urlencode
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.engine.base import Decoding, Silence
+from viz import links
+from viz.links import PARAMETERS, View
+
+ROOT = Path(__file__).parents[2]
+
+whole = st.integers(0, 10**9)
+small = st.integers(0, 999)
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=links.LONGEST_TEXT // 8)
+sites = st.builds(
+    "{}.{}.{}.{}".format, st.sampled_from(["encoder", "decoder"]), small, small, st.sampled_from(["self", "cross", "memory"])
+)
+views = st.builds(
+    View,
+    model=texts,
+    text=st.none() | texts,
+    target=texts,
+    method=st.sampled_from(["greedy", "sample", "beam"]),
+    max_length=st.integers(0, 1000),
+    temperature=st.floats(0.01, 10),
+    top_k=st.integers(0, 1_000_000),
+    top_p=st.floats(0, 1, exclude_min=True),
+    seed=st.integers(0, 2**63 - 1),
+    beam_size=st.integers(1, 32),
+    site=st.just("") | sites,
+    head=whole,
+    query=st.integers(-1, 10**9),
+    step=st.integers(-1, 10**9),
+    pad_to=st.integers(0, 100_000),
+    silence=st.lists(st.builds("{}:{}".format, sites, whole), max_size=3).map(" ".join),
+)
+
+
+def test_every_field_of_a_view_has_one_parameter_and_every_parameter_a_field() -> None:
+    assert sorted(p.field for p in PARAMETERS) == sorted(f.name for f in fields(View))
+    assert len({p.name for p in PARAMETERS}) == len(PARAMETERS)
+
+
+@given(views)
+def test_a_link_opens_the_view_that_it_was_copied_from(view: View) -> None:
+    url = urlencode(links.write(view))
+    assert links.read(dict(parse_qsl(url, keep_blank_values=True))) == (view, [])
+
+
+@given(st.dictionaries(st.sampled_from([p.name for p in PARAMETERS]) | st.text(max_size=20), st.text(max_size=60), max_size=6))
+def test_whatever_stands_in_a_url_gives_a_view_that_can_be_run_and_written_again(query: dict[str, str]) -> None:
+    view, problems = links.read(query)
+    view.request()
+    assert all(problem.endswith(".") for problem in problems)
+    assert links.read(links.write(view)) == (view, [])
+
+
+def test_defaults_are_left_out() -> None:
+    assert links.write(View()) == {}
+    assert links.write(View(head=3)) == {"head": "3"}
+    assert links.read({}) == (View(), [])
+
+
+def test_an_empty_sentence_is_not_the_absence_of_one() -> None:
+    assert links.write(View(text="")) == {"text": ""}
+    assert links.read({"text": ""})[0].text == ""
+    assert links.read({})[0].text is None
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "must"),
+    [
+        ("decode", "nucleus", "one of greedy, sample, beam"),
+        ("max", "-1", "a whole number from 0 to 1000"),
+        ("max", "1001", "a whole number from 0 to 1000"),
+        ("head", "1.5", "a whole number from 0 to 1000000000"),
+        ("head", "", "a whole number from 0 to 1000000000"),
+        ("head", "²", "a whole number from 0 to 1000000000"),
+        ("head", "9" * 5000, "a whole number from 0 to 1000000000"),
+        ("query", "-2", "a whole number from -1 to 1000000000"),
+        ("step", "--1", "a whole number from -1 to 1000000000"),
+        ("beam", "33", "a whole number from 1 to 32"),
+        ("seed", str(2**63), "a whole number from 0 to 9223372036854775807"),
+        ("temperature", "warm", "a number"),
+        ("top_p", "", "a number"),
+        ("site", "decoder.0.cross", "a site such as decoder.0.2.cross"),
+        ("site", "decoder.0.2.sideways", "a site such as decoder.0.2.cross"),
+        ("site", f"decoder.0.{'9' * 5000}.cross", "a site such as decoder.0.2.cross"),
+        ("pad", "100001", "a whole number from 0 to 100000"),
+        ("silence", "decoder.0.2.cross", "heads such as decoder.0.2.cross:4"),
+        ("silence", "decoder.0.2.cross:x", "heads such as decoder.0.2.cross:4"),
+        ("text", "x" * 4001, "a text of at most 4000 characters"),
+    ],
+)
+def test_a_value_that_cannot_be_read_is_said_and_replaced_by_its_default(name: str, text: str, must: str) -> None:
+    view, problems = links.read({name: text, "model": "kept"})
+    assert view == View(model="kept")
+    assert problems == [f"The link asks for {name} “{text[:40]}”, which must be {must}; the default is shown."]
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ({"temperature": "0"}, "temperature is 0.0, but it must be from 0.01 to 10: change it and run again."),
+        ({"temperature": "nan"}, "temperature is nan, but it must be from 0.01 to 10: change it and run again."),
+        ({"top_p": "1.5"}, "top_p is 1.5, but it must be above 0 and at most 1: change it and run again."),
+        ({"top_k": "1000001"}, "top_k is 1000001, but it must be 0 (all) or a number of tokens: change it and run again."),
+    ],
+)
+def test_settings_that_cannot_be_run_are_said_and_replaced_by_the_defaults(query: dict[str, str], said: str) -> None:
+    view, problems = links.read({**query, "head": "2"})
+    assert view.decoding() == Decoding()
+    assert view.head == 2
+    assert problems == [said]
+
+
+def test_an_unknown_parameter_is_said_and_ignored() -> None:
+    view, problems = links.read({"utm_source": "x", "head": "1"})
+    assert view == View(head=1)
+    assert problems == ["The link has a parameter “utm_source” that is unknown here; it was ignored."]
+
+
+def test_a_view_asks_for_the_run_that_it_shows() -> None:
+    view = View(
+        model="m", text="ein hund", target="a dog", method="beam", beam_size=3, silence="decoder.0.2.cross:4 encoder.0.0.self:0"
+    )
+    request = view.request(("scores",), pad_to=20)
+    assert (request.model, request.source, request.target, request.source_pad_to) == ("m", "ein hund", "a dog", 20)
+    assert request.decoding == Decoding("beam", beam_size=3)
+    assert request.interventions == (Silence("decoder.0.2.cross", 4), Silence("encoder.0.0.self", 0))
+    assert request.keep == ("scores",)
+    assert replace(view, target="").request().target is None
+    assert View().request().source == ""
+
+
+def test_the_documentation_lists_every_parameter_with_its_meaning() -> None:
+    page = (ROOT / "docs" / "links.md").read_text(encoding="utf-8")
+    for parameter in PARAMETERS:
+        default = getattr(View(), parameter.field)
+        assert f"| `{parameter.name}` | {parameter.meaning} | {'—' if default in ('', None) else f'`{default}`'} |" in page

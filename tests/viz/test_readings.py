@@ -1,0 +1,124 @@
+"""Readings of heads against loops in plain Python."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from model.errors import UnknownHead
+from model.trace import Attention, Site, Tokens, Trace
+from tests import traces
+from viz.readings import READINGS, HeadStatistics, all_heads, distances, explanations, head_statistics
+
+
+def by_loops(trace: Trace, attention: Attention, head: int) -> HeadStatistics:
+    special = trace.tokens[attention.key_tokens].special
+    weights = attention.weights[head].tolist()
+    n, m = len(weights), len(weights[0])
+    sums, rows = [0.0] * 5, 0
+    for i, row in enumerate(weights):
+        if not any(attention.mask[i]) or any(math.isnan(w) for w in row):
+            continue
+        rows += 1
+        place = (i * (m - 1) / (n - 1) if n > 1 else 0.0) if attention.site.kind == "cross" else i
+        sums[0] += -sum(w * math.log(w) for w in row if w > 0)
+        sums[1] += max(row)
+        sums[2] += sum(w * abs(place - j) for j, w in enumerate(row))
+        sums[3] += sum(w for j, w in enumerate(row) if special[j])
+        sums[4] += sum(w for j, w in enumerate(row) if abs(place - j) <= 1 + 1e-9)
+    return HeadStatistics(*(s / rows if rows else math.nan for s in sums), rows=rows, rows_left_out=n - rows)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("shape", [(12, 13), (3, 9), (30, 5), (2, 2)])
+def test_every_head_reads_as_in_a_loop(shape: tuple[int, int], seed: int) -> None:
+    words = ["<sos>", *["wort"] * 28, "<eos>"]
+    trace = traces.translation(source=words[-shape[1] :], target=words[: shape[0]] + ["<eos>"], layers=2, heads=4, seed=seed)
+    for attention in trace.attention.values():
+        for head in range(attention.heads):
+            expected, found = by_loops(trace, attention, head), head_statistics(trace, attention, head)
+            assert vars(found) == pytest.approx(vars(expected), rel=1e-9, abs=1e-12)
+
+
+def test_known_heads() -> None:
+    trace = traces.translation(layers=1, heads=1)
+    n = len(trace.tokens["source"])
+
+    def read(weights: np.ndarray) -> HeadStatistics:
+        attention = Attention(Site("encoder", 0, 0, "self"), "source", "source", weights[None], np.ones((n, n), bool))
+        return head_statistics(trace, attention, 0)
+
+    diagonal, flat, previous = read(np.eye(n)), read(np.full((n, n), 1 / n)), read(np.eye(n, k=-1) + np.eye(n)[:, :1] * np.eye(n)[0])
+    assert (diagonal.entropy, diagonal.mean_maximum, diagonal.mean_distance, diagonal.diagonality) == (0, 1, 0, 1)
+    assert flat.entropy == pytest.approx(math.log(n))
+    assert flat.special_share == pytest.approx(2 / n)
+    assert previous.mean_distance == pytest.approx((n - 1) / n)
+    assert previous.diagonality == 1
+
+
+def test_the_first_and_the_last_row_of_cross_attention_stand_at_the_first_and_the_last_key() -> None:
+    apart = distances(5, 9, rescaled=True)
+    assert apart[0, 0] == apart[4, 8] == apart[2, 4] == 0
+    assert apart[1, 3] == 1
+    assert distances(1, 4, rescaled=True).tolist() == [[0, 1, 2, 3]]
+    assert distances(3, 1, rescaled=True).tolist() == [[0], [0], [0]]
+
+
+def test_rows_that_look_nowhere_or_hold_no_numbers_are_counted_not_averaged() -> None:
+    trace = traces.translation(layers=1)
+    attention = trace.at("decoder.0.0.cross")
+    mask, weights = attention.mask.copy(), attention.weights.copy()
+    mask[2] = False
+    weights[:, 2] = 1 / weights.shape[2]
+    weights[0, 5, 1] = np.nan
+    changed = replace(attention, mask=mask, weights=weights)
+    found = head_statistics(trace, changed, 0)
+    assert (found.rows, found.rows_left_out) == (weights.shape[1] - 2, 2)
+    assert vars(found) == pytest.approx(vars(by_loops(trace, changed, 0)))
+    assert head_statistics(trace, changed, 1).rows_left_out == 1
+
+
+def test_a_head_without_any_row_reads_nan() -> None:
+    trace = traces.translation(layers=1)
+    attention = trace.at("decoder.0.0.cross")
+    found = head_statistics(trace, replace(attention, mask=np.zeros_like(attention.mask)), 0)
+    assert all(math.isnan(getattr(found, name)) for name in READINGS)
+    assert found.rows == 0
+
+
+def test_the_table_of_all_heads_counts_from_one_and_is_found_by_site_and_head() -> None:
+    trace = traces.translation(layers=2, heads=3)
+    table = all_heads(trace)
+    assert len(table) == 6 * 3
+    assert list(table.columns) == ["kind", "layer", "head", *READINGS, "rows", "rows_left_out"]
+    row = table.loc[("decoder.0.1.cross", 2)]
+    assert (row["kind"], row["layer"], row["head"]) == ("Cross-attention", 2, 3)
+    expected = head_statistics(trace, trace.at("decoder.0.1.cross"), 2)
+    assert {name: row[name] for name in vars(expected)} == vars(expected)
+    assert table.sort_values("entropy")["entropy"].is_monotonic_increasing
+
+
+def test_passes_have_a_column_where_there_is_more_than_one() -> None:
+    trace = traces.translation(layers=1, heads=2)
+    again = {replace(site, pass_=1): replace(a, site=replace(site, pass_=1)) for site, a in trace.attention.items()}
+    table = all_heads(replace(trace, attention={**trace.attention, **again}))
+    assert table.loc[("decoder.1.0.self", 0), "pass"] == 2
+    assert len(table) == 12
+
+
+def test_each_reading_is_explained() -> None:
+    assert tuple(explanations()) == READINGS
+
+
+def test_a_head_that_is_not_there_is_refused() -> None:
+    trace = traces.translation(layers=1)
+    with pytest.raises(UnknownHead, match="There is no head -1 at"):
+        head_statistics(trace, trace.at("encoder.0.0.self"), -1)
+
+
+def test_a_strip_longer_than_the_keys_is_no_trouble() -> None:
+    trace = traces.translation(layers=1)
+    assert len(trace.tokens["target"]) == trace.at("decoder.0.0.self").weights.shape[2] + 1
+    assert isinstance(trace.tokens["target"], Tokens)
+    assert 0 <= head_statistics(trace, trace.at("decoder.0.0.self"), 0).special_share <= 1

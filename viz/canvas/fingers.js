@@ -1,0 +1,31 @@
+// Mouse, pen and fingers on a canvas as four gestures, in CSS pixels of the canvas: hover, click, drag, pinch.
+
+/** Calls `hover(x, y)`, `click(x, y)`, `drag(dx, dy)` and `pinch(factor, x, y)` where they are given. */
+function watchFingers(canvas, { hover, click, drag, pinch }) {
+  const down = new Map();
+  let moved = 0;
+  const here = ({ offsetX, offsetY }) => ({ x: offsetX, y: offsetY });
+  const apart = ([one, other]) => Math.hypot(one.x - other.x, one.y - other.y);
+  canvas.addEventListener("pointerdown", (event) => {
+    if (!down.size) moved = 0;
+    down.set(event.pointerId, here(event));
+    if (drag) canvas.setPointerCapture(event.pointerId);
+  });
+  canvas.addEventListener("pointermove", (event) => {
+    const to = here(event);
+    const from = down.get(event.pointerId);
+    if (!from) return hover?.(to.x, to.y);
+    const before = down.size === 2 ? apart([...down.values()]) : 0;
+    down.set(event.pointerId, to);
+    moved += Math.hypot(to.x - from.x, to.y - from.y);
+    if (before > 0) {
+      const [one, other] = [...down.values()];
+      pinch?.(apart([one, other]) / before, (one.x + other.x) / 2, (one.y + other.y) / 2);
+    } else if (moved > 4) drag?.(to.x - from.x, to.y - from.y);
+  });
+  const up = (event) => {
+    if (event.type === "pointerup" && down.has(event.pointerId) && moved <= 4) click?.(event.offsetX, event.offsetY);
+    down.delete(event.pointerId);
+  };
+  for (const name of ["pointerup", "pointercancel", "pointerleave"]) canvas.addEventListener(name, up);
+}

@@ -1,0 +1,125 @@
+// One head of the atlas, opened large over the cards: labels, zoom, a cell cursor.
+
+const SIGNS = { closer: "M8 3v10M3 8h10", farther: "M3 8h10", close: "M4 4l8 8M12 4l-8 8", enlarge: "M9.5 2.5h4v4M13.5 2.5l-5 5M6.5 13.5h-4v-4M2.5 13.5l5-5" };
+
+class Large {
+  /** `atlas` is the Atlas that this lies over. */
+  constructor(atlas) {
+    this.atlas = atlas;
+    this.canvas = el("canvas", { tabindex: 0, role: "application" });
+    this.map = new BigMap(this.canvas);
+    this.title = el("h3");
+    this.axes = el("p", { class: "axes" });
+    this.tools = el("div", { class: "tools" });
+    this.box = el("div", { class: "large", hidden: true }, el("header", {}, el("div", {}, this.title, this.axes), this.tools), this.canvas);
+    this.canvas.addEventListener("keydown", (event) => this.onKey(event));
+    this.canvas.addEventListener("pointerleave", () => atlas.leave());
+    this.canvas.addEventListener("wheel", (event) => this.onWheel(event), { passive: false });
+    watchFingers(this.canvas, {
+      hover: (x, y) => this.hover(this.map.cellAt(x, y), x, y),
+      drag: (dx, dy) => this.moved(() => this.map.pan(dx, dy)),
+      pinch: (factor, x, y) => this.moved(() => this.map.zoomBy(factor, x, y)),
+      click: (x, y) => this.select(this.map.cellAt(x, y)),
+    });
+  }
+
+  get open() {
+    return Boolean(this.tile);
+  }
+
+  /** Opens one tile of the atlas, and moves the keyboard there. */
+  show(tile) {
+    const { texts } = this.atlas.header;
+    this.take(tile);
+    this.map.reset();
+    this.tools.replaceChildren(
+      iconButton(SIGNS.farther, texts.farther, () => this.zoom(1 / 1.5)),
+      iconButton(SIGNS.closer, texts.closer, () => this.zoom(1.5)),
+      iconButton(SIGNS.close, texts.close, () => this.hide()),
+    );
+    this.box.hidden = false;
+    this.canvas.focus({ preventScroll: true });
+    this.atlas.redraw();
+  }
+
+  /** Takes the numbers of a tile anew (a selected head comes with exact ones). */
+  take(tile) {
+    this.tile = tile;
+    this.title.textContent = tile.name;
+    this.axes.textContent = tile.card.group.axes;
+    this.canvas.setAttribute("aria-label", fill(this.atlas.header.texts.openLabel, { head: tile.name }));
+    this.map.take(tile.cells, tile.card.group.queries, tile.card.group.keys);
+  }
+
+  hide() {
+    const { tile } = this;
+    this.tile = null;
+    this.box.hidden = true;
+    this.atlas.leave();
+    tile.card.canvas.focus({ preventScroll: true });
+    this.atlas.redraw();
+  }
+
+  draw() {
+    const { atlas, tile } = this;
+    const { group } = tile.card;
+    const width = this.box.clientWidth - 28;
+    this.map.draw(width, Math.max(420, Math.min(innerHeight - 190, 760)), {
+      colours: atlas.colours, font: atlas.font(12.5), lit: atlas.litIn(group), selected: atlas.selectedRow(group),
+    });
+    atlas.root.style.minHeight = `${this.box.offsetHeight}px`;
+  }
+
+  /** The rectangle of the map, in CSS pixels of the drawing. */
+  layout() {
+    const { box, canvas, tile } = this;
+    const { left, top, right, bottom } = this.map.shown();
+    const [x, y] = [box.offsetLeft + box.clientLeft + canvas.offsetLeft + this.map.box.x, box.offsetTop + box.clientTop + canvas.offsetTop + this.map.box.y];
+    return [{ site: tile.site, head: tile.head, x, y, width: this.map.box.width, height: this.map.box.height, row: top, column: left, rows: bottom - top, columns: right - left }];
+  }
+
+  hover(cell, x, y) {
+    const { left, top } = this.canvas.getBoundingClientRect();
+    if (cell) this.atlas.enter(this.tile, cell, { x: left + x, y: top + y });
+    else this.atlas.leave();
+  }
+
+  select(cell) {
+    if (cell) this.atlas.select(this.tile, cell.row);
+  }
+
+  moved(change) {
+    change();
+    this.atlas.hideTip();
+    this.atlas.redraw();
+  }
+
+  /** Zooms about the middle; going out from the whole map closes it. */
+  zoom(factor) {
+    if (!this.map.zoomBy(factor) && factor < 1) this.hide();
+    this.atlas.redraw();
+  }
+
+  onWheel(event) {
+    if (!this.map.zoomBy(Math.exp(-event.deltaY * (event.ctrlKey ? 0.01 : 0.0022)), event.offsetX, event.offsetY)) return;
+    event.preventDefault();
+    this.atlas.redraw();
+  }
+
+  onKey(event) {
+    const by = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
+    const act = {
+      Escape: () => this.hide(),
+      "+": () => this.zoom(1.5),
+      "=": () => this.zoom(1.5),
+      "-": () => this.zoom(1 / 1.5),
+      Enter: () => this.select(this.map.cursor),
+    }[event.key];
+    if (event.ctrlKey || event.metaKey || event.altKey || !(by || act)) return;
+    event.preventDefault();
+    if (act) return act();
+    const cell = this.map.move(...by);
+    const { x, y, width, height } = this.map.place(cell.row, cell.column);
+    this.hover(cell, x + width / 2, y + height / 2);
+  }
+}

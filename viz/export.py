@@ -1,0 +1,80 @@
+"""Export: what is on screen, to take away: numbers as tables and CSV, and the whole run as a file.
+
+A CSV file is UTF-8 with a byte order mark: spreadsheets need it to read accents and Chinese, pandas skips it. Text that a
+spreadsheet would take for a formula (it begins with = + - @, a tab or a line end) gets an apostrophe in front; labels of tokens
+begin with their position and are never in danger. Numbers stay as they are.
+"""
+
+import re
+from typing import Any
+
+import pandas as pd
+
+from model.trace import Attention, Trace
+from model.wire import to_bytes
+from viz import labels
+from viz.texts import _
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+
+def head_table(trace: Trace, attention: Attention, head: int) -> pd.DataFrame:
+    """The weights of one head with labelled queries as rows and labelled keys as columns.
+
+    Labels begin with the position, counted from 1, so that repeated tokens keep their own rows: "3 hunde". Their text is uncut.
+    The names of index and columns are those of the axes.
+
+    Raises:
+        UnknownHead: the site has no such head.
+    """
+    return pd.DataFrame(
+        attention.head(head),
+        index=pd.Index(_numbered(labels.queries(trace, attention, longest=None)), name=labels.query_axis(trace, attention.site)),
+        columns=pd.Index(_numbered(labels.keys(trace, attention, longest=None)), name=labels.key_axis(trace, attention.site)),
+    )
+
+
+def csv(table: pd.DataFrame) -> bytes:
+    """A table as CSV, its index included; the first cell names the rows and, where they have a name, the columns.
+
+    Floats are written with as many digits as bring the same number back.
+    """
+    safe = table.copy()
+    for position, kind in enumerate(table.dtypes):
+        if not pd.api.types.is_numeric_dtype(kind):
+            safe.isetitem(position, table.iloc[:, position].map(_text_only))
+    content: str = safe.rename(index=_text_only, columns=_text_only).to_csv(index_label=_corner(table), lineterminator="\r\n")
+    return content.encode("utf-8-sig")
+
+
+def trace_file(trace: Trace) -> bytes:
+    """The run as a `*.trace.safetensors` file, which `model.wire.from_bytes` reads back."""
+    return to_bytes(trace)
+
+
+def file_name(trace: Trace, *parts: str, ending: str) -> str:
+    """A name for a download that every system takes: letters, digits, dots and hyphens.
+
+    Args:
+        trace: the run; its model's name comes first.
+        parts: what the file holds, such as a site.
+        ending: such as csv.
+    """
+    stem = "-".join((str(trace.model.get("name", "trace")), *parts))
+    return re.sub(r"[^A-Za-z0-9.]+", "-", stem).strip("-.") + "." + ending
+
+
+def _numbered(texts: list[str]) -> list[str]:
+    return [f"{number} {text}" for number, text in enumerate(texts, start=1)]
+
+
+def _text_only(value: Any) -> Any:
+    return "'" + value if isinstance(value, str) and value.startswith(_FORMULA) else value
+
+
+def _corner(table: pd.DataFrame) -> str | list[str] | None:
+    if table.index.nlevels > 1:
+        return [str(name) for name in table.index.names]
+    if table.columns.name is None:
+        return None
+    return _("rows: {rows}; columns: {columns}", rows=table.index.name, columns=table.columns.name)

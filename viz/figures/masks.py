@@ -1,0 +1,78 @@
+"""A mask in its two forms: who may look at whom, and what is added to the scores so that it comes out so."""
+
+from typing import Literal, TypeAlias
+
+import numpy as np
+import plotly.graph_objects as go
+
+from model.trace import Array, Attention, Trace
+from viz.figures.frame import BAR_HEIGHT, frame, query_key_axes, whole_labels
+from viz.texts import _
+from viz.theme import Scheme, scheme
+
+Form: TypeAlias = Literal["boolean", "additive"]
+
+MOST_SIGNS = 16
+"""Rows and columns up to which each cell carries its value as a sign."""
+
+
+def mask(trace: Trace, attention: Attention, allowed: Array, form: Form, dark: bool, height: int = 440) -> go.Figure:
+    """A mask [query, key] in two colours, with named axes; small ones with the value in each cell.
+
+    Args:
+        trace: the run.
+        attention: the site that the mask belongs to.
+        allowed: bool [query, key], True where the query may look at the key: the site's mask, or a part of it.
+        form: `boolean`, or `additive`: 0 where allowed, -inf where not.
+        dark: which scheme.
+        height: in pixels.
+    """
+    colours = scheme(dark)
+    off, on = colours.masked, colours.weights[2]
+    no, yes = _signs(form)
+    figure = frame(dark, height)
+    figure.add_heatmap(
+        x=list(range(allowed.shape[1])),
+        y=list(range(allowed.shape[0])),
+        z=allowed.astype(np.uint8),
+        zmin=0,
+        zmax=1,
+        colorscale=[(0, off), (0.5, off), (0.5, on), (1, on)],
+        showscale=False,
+        xgap=1,
+        ygap=1,
+        text=np.where(allowed, yes, no),
+        texttemplate="%{text}" if max(allowed.shape) <= MOST_SIGNS else None,
+        textfont={"size": 11, "color": colours.text},
+        customdata=whole_labels(trace, attention),
+        hovertemplate=_("query: {query}<br>key: {key}<br>{value}", **_GAPS) + "<extra></extra>",
+    )
+    _explain_colours(figure, colours, form)
+    figure.update_layout(query_key_axes(colours, trace, attention), margin={"t": BAR_HEIGHT})
+    return figure
+
+
+_GAPS = {"query": "%{customdata[0]}", "key": "%{customdata[1]}", "value": "<b>%{text}</b>"}
+"""What plotly fills in when the pointer is over a cell."""
+
+
+def _signs(form: Form) -> tuple[str, str]:
+    """What stands in a masked cell and in an allowed one."""
+    return ("✗", "✓") if form == "boolean" else ("−∞", "0")
+
+
+def _explain_colours(figure: go.Figure, colours: Scheme, form: Form) -> None:
+    """A legend of the two colours, above the picture."""
+    no, yes = _signs(form)
+    names = {
+        colours.weights[2]: _("{sign}  may be looked at", sign=yes),
+        colours.masked: _("{sign}  masked", sign=no),
+    }
+    for colour, name in names.items():
+        marker = {"symbol": "square", "size": 12, "color": colour, "line": {"width": 1, "color": colours.faint}}
+        figure.add_scatter(x=[None], y=[None], mode="markers", name=name, marker=marker, showlegend=True)
+    figure.update_layout(
+        showlegend=True,
+        legend={"orientation": "h", "yref": "container", "y": 1, "yanchor": "top", "x": 1, "xanchor": "right"}
+        | {"itemclick": False, "itemdoubleclick": False, "font": {"size": 12, "color": colours.text}},
+    )

@@ -1,0 +1,186 @@
+"""Positional encodings [position, model]: curves, the whole table, which positions are alike, and the sinusoid's formula.
+
+Positions and dimensions count from 1 in these pictures, from 0 in the formula.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from model.trace import Array
+from viz.figures.frame import BAR_HEIGHT, axis, colour_bar, frame, scale
+from viz.texts import _
+from viz.theme import Scheme, scheme
+
+MOST_CURVES = 6
+"""Curves that can be told apart in one picture: each has a colour and a dash of its own."""
+
+_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+
+
+def sinusoids(positions: int, d_model: int) -> Array:
+    """PE(pos, 2i) = sin(pos / 10000^(2i/d_model)), PE(pos, 2i+1) = cos of the same angle.
+
+    Returns:
+        [position, model], float64, for the positions 0 to `positions` - 1.
+
+    Source: Vaswani et al. 2017, section 3.5.
+    """
+    columns = np.arange(d_model)
+    angles = np.arange(positions)[:, None] / 10000.0 ** ((columns - columns % 2) / d_model)
+    return np.where(columns % 2 == 0, np.sin(angles), np.cos(angles))
+
+
+def wavelengths(d_model: int) -> Array:
+    """How many positions one wave of each column of `sinusoids` spans: 2π · 10000^(2i/d_model).
+
+    Returns:
+        [model], float64.
+    """
+    columns = np.arange(d_model)
+    return np.asarray(2 * np.pi * 10000.0 ** ((columns - columns % 2) / d_model))
+
+
+def curves(table: Array, dimensions: Sequence[int], dark: bool, used: int = 0, height: int = 360) -> go.Figure:
+    """The value at each position, one curve for each chosen dimension.
+
+    Args:
+        table: [position, model].
+        dimensions: columns of it, counted from 0, at most MOST_CURVES.
+        dark: which scheme.
+        used: positions that the sentence at hand takes; where it ends is marked. 0: no mark.
+        height: in pixels.
+    """
+    colours = scheme(dark)
+    figure = frame(dark, height)
+    paints = (colours.accent, colours.second, colours.text, colours.faint, colours.weights[3], colours.diverging[1])
+    for dimension, colour, dash in zip(dimensions, paints, _DASHES, strict=False):
+        figure.add_scatter(
+            x=np.arange(1, len(table) + 1),
+            y=table[:, dimension],
+            mode="lines",
+            name=_("dimension {number}", number=dimension + 1),
+            line={"color": colour, "dash": dash, "width": 2},
+            hovertemplate=_("position {position}: {value}", position="%{x}", value="<b>%{y:.4f}</b>"),
+        )
+    figure.update_layout(
+        xaxis=axis(colours, _("position")) | {"range": [1, max(2, len(table))]},
+        yaxis=axis(colours, _("value")) | {"zeroline": True, "zerolinecolor": colours.line},
+        showlegend=True,
+        legend={"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0, "itemclick": False, "itemdoubleclick": False},
+    )
+    _mark_end(figure, colours, used, len(table))
+    return figure
+
+
+def whole_table(table: Array, dark: bool, used: int = 0, height: int = 420) -> go.Figure:
+    """All values: positions from top to bottom, dimensions from left to right; the scale is centred at 0.
+
+    Args:
+        table: [position, model].
+        dark, used, height: as in `curves`.
+    """
+    colours = scheme(dark)
+    figure = frame(dark, height)
+    hover = _("position {position}<br>dimension {dimension}<br>{value}", position="%{y}", dimension="%{x}", value="<b>%{z:.4f}</b>")
+    figure.add_trace(_cells(table, colours, hover, _("value")))
+    _axes(figure, colours, _("dimension"), table.shape)
+    _mark_end(figure, colours, used, len(table), across=True)
+    return figure
+
+
+def similarity(table: Array, dark: bool, cosine: bool = False, height: int = 420) -> go.Figure:
+    """How alike two positions are: the dot product of their rows, position × position; the scale is centred at 0.
+
+    Args:
+        table: [position, model].
+        dark: which scheme.
+        cosine: divide by both lengths; a row of zeros is like nothing, its cells are empty.
+        height: in pixels.
+    """
+    colours = scheme(dark)
+    products = alike(table, cosine)
+    figure = frame(dark, height)
+    hover = _("positions {first} and {second}<br>{value}", first="%{y}", second="%{x}", value="<b>%{z:.4f}</b>")
+    figure.add_trace(_cells(products, colours, hover, _("cosine") if cosine else _("dot product")))
+    _axes(figure, colours, _("position"), products.shape)
+    figure.update_yaxes(scaleanchor="x", constrain="domain", constraintoward="top")
+    figure.update_xaxes(constrain="domain")
+    return figure
+
+
+def alike(table: Array, cosine: bool = False) -> Array:
+    """Dot products, or cosines, of all pairs of rows: [position, position], float64. The cosine with a row of zeros is NaN."""
+    rows = table.astype(np.float64)
+    if cosine:
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        rows = np.divide(rows, lengths, out=np.full_like(rows, np.nan), where=lengths > 0)
+    return np.asarray(rows @ rows.T)
+
+
+def wavelength_curve(d_model: int, dark: bool, positions: int, height: int = 300) -> go.Figure:
+    """The wavelength of each dimension of a sinusoid, on a logarithmic axis, with the model's number of positions as a mark.
+
+    Args:
+        d_model: how many dimensions.
+        dark: which scheme.
+        positions: that the model has.
+        height: in pixels.
+    """
+    colours = scheme(dark)
+    figure = frame(dark, height)
+    hover = _("dimension {dimension}: one wave in {positions} positions", dimension="%{x}", positions="<b>%{y:,.1f}</b>")
+    figure.add_scatter(
+        x=np.arange(1, d_model + 1),
+        y=wavelengths(d_model),
+        mode="lines",
+        line={"color": colours.accent, "width": 2},
+        hovertemplate=hover + "<extra></extra>",
+    )
+    figure.add_hline(y=positions, line={"color": colours.second, "width": 1.5, "dash": "dash"})
+    figure.add_annotation(
+        x=0, xref="paper", xanchor="left", y=np.log10(positions), yanchor="bottom", showarrow=False,
+        text=_("{count} positions", count=positions), font={"size": 12, "color": colours.second},
+    )  # fmt: skip
+    figure.update_layout(
+        xaxis=axis(colours, _("dimension")),
+        yaxis=axis(colours, _("wavelength in positions")) | {"type": "log", "dtick": 1, "tickformat": ",d"},
+    )
+    return figure
+
+
+def _cells(values: Array, colours: Scheme, hover: str, title: str) -> dict[str, Any]:
+    """A heatmap counted from 1, on the diverging scale up to the largest absolute value on both sides."""
+    largest = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
+    return {
+        "type": "heatmap",
+        "x": np.arange(1, values.shape[1] + 1),
+        "y": np.arange(1, values.shape[0] + 1),
+        "z": values.astype(np.float32),
+        "zmin": -largest,
+        "zmax": largest,
+        "colorscale": scale(colours.diverging),
+        "colorbar": colour_bar(colours, title, (-largest, 0, largest)) | {"tickformat": ".3~g"},
+        "hovertemplate": hover + "<extra></extra>",
+        "hoverongaps": False,
+    }
+
+
+def _axes(figure: go.Figure, colours: Scheme, across: str, shape: tuple[int, ...]) -> None:
+    figure.update_layout(
+        xaxis=axis(colours, across) | {"range": [0.5, shape[1] + 0.5], "showgrid": False},
+        yaxis=axis(colours, _("position")) | {"range": [shape[0] + 0.5, 0.5], "showgrid": False},
+        margin={"t": BAR_HEIGHT},
+    )
+
+
+def _mark_end(figure: go.Figure, colours: Scheme, used: int, positions: int, across: bool = False) -> None:
+    """A dashed line after the last position of the sentence at hand."""
+    if 0 < used < positions:
+        line = {"color": colours.text, "width": 1, "dash": "dash"}
+        if across:
+            figure.add_hline(y=used + 0.5, line=line)
+        else:
+            figure.add_vline(x=used + 0.5, line=line)

@@ -1,0 +1,149 @@
+"""Readings: what a head does, in a few numbers, each with its formula. From the weights that ran, in float64.
+
+Notation: w[i, j] is the weight of query row i on key j; there are n rows and m keys, counted from 0. The *place* of row i among the
+keys is p(i) = i in self-attention, and p(i) = i · (m - 1) / (n - 1) in cross-attention, where the first row stands at the first key
+and the last row at the last (0 where there is one row).
+
+Every reading is a mean over the query rows that may look at some key and whose weights are all numbers. Other rows are counted,
+never averaged. Without any row a reading is NaN.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from model.trace import Array, Attention, Trace
+from viz import labels
+from viz.texts import _
+
+READINGS = ("entropy", "mean_maximum", "mean_distance", "special_share", "diagonality")
+"""Fields of HeadStatistics that are means over rows, in the order in which they are shown."""
+
+
+@dataclass(frozen=True)
+class HeadStatistics:
+    """The readings of one head.
+
+    Attributes:
+        entropy: mean of -Σj w ln w, in nats: 0 looks at one key, ln m at all keys alike.
+        mean_maximum: mean of maxj w, from 0 to 1.
+        mean_distance: mean of Σj w · |p(i) - j|, in key tokens.
+        special_share: mean of Σj w over keys that stand for no text (start, end, padding), from 0 to 1.
+        diagonality: mean of Σj w over keys with |p(i) - j| ≤ 1, from 0 to 1.
+        rows: query rows that the means are of.
+        rows_left_out: rows that may look at nothing, or hold something that is no number.
+    """
+
+    entropy: float
+    mean_maximum: float
+    mean_distance: float
+    special_share: float
+    diagonality: float
+    rows: int
+    rows_left_out: int
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A reading in words: its title, and what it means, formula included."""
+
+    title: str
+    meaning: str
+
+
+def explanations() -> Mapping[str, Explanation]:
+    """Title and meaning of each of READINGS."""
+    return {
+        "entropy": Explanation(
+            _("entropy (nats)"), _("Mean over rows of −Σ w ln w. 0: a row looks at one key; ln m: at all m keys alike.")
+        ),
+        "mean_maximum": Explanation(_("mean of row maxima"), _("Mean over rows of the largest weight.")),
+        "mean_distance": Explanation(
+            _("mean distance (tokens)"),
+            _(
+                "Mean over rows of Σ w · |p − j|: how far from its own place p a row looks. In cross-attention the rows are spread "
+                "evenly over the keys, from the first to the last."
+            ),
+        ),
+        "special_share": Explanation(
+            _("share on special tokens"), _("Mean over rows of the weight on tokens that stand for no text: start, end, padding.")
+        ),
+        "diagonality": Explanation(
+            _("diagonality"), _("Mean over rows of the weight on keys at most 1 token from the row's own place.")
+        ),
+    }
+
+
+def head_statistics(trace: Trace, attention: Attention, head: int) -> HeadStatistics:
+    """The readings of one head.
+
+    Args:
+        trace: the run.
+        attention: one of its sites.
+        head: counted from 0.
+
+    Raises:
+        UnknownHead: the site has no such head.
+    """
+    attention.head(head)
+    return _site_statistics(trace, attention)[head]
+
+
+def all_heads(trace: Trace) -> pd.DataFrame:
+    """The readings of every head, a row each.
+
+    Returns:
+        Columns `kind` (in words), `pass` (where there is more than one), `layer` and `head` (counted from 1, as on screen), then
+        the fields of HeadStatistics. The index is (site, head): the site's text form, and the head counted from 0, as in links.
+    """
+    rows = {
+        (str(site), head): {
+            "kind": labels.kind(site.stack, site.kind),
+            "pass": site.pass_ + 1,
+            "layer": site.layer + 1,
+            "head": head + 1,
+            **vars(statistics),
+        }
+        for site, attention in trace.attention.items()
+        for head, statistics in enumerate(_site_statistics(trace, attention))
+    }
+    index = pd.MultiIndex.from_tuples(rows, names=["site", "head"])
+    table = pd.DataFrame(list(rows.values()), index=index)
+    return table if any(site.pass_ for site in trace.attention) else table.drop(columns="pass")
+
+
+def _site_statistics(trace: Trace, attention: Attention) -> list[HeadStatistics]:
+    """The readings of all heads of a site."""
+    weights = attention.weights.astype(np.float64)  # [head, query, key]
+    counted = np.logical_and(np.isfinite(weights).all(axis=-1), attention.mask.any(axis=-1))  # [head, query]
+    weights = np.where(counted[..., None], weights, 0.0)
+    distance = distances(weights.shape[1], weights.shape[2], rescaled=attention.site.kind == "cross")  # [query, key]
+    special = np.asarray(trace.tokens[attention.key_tokens].special[: weights.shape[2]], np.float64)  # [key]
+    logs = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
+    by_row = (  # [head, query] each, in the order of READINGS
+        -(weights * logs).sum(axis=-1),
+        weights.max(axis=-1),
+        (weights * distance).sum(axis=-1),
+        weights @ special,
+        (weights * (distance <= 1)).sum(axis=-1),
+    )
+    rows = counted.sum(axis=-1)  # [head]
+    means = [np.divide(r.sum(axis=-1), rows, out=np.full(len(rows), np.nan), where=rows > 0).tolist() for r in by_row]
+    left_out = (counted.shape[1] - rows).tolist()
+    return list(map(HeadStatistics, *means, rows.tolist(), left_out))
+
+
+def distances(queries: int, keys: int, rescaled: bool) -> Array:
+    """|p(i) - j| for every query row i and key j: [query, key], float64.
+
+    Args:
+        queries, keys: how many.
+        rescaled: spread the rows evenly over the keys, as in cross-attention.
+    """
+    row, key = np.arange(queries)[:, None], np.arange(keys)[None, :]
+    steps = max(queries - 1, 1)
+    # In whole numbers up to the division, so that a distance of exactly 1 is 1.
+    apart: Array = np.abs(row * (keys - 1) - key * steps) / steps if rescaled else np.abs(row - key).astype(np.float64)
+    return apart
