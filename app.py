@@ -5,6 +5,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import streamlit as st
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from viz.page import show_failure, the_engine
 
@@ -21,4 +24,14 @@ async def warm_up(app: st.App) -> AsyncIterator[None]:
     yield
 
 
-app = st.App("viz/main.py", lifespan=warm_up, on_script_error=show_failure)
+async def not_here(request: Request) -> Response:
+    """Tells a browser that opens a page by its link to look for the server one level up.
+
+    It asks beneath the page's own path first. Streamlit's answer, 404, makes it go on too, but leaves two errors in the console.
+    """
+    return Response("null", media_type="application/json")
+
+
+ROUTES = [Route(f"/{{page}}/_stcore/{what}", not_here) for what in ("health", "host-config")]
+
+app = st.App("viz/main.py", lifespan=warm_up, routes=ROUTES, on_script_error=show_failure)

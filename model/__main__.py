@@ -2,20 +2,25 @@
 
 import json
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import get_args
 
 import click
 
-from model import checkpoints, wire
-from model.engine.base import KEEP, Decoding, Keep, Method, RunRequest
+from model import finding, wire
+from model.engine.base import KEEP, Decoding, Given, Keep, Method, RunRequest
 from model.engine.local import CHECKPOINTS, best_device
-from model.errors import BadSetting, HeadlightError, MissingFile
+from model.errors import BadSetting, HeadlightError
+from model.features import FORM, read_features
+from model.inspection import Inspection
+from model.layouts.telling import parse_settings
 from model.running import run as run_request
 
 DEVICE = click.option("--device", type=click.Choice(["auto", "cpu", "cuda", "mps"]), default="auto", help="where to compute")
 DATA = click.option("--data", type=click.Path(path_type=Path), required=True, help="folder of the corpus")
+SETTINGS = click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="what the file does not tell; repeatable")
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="print one JSON object")
 
 
@@ -28,10 +33,12 @@ def cli() -> None:
 @click.argument("checkpoint")
 @click.option("--source", help="the source text")
 @click.option("--source-ids", help="the source as ids, taken as given: 2,5,3")
+@click.option("--source-features", help=f"the source of a network without an embedding: {FORM}")
 @click.option("--source-valid", type=int, help="source positions that are no padding [default: those that are not the pad id]")
 @click.option("--source-pad-to", type=int, help="pad the source to this many positions")
 @click.option("--target", help="a target text to be fed instead of decoding")
 @click.option("--target-ids", help="the decoder's input as ids, start token first: 2,7")
+@click.option("--target-features", help="the target of a network without an embedding, of the same form")
 @click.option("--decode", type=click.Choice(get_args(Method)), default="greedy", help="how the target is written")
 @click.option("--max-length", type=int, default=Decoding.max_length, show_default=True, help="tokens written at most")
 @click.option("--beam-size", type=int, default=Decoding.beam_size, show_default=True, help="beginnings that beam search follows")
@@ -39,6 +46,7 @@ def cli() -> None:
 @click.option("--top-k", type=int, default=Decoding.top_k, show_default=True, help="of sampling; 0: all")
 @click.option("--top-p", type=float, default=Decoding.top_p, show_default=True, help="of sampling; 1: all")
 @click.option("--seed", type=int, default=Decoding.seed, show_default=True, help="of sampling")
+@SETTINGS
 @click.option("--keep", default="", help=f"record more: {','.join(KEEP)}, or all")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="the trace file to write: *.trace.safetensors")
 @DEVICE
@@ -46,10 +54,12 @@ def run(
     checkpoint: str,
     source: str | None,
     source_ids: str | None,
+    source_features: str | None,
     source_valid: int | None,
     source_pad_to: int | None,
     target: str | None,
     target_ids: str | None,
+    target_features: str | None,
     decode: Method,
     max_length: int,
     beam_size: int,
@@ -57,22 +67,28 @@ def run(
     top_k: int,
     top_p: float,
     seed: int,
+    settings: tuple[str, ...],
     keep: str,
     out: Path,
     device: str,
 ) -> None:
     """Runs CHECKPOINT on one source and writes the trace of it."""
+    read = _given("source", source, source_ids, source_features)
+    if read is None:
+        raise BadSetting(name="the source", found="left out", allowed="given (--source, --source-ids or --source-features)")
     request = RunRequest(
         model=checkpoint,
-        source=_one_of("source", source, source_ids, required=True),
-        target=_one_of("target", target, target_ids, required=False) or None,
+        source=read,
+        target=_given("target", target, target_ids, target_features),
         decoding=Decoding(decode, max_length, temperature, top_k, top_p, seed, beam_size),
         source_valid=source_valid,
         source_pad_to=source_pad_to,
         keep=_keep(keep),
+        settings=tuple(parse_settings(settings).items()),
     )
     on = best_device(device)
-    trace = run_request(checkpoints.load(_folder(checkpoint), on), request, on, str(on))
+    network = finding.load(finding.locate(checkpoint, CHECKPOINTS), dict(request.settings), on)
+    trace = run_request(network, request, on, str(on))
     _write(out, wire.to_bytes(trace))
     strip = trace.tokens.get("target", trace.tokens["source"])
     click.echo(" ".join(strip.texts))
@@ -80,18 +96,15 @@ def run(
 
 @cli.command()
 @click.argument("checkpoint")
+@SETTINGS
 @AS_JSON
-def inspect(checkpoint: str, as_json: bool) -> None:
-    """Says what CHECKPOINT is, what its weights file holds, and what must be told."""
-    found = checkpoints.inspect(_folder(checkpoint))
+def inspect(checkpoint: str, settings: tuple[str, ...], as_json: bool) -> None:
+    """Says what CHECKPOINT is and why, what its weights file holds, and what must be told."""
+    found = finding.inspect(finding.locate(checkpoint, CHECKPOINTS), parse_settings(settings))
     if as_json:
         click.echo(json.dumps(asdict(found), ensure_ascii=False))
-        return
-    click.echo(f"{found.what}\n{found.parameters:,} parameters, {len(found.tensors)} tensors, {len(found.missing)} missing")
-    for tensor in found.tensors:
-        click.echo(f"{tensor.status:10}  {tensor.dtype:4}  {'×'.join(map(str, tensor.shape)):>12}  {tensor.name}")
-    for name in found.missing:
-        click.echo(f"missing     {name}")
+    else:
+        click.echo("\n".join(_lines(found)))
 
 
 @cli.command()
@@ -107,7 +120,8 @@ def evaluate(checkpoint: str, data: Path, split: str, decode: Method, beam_size:
     from model.training.evaluate import evaluate as scores_of
 
     on = best_device(device)
-    scores = scores_of(checkpoints.load(_folder(checkpoint), on), data, split, Decoding(decode, beam_size=beam_size), on)
+    network = finding.load(finding.locate(checkpoint, CHECKPOINTS), {}, on)
+    scores = scores_of(network, data, split, Decoding(decode, beam_size=beam_size), on)
     if as_json:
         click.echo(json.dumps(asdict(scores)))
     else:
@@ -131,22 +145,30 @@ def train(recipe: str, data: Path, out: Path, device: str) -> None:
     click.echo(f"The best weights are in {train_recipe(recipes.load(recipe), data, out, best_device(device))}.")
 
 
-def _folder(checkpoint: str) -> Path:
-    """A path to a folder as it is, or a bundled name."""
-    for folder in (Path(checkpoint), CHECKPOINTS / checkpoint):
-        if folder.is_dir():
-            return folder
-    raise MissingFile(
-        path=checkpoint, needed="to be a path, or a name in checkpoints/, with model.safetensors, spec.json and tokenizer.json"
-    )
+def _lines(found: Inspection) -> Iterator[str]:
+    """An inspection for people."""
+    yield found.what
+    yield from (f"for it: {phrase}" for phrase in found.in_favour)
+    yield from (f"against it: {phrase}" for phrase in found.against)
+    yield from found.notes
+    for asked in found.ask:
+        answer = asked.answer or ("MUST BE TOLD" if asked.needed else "not told")
+        yield f"--set {asked.name}={answer}  ({asked.allowed}) {asked.consequence}"
+    yield f"{found.parameters:,} parameters, {len(found.tensors)} tensors, {len(found.missing)} missing"
+    for tensor in found.tensors:
+        yield f"{tensor.status:10}  {tensor.dtype:8}  {'×'.join(map(str, tensor.shape)):>12}  {tensor.name}"
+    yield from (f"missing     {name}" for name in found.missing)
 
 
-def _one_of(name: str, text: str | None, ids: str | None, required: bool) -> str | tuple[int, ...]:
-    if (text is not None) + (ids is not None) > 1 or required and text is None and ids is None:
-        found = "neither" if text is None else "both"
-        raise BadSetting(name=f"--{name} and --{name}-ids", found=found, allowed="given one at a time")
+def _given(name: str, text: str | None, ids: str | None, features: str | None) -> Given | None:
+    """What one of the two inputs is; at most one form of it is given."""
+    forms = [form for form in (text, ids, features) if form is not None]
+    if len(forms) > 1:
+        raise BadSetting(name=f"--{name}", found="several forms", allowed=f"one of --{name}, --{name}-ids and --{name}-features")
+    if features is not None:
+        return read_features(f"--{name}-features", features)
     if ids is None:
-        return text or ""
+        return text
     try:
         return tuple(int(part) for part in ids.split(","))
     except ValueError as error:

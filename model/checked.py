@@ -103,7 +103,10 @@ def _words(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return " or ".join(get_args(kind))
     if get_origin(kind) is tuple:
-        return f"a list, each item {_words(get_args(kind)[0])}"
+        first, *others = get_args(kind)
+        return f"a list{'' if others == [...] else f' of {1 + len(others)}'}, each item {_words(first)}"
+    if get_origin(kind) is Annotated:
+        return " ".join(map(str, (WORDS[get_args(kind)[0]], get_args(kind)[1])))
     return WORDS.get(kind, "names with their values")
 
 

@@ -16,10 +16,10 @@ from model import spec as specs
 from model import tokenizers
 from model.checked import read
 from model.errors import BadSetting, DamagedFile, MissingFile, ShapeMismatch
+from model.inspection import Inspection, TensorInfo
 from model.spec import ModelSpec
-from model.tokenizers import WordTokenizer
-from model.transformer.build import build
-from model.transformer.stacks import CausalLM, EncoderDecoder
+from model.tokenizers import Tokenizer, WordTokenizer
+from model.transformer.build import Network, build
 
 WEIGHTS, SPEC, TOKENIZER = "model.safetensors", "spec.json", "tokenizer.json"
 FORMAT = 1
@@ -53,8 +53,8 @@ class Checkpoint:
     """A network ready to run, its tokenizers by strip, and the fingerprint (SHA-256) of the files that it came from."""
 
     info: Info
-    network: EncoderDecoder | CausalLM
-    tokenizers: Mapping[str, WordTokenizer]
+    network: Network
+    tokenizers: Mapping[str, Tokenizer]
     fingerprint: str
 
 
@@ -116,9 +116,7 @@ def load(folder: Path, device: torch.device) -> Checkpoint:
 def _read_tokenizers(folder: Path, spec: ModelSpec) -> dict[str, WordTokenizer]:
     """Tokenizers by strip, each with as many texts as the network has ids."""
     data, path = _read_json(folder, TOKENIZER), folder / TOKENIZER
-    needed = (
-        {"source": spec.decoder.vocab} if spec.encoder is None else {"source": spec.encoder.vocab, "target": spec.decoder.vocab}
-    )
+    needed = {strip: stack.vocab for strip, stack in zip(("source", "target"), spec.stacks.values(), strict=False)}
     try:
         by_strip = {strip: tokenizers.from_json(data.get(strip)) for strip in needed}
     except BadSetting as error:
@@ -152,37 +150,6 @@ def _needed(spec: ModelSpec) -> dict[str, Tensor]:
         return build(spec).state_dict()
 
 
-@dataclass(frozen=True)
-class TensorInfo:
-    """One tensor of a file: its name, shape, stored type, and whether the network has it (`matched` or `unexpected`)."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: str
-    status: str
-
-
-@dataclass(frozen=True)
-class Inspection:
-    """What a checkpoint folder is.
-
-    Attributes:
-        what: one sentence.
-        spec: the network as JSON values.
-        parameters: learned numbers of that network.
-        tensors: what the weights file holds.
-        missing: names that the network needs and the file lacks.
-        ask: what cannot be known from the files and must be told; empty for a folder of our own.
-    """
-
-    what: str
-    spec: dict[str, Any]
-    parameters: int
-    tensors: tuple[TensorInfo, ...]
-    missing: tuple[str, ...]
-    ask: tuple[str, ...] = ()
-
-
 def inspect(folder: Path) -> Inspection:
     """Says what a checkpoint folder is, without running it.
 
@@ -201,9 +168,9 @@ def inspect(folder: Path) -> Inspection:
             )
     except (SafetensorError, OSError, ValueError) as error:
         raise DamagedFile(path=path, detail=_reason(error)) from error
-    kind = "language model" if info.spec.encoder is None else "encoder-decoder"
+    kind = "a language model" if info.spec.encoder is None else "an encoder-decoder"
     return Inspection(
-        what=f"{info.title}: a checkpoint folder of Headlight, format {FORMAT}, holding the weights of a {kind}.",
+        what=f"{info.title}: a checkpoint folder of Headlight, format {FORMAT}, holding the weights of {kind}.",
         spec=specs.to_json(info.spec),
         parameters=sum(value.numel() for value in needed.values()),
         tensors=tensors,

@@ -21,6 +21,19 @@ CANDIDATES = 8
 """How many of the likeliest tokens a Step carries."""
 
 
+def log_probabilities_of(logits: Tensor) -> Tensor:
+    """Natural log-probabilities, float32 on the CPU, of logits [..., vocab]."""
+    return logits.float().log_softmax(dim=-1).cpu()
+
+
+def certain(logits: Tensor) -> Tensor:
+    """Log-probabilities, [..., vocab], under a softmax over the batch: of one example alone each probability is 1.
+
+    What reference document 003 computes.
+    """
+    return torch.zeros_like(logits, dtype=torch.float32, device="cpu")
+
+
 @dataclass(frozen=True)
 class Writer:
     """What a decode needs to know beside the network.
@@ -30,12 +43,14 @@ class Writer:
         end_id: the token that ends a target; None: nothing does.
         suppressed: ids that are never chosen.
         limit: positions that the stack has: as many tokens can be read.
+        normalise: logits [..., vocab] to natural log-probabilities, float32 on the CPU.
     """
 
     text_of: Callable[[int], str]
     end_id: int | None
     suppressed: tuple[int, ...]
     limit: int
+    normalise: Callable[[Tensor], Tensor] = log_probabilities_of
 
     def candidate(self, id_: int, log_probabilities: Tensor) -> Candidate:
         """The token `id_` with its log-probability in [vocab]."""
@@ -48,18 +63,13 @@ class Writer:
         return Step(index, self.candidate(chosen, log_probabilities), candidates, computed)
 
 
-def log_probabilities_of(logits: Tensor) -> Tensor:
-    """Natural log-probabilities, float32 on the CPU, of logits [..., vocab]."""
-    return logits.float().log_softmax(dim=-1).cpu()
-
-
 def forced(read: Read, ids: Sequence[int], writer: Writer, device: torch.device, last: int | None = None) -> list[Step]:
     """Teacher forcing: all of `ids` is read at once, and each step's token is the one that follows in `ids`.
 
     Args:
         last: one more token that is compared and not read (the end token of a typed target).
     """
-    log_probabilities = log_probabilities_of(read(torch.tensor([list(ids)], device=device), 0)[0])  # [query, vocab]
+    log_probabilities = writer.normalise(read(torch.tensor([list(ids)], device=device), 0)[0])  # [query, vocab]
     following = [*ids[1:], *([] if last is None else [last])]
     return [writer.step(i, token, log_probabilities[i], (i, i + 1)) for i, token in enumerate(following)]
 
@@ -95,7 +105,7 @@ def write(
     ids, start = list(prompt), 0
     for index in range(max_length):
         logits = read(torch.tensor([ids], device=device), start)[0, -1]  # [vocab]
-        log_probabilities = log_probabilities_of(logits)
+        log_probabilities = writer.normalise(logits)
         chosen = choose(_suppress(log_probabilities, writer.suppressed))
         yield writer.step(index, chosen, log_probabilities, (start, len(ids)))
         start = len(ids)
@@ -156,7 +166,7 @@ def beam(
     alive, finished, start = [Hypothesis(tuple(prompt))], list[Hypothesis](), 0
     for index in range(max_length):
         logits = read(torch.tensor([h.ids for h in alive], device=device), start)[:, -1]  # [hypothesis, vocab]
-        log_probabilities = log_probabilities_of(logits)
+        log_probabilities = writer.normalise(logits)
         computed = (start, len(alive[0].ids))
         grown = _continuations(alive, log_probabilities, 2 * size, index, computed, writer)
         finished += [h for h in grown[:size] if h.ids[-1] == writer.end_id]

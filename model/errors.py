@@ -5,7 +5,8 @@
     │   ├── EmptyText           nothing but blanks
     │   ├── TooManyTokens       longer than the model has positions, or than a limit
     │   ├── TokenOutOfRange     an id that the vocabulary does not have
-    │   └── BadSetting          a decoding value, option or combination outside what is allowed
+    │   ├── BadSetting          a decoding value, option or combination outside what is allowed
+    │   └── OpenQuestions       weights that leave something open which was not told
     ├── NotFound              a name that does not exist here
     │   ├── UnknownModel
     │   ├── UnknownSite
@@ -14,7 +15,17 @@
     ├── CheckpointError       a folder or file that cannot be used
     │   ├── MissingFile
     │   ├── DamagedFile
-    │   └── ShapeMismatch
+    │   ├── ShapeMismatch
+    │   ├── UnknownLayout       weights named as by no program known here
+    │   ├── SeveralLayouts      weights, or tables of weights, that could be read in several ways
+    │   ├── IncompleteWeights   weights of a known layout with some missing or of other shapes
+    │   ├── NotACheckpoint      a file of another kind
+    │   ├── UnsafeFile          a pickle that asks for a program to be run
+    │   ├── WholeObject         a pickled model instead of its weights
+    │   ├── UnsoundFile         claims that the file's own size does not justify
+    │   ├── UnreadableNumbers   a kind of numbers, or an order of their bytes, that is not read here
+    │   ├── NoWeights           nothing in it is a table of named tensors
+    │   └── OverLimit           larger or slower than is opened here
     ├── WireError             bytes that are no trace of a schema known here
     └── DataError             a corpus that is missing or does not fit its layout
 
@@ -67,6 +78,15 @@ class BadSetting(InputError):
     template = "{name} is {found!r}, but it must be {allowed}: change it and run again."
 
 
+class OpenQuestions(InputError):
+    """Weights that leave something open which was not told. Fields: path, layout, open, settings."""
+
+    template = (
+        "{path} (layout {layout}) does not tell {open}: add {settings} with the values it was trained with, "
+        "or write them into a spec.json beside the file."
+    )
+
+
 class NotFound(HeadlightError):
     """A name that does not exist here."""
 
@@ -115,6 +135,87 @@ class ShapeMismatch(CheckpointError):
     """The weights are not those that the spec describes. Fields: path, detail."""
 
     template = "{path} does not hold the weights that its spec.json describes ({detail}): use the files of one training run."
+
+
+class UnknownLayout(CheckpointError):
+    """Weights named as by no program known here. Fields: path, nearest, reason."""
+
+    template = (
+        "{path} names its weights as no layout known here; the nearest is {nearest}, but {reason}. "
+        "Choose another file, or say how to read it: --set layout=NAME."
+    )
+
+
+class SeveralLayouts(CheckpointError):
+    """Weights, or tables of weights, that could be read in several ways. Fields: path, what, there, setting."""
+
+    template = "{path} can be read as several {what}: {there}. Choose one with --set {setting}=NAME."
+
+
+class IncompleteWeights(CheckpointError):
+    """Weights of a known layout, some missing or of other shapes. Fields: path, layout, detail."""
+
+    template = "{path} has the layout {layout}, but {detail}: save the whole state_dict of one model, or check what was told of it."
+
+
+class NotACheckpoint(CheckpointError):
+    """A file of another kind. Fields: path, found."""
+
+    template = "{path} is {found}; what can be opened is a safetensors file or a file that torch.save wrote: choose one of these."
+
+
+class UnsafeFile(CheckpointError):
+    """A pickle that asks for more than weights need. Fields: path, called."""
+
+    template = (
+        "{path} asks for {called} to be called while it is opened; nothing was called, and the file stays closed. "
+        'Whoever made it can save the weights alone: torch.save(model.state_dict(), "weights.pt")'
+    )
+
+
+class WholeObject(CheckpointError):
+    """A pickled model instead of its weights. Fields: path, found."""
+
+    template = (
+        "{path} holds a whole Python object ({found}), which only its own program could bring back; nothing was run. "
+        'Load it there and save the weights alone: torch.save(model.state_dict(), "weights.pt")'
+    )
+
+
+class UnsoundFile(CheckpointError):
+    """Claims that the file's own size does not justify, or that no writer of checkpoints makes. Fields: path, detail."""
+
+    template = (
+        "{path} stays closed because {detail}; files that torch.save or safetensors wrote are not like that. "
+        'Save the weights anew: torch.save(model.state_dict(), "weights.pt")'
+    )
+
+
+class UnreadableNumbers(CheckpointError):
+    """A kind of numbers, or an order of their bytes, that is not read here. Fields: path, what, found, allowed."""
+
+    template = (
+        "{path} stores {what} as {found}, but what is read here is {allowed}. Save it as float32: "
+        'torch.save({{name: t.float() for name, t in model.state_dict().items()}}, "weights.pt")'
+    )
+
+
+class NoWeights(CheckpointError):
+    """Nothing in the file is a table of named tensors. Fields: path, found."""
+
+    template = (
+        "{path} holds no table of named tensors, only {found}. "
+        'Save the weights as one: torch.save(model.state_dict(), "weights.pt")'
+    )
+
+
+class OverLimit(CheckpointError):
+    """Larger or slower than is opened here. Fields: path, what, found, allowed."""
+
+    template = (
+        "{path} is too much for this machine's limits: {what} is {found}, and at most {allowed} is allowed. "
+        'Save the weights alone, torch.save(model.state_dict(), "weights.pt"), or raise the limit in model/opening/limits.py.'
+    )
 
 
 class WireError(HeadlightError):

@@ -1,28 +1,25 @@
 """Interventions: what a request changes while the network runs."""
 
 from collections.abc import Sequence
+from itertools import product
 
 from torch import Tensor
 
 from model.engine.base import Silence
 from model.errors import UnknownHead, UnknownSite
 from model.spec import ModelSpec
-from model.trace import Site
+from model.trace import Kind, Site
 from model.transformer.attention import Intervene, change_nothing
 
 
 def sites(spec: ModelSpec) -> dict[Site, int]:
     """Every attention site of a network, in the order in which they run, with its number of heads."""
     found: dict[Site, int] = {}
-    if spec.encoder is not None:
-        for pass_ in range(spec.encoder.passes):
-            for layer in range(spec.encoder.layers):
-                found[Site("encoder", pass_, layer, "self")] = spec.encoder.attention.heads
-    for pass_ in range(spec.decoder.passes):
-        for layer in range(spec.decoder.layers):
-            found[Site("decoder", pass_, layer, "self")] = spec.decoder.attention.heads
-            if spec.encoder is not None:
-                found[Site("decoder", pass_, layer, "cross")] = spec.decoder.attention.heads
+    for name, stack in spec.stacks.items():
+        first: Kind = "memory" if stack.wiring == "memory" and name == "decoder" else "self"
+        kinds: tuple[Kind, ...] = (first, "cross") if name == "decoder" and spec.encoder is not None else (first,)
+        places = product(range(stack.passes), range(stack.layers), kinds)
+        found |= {Site(name, pass_, layer, kind): stack.attention.heads for pass_, layer, kind in places}
     return found
 
 

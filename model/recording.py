@@ -5,7 +5,7 @@ a weight that the step did not compute, because its key lay in the future, is 0 
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -24,7 +24,7 @@ _KEPT_AS: dict[str, Keep] = {
     "embedded": "hidden",
     "stages": "stages",
 }
-_FILL = {"weights": 0.0, "scores": torch.nan, "mask": False, "mask_padding": False, "mask_causal": False}
+_FILL = {"weights": 0.0, "scores": torch.nan, "mask": False, "mask_causal": False}
 
 
 class Recorder:
@@ -45,16 +45,18 @@ class Recorder:
         if kind is None or kind in self._keep:
             self._pieces[name].append(value.detach())
 
-    def arrays(self, lineage: Sequence[int] | None = None) -> dict[str, Array]:
+    def arrays(self, lineage: Sequence[int] | None = None, one_row: bool = False) -> dict[str, Array]:
         """Everything recorded for one example, joined over the steps.
 
         Args:
             lineage: the batch row that the example had in each decoder step, as beam search tells; None: row 0 in every step.
+            one_row: of each decoder step the last row alone, the one that decides, where a step computes more than it reads tokens.
 
         Returns:
             arrays by name, without the batch axis, in the order in which they were first recorded.
         """
-        return {name: _join(name, pieces, lineage).cpu().numpy() for name, pieces in self._pieces.items()}
+        pieces = {name: _deciding(name, own) if one_row else own for name, own in self._pieces.items()}
+        return {name: _join(name, own, lineage).cpu().numpy() for name, own in pieces.items()}
 
     def missing(self) -> dict[str, str]:
         """Why something is not there, by name."""
@@ -67,23 +69,26 @@ class Recorder:
         return named | ({"attention/decoder.*/scores": NAN_UNCOMPUTED} if stepped else {})
 
 
-def attentions(
-    arrays: dict[str, Array], query_tokens: dict[str, str], key_tokens: dict[tuple[str, str], str]
-) -> dict[Site, Attention]:
+def attentions(arrays: dict[str, Array], strips: Callable[[Site, int], tuple[str, str]]) -> dict[Site, Attention]:
     """The arrays of each site put together, in the order in which the sites ran.
 
     Args:
         arrays: by name, as `Recorder.arrays` gives them.
-        query_tokens: the strip that a stack's queries are, by stack.
-        key_tokens: the strip that a site's keys are, by stack and kind.
+        strips: the token strips that a site's queries and keys are, given the site and its number of queries.
     """
     names = dict.fromkeys(name.split("/")[1] for name in arrays if name.startswith("attention/"))
     sites = {}
     for site in map(Site.parse, names):
         tensors = {n: arrays[path] for n in TENSORS_OF_ATTENTION if (path := f"attention/{site}/{n}") in arrays}
         masks = {name: array[0] for name, array in tensors.items() if name.startswith("mask")}  # the same for every head
-        sites[site] = Attention(site, query_tokens[site.stack], key_tokens[site.stack, site.kind], **(tensors | masks))
+        sites[site] = Attention(site, *strips(site, tensors["weights"].shape[1]), **(tensors | masks))
     return sites
+
+
+def _deciding(name: str, pieces: list[Tensor]) -> list[Tensor]:
+    """The last row of each piece that has a row for each query of a decoder step."""
+    of_queries = ("decoder" in name or name == "logits") and ".memory" not in name and name.rpartition("/")[2] not in ("k", "v")
+    return [piece[..., -1:, :] for piece in pieces] if of_queries else pieces
 
 
 def _join(name: str, pieces: list[Tensor], lineage: Sequence[int] | None) -> Tensor:
@@ -95,4 +100,6 @@ def _join(name: str, pieces: list[Tensor], lineage: Sequence[int] | None) -> Ten
     if kind in _FILL:
         keys = max(piece.shape[-1] for piece in own)
         own = [torch.nn.functional.pad(piece, (0, keys - piece.shape[-1]), value=_FILL[kind]) for piece in own]
+    if kind == "mask_padding":  # of the keys alone: what the last step says of a key, which was not there yet, holds for each row
+        own = [own[-1][..., -1:, :].expand(*piece.shape[:-1], -1) for piece in own]
     return torch.cat(own, dim=-2)

@@ -10,17 +10,18 @@ from torch import Tensor
 
 from model import spec
 from model.checkpoints import Checkpoint
-from model.decoding import Read, Writer, beam, forced, greedy, sampler, write
-from model.engine.base import RunRequest
-from model.errors import BadSetting, TokenOutOfRange, TooManyTokens
+from model.decoding import Read, Writer, beam, certain, forced, greedy, log_probabilities_of, sampler, write
+from model.engine.base import Given, RunRequest
+from model.errors import BadSetting
+from model.inputs import Input, Reader
 from model.interventions import silencer
 from model.recording import Recorder, attentions
-from model.spec import StackSpec
-from model.trace import Array, Step, Tokens, Trace
+from model.spec import ModelSpec
+from model.trace import Array, Site, Step, Tokens, Trace
 from model.transformer.attention import Run
 from model.transformer.cache import KVCache
 from model.transformer.masks import Mask
-from model.transformer.stacks import CausalLM, EncoderDecoder
+from model.transformer.stacks import CausalLM, EncoderAlone, EncoderDecoder
 
 
 def run(checkpoint: Checkpoint, request: RunRequest, device: torch.device, device_name: str) -> Trace:
@@ -35,21 +36,16 @@ def run(checkpoint: Checkpoint, request: RunRequest, device: torch.device, devic
     with torch.inference_mode():
         cache = KVCache()
         job = _Job(checkpoint, request, device, Run(recorder, silencer(checkpoint.info.spec, request.interventions), cache), cache)
-        tokens, steps, lineage = job.translate() if isinstance(checkpoint.network, EncoderDecoder) else job.continue_()
+        tokens, steps, lineage = job.result()
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     milliseconds = (time.perf_counter() - began) * 1000
-    arrays = recorder.arrays(lineage)
-    target = "target" if "target" in tokens else "source"
+    arrays = recorder.arrays(lineage, one_row=request.target is None and _asks_for_every_row(checkpoint.info.spec))
     return Trace(
         model=_facts(checkpoint, request.model, device_name, milliseconds),
         request=request.to_json(),
         tokens=tokens,
-        attention=attentions(
-            arrays,
-            {"encoder": "source", "decoder": target},
-            {("encoder", "self"): "source", ("decoder", "self"): target, ("decoder", "cross"): "source"},
-        ),
+        attention=attentions(arrays, lambda site, queries: _strips(site, queries, tokens)),
         positions=_group(arrays, "positions/"),
         embedded=_group(arrays, "embedded/"),
         hidden=_group(arrays, "hidden/"),
@@ -74,44 +70,62 @@ class _Job:
     run: Run
     cache: KVCache
 
-    def translate(self) -> Result:
+    @property
+    def spec(self) -> ModelSpec:
+        return self.checkpoint.info.spec
+
+    @property
+    def reader(self) -> Reader:
+        return Reader(self.checkpoint.tokenizers, self.device)
+
+    def result(self) -> Result:
+        """What the network makes of the request."""
+        match self.checkpoint.network:
+            case EncoderDecoder() as network:
+                return self.translate(network)
+            case CausalLM() as network:
+                return self.continue_(network)
+            case EncoderAlone() as network:
+                return self.read(network)
+
+    def translate(self, network: EncoderDecoder) -> Result:
         """Source and target through an encoder-decoder."""
-        network, spec_ = self.checkpoint.network, self.checkpoint.info.spec
-        assert isinstance(network, EncoderDecoder)
-        assert spec_.encoder is not None
-        source = self._padded(self._strip("source", self.request.source, spec_.encoder))
-        ids = torch.tensor([source.ids], device=self.device)
-        mask = network.source_mask(ids, self._valid(len(source)))
-        memory = network.encode(ids, mask, self.run)
+        source = self._source()
+        mask = network.source_mask(source.tensor, self._valid(len(source)))
+        memory = network.encode(source.tensor, mask, self.run)
 
         def read(target: Tensor, start: int) -> Tensor:
             beams = Mask(mask.padding.expand(len(target), -1, -1, -1))
             return network.decode(target, memory.expand(len(target), -1, -1), beams, self.run, start)
 
         if self.request.target is None:
-            target_ids, steps, lineage = self._decode(read, (spec_.start_id,))
-        else:
-            target_ids, steps, lineage = self._force(read, self.request.target)
-        tokens = self._tokens("target", target_ids)
-        if isinstance(self.request.target, str):
-            tokens = self.checkpoint.tokenizers["target"].encode(self.request.target, "target")
-        return {"source": source, "target": tokens}, steps, lineage
+            ids, steps, lineage = self._decode(read, self._start())
+            return {"source": source.tokens, "target": self.reader.tokens("target", ids)}, steps, lineage
+        target, steps = self._force(read, self.request.target)
+        return {"source": source.tokens, "target": target}, steps, None
 
-    def continue_(self) -> Result:
+    def continue_(self, network: CausalLM) -> Result:
         """A prompt and its continuation through a language model."""
-        network = self.checkpoint.network
-        assert isinstance(network, CausalLM)
-        source = self._strip("source", self.request.source, self.checkpoint.info.spec.decoder)
+        source = self.reader.read("source", self.request.source, self.spec.writer)
 
         def read(ids: Tensor, start: int) -> Tensor:
             logits: Tensor = network(ids, self.run, start)
             return logits
 
-        if self.request.target is not None:
-            raise BadSetting(name="target", found=self.request.target, allowed="left out: a language model continues its source")
-        ids, steps, lineage = self._decode(read, source.ids)
-        grown = self._tokens("source", ids[len(source) :])
-        return {"source": _concatenate(source, grown)}, steps, lineage
+        self._refuse_target("a language model continues its source")
+        if self.spec.output is None:
+            read(source.tensor, 0)
+            return {"source": source.tokens}, [], None
+        ids, steps, lineage = self._decode(read, source.tokens.ids)
+        grown = self.reader.tokens("source", ids[len(source) :])
+        return {"source": source.tokens.then(grown)}, steps, lineage
+
+    def read(self, network: EncoderAlone) -> Result:
+        """A source through an encoder that nothing is written from."""
+        self._refuse_target("an encoder alone writes nothing")
+        source = self._source()
+        network.encode(source.tensor, network.source_mask(source.tensor, self._valid(len(source))), self.run)
+        return {"source": source.tokens}, [], None
 
     def _decode(self, read: Read, prompt: tuple[int, ...]) -> tuple[tuple[int, ...], Sequence[Step], Sequence[int] | None]:
         decoding, writer = self.request.decoding, self._writer()
@@ -124,39 +138,33 @@ class _Job:
         steps = list(write(read, prompt, choose, decoding.max_length, writer, self.device))
         return (*prompt, *(step.chosen.id for step in steps)), steps, None
 
-    def _force(self, read: Read, target: str | tuple[int, ...]) -> tuple[tuple[int, ...], list[Step], None]:
+    def _force(self, read: Read, given: Given) -> tuple[Tokens, list[Step]]:
         """A typed target is fed without its end token, which is what the last row should write; ids are fed as they are."""
-        strip = self._strip("target", target, self.checkpoint.info.spec.decoder, unread=int(isinstance(target, str)))
-        fed, last = (strip.ids[:-1], strip.ids[-1]) if isinstance(target, str) else (strip.ids, None)
-        return strip.ids, forced(read, fed, self._writer(), self.device, last), None
+        typed = isinstance(given, str) and self.checkpoint.tokenizers["target"].ends
+        target = self.reader.read("target", given, self.spec.writer, unread=int(typed))
+        if self.spec.output is None:
+            read(target.tensor, 0)
+            return target.tokens, []
+        ids = target.tokens.ids
+        fed, last = (ids[:-1], ids[-1]) if typed else (ids, None)
+        return target.tokens, forced(read, fed, self._writer(), self.device, last)
 
-    def _strip(self, name: str, given: str | tuple[int, ...], stack: StackSpec, unread: int = 0) -> Tokens:
-        """The strip of a text or of ids, which must fit the stack's positions."""
-        tokens = self.checkpoint.tokenizers[name].encode(given, name) if isinstance(given, str) else self._tokens(name, given)
-        if not tokens.ids:
-            raise BadSetting(name=f"{name} ids", found="empty", allowed="at least one id")
-        if len(tokens) - unread > stack.max_positions:
-            reason = "the model has no more positions" if stack.positions == "learned" else "the limit set in its spec"
-            raise TooManyTokens(what=f"{name} text", found=len(tokens), allowed=stack.max_positions + unread, reason=reason)
-        return tokens
-
-    def _tokens(self, name: str, ids: tuple[int, ...]) -> Tokens:
-        tokenizer = self.checkpoint.tokenizers[name]
-        for id_ in ids:
-            if not 0 <= id_ < tokenizer.size:
-                raise TokenOutOfRange(what=name, found=id_, size=tokenizer.size)
-        return tokenizer.tokens(ids, name)
-
-    def _padded(self, source: Tokens) -> Tokens:
+    def _source(self) -> Input:
         """The source with padding up to `source_pad_to` positions."""
-        wanted, stack = self.request.source_pad_to, self.checkpoint.info.spec.encoder
-        if wanted is None or stack is None:
+        stack, wanted = self.spec.encoder or self.spec.writer, self.request.source_pad_to
+        source = self.reader.read("source", self.request.source, stack)
+        if wanted is None:
             return source
+        pad_id = self.spec.pad_id if self.spec.source_pad_id is None else self.spec.source_pad_id
+        if pad_id is None:
+            raise BadSetting(name="source_pad_to", found=wanted, allowed="left out: this model has no padding id, or none was told")
         if not len(source) <= wanted <= stack.max_positions:
             raise BadSetting(
                 name="source_pad_to", found=wanted, allowed=f"from {len(source)} (the source's tokens) to {stack.max_positions}"
             )
-        return _concatenate(source, self._tokens("source", (self.checkpoint.info.spec.pad_id,) * (wanted - len(source))))
+        padding = self.reader.tokens("source", (pad_id,) * (wanted - len(source)))
+        padded = source.tokens.then(padding)
+        return Input(padded, torch.tensor([padded.ids], device=self.device))
 
     def _valid(self, size: int) -> Tensor | None:
         valid = self.request.source_valid
@@ -166,22 +174,41 @@ class _Job:
             raise BadSetting(name="source_valid", found=valid, allowed=f"from 0 to {size}, the source's tokens")
         return torch.tensor([valid], device=self.device)
 
+    def _start(self) -> tuple[int]:
+        if self.spec.output is None:
+            raise BadSetting(name="target", found="left out", allowed="given: this network has no output layer to write with")
+        if self.spec.start_id is None:
+            raise BadSetting(
+                name="bos_id", found="not told", allowed="told to decode (--set bos_id=ID), or the target given (--target-ids)"
+            )
+        return (self.spec.start_id,)
+
+    def _refuse_target(self, reason: str) -> None:
+        if self.request.target is not None:
+            raise BadSetting(name="target", found=self.request.target, allowed=f"left out: {reason}")
+
     def _writer(self) -> Writer:
-        spec_ = self.checkpoint.info.spec
-        tokenizer = self.checkpoint.tokenizers["source" if spec_.encoder is None else "target"]
+        tokenizer = self.checkpoint.tokenizers["source" if self.spec.encoder is None else "target"]
+        normalise = certain if self.spec.output is not None and self.spec.output.softmax == "batch" else log_probabilities_of
         return Writer(
-            lambda id_: tokenizer.tokens((id_,), "").texts[0], spec_.end_id, spec_.suppressed, spec_.decoder.max_positions
+            lambda id_: tokenizer.tokens((id_,), "").texts[0],
+            self.spec.end_id,
+            self.spec.suppressed,
+            self.spec.writer.max_positions,
+            normalise,
         )
 
 
-def _concatenate(first: Tokens, second: Tokens) -> Tokens:
-    return Tokens(
-        first.name,
-        first.ids + second.ids,
-        first.texts + second.texts,
-        first.special + second.special,
-        first.unknown + second.unknown,
-    )
+def _asks_for_every_row(spec_: ModelSpec) -> bool:
+    """Whether one target token makes the decoder compute a row for each source position."""
+    return spec_.decoder is not None and spec_.decoder.wiring == "memory"
+
+
+def _strips(site: Site, queries: int, tokens: Mapping[str, Tokens]) -> tuple[str, str]:
+    """The strips of a site's queries and keys. More queries than target tokens are rows for the source's positions."""
+    target = "target" if "target" in tokens else "source"
+    own = "source" if site.stack == "encoder" or site.kind == "memory" or queries > len(tokens[target]) else target
+    return own, own if site.kind == "self" else "source"
 
 
 def _group(arrays: Mapping[str, Array], prefix: str) -> dict[str, Array]:

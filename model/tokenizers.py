@@ -39,6 +39,10 @@ class Tokenizer(Protocol):
     def size(self) -> int:
         """How many ids there are."""
 
+    @property
+    def ends(self) -> bool:
+        """Whether an end token is added to a typed text."""
+
 
 @cache
 def _spacy(language: str) -> Callable[[str], Iterable[Any]]:
@@ -77,6 +81,11 @@ class WordTokenizer:
     def size(self) -> int:
         """How many ids there are."""
         return len(self.vocabulary)
+
+    @property
+    def ends(self) -> bool:
+        """An end token is added."""
+        return True
 
     def encode(self, text: str, name: str) -> Tokens:
         """`<sos>`, the words, `<eos>`.

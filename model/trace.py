@@ -8,7 +8,7 @@ This module needs numpy alone. `model.wire` turns a Trace into bytes and back; d
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, Self, TypeAlias
 
@@ -79,6 +79,11 @@ class Tokens:
 
     def __len__(self) -> int:
         return len(self.texts)
+
+    def then(self, other: Self) -> Self:
+        """This strip with another's tokens behind it."""
+        parts = ("ids", "texts", "special", "unknown")
+        return replace(self, **{part: getattr(self, part) + getattr(other, part) for part in parts})
 
 
 @dataclass(frozen=True, eq=False)

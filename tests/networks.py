@@ -1,25 +1,51 @@
 """Small networks with random weights, for tests: every choice of a ModelSpec occurs in at least one of VARIANTS.
 
-`RECIPE` and `write_corpus` make a training that takes a second.
+`tiny_recipe` and `write_corpus` make a training that takes a second, `save_checkpoint` a folder that can be loaded.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from model import checkpoints
 from model.spec import AttentionSpec, ModelSpec, OutputSpec, StackSpec
+from model.tokenizers import SPECIALS, WordTokenizer
+from model.training import recipes
 from model.training.recipes import Recipe
-from model.training.recipes import load as load_recipe
 from model.transformer.attention import Run
-from model.transformer.build import build
+from model.transformer.build import Network, build
 from model.transformer.cache import NO_CACHE, Cache
-from model.transformer.masks import valid_mask
 from model.transformer.stacks import CausalLM, EncoderDecoder
 
 PAD, START, END = 1, 2, 3
+
+GERMAN = """
+ein hund spielt im schnee .
+zwei hunde spielen mit einem ball .
+eine frau sitzt auf einer bank .
+ein mann fährt durch die stadt .
+drei kinder springen ins wasser .
+ein kind spielt im wasser .
+zwei kinder sitzen im schnee .
+eine frau springt durch die stadt .
+ein hund sitzt auf einer bank .
+ein mann spielt mit einem ball .
+"""
+ENGLISH = """
+a dog plays in the snow .
+two dogs play with a ball .
+a woman sits on a bench .
+a man drives through the city .
+three children jump into the water .
+a child plays in the water .
+two children sit in the snow .
+a woman jumps through the city .
+a dog sits on a bench .
+a man plays with a ball .
+"""
 
 _SMALL = StackSpec(vocab=11, d_model=8, layers=2, attention=AttentionSpec(heads=2, head_dim=4), hidden=12, max_positions=16)
 _BARE = AttentionSpec(heads=3, head_dim=5, bias=False, empty_rows="zeros")
@@ -53,7 +79,7 @@ TRANSLATORS = tuple(name for name, spec in VARIANTS.items() if spec.encoder is n
 LANGUAGE_MODELS = tuple(name for name, spec in VARIANTS.items() if spec.encoder is None)
 
 
-def network(spec: ModelSpec, seed: int = 0) -> EncoderDecoder | CausalLM:
+def network(spec: ModelSpec, seed: int = 0) -> Network:
     """The network of `spec` ready to run; every parameter is random, biases and norms included, so that none can be forgotten."""
     built = build(spec)
     generator = torch.Generator().manual_seed(seed)
@@ -91,6 +117,11 @@ def padded(rows: Sequence[Sequence[int]]) -> Tensor:
     return torch.tensor([[*row, *[PAD] * (longest - len(row))] for row in rows])
 
 
+def assert_close(name: str, found: Tensor, expected: Tensor, tolerance: float = 1e-5) -> None:
+    """Fails with the name of the tensor where the two differ."""
+    torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance, msg=lambda text: f"{name}: {text}")
+
+
 class Notes(dict[str, Tensor]):
     """What a network recorded, by name. Callable as `Run.record`; a name that is recorded twice is an error."""
 
@@ -116,3 +147,41 @@ def continue_(built: CausalLM, ids: Tensor, cache: Cache = NO_CACHE, start: int 
     with torch.inference_mode():
         built(ids, Run(record=notes, cache=cache), start)
     return notes
+
+
+def write_corpus(folder: Path) -> Path:
+    """A corpus of 20 sentence pairs to train on and 10 to validate with, in the files that `tiny_recipe` names."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for split, times in (("train", 2), ("val", 1)):
+        for language, text in (("de", GERMAN), ("en", ENGLISH)):
+            (folder / f"{split}.{language}").write_text(text.lstrip("\n") * times, encoding="utf-8")
+    return folder
+
+
+def tiny_recipe(epochs: int = 2, dropout: float = 0.1) -> Recipe:
+    """The bundled recipe, made small: one narrow layer on each side, float32."""
+    whole = recipes.load("multi30k-de-en")
+    stack = {"d_model": 8, "layers": 1, "hidden": 12, "max_positions": 16, "attention": {"heads": 2, "head_dim": 4}}
+    how = replace(whole.optimisation, precision="float32", epochs=epochs, sentences_per_batch=8, warmup_steps=2, dropout=dropout)
+    return replace(whole, name="tiny", encoder=stack, decoder=stack, optimisation=how)
+
+
+def save_checkpoint(folder: Path, spec: ModelSpec = VARIANTS["paper"], seed: int = 0) -> EncoderDecoder:
+    """Writes a folder with the random network of `spec`, whose words are w4, w5, …; returns the network as it was before."""
+    built, strips = translator(spec, seed), ("source", "target")
+    words = {
+        strip: tuple(f"w{i}" for i in range(len(SPECIALS), spec.stacks[stack].vocab))
+        for strip, stack in zip(strips, spec.stacks, strict=True)
+    }
+    info = checkpoints.Info(
+        name="tiny",
+        title="Tiny",
+        summary="Random weights.",
+        languages={"source": "German", "target": "English"},
+        examples=("w4 w5.",),
+        data={"source": "{split}.de", "target": "{split}.en"},
+        spec=spec,
+    )
+    tokenizers = [WordTokenizer("spacy-de", SPECIALS + words[strip]) for strip in strips]
+    checkpoints.save(folder, info, built.state_dict(), *tokenizers)
+    return built

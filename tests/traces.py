@@ -1,5 +1,7 @@
 """Traces made of numbers alone, for tests of what draws them: no network, no torch."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from model.trace import Array, Attention, Candidate, Kind, Site, Step, Tokens, Trace
@@ -55,8 +57,68 @@ def translation(source: list[str] = GERMAN, target: list[str] = ENGLISH, layers:
         request={"model": "made-up", "source": " ".join(source[1:-1])},
         tokens={"source": strip("source", source), "target": strip("target", target)},
         attention={site: attention(site, masks[site.stack, site.kind], heads, rng) for site in sites},
-        positions={"encoder": rng.normal(size=(keys, 16)).astype(np.float32), "decoder": rng.normal(size=(rows, 16)).astype(np.float32)},
+        positions={
+            "encoder": rng.normal(size=(keys, 16)).astype(np.float32),
+            "decoder": rng.normal(size=(rows, 16)).astype(np.float32),
+        },
         logits=rng.normal(size=(rows, 50)).astype(np.float32),
         steps=tuple(steps),
         missing={"attention/*/q": "not kept: ask for it with --keep qkv"},
     )
+
+
+def language_model(prompt: int = 4, layers: int = 2, heads: int = 4, seed: int = 0) -> Trace:
+    """A causal language model's run: one strip, `prompt` tokens given and the rest written; the last one was not read."""
+    full = translation(ENGLISH, ENGLISH, layers, heads, seed)
+    found = {
+        site: replace(one, query_tokens="source", key_tokens="source")
+        for site, one in full.attention.items()
+        if site.stack == "decoder" and site.kind == "self"
+    }
+    written = [step for step in full.steps if step.index >= prompt - 1]
+    return replace(
+        full,
+        tokens={"source": full.tokens["source"]},
+        attention=found,
+        steps=tuple(
+            replace(step, index=i, computed=(0 if i == 0 else step.computed[0], step.computed[1])) for i, step in enumerate(written)
+        ),
+    )
+
+
+def encoder_only(layers: int = 2, heads: int = 4) -> Trace:
+    """An encoder's run: one strip, no steps."""
+    full = translation(layers=layers, heads=heads)
+    found = {site: one for site, one in full.attention.items() if site.stack == "encoder"}
+    return replace(full, tokens={"source": full.tokens["source"]}, attention=found, steps=(), logits=None)
+
+
+def twice(layers: int = 2, heads: int = 4) -> Trace:
+    """A run whose decoder was passed through two times."""
+    full, again = translation(layers=layers, heads=heads), translation(layers=layers, heads=heads, seed=1)
+    second = {
+        moved: replace(one, site=moved)
+        for site, one in again.attention.items()
+        if site.stack == "decoder" and (moved := replace(site, pass_=1))
+    }
+    return replace(full, attention={**full.attention, **second})
+
+
+def padded(trace: Trace, count: int, wobble: float = 1e-6) -> Trace:
+    """The same run with `count` padding tokens behind its source: no weight on them, logits the same but for a `wobble`."""
+    source = trace.tokens["source"]
+    texts = [*source.texts, *["<pad>"] * count]
+
+    def widened(one: Attention) -> Attention:
+        if one.key_tokens != "source":
+            return one
+        rows = count if one.site.stack == "encoder" else 0
+        valid = np.arange(one.weights.shape[2] + count) < one.weights.shape[2]
+        mask = np.broadcast_to(valid, (one.weights.shape[1] + rows, len(valid))).copy()
+        weights = np.pad(one.weights, ((0, 0), (0, rows), (0, count)))
+        weights[:, one.weights.shape[1] :, 0] = 1
+        return Attention(one.site, one.query_tokens, one.key_tokens, weights, mask, mask.copy())
+
+    logits = None if trace.logits is None else trace.logits + np.float32(wobble)
+    found = {site: widened(one) for site, one in trace.attention.items()}
+    return replace(trace, tokens={**trace.tokens, "source": strip("source", texts)}, attention=found, logits=logits)

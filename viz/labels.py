@@ -4,6 +4,7 @@ Token text is data. It is shown as plain text only: control characters become vi
 isolated so that they cannot rearrange what stands around them.
 """
 
+import re
 import string
 import unicodedata
 
@@ -17,8 +18,12 @@ _ISOLATE, _END_ISOLATE = "\u2068", "\u2069"
 
 
 def plain(text: str) -> str:
-    """`text` with everything visible that would not be: controls as pictures, blanks as ␣, formatting characters as U+XXXX."""
-    return "".join(_visible(c) for c in text)
+    """`text` with everything visible that would not be: controls as pictures, blanks as ␣, formatting characters as U+XXXX.
+
+    A text that begins with a combining mark gets ◌ to stand on, or it would stand on what is left of it.
+    """
+    carrier = "◌" if text and unicodedata.category(text[0]).startswith("M") else ""
+    return carrier + "".join(_visible(c) for c in text)
 
 
 def _visible(character: str) -> str:
@@ -35,8 +40,17 @@ def _visible(character: str) -> str:
 
 
 def markdown(text: str) -> str:
-    """`text` so that Streamlit's Markdown shows it letter by letter: no emphasis, formula, colour, link, emoji name or HTML."""
-    return "".join(c if c == " " else f"\\{c}" if c in string.punctuation else _visible(c) for c in text)
+    """`text` so that Streamlit's Markdown shows it letter by letter: no emphasis, formula, colour, link, emoji name or HTML.
+
+    Escapes are undone before Streamlit looks for addresses, arrows and names such as `:streamlit:`; an invisible joiner keeps their
+    letters apart.
+    """
+    visible = "".join(c if c == " " else _visible(c) for c in text)
+    return _MARKUP.sub(r"\\\g<0>", _READ_AFTER_ESCAPES.sub("\u2060", visible))
+
+
+_READ_AFTER_ESCAPES = re.compile(r"(?=://|@)|(?<=www)(?=\.)|(?<=:)(?=[\w+-]+:)|(?<=[<-])(?=[->])|(?<=[<>~])(?==)", re.IGNORECASE)
+_MARKUP = re.compile(f"[{re.escape(string.punctuation)}]")
 
 
 def token(tokens: Tokens, index: int, longest: int | None = LONGEST) -> str:

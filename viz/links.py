@@ -165,7 +165,8 @@ def read(query: Mapping[str, str]) -> tuple[View, list[str]]:
         view.decoding()
     except BadSetting as error:
         problems.append(sentence(error))
-        view = replace(view, **{f.name: f.default for f in fields(Decoding)})
+        defaults: dict[str, Any] = {f.name: f.default for f in fields(Decoding)}
+        view = replace(view, **defaults)
     return view, problems
 
 

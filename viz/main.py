@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import streamlit as st
 
@@ -11,14 +12,20 @@ from model.trace import Attention, Trace
 from viz import sidebar
 from viz.links import View
 from viz.page import Page, current_view, say, settle, the_engine
+from viz.scheme_change import redraw_on_change
 from viz.sentence import sentence_box
 from viz.texts import _, sentence
 from viz.views import explore, masks, positions, step
+
+STYLE = Path(__file__).parent / "page.css"
 
 
 def main() -> None:
     """One script run."""
     st.set_page_config(page_title="Headlight", page_icon=str(sidebar.ICON), layout="wide")
+    st.html(STYLE)
+    with st.sidebar:
+        redraw_on_change()
     prepared: list[Page] = []
 
     def drawing(show: Callable[[Page], None]) -> Callable[[], None]:

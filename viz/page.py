@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from model.engine import open_engine
 from model.engine.base import Engine, ModelInfo
@@ -54,6 +55,11 @@ def bind(field: str, **also: object) -> dict[str, Any]:
     key = f"widget:{field}"
     st.session_state[key] = getattr(current_view()[0], field)
     return {"key": key, "on_change": lambda: update(**{field: st.session_state[key]}, **also)}
+
+
+def card(name: str) -> DeltaGenerator:
+    """A bordered container as high as its row: `with column, card("name"):`."""
+    return st.container(border=True, height="stretch", key=f"card-{name}")
 
 
 def say(problem: str) -> None:

@@ -73,38 +73,82 @@ class Silence:
 
 
 @dataclass(frozen=True)
+class Features:
+    """An input of float features, for networks without an embedding.
+
+    Attributes:
+        rows: [position, model].
+    """
+
+    rows: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
+class RandomFeatures:
+    """Features drawn from the normal distribution, to see such a network run where there is no input of its own.
+
+    Attributes:
+        positions: how many rows.
+        seed: of the draws; the same seed draws the same.
+    """
+
+    positions: int
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuses what cannot be drawn.
+
+        Raises:
+            BadSetting: a value outside what is allowed.
+        """
+        if not 1 <= self.positions <= 2**14:
+            raise BadSetting(name="positions", found=self.positions, allowed=f"from 1 to {2**14}")
+        if not 0 <= self.seed < 2**63:
+            raise BadSetting(name="seed", found=self.seed, allowed="0 or a positive whole number below 2^63")
+
+
+Given: TypeAlias = str | tuple[int, ...] | Features | RandomFeatures
+"""An input: text, ids that are taken as they are (special tokens and padding included), or features."""
+
+
+@dataclass(frozen=True)
 class RunRequest:
     """One run, described: frozen, small, hashable. Equal requests to one model give equal traces.
 
     Attributes:
         model: a name that `Engine.models` lists.
-        source: text, or ids that are taken as they are (special tokens and padding included).
-        target: text or ids to be fed (teacher forcing); None: the model decodes.
+        source: what is read.
+        target: what is fed to the decoder (teacher forcing); None: the model decodes.
         decoding: how it does. Where a target is given, nothing is decoded.
         source_valid: source positions that are no padding; None: those that are not the pad id.
         source_pad_to: the source is padded to this many positions.
         keep: what is recorded besides weights, masks, positions and logits.
         interventions: what is changed while the network runs.
+        settings: names and values that the model's file does not tell, as `--set` takes them.
     """
 
     model: str
-    source: str | tuple[int, ...]
-    target: str | tuple[int, ...] | None = None
+    source: Given
+    target: Given | None = None
     decoding: Decoding = Decoding()
     source_valid: int | None = None
     source_pad_to: int | None = None
     keep: tuple[Keep, ...] = ()
     interventions: tuple[Silence, ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuses an unknown thing to keep; brings `keep` into one order, so that equal requests are equal.
+        """Refuses an unknown thing to keep; brings `keep` and `settings` into one order, so that equal requests are equal.
 
         Raises:
-            BadSetting: `keep` names something that cannot be kept.
+            BadSetting: `keep` names something that cannot be kept, or `settings` a name twice.
         """
         if unknown := set(self.keep) - set(KEEP):
             raise BadSetting(name="keep", found=", ".join(sorted(map(str, unknown))), allowed=f"among {', '.join(KEEP)}")
+        if len(dict(self.settings)) < len(self.settings):
+            raise BadSetting(name="settings", found=", ".join(name for name, _ in self.settings), allowed="each name once")
         object.__setattr__(self, "keep", tuple(name for name in KEEP if name in self.keep))
+        object.__setattr__(self, "settings", tuple(sorted(self.settings)))
 
     def to_json(self) -> dict[str, Any]:
         """The request as plain JSON values."""

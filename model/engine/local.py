@@ -4,20 +4,25 @@ import os
 import threading
 from collections import OrderedDict
 from pathlib import Path
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
-from model import checkpoints, spec
+from model import finding, spec
 from model.checkpoints import Checkpoint
 from model.engine.base import ModelInfo, RunRequest
 from model.errors import BadSetting, HeadlightError, UnknownModel, UnknownTensor
 from model.running import run
 from model.trace import Array, Trace
-from model.transformer.stacks import CausalLM, EncoderDecoder
+from model.transformer.build import Network
+from model.transformer.stacks import CausalLM, Embedding
 
 CHECKPOINTS = Path(__file__).parents[2] / "checkpoints"
 CACHE_BYTES = 256 * 2**20
+WEIGHT_FILES = (".pt", ".pth", ".bin", ".ckpt", ".safetensors")
+
+Settings: TypeAlias = tuple[tuple[str, str], ...]
 
 
 def best_device(asked: str = "auto") -> torch.device:
@@ -47,7 +52,7 @@ class LocalEngine:
     def __init__(self, folder: Path, device: torch.device, cache_bytes: int = CACHE_BYTES) -> None:
         self._folder = folder
         self._device = device
-        self._loaded: dict[str, Checkpoint | HeadlightError] = {}
+        self._loaded: dict[tuple[str, Settings], Checkpoint | HeadlightError] = {}
         self._traces: OrderedDict[RunRequest, Trace] = OrderedDict()
         self._cache_bytes = cache_bytes
         self._lock = threading.RLock()
@@ -69,9 +74,12 @@ class LocalEngine:
         return "MPS" if self._device.type == "mps" else f"CPU · {torch.get_num_threads()} threads"
 
     def models(self) -> tuple[ModelInfo, ...]:
-        """The folder's checkpoints by name; those that cannot be used say why."""
-        names = sorted(path.name for path in self._folder.iterdir() if path.is_dir()) if self._folder.is_dir() else []
-        return tuple(_describe(name, self._try_load(name)) for name in names)
+        """The folder's checkpoints by name, files of other programs too; those that cannot be used as they are say why."""
+        return tuple(_describe(name, self._try_load(name, ())) for name in self._names())
+
+    def _names(self) -> list[str]:
+        there = self._folder.iterdir() if self._folder.is_dir() else ()
+        return sorted(path.name for path in there if path.is_dir() or path.suffix in WEIGHT_FILES)
 
     def run(self, request: RunRequest) -> Trace:
         """The trace of one run; the same object again for an equal request, while the cache holds it.
@@ -83,7 +91,7 @@ class LocalEngine:
             if (trace := self._traces.get(request)) is not None:
                 self._traces.move_to_end(request)
                 return trace
-            checkpoint = self.checkpoint(request.model)
+            checkpoint = self.checkpoint(request.model, request.settings)
             trace = run(checkpoint, request, self._device, self.device)
             self._remember(request, trace)
             return trace
@@ -100,29 +108,29 @@ class LocalEngine:
             raise UnknownTensor(asked=unknown[0], there=", ".join(there))
         return {name: there[name].detach().cpu().numpy() for name in names}
 
-    def checkpoint(self, name: str) -> Checkpoint:
-        """The checkpoint called `name`, loaded once.
+    def checkpoint(self, name: str, settings: Settings = ()) -> Checkpoint:
+        """The checkpoint called `name`, loaded once for each set of `settings`.
 
         Raises:
             UnknownModel: the folder has none of that name.
             CheckpointError: it cannot be used.
+            OpenQuestions: it leaves something open that `settings` do not tell.
         """
-        usable = [info.name for info in self.models()]
-        if name not in usable:
-            raise UnknownModel(asked=name, there=", ".join(usable) or "none")
-        loaded = self._try_load(name)
+        if name not in (there := self._names()):
+            raise UnknownModel(asked=name, there=", ".join(there) or "none")
+        loaded = self._try_load(name, settings)
         if isinstance(loaded, HeadlightError):
             raise loaded
         return loaded
 
-    def _try_load(self, name: str) -> Checkpoint | HeadlightError:
+    def _try_load(self, name: str, settings: Settings) -> Checkpoint | HeadlightError:
         with self._lock:
-            if name not in self._loaded:
+            if (name, settings) not in self._loaded:
                 try:
-                    self._loaded[name] = checkpoints.load(self._folder / name, self._device)
+                    self._loaded[name, settings] = finding.load(self._folder / name, dict(settings), self._device)
                 except HeadlightError as error:
-                    self._loaded[name] = error
-            return self._loaded[name]
+                    self._loaded[name, settings] = error
+            return self._loaded[name, settings]
 
     def _remember(self, request: RunRequest, trace: Trace) -> None:
         self._traces[request] = trace
@@ -142,13 +150,13 @@ def _describe(name: str, loaded: Checkpoint | HeadlightError) -> ModelInfo:
         examples=info.examples,
         parameters=sum(p.numel() for p in loaded.network.parameters()),
         spec=spec.to_json(spec_),
-        max_source=(spec_.encoder or spec_.decoder).max_positions,
-        max_target=spec_.decoder.max_positions,
+        max_source=(spec_.encoder or spec_.writer).max_positions,
+        max_target=spec_.writer.max_positions,
     )
 
 
-def _tables(network: EncoderDecoder | CausalLM) -> dict[str, Tensor]:
-    """The positional encodings of each stack, all positions that it has: [position, model]."""
-    if isinstance(network, CausalLM):
-        return {"positions/decoder": network.embedding.positions.rows(0, 10**6)}
-    return {f"positions/{name}": getattr(network, name).embedding.positions.rows(0, 10**6) for name in ("encoder", "decoder")}
+def _tables(network: Network) -> dict[str, Tensor]:
+    """The positional encodings of each stack that reads ids, all positions that it has: [position, model]."""
+    stacks = {"decoder": network} if isinstance(network, CausalLM) else dict(network.named_children())
+    embeddings = {name: getattr(stack, "embedding", None) for name, stack in stacks.items()}
+    return {f"positions/{name}": e.positions.rows(0, 10**6) for name, e in embeddings.items() if isinstance(e, Embedding)}

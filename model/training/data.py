@@ -54,9 +54,8 @@ def read_lines(folder: Path, name: str) -> list[str]:
     """
     plain, packed = folder / name, folder / f"{name}.gz"
     try:
-        if packed.is_file():
-            return gzip.decompress(packed.read_bytes()).decode("utf-8").removesuffix("\n").split("\n")
-        return plain.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+        raw = gzip.decompress(packed.read_bytes()) if packed.is_file() else plain.read_bytes()
+        return raw.decode("utf-8").replace("\r\n", "\n").removesuffix("\n").split("\n")
     except FileNotFoundError as error:
         raise DataError(path=folder, detail=f"there is neither {name} nor {name}.gz", do=HINT) from error
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:

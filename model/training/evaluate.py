@@ -13,7 +13,7 @@ from model.checkpoints import Checkpoint
 from model.engine.base import Decoding, RunRequest
 from model.errors import BadSetting
 from model.running import run
-from model.tokenizers import WordTokenizer, split_words
+from model.tokenizers import Tokenizer, WordTokenizer, split_words
 from model.training.data import encode, read_parallel
 from model.training.train import validation_loss
 
@@ -57,9 +57,10 @@ def evaluate(checkpoint: Checkpoint, data: Path, split: str, decoding: Decoding,
     return Scores(loss, exp(loss), bleu, sum(p.numel() for p in checkpoint.network.parameters()))
 
 
-def _tokenizer(tokenizers: Mapping[str, WordTokenizer], strip: str) -> WordTokenizer:
-    if strip not in tokenizers:
+def _tokenizer(tokenizers: Mapping[str, Tokenizer], strip: str) -> WordTokenizer:
+    tokenizer = tokenizers.get(strip)
+    if not isinstance(tokenizer, WordTokenizer):
         raise BadSetting(
-            name="checkpoint", found="a language model", allowed="one that translates, to be evaluated on a parallel corpus"
+            name="checkpoint", found="another kind", allowed="a translating folder of our own, to be evaluated on a parallel corpus"
         )
-    return tokenizers[strip]
+    return tokenizer

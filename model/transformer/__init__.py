@@ -1,4 +1,5 @@
 """The Transformer, as a text to be read: attention, masks, positions, layers, stacks, cache, build — in this order.
+What trained checkpoints do otherwise stands apart: norms, lone, shared_head.
 
 The axes of every tensor are named at the ends of lines: batch, head, query, key, position, head_dim, model, hidden, vocab.
 `query` and `key` are positions too, seen from attention.

@@ -19,7 +19,7 @@ from model.transformer.cache import NO_CACHE, Cache
 class Intervene(Protocol):
     """May replace a value while the network runs; the do-nothing default returns it as it is."""
 
-    def __call__(self, site: Site, name: str, value: Tensor) -> Tensor:
+    def __call__(self, site: Site, name: str, value: Tensor, /) -> Tensor:
         """The value that the run goes on with: `value`, the tensor called `name` at `site`, or another of its shape."""
 
 
@@ -145,6 +145,7 @@ class MultiHeadAttention(nn.Module):
         bias: whether the projections add one.
         softmax: `softmax_uniform` or `softmax_zeros`.
         dropout: share of weights dropped in training.
+        projection: makes the map from a stream to the queries, keys or values of all heads, given its two widths and `bias`.
 
     Source: section 3.2.2.
     """
@@ -158,18 +159,21 @@ class MultiHeadAttention(nn.Module):
         bias: bool = True,
         softmax: Callable[[Tensor, Tensor], Tensor] = softmax_uniform,
         dropout: float = 0.0,
+        projection: Callable[[int, int, bool], nn.Linear] = nn.Linear,
     ) -> None:
         super().__init__()
         self.heads = heads
         self.scale = head_dim**-0.5
         self.softmax = softmax
-        self.query = nn.Linear(d_model, heads * head_dim, bias)
-        self.key = nn.Linear(d_memory, heads * head_dim, bias)
-        self.value = nn.Linear(d_memory, heads * head_dim, bias)
+        self.query = projection(d_model, heads * head_dim, bias)
+        self.key = projection(d_memory, heads * head_dim, bias)
+        self.value = projection(d_memory, heads * head_dim, bias)
         self.output = nn.Linear(heads * head_dim, d_model, bias)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x: Tensor, memory: Tensor, allowed: Tensor, site: Site, run: Run = Run()) -> Tensor:
+    def forward(
+        self, x: Tensor, memory: Tensor, allowed: Tensor, site: Site, run: Run = Run(), values: Tensor | None = None
+    ) -> Tensor:
         """One application.
 
         Args:
@@ -178,12 +182,14 @@ class MultiHeadAttention(nn.Module):
             allowed: bool, broadcastable to [batch, head, query, key], keys of earlier steps included.
             site: the name of this application.
             run: recorder, interventions and cache.
+            values: [batch, key, model], where the values are made of another stream than the keys; else `memory`.
 
         Returns:
             [batch, query, model], to be added to the residual stream.
         """
         q = split_heads(self.query(x), self.heads)  # [batch, head, query, head_dim]
-        k, v = run.cache.keys_and_values(site, lambda: self.keys_and_values(memory, site, run))  # [batch, head, key, head_dim]
+        streams = memory, memory if values is None else values
+        k, v = run.cache.keys_and_values(site, lambda: self.keys_and_values(*streams, site, run))  # [batch, head, key, head_dim]
 
         def on_weights(weights: Tensor) -> Tensor:
             seen = run.intervene(site, "weights", weights)
@@ -199,9 +205,9 @@ class MultiHeadAttention(nn.Module):
             run.record(f"attention/{site}/{name}", value)
         return output
 
-    def keys_and_values(self, memory: Tensor, site: Site, run: Run) -> tuple[Tensor, Tensor]:
-        """Keys and values of `memory` [batch, key, model], each [batch, head, key, head_dim]; recorded when they are computed."""
-        k, v = split_heads(self.key(memory), self.heads), split_heads(self.value(memory), self.heads)
+    def keys_and_values(self, memory: Tensor, values: Tensor, site: Site, run: Run) -> tuple[Tensor, Tensor]:
+        """Keys of `memory`, values of `values`, [batch, key, model]: each [batch, head, key, head_dim], recorded when computed."""
+        k, v = split_heads(self.key(memory), self.heads), split_heads(self.value(values), self.heads)
         run.record(f"attention/{site}/k", k)
         run.record(f"attention/{site}/v", v)
         return k, v

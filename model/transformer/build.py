@@ -2,84 +2,145 @@
 
 import math
 from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TypeAlias
 
 from torch import nn
 
 from model.spec import AttentionSpec, ModelSpec, StackSpec
 from model.transformer.attention import MultiHeadAttention, softmax_uniform, softmax_zeros
 from model.transformer.layers import CrossAttentionLayer, FeedForward, PostNorm, PreNorm, Residual, SelfAttentionLayer
-from model.transformer.positions import LearnedPositions, NoPositions, PositionalEncoding, SinusoidalPositions
-from model.transformer.stacks import CausalLM, Decoder, Embedding, Encoder, EncoderDecoder
+from model.transformer.lone import AttentionLayer, Features, NoOutput
+from model.transformer.masks import TargetMask, causal_padding_mask, padding_only_mask
+from model.transformer.norms import UnbiasedNorm, norm_without_bias
+from model.transformer.positions import (
+    LearnedPositions,
+    NoPositions,
+    PositionalEncoding,
+    SinusoidalPositions,
+    column_sinusoids,
+    from_zero,
+    running,
+)
+from model.transformer.shared_head import MemoryLayer, SharedProjection
+from model.transformer.stacks import (
+    CausalLM,
+    Decoder,
+    Embedding,
+    Encoder,
+    EncoderAlone,
+    EncoderDecoder,
+    Output,
+    ReadingLayer,
+    WritingLayer,
+)
+
+Network: TypeAlias = EncoderDecoder | CausalLM | EncoderAlone
 
 POSITIONS: dict[str, Callable[[int, int], PositionalEncoding]] = {
     "learned": LearnedPositions,
     "sinusoidal": SinusoidalPositions,
+    "sinusoidal-column": partial(SinusoidalPositions, waves=column_sinusoids),
     "none": NoPositions,
 }
-RESIDUALS: dict[str, Callable[[int, float], Residual]] = {"post": PostNorm, "pre": PreNorm}
-ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {"relu": nn.ReLU, "gelu": nn.GELU}
+NORMS: dict[str, Callable[[int], nn.Module]] = {
+    "standard": nn.LayerNorm,
+    "bias-free": norm_without_bias,
+    "unbiased": UnbiasedNorm,
+}
+RESIDUALS: dict[str, type[PostNorm] | type[PreNorm]] = {"post": PostNorm, "pre": PreNorm}
+ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
+    "relu": nn.ReLU,
+    "gelu": nn.GELU,
+    "gelu-tanh": partial(nn.GELU, approximate="tanh"),
+}
+FIRST_POSITIONS: dict[str, Callable[[int], int]] = {"running": running, "zero": from_zero}
 SOFTMAXES = {"uniform": softmax_uniform, "zeros": softmax_zeros}
+WRITING_LAYERS: dict[str, type[CrossAttentionLayer] | type[MemoryLayer]] = {"standard": CrossAttentionLayer, "memory": MemoryLayer}
 
 
-def build(spec: ModelSpec) -> EncoderDecoder | CausalLM:
-    """The network that `spec` describes, freshly initialised: Xavier-uniform matrices, biases zero.
+def build(spec: ModelSpec) -> Network:
+    """The network that `spec` describes, freshly initialised: Xavier-uniform matrices, biases as torch draws them.
 
     Source: Glorot and Bengio 2010, equation 16, for the initial values.
     """
-    network = _causal_lm(spec) if spec.encoder is None else _encoder_decoder(spec, spec.encoder)
+    network = _assemble(spec)
     for parameter in network.parameters():
         if parameter.dim() > 1:
             nn.init.xavier_uniform_(parameter)
     return network
 
 
-def _encoder_decoder(spec: ModelSpec, source: StackSpec) -> EncoderDecoder:
-    encoder = Encoder(
-        _embedding(source, spec.dropout),
-        _self_attention_layers(source, spec.dropout),
-        source.passes,
-        _final_norm(source),
+def _assemble(spec: ModelSpec) -> Network:
+    match spec.encoder, spec.decoder:
+        case StackSpec() as source, StackSpec() as target:
+            return _encoder_decoder(spec, source, target)
+        case None, StackSpec() as target:
+            return _causal_lm(spec, target)
+        case _:
+            return EncoderAlone(_encoder(spec.writer, spec.dropout), spec.pad_id)
+
+
+def _encoder_decoder(spec: ModelSpec, source: StackSpec, target: StackSpec) -> EncoderDecoder:
+    embedding = _embedding(target, spec.dropout)
+    layers = _cross_attention_layers(target, source.d_model, spec.dropout)
+    decoder = Decoder(embedding, layers, target.passes, _final_norm(target))
+    source_pad_id = spec.pad_id if spec.source_pad_id is None else spec.source_pad_id
+    return EncoderDecoder(
+        _encoder(source, spec.dropout), decoder, _output(spec, target, embedding), source_pad_id, _target_mask(spec, target)
     )
-    decoder = Decoder(
-        _embedding(spec.decoder, spec.dropout),
-        _cross_attention_layers(spec.decoder, source.d_model, spec.dropout),
-        spec.decoder.passes,
-        _final_norm(spec.decoder),
-    )
-    return EncoderDecoder(encoder, decoder, _output(spec, decoder.embedding), spec.pad_id)
 
 
-def _causal_lm(spec: ModelSpec) -> CausalLM:
-    embedding = _embedding(spec.decoder, spec.dropout)
-    layers = _self_attention_layers(spec.decoder, spec.dropout)
-    output = _output(spec, embedding)
-    return CausalLM(embedding, layers, spec.decoder.passes, _final_norm(spec.decoder), output, spec.pad_id)
+def _causal_lm(spec: ModelSpec, stack: StackSpec) -> CausalLM:
+    embedding = _embedding(stack, spec.dropout)
+    layers = _self_attention_layers(stack, spec.dropout)
+    output = _output(spec, stack, embedding)
+    return CausalLM(embedding, layers, stack.passes, _final_norm(stack), output, _target_mask(spec, stack))
 
 
-def _embedding(stack: StackSpec, dropout: float) -> Embedding:
+def _encoder(stack: StackSpec, dropout: float) -> Encoder:
+    layers = _self_attention_layers(stack, dropout)
+    return Encoder(_embedding(stack, dropout), layers, stack.passes, _final_norm(stack))
+
+
+def _target_mask(spec: ModelSpec, stack: StackSpec) -> TargetMask:
+    return partial(causal_padding_mask if stack.causal else padding_only_mask, pad_id=spec.pad_id)
+
+
+def _embedding(stack: StackSpec, dropout: float) -> Embedding | Features:
+    if not stack.vocab:
+        return Features()
     scale = math.sqrt(stack.d_model) if stack.embed_scale == "sqrt" else 1.0
     positions = POSITIONS[stack.positions](stack.max_positions, stack.d_model)
-    return Embedding(stack.vocab, stack.d_model, scale, positions, dropout)
+    return Embedding(stack.vocab, stack.d_model, scale, positions, dropout, FIRST_POSITIONS[stack.decode_positions])
 
 
-def _self_attention_layers(stack: StackSpec, dropout: float) -> Iterable[SelfAttentionLayer]:
+def _self_attention_layers(stack: StackSpec, dropout: float) -> Iterable[ReadingLayer]:
     for _ in range(stack.layers):
         attention = _attention(stack.attention, stack.d_model, stack.d_model, dropout)
-        residuals = _residual(stack, dropout), _residual(stack, dropout)
-        yield SelfAttentionLayer(attention, _feed_forward(stack, dropout), residuals)
+        if stack.wiring == "attention":
+            yield AttentionLayer(attention)
+        else:
+            residuals = _residual(stack, dropout), _residual(stack, dropout)
+            yield SelfAttentionLayer(attention, _feed_forward(stack, dropout), residuals)
 
 
-def _cross_attention_layers(stack: StackSpec, d_memory: int, dropout: float) -> Iterable[CrossAttentionLayer]:
+def _cross_attention_layers(stack: StackSpec, d_memory: int, dropout: float) -> Iterable[WritingLayer]:
     for _ in range(stack.layers):
-        self_attention = _attention(stack.attention, stack.d_model, stack.d_model, dropout)
+        first = _attention(stack.attention, stack.d_model, stack.d_model, dropout)
         cross_attention = _attention(stack.attention, stack.d_model, d_memory, dropout)
         residuals = _residual(stack, dropout), _residual(stack, dropout), _residual(stack, dropout)
-        yield CrossAttentionLayer(self_attention, cross_attention, _feed_forward(stack, dropout), residuals)
+        yield WRITING_LAYERS[stack.wiring](first, cross_attention, _feed_forward(stack, dropout), residuals)
 
 
 def _attention(spec: AttentionSpec, d_model: int, d_memory: int, dropout: float) -> MultiHeadAttention:
+    def shared(d_in: int, d_out: int, bias: bool) -> nn.Linear:
+        return SharedProjection(spec.heads, spec.head_dim)
+
+    projections: dict[str, Callable[[int, int, bool], nn.Linear]] = {"separate": nn.Linear, "shared": shared}
+    projection = projections[spec.projections]
     softmax = SOFTMAXES[spec.empty_rows]
-    return MultiHeadAttention(spec.heads, spec.head_dim, d_model, d_memory, spec.bias, softmax, dropout)
+    return MultiHeadAttention(spec.heads, spec.head_dim, d_model, d_memory, spec.bias, softmax, dropout, projection)
 
 
 def _feed_forward(stack: StackSpec, dropout: float) -> FeedForward:
@@ -87,15 +148,17 @@ def _feed_forward(stack: StackSpec, dropout: float) -> FeedForward:
 
 
 def _residual(stack: StackSpec, dropout: float) -> Residual:
-    return RESIDUALS[stack.norm_order](stack.d_model, dropout)
+    return RESIDUALS[stack.norm_order](stack.d_model, dropout, NORMS[stack.norm])
 
 
 def _final_norm(stack: StackSpec) -> nn.Module:
-    return nn.LayerNorm(stack.d_model) if stack.final_norm else nn.Identity()
+    return NORMS[stack.norm](stack.d_model) if stack.final_norm else nn.Identity()
 
 
-def _output(spec: ModelSpec, embedding: Embedding) -> nn.Linear:
-    output = nn.Linear(spec.decoder.d_model, spec.decoder.vocab, spec.output.bias)
-    if spec.output.tied:
+def _output(spec: ModelSpec, stack: StackSpec, embedding: Embedding | Features) -> Output | NoOutput:
+    if spec.output is None:
+        return NoOutput()
+    output = Output(stack.d_model, stack.vocab, spec.output.bias)
+    if spec.output.tied and isinstance(embedding, Embedding):
         output.weight = embedding.token.weight
     return output

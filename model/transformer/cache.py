@@ -24,12 +24,19 @@ class Cache(Protocol):
             compute: makes those of the positions at hand.
         """
 
+    def once(self, site: Site, compute: Callable[[], Tensor]) -> Tensor:
+        """A stream [batch, position, model] that stays the same during a decode, worked out in its first step."""
+
 
 class NoCache:
     """Computes everything at hand and remembers nothing."""
 
     def keys_and_values(self, site: Site, compute: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
         """Keys and values of the positions at hand, each [batch, head, key, head_dim]."""
+        return compute()
+
+    def once(self, site: Site, compute: Callable[[], Tensor]) -> Tensor:
+        """The stream [batch, position, model], worked out."""
         return compute()
 
 
@@ -41,6 +48,7 @@ class KVCache:
 
     def __init__(self) -> None:
         self._held: dict[Site, tuple[Tensor, Tensor]] = {}
+        self._streams: dict[Site, Tensor] = {}
 
     def keys_and_values(self, site: Site, compute: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
         """Keys and values of all positions so far, each [batch, head, key, head_dim].
@@ -56,6 +64,13 @@ class KVCache:
             self._held[site] = torch.cat([held[0], k], dim=2), torch.cat([held[1], v], dim=2)
         return self._held[site]
 
+    def once(self, site: Site, compute: Callable[[], Tensor]) -> Tensor:
+        """The stream [batch, position, model] of the first step."""
+        if site not in self._streams:
+            self._streams[site] = compute()
+        return self._streams[site]
+
     def select(self, rows: Tensor) -> None:
         """Keeps the batch rows `rows`, in that order: beam search continues its best hypotheses and drops the others."""
         self._held = {site: (k[rows], v[rows]) for site, (k, v) in self._held.items()}
+        self._streams = {site: stream[rows] for site, stream in self._streams.items()}

@@ -44,12 +44,15 @@ class FeedForward(nn.Module):
 class PostNorm(nn.Module):
     """x -> LayerNorm(x + sublayer(x)): the paper's order. Every sum is brought back to unit scale.
 
+    Args:
+        norm: makes the LayerNorm, or a relative of it.
+
     Source: section 3.1.
     """
 
-    def __init__(self, d_model: int, dropout: float = 0.0) -> None:
+    def __init__(self, d_model: int, dropout: float = 0.0, norm: Callable[[int], nn.Module] = nn.LayerNorm) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(d_model)
+        self.norm = norm(d_model)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, sublayer: Sublayer, name: str = "", run: Run = Run()) -> Tensor:
@@ -64,19 +67,22 @@ class PostNorm(nn.Module):
 class PreNorm(nn.Module):
     """x -> x + sublayer(LayerNorm(x)): the stream itself is never normed, so deep stacks train more easily.
 
+    Args:
+        norm: makes the LayerNorm, or a relative of it.
+
     Source: Xiong et al. 2020, "On Layer Normalization in the Transformer Architecture", figure 1 (b).
     """
 
-    def __init__(self, d_model: int, dropout: float = 0.0) -> None:
+    def __init__(self, d_model: int, dropout: float = 0.0, norm: Callable[[int], nn.Module] = nn.LayerNorm) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(d_model)
+        self.norm = norm(d_model)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, sublayer: Sublayer, name: str = "", run: Run = Run()) -> Tensor:
         """[batch, position, model] -> [batch, position, model]; `name` is that of the sublayer's application."""
         normed: Tensor = self.norm(x)
-        residual = x + self.dropout(sublayer(normed))
         run.record(f"stages/{name}/normed", normed)
+        residual: Tensor = x + self.dropout(sublayer(normed))
         run.record(f"stages/{name}/residual", residual)
         return residual
 

@@ -3,21 +3,26 @@
 A mask keeps the parts that it was combined from, so that a page can show padding, causality and both, as they ran.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
 
-def padding_mask(ids: Tensor, pad_id: int) -> Tensor:
+def padding_mask(ids: Tensor, pad_id: int | None) -> Tensor:
     """True for each key that is no padding.
 
     Args:
-        ids: [batch, key].
+        ids: [batch, key]; or float features with one more axis, where nothing is padding.
+        pad_id: the id of padding; None: nothing is.
 
     Returns:
         [batch, 1, 1, key]: the same for every head and query.
     """
+    if pad_id is None:
+        return torch.ones(len(ids), 1, 1, ids.shape[1], dtype=torch.bool, device=ids.device)
     return (ids != pad_id)[:, None, None, :]
 
 
@@ -66,3 +71,23 @@ class Mask:
 def additive(allowed: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
     """The same mask in the form that is added to scores: 0 where allowed, -inf where not."""
     return torch.zeros(allowed.shape, dtype=dtype, device=allowed.device).masked_fill(~allowed, -torch.inf)
+
+
+def causal_padding_mask(ids: Tensor, start: int, pad_id: int | None) -> Mask:
+    """The mask of a causal stack: no future, no padding.
+
+    Args:
+        ids: [batch, key], all positions so far; or float features with one more axis.
+        start: the first of them that asks; those before are in the cache.
+        pad_id: the id of padding; None: nothing is.
+    """
+    return Mask(padding_mask(ids, pad_id), causal_mask(ids.shape[1] - start, ids.shape[1], ids.device))
+
+
+def padding_only_mask(ids: Tensor, start: int, pad_id: int | None) -> Mask:
+    """The mask of a stack that may look at its future: no padding. Arguments as for `causal_padding_mask`."""
+    return Mask(padding_mask(ids, pad_id))
+
+
+TargetMask: TypeAlias = Callable[[Tensor, int], Mask]
+"""Makes a decoder's mask from all positions so far and the first of them that asks."""

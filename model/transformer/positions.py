@@ -3,6 +3,7 @@
 All kinds answer one question, `rows(start, count)`.
 """
 
+from collections.abc import Callable
 from typing import Protocol
 
 import torch
@@ -24,7 +25,7 @@ class LearnedPositions(nn.Module):
 
     def __init__(self, max_positions: int, d_model: int) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.randn(max_positions, d_model))
+        self.weight = nn.Parameter(torch.empty(max_positions, d_model))  # build() draws the numbers
 
     def rows(self, start: int, count: int) -> Tensor:
         """[position, model] for the positions `start` to `start + count - 1`."""
@@ -51,13 +52,34 @@ def sinusoids(positions: Tensor, d_model: int) -> Tensor:
     return interleaved[:, :d_model].float()
 
 
-class SinusoidalPositions(nn.Module):
-    """Waves of growing length: nothing to learn, and a formula for every position."""
+def column_sinusoids(positions: Tensor, d_model: int) -> Tensor:
+    """PE(pos, i) = sin(pos / 10000^(2i/d_model)) in even columns i, and the cosine of that angle in odd ones.
 
-    def __init__(self, max_positions: int, d_model: int) -> None:
+    The exponent counts columns where the paper counts pairs of columns, so the waves grow twice as fast, and the sine and the
+    cosine side by side are of different lengths: a slip of reference document 003, which its checkpoints were trained with.
+
+    Args:
+        positions: [position], integers.
+
+    Returns:
+        [position, model], float32.
+    """
+    columns = torch.arange(d_model, dtype=torch.float64, device=positions.device)
+    angles = positions.double()[:, None] / 10000.0 ** (2 * columns / d_model)  # [position, model]
+    return torch.where(columns % 2 == 0, angles.sin(), angles.cos()).float()
+
+
+class SinusoidalPositions(nn.Module):
+    """Waves of growing length: nothing to learn, and a formula for every position.
+
+    Args:
+        waves: the formula, `sinusoids` or `column_sinusoids`.
+    """
+
+    def __init__(self, max_positions: int, d_model: int, waves: Callable[[Tensor, int], Tensor] = sinusoids) -> None:
         super().__init__()
-        self.table: Tensor  # worked out once; no part of a checkpoint
-        self.register_buffer("table", sinusoids(torch.arange(max_positions), d_model), persistent=False)
+        self.table: Tensor  # worked out once; no part of a checkpoint of ours
+        self.register_buffer("table", waves(torch.arange(max_positions), d_model), persistent=False)
 
     def rows(self, start: int, count: int) -> Tensor:
         """[position, model] for the positions `start` to `start + count - 1`."""
@@ -75,3 +97,13 @@ class NoPositions(nn.Module):
     def rows(self, start: int, count: int) -> Tensor:
         """[position, model] of zeros."""
         return self.table[start : start + count]
+
+
+def running(start: int) -> int:
+    """Positions go on where the earlier steps of a cached decode ended."""
+    return start
+
+
+def from_zero(start: int) -> int:
+    """Every step begins at position 0: each written token is taken for the first, as in reference documents 003 and 004."""
+    return 0

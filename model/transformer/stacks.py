@@ -1,14 +1,18 @@
-"""Stacks: embeddings, a pile of layers, and the two networks made of them: encoder-decoder and causal language model."""
+"""Stacks: embeddings, a pile of layers, and the networks made of them: encoder-decoder, causal language model, encoder alone."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
+import torch
 from torch import Tensor, nn
 
 from model.errors import TooManyTokens
 from model.transformer.attention import Run
 from model.transformer.layers import CrossAttentionLayer, SelfAttentionLayer
-from model.transformer.masks import Mask, causal_mask, padding_mask, valid_mask
-from model.transformer.positions import PositionalEncoding
+from model.transformer.lone import AttentionLayer, Features, NoOutput
+from model.transformer.masks import Mask, TargetMask, padding_mask, valid_mask
+from model.transformer.positions import PositionalEncoding, running
+from model.transformer.shared_head import MemoryLayer
 
 
 class Embedding(nn.Module):
@@ -16,6 +20,7 @@ class Embedding(nn.Module):
 
     Args:
         scale: √d_model in the paper, so that a word is not drowned by its position; 1 in other models.
+        first: the position of a step's first token, given how many came before it: `running` or `from_zero`.
 
     Source: section 3.4.
     """
@@ -27,11 +32,13 @@ class Embedding(nn.Module):
         scale: float,
         positions: PositionalEncoding,
         dropout: float = 0.0,
+        first: Callable[[int], int] = running,
     ) -> None:
         super().__init__()
-        self.token = nn.Embedding(vocab, d_model)
+        self.token = nn.Embedding.from_pretrained(torch.empty(vocab, d_model), freeze=False)  # build() draws the numbers
         self.scale = scale
         self.positions = positions
+        self.first = first
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, ids: Tensor, start: int, stack: str, run: Run = Run()) -> Tensor:
@@ -40,9 +47,10 @@ class Embedding(nn.Module):
         Raises:
             TooManyTokens: there are fewer positions than ids. Unasked, the sum below might stretch the one row that is left.
         """
-        rows = self.positions.rows(start, ids.shape[1])  # [position, model]
+        first = self.first(start)
+        rows = self.positions.rows(first, ids.shape[1])  # [position, model]
         if len(rows) < ids.shape[1]:
-            found = start + ids.shape[1]
+            found = first + ids.shape[1]
             allowed = len(self.positions.rows(0, found))
             raise TooManyTokens(what=f"{stack}'s input", found=found, allowed=allowed, reason="it has no more positions")
         embedding: Tensor = self.token(ids)  # [batch, position, model]
@@ -55,6 +63,10 @@ class Embedding(nn.Module):
         return x
 
 
+ReadingLayer: TypeAlias = SelfAttentionLayer | AttentionLayer
+WritingLayer: TypeAlias = CrossAttentionLayer | MemoryLayer
+
+
 class Encoder(nn.Module):
     """Reads the source: every position looks at every other that is no padding.
 
@@ -63,7 +75,7 @@ class Encoder(nn.Module):
         final_norm: a LayerNorm after the last layer (pre-norm models need one), or nn.Identity.
     """
 
-    def __init__(self, embedding: Embedding, layers: Iterable[SelfAttentionLayer], passes: int, final_norm: nn.Module) -> None:
+    def __init__(self, embedding: Embedding | Features, layers: Iterable[ReadingLayer], passes: int, final_norm: nn.Module) -> None:
         super().__init__()
         self.embedding = embedding
         self.layers = nn.ModuleList(layers)
@@ -71,7 +83,7 @@ class Encoder(nn.Module):
         self.final_norm = final_norm
 
     def forward(self, ids: Tensor, mask: Mask, run: Run = Run()) -> Tensor:
-        """[batch, position] of ids -> [batch, position, model]."""
+        """[batch, position] of ids, or [batch, position, model] of features -> [batch, position, model]."""
         x = self.embedding(ids, 0, "encoder", run)
         for pass_ in range(self.passes):
             for index, layer in enumerate(self.layers):
@@ -84,7 +96,7 @@ class Encoder(nn.Module):
 class Decoder(nn.Module):
     """Writes the target: every position looks at those before it and, in each layer, at the encoder's output."""
 
-    def __init__(self, embedding: Embedding, layers: Iterable[CrossAttentionLayer], passes: int, final_norm: nn.Module) -> None:
+    def __init__(self, embedding: Embedding | Features, layers: Iterable[WritingLayer], passes: int, final_norm: nn.Module) -> None:
         super().__init__()
         self.embedding = embedding
         self.layers = nn.ModuleList(layers)
@@ -102,29 +114,35 @@ class Decoder(nn.Module):
         return last
 
 
-def causal_padding_mask(ids: Tensor, start: int, pad_id: int) -> Mask:
-    """The mask of a causal stack: no future, no padding.
+class Output(nn.Linear):
+    """The map from the last states to logits over the vocabulary.
 
-    Args:
-        ids: [batch, key], all positions so far.
-        start: the first of them that asks; those before are in the cache.
+    Source: section 3.4.
     """
-    return Mask(padding_mask(ids, pad_id), causal_mask(ids.shape[1] - start, ids.shape[1], ids.device))
+
+    def forward(self, x: Tensor, run: Run = Run()) -> Tensor:
+        """[batch, query, model] -> [batch, query, vocab]."""
+        logits = super().forward(x)
+        run.record("logits", logits)
+        return logits
 
 
 class EncoderDecoder(nn.Module):
     """The network of the paper's figure 1: source ids and target ids in, logits for the next target token out."""
 
-    def __init__(self, encoder: Encoder, decoder: Decoder, output: nn.Linear, pad_id: int) -> None:
+    def __init__(
+        self, encoder: Encoder, decoder: Decoder, output: Output | NoOutput, source_pad_id: int | None, target_mask: TargetMask
+    ) -> None:
         super().__init__()
         self.encoder = encoder
         self.decoder = decoder
         self.output = output
-        self.pad_id = pad_id
+        self.source_pad_id = source_pad_id
+        self.target_mask = target_mask
 
     def source_mask(self, source: Tensor, valid: Tensor | None = None) -> Mask:
         """Which source positions may be looked at: those that are no padding, or the first `valid` [batch] ones."""
-        return Mask(padding_mask(source, self.pad_id) if valid is None else valid_mask(valid, source.shape[1]))
+        return Mask(padding_mask(source, self.source_pad_id) if valid is None else valid_mask(valid, source.shape[1]))
 
     def encode(self, source: Tensor, mask: Mask, run: Run = Run()) -> Tensor:
         """[batch, key] of ids -> [batch, key, model], the memory that the decoder looks at."""
@@ -141,10 +159,8 @@ class EncoderDecoder(nn.Module):
         Returns:
             [batch, query, vocab], one row for each position from `start` on.
         """
-        mask = causal_padding_mask(target, start, self.pad_id)
-        x = self.decoder(target[:, start:], start, memory, mask, source_mask, run)
-        logits: Tensor = self.output(x)  # [batch, query, vocab]
-        run.record("logits", logits)
+        x = self.decoder(target[:, start:], start, memory, self.target_mask(target, start), source_mask, run)
+        logits: Tensor = self.output(x, run)  # [batch, query, vocab]
         return logits
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
@@ -158,12 +174,12 @@ class CausalLM(nn.Module):
 
     def __init__(
         self,
-        embedding: Embedding,
-        layers: Iterable[SelfAttentionLayer],
+        embedding: Embedding | Features,
+        layers: Iterable[ReadingLayer],
         passes: int,
         final_norm: nn.Module,
-        output: nn.Linear,
-        pad_id: int,
+        output: Output | NoOutput,
+        target_mask: TargetMask,
     ) -> None:
         super().__init__()
         self.embedding = embedding
@@ -171,7 +187,7 @@ class CausalLM(nn.Module):
         self.passes = passes
         self.final_norm = final_norm
         self.output = output
-        self.pad_id = pad_id
+        self.target_mask = target_mask
 
     def forward(self, ids: Tensor, run: Run = Run(), start: int = 0) -> Tensor:
         """Logits for the token after each position from `start` on.
@@ -182,13 +198,30 @@ class CausalLM(nn.Module):
         Returns:
             [batch, query, vocab].
         """
-        mask = causal_padding_mask(ids, start, self.pad_id)
+        mask = self.target_mask(ids, start)
         x = self.embedding(ids[:, start:], start, "decoder", run)
         for pass_ in range(self.passes):
             for index, layer in enumerate(self.layers):
                 x = layer(x, mask, "decoder", pass_, index, run)
         last: Tensor = self.final_norm(x)
         run.record("stages/decoder/final", last)
-        logits: Tensor = self.output(last)  # [batch, query, vocab]
-        run.record("logits", logits)
+        logits: Tensor = self.output(last, run)  # [batch, query, vocab]
         return logits
+
+
+class EncoderAlone(nn.Module):
+    """An encoder that nobody asks for a next token: its last states are the result."""
+
+    def __init__(self, encoder: Encoder, pad_id: int | None) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.pad_id = pad_id
+
+    def source_mask(self, source: Tensor, valid: Tensor | None = None) -> Mask:
+        """Which source positions may be looked at: those that are no padding, or the first `valid` [batch] ones."""
+        return Mask(padding_mask(source, self.pad_id) if valid is None else valid_mask(valid, source.shape[1]))
+
+    def encode(self, source: Tensor, mask: Mask, run: Run = Run()) -> Tensor:
+        """[batch, position] of ids, or [batch, position, model] of features -> [batch, position, model]."""
+        states: Tensor = self.encoder(source, mask, run)
+        return states

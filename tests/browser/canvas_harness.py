@@ -1,19 +1,26 @@
-"""A small page with one or all of our drawings, made of numbers alone: `?show=atlas&case=long` and so on. For browser tests."""
+"""A small page with some or all of our drawings: `?show=atlas,lines&case=long&query=3`. For browser tests."""
 
-import sys
 from dataclasses import replace
-from pathlib import Path
-
-sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
 
 import streamlit as st
-import traces
 
 from model.trace import Site, Trace
+from tests import traces
 from viz import canvas
 
 LONG = [f"wort{i}" if i % 5 else "donaudampfschifffahrtsgesellschaft"[: 6 + i] for i in range(40)]
-HOSTILE = ["</script><img src=x onerror=alert(1)>", "$x$", "**b**", ":red[x]", "\x00\x07", "👩‍👩‍👧", "你好世界", "مرحبا", "e\u0301\u0302\u0303", "a" * 300]
+HOSTILE = [
+    "</script><img src=x onerror=alert(1)>",
+    "$x$",
+    "**b**",
+    ":red[x]",
+    "\x00\x07",
+    "👩‍👩‍👧",
+    "你好世界",
+    "مرحبا",
+    "e\u0301\u0302\u0303",
+    "a" * 300,
+]
 
 
 def made(case: str) -> Trace:
@@ -27,6 +34,8 @@ def made(case: str) -> Trace:
             return replace(trace, tokens=strips)
         case "language":
             return traces.language_model()
+        case "encoder":
+            return traces.encoder_only()
         case "single":
             return traces.translation(["<sos>"], ["<sos>", "<eos>"], layers=1, heads=1)
         case "twice":
@@ -64,5 +73,6 @@ def main() -> None:
         st.rerun()
 
 
-st.set_page_config(layout="wide")
-main()
+if __name__ == "__main__":
+    st.set_page_config(layout="wide")
+    main()

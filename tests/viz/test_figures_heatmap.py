@@ -13,7 +13,7 @@ from viz.figures.frame import literal
 from viz.figures.heatmap import head_weights
 from viz.theme import DARK, LIGHT
 
-HOSTILE = ["<sos>", "<b>bold</b>", "</script><img src=x onerror=alert(1)>", "$x$", "&lt;", "%{z}", "%{customdata[1]}", "der", "der", "<eos>"]
+HOSTILE = ["<sos>", "<b>bold</b>", "</script><img src=x onerror=alert(1)>", "$x$", "&lt;", "%{z}", "%{customdata[1]}", "<eos>"]
 
 
 @pytest.fixture(scope="module")
@@ -105,16 +105,14 @@ def test_the_selected_row_has_an_outline(trace: Trace) -> None:
         assert not head_weights(trace, attention, 0, dark=True, query=absent).layout.shapes
 
 
-@pytest.mark.parametrize(("rows", "columns", "widest"), [(13, 13, 1.0), (13, 15, 1.2), (6, 60, 2.0), (60, 6, 2.0), (2, 100, 2.0)])
-def test_cells_are_square_unless_the_picture_would_be_a_ribbon(rows: int, columns: int, widest: float) -> None:
+def test_a_wide_picture_is_lower_and_never_a_ribbon() -> None:
     words = ["<sos>"] + ["wort"] * 200
-    trace = traces.translation(source=words[:columns], target=words[: rows + 1], layers=1)
-    layout = head_weights(trace, trace.at("decoder.0.0.cross"), 0, dark=False).layout
-    assert layout.yaxis.scaleanchor == "x"
-    width_by_height = columns / (rows * layout.yaxis.scaleratio)
-    assert 1 / widest - 1e-9 <= width_by_height <= widest + 1e-9
-    if 0.5 <= columns / rows <= 2:
-        assert layout.yaxis.scaleratio == 1
+
+    def height(rows: int, columns: int) -> int:
+        trace = traces.translation(source=words[:columns], target=words[: rows + 1], layers=1)
+        return int(head_weights(trace, trace.at("decoder.0.0.cross"), 0, dark=False).layout.height)
+
+    assert 250 < height(2, 100) == height(20, 100) < height(9, 15) < height(13, 13) < height(60, 6) < 600
 
 
 def test_a_head_that_is_not_there_is_refused(trace: Trace) -> None:

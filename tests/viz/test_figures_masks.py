@@ -33,7 +33,7 @@ def test_the_legend_says_what_the_colours_mean_and_cannot_be_clicked_away() -> N
 
 
 def test_large_masks_have_colours_only() -> None:
-    words = ["<sos>", *["wort"] * 20]
+    words = ["<sos>", *["wort"] * 30]
     trace = traces.translation(source=words, layers=1)
     attention = trace.at("encoder.0.0.self")
     cells = masks.mask(trace, attention, attention.mask, "boolean", dark=True).data[0]

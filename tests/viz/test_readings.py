@@ -9,7 +9,7 @@ import pytest
 from model.errors import UnknownHead
 from model.trace import Attention, Site, Tokens, Trace
 from tests import traces
-from viz.readings import READINGS, HeadStatistics, all_heads, distances, explanations, head_statistics
+from viz.readings import READINGS, HeadStatistics, all_heads, distances, explanations, head_statistics, padding_effect
 
 
 def by_loops(trace: Trace, attention: Attention, head: int) -> HeadStatistics:
@@ -27,14 +27,15 @@ def by_loops(trace: Trace, attention: Attention, head: int) -> HeadStatistics:
         sums[2] += sum(w * abs(place - j) for j, w in enumerate(row))
         sums[3] += sum(w for j, w in enumerate(row) if special[j])
         sums[4] += sum(w for j, w in enumerate(row) if abs(place - j) <= 1 + 1e-9)
-    return HeadStatistics(*(s / rows if rows else math.nan for s in sums), rows=rows, rows_left_out=n - rows)
+    entropy, maximum, distance, share, diagonal = (s / rows if rows else math.nan for s in sums)
+    return HeadStatistics(entropy, maximum, distance, share, diagonal, rows=rows, rows_left_out=n - rows)
 
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("shape", [(12, 13), (3, 9), (30, 5), (2, 2)])
 def test_every_head_reads_as_in_a_loop(shape: tuple[int, int], seed: int) -> None:
     words = ["<sos>", *["wort"] * 28, "<eos>"]
-    trace = traces.translation(source=words[-shape[1] :], target=words[: shape[0]] + ["<eos>"], layers=2, heads=4, seed=seed)
+    trace = traces.translation(source=words[-shape[1] :], target=[*words[: shape[0]], "<eos>"], layers=2, heads=4, seed=seed)
     for attention in trace.attention.values():
         for head in range(attention.heads):
             expected, found = by_loops(trace, attention, head), head_statistics(trace, attention, head)
@@ -49,7 +50,9 @@ def test_known_heads() -> None:
         attention = Attention(Site("encoder", 0, 0, "self"), "source", "source", weights[None], np.ones((n, n), bool))
         return head_statistics(trace, attention, 0)
 
-    diagonal, flat, previous = read(np.eye(n)), read(np.full((n, n), 1 / n)), read(np.eye(n, k=-1) + np.eye(n)[:, :1] * np.eye(n)[0])
+    one_back = np.eye(n, k=-1)
+    one_back[0, 0] = 1
+    diagonal, flat, previous = read(np.eye(n)), read(np.full((n, n), 1 / n)), read(one_back)
     assert (diagonal.entropy, diagonal.mean_maximum, diagonal.mean_distance, diagonal.diagonality) == (0, 1, 0, 1)
     assert flat.entropy == pytest.approx(math.log(n))
     assert flat.special_share == pytest.approx(2 / n)
@@ -122,3 +125,41 @@ def test_a_strip_longer_than_the_keys_is_no_trouble() -> None:
     assert len(trace.tokens["target"]) == trace.at("decoder.0.0.self").weights.shape[2] + 1
     assert isinstance(trace.tokens["target"], Tokens)
     assert 0 <= head_statistics(trace, trace.at("decoder.0.0.self"), 0).special_share <= 1
+
+
+def test_the_effect_of_padding_is_measured_on_weights_and_logits() -> None:
+    plain = traces.translation(layers=2)
+    effect = padding_effect(plain, traces.padded(plain, 5, wobble=2.0**-10))
+    assert (effect.added, effect.sites, effect.largest_weight) == (5, 4, 0)
+    assert effect.rows == effect.rows_without == 12
+    assert effect.largest_difference == pytest.approx(2.0**-10, rel=1e-3)
+    assert plain.logits is not None
+    assert effect.largest_logit == pytest.approx(float(np.abs(plain.logits).max()))
+    assert not effect.is_rounding
+    assert padding_effect(plain, traces.padded(plain, 5)).is_rounding
+
+
+def test_weight_on_padding_is_found_wherever_it_is() -> None:
+    plain = traces.translation(layers=2)
+    padded = traces.padded(plain, 3)
+    site = Site("decoder", 0, 1, "cross")
+    leaky = padded.at(site).weights.copy()
+    leaky[4, 7, -1] = 0.25
+    changed = replace(padded, attention={**padded.attention, site: replace(padded.at(site), weights=leaky)})
+    assert padding_effect(plain, changed).largest_weight == 0.25
+
+
+def test_rows_after_the_first_other_word_are_not_compared() -> None:
+    plain = traces.translation(layers=1)
+    target = plain.tokens["target"]
+    ids = (*target.ids[:4], 99, *target.ids[5:])
+    other = replace(traces.padded(plain, 2), tokens={**plain.tokens, "target": replace(target, ids=ids)})
+    assert padding_effect(plain, other).rows == 4
+
+
+def test_without_logits_there_is_nothing_to_compare() -> None:
+    plain = replace(traces.translation(layers=1), logits=None)
+    effect = padding_effect(plain, traces.padded(plain, 2))
+    assert (effect.rows, effect.rows_without) == (0, 0)
+    assert math.isnan(effect.largest_difference)
+    assert not effect.is_rounding

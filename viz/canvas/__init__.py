@@ -1,15 +1,16 @@
-"""Our own drawings: token strips, atlas, lines and step player, as Streamlit components (v2) of plain JavaScript without a build.
+"""Our own drawings: token strips, atlas, lines and step player, as Streamlit components (v2) of plain JavaScript, without a build.
 
-Python builds a scene of bytes (`viz.canvas.scene`), the browser draws it; hover, zoom and stepping never ask the server. Each function
-mounts one drawing and returns a `Selection`: what the person chose since the last run, or nothing.
+Python builds a scene of bytes (`viz.canvas.scene`), the browser draws it; hover, zoom and stepping never ask the server. Each
+function mounts one drawing and returns a `Selection`: what the person chose since the last run, or nothing.
 
 Where things are, for tests and other tools (everything stands in the component's shadow root; CSS locators pierce it):
 
-- `.hl[data-drawing=strips|atlas|lines|player]` is a drawing. Its `data-layout` is JSON with rectangles in CSS pixels, counted from the
-  drawing's own top left corner: for the atlas a list of `{site, head, x, y, width, height, rows, columns, row, column}`, one for each
-  visible head (`row` and `column`: the first cell shown; the opened head alone while one is open), for the player the same for its
-  map, for the lines a list of `{side, index, x, y}`. The middle of a cell is
-  `x + (column + 0.5) * width / columns`, `y + (row + 0.5) * height / rows`.
+- `.hl[data-drawing=strips|atlas|lines|player]` is a drawing. Its `data-layout` is JSON with rectangles in CSS pixels, counted from
+  the drawing's own top left corner: for the atlas a list of `{site, head, x, y, width, height, row, column, rows, columns}`, one
+  for each head (the opened one alone while one is open): `rows` and `columns` say how many cells are shown, `row` and `column` the
+  first of them (with a fraction where it is zoomed). The middle of cell [query, key] is at
+  `x + (key - column + 0.5) * width / columns`, `y + (query - row + 0.5) * height / rows`. For the player the same for its map, for
+  the lines a list of `{side, index, x, y}`.
 - `.hl .readout` says what is under the pointer or the keyboard's focus, in words and as `data-site`, `data-head`, `data-query`,
   `data-key`, `data-weight` (absent where nothing is).
 - `.chip[data-position]` is a token; `data-row` is the query row it stands for, `data-probability` what it was written with.
@@ -22,10 +23,11 @@ Drawings on one page tell each other what is pointed at by the event `headlight:
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import streamlit as st
 
+from model.errors import UnknownSite
 from model.trace import Site, Trace
 from viz.canvas import scene
 
@@ -44,22 +46,45 @@ class Selection:
     query: int | None = None
     step: int | None = None
 
+    @classmethod
+    def read(cls, found: Mapping[str, Any]) -> Self:
+        """The selection that a browser reported; fields that are not what a drawing reports are left out."""
+        site = found.get("site")
+        numbers = {name: found.get(name) for name in ("head", "query", "step")}
+        return cls(
+            site if isinstance(site, str) and _is_site(site) else None,
+            **{name: value for name, value in numbers.items() if type(value) is int and value >= -1},
+        )
+
     def changes(self) -> dict[str, str | int]:
         """What was chosen, by field of `viz.links.View`; empty: nothing."""
         return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+def _is_site(text: str) -> bool:
+    try:
+        return str(Site.parse(text)) == text
+    except UnknownSite:
+        return False
 
 
 def _read(*names: str) -> str:
     return "\n".join((Path(__file__).parent / name).read_text(encoding="utf-8") for name in names)
 
 
-_STRIPS = st.components.v2.component("headlight.strips", css=_read("common.css", "chips.css"), js=_read("common.js", "chips.js", "strips.js"))
-_ATLAS = st.components.v2.component("headlight.atlas", css=_read("common.css", "atlas.css"), js=_read("common.js", "fingers.js", "map.js", "large.js", "atlas.js"))
+_STRIPS = st.components.v2.component(
+    "headlight.strips", css=_read("common.css", "chips.css"), js=_read("common.js", "chips.js", "strips.js")
+)
+_ATLAS = st.components.v2.component(
+    "headlight.atlas",
+    css=_read("common.css", "atlas.css"),
+    js=_read("common.js", "fingers.js", "paint.js", "map.js", "large.js", "card.js", "atlas.js"),
+)
 _LINES = st.components.v2.component("headlight.lines", css=_read("common.css"), js=_read("common.js", "fingers.js", "lines.js"))
 _PLAYER = st.components.v2.component(
     "headlight.player",
     css=_read("common.css", "chips.css", "player.css"),
-    js=_read("common.js", "chips.js", "map.js", "player.js"),
+    js=_read("common.js", "fingers.js", "chips.js", "paint.js", "map.js", "transport.js", "player.js"),
 )
 
 
@@ -101,7 +126,6 @@ def player(trace: Trace, site: Site, head: int, step: int, *, key: str) -> Selec
     Raises:
         UnknownSite, UnknownHead: the trace has no such site or head.
     """
-    trace.at(site).head(head)
     return _mount(_PLAYER, scene.player(trace, site, head, step), key)
 
 
@@ -112,7 +136,7 @@ def _mount(component: Any, data: bytes, key: str) -> Selection:
     if not isinstance(selection, Mapping) or selection == st.session_state.get(seen):
         return Selection()
     st.session_state[seen] = dict(selection)
-    return Selection(**{name: selection[name] for name in ("site", "head", "query", "step") if selection.get(name) is not None})
+    return Selection.read(selection)
 
 
 def _nothing() -> None:

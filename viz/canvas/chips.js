@@ -64,7 +64,7 @@ function tokenSentence(token, texts) {
 
 /** A labelled strip of chips; one tab stop, arrow keys move inside. */
 function chipStrip(strip, chips, texts) {
-  const box = el("div", { class: "chips", role: "group", "aria-label": strip.title, title: undefined }, ...chips);
+  const box = el("div", { class: "chips", role: "group", "aria-label": strip.title }, ...chips);
   box.addEventListener("keydown", (event) => {
     const at = chips.indexOf(event.target);
     const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: chips.length - 1 }[event.key];
@@ -75,4 +75,19 @@ function chipStrip(strip, chips, texts) {
     next.focus();
   });
   return el("div", { class: "strip", "data-strip": strip.name }, el("div", { class: "title" }, strip.title), box);
+}
+
+/** Scrolls a chip's own strip, and nothing else, so that the chip is seen. */
+function keepInView({ parentElement, offsetTop, offsetHeight }) {
+  const { scrollTop, clientHeight } = parentElement;
+  if (offsetTop < scrollTop) parentElement.scrollTop = offsetTop;
+  else if (offsetTop + offsetHeight > scrollTop + clientHeight) parentElement.scrollTop = offsetTop + offsetHeight - clientHeight;
+}
+
+/** Gives a chip the colour of a weight; null: its own again. */
+function shade({ style }, colours, weight) {
+  const colour = weight === null ? null : colourOf(colours, weight);
+  style.background = colour ? `rgb(${colour})` : "";
+  style.borderColor = colour ? colours.line : "";
+  style.color = colour ? inkOn(colour) : "";
 }

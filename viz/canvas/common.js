@@ -25,7 +25,8 @@ function fill(sentence, gaps) {
 
 /** An element with attributes and children; strings become text, never markup. A namespaced tag is written "svg:path". */
 function el(tag, attributes = {}, ...children) {
-  const node = tag.startsWith("svg:") ? document.createElementNS("http://www.w3.org/2000/svg", tag.slice(4)) : document.createElement(tag);
+  const drawn = tag.startsWith("svg:");
+  const node = drawn ? document.createElementNS("http://www.w3.org/2000/svg", tag.slice(4)) : document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
     else if (value !== undefined && value !== null && value !== false) node.setAttribute(name, value === true ? "" : value);
@@ -67,11 +68,21 @@ function between(stops, position) {
   return stops[low].map((channel, i) => Math.round(channel + (place - low) * (stops[low + 1][i] - channel)));
 }
 
+/** [red, green, blue] of a weight. */
+function colourOf({ stops }, weight) {
+  return between(stops, weight);
+}
+
+/** Black or white, whichever can be read on a colour. */
+function inkOn([red, green, blue]) {
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 140 ? "#16191f" : "#ffffff";
+}
+
 /** Colours for drawing: the scheme's names, and `table`, the 256 words of the weights round(255·sqrt(weight)). */
 function palette(scheme) {
   const stops = scheme.weights.map(rgb);
   const table = Uint32Array.from({ length: 256 }, (_, code) => word(between(stops, (code / 255) ** 2)));
-  return { ...scheme, table, maskedWord: word(rgb(scheme.masked)), cardWord: word(rgb(scheme.card)) };
+  return { ...scheme, stops, table, maskedWord: word(rgb(scheme.masked)), cardWord: word(rgb(scheme.card)) };
 }
 
 /** Gives a canvas `width` × `height` CSS pixels at the screen's sharpness; returns its pen, scaled to CSS pixels. */
@@ -79,7 +90,7 @@ function sized(canvas, width, height) {
   const ratio = window.devicePixelRatio || 1;
   const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
   if (canvas.width !== wide || canvas.height !== high) Object.assign(canvas, { width: wide, height: high });
-  Object.assign(canvas.style, { width: `${width}px`, height: `${height}px` });
+  Object.assign(canvas.style, { width: `${wide / ratio}px`, height: `${high / ratio}px` }); // pixel on pixel, also at 1.5
   const pen = canvas.getContext("2d");
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
   pen.clearRect(0, 0, width, height);
@@ -94,6 +105,13 @@ function fitted(pen, text, width) {
   return letters.join("") + "…";
 }
 
+/** A rectangle of a canvas, in CSS pixels of the drawing that it stands in. */
+function boxIn(root, canvas, { x, y, width, height }) {
+  const outer = root.getBoundingClientRect();
+  const inner = canvas.getBoundingClientRect();
+  return { x: x + inner.x - outer.x, y: y + inner.y - outer.y, width, height };
+}
+
 /** A weight as shown: four decimals. */
 const exactly = (weight) => weight.toFixed(4);
 
@@ -102,11 +120,16 @@ function point(detail) {
   document.dispatchEvent(new CustomEvent(CHANNEL, { detail: { ...NOTHING, ...detail } }));
 }
 
+const TAKES_KEYS = [
+  "input", "textarea", "select", "dialog", "[contenteditable='']", "[contenteditable=true]",
+  ...["slider", "listbox", "combobox", "tab", "radio", "menuitem", "application", "grid"].map((role) => `[role=${role}]`),
+].join();
+
 /** True if the keyboard belongs to something that the person types in or moves. */
 function keyboardTaken() {
   let focus = document.activeElement;
   while (focus?.shadowRoot?.activeElement) focus = focus.shadowRoot.activeElement;
-  return Boolean(focus?.closest("input, textarea, select, [contenteditable=''], [contenteditable=true], [role=slider], [role=listbox], [role=combobox], [role=tab], [role=radio], [role=menuitem], [role=application], [role=grid], dialog"));
+  return Boolean(focus?.closest(TAKES_KEYS));
 }
 
 /** A drawing: built when its scene is new, drawn when anything changes. Zoom, focus and selection live here between script runs. */
@@ -175,12 +198,20 @@ class Drawing {
     return this.header.run;
   }
 
+  /** Makes the elements. */
+  build() {}
+
   /** Takes the numbers of a new scene. */
   take() {}
 
   /** Called when another drawing, or this one, points at something. */
   onPointed() {
     this.redraw();
+  }
+
+  /** The page's font for a canvas. */
+  font(size = 12.5, weight = 400) {
+    return `${weight} ${size}px ${getComputedStyle(this.root).fontFamily}`;
   }
 
   /** Tells Python what the person chose; `at` makes choosing the same thing twice two choices. */
@@ -228,5 +259,6 @@ function mount(component, Kind) {
   if (!drawings.has(parentElement)) drawings.set(parentElement, new Kind(parentElement));
   const drawing = drawings.get(parentElement);
   drawing.show(component);
-  return () => drawing.disconnect();
+  const call = (drawing.call = (drawing.call ?? 0) + 1);
+  return () => { if (call === drawing.call) drawing.disconnect(); }; // Streamlit may clean up late, after a newer call
 }

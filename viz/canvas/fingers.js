@@ -1,7 +1,10 @@
-// Mouse, pen and fingers on a canvas as four gestures, in CSS pixels of the canvas: hover, click, drag, pinch.
+// Mouse, pen and fingers on a canvas as a few gestures, in CSS pixels of the canvas.
 
-/** Calls `hover(x, y)`, `click(x, y)`, `drag(dx, dy)` and `pinch(factor, x, y)` where they are given. */
-function watchFingers(canvas, { hover, click, drag, pinch }) {
+/**
+ * Calls `hover(x, y)`, `leave()`, `click(x, y)`, `drag(dx, dy)` and `pinch(factor, x, y)` where they are given.
+ * A finger that touches hovers, and what it showed stays when it is lifted.
+ */
+function watchFingers(canvas, { hover, leave, click, drag, pinch }) {
   const down = new Map();
   let moved = 0;
   const here = ({ offsetX, offsetY }) => ({ x: offsetX, y: offsetY });
@@ -9,6 +12,7 @@ function watchFingers(canvas, { hover, click, drag, pinch }) {
   canvas.addEventListener("pointerdown", (event) => {
     if (!down.size) moved = 0;
     down.set(event.pointerId, here(event));
+    if (event.pointerType === "touch") hover?.(event.offsetX, event.offsetY);
     if (drag) canvas.setPointerCapture(event.pointerId);
   });
   canvas.addEventListener("pointermove", (event) => {
@@ -27,5 +31,6 @@ function watchFingers(canvas, { hover, click, drag, pinch }) {
     if (event.type === "pointerup" && down.has(event.pointerId) && moved <= 4) click?.(event.offsetX, event.offsetY);
     down.delete(event.pointerId);
   };
-  for (const name of ["pointerup", "pointercancel", "pointerleave"]) canvas.addEventListener(name, up);
+  for (const name of ["pointerup", "pointercancel", "pointerleave", "lostpointercapture"]) canvas.addEventListener(name, up);
+  canvas.addEventListener("pointerleave", ({ pointerType }) => { if (pointerType !== "touch") leave?.(); });
 }

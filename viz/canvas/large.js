@@ -1,6 +1,11 @@
 // One head of the atlas, opened large over the cards: labels, zoom, a cell cursor.
 
-const SIGNS = { closer: "M8 3v10M3 8h10", farther: "M3 8h10", close: "M4 4l8 8M12 4l-8 8", enlarge: "M9.5 2.5h4v4M13.5 2.5l-5 5M6.5 13.5h-4v-4M2.5 13.5l5-5" };
+const SIGNS = {
+  closer: "M8 3v10M3 8h10",
+  farther: "M3 8h10",
+  close: "M4 4l8 8M12 4l-8 8",
+  enlarge: "M9.5 2.5h4v4M13.5 2.5l-5 5M6.5 13.5h-4v-4M2.5 13.5l5-5",
+};
 
 class Large {
   /** `atlas` is the Atlas that this lies over. */
@@ -11,12 +16,13 @@ class Large {
     this.title = el("h3");
     this.axes = el("p", { class: "axes" });
     this.tools = el("div", { class: "tools" });
-    this.box = el("div", { class: "large", hidden: true }, el("header", {}, el("div", {}, this.title, this.axes), this.tools), this.canvas);
-    this.canvas.addEventListener("keydown", (event) => this.onKey(event));
-    this.canvas.addEventListener("pointerleave", () => atlas.leave());
+    const header = el("header", {}, el("div", {}, this.title, this.axes), this.tools);
+    this.box = el("div", { class: "large", hidden: true }, header, this.canvas);
+    this.box.addEventListener("keydown", (event) => this.onKey(event));
     this.canvas.addEventListener("wheel", (event) => this.onWheel(event), { passive: false });
     watchFingers(this.canvas, {
       hover: (x, y) => this.hover(this.map.cellAt(x, y), x, y),
+      leave: () => atlas.leave(),
       drag: (dx, dy) => this.moved(() => this.map.pan(dx, dy)),
       pinch: (factor, x, y) => this.moved(() => this.map.zoomBy(factor, x, y)),
       click: (x, y) => this.select(this.map.cellAt(x, y)),
@@ -38,8 +44,10 @@ class Large {
       iconButton(SIGNS.close, texts.close, () => this.hide()),
     );
     this.box.hidden = false;
+    this.atlas.cardBox.hidden = true;
+    this.atlas.draw(); // now: the next key may come before the next frame
     this.canvas.focus({ preventScroll: true });
-    this.atlas.redraw();
+    this.box.scrollIntoView({ block: "nearest" });
   }
 
   /** Takes the numbers of a tile anew (a selected head comes with exact ones). */
@@ -51,12 +59,16 @@ class Large {
     this.map.take(tile.cells, tile.card.group.queries, tile.card.group.keys);
   }
 
+  /** Closes; the keyboard goes back to where it came from, unless it is elsewhere on the page. */
   hide() {
     const { tile } = this;
+    const focused = this.box.contains(this.box.getRootNode().activeElement);
     this.tile = null;
     this.box.hidden = true;
+    this.atlas.cardBox.hidden = false;
     this.atlas.leave();
-    tile.card.canvas.focus({ preventScroll: true });
+    tile.card.at = tile.card.tiles.findIndex((each) => same(each, tile));
+    if (focused) tile.card.canvas.focus();
     this.atlas.redraw();
   }
 
@@ -64,18 +76,18 @@ class Large {
     const { atlas, tile } = this;
     const { group } = tile.card;
     const width = this.box.clientWidth - 28;
+    this.canvas.style.touchAction = this.map.zoom > 1 ? "none" : "pan-y";
     this.map.draw(width, Math.max(420, Math.min(innerHeight - 190, 760)), {
-      colours: atlas.colours, font: atlas.font(12.5), lit: atlas.litIn(group), selected: atlas.selectedRow(group),
+      colours: atlas.colours, font: atlas.font(), lit: atlas.litIn(group), selected: atlas.selectedRow(group),
     });
-    atlas.root.style.minHeight = `${this.box.offsetHeight}px`;
   }
 
   /** The rectangle of the map, in CSS pixels of the drawing. */
   layout() {
-    const { box, canvas, tile } = this;
     const { left, top, right, bottom } = this.map.shown();
-    const [x, y] = [box.offsetLeft + box.clientLeft + canvas.offsetLeft + this.map.box.x, box.offsetTop + box.clientTop + canvas.offsetTop + this.map.box.y];
-    return [{ site: tile.site, head: tile.head, x, y, width: this.map.box.width, height: this.map.box.height, row: top, column: left, rows: bottom - top, columns: right - left }];
+    const { site, head } = this.tile;
+    const place = boxIn(this.atlas.root, this.canvas, this.map.box);
+    return [{ site, head, ...place, row: top, column: left, rows: bottom - top, columns: right - left }];
   }
 
   hover(cell, x, y) {
@@ -113,7 +125,7 @@ class Large {
       "+": () => this.zoom(1.5),
       "=": () => this.zoom(1.5),
       "-": () => this.zoom(1 / 1.5),
-      Enter: () => this.select(this.map.cursor),
+      Enter: event.target === this.canvas && (() => this.select(this.map.cursor)),
     }[event.key];
     if (event.ctrlKey || event.metaKey || event.altKey || !(by || act)) return;
     event.preventDefault();

@@ -1,17 +1,17 @@
 // The lines: query tokens on the left, key tokens on the right, joined by one head's weights.
 
-const NUMBERS = 50;
-const HEAD = 26;
+const NUMBERS = 38; // room for a weight beside a token
+const LINE = 18; // height of a line of titles
+const FAINTEST = 0.004; // a weight below this would not be seen as a line
 
 class Lines extends Drawing {
   constructor(parent) {
     super(parent, "lines");
+    this.focus = null;
     this.canvas = el("canvas", { tabindex: 0, role: "application" });
-    this.root.append(this.canvas, this.readout);
+    this.root.append(this.readout, this.canvas);
     this.listen();
   }
-
-  build() {}
 
   take() {
     const { name, texts, run } = this.header;
@@ -30,15 +30,17 @@ class Lines extends Drawing {
     return this.blobs.exact.array[query * this.header.keys.length + key];
   }
 
-  /** What is emphasised: the token under the pointer or the keyboard, else one that another drawing points at, else the selected row. */
+  /** What is emphasised: the token under pointer or keyboard, else one that another drawing points at, else the selected row. */
   get active() {
-    const { queryStrip, keyStrip, query, queries, keys } = this.header;
+    const { queryStrip, keyStrip, query } = this.header;
     const { pointed } = this;
-    if (this.focus) return this.focus;
-    if (pointed.queryStrip === queryStrip && pointed.query !== null && pointed.query < queries.length) return { side: "query", index: pointed.query };
-    if (pointed.queryStrip === null && pointed.keyStrip === keyStrip && pointed.key < keys.length) return { side: "key", index: pointed.key };
-    if (pointed.queryStrip !== queryStrip && pointed.keyStrip === keyStrip && pointed.key !== null && pointed.key < keys.length) return { side: "key", index: pointed.key };
-    return query >= 0 ? { side: "query", index: query } : null;
+    const there = (side, index) => (index !== null && index < this.labels(side).length ? { side, index } : null);
+    return (
+      this.focus ??
+      (pointed.queryStrip === queryStrip ? there("query", pointed.query) : null) ??
+      (pointed.queryStrip !== queryStrip && pointed.keyStrip === keyStrip ? there("key", pointed.key) : null) ??
+      (query >= 0 ? { side: "query", index: query } : null)
+    );
   }
 
   arrange() {
@@ -46,20 +48,21 @@ class Lines extends Drawing {
     const count = Math.max(queries.length, keys.length);
     const row = Math.max(18, Math.min(27, 560 / count));
     const pen = this.canvas.getContext("2d");
-    pen.font = this.font();
-    const most = (this.width - 2 * NUMBERS) * 0.34;
-    const room = (labels) => Math.min(most, Math.max(...labels.map((label) => pen.measureText(label).width)) + 2);
-    const [left, right] = [NUMBERS + room(queries), this.width - NUMBERS - room(keys)];
+    pen.font = this.font(13);
+    const narrow = this.width < 420;
+    const [edge, share] = narrow ? [0, 0.31] : [NUMBERS, 0.32]; // where it is narrow, weights on the left take room from labels
+    const room = (labels) => Math.min(this.width * share, Math.max(...labels.map((label) => pen.measureText(label).width)) + 2);
+    const [left, right] = [edge + room(queries), this.width - NUMBERS - room(keys)];
     const spare = Math.max(0, (right - left - 420) / 2);
-    this.box = { row, left: left + spare, right: right - spare, most, height: HEAD + row * count + 6 };
+    pen.font = this.font();
+    const [one, other] = [this.header.queryAxis, this.header.keyAxis].map((title) => pen.measureText(title).width);
+    const titles = one + other + 16 > this.width ? 2 : 1;
+    const top = titles * LINE + 8;
+    this.box = { row, left: left + spare, right: right - spare, titles, top, height: top + row * count + 6 };
   }
 
   y(index) {
-    return HEAD + this.box.row * (index + 0.5);
-  }
-
-  font(size = 13, weight = 400) {
-    return `${weight} ${size}px ${getComputedStyle(this.root).fontFamily}`;
+    return this.box.top + this.box.row * (index + 0.5);
   }
 
   draw() {
@@ -69,60 +72,78 @@ class Lines extends Drawing {
     pen.textBaseline = "middle";
     this.drawTitles(pen);
     this.drawLines(pen, active);
-    for (const side of ["query", "key"]) this.labels(side).forEach((label, index) => this.drawToken(pen, side, label, index, active));
-    this.root.dataset.layout = JSON.stringify(["query", "key"].flatMap((side) => this.labels(side).map((_, index) => this.spot(side, index))));
+    for (const side of ["query", "key"]) {
+      this.labels(side).forEach((label, index) => this.drawToken(pen, side, label, index, active));
+    }
+    const spots = ["query", "key"].flatMap((side) => this.labels(side).map((_, index) => this.spot(side, index)));
+    this.root.dataset.layout = JSON.stringify(spots);
   }
 
   /** The middle of a token, in CSS pixels of the drawing. */
   spot(side, index) {
-    return { side, index, x: side === "query" ? this.box.left - 14 : this.box.right + 14, y: this.y(index) };
+    const x = side === "query" ? this.box.left - 14 : this.box.right + 14;
+    return { side, index, x, y: this.canvas.offsetTop + this.y(index) };
   }
 
+  /** The axes' titles above their tokens, or, where they would meet, one above the other. */
   drawTitles(pen) {
     const { queryAxis, keyAxis } = this.header;
-    const { left, right } = this.box;
-    const middle = (left + right) / 2;
-    Object.assign(pen, { font: this.font(12.5), fillStyle: this.colours.faint, textAlign: "right" });
-    pen.fillText(fitted(pen, queryAxis, middle - 12), Math.max(left, Math.min(pen.measureText(queryAxis).width, middle - 8)), 9);
+    const { left, right, titles } = this.box;
+    Object.assign(pen, { font: this.font(), fillStyle: this.colours.faint, textAlign: "right" });
+    const room = (text) => Math.min(pen.measureText(text).width, this.width);
+    pen.fillText(fitted(pen, queryAxis, this.width), Math.max(left, room(queryAxis)), LINE / 2);
     pen.textAlign = "left";
-    const wide = pen.measureText(keyAxis).width;
-    pen.fillText(fitted(pen, keyAxis, this.width - middle - 12), Math.max(Math.min(right, this.width - wide), middle + 8), 9);
+    pen.fillText(fitted(pen, keyAxis, this.width), Math.min(right, this.width - room(keyAxis)), LINE * (titles - 0.5));
   }
 
+  /** The emphasised token's lines over the others', which are faint; none but its own while it is pointed at. */
   drawLines(pen, active) {
-    const { queries, keys } = this.header;
-    const line = (query, key, strength, colour) => {
-      const weight = this.weight(query, key);
-      if (weight < 0.004) return;
-      const { left, right } = this.box;
-      const bend = (right - left) * 0.38;
-      Object.assign(pen, { globalAlpha: Math.min(1, weight ** 0.7 * strength), lineWidth: 0.6 + 5 * weight, strokeStyle: colour });
-      pen.beginPath();
-      pen.moveTo(left + 6, this.y(query));
-      pen.bezierCurveTo(left + bend, this.y(query), right - bend, this.y(key), right - 6, this.y(key));
-      pen.stroke();
-    };
-    const alone = this.focus || this.pointed.queryStrip === this.header.queryStrip;
-    const on = (query, key) => active && (active.side === "query" ? query : key) === active.index;
+    const { accent, second } = this.colours;
+    const alone = this.focus !== null || this.pointed.queryStrip === this.header.queryStrip;
     pen.lineCap = "round";
-    queries.forEach((_, query) => keys.forEach((__, key) => { if (!on(query, key)) line(query, key, active ? (alone ? 0.08 : 0.24) : 0.75, this.colours.accent); }));
-    queries.forEach((_, query) => keys.forEach((__, key) => { if (on(query, key)) line(query, key, 1, active.side === "query" ? this.colours.accent : this.colours.second); }));
+    if (!active) this.eachLine((query, key) => this.drawLine(pen, query, key, 0.75, accent));
+    else {
+      const mine = (query, key) => (active.side === "query" ? query : key) === active.index;
+      if (!alone) this.eachLine((query, key) => { if (!mine(query, key)) this.drawLine(pen, query, key, 0.14, accent); });
+      const colour = active.side === "query" ? accent : second;
+      this.eachLine((query, key) => { if (mine(query, key)) this.drawLine(pen, query, key, 1.2, colour); });
+    }
     pen.globalAlpha = 1;
   }
 
+  eachLine(visit) {
+    const { queries, keys } = this.header;
+    queries.forEach((_, query) => keys.forEach((__, key) => visit(query, key)));
+  }
+
+  drawLine(pen, query, key, strength, colour) {
+    const weight = this.weight(query, key);
+    if (weight < FAINTEST) return;
+    const { left, right } = this.box;
+    const bend = (right - left) * 0.38;
+    Object.assign(pen, { globalAlpha: Math.min(1, weight ** 0.6 * strength), lineWidth: 0.6 + 5 * weight, strokeStyle: colour });
+    pen.beginPath();
+    pen.moveTo(left + 6, this.y(query));
+    pen.bezierCurveTo(left + bend, this.y(query), right - bend, this.y(key), right - 6, this.y(key));
+    pen.stroke();
+  }
+
+  /** One token, and beside it how much the emphasised token of the other side has to do with it. */
   drawToken(pen, side, label, index, active) {
-    const { left, right, most } = this.box;
+    const { left, right } = this.box;
+    const other = active !== null && active.side !== side;
     const mine = active?.side === side && active.index === index;
-    const weight = active && active.side !== side ? (side === "key" ? this.weight(active.index, index) : this.weight(index, active.index)) : 0;
-    const [x, align, beyond] = side === "query" ? [left, "right", -1] : [right, "left", 1];
-    const colour = side === "query" ? this.colours.accent : this.colours.second;
+    const weight = !other ? 0 : side === "key" ? this.weight(active.index, index) : this.weight(index, active.index);
+    const numbered = weight >= 0.005;
+    const [x, room, align, beyond] = side === "query" ? [left, left, "right", -1] : [right, this.width - right, "left", 1];
     pen.font = this.font(13, mine ? 650 : 400);
-    const text = fitted(pen, label, most);
-    Object.assign(pen, { textAlign: align, fillStyle: mine ? colour : this.colours.text });
-    pen.globalAlpha = active && active.side !== side ? Math.min(1, 0.45 + 2 * weight) : 1;
+    const text = fitted(pen, label, numbered ? room - NUMBERS : room);
+    const strong = side === "query" ? this.colours.accent : this.colours.second;
+    pen.globalAlpha = other ? Math.min(1, 0.5 + 2 * weight) : 1;
+    Object.assign(pen, { textAlign: align, fillStyle: mine ? strong : this.colours.text });
     pen.fillText(text, x, this.y(index));
     pen.globalAlpha = 1;
-    if (weight < 0.005) return;
+    if (!numbered) return;
     const wide = pen.measureText(text).width;
     Object.assign(pen, { font: this.font(11.5), fillStyle: this.colours.faint });
     pen.fillText(weight.toFixed(2), x + beyond * (wide + 8), this.y(index));
@@ -132,9 +153,9 @@ class Lines extends Drawing {
     const { canvas } = this;
     watchFingers(canvas, {
       hover: (x, y) => this.point(this.tokenAt(x, y)),
-      click: (x, y) => { const token = this.tokenAt(x, y); this.point(token); if (token) this.select(token); },
+      leave: () => this.point(null),
+      click: (x, y) => { const token = this.tokenAt(x, y); if (token) this.select(token); },
     });
-    canvas.addEventListener("pointerleave", () => this.point(null));
     canvas.addEventListener("blur", () => this.point(null));
     canvas.addEventListener("keydown", (event) => this.onKey(event));
   }
@@ -142,7 +163,7 @@ class Lines extends Drawing {
   /** The token at a point: the left half belongs to the queries, the right half to the keys. */
   tokenAt(x, y) {
     const side = x < (this.box.left + this.box.right) / 2 ? "query" : "key";
-    const index = Math.floor((y - HEAD) / this.box.row);
+    const index = Math.floor((y - this.box.top) / this.box.row);
     return index >= 0 && index < this.labels(side).length ? { side, index } : null;
   }
 
@@ -158,11 +179,13 @@ class Lines extends Drawing {
 
   read({ side, index }) {
     const { queries, keys, texts } = this.header;
-    const others = side === "query" ? keys.map((_, key) => this.weight(index, key)) : queries.map((_, query) => this.weight(query, index));
+    const fromQuery = () => keys.map((_, key) => this.weight(index, key));
+    const others = side === "query" ? fromQuery() : queries.map((_, query) => this.weight(query, index));
     const best = others.indexOf(Math.max(...others));
     const [query, key] = side === "query" ? [index, best] : [best, index];
     const sentence = side === "query" ? texts.fromQuery : texts.toKey;
-    this.say(fill(sentence, { query: queries[query], key: keys[key], weight: exactly(others[best]) }), { query, key, weight: others[best] });
+    const weight = others[best];
+    this.say(fill(sentence, { query: queries[query], key: keys[key], weight: exactly(weight) }), { query, key, weight });
   }
 
   select({ side, index }) {
@@ -173,8 +196,15 @@ class Lines extends Drawing {
   }
 
   onKey(event) {
-    const { side, index } = this.focus ?? { side: "query", index: Math.max(this.header.query, 0) - (this.focus === undefined ? 0 : 0) };
-    const to = { ArrowUp: [side, index - 1], ArrowDown: [side, index + 1], ArrowLeft: ["query", index], ArrowRight: ["key", index], Home: [side, 0], End: [side, Infinity] }[event.key];
+    const { side, index } = this.focus ?? { side: "query", index: Math.max(this.header.query, 0) };
+    const to = {
+      ArrowUp: [side, index - 1],
+      ArrowDown: [side, index + 1],
+      ArrowLeft: ["query", index],
+      ArrowRight: ["key", index],
+      Home: [side, 0],
+      End: [side, Infinity],
+    }[event.key];
     if (event.key === "Enter") this.select({ side, index });
     else if (event.key === "Escape") this.point(null);
     else if (!to || event.ctrlKey || event.metaKey || event.altKey) return;

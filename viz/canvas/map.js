@@ -1,71 +1,4 @@
-// Weights as coloured cells: the painting of one head at any size, and a large map with labels, zoom and a cell cursor.
-
-/** One head's cells. `codes` are round(255·sqrt(weight)), `exact` the weights as float32 where they are here. */
-function grid(rows, columns, codes, mask, exact) {
-  return { rows, columns, codes, mask, exact };
-}
-
-/** Codes of exact weights. */
-function encoded(weights) {
-  return Uint8Array.from(weights, (weight) => Math.round(255 * Math.sqrt(Math.min(Math.max(weight, 0), 1))));
-}
-
-/** The part of `array` that holds head `index` of [head, query, key]. */
-function headOf(array, index, rows, columns) {
-  return array.subarray(index * rows * columns, (index + 1) * rows * columns);
-}
-
-/** The weight of a cell: {weight, exact, masked}. */
-function cellOf(cells, row, column) {
-  const at = row * cells.columns + column;
-  const weight = cells.exact ? cells.exact[at] : (cells.codes[at] / 255) ** 2;
-  return { weight, exact: Boolean(cells.exact), masked: !cells.mask[at] };
-}
-
-/** A weight in words: "0.8732", "≈ 0.87", "0.0000, masked". */
-function weightText({ weight, exact, masked }, texts) {
-  const number = exact ? exactly(weight) : fill(texts.about, { weight: weight.toFixed(2) });
-  return masked ? fill(texts.maskedWeight, { weight: number }) : number;
-}
-
-/** For each of `pixels` the first and one past the last cell it shows, of cells [from, to): several where cells are smaller. */
-function spans(pixels, from, to, cells) {
-  const scale = (to - from) / pixels;
-  return Array.from({ length: pixels }, (_, pixel) => {
-    const first = Math.min(Math.floor(from + (pixel + (scale > 1 ? 0 : 0.5)) * scale), cells - 1);
-    return [first, scale > 1 ? Math.min(Math.max(Math.ceil(from + (pixel + 1) * scale), first + 1), cells) : first + 1];
-  });
-}
-
-/**
- * Paints cells into `width` × `height` pixels of the screen at (x, y), each pixel its cell, or the largest of the cells it covers.
- * `shown` is the part in cells; rows from `revealed` on stay empty.
- */
-function paint(pen, cells, colours, { x, y, width, height }, shown = whole(cells), revealed = cells.rows) {
-  const image = pen.createImageData(width, height);
-  const words = new Uint32Array(image.data.buffer);
-  const across = spans(width, shown.left, shown.right, cells.columns);
-  spans(height, shown.top, shown.bottom, cells.rows).forEach(([top, bottom], line) => {
-    if (top >= revealed) return words.fill(colours.cardWord, line * width, (line + 1) * width);
-    across.forEach(([left, right], pixel) => {
-      words[line * width + pixel] = largest(cells, colours, top, Math.min(bottom, revealed), left, right);
-    });
-  });
-  pen.putImageData(image, x, y);
-}
-
-function largest({ columns, codes, mask }, { table, maskedWord }, top, bottom, left, right) {
-  let best = -1;
-  for (let row = top; row < bottom; row++) {
-    for (let at = row * columns + left; at < row * columns + right; at++) if (mask[at] && codes[at] > best) best = codes[at];
-  }
-  return best < 0 ? maskedWord : table[best];
-}
-
-/** All cells of a head as the part that is shown. */
-function whole({ rows, columns }) {
-  return { left: 0, top: 0, right: columns, bottom: rows };
-}
+// A large map of one head: labels, numbers, zoom, and a cell cursor.
 
 /** A large map of one head with labels. It keeps the part shown and the cell under the keyboard; the owner gives it room. */
 class BigMap {
@@ -110,23 +43,32 @@ class BigMap {
     const slant = Math.ceil(longest(this.keys, 92) * Math.SQRT1_2) + 12;
     const right = Math.min(slant, Math.ceil(pen.measureText(this.keys.at(-1)).width * Math.SQRT1_2) + 8);
     const { rows, columns } = this.cells;
-    const cellWidth = Math.min((width - left - right) / columns, 44);
-    const cellHeight = Math.min((tallest - slant - 2) / rows, 30, Math.max(cellWidth * 1.25, 13));
-    return { x: left, y: slant, width: cellWidth * columns, height: cellHeight * rows, total: slant + cellHeight * rows + 2 };
+    const cellWidth = Math.min((width - left - right) / columns, 54);
+    const cellHeight = Math.min((tallest - slant - 2) / rows, 34, Math.max(cellWidth * 1.25, 13));
+    const spare = Math.max(0, Math.floor((width - left - right - cellWidth * columns) / 2));
+    const [wide, high] = [cellWidth * columns, cellHeight * rows];
+    return { x: left + spare, y: slant, width: wide, height: high, total: slant + high + 2 };
   }
 
-  /** Draws into `width` CSS pixels; `lit` is {row, column} pointed at, `selected` a row, `revealed` how many rows are there. */
-  draw(width, tallest, { colours, font, lit = {}, selected = -1, revealed = this.cells.rows }) {
+  /**
+   * Draws into `width` CSS pixels; `lit` is {row, column} pointed at, `selected` a row, `revealed` how many rows and `known` how
+   * many keys are there already.
+   */
+  draw(width, tallest, { colours, font, lit = {}, selected = -1, revealed = this.cells.rows, known = this.cells.columns }) {
     const box = this.layout(width, tallest, font);
     const pen = sized(this.canvas, width, box.total);
     const ratio = window.devicePixelRatio || 1;
     const pixel = (at) => Math.round(at * ratio);
     const shown = this.shown();
     this.box = box;
-    paint(pen, this.cells, colours, { x: pixel(box.x), y: pixel(box.y), width: pixel(box.width), height: pixel(box.height) }, shown, revealed);
+    const place = { x: pixel(box.x), y: pixel(box.y), width: pixel(box.width), height: pixel(box.height) };
+    paint(pen, this.cells, colours, place, shown, revealed);
+    pen.font = font.replace(/[\d.]+px/, "11px");
+    this.numbers(pen, colours, box, shown, revealed);
+    if (revealed < this.cells.rows) this.hatch(pen, colours, box, this.place(revealed, 0, shown).y);
     this.frame(pen, colours, box, shown, { lit, selected });
     pen.font = font;
-    this.labels(pen, colours, box, shown, { lit, selected, revealed });
+    this.labels(pen, colours, box, shown, { lit, selected, revealed, known });
     return box.total;
   }
 
@@ -136,6 +78,38 @@ class BigMap {
     const width = box.width / (shown.right - shown.left);
     const height = box.height / (shown.bottom - shown.top);
     return { x: box.x + (column - shown.left) * width, y: box.y + (row - shown.top) * height, width, height };
+  }
+
+  /** Writes weights into cells that have room for them. */
+  numbers(pen, colours, box, shown, revealed) {
+    const { width, height } = this.place(0, 0, shown);
+    if (width < 34 || height < 15) return;
+    Object.assign(pen, { textAlign: "center", textBaseline: "middle" });
+    for (let row = Math.ceil(shown.top); row + 1 <= Math.min(shown.bottom, revealed); row++) {
+      for (let column = Math.ceil(shown.left); column + 1 <= shown.right; column++) {
+        const { weight, masked } = cellOf(this.cells, row, column);
+        if (masked || weight < 0.045) continue;
+        const { x, y } = this.place(row, column, shown);
+        pen.fillStyle = inkOn(colourOf(colours, weight));
+        pen.fillText(weight.toFixed(2), x + width / 2, y + height / 2 + 0.5);
+      }
+    }
+  }
+
+  /** Hatches what is not there yet, so that it looks neither like a weight of 0 nor like a masked cell. */
+  hatch(pen, colours, { x, y, width, height }, top) {
+    pen.save();
+    pen.beginPath();
+    pen.rect(x, top, width, y + height - top);
+    pen.clip();
+    pen.beginPath();
+    for (let at = x - height; at < x + width; at += 9) {
+      pen.moveTo(at, y + height);
+      pen.lineTo(at + height, y);
+    }
+    Object.assign(pen, { strokeStyle: colours.line, lineWidth: 1, globalAlpha: 0.7 });
+    pen.stroke();
+    pen.restore();
   }
 
   frame(pen, colours, box, shown, { lit, selected }) {
@@ -157,20 +131,20 @@ class BigMap {
     pen.restore();
   }
 
-  labels(pen, colours, box, shown, { lit, selected, revealed }) {
+  labels(pen, colours, box, shown, { lit, selected, revealed, known }) {
     const { width, height } = this.place(0, 0, shown);
     const every = (size) => Math.max(1, Math.ceil(12 / size));
     const tint = (is, on) => (is ? on : colours.text);
     pen.textBaseline = "middle";
-    for (let row = Math.floor(shown.top); row < shown.bottom; row++) {
+    for (let row = Math.floor(shown.top); row < Math.min(shown.bottom, revealed); row++) {
       const strong = row === lit.row || row === selected;
       const y = this.place(row, 0, shown).y + height / 2;
       if ((row % every(height) && !strong) || y < box.y - 1 || y > box.y + box.height + 1) continue;
       pen.textAlign = "right";
-      pen.fillStyle = row >= revealed ? colours.line : tint(strong, colours.accent);
+      pen.fillStyle = tint(strong, colours.accent);
       pen.fillText(fitted(pen, this.queries[row], box.x - 7), box.x - 6, y);
     }
-    for (let column = Math.floor(shown.left); column < shown.right; column++) {
+    for (let column = Math.floor(shown.left); column < Math.min(shown.right, known); column++) {
       const x = this.place(0, column, shown).x + width / 2;
       if ((column % every(width) && column !== lit.column) || x < box.x - 1 || x > box.x + box.width + 1) continue;
       pen.save();

@@ -1,0 +1,227 @@
+// The step player: the decode, token by token. All of it is in the browser: a step reveals a row, it asks no server.
+
+const REPORT_MS = 400;
+const TILE = 64;
+
+class Player extends Drawing {
+  constructor(parent) {
+    super(parent, "player");
+    this.canvas = el("canvas", { tabindex: 0, role: "application" });
+    this.map = new BigMap(this.canvas);
+    this.transport = new Transport({ moved: (step) => this.moved(step), rested: () => this.report({}) });
+    this.unsaid = {};
+    const hover = (x, y) => this.hover(this.map.cellAt(x, y), x, y);
+    watchFingers(this.canvas, { hover, leave: () => this.leave() });
+    this.canvas.addEventListener("keydown", (event) => this.onMapKey(event));
+    this.root.addEventListener("keydown", (event) => this.transport.onKey(event));
+  }
+
+  connect() {
+    super.connect();
+    const { signal } = this.life;
+    document.addEventListener("keydown", (event) => { if (!keyboardTaken()) this.transport.onKey(event); }, { signal });
+  }
+
+  disconnect() {
+    this.transport.pause();
+    clearTimeout(this.resting);
+    super.disconnect();
+  }
+
+  form() {
+    const { strips, site, names, texts, decodes } = this.header;
+    return JSON.stringify([strips, site, names, texts, decodes]);
+  }
+
+  build() {
+    const { strips, written, names, texts, axes } = this.header;
+    this.chips = strips.map((strip) => strip.tokens.map((token, at) => chip(token, at, this.chipListeners(strip, token, at))));
+    for (const node of this.chips.flat()) node.tabIndex = -1; // the arrow keys belong to the steps
+    const tokens = strips.find(({ name }) => name === written).tokens;
+    const read = (position) => tokens[position - 1]?.text ?? "";
+    this.steps = tokens.flatMap((token, at) => (token.candidates ? [{ ...token, position: at, read: read(at) }] : []));
+    this.tiles = names.map((name, head) => this.tile(name, head));
+    this.title = el("h3");
+    this.note = el("p", { class: "note" });
+    this.candidates = el("div");
+    this.next = el("section", { class: "card" }, el("h3", {}, texts.candidates), this.candidates);
+    const map = el("section", { class: "card map" }, this.title, el("p", { class: "axes" }, axes), this.note, this.canvas);
+    const tiles = el("div", { class: "tiles" }, ...this.tiles.map(({ button }) => button));
+    const heads = el("section", { class: "card" }, el("h3", {}, texts.heads), tiles);
+    const rows = el("div", { class: "strips" }, ...strips.map((strip, i) => chipStrip(strip, this.chips[i], texts)));
+    const stage = el("div", { class: "stage" }, map, el("div", { class: "side" }, this.next, heads));
+    const controls = this.transport.build(this.steps.length, texts);
+    this.root.replaceChildren(el("div", { class: "player" }, controls, rows, stage, this.readout));
+  }
+
+  tile(name, head) {
+    const { headShort, headLabel } = this.header.texts;
+    const canvas = el("canvas");
+    const label = { "aria-label": fill(headLabel, { head: name }), onclick: () => this.setHead(head) };
+    const button = el("button", { type: "button", class: "tile", ...label }, fill(headShort, { head: head + 1 }), canvas);
+    return { canvas, button };
+  }
+
+  chipListeners(strip, token, position) {
+    const { texts, keyStrip, keys, written } = this.header;
+    const enter = ({ currentTarget }) => {
+      const { x, top, height } = currentTarget.getBoundingClientRect();
+      const looked = this.row >= 0 && strip.name === keyStrip && position < keys.length;
+      const weight = looked ? facts(token.text, [[texts.weight, weightText(this.cell(this.row, position), texts)]]).slice(1) : [];
+      this.showTip({ x, y: top, height }, ...aboutToken(token, strip, texts), ...weight);
+    };
+    const jump = () => {
+      const step = this.steps.findIndex((each) => each.position === position);
+      if (strip.name === written && step >= 0) this.transport.go(step);
+    };
+    return { onpointerenter: enter, onpointerleave: () => this.hideTip(), onclick: jump };
+  }
+
+  /** Takes numbers: a new run begins where Python says; in a run that is here already, the person's step and head stay. */
+  take() {
+    const { head, step, run, names } = this.header;
+    if (run !== this.run) this.transport.step = this.transport.inside(step);
+    if (run !== this.run || head !== this.told) this.head = head;
+    Object.assign(this, { run, told: head });
+    this.head = Math.min(this.head, names.length - 1);
+    const { exact: { array, shape: [, rows, columns] }, mask } = this.blobs;
+    const codes = encoded(array);
+    const part = (whole, h) => headOf(whole, h, rows, columns);
+    this.heads = names.map((_, h) => grid(rows, columns, part(codes, h), mask.array, part(array, h)));
+  }
+
+  /** The current step: the token it wrote, where that stands, what was read. */
+  get now() {
+    return this.steps[this.transport.step];
+  }
+
+  /** The query row of the current step; -1 where the site does not decode. */
+  get row() {
+    return this.header.decodes ? this.now.row : -1;
+  }
+
+  /** How many rows have been computed so far. */
+  get revealed() {
+    return this.header.decodes ? this.row + 1 : this.heads[0].rows;
+  }
+
+  cell(row, column) {
+    return cellOf(this.heads[this.head], row, column);
+  }
+
+  moved(step) {
+    const { texts } = this.header;
+    const { read, text, probability } = this.now;
+    this.hideTip();
+    const gaps = { step: step + 1, steps: this.steps.length, read, written: text, probability: exactly(probability) };
+    this.say(fill(texts.readsWrites, gaps));
+    this.report({ step });
+    this.redraw();
+  }
+
+  setHead(head) {
+    this.head = head;
+    this.report({ site: this.header.site, head });
+    this.redraw();
+  }
+
+  /** Notes what Python should hear; it is told once the person has rested, and not while playing. */
+  report(change) {
+    Object.assign(this.unsaid, change);
+    clearTimeout(this.resting);
+    if (this.transport.playing || !Object.keys(this.unsaid).length) return;
+    this.resting = setTimeout(() => {
+      this.choose(this.unsaid);
+      this.unsaid = {};
+    }, REPORT_MS);
+  }
+
+  /** Up and down read the weights of the current row, key by key. */
+  onMapKey(event) {
+    const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    const row = Math.max(this.row, 0);
+    const column = this.map.cursor?.row === row ? this.map.cursor.column : -1;
+    this.map.cursor = { row, column };
+    const cell = this.map.move(0, by);
+    const { x, y, width, height } = this.map.place(cell.row, cell.column);
+    this.hover(cell, x + width / 2, y + height / 2);
+  }
+
+  hover(cell, x, y) {
+    if (!cell || cell.row >= this.revealed) return this.leave();
+    const { texts, queries, keys, queryStrip, keyStrip, names, site } = this.header;
+    const found = this.cell(cell.row, cell.column);
+    const [head, query, key, weight] = [names[this.head], queries[cell.row], keys[cell.column], weightText(found, texts)];
+    const { left, top } = this.canvas.getBoundingClientRect();
+    const about = { site, head: this.head, query: cell.row, key: cell.column, weight: found.weight };
+    this.say(fill(texts.cell, { head, query, key, weight }), about);
+    this.showTip({ x: left + x, y: top + y }, ...facts(head, [[texts.query, query], [texts.key, key], [texts.weight, weight]]));
+    point({ queryStrip, query: cell.row, keyStrip, key: cell.column });
+  }
+
+  leave() {
+    this.hideTip();
+    point({});
+  }
+
+  draw() {
+    const { header, transport, steps } = this;
+    const { texts, names } = header;
+    Object.assign(this.root.dataset, { step: transport.step, head: this.head });
+    this.title.textContent = names[this.head];
+    this.canvas.setAttribute("aria-label", fill(texts.label, { head: names[this.head] }));
+    this.note.textContent = steps.length ? texts.whole : texts.notDecoded;
+    this.note.hidden = header.decodes;
+    this.next.hidden = !steps.length;
+    if (steps.length) {
+      transport.draw();
+      if (this.listed !== this.now) this.candidates.replaceChildren(candidateList(this.now.candidates, texts));
+      this.listed = this.now;
+    }
+    this.drawChips();
+    this.drawMap();
+    this.drawTiles();
+  }
+
+  /** The target so far, and on the key tokens what the current row looks at. */
+  drawChips() {
+    const { strips, written, keyStrip, keys } = this.header;
+    const { row, now } = this;
+    strips.forEach((strip, i) => this.chips[i].forEach((node, position) => {
+      const at = strip.name === written && now ? position - now.position : null;
+      node.classList.toggle("unwritten", at !== null && at > 0);
+      node.classList.toggle("selected", at === 0);
+      node.classList.toggle("reads", at === -1);
+      if (at === 0) keepInView(node);
+      const looked = row >= 0 && strip.name === keyStrip && position < keys.length ? this.cell(row, position) : null;
+      shade(node, this.colours, looked && !looked.masked ? looked.weight : null);
+    }));
+  }
+
+  drawMap() {
+    const { queryStrip, keyStrip, queries, keys, site, written, decodes } = this.header;
+    const { pointed, colours, revealed } = this;
+    const row = pointed.queryStrip === queryStrip ? pointed.query : null;
+    const lit = { row: row ?? -1, column: pointed.keyStrip === keyStrip ? pointed.key ?? -1 : -1 };
+    const known = decodes && keyStrip === written ? revealed : keys.length;
+    this.map.take(this.heads[this.head], queries, keys);
+    const room = this.canvas.parentElement.clientWidth - 28;
+    this.map.draw(room, Math.max(420, innerHeight - 330), { colours, font: this.font(), lit, selected: this.row, revealed, known });
+    const { rows, columns } = this.map.cells;
+    const place = { site, head: this.head, ...boxIn(this.root, this.canvas, this.map.box), row: 0, column: 0, rows, columns };
+    this.root.dataset.layout = JSON.stringify([place]);
+  }
+
+  drawTiles() {
+    this.tiles.forEach(({ button, canvas }, head) => {
+      const pen = sized(canvas, TILE, TILE);
+      const place = { x: 0, y: 0, width: canvas.width, height: canvas.height };
+      paint(pen, this.heads[head], this.colours, place, undefined, this.revealed);
+      button.setAttribute("aria-pressed", head === this.head);
+    });
+  }
+}
+
+export default (component) => mount(component, Player);

@@ -1,8 +1,8 @@
 """Scenes: what the drawings in the browser are given, as bytes. Pure functions; numpy and JSON alone, no Streamlit.
 
-A scene is a uint32 (little endian) with the length of the header, the header (JSON, UTF-8), zeros up to a multiple of four, then the
-blobs, each padded to a multiple of four. `header["blobs"][name]` says where a blob starts (`at`, counted from the first blob), its
-`shape` in axis words' order and its `type` (`uint8` or `float32`). common.js has the one function that reads this.
+A scene is a uint32 (little endian) with the length of the header, the header (JSON, UTF-8), zeros up to a multiple of four, then
+the blobs, each padded to a multiple of four. `header["blobs"][name]` says where a blob starts (`at`, counted from the first blob),
+its `shape` and its `type` (`uint8` or `float32`). common.js has the one function that reads this.
 
 Weights of many heads travel as uint8: round(255·sqrt(weight)), so that small weights stay apart from 0; what is read as a number
 with four decimals (the selected head) travels as float32.
@@ -67,7 +67,7 @@ def strips(trace: Trace, site: Site, query: int) -> bytes:
         "strips": [_strip(trace, name) for name in trace.tokens],
         "queryStrip": attention.query_tokens,
         "rows": int(attention.weights.shape[1]),
-        "query": query,
+        "query": _row(attention, query),
     }
     return pack(header, {})
 
@@ -86,13 +86,18 @@ def atlas(trace: Trace, site: Site, head: int, query: int) -> bytes:
         blobs[mask] = attention.mask.astype(np.uint8)
         group = groups.setdefault((where.stack, where.kind), _group(trace, attention))
         group["sites"].append(
-            {"site": str(where), "label": _row_label(trace, where), "mask": mask, "names": [labels.site(where, h) for h in range(attention.heads)]}
+            {
+                "site": str(where),
+                "label": _row_label(trace, where),
+                "mask": mask,
+                "names": [labels.site(where, h) for h in range(attention.heads)],
+            }
         )
     header = {
         **_base(trace),
         "texts": words.atlas(),
         "groups": list(groups.values()),
-        "selection": {"site": str(site), "head": head, "query": query},
+        "selection": {"site": str(site), "head": head, "query": _row(selected, query)},
     }
     return pack(header, blobs)
 
@@ -100,13 +105,20 @@ def atlas(trace: Trace, site: Site, head: int, query: int) -> bytes:
 def lines(trace: Trace, site: Site, head: int, query: int) -> bytes:
     """One head between its two token strips. Blobs: `exact` float32 and `mask` uint8, both [query, key]."""
     attention = trace.at(site)
-    header = {**_base(trace), "texts": words.lines(), **_axes(trace, attention), "name": labels.site(site, head), "query": query}
+    header = {
+        **_base(trace),
+        "texts": words.lines(),
+        **_axes(trace, attention),
+        "name": labels.site(site, head),
+        "query": _row(attention, query),
+    }
     return pack(header, {"exact": attention.head(head).astype(np.float32), "mask": attention.mask.astype(np.uint8)})
 
 
 def player(trace: Trace, site: Site, head: int, step: int) -> bytes:
     """The decode, token by token, seen from one site. Blobs: `exact` float32 [head, query, key], `mask` uint8 [query, key]."""
     attention = trace.at(site)
+    attention.head(head)
     header = {
         **_base(trace),
         "texts": words.player(),
@@ -122,8 +134,15 @@ def player(trace: Trace, site: Site, head: int, step: int) -> bytes:
     return pack(header, {"exact": attention.weights.astype(np.float32), "mask": attention.mask.astype(np.uint8)})
 
 
+def _row(attention: Attention, query: int) -> int:
+    """`query`, or -1 where the site has no such row."""
+    return query if 0 <= query < attention.weights.shape[1] else -1
+
+
 def _base(trace: Trace) -> dict[str, Any]:
-    run = json.dumps([trace.model.get("fingerprint"), dict(trace.request), {n: t.texts for n, t in trace.tokens.items()}], default=str)
+    run = json.dumps(
+        [trace.model.get("fingerprint"), dict(trace.request), {n: t.texts for n, t in trace.tokens.items()}], default=str
+    )
     return {"schemes": {"light": asdict(LIGHT), "dark": asdict(DARK)}, "run": run}
 
 
@@ -133,9 +152,11 @@ def _group(trace: Trace, attention: Attention) -> dict[str, Any]:
 
 
 def _axes(trace: Trace, attention: Attention) -> dict[str, Any]:
+    query, key = labels.query_axis(trace, attention.site), labels.key_axis(trace, attention.site)
     return {
-        "queryAxis": labels.query_axis(trace, attention.site),
-        "keyAxis": labels.key_axis(trace, attention.site),
+        "queryAxis": query,
+        "keyAxis": key,
+        "axes": words.axes(query, key),
         "queries": labels.queries(trace, attention),
         "keys": labels.keys(trace, attention),
         "queryStrip": attention.query_tokens,
@@ -168,6 +189,7 @@ def _strip(trace: Trace, name: str) -> dict[str, Any]:
         "name": name,
         "title": words.strip_title(trace, name, bool(steps)),
         "written": written,
+        "generated": bool(steps),
         "tokens": [_chip(tokens, i, label, i - 1 if written else i, steps.get(i)) for i, label in enumerate(known)],
     }
 

@@ -13,7 +13,7 @@ class Strips extends Drawing {
 
   build() {
     const { strips, texts } = this.header;
-    this.chips = strips.map((strip) => strip.tokens.map((token, position) => chip(token, position, this.listeners(strip, token, position))));
+    this.chips = strips.map((strip) => strip.tokens.map((token, at) => chip(token, at, this.listeners(strip, token, at))));
     this.root.replaceChildren(
       el("div", { class: "strips" }, ...strips.map((strip, i) => chipStrip(strip, this.chips[i], texts))),
       this.readout,
@@ -29,7 +29,8 @@ class Strips extends Drawing {
   listeners(strip, token, position) {
     const enter = ({ currentTarget }) => this.enter(currentTarget, strip, token, position);
     const leave = () => { this.hideTip(); point({}); };
-    return { onpointerenter: enter, onfocus: enter, onpointerleave: leave, onblur: leave, onclick: () => this.select(strip, token) };
+    const onclick = () => this.select(strip, token);
+    return { onpointerenter: enter, onfocus: enter, onpointerleave: leave, onblur: leave, onclick };
   }
 
   enter(node, strip, token, position) {
@@ -48,18 +49,21 @@ class Strips extends Drawing {
   }
 
   draw() {
-    const { queryStrip, query } = this.header;
+    const { header, pointed } = this;
     this.eachChip(({ classList, dataset }, strip, token) => {
-      const selected = strip.name === queryStrip && query >= 0 && token.row === query;
-      classList.toggle("selected", selected);
-      classList.toggle("lit", strip.name === this.pointed.queryStrip && token.row === this.pointed.query);
-      classList.toggle("key", strip.name === this.pointed.keyStrip && Number(dataset.position) === this.pointed.key);
+      const position = Number(dataset.position);
+      const selected = strip.name === header.queryStrip ? header.query : -1;
+      const lit = strip.name === pointed.queryStrip ? pointed.query : null;
+      classList.toggle("selected", selected >= 0 && token.row === selected);
+      classList.toggle("lit", lit !== null && token.row === lit);
+      classList.toggle("reads", strip.written && position === (lit ?? selected));
+      classList.toggle("key", strip.name === pointed.keyStrip && position === pointed.key);
     });
   }
 
   /** Calls `visit(chip, strip, token)` for every chip. */
   eachChip(visit) {
-    this.chips.forEach((chips, i) => chips.forEach((node, j) => visit(node, this.header.strips[i], this.header.strips[i].tokens[j])));
+    this.header.strips.forEach((strip, i) => strip.tokens.forEach((token, j) => visit(this.chips[i][j], strip, token)));
   }
 }
 

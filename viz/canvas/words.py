@@ -1,5 +1,7 @@
 """The sentences of the drawings: whole, in the chosen language. JavaScript holds none; it fills the {gaps} of these."""
 
+import re
+
 from model.trace import Trace
 from viz.texts import _
 
@@ -22,6 +24,11 @@ def strip_title(trace: Trace, name: str, generated: bool) -> str:
     if given or not generated:
         return _("{language}, as given", language=language) if language else _("The target, as given")
     return _("{language}, generated", language=language) if language else _("The target, generated")
+
+
+def axes(query: str, key: str) -> str:
+    """What runs down and what runs across a map. A line may break after the dot alone, not before a sign."""
+    return re.sub(" (?=[↓→·])", "\u00a0", _("{query} ↓ · {key} →", query=query, key=key))
 
 
 def _cells() -> dict[str, str]:
@@ -75,7 +82,10 @@ def lines() -> dict[str, str]:
     """The sentences of the lines."""
     return {
         **_cells(),
-        "label": _("{head} as lines from query tokens to key tokens. Up and down move among tokens, left and right change the side, Enter selects."),
+        "label": _(
+            "{head} as lines from query tokens to key tokens. "
+            "Up and down move among tokens, left and right change the side, Enter selects."
+        ),
         "fromQuery": _("“{query}” looks most at “{key}”: {weight}"),
         "toKey": _("“{key}” is looked at most by “{query}”: {weight}"),
         "hint": _("Point at a token to see its lines alone; a click on a query selects it."),

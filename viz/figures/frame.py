@@ -40,7 +40,7 @@ def frame(dark: bool, height: int) -> go.Figure:
     figure.update_layout(
         template=go.layout.Template(),
         height=height,
-        margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        margin={"l": 8, "r": 18, "t": 8, "b": 8},
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
         font={"family": FONT, "size": 13, "color": colours.text},
@@ -85,7 +85,6 @@ def token_axis(colours: Scheme, title: str, labels: Sequence[str]) -> dict[str, 
         "tickfont": {"size": 12 if len(labels) <= 20 else 10, "color": colours.text},
         "range": [-0.5, len(labels) - 0.5],
         "showgrid": False,
-        "constrain": "domain",
     }
 
 
@@ -116,15 +115,20 @@ def colour_bar(colours: Scheme, title: str, ticks: Sequence[float] | None = None
 
 
 def query_key_axes(colours: Scheme, trace: Trace, attention: Attention) -> dict[str, Any]:
-    """Named axes: queries from top to bottom, keys from left to right, cells square unless that makes the picture a ribbon."""
+    """Named axes: queries from top to bottom, keys from left to right."""
     queries, keys = labels.queries(trace, attention, ON_AXIS), labels.keys(trace, attention, ON_AXIS)
-    rows, columns = len(queries), len(keys)
-    ratio = min(max(1.0, columns / rows / 2), 2 * columns / rows)
-    downward = {"range": [rows - 0.5, -0.5], "scaleanchor": "x", "scaleratio": ratio, "constraintoward": "top"}
-    return {
-        "xaxis": token_axis(colours, labels.key_axis(trace, attention.site), keys),
-        "yaxis": token_axis(colours, labels.query_axis(trace, attention.site), queries) | downward,
-    }
+    across = token_axis(colours, labels.key_axis(trace, attention.site), keys)
+    down = token_axis(colours, labels.query_axis(trace, attention.site), queries)
+    return {"xaxis": across, "yaxis": down | {"range": [len(queries) - 0.5, -0.5]}}
+
+
+def fitting_height(attention: Attention) -> int:
+    """Pixels for a picture of queries against keys, so that its cells are about square in half a page.
+
+    A picture fills its width, which the page decides: fixing the shape of cells would leave it small or half empty on a phone.
+    """
+    rows, columns = len(attention.mask), len(attention.mask[0])
+    return 120 + round(min(max(300, 8.5 * rows), 360) * min(max(rows / columns, 0.5), 1.2))
 
 
 def whole_labels(trace: Trace, attention: Attention) -> Array:

@@ -6,12 +6,12 @@ import numpy as np
 import plotly.graph_objects as go
 
 from model.trace import Array, Attention, Trace
-from viz.figures.frame import BAR_HEIGHT, colour_bar, frame, query_key_axes, scale, whole_labels
+from viz.figures.frame import BAR_HEIGHT, colour_bar, fitting_height, frame, query_key_axes, scale, whole_labels
 from viz.texts import _
 from viz.theme import scheme
 
 
-def head_weights(trace: Trace, attention: Attention, head: int, dark: bool, query: int = -1, height: int = 440) -> go.Figure:
+def head_weights(trace: Trace, attention: Attention, head: int, dark: bool, query: int = -1) -> go.Figure:
     """The weights [query, key] of one head: queries from top to bottom, keys from left to right, colours from 0 to 1.
 
     Cells that may not be looked at have the colour `masked`, whatever their weight is; hovering names both tokens in full and the
@@ -23,7 +23,6 @@ def head_weights(trace: Trace, attention: Attention, head: int, dark: bool, quer
         head: counted from 0.
         dark: which scheme.
         query: the selected row, which gets an outline; -1, or a row that is not there: none.
-        height: in pixels.
 
     Raises:
         UnknownHead: the site has no such head.
@@ -31,7 +30,7 @@ def head_weights(trace: Trace, attention: Attention, head: int, dark: bool, quer
     colours = scheme(dark)
     weights, mask = attention.head(head), attention.mask
     texts = whole_labels(trace, attention)
-    figure = frame(dark, height)
+    figure = frame(dark, fitting_height(attention))
     bar = {"colorscale": scale(colours.weights), "zmin": 0, "zmax": 1, "colorbar": colour_bar(colours, _("weight"), (0, 0.5, 1))}
     figure.add_trace(_layer(np.where(mask, weights, np.nan), texts, _hover()) | bar)
     if not mask.all():

@@ -6,17 +6,20 @@ import numpy as np
 import plotly.graph_objects as go
 
 from model.trace import Array, Attention, Trace
-from viz.figures.frame import BAR_HEIGHT, frame, query_key_axes, whole_labels
+from viz.figures.frame import BAR_HEIGHT, fitting_height, frame, query_key_axes, whole_labels
 from viz.texts import _
 from viz.theme import Scheme, scheme
 
 Form: TypeAlias = Literal["boolean", "additive"]
 
-MOST_SIGNS = 16
-"""Rows and columns up to which each cell carries its value as a sign."""
+MOST_SIGNS = 13
+"""Rows and columns up to which each cell carries its value as a sign: on a phone, more would run into each other."""
+
+MOST_APART = 30
+"""Rows and columns up to which cells stand apart."""
 
 
-def mask(trace: Trace, attention: Attention, allowed: Array, form: Form, dark: bool, height: int = 440) -> go.Figure:
+def mask(trace: Trace, attention: Attention, allowed: Array, form: Form, dark: bool) -> go.Figure:
     """A mask [query, key] in two colours, with named axes; small ones with the value in each cell.
 
     Args:
@@ -25,12 +28,12 @@ def mask(trace: Trace, attention: Attention, allowed: Array, form: Form, dark: b
         allowed: bool [query, key], True where the query may look at the key: the site's mask, or a part of it.
         form: `boolean`, or `additive`: 0 where allowed, -inf where not.
         dark: which scheme.
-        height: in pixels.
     """
     colours = scheme(dark)
     off, on = colours.masked, colours.weights[2]
     no, yes = _signs(form)
-    figure = frame(dark, height)
+    size = max(allowed.shape)
+    figure = frame(dark, fitting_height(attention))
     figure.add_heatmap(
         x=list(range(allowed.shape[1])),
         y=list(range(allowed.shape[0])),
@@ -39,11 +42,11 @@ def mask(trace: Trace, attention: Attention, allowed: Array, form: Form, dark: b
         zmax=1,
         colorscale=[(0, off), (0.5, off), (0.5, on), (1, on)],
         showscale=False,
-        xgap=1,
-        ygap=1,
+        xgap=int(size <= MOST_APART),
+        ygap=int(size <= MOST_APART),
         text=np.where(allowed, yes, no),
-        texttemplate="%{text}" if max(allowed.shape) <= MOST_SIGNS else None,
-        textfont={"size": 11, "color": colours.text},
+        texttemplate="%{text}" if size <= MOST_SIGNS else None,
+        textfont={"size": 10, "color": colours.text},
         customdata=whole_labels(trace, attention),
         hovertemplate=_("query: {query}<br>key: {key}<br>{value}", **_GAPS) + "<extra></extra>",
     )

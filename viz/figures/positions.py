@@ -91,7 +91,7 @@ def whole_table(table: Array, dark: bool, used: int = 0, height: int = 420) -> g
     return figure
 
 
-def similarity(table: Array, dark: bool, cosine: bool = False, height: int = 420) -> go.Figure:
+def similarity(table: Array, dark: bool, cosine: bool = False, height: int = 380) -> go.Figure:
     """How alike two positions are: the dot product of their rows, position × position; the scale is centred at 0.
 
     Args:
@@ -154,6 +154,8 @@ def wavelength_curve(d_model: int, dark: bool, positions: int, height: int = 300
 def _cells(values: Array, colours: Scheme, hover: str, title: str) -> dict[str, Any]:
     """A heatmap counted from 1, on the diverging scale up to the largest absolute value on both sides."""
     largest = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
+    unit = 10.0 ** (np.floor(np.log10(largest)) - 1)
+    mark = float(np.floor(largest / unit) * unit)  # two digits, and never beyond the end of the bar
     return {
         "type": "heatmap",
         "x": np.arange(1, values.shape[1] + 1),
@@ -162,7 +164,7 @@ def _cells(values: Array, colours: Scheme, hover: str, title: str) -> dict[str, 
         "zmin": -largest,
         "zmax": largest,
         "colorscale": scale(colours.diverging),
-        "colorbar": colour_bar(colours, title, (-largest, 0, largest)) | {"tickformat": ".3~g"},
+        "colorbar": colour_bar(colours, title, (-mark, 0, mark)) | {"tickformat": ",.2~r"},
         "hovertemplate": hover + "<extra></extra>",
         "hoverongaps": False,
     }

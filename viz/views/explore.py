@@ -7,7 +7,7 @@ import streamlit as st
 from viz import canvas, export, labels, readings
 from viz.figures.frame import CONFIG
 from viz.figures.heatmap import head_weights
-from viz.page import Page
+from viz.page import Page, card
 from viz.texts import _
 
 
@@ -16,13 +16,14 @@ def show(page: Page) -> None:
     _strips(page)
     _follow(page, canvas.atlas(page.trace, page.attention.site, page.head, page.view.query, key="atlas"))
     heat, lines, facts = st.columns([5, 5, 3])
-    with heat.container(border=True, height="stretch"):
+    with heat, card("heat"):
         _heading(labels.site(page.attention.site, page.head), _axes(page))
         figure = head_weights(page.trace, page.attention, page.head, page.dark, page.view.query)
         st.plotly_chart(figure, width="stretch", config=CONFIG, theme=None, key="heatmap")
-    with lines.container(border=True, height="stretch"):
+    with lines, card("lines"):
+        _heading(_("Lines"), _("from each token read to the tokens it looked at"))
         _follow(page, canvas.lines(page.trace, page.attention.site, page.head, page.view.query, key="lines"))
-    with facts.container(border=True, height="stretch"):
+    with facts, card("facts"):
         _facts(page)
     _numbers(page)
     _all_heads(page)
@@ -67,14 +68,15 @@ def _facts(page: Page) -> None:
     _heading(_("This head"), _("weights are probabilities"))
     for name, explanation in readings.explanations().items():
         value = getattr(statistics, name)
-        st.metric(
-            explanation.title,
-            _("not defined") if math.isnan(value) else f"{value:.2f}",
-            help=labels.markdown(explanation.meaning),
-        )
-    st.caption(_("Attention says where a head looked, not why the model chose."))
+        with st.container(horizontal=True, horizontal_alignment="distribute", gap="small"):
+            st.markdown(f":small[{labels.markdown(explanation.title)}]", help=labels.markdown(explanation.meaning), width="content")
+            number = _("not defined") if math.isnan(value) else f"{value:.2f}"
+            st.markdown(f":small[**{labels.markdown(number)}**]", width="content")
+    if statistics.rows_left_out:
+        st.caption(_("{count} rows look at nothing or hold no numbers; they are left out.", count=statistics.rows_left_out))
     if page.attention.site.stack == "decoder":
         st.caption(_("A row is the token that was read; what it looks at serves the token written next: “young → dogs”."))
+    st.caption(_("Attention says where a head looked, not why the model chose."))
 
 
 def _numbers(page: Page) -> None:
@@ -103,8 +105,9 @@ def _all_heads(page: Page) -> None:
         table = readings.all_heads(page.trace)
         titles = {name: explanation.title for name, explanation in readings.explanations().items()}
         columns = {name: st.column_config.NumberColumn(title, format="%.3f") for name, title in titles.items()}
-        columns |= {"kind": _("attention"), "pass": _("pass"), "layer": _("layer"), "head": _("head")}
-        columns |= {"rows": _("rows"), "rows_left_out": _("rows left out")}
+        names = {"kind": _("attention"), "pass": _("pass"), "layer": _("layer"), "head": _("head"), "rows": _("rows")}
+        names |= {"rows_left_out": _("rows left out")}
+        columns |= {name: st.column_config.Column(title) for name, title in names.items()}
         event = st.dataframe(
             table, column_config=columns, hide_index=True, on_select="rerun", selection_mode="single-row", key="all-heads"
         )

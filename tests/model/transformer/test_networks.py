@@ -4,13 +4,14 @@ The names of the weights are spelled out here, so that a renamed parameter, whic
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
 import torch
 
-from model.spec import AttentionSpec, ModelSpec, StackSpec
+from model.spec import AttentionSpec, ModelSpec, OutputSpec, StackSpec
 from model.trace import Array
 from tests.networks import (
     LANGUAGE_MODELS,
@@ -41,27 +42,39 @@ class Equations:
     weights: dict[str, Array]
     seen: dict[str, Array] = field(default_factory=dict)
 
+    @property
+    def output(self) -> OutputSpec:
+        assert self.spec.output is not None
+        return self.spec.output
+
+    @property
+    def encoder(self) -> StackSpec:
+        return self.spec.stacks["encoder"]
+
+    @property
+    def decoder(self) -> StackSpec:
+        return self.spec.stacks["decoder"]
+
     def translate(self, source: list[int], target: list[int]) -> dict[str, Array]:
-        assert self.spec.encoder is not None
         memory_allowed = np.array([id_ != PAD for id_ in source])
-        x = self.embed(source, self.spec.encoder, "encoder", "encoder.embedding")
-        for pass_ in range(self.spec.encoder.passes):
-            for layer in range(self.spec.encoder.layers):
-                x = self.encoder_layer(x, memory_allowed, self.spec.encoder, "encoder", pass_, layer, f"encoder.layers.{layer}")
-        memory = self.final_norm(x, self.spec.encoder, "encoder.final_norm")
-        x = self.embed(target, self.spec.decoder, "decoder", "decoder.embedding")
-        for pass_ in range(self.spec.decoder.passes):
-            for layer in range(self.spec.decoder.layers):
+        x = self.embed(source, self.encoder, "encoder", "encoder.embedding")
+        for pass_ in range(self.encoder.passes):
+            for layer in range(self.encoder.layers):
+                x = self.encoder_layer(x, memory_allowed, self.encoder, "encoder", pass_, layer, f"encoder.layers.{layer}")
+        memory = self.final_norm(x, self.encoder, "encoder.final_norm")
+        x = self.embed(target, self.decoder, "decoder", "decoder.embedding")
+        for pass_ in range(self.decoder.passes):
+            for layer in range(self.decoder.layers):
                 x = self.decoder_layer(x, memory, target, memory_allowed, pass_, layer)
-        self.logits(self.final_norm(x, self.spec.decoder, "decoder.final_norm"), "decoder.embedding")
+        self.logits(self.final_norm(x, self.decoder, "decoder.final_norm"), "decoder.embedding")
         return self.seen
 
     def continue_(self, ids: list[int]) -> dict[str, Array]:
-        x = self.embed(ids, self.spec.decoder, "decoder", "embedding")
-        for pass_ in range(self.spec.decoder.passes):
-            for layer in range(self.spec.decoder.layers):
-                x = self.encoder_layer(x, np.array(ids) != PAD, self.spec.decoder, "decoder", pass_, layer, f"layers.{layer}", True)
-        self.logits(self.final_norm(x, self.spec.decoder, "final_norm"), "embedding")
+        x = self.embed(ids, self.decoder, "decoder", "embedding")
+        for pass_ in range(self.decoder.passes):
+            for layer in range(self.decoder.layers):
+                x = self.encoder_layer(x, np.array(ids) != PAD, self.decoder, "decoder", pass_, layer, f"layers.{layer}", True)
+        self.logits(self.final_norm(x, self.decoder, "final_norm"), "embedding")
         return self.seen
 
     def embed(self, ids: list[int], stack: StackSpec, name: str, path: str) -> Array:
@@ -75,37 +88,50 @@ class Equations:
                     angle = position / 10000 ** (2 * (column // 2) / stack.d_model)
                     rows[position, column] = math.cos(angle) if column % 2 else math.sin(angle)
         self.seen[f"positions/{name}"] = rows
-        self.seen[f"embedded/{name}"] = self.weights[f"{path}.token.weight"][ids] * scale + rows
+        words = self.weights[f"{path}.token.weight"][ids]
+        self.seen |= {f"stages/{name}/embedding": words, f"stages/{name}/scaled": words * scale}
+        self.seen[f"embedded/{name}"] = words * scale + rows
         return self.seen[f"embedded/{name}"]
 
     def encoder_layer(
         self, x: Array, keys: Array, stack: StackSpec, name: str, pass_: int, layer: int, path: str, causal: bool = False
     ) -> Array:
-        site = f"attention/{name}.{pass_}.{layer}.self"
-        x = self.residual(
-            x,
-            stack,
-            f"{path}.attention_residual",
-            lambda y: self.attention(y, y, keys, causal, stack.attention, site, f"{path}.attention"),
-        )
-        x = self.residual(x, stack, f"{path}.feed_forward_residual", lambda y: self.feed_forward(y, stack, f"{path}.feed_forward"))
-        self.seen[f"hidden/{name}.{pass_}.{layer}"] = x
-        return x
+        place = f"{name}.{pass_}.{layer}"
+
+        def self_attention(y: Array) -> Array:
+            return self.attention(y, y, keys, causal, stack.attention, f"attention/{place}.self", f"{path}.attention")
+
+        x = self.residual(x, stack, f"{path}.attention_residual", f"{place}.self", self_attention)
+        return self.feed_forward(x, stack, path, place)
 
     def decoder_layer(self, x: Array, memory: Array, target: list[int], memory_allowed: Array, pass_: int, layer: int) -> Array:
-        stack, site, path = self.spec.decoder, f"attention/decoder.{pass_}.{layer}", f"decoder.layers.{layer}"
+        stack, place, path = self.decoder, f"decoder.{pass_}.{layer}", f"decoder.layers.{layer}"
         keys = np.array([id_ != PAD for id_ in target])
 
         def self_attention(y: Array) -> Array:
-            return self.attention(y, y, keys, True, stack.attention, f"{site}.self", f"{path}.self_attention")
+            return self.attention(y, y, keys, True, stack.attention, f"attention/{place}.self", f"{path}.self_attention")
 
         def cross_attention(y: Array) -> Array:
-            return self.attention(y, memory, memory_allowed, False, stack.attention, f"{site}.cross", f"{path}.cross_attention")
+            site = f"attention/{place}.cross"
+            return self.attention(y, memory, memory_allowed, False, stack.attention, site, f"{path}.cross_attention")
 
-        x = self.residual(x, stack, f"{path}.self_residual", self_attention)
-        x = self.residual(x, stack, f"{path}.cross_residual", cross_attention)
-        x = self.residual(x, stack, f"{path}.feed_forward_residual", lambda y: self.feed_forward(y, stack, f"{path}.feed_forward"))
-        self.seen[f"hidden/decoder.{pass_}.{layer}"] = x
+        x = self.residual(x, stack, f"{path}.self_residual", f"{place}.self", self_attention)
+        x = self.residual(x, stack, f"{path}.cross_residual", f"{place}.cross", cross_attention)
+        return self.feed_forward(x, stack, path, place)
+
+    def feed_forward(self, x: Array, stack: StackSpec, path: str, place: str) -> Array:
+        def two_maps(y: Array) -> Array:
+            inner = self.linear(y, f"{path}.feed_forward.expand")
+            if stack.activation == "gelu":
+                inner = inner * (1 + np.vectorize(math.erf)(inner / math.sqrt(2))) / 2
+            else:
+                inner = np.where(inner > 0, inner, 0)
+            outer = self.linear(inner, f"{path}.feed_forward.contract")
+            self.seen |= {f"stages/{place}.feed_forward/hidden": inner, f"stages/{place}.feed_forward/output": outer}
+            return outer
+
+        x = self.residual(x, stack, f"{path}.feed_forward_residual", f"{place}.feed_forward", two_maps)
+        self.seen[f"hidden/{place}"] = x
         return x
 
     def attention(self, x: Array, memory: Array, keys: Array, causal: bool, spec: AttentionSpec, site: str, path: str) -> Array:
@@ -129,22 +155,20 @@ class Equations:
         self.seen |= {f"{site}/{name}": array for name, array in found.items()}
         return output
 
-    def feed_forward(self, x: Array, stack: StackSpec, path: str) -> Array:
-        inner = self.linear(x, f"{path}.expand")
-        if stack.activation == "gelu":
-            active = inner * (1 + np.vectorize(math.erf)(inner / math.sqrt(2))) / 2
-        else:
-            active = np.where(inner > 0, inner, 0)
-        return self.linear(active, f"{path}.contract")
-
-    def residual(self, x: Array, stack: StackSpec, path: str, sublayer) -> Array:  # type: ignore[no-untyped-def]
+    def residual(self, x: Array, stack: StackSpec, path: str, place: str, sublayer: Callable[[Array], Array]) -> Array:
         if stack.norm_order == "post":
-            return self.norm(x + sublayer(x), f"{path}.norm")
-        added: Array = x + sublayer(self.norm(x, f"{path}.norm"))
-        return added
+            total = x + sublayer(x)
+            normed = result = self.norm(total, f"{path}.norm")
+        else:
+            normed = self.norm(x, f"{path}.norm")
+            total = result = x + sublayer(normed)
+        self.seen |= {f"stages/{place}/residual": total, f"stages/{place}/normed": normed}
+        return result
 
     def final_norm(self, x: Array, stack: StackSpec, path: str) -> Array:
-        return self.norm(x, path) if stack.final_norm else x
+        last = self.norm(x, path) if stack.final_norm else x
+        self.seen[f"stages/{'encoder' if path.startswith('encoder') else 'decoder'}/final"] = last
+        return last
 
     def norm(self, x: Array, path: str) -> Array:
         deviation = x - x.mean(axis=1, keepdims=True)
@@ -156,8 +180,8 @@ class Equations:
         return product + self.weights[f"{path}.bias"] if f"{path}.bias" in self.weights else product
 
     def logits(self, x: Array, embedding: str) -> None:
-        matrix = self.weights[f"{embedding}.token.weight" if self.spec.output.tied else "output.weight"]
-        self.seen["logits"] = x @ matrix.T + (self.weights["output.bias"] if self.spec.output.bias else 0.0)
+        matrix = self.weights[f"{embedding}.token.weight" if self.output.tied else "output.weight"]
+        self.seen["logits"] = x @ matrix.T + (self.weights["output.bias"] if self.output.bias else 0.0)
 
 
 def softmax(scores: Array, allowed: Array, empty_rows: str) -> Array:
@@ -204,7 +228,7 @@ def test_a_source_of_nothing_but_padding_gives_the_row_that_the_spec_names_and_n
     spec = VARIANTS[name]
     recorded = translate(translator(spec), torch.full((1, 4), PAD), torch.tensor([[START, 5]]))
     assert spec.encoder is not None
-    for site, rows in (("encoder.0.0.self", spec.encoder.attention), ("decoder.0.0.cross", spec.decoder.attention)):
+    for site, rows in (("encoder.0.0.self", spec.encoder.attention), ("decoder.0.0.cross", spec.writer.attention)):
         expected = 0.25 if rows.empty_rows == "uniform" else 0.0
         assert (recorded[f"attention/{site}/weights"] == expected).all()
     assert all(value.isfinite().all() for value in recorded.values())

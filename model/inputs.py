@@ -1,0 +1,105 @@
+"""From what a request gives to what a network reads: text or ids to a strip and a tensor of ids, features to a tensor of floats."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from model.engine.base import Features, Given, RandomFeatures
+from model.errors import BadSetting, TokenOutOfRange, TooManyTokens
+from model.spec import StackSpec
+from model.tokenizers import Tokenizer
+from model.trace import Tokens
+
+
+@dataclass(frozen=True)
+class Input:
+    """One input of a network.
+
+    Attributes:
+        tokens: its strip.
+        tensor: [1, position] of ids, or [1, position, model] of features.
+    """
+
+    tokens: Tokens
+    tensor: Tensor
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads the inputs of one network.
+
+    Attributes:
+        tokenizers: by strip; features need none.
+        device: where the network computes.
+    """
+
+    tokenizers: Mapping[str, Tokenizer]
+    device: torch.device
+
+    def read(self, name: str, given: Given, stack: StackSpec, unread: int = 0) -> Input:
+        """What `given` is for `stack`.
+
+        Args:
+            name: of the strip, `source` or `target`.
+            unread: how many of the last tokens are compared and not read.
+
+        Raises:
+            InputError: it is empty, does not fit the stack's positions, or is of a kind that the network does not read.
+        """
+        if isinstance(given, Features | RandomFeatures):
+            return self._features(name, given, stack)
+        if not stack.vocab:
+            raise BadSetting(name=name, found=given, allowed="features: this network has no embedding that could read words or ids")
+        tokens = self.tokenizers[name].encode(given, name) if isinstance(given, str) else self.tokens(name, given)
+        if not tokens.ids:
+            raise BadSetting(name=f"{name} ids", found="empty", allowed="at least one id")
+        if len(tokens) - unread > stack.max_positions:
+            reason = "the model has no more positions" if stack.positions == "learned" else "the limit set in its spec"
+            raise TooManyTokens(what=f"{name} text", found=len(tokens), allowed=stack.max_positions + unread, reason=reason)
+        return Input(tokens, torch.tensor([tokens.ids], device=self.device))
+
+    def tokens(self, name: str, ids: tuple[int, ...]) -> Tokens:
+        """The strip of ids as they are.
+
+        Raises:
+            TokenOutOfRange: the vocabulary does not have one of them.
+        """
+        tokenizer = self.tokenizers[name]
+        for id_ in ids:
+            if not 0 <= id_ < tokenizer.size:
+                raise TokenOutOfRange(what=name, found=id_, size=tokenizer.size)
+        return tokenizer.tokens(ids, name)
+
+    def _features(self, name: str, given: Features | RandomFeatures, stack: StackSpec) -> Input:
+        if stack.vocab:
+            raise BadSetting(name=name, found="features", allowed="a text or ids: this network reads words through its embedding")
+        rows = _draw(given, stack.d_model) if isinstance(given, RandomFeatures) else _rows(name, given, stack.d_model)
+        if len(rows) > stack.max_positions:
+            raise TooManyTokens(
+                what=f"{name} input", found=len(rows), allowed=stack.max_positions, reason="the limit set in its spec"
+            )
+        texts, no = tuple(str(i + 1) for i in range(len(rows))), (False,) * len(rows)
+        return Input(Tokens(name, (), texts, special=no, unknown=no), rows[None].to(self.device))
+
+
+def _draw(given: RandomFeatures, width: int) -> Tensor:
+    return torch.randn(given.positions, width, generator=torch.Generator().manual_seed(given.seed))
+
+
+def _rows(name: str, given: Features, width: int) -> Tensor:
+    """[position, model]"""
+    widths = {len(row) for row in given.rows}
+    if widths != {width}:
+        found = " and ".join(map(str, sorted(widths))) or "no"
+        raise BadSetting(
+            name=f"{name} features", found=f"rows of {found} numbers", allowed=f"rows of {width} numbers, one a position"
+        )
+    rows = torch.tensor(given.rows, dtype=torch.float32)
+    if not rows.isfinite().all():
+        raise BadSetting(name=f"{name} features", found="NaN or infinite", allowed="finite numbers")
+    return rows

@@ -1,0 +1,180 @@
+"""From a file to a network that runs, or to a diagnosis: what it is, why, what matched, and what must be told."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from model import spec as specs
+from model.checkpoints import Checkpoint, Info
+from model.errors import IncompleteWeights, OpenQuestions
+from model.inspection import Asked, Inspection, TensorInfo
+from model.layouts.base import MissingTensor, Shapes, renamed
+from model.layouts.choosing import Chosen, choose
+from model.layouts.placing import DTYPES, Placement, fill, needed, place
+from model.layouts.questions import Answers, Question, answer_of, settle
+from model.layouts.telling import Told, tell
+from model.layouts.words import tokenizers_of
+from model.opening.reading import read_tensors
+from model.spec import ModelSpec
+from model.transformer.build import build
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """A file, the layout that it has, and what is known so far.
+
+    Attributes:
+        path: of the file.
+        chosen: its weights and their layout.
+        told: what was told of it.
+        questions: what its names and shapes leave open.
+        problems: what to know of its numbers, a sentence each.
+    """
+
+    path: Path
+    chosen: Chosen
+    told: Told
+    questions: tuple[Question, ...]
+    problems: tuple[str, ...]
+
+    @property
+    def shapes(self) -> Shapes:
+        """Names and shapes of the weights."""
+        return self.chosen.shapes
+
+    def answers(self) -> Answers:
+        """Answers to all questions.
+
+        Raises:
+            BadSetting: one is not allowed.
+            OpenQuestions: one is needed and was not told.
+        """
+        return settle(self.questions, self.told.settings, str(self.path), self.chosen.layout.name)
+
+    def spec(self, answers: Answers) -> ModelSpec:
+        """The network, its sizes within what is built here.
+
+        Raises:
+            BadSetting: they are not, or answers contradict each other.
+            IncompleteWeights: a tensor that tells a size is missing.
+        """
+        try:
+            spec = self.chosen.layout.read(self.shapes, answers)
+        except MissingTensor as error:
+            raise self._lacks(error) from error
+        return specs.from_json(specs.to_json(spec))
+
+    def placement(self, spec: ModelSpec) -> Placement:
+        """What becomes of each name."""
+        return place(self.shapes, self.chosen.layout.rules(self.shapes), spec)
+
+    def _lacks(self, error: MissingTensor) -> IncompleteWeights:
+        return IncompleteWeights(path=self.path, layout=self.chosen.layout.name, detail=f"it lacks {error.args[0]}")
+
+
+def diagnose(path: Path, settings: Mapping[str, str]) -> Diagnosis:
+    """Opens a file of any known layout. Nothing in it is executed.
+
+    Args:
+        settings: answers by name, as `--set` takes them; those of a spec.json beside the file are read too.
+
+    Raises:
+        CheckpointError: the file cannot be read, or its layout is unknown or not certain.
+        BadSetting: the settings name a layout, a table of weights or a file that is not there.
+    """
+    opened = read_tensors(path)
+    told = tell(path, settings)
+    chosen = choose(opened.candidates, told.steering, str(path))
+    try:
+        questions = chosen.layout.ask(chosen.shapes, told.settings)
+    except MissingTensor as error:
+        raise IncompleteWeights(path=path, layout=chosen.layout.name, detail=f"it lacks {error.args[0]}") from error
+    return Diagnosis(path, chosen, told.about(questions), questions, tuple(map(str, opened.problems)))
+
+
+def load(path: Path, settings: Mapping[str, str], device: torch.device) -> Checkpoint:
+    """A file as a network ready to run; it computes in float32, whatever its weights are stored in.
+
+    Raises:
+        CheckpointError: as for `diagnose`; or weights are missing or of other shapes.
+        OpenQuestions: it leaves something open that was not told.
+        BadSetting: an answer is not allowed.
+    """
+    found = diagnose(path, settings)
+    answers = found.answers()
+    spec = found.spec(answers)
+    placement = found.placement(spec)
+    if wrong := _wrong(placement, found.chosen.tensors):
+        raise IncompleteWeights(path=path, layout=found.chosen.layout.name, detail=wrong)
+    network = build(spec)
+    fill(network, found.chosen.tensors, placement)
+    strips = {"source": "source"} if spec.encoder is None or spec.decoder is None else {"source": "source", "target": "target"}
+    info = Info(path.name, path.name, found.chosen.layout.title, strips, (), {}, spec)
+    tokenizers = tokenizers_of(spec, answers, found.told.texts, found.chosen.layout)
+    return Checkpoint(info, network.to(device).eval(), tokenizers, _fingerprint(path, found.told))
+
+
+def _wrong(placement: Placement, tensors: Mapping[str, Tensor]) -> str:
+    """The first thing that is wrong with the tensors, as a phrase; empty: nothing is."""
+    wrong = [*placement.misshapen.values(), *(f"nothing in it becomes {name}" for name in placement.missing)]
+    wrong += [f"{name} holds {tensors[name].dtype}" for name in placement.ours if tensors[name].dtype not in DTYPES]
+    return wrong[0] if wrong else ""
+
+
+def _fingerprint(path: Path, told: Told) -> str:
+    """SHA-256 over everything that decides what the network computes."""
+    told_bytes = json.dumps([sorted(told.settings.items()), sorted(told.texts.items())]).encode()
+    return hashlib.sha256(path.read_bytes() + told_bytes).hexdigest()
+
+
+def inspect(path: Path, settings: Mapping[str, str]) -> Inspection:
+    """Says what a file is, without running it; open questions are listed, not raised.
+
+    Raises:
+        CheckpointError: as for `diagnose`.
+        BadSetting: an answer is not allowed.
+    """
+    found = diagnose(path, settings)
+    layout, names = found.chosen.layout, renamed(found.shapes, found.chosen.layout.rules(found.shapes))
+    try:
+        spec = found.spec(found.answers())
+    except OpenQuestions:
+        placement, spec_json, parameters = None, {}, 0
+    else:
+        placement, spec_json = found.placement(spec), specs.to_json(spec)
+        parameters = sum(parameter.numel() for parameter in needed(spec).parameters())
+    return Inspection(
+        what=f"{found.path.name}: {layout.title}.",
+        spec=spec_json,
+        parameters=parameters,
+        tensors=tuple(_describe(name, tensor, names.get(name), placement) for name, tensor in found.chosen.tensors.items()),
+        missing=placement.missing if placement else (),
+        ask=tuple(_asked(question, found.told.settings) for question in found.questions),
+        layout=layout.name,
+        in_favour=found.chosen.match.in_favour,
+        against=found.chosen.match.against,
+        notes=(*layout.notes, *found.problems),
+        prefix=found.chosen.prefix,
+        candidate=found.chosen.candidate,
+    )
+
+
+def _describe(name: str, tensor: Tensor, becomes: tuple[str, ...] | None, placement: Placement | None) -> TensorInfo:
+    """One tensor; while the network is not known, the layout's names alone decide (`becomes`, None: it knows none)."""
+    if becomes is None or (placement and name in placement.unexpected):
+        status = "unexpected"
+    elif placement and name in placement.misshapen:
+        status = "misshapen"
+    else:
+        status = "matched" if becomes else "unneeded"
+    return TensorInfo(name, tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), status, becomes or ())
+
+
+def _asked(question: Question, told: Mapping[str, str]) -> Asked:
+    answer = answer_of(question, told)
+    return Asked(question.name, question.words, question.consequence, question.needed, answer, question.allowed)

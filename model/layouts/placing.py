@@ -1,0 +1,78 @@
+"""Foreign tensors put into our network: every name is matched, known and not needed, unexpected, missing, or of another shape."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from model.layouts.base import Rules, Shapes, renamed
+from model.spec import ModelSpec
+from model.transformer.build import Network, build
+
+DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+
+@dataclass(frozen=True)
+class Placement:
+    """What becomes of each name.
+
+    Attributes:
+        ours: our names for each of their names that the network needs; several share the tensor in equal parts.
+        unneeded: their names that are known and not needed.
+        unexpected: their names that no rule knows, or whose part this network does not have.
+        missing: our names that nothing of theirs becomes.
+        misshapen: their names whose tensors have another shape than the network's, with a phrase that says so.
+    """
+
+    ours: Mapping[str, tuple[str, ...]]
+    unneeded: tuple[str, ...]
+    unexpected: tuple[str, ...]
+    missing: tuple[str, ...]
+    misshapen: Mapping[str, str]
+
+
+def needed(spec: ModelSpec) -> Network:
+    """The network of a spec without memory for its values."""
+    with torch.device("meta"):
+        return build(spec)
+
+
+def place(shapes: Shapes, rules: Rules, spec: ModelSpec) -> Placement:
+    """Compares names and shapes with what the network needs; no number is read."""
+    network = needed(spec)
+    state, tables = network.state_dict(), dict(network.named_buffers())
+    there = {name: tuple(tensor.shape) for name, tensor in (state | tables).items()}
+    names = renamed(shapes, rules)
+    ours = {theirs: parts for theirs, parts in names.items() if parts and all(part in there for part in parts)}
+    placed = {part for parts in ours.values() for part in parts}
+    misshapen = {}
+    for theirs, parts in ours.items():
+        if not _fits(shapes.of[theirs], there[parts[0]], len(parts)):
+            wanted = [there[parts[0]][0] * len(parts), *there[parts[0]][1:]]
+            misshapen[theirs] = f"{theirs} is {list(shapes.of[theirs])}, not {wanted}"
+    return Placement(
+        ours,
+        tuple(theirs for theirs, parts in names.items() if not parts),
+        tuple(theirs for theirs in shapes.of if theirs not in ours and names.get(theirs) != ()),
+        tuple(name for name in state if name not in placed),
+        misshapen,
+    )
+
+
+def _fits(theirs: tuple[int, ...], ours: tuple[int, ...], parts: int) -> bool:
+    """Whether `parts` tensors of our shape make up theirs, axes of length 1 aside."""
+    whole = (ours[0] * parts, *ours[1:])
+    return theirs == whole or (
+        [n for n in theirs if n != 1] == [n for n in whole if n != 1] and math.prod(theirs) == math.prod(whole)
+    )
+
+
+def fill(network: nn.Module, tensors: Mapping[str, Tensor], placement: Placement) -> None:
+    """Copies the tensors into the network, tables of positions included: what ran where it was trained runs here."""
+    state = network.state_dict() | dict(network.named_buffers())
+    with torch.no_grad():
+        for theirs, parts in placement.ours.items():
+            for part, value in zip(parts, tensors[theirs].chunk(len(parts)) if len(parts) > 1 else (tensors[theirs],), strict=True):
+                state[part].copy_(value.reshape(state[part].shape))

@@ -1,0 +1,221 @@
+"""Vocabularies that come with foreign checkpoints: a file of texts, a way to split, and ids that stand for no text.
+
+Without one, ids are shown as they are: a strip says "5", and typed text is refused in a sentence.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from model.errors import BadSetting, EmptyText, TokenOutOfRange
+from model.tokenizers import split_words
+from model.trace import Tokens
+
+STARTS, ENDS, PADS, UNKNOWNS = ("<sos>", "<bos>", "<s>"), ("<eos>", "</s>"), ("<pad>",), ("<unk>",)
+"""Texts by which a vocabulary names its special tokens."""
+
+LONGEST = 2**26
+"""Bytes of a vocabulary file at most."""
+
+_BASIC_ENGLISH = str.maketrans({"'": " '  ", '"': "", ".": " . ", ",": " , ", "(": " ( ", ")": " ) ", "!": " ! ", "?": " ? "})
+
+
+def basic_english(text: str) -> list[str]:
+    """Words as torchtext's tokenizer "basic_english" splits them: lower-cased, punctuation apart, some of it dropped."""
+    return re.sub("<br />|[;:]", " ", text.lower().translate(_BASIC_ENGLISH)).split()
+
+
+SPLITS: Mapping[str, Callable[[str], list[str]]] = MappingProxyType(
+    {
+        "spacy-de": lambda text: split_words(text, "spacy-de"),
+        "spacy-en": lambda text: split_words(text, "spacy-en"),
+        "split": str.split,
+        "chars": list,
+        "basic-english": basic_english,
+    }
+)
+"""Ways to split a text, by the names that `--set tokenizer=` takes."""
+
+
+@dataclass(frozen=True)
+class Specials:
+    """Ids that stand for no text; None: there is none, or nobody told."""
+
+    pad: int | None = None
+    start: int | None = None
+    end: int | None = None
+    unknown: int | None = None
+
+    def __contains__(self, id_: int) -> bool:
+        return id_ in (self.pad, self.start, self.end)
+
+
+@dataclass(frozen=True)
+class IdTokenizer:
+    """Stands in where nobody told the vocabulary: ids are all that can be read and shown.
+
+    Attributes:
+        size: how many ids there are.
+        specials: those that stand for no text.
+    """
+
+    size: int
+    specials: Specials = Specials()
+
+    @property
+    def ends(self) -> bool:
+        """Nothing is added to a text."""
+        return False
+
+    def encode(self, text: str, name: str) -> Tokens:
+        """Refused.
+
+        Raises:
+            BadSetting: always; the sentence says what to give instead.
+        """
+        raise BadSetting(
+            name=f"{name} text",
+            found=text if len(text) < 80 else f"{text[:80]}…",
+            allowed=f"ids (--{name}-ids), or the vocabulary told (--set {name}_vocab=FILE): the file holds weights and no words",
+        )
+
+    def tokens(self, ids: Sequence[int], name: str) -> Tokens:
+        """The strip of ids, each shown as its number.
+
+        Raises:
+            TokenOutOfRange: there is no such id.
+        """
+        return _strip(ids, name, self.size, str, self.specials)
+
+    def text(self, ids: Sequence[int]) -> str:
+        """Ids joined by spaces, special ones left out."""
+        return " ".join(str(id_) for id_ in ids if id_ not in self.specials)
+
+
+@dataclass(frozen=True)
+class VocabularyTokenizer:
+    """A way to split and a vocabulary of any order.
+
+    Attributes:
+        split: a name in SPLITS.
+        vocabulary: texts, the index is the id.
+        specials: ids that stand for no text.
+        starts, ends: whether the start and the end token are added around a typed text.
+    """
+
+    split: str
+    vocabulary: tuple[str, ...]
+    specials: Specials
+    starts: bool
+    ends: bool
+
+    @cached_property
+    def ids(self) -> dict[str, int]:
+        """Id by text; of equal texts the first."""
+        return {text: id_ for id_, text in reversed(list(enumerate(self.vocabulary)))}
+
+    @property
+    def size(self) -> int:
+        """How many ids there are."""
+        return len(self.vocabulary)
+
+    def encode(self, text: str, name: str) -> Tokens:
+        """The pieces of `text` as typed or in lower case, whichever the vocabulary knows.
+
+        Raises:
+            EmptyText: there is nothing but blanks.
+            BadSetting: the vocabulary does not know a piece and has no unknown token.
+        """
+        pieces = SPLITS[self.split](text)
+        if not pieces or not text.strip():
+            raise EmptyText(what=f"{name} text")
+        ids = [self.ids.get(piece, self.ids.get(piece.lower(), self.specials.unknown)) for piece in pieces]
+        for piece, id_ in zip(pieces, ids, strict=True):
+            if id_ is None:
+                raise BadSetting(name=f"{name} text", found=piece, allowed="made of words of the vocabulary, which has no <unk>")
+        middle = Tokens(
+            name,
+            tuple(id_ for id_ in ids if id_ is not None),
+            tuple(pieces),
+            tuple(id_ in self.specials for id_ in ids if id_ is not None),
+            tuple(id_ == self.specials.unknown and piece not in UNKNOWNS for piece, id_ in zip(pieces, ids, strict=True)),
+        )
+        first = self.tokens(_present(self.starts, self.specials.start), name)
+        last = self.tokens(_present(self.ends, self.specials.end), name)
+        return first.then(middle).then(last)
+
+    def tokens(self, ids: Sequence[int], name: str) -> Tokens:
+        """The strip of ids with the vocabulary's texts.
+
+        Raises:
+            TokenOutOfRange: the vocabulary does not have an id.
+        """
+        return _strip(ids, name, self.size, self.vocabulary.__getitem__, self.specials)
+
+    def text(self, ids: Sequence[int]) -> str:
+        """Pieces joined by spaces, start, end and padding left out."""
+        return " ".join(self.vocabulary[id_] for id_ in ids if id_ not in self.specials)
+
+
+def _present(added: bool, id_: int | None) -> tuple[int, ...]:
+    return () if id_ is None or not added else (id_,)
+
+
+def _strip(ids: Sequence[int], name: str, size: int, text_of: Callable[[int], str], specials: Specials) -> Tokens:
+    for id_ in ids:
+        if not 0 <= id_ < size:
+            raise TokenOutOfRange(what=name, found=id_, size=size)
+    return Tokens(
+        name,
+        tuple(ids),
+        tuple(map(text_of, ids)),
+        tuple(id_ in specials for id_ in ids),
+        tuple(id_ == specials.unknown for id_ in ids),
+    )
+
+
+def place_of(texts: Sequence[str], wanted: Sequence[str]) -> int | None:
+    """The id of the first of the texts `wanted` that a vocabulary has; None: it has none of them."""
+    return next((texts.index(text) for text in wanted if text in texts), None)
+
+
+def read_vocabulary(path: Path, name: str) -> tuple[str, ...]:
+    """The texts of a vocabulary file: a JSON list (the index is the id), a JSON object token -> id, or one token a line.
+
+    Args:
+        name: of the setting that gave the path.
+
+    Raises:
+        BadSetting: the file cannot be read, or is none of these.
+    """
+    try:
+        if path.stat().st_size > LONGEST:
+            raise BadSetting(name=name, found=str(path), allowed=f"a file of at most {LONGEST:,} bytes")
+        content = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadSetting(name=name, found=str(path), allowed=f"a text file that can be read ({type(error).__name__})") from error
+    texts = _texts(content)
+    if texts is None:
+        raise BadSetting(name=name, found=str(path), allowed="a JSON list of texts, a JSON object token -> id, or a token a line")
+    return texts
+
+
+def _texts(content: str) -> tuple[str, ...] | None:
+    try:
+        data: Any = json.loads(content)
+    except (ValueError, RecursionError):
+        return tuple(content.removesuffix("\n").split("\n"))
+    if isinstance(data, list) and all(isinstance(text, str) for text in data):
+        return tuple(data)
+    if (
+        isinstance(data, dict)
+        and all(type(id_) is int for id_ in data.values())
+        and sorted(data.values()) == list(range(len(data)))
+    ):
+        return tuple(sorted(data, key=data.__getitem__))
+    return None

@@ -1,0 +1,120 @@
+"""A real Chromium and real servers, for tests that see pages as a visitor does.
+
+`serve(script)` starts a Streamlit script on a free port and gives its address; `watched` is a page that fails its test if anything
+was written to the console as an error, anything threw, or anything was asked of a foreign host.
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlparse
+
+import pytest
+from playwright.sync_api import Dialog, Page
+
+ROOT = Path(__file__).parents[2]
+HOST = "127.0.0.1"
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+SECONDS_TO_START = 60
+
+Serve = Callable[[Path], str]
+
+
+def chromium() -> str:
+    """The path of a Chromium. Without one the test is skipped, or fails where a skip would hide it (in CI)."""
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if found := shutil.which(name):
+            return found
+    sentence = "No Chromium was found: install one (on Debian `apt-get install chromium`) to run the tests in tests/browser."
+    if os.environ.get("CI"):
+        pytest.fail(sentence)
+    pytest.skip(sentence)
+
+
+@pytest.fixture(scope="session")
+def browser_type_launch_args(browser_type_launch_args: dict[str, Any]) -> dict[str, Any]:
+    return {**browser_type_launch_args, "executable_path": chromium(), "args": FLAGS}
+
+
+@pytest.fixture(scope="session")
+def base_url() -> str | None:
+    """Takes the place of a plugin's fixture, whose manner of definition pytest 9 warns about."""
+    return None
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+def _wait_until_healthy(address: str, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + SECONDS_TO_START
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            pytest.fail(f"Streamlit ended with {process.returncode} before it served {address}.")
+        try:
+            with urllib.request.urlopen(f"{address}/_stcore/health", timeout=1):
+                return
+        except (urllib.error.URLError, TimeoutError, ConnectionError):
+            time.sleep(0.1)
+    pytest.fail(f"Streamlit did not serve {address} within {SECONDS_TO_START} s.")
+
+
+@pytest.fixture(scope="session")
+def serve() -> Iterator[Serve]:
+    """Starts Streamlit scripts, each once; ends them with the session."""
+    running: dict[Path, tuple[str, subprocess.Popen[bytes]]] = {}
+
+    def start(script: Path) -> str:
+        if script not in running:
+            port = _free_port()
+            options = ["--server.headless=true", f"--server.port={port}", f"--server.address={HOST}"]
+            command = [sys.executable, "-m", "streamlit", "run", str(script), *options]
+            environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+            process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            running[script] = (f"http://{HOST}:{port}", process)
+            _wait_until_healthy(*running[script])
+        return running[script][0]
+
+    yield start
+    for _address, process in running.values():
+        process.terminate()
+        process.wait(timeout=20)
+
+
+@pytest.fixture
+def watched(page: Page) -> Iterator[Page]:
+    """A page that must stay quiet."""
+    noise: list[str] = []
+
+    def dismiss(dialog: Dialog) -> None:
+        noise.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    page.on("console", lambda message: noise.append(f"console: {message.text}") if message.type == "error" else None)
+    page.on("pageerror", lambda error: noise.append(f"thrown: {error}"))
+    page.on("dialog", dismiss)
+    page.on("request", lambda request: noise.append(f"foreign: {request.url}") if _foreign(request.url) else None)
+    yield page
+    assert noise == []
+
+
+def _foreign(url: str) -> bool:
+    return url.startswith("http") and urlparse(url).hostname not in (HOST, "localhost")

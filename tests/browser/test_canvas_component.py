@@ -1,0 +1,463 @@
+"""Our drawings in a real browser: what is shown is what ran, and nothing of it asks the server."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from model.trace import Site, Trace
+from tests.browser.canvas_harness import HOSTILE, made
+from viz.theme import DARK, LIGHT, Scheme
+
+pytestmark = pytest.mark.browser
+
+CROSS = "decoder.0.2.cross"
+Open = Callable[[str], Page]
+
+
+@pytest.fixture
+def visit(watched: Page, serve: Callable[[Path], str]) -> Open:
+    """Opens the page of drawings with a query, and waits until it is drawn."""
+    address = serve(Path(__file__).with_name("canvas_harness.py"))
+
+    def go(query: str) -> Page:
+        watched.goto(f"{address}/?{query}")
+        watched.locator(".hl canvas, .hl .chip").first.wait_for(timeout=60_000)
+        rest(watched)
+        return watched
+
+    return go
+
+
+def rest(page: Page) -> None:
+    """Waits until the script has run and the drawings have been drawn."""
+    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
+    page.wait_for_timeout(150)
+
+
+def drawing(page: Page, name: str) -> Locator:
+    return page.locator(f".hl[data-drawing={name}]")
+
+
+def tiles(page: Page, name: str = "atlas") -> list[dict[str, Any]]:
+    """The rectangles of a drawing, moved to where they are in the window."""
+    box = drawing(page, name).bounding_box()
+    assert box is not None
+    found = json.loads(drawing(page, name).get_attribute("data-layout") or "")
+    return [{**tile, "x": tile["x"] + box["x"], "y": tile["y"] + box["y"]} for tile in found]
+
+
+def tile_of(page: Page, site: str, head: int) -> dict[str, Any]:
+    return next(tile for tile in tiles(page) if (tile["site"], tile["head"]) == (site, head))
+
+
+def middle(tile: dict[str, Any], query: int, key: int) -> tuple[float, float]:
+    """Where a cell is in the window."""
+    return (
+        tile["x"] + (key - tile["column"] + 0.5) * tile["width"] / tile["columns"],
+        tile["y"] + (query - tile["row"] + 0.5) * tile["height"] / tile["rows"],
+    )
+
+
+def read(page: Page, name: str = "atlas") -> dict[str, str]:
+    """What a drawing's readout is about."""
+    found: dict[str, str] = drawing(page, name).locator(".readout").evaluate("node => ({...node.dataset})")
+    return found
+
+
+def chosen(page: Page, expected: str) -> None:
+    expect(page.get_by_text(re.compile(rf"^chosen {expected} "))).to_be_visible()
+
+
+def runs(page: Page) -> int:
+    return int(page.get_by_text(re.compile(r"^chosen .* runs")).inner_text().rsplit(" ", 1)[1])
+
+
+def hovered(page: Page, trace: Trace, count: int, seed: int, only: str = "") -> list[tuple[float, float]]:
+    """Points at `count` cells; what the page says, and the trace's number."""
+    rng = np.random.default_rng(seed)
+    places = [tile for tile in tiles(page) if not only or tile["site"] == only]
+    pairs = []
+    for _ in range(count):
+        tile = places[rng.integers(len(places))]
+        query, key = int(rng.integers(tile["rows"])), int(rng.integers(tile["columns"]))
+        page.mouse.move(*middle(tile, query, key))
+        said = read(page)
+        assert (said["site"], int(said["head"]), int(said["query"]), int(said["key"])) == (tile["site"], tile["head"], query, key)
+        pairs.append((float(said["weight"]), float(trace.at(tile["site"]).head(tile["head"])[query, key])))
+    return pairs
+
+
+def test_forty_hovered_cells_are_the_numbers_of_the_trace(visit: Open) -> None:
+    page = visit("show=atlas")
+    before = runs(page)
+    shown, true = np.array(hovered(page, made(""), 40, seed=1)).T
+    np.testing.assert_allclose(shown, true, atol=0.004)
+    assert runs(page) == before, "hovering asked the server"
+
+
+def test_the_selected_head_is_exact(visit: Open) -> None:
+    page = visit("show=atlas&head=5")
+    tile = tile_of(page, CROSS, 5)
+    page.mouse.move(*middle(tile, 4, 7))
+    true = made("").at(CROSS).head(5)[4, 7]
+    assert float(read(page)["weight"]) == pytest.approx(true, abs=1e-6)
+    assert drawing(page, "atlas").locator(".readout").inner_text().endswith(f"with weight {true:.4f}")
+
+
+def test_other_heads_are_said_to_be_rounded_and_masked_cells_to_be_masked(visit: Open) -> None:
+    page = visit("show=atlas")
+    tile = tile_of(page, "decoder.0.1.self", 2)
+    page.mouse.move(*middle(tile, 3, 2))
+    assert "≈" in drawing(page, "atlas").locator(".readout").inner_text()
+    page.mouse.move(*middle(tile, 3, 9))
+    assert "masked" in drawing(page, "atlas").locator(".readout").inner_text()
+    expect(page.locator(".tip.shown")).to_contain_text("dogs → play")
+
+
+def colour(scheme: Scheme, weight: float) -> np.ndarray:
+    """The colour of a weight, worked out anew: linear between evenly spaced stops."""
+    stops = np.array([[int(stop[i : i + 2], 16) for i in (1, 3, 5)] for stop in scheme.weights])
+    return np.array([np.interp(weight * (len(stops) - 1), range(len(stops)), stops[:, channel]) for channel in range(3)])
+
+
+def pixel(page: Page, canvas: int, x: float, y: float) -> np.ndarray:
+    """The colour that a card's canvas has at a point of the window."""
+    script = """(node, [x, y]) => {
+        const box = node.getBoundingClientRect();
+        const scale = node.width / box.width;
+        return [...node.getContext("2d").getImageData(Math.floor((x - box.x) * scale), Math.floor((y - box.y) * scale), 1, 1).data];
+    }"""
+    return np.array(page.locator(".card canvas").nth(canvas).evaluate(script, [x, y])[:3])
+
+
+@pytest.mark.parametrize(("mode", "scheme"), [("light", LIGHT), ("dark", DARK)])
+def test_cells_have_the_colours_of_their_weights(visit: Open, watched: Page, mode: Any, scheme: Scheme) -> None:
+    watched.emulate_media(color_scheme=mode)
+    page = visit("show=atlas")
+    trace = made("")
+    for query, key in [(0, 0), (3, 8), (7, 2), (11, 11), (5, 5)]:
+        tile = tile_of(page, "encoder.0.1.self", 3)
+        true = colour(scheme, trace.at("encoder.0.1.self").head(3)[query, key])
+        np.testing.assert_allclose(pixel(page, 0, *middle(tile, query, key)), true, atol=3)
+    masked = tile_of(page, "decoder.0.0.self", 6)
+    grey = [int(scheme.masked[i : i + 2], 16) for i in (1, 3, 5)]
+    np.testing.assert_array_equal(pixel(page, 1, *middle(masked, 2, 8)), grey)
+
+
+def test_a_flip_to_dark_repaints_and_keeps_what_is_open(visit: Open) -> None:
+    page = visit("show=atlas")
+    page.mouse.dblclick(*middle(tile_of(page, "encoder.0.0.self", 1), 5, 5))
+    expect(page.locator(".large")).to_be_visible()
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_timeout(600)
+    expect(page.locator(".large")).to_be_visible()
+    assert drawing(page, "atlas").evaluate("node => node.style.getPropertyValue('--hl-card')") == DARK.card
+
+
+def test_a_cell_smaller_than_a_pixel_is_the_largest_of_its_neighbours(visit: Open) -> None:
+    page = visit("show=atlas&case=long")
+    tile = tile_of(page, "encoder.0.2.self", 0)
+    weights = made("long").at("encoder.0.2.self").head(0)
+    side = round(tile["width"])
+    assert side < 42, "the tiles have become larger than this test expects"
+    for across, down in [(3, 5), (20, 11), (30, 28)]:
+        parts = [slice(int(at * 42 / side), int(np.ceil((at + 1) * 42 / side))) for at in (down, across)]
+        true = colour(LIGHT, weights[parts[0], parts[1]].max())
+        found = pixel(page, 0, tile["x"] + across + 0.5, tile["y"] + down + 0.5)
+        np.testing.assert_allclose(found, true, atol=3)
+
+
+def test_a_click_selects_a_head(visit: Open) -> None:
+    page = visit("show=atlas")
+    page.mouse.click(*middle(tile_of(page, "encoder.0.1.self", 3), 2, 2))
+    chosen(page, r"encoder\.0\.1\.self head 3 query -1")
+    rest(page)
+    page.mouse.move(*middle(tile_of(page, "encoder.0.1.self", 3), 2, 2))
+    true = made("").at("encoder.0.1.self").head(3)[2, 2]
+    assert float(read(page)["weight"]) == pytest.approx(true, abs=1e-6)
+
+
+def test_the_keyboard_moves_among_heads_and_selects(visit: Open) -> None:
+    page = visit("show=atlas&site=decoder.0.0.self")
+    page.locator(".card").nth(1).locator("button").focus()
+    page.keyboard.press("Tab")
+    for key in ("ArrowDown", "ArrowRight", "ArrowRight"):
+        page.keyboard.press(key)
+    assert (read(page)["site"], read(page)["head"]) == ("decoder.0.1.self", "2")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    chosen(page, r"decoder\.0\.2\.self head 2")
+    rest(page)
+    page.keyboard.press("ArrowLeft")
+    assert read(page)["head"] == "1", "a script run took the keyboard away"
+
+
+def test_a_head_opens_large_and_is_read_by_keys(visit: Open) -> None:
+    page = visit(f"show=atlas&site={CROSS}&head=4")
+    page.locator(".card").nth(2).locator("button").focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Space")
+    expect(page.locator(".large")).to_be_visible()
+    for key in ("ArrowDown", "ArrowDown", "ArrowRight", "ArrowDown"):
+        page.keyboard.press(key)
+    assert (read(page)["query"], read(page)["key"]) == ("2", "1")
+    assert float(read(page)["weight"]) == pytest.approx(made("").at(CROSS).head(4)[2, 1], abs=1e-6)
+    page.keyboard.press("Enter")
+    chosen(page, r"decoder\.0\.2\.cross head 4 query 2")
+    page.keyboard.press("Escape")
+    expect(page.locator(".large")).to_be_hidden()
+    page.keyboard.press("ArrowLeft")
+    assert read(page)["head"] == "3", "the keyboard did not come back to the overview"
+
+
+def test_zooming_in_shows_fewer_cells_and_hovering_stays_true(visit: Open) -> None:
+    page = visit("show=atlas&case=long")
+    trace = made("long")
+    page.mouse.dblclick(*middle(tile_of(page, "encoder.0.1.self", 6), 20, 20))
+    expect(page.locator(".large")).to_be_visible()
+    rest(page)
+    whole = tiles(page)[0]
+    assert (whole["rows"], whole["columns"]) == (42, 42)
+    page.mouse.move(*middle(whole, 30, 12))
+    page.mouse.wheel(0, -500)
+    page.wait_for_timeout(150)
+    zoomed = tiles(page)[0]
+    assert zoomed["rows"] < 30
+    for query, key in [(30, 12), (29, 11), (31, 13)]:
+        page.mouse.move(*middle(zoomed, query, key))
+        said = read(page)
+        assert (said["query"], said["key"]) == (str(query), str(key))
+        assert float(said["weight"]) == pytest.approx(trace.at("encoder.0.1.self").head(6)[query, key], abs=1e-6)
+    for _ in range(12):
+        page.keyboard.press("-")
+    expect(page.locator(".large")).to_be_hidden()
+
+
+def test_zoom_survives_a_script_run(visit: Open) -> None:
+    page = visit("show=atlas&case=long")
+    page.mouse.dblclick(*middle(tile_of(page, "encoder.0.1.self", 6), 20, 20))
+    expect(page.locator(".large")).to_be_visible()
+    rest(page)
+    page.keyboard.press("+")
+    page.keyboard.press("+")
+    page.wait_for_timeout(100)
+    before, count = tiles(page)[0], runs(page)
+    page.get_by_label("a text field").fill("something else")
+    page.get_by_label("a text field").press("Enter")
+    expect(page.get_by_text(re.compile(rf"runs {count + 1}$"))).to_be_visible()
+    rest(page)
+    assert tiles(page)[0]["rows"] == before["rows"] < 20
+
+
+def test_a_pinch_of_the_trackpad_opens_and_the_wheel_alone_scrolls(visit: Open) -> None:
+    page = visit("show=atlas")
+    page.mouse.move(*middle(tile_of(page, "encoder.0.0.self", 1), 5, 5))
+    page.mouse.wheel(0, -100)
+    expect(page.locator(".large")).to_be_hidden()
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -100)
+    page.keyboard.up("Control")
+    expect(page.locator(".large")).to_be_visible()
+
+
+def test_pointing_at_a_token_lights_its_row_everywhere(visit: Open) -> None:
+    page = visit("show=strips,atlas,lines")
+    page.mouse.move(*middle(tile_of(page, CROSS, 1), 2, 3))
+    expect(page.locator("[data-strip=target] .chip.lit bdi")).to_have_text("dogs")
+    expect(page.locator("[data-strip=target] .chip.reads bdi")).to_have_text("young")
+    expect(page.locator("[data-strip=source] .chip.key bdi")).to_have_text("hunde")
+    page.mouse.move(0, 0)
+    expect(page.locator(".chip.lit")).to_have_count(0)
+
+
+def test_a_chip_shows_what_else_could_have_been_written(visit: Open) -> None:
+    page = visit("show=strips")
+    step = made("").steps[2]
+    page.locator("[data-strip=target] .chip").nth(3).hover()
+    rows = page.locator(".tip.shown .candidate")
+    expect(rows).to_have_count(6)
+    numbers = rows.locator(".number").all_inner_texts()
+    assert numbers[:5] == [f"{np.exp(candidate.log_probability):.4f}" for candidate in step.candidates]
+    expect(page.locator(".tip.shown .candidate.chosen bdi")).to_have_text("dogs")
+
+
+def test_a_chip_selects_the_row_that_wrote_it(visit: Open) -> None:
+    page = visit("show=strips,lines")
+    page.locator("[data-strip=target] .chip").nth(3).click()
+    chosen(page, r"decoder\.0\.2\.cross head 0 query 2")
+    expect(page.locator(".chip.selected bdi")).to_have_text("dogs")
+    count = runs(page)
+    page.locator("[data-strip=source] .chip").nth(3).click()
+    page.locator("[data-strip=target] .chip").first.click()
+    page.wait_for_timeout(400)
+    assert runs(page) == count, "a token that is no query of this site selected something"
+
+
+def test_chips_are_moved_through_by_keys(visit: Open) -> None:
+    page = visit("show=strips")
+    page.locator("[data-strip=target] .chip").first.focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    assert "“dogs” was written with probability" in page.locator(".hl[data-drawing=strips] .readout").inner_text()
+    page.keyboard.press("Enter")
+    chosen(page, r".* query 2")
+    expect(page.locator("[data-strip=target] .chip").nth(3)).to_be_focused()
+
+
+def test_lines_say_where_a_token_looks_most(visit: Open) -> None:
+    page = visit("show=lines&head=2")
+    weights = made("").at(CROSS).head(2)
+    spots = tiles(page, "lines")
+    query = next(spot for spot in spots if (spot["side"], spot["index"]) == ("query", 4))
+    page.mouse.move(query["x"], query["y"])
+    said = read(page, "lines")
+    assert (int(said["query"]), int(said["key"])) == (4, int(weights[4].argmax()))
+    assert float(said["weight"]) == pytest.approx(weights[4].max(), abs=1e-6)
+    key = next(spot for spot in spots if (spot["side"], spot["index"]) == ("key", 7))
+    page.mouse.move(key["x"], key["y"])
+    assert (int(read(page, "lines")["query"]), read(page, "lines")["key"]) == (int(weights[:, 7].argmax()), "7")
+    page.mouse.click(query["x"], query["y"])
+    chosen(page, r".* query 4")
+
+
+def test_lines_are_read_by_keys(visit: Open) -> None:
+    page = visit("show=lines&query=2")
+    weights = made("").at(CROSS).head(0)
+    page.locator(".hl[data-drawing=lines] canvas").focus()
+    page.keyboard.press("ArrowDown")
+    assert read(page, "lines")["query"] == "3"
+    page.keyboard.press("ArrowRight")
+    assert (read(page, "lines")["key"], int(read(page, "lines")["query"])) == ("3", int(weights[:, 3].argmax()))
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")
+    chosen(page, r".* query 3")
+
+
+def step_of(page: Page) -> str | None:
+    return drawing(page, "player").get_attribute("data-step")
+
+
+def test_ten_quick_presses_are_ten_steps_and_one_message(visit: Open) -> None:
+    page = visit("show=player")
+    before = runs(page)
+    for _ in range(10):
+        page.keyboard.press("ArrowRight")
+    expect(drawing(page, "player")).to_have_attribute("data-step", "10")
+    chosen(page, r".* step 10")
+    rest(page)
+    assert runs(page) - before <= 2, "the steps were asked of the server one by one"
+    assert step_of(page) == "10"
+
+
+def test_the_player_shows_the_numbers_of_the_step(visit: Open) -> None:
+    page = visit("show=player&step=3&head=6")
+    trace = made("")
+    step = trace.steps[3]
+    expect(page.locator(".transport output")).to_have_text("step 4 of 12")
+    found = [
+        float(value or "") for value in page.locator(".candidate").evaluate_all("all => all.map(one => one.dataset.probability)")
+    ]
+    assert found[:5] == pytest.approx([np.exp(candidate.log_probability) for candidate in step.candidates])
+    expect(page.locator("[data-strip=target] .chip.selected bdi")).to_have_text("play")
+    expect(page.locator("[data-strip=target] .chip:visible")).to_have_count(5)
+    place = tiles(page, "player")[0]
+    for query, key in [(0, 0), (3, 9), (1, 5)]:
+        page.mouse.move(*middle(place, query, key))
+        assert float(read(page, "player")["weight"]) == pytest.approx(trace.at(CROSS).head(6)[query, key], abs=1e-6)
+    page.mouse.move(*middle(place, 0, 0))
+    page.mouse.move(*middle(place, 8, 3))
+    expect(page.locator(".tip.shown")).to_have_count(0)
+
+
+def test_keys_step_from_anywhere_but_a_text_field(visit: Open) -> None:
+    page = visit("show=player&step=2")
+    page.keyboard.press("End")
+    expect(drawing(page, "player")).to_have_attribute("data-step", "11")
+    page.keyboard.press("Home")
+    expect(drawing(page, "player")).to_have_attribute("data-step", "0")
+    field = page.get_by_label("a text field")
+    field.focus()
+    for key in ("ArrowRight", "End", "Space", "ArrowLeft"):
+        page.keyboard.press(key)
+    page.wait_for_timeout(200)
+    assert step_of(page) == "0"
+    assert field.input_value() == " "
+
+
+def test_playing_goes_on_by_itself_and_stops_at_the_end(visit: Open) -> None:
+    page = visit("show=player&step=9")
+    page.get_by_label("Speed").select_option("4")
+    page.get_by_role("button", name="Play", exact=True).click()
+    expect(page.get_by_role("button", name="Pause")).to_be_visible()
+    expect(drawing(page, "player")).to_have_attribute("data-step", "11")
+    expect(page.get_by_role("button", name="Play", exact=True)).to_be_visible()
+    chosen(page, r".* step 11")
+
+
+def test_another_head_is_shown_at_once(visit: Open) -> None:
+    page = visit("show=player&step=5")
+    page.locator(".tile").nth(3).click()
+    expect(drawing(page, "player")).to_have_attribute("data-head", "3")
+    page.mouse.move(*middle(tiles(page, "player")[0], 5, 1))
+    assert float(read(page, "player")["weight"]) == pytest.approx(made("").at(CROSS).head(3)[5, 1], abs=1e-6)
+    chosen(page, r".* head 3 .*")
+
+
+def test_an_encoder_is_shown_whole_and_the_page_says_why(visit: Open) -> None:
+    page = visit("show=player&site=encoder.0.0.self")
+    expect(page.locator(".note")).to_contain_text("The encoder reads the whole source at once")
+    page.mouse.move(*middle(tiles(page, "player")[0], 11, 3))
+    true = made("").at(Site.parse("encoder.0.0.self")).head(0)[11, 3]
+    assert float(read(page, "player")["weight"]) == pytest.approx(true, abs=1e-6)
+
+
+@pytest.mark.parametrize("case", ["language", "encoder", "single", "twice"])
+def test_other_kinds_of_runs_are_drawn(visit: Open, case: str) -> None:
+    page = visit(f"case={case}")
+    trace = made(case)
+    assert {tile["site"] for tile in tiles(page)} == {str(site) for site in trace.attention}
+    shown, true = np.array(hovered(page, trace, 8, seed=3)).T
+    np.testing.assert_allclose(shown, true, atol=0.004)
+
+
+def test_hostile_text_stays_text(visit: Open) -> None:
+    page = visit("case=hostile")
+    assert page.locator(".hl img, .hl script, .tip img").count() == 0
+    page.locator("[data-strip=target] .chip").nth(1).first.hover()
+    expect(page.locator(".tip.shown b").first).to_have_text(HOSTILE[0].replace(" ", "␣"))
+    page.mouse.move(*middle(tile_of(page, CROSS, 0), 1, 1))
+    assert HOSTILE[0][:12] in drawing(page, "atlas").locator(".readout").inner_text()
+    assert page.locator(".tip img, .readout img").count() == 0
+
+
+@pytest.mark.parametrize("case", ["", "long", "hostile"])
+@pytest.mark.parametrize("width", [390, 1024])
+def test_nothing_is_wider_than_the_window(visit: Open, watched: Page, width: int, case: str) -> None:
+    watched.set_viewport_size({"width": width, "height": 800})
+    page = visit(f"case={case}")
+    assert page.evaluate("document.scrollingElement.scrollWidth - document.scrollingElement.clientWidth") == 0
+    for name in ("strips", "atlas", "lines", "player"):
+        assert drawing(page, name).evaluate("node => node.scrollWidth - node.clientWidth") <= 0
+
+
+@pytest.mark.parametrize("ratio", [1, 1.5, 2, 3])
+def test_canvases_are_as_sharp_as_the_screen(browser: Any, serve: Callable[[Path], str], ratio: float) -> None:
+    context = browser.new_context(device_scale_factor=ratio, viewport={"width": 1200, "height": 800})
+    page = context.new_page()
+    page.goto(f"{serve(Path(__file__).with_name('canvas_harness.py'))}/?show=atlas,lines")
+    page.locator(".hl[data-drawing=lines] canvas").wait_for(timeout=60_000)
+    rest(page)
+    for canvas in page.locator(".hl canvas:visible").all():
+        wide, shown = canvas.evaluate("node => [node.width, node.getBoundingClientRect().width]")
+        assert wide == pytest.approx(shown * ratio, abs=1)
+    shown, true = np.array(hovered(page, made(""), 6, seed=5)).T
+    np.testing.assert_allclose(shown, true, atol=0.004)
+    context.close()

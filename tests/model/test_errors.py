@@ -1,0 +1,171 @@
+"""Every error is one sentence that says what was asked, what was found, what is allowed and what to do."""
+
+import re
+from string import Formatter
+from typing import Any
+
+import pytest
+
+from model import errors
+from model.errors import HeadlightError
+
+
+def subclasses(kind: type[HeadlightError]) -> list[type[HeadlightError]]:
+    return [kind, *(below for child in kind.__subclasses__() for below in subclasses(child))]
+
+
+CLASSES = [kind for kind in subclasses(HeadlightError) if kind.__module__ == errors.__name__]
+LEAVES = [kind for kind in CLASSES if not kind.__subclasses__()]
+
+SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
+    "EmptyText": ({"what": "source text"}, "The source text is empty: there is nothing to run; type at least one word."),
+    "TooManyTokens": (
+        {"what": "source text", "found": 140, "allowed": 100, "reason": "the model has no more positions"},
+        "The source text has 140 tokens, but at most 100 fit (the model has no more positions): shorten it.",
+    ),
+    "TokenOutOfRange": (
+        {"what": "source", "found": -1, "size": 7853},
+        "The source holds the token id -1, but the vocabulary has the ids 0 to 7853 - 1: use one of those.",
+    ),
+    "BadSetting": (
+        {"name": "method", "found": "gready", "allowed": "greedy or sample or beam"},
+        "method is 'gready', but it must be greedy or sample or beam: change it and run again.",
+    ),
+    "OpenQuestions": (
+        {"path": "a.pt", "layout": "tutorial", "open": "n_heads (1 or 2)", "settings": "--set n_heads=…"},
+        "a.pt (layout tutorial) does not tell n_heads (1 or 2): add --set n_heads=… with the values it was trained with, "
+        "or write them into a spec.json beside the file.",
+    ),
+    "UnknownLayout": (
+        {"path": "a.pt", "nearest": "d2l", "reason": "it does not know conv1.weight"},
+        "a.pt names its weights as no layout known here; the nearest is d2l, but it does not know conv1.weight. "
+        "Choose another file, or say how to read it: --set layout=NAME.",
+    ),
+    "SeveralLayouts": (
+        {"path": "a.pt", "what": "tables of weights", "there": "model, ema", "setting": "candidate"},
+        "a.pt can be read as several tables of weights: model, ema. Choose one with --set candidate=NAME.",
+    ),
+    "IncompleteWeights": (
+        {"path": "a.pt", "layout": "d2l", "detail": "it lacks decoder.dense.bias"},
+        "a.pt has the layout d2l, but it lacks decoder.dense.bias: "
+        "save the whole state_dict of one model, or check what was told of it.",
+    ),
+    "UnknownModel": (
+        {"asked": "gpt", "there": "multi30k-de-en"},
+        "There is no model 'gpt' here; there is: multi30k-de-en. Choose one of these.",
+    ),
+    "UnknownSite": (
+        {"asked": "decoder.9.0.self", "there": "decoder.0.0.self"},
+        "There is no attention site 'decoder.9.0.self' in this run; there is: decoder.0.0.self. Choose one of these.",
+    ),
+    "UnknownHead": (
+        {"asked": 8, "site": "decoder.0.0.self", "heads": 8},
+        "There is no head 8 at decoder.0.0.self, which has 8 heads, counted from 0: choose one of these.",
+    ),
+    "UnknownTensor": (
+        {"asked": "positions/middle", "there": "positions/encoder"},
+        "There is no tensor 'positions/middle' here; there is: positions/encoder. Choose one of these.",
+    ),
+    "MissingFile": (
+        {"path": "a/spec.json", "needed": "model.safetensors, spec.json and tokenizer.json"},
+        "a/spec.json is not there; a checkpoint folder needs model.safetensors, spec.json and tokenizer.json: "
+        "restore the file or choose another folder.",
+    ),
+    "DamagedFile": (
+        {"path": "a/spec.json", "detail": "it holds no JSON object"},
+        "a/spec.json cannot be read (it holds no JSON object): restore it from a copy or train it anew.",
+    ),
+    "ShapeMismatch": (
+        {"path": "a/model.safetensors", "detail": "output.weight is missing"},
+        "a/model.safetensors does not hold the weights that its spec.json describes (output.weight is missing): "
+        "use the files of one training run.",
+    ),
+    "NotACheckpoint": (
+        {"path": "w.pt", "found": "a picture"},
+        "w.pt is a picture; what can be opened is a safetensors file or a file that torch.save wrote: choose one of these.",
+    ),
+    "UnsafeFile": (
+        {"path": "w.pt", "called": "os.system"},
+        "w.pt asks for os.system to be called while it is opened; nothing was called, and the file stays closed. "
+        'Whoever made it can save the weights alone: torch.save(model.state_dict(), "weights.pt")',
+    ),
+    "WholeObject": (
+        {"path": "w.pt", "found": "my.Model"},
+        "w.pt holds a whole Python object (my.Model), which only its own program could bring back; nothing was run. "
+        'Load it there and save the weights alone: torch.save(model.state_dict(), "weights.pt")',
+    ),
+    "UnsoundFile": (
+        {"path": "w.pt", "detail": "two tensors overlap"},
+        "w.pt stays closed because two tensors overlap; files that torch.save or safetensors wrote are not like that. "
+        'Save the weights anew: torch.save(model.state_dict(), "weights.pt")',
+    ),
+    "UnreadableNumbers": (
+        {"path": "w.pt", "what": "fc.weight", "found": "complex64", "allowed": "float32"},
+        "w.pt stores fc.weight as complex64, but what is read here is float32. Save it as float32: "
+        'torch.save({name: t.float() for name, t in model.state_dict().items()}, "weights.pt")',
+    ),
+    "NoWeights": (
+        {"path": "w.pt", "found": "a list"},
+        'w.pt holds no table of named tensors, only a list. Save the weights as one: torch.save(model.state_dict(), "weights.pt")',
+    ),
+    "OverLimit": (
+        {"path": "w.pt", "what": "its size", "found": "9 GB", "allowed": "4 GB"},
+        "w.pt is too much for this machine's limits: its size is 9 GB, and at most 4 GB is allowed. "
+        'Save the weights alone, torch.save(model.state_dict(), "weights.pt"), or raise the limit in model/opening/limits.py.',
+    ),
+    "WireError": (
+        {"detail": "its schema is 7, this version reads 1"},
+        "This is no trace that can be read here (its schema is 7, this version reads 1): "
+        "save it anew with this version of Headlight.",
+    ),
+    "DataError": (
+        {"path": "corpus", "detail": "there is neither train.de nor train.de.gz", "do": "put the corpus there"},
+        "The data at corpus cannot be used (there is neither train.de nor train.de.gz): put the corpus there.",
+    ),
+}
+
+
+def gaps(kind: type[HeadlightError]) -> set[str]:
+    return {name for _, name, _, _ in Formatter().parse(kind.template) if name is not None}
+
+
+def test_the_tree_in_the_docstring_is_the_tree_of_classes() -> None:
+    drawn, above = {}, dict[int, str]()
+    for line in (errors.__doc__ or "").splitlines():
+        if match := re.match(r"    ((?:│   |    )*)(├── |└── )?([A-Z]\w+)", line):
+            depth = len(match[1]) // 4 + bool(match[2])
+            above[depth] = match[3]
+            drawn[match[3]] = above[depth - 1] if depth else "Exception"
+    assert drawn == {kind.__name__: kind.__bases__[0].__name__ for kind in CLASSES}
+
+
+def test_each_class_has_its_sentence_here() -> None:
+    assert {kind.__name__ for kind in LEAVES} == SENTENCES.keys()
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_each_class_says_its_sentence(name: str) -> None:
+    fields, sentence = SENTENCES[name]
+    error = getattr(errors, name)(**fields)
+    assert str(error) == sentence
+    assert error.fields == fields
+
+
+@pytest.mark.parametrize("kind", LEAVES, ids=lambda kind: kind.__name__)
+def test_each_class_owns_a_template_and_lists_its_gaps(kind: type[HeadlightError]) -> None:
+    assert "template" in vars(kind)
+    listed = re.search(r"Fields: ([\w, ]+)\.", kind.__doc__ or "")
+    assert listed is not None
+    assert set(listed[1].split(", ")) == gaps(kind)
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+def test_a_sentence_is_one_line_whatever_it_quotes(kind: type[HeadlightError]) -> None:
+    hostile = "a\nb\r\n\tc\u2028d\x0b{detail}{0}"
+    sentence = str(kind(**dict.fromkeys(gaps(kind), hostile)))
+    assert len(sentence.splitlines()) == 1
+    assert "{detail}{0}" in sentence
+
+
+def test_every_error_can_be_caught_as_one() -> None:
+    assert all(issubclass(kind, HeadlightError) for kind in vars(errors).values() if isinstance(kind, type))

@@ -1,0 +1,168 @@
+"""Words and ids: nothing typed is lost, interpreted, or mistaken for a special token."""
+
+import json
+import unicodedata
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import spacy
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.errors import BadSetting, EmptyText, TokenOutOfRange
+from model.tokenizers import SPECIALS, Split, WordTokenizer, from_json, learn_vocabulary, split_words, to_json
+
+WORDS = ("hund", "ein", "<pad>", "ball", ".", "schnee")
+TOKENIZER = WordTokenizer("spacy-de", SPECIALS + WORDS)
+SPLITS: tuple[Split, ...] = ("spacy-de", "spacy-en")
+
+HOSTILE = {
+    "markup": "</script><img src=x onerror=alert(1)>",
+    "special tokens": "<pad> <sos> <eos> <unk>",
+    "NUL and controls": "ein\x00hund\x07\x1b[31m \x7f",
+    "right to left": "שלום עולם \u202eabc\u202c",
+    "emoji": "👩‍👩‍👧‍👦 🇩🇪 👍🏽",
+    "Chinese": "一只狗在雪地里玩球",
+    "combining": "e\u0301\u0323\u0308 a\u030a",
+    "half a character": "ein \ud800 hund \udfff",
+    "formulas": "$x$ **b** :red[x] `code` {gap} %s",
+    "line ends": "ein\nhund\r\n\u2028ball\tx",
+    "one letter": "x",
+    "no blank": "x" * 20_000,
+    "2,000 words": "hund " * 2_000,
+}
+
+
+def test_words_are_those_of_spacy_lower_cased() -> None:
+    text = "Zwei junge Hunde spielen z.B. mit Peters Ball (im Schnee)!"
+    assert split_words(text, "spacy-de") == [token.text.lower() for token in spacy.blank("de").tokenizer(text)]
+    assert split_words("Don't stop: it's U.S. time.", "spacy-en") == ["do", "n't", "stop", ":", "it", "'s", "u.s.", "time", "."]
+
+
+def test_composed_and_decomposed_letters_are_one_word() -> None:
+    decomposed = unicodedata.normalize("NFD", "Übergröße Mädchen")
+    assert decomposed != "Übergröße Mädchen"
+    assert split_words(decomposed, "spacy-de") == split_words("Übergröße Mädchen", "spacy-de") == ["übergröße", "mädchen"]
+
+
+def test_a_text_gets_its_start_and_end_and_unknown_words_keep_their_text() -> None:
+    strip = TOKENIZER.encode("Ein Einhorn, ein Ball.", "source")
+    assert strip.name == "source"
+    assert strip.texts == ("<sos>", "ein", "einhorn", ",", "ein", "ball", ".", "<eos>")
+    assert strip.ids == (2, 5, 0, 0, 5, 7, 8, 3)
+    assert strip.special == (True, False, False, False, False, False, False, True)
+    assert strip.unknown == (False, False, True, True, False, False, False, False)
+
+
+def test_a_typed_special_token_is_text_like_any_other() -> None:
+    pad = split_words("<pad>", "spacy-de")
+    assert "".join(pad) == "<pad>"
+    for text in SPECIALS:
+        strip = TOKENIZER.encode(f"hund {text} hund", "source")
+        assert strip.special == (True, *[False] * (len(strip) - 2), True)
+        assert not {1, 2, 3} & set(strip.ids[1:-1])
+    whole = WordTokenizer("spacy-de", (*SPECIALS, "<", "pad", ">"))
+    assert whole.encode("<pad>", "source").ids == (2, *(whole.ids[piece] for piece in pad), 3)
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+def test_hostile_text_is_text(text: str, split: Split) -> None:
+    strip = WordTokenizer(split, SPECIALS + WORDS).encode(text, "source")
+    assert len(strip.ids) == len(strip.texts) == len(strip.special) == len(strip.unknown) == len(strip)
+    assert strip.texts[0] == "<sos>"
+    assert strip.texts[-1] == "<eos>"
+    assert not any(strip.special[1:-1])
+    blanks = "".join(text.split()).replace("\ud800", "\ufffd").replace("\udfff", "\ufffd")
+    assert "".join("".join(strip.texts[1:-1]).split()) == unicodedata.normalize("NFC", blanks).lower()
+    json.dumps(strip.texts).encode("utf-8")
+    "".join(strip.texts).encode("utf-8")
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("text", ["", " ", "\n\t\r ", "\u00a0\u2003\u2028\u3000", "\x1c\x1d"])
+def test_nothing_but_blanks_is_refused_in_words(text: str, split: Split) -> None:
+    with pytest.raises(EmptyText) as caught:
+        WordTokenizer(split, SPECIALS).encode(text, "source")
+    assert str(caught.value) == "The source text is empty: there is nothing to run; type at least one word."
+
+
+@given(st.text(st.characters(codec=None), max_size=40))
+def test_any_text_gives_a_strip_or_is_empty(text: str) -> None:
+    try:
+        strip = TOKENIZER.encode(text, "source")
+    except EmptyText:
+        assert not text.strip()
+        return
+    assert all(0 <= id_ < TOKENIZER.size for id_ in strip.ids)
+    assert all(word and (WORDS[id_ - 4] == word if id_ else unknown) for word, id_, unknown in inner(strip))
+
+
+def inner(strip: Any) -> list[tuple[str, int, bool]]:
+    return list(zip(strip.texts, strip.ids, strip.unknown, strict=True))[1:-1]
+
+
+def test_ids_are_taken_as_they_are() -> None:
+    strip = TOKENIZER.tokens([2, 0, 4, 1, 1], "target")
+    assert strip.ids == (2, 0, 4, 1, 1)
+    assert strip.texts == ("<sos>", "<unk>", "hund", "<pad>", "<pad>")
+    assert strip.special == (True, False, False, True, True)
+    assert strip.unknown == (False, True, False, False, False)
+
+
+@pytest.mark.parametrize("id_", [-1, -4, 10, 10**12])
+def test_an_id_that_the_vocabulary_does_not_have_is_refused_in_words(id_: int) -> None:
+    with pytest.raises(TokenOutOfRange) as caught:
+        TOKENIZER.tokens([2, id_], "source")
+    assert (
+        str(caught.value) == f"The source holds the token id {id_}, but the vocabulary has the ids 0 to 10 - 1: use one of those."
+    )
+
+
+def test_text_leaves_out_start_end_and_padding_but_not_what_is_unknown() -> None:
+    assert TOKENIZER.text([2, 5, 0, 4, 3, 1, 1]) == "ein <unk> hund"
+
+
+def test_a_vocabulary_is_learned_by_frequency_then_alphabet() -> None:
+    learned = learn_vocabulary(["b a c", "B a d", "b", "E"], "spacy-en", min_freq=1)
+    assert learned.vocabulary == (*SPECIALS, "b", "a", "c", "d", "e")
+    assert learn_vocabulary(["b a c", "B a d", "b"], "spacy-en", min_freq=2).vocabulary == (*SPECIALS, "b", "a")
+    assert learned.size == 9
+
+
+def test_a_learned_vocabulary_never_holds_a_special_token_twice_by_accident() -> None:
+    learned = learn_vocabulary(["<unk> <unk>"] * 3, "spacy-en", min_freq=1)
+    assert learned.encode("<unk>", "source").special == (True, *[False] * (len(learned.encode("<unk>", "source")) - 2), True)
+
+
+def test_a_tokenizer_comes_back_from_json() -> None:
+    assert from_json(json.loads(json.dumps(to_json(TOKENIZER)))) == TOKENIZER
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        [],
+        {},
+        {"split": "spacy-xx", "vocabulary": list(SPECIALS)},
+        {"split": "spacy-de"},
+        {"split": ["spacy-de"], "vocabulary": list(SPECIALS)},
+        {"split": "spacy-de", "vocabulary": "<unk><pad>"},
+        {"split": "spacy-de", "vocabulary": ["<pad>", "<unk>", "<sos>", "<eos>"]},
+        {"split": "spacy-de", "vocabulary": [*SPECIALS, 4]},
+        {"split": "spacy-de", "vocabulary": []},
+    ],
+    ids=str,
+)
+def test_what_is_no_tokenizer_is_refused_in_words(data: Any) -> None:
+    with pytest.raises(BadSetting, match=r"^tokenizer (split|vocabulary) is .*, but it must be "):
+        from_json(data)
+
+
+def test_threads_share_a_tokenizer() -> None:
+    texts = [f"Hund{i} spielt's z.B. mit Ball{i % 7}." for i in range(400)]
+    alone = [split_words(text, "spacy-de") for text in texts]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(lambda text: split_words(text, "spacy-de"), texts)) == alone

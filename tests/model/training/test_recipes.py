@@ -1,0 +1,121 @@
+"""Recipes: read whole and checked before anything is trained."""
+
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from model.errors import BadSetting, UnknownModel
+from model.spec import AttentionSpec, StackSpec
+from model.training import recipes
+
+BUNDLED = sorted(path.stem for path in recipes.FOLDER.glob("*.toml"))
+
+
+def test_the_bundled_recipe_is_the_reference_architecture_with_one_pass() -> None:
+    recipe = recipes.load("multi30k-de-en")
+    assert recipe.name == "multi30k-de-en"
+    assert (recipe.source.language, recipe.target.language) == ("German", "English")
+    assert (recipe.source.split, recipe.target.split) == ("spacy-de", "spacy-en")
+    assert (recipe.source.min_freq, recipe.target.min_freq) == (2, 2)
+    spec = recipe.spec(7853, 5893)
+    attention = AttentionSpec(heads=8, head_dim=32)
+    stack = StackSpec(vocab=7853, d_model=256, layers=3, attention=attention, hidden=512, max_positions=100)
+    assert spec.encoder == stack
+    assert spec.decoder == StackSpec(vocab=5893, d_model=256, layers=3, attention=attention, hidden=512, max_positions=100)
+    assert spec.suppressed == (0, 1, 2)
+    assert spec.dropout == recipe.optimisation.dropout
+
+
+@pytest.mark.parametrize("name", BUNDLED)
+def test_every_bundled_recipe_loads_by_name_and_by_path(name: str) -> None:
+    assert recipes.load(name) == recipes.load(str(recipes.FOLDER / f"{name}.toml"))
+    assert recipes.load(name).examples
+
+
+def test_the_description_of_the_checkpoint_is_that_of_the_recipe() -> None:
+    recipe = recipes.load("multi30k-de-en")
+    info = recipe.info(11, 12)
+    assert (info.name, info.title, info.summary, info.examples) == (recipe.name, recipe.title, recipe.summary, recipe.examples)
+    assert info.languages == {"source": "German", "target": "English"}
+    assert info.data == {"source": "{split}.de", "target": "{split}.en"}
+    assert info.spec == recipe.spec(11, 12)
+
+
+@pytest.mark.parametrize("name", ["nothing", "nothing.toml", "", "../recipes"])
+def test_an_unknown_recipe_is_refused_with_those_there_are(name: str) -> None:
+    with pytest.raises(UnknownModel) as caught:
+        recipes.load(name)
+    assert str(caught.value) == f"There is no model {name!r} here; there is: the recipes {', '.join(BUNDLED)}. Choose one of these."
+
+
+def written(tmp_path: Path, edit: Callable[[str], str]) -> str:
+    text = (recipes.FOLDER / "multi30k-de-en.toml").read_text(encoding="utf-8")
+    changed = edit(text)
+    assert changed != text
+    path = tmp_path / "mine.toml"
+    path.write_text(changed, encoding="utf-8")
+    return str(path)
+
+
+def value(line: str) -> Callable[[str], str]:
+    """Replaces the line of the same name."""
+    name = line.split(" = ")[0]
+
+    def edit(text: str) -> str:
+        return "".join(line + "\n" if old.startswith(f"{name} = ") else old for old in text.splitlines(keepends=True))
+
+    return edit
+
+
+@pytest.mark.parametrize(
+    ("edit", "sentence"),
+    [
+        (value("seed = -1"), "recipe mine.toml.optimisation.seed is -1, but it must be a whole number from 0"),
+        (value('precision = "float8"'), "recipe mine.toml.optimisation.precision is 'float8', but it must be float32 or bfloat16"),
+        (value("epochs = 0"), "recipe mine.toml.optimisation.epochs is 0, but it must be a whole number from 1"),
+        (value("sentences_per_batch = 0"), "recipe mine.toml.optimisation.sentences_per_batch is 0, but it must be a whole number"),
+        (value("warmup_steps = 0"), "recipe mine.toml.optimisation.warmup_steps is 0, but it must be a whole number from 1"),
+        (
+            value('peak_learning_rate = "fast"'),
+            "recipe mine.toml.optimisation.peak_learning_rate is 'fast', but it must be a number",
+        ),
+        (value("average = 1.0"), "recipe mine.toml.optimisation.average is 1.0, but it must be a number from 0.0 to 0.999999"),
+        (value("dropout = 1"), "recipe mine.toml.optimisation.dropout is 1.0, but it must be a number from 0.0 to 0.99"),
+        (value("patience = true"), "recipe mine.toml.optimisation.patience is True, but it must be a whole number"),
+        (value('split = "spacy-xx"'), "recipe mine.toml.source.split is 'spacy-xx', but it must be spacy-de or spacy-en"),
+        (value("train = 3"), "recipe mine.toml.splits.train is 3, but it must be a text"),
+        (value("d_model = 0"), "spec.decoder.d_model is 0, but it must be a whole number from 1"),
+        (lambda text: text.replace("hidden", "hiden"), "a field of spec.decoder is 'hiden', but it must be one of vocab, d_model"),
+        (
+            lambda text: text.replace("[splits]", "[parts]"),
+            "a field of recipe mine.toml is 'parts', but it must be one of name, title",
+        ),
+        (
+            lambda text: text.replace("title = ", "titel = "),
+            "a field of recipe mine.toml is 'titel', but it must be one of name, title",
+        ),
+        (lambda text: text.replace("[source]", "[source"), "recipe mine.toml is \"Expected ']'"),
+    ],
+)
+def test_a_recipe_that_does_not_fit_is_refused_in_words(tmp_path: Path, edit: Callable[[str], str], sentence: str) -> None:
+    with pytest.raises(BadSetting) as caught:
+        recipes.load(written(tmp_path, edit))
+    assert str(caught.value).startswith(sentence)
+
+
+def test_a_file_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_bytes("title = 'Übung'".encode("latin-1"))
+    with pytest.raises(BadSetting, match=r"^recipe mine\.toml is .*utf-8"):
+        recipes.load(str(tmp_path / "mine.toml"))
+
+
+def fields_of(data: dict[str, Any]) -> set[str]:
+    return {key for table in data.values() if isinstance(table, dict) for key in table}
+
+
+def test_every_line_of_the_bundled_recipe_is_used() -> None:
+    data = tomllib.loads((recipes.FOLDER / "multi30k-de-en.toml").read_text(encoding="utf-8"))
+    assert set(recipes.Optimisation.__dataclass_fields__) <= fields_of(data)

@@ -1,0 +1,89 @@
+"""A page on made-up runs, for tests of views: an engine without a network, and the page that a script run would make."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from streamlit.testing.v1 import AppTest
+
+from model.engine.base import ModelInfo, RunRequest
+from model.errors import BadSetting
+from model.trace import Array, Trace
+from tests import traces
+from viz.page import Page, current_view
+
+ENGINES: dict[str, "MadeUpEngine"] = {}
+"""Engines by name: a script run by AppTest finds its engine here."""
+
+
+@dataclass
+class MadeUpEngine:
+    """Answers with one trace, or its padded form; remembers what it was asked for."""
+
+    trace: Trace = field(default_factory=lambda: traces.translation(layers=1, heads=2))
+    spec: dict[str, Any] = field(default_factory=lambda: {"encoder": {"positions": "learned"}, "decoder": {"positions": "learned"}})
+    max_source: int = 30
+    wobble: float = 1e-6
+    asked: list[RunRequest] = field(default_factory=list)
+    tables: dict[str, Array] = field(default_factory=dict)
+
+    device = "nowhere"
+
+    def models(self) -> tuple[ModelInfo, ...]:
+        languages = {"source": "German", "target": "English"}
+        return (ModelInfo("made-up", "German → English", "", languages, (), 1, self.spec, self.max_source, 30),)
+
+    def run(self, request: RunRequest) -> Trace:
+        self.asked.append(request)
+        count = (request.source_pad_to or 0) - len(self.trace.tokens["source"])
+        if request.source_pad_to and not 0 <= count <= self.max_source - len(self.trace.tokens["source"]):
+            raise BadSetting(name="source_pad_to", found=request.source_pad_to, allowed=f"from 12 to {self.max_source}")
+        return traces.padded(self.trace, count, self.wobble) if count > 0 else self.trace
+
+    def tensors(self, model: str, names: tuple[str, ...]) -> dict[str, Array]:
+        rng = np.random.default_rng(1)
+        made_up = {name: rng.normal(size=(30, 16)).astype(np.float32) for name in names}
+        return {name: self.tables.get(name, made_up[name]) for name in names}
+
+
+def page(engine: MadeUpEngine, dark: bool = False) -> Page:
+    """What `viz/main.py` would hand to a view now."""
+    view = current_view()[0]
+    attention = engine.trace.at(view.site) if view.site else list(engine.trace.attention.values())[-1]
+    return Page(engine, engine.models()[0], view, engine.trace, attention, view.head, dark)
+
+
+def run_view(view: str, engine: str, dark: bool = False) -> None:
+    """The script of a view's test: draws the page of `viz.views.VIEW` with an engine of ENGINES."""
+    import importlib
+
+    from tests import pages
+
+    importlib.import_module(f"viz.views.{view}").show(pages.page(pages.ENGINES[engine], dark))
+
+
+def open_view(view: str, engine: MadeUpEngine, dark: bool = False, **query: str) -> AppTest:
+    """The page of a view after its first run, opened with a link that has the parameters `query`.
+
+    Raises:
+        AssertionError: an exception reached the page.
+    """
+    ENGINES[view] = engine
+    app = AppTest.from_function(run_view, kwargs={"view": view, "engine": view, "dark": dark}, default_timeout=20)
+    for name, value in query.items():
+        app.query_params[name] = value
+    app.run()
+    assert not app.exception, app.exception
+    return app
+
+
+def figures(app: AppTest) -> list[dict[str, Any]]:
+    """The plotly figures of a page, as the browser gets them, from top to bottom."""
+    return [json.loads(chart.proto.spec) for chart in app.get("plotly_chart")]
+
+
+def words(app: AppTest) -> str:
+    """Everything that a page says in Markdown, captions and messages."""
+    groups: list[Any] = [app.markdown, app.caption, app.warning, app.info]
+    return "\n".join(element.value for group in groups for element in group)

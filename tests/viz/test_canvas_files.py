@@ -1,0 +1,59 @@
+"""The JavaScript and CSS of the drawings: what a reader of the page must be able to rely on."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from viz import canvas
+from viz.canvas import words
+
+FOLDER = Path(canvas.__file__).parent
+SCRIPTS = sorted(FOLDER.glob("*.js"))
+USES: dict[str, Callable[[], dict[str, str]]] = {
+    "chips.js": words.strips,
+    "atlas.js": words.atlas,
+    "large.js": words.atlas,
+    "paint.js": words.atlas,
+    "lines.js": words.lines,
+    "player.js": words.player,
+    "transport.js": words.player,
+}
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+def test_no_text_can_become_markup(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function|DOMParser", text)
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+def test_nothing_is_fetched(path: Path) -> None:
+    text = path.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
+    assert not re.search(r"https?://|fetch\(|XMLHttpRequest|import\(|^import ", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("path", [*SCRIPTS, *FOLDER.glob("*.css")], ids=lambda path: path.name)
+def test_files_stay_short(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) < 300
+
+
+@pytest.mark.parametrize("name", USES)
+def test_every_sentence_that_a_script_asks_for_is_there(name: str) -> None:
+    asked = set(re.findall(r"\btexts\.(\w+)", (FOLDER / name).read_text(encoding="utf-8")))
+    assert asked, f"{name} is said to use sentences and uses none"
+    assert asked <= USES[name]().keys()
+
+
+def test_the_player_has_what_chips_and_maps_ask_for() -> None:
+    for name in ("chips.js", "paint.js"):
+        asked = set(re.findall(r"\btexts\.(\w+)", (FOLDER / name).read_text(encoding="utf-8")))
+        assert asked <= words.player().keys()
+
+
+@pytest.mark.parametrize("texts", [words.strips, words.atlas, words.lines, words.player], ids=lambda texts: texts.__name__)
+def test_every_sentence_is_asked_for(texts: Callable[[], dict[str, str]]) -> None:
+    scripts = "".join(path.read_text(encoding="utf-8") for path in SCRIPTS)
+    unused = [name for name in texts() if not re.search(rf"\b{name}\b", scripts)]
+    assert unused == []

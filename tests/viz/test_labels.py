@@ -1,0 +1,205 @@
+"""Labels: a token is called the same everywhere, is never markup, and cannot disturb what stands beside it."""
+
+import re
+import string
+import unicodedata
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.trace import Kind, Site, Tokens, Trace
+from tests.traces import attention, strip, translation
+from viz import labels
+
+any_text = st.text(st.characters(), max_size=60)
+
+
+def one(text: str, unknown: bool = False) -> Tokens:
+    return Tokens("source", (7,), (text,), (False,), (unknown,))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("hund", "hund"),
+        ("a b", "a␣b"),
+        (" ", "␣"),
+        ("   ", "␣␣␣"),
+        ("\u00a0\u3000\u2028", "␣␣␣"),
+        ("\t", "␉"),
+        ("\n", "␊"),
+        ("\x00", "␀"),
+        ("\x1b[31m", "␛[31m"),
+        ("\x7f", "␡"),
+        ("\x85", "␣"),
+        ("\x9b", "U+009B"),
+        ("\u200b", "U+200B"),
+        ("\ufeff", "U+FEFF"),
+        ("\u202eabc", "U+202Eabc"),
+        ("\ue000", "U+E000"),
+        ("你好", "你好"),
+        ("🐕", "🐕"),
+        ("👨\u200d👩\u200d👧", "👨\u200d👩\u200d👧"),
+        ("❤\ufe0f", "❤\ufe0f"),
+        ("می\u200cخواهم", "می\u200cخواهم"),
+        ("e\u0301", "e\u0301"),
+        ("\u0301", "◌\u0301"),
+        ("</script><img src=x onerror=alert(1)>", "</script><img␣src=x␣onerror=alert(1)>"),
+    ],
+)
+def test_plain_shows_what_would_be_invisible_and_leaves_the_rest(text: str, shown: str) -> None:
+    assert labels.plain(text) == shown
+
+
+@given(any_text)
+def test_plain_leaves_no_character_that_acts_instead_of_being_seen(text: str) -> None:
+    joiners = "\u200c\u200d"
+    for character in labels.plain(text):
+        assert character in joiners or not character.isspace()
+        assert character in joiners or unicodedata.category(character)[0] != "C"
+
+
+@given(any_text)
+def test_plain_of_plain_is_plain(text: str) -> None:
+    assert labels.plain(labels.plain(text)) == labels.plain(text)
+
+
+@given(any_text)
+def test_markdown_escapes_whatever_could_be_read_as_markup(text: str) -> None:
+    rest = iter(labels.markdown(text))
+    for character in rest:
+        if character == "\\":
+            assert next(rest) in string.punctuation
+        else:
+            assert character not in string.punctuation
+            assert character == " " or not character.isspace()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://a.b",
+        "x:http://a.b",
+        "WWW.a.b",
+        "<->",
+        "-->",
+        ":+1:",
+        ":a:b:",
+        "www.a.b",
+        "a@b.cc",
+        ":streamlit:",
+        ":dog:",
+        "<-",
+        "->",
+        "--",
+        ">=",
+        "<=",
+        "~=",
+    ],
+)
+def test_markdown_keeps_letters_apart_that_streamlit_would_join_after_escapes_are_undone(text: str) -> None:
+    parsed = re.sub(r"\\(.)", r"\1", labels.markdown(text))
+    assert parsed.replace("\u2060", "") == text
+    assert not re.search(r"\w://|www\.|\w@|:[\w+]+:|<-|->|--|[<>~]=", parsed, re.IGNORECASE)
+
+
+def test_markdown_adds_nothing_to_an_ordinary_sentence() -> None:
+    assert labels.markdown("Layer 3: “a-b” = 0.5, see (1).") == r"Layer 3\: “a\-b” \= 0\.5\, see \(1\)\."
+
+
+def test_a_long_token_is_cut_in_labels_and_whole_where_asked_for() -> None:
+    word = "donaudampfschifffahrtsgesellschaft"
+    assert labels.token(one(word), 0) == "donaudampfschifffahrtsg…"
+    assert len(labels.token(one(word), 0)) == labels.LONGEST
+    assert labels.token(one(word), 0, longest=None) == word
+    assert labels.token(one(word[: labels.LONGEST]), 0) == word[: labels.LONGEST]
+
+
+@pytest.mark.parametrize("word", ["שלום", "مرحبا", "abc שלום", "אבגדהוזחטיכלמנסעפצקרשתאבגדהוזח"])
+def test_a_right_to_left_token_is_isolated(word: str) -> None:
+    label = labels.token(one(word, unknown=True), 0)
+    assert label.startswith("\u2068")
+    assert label.endswith("\u2069 [unk]")
+    assert label.count("\u2068") == label.count("\u2069") == 1
+
+
+def test_a_token_cannot_forge_an_isolate() -> None:
+    assert labels.token(one("\u2067שלום\u2069"), 0) == "\u2068U+2067שלוםU+2069\u2069"
+
+
+def test_an_unknown_token_keeps_its_text_and_is_marked() -> None:
+    assert labels.token(one("xylofon", unknown=True), 0) == "xylofon [unk]"
+    assert labels.token(one("xylofon"), 0) == "xylofon"
+
+
+def test_repeated_tokens_each_have_a_label() -> None:
+    assert labels.strip(strip("source", ["der"] * 3)) == ["der"] * 3
+
+
+def test_keys_and_encoder_queries_are_the_tokens_themselves() -> None:
+    trace = translation(["<sos>", "ein", "hund", "<eos>"], ["<sos>", "a", "dog", "<eos>"])
+    encoder = trace.at("encoder.0.0.self")
+    assert labels.queries(trace, encoder) == labels.keys(trace, encoder) == ["<sos>", "ein", "hund", "<eos>"]
+    assert labels.keys(trace, trace.at("decoder.0.0.cross")) == ["<sos>", "ein", "hund", "<eos>"]
+
+
+@pytest.mark.parametrize("site", ["decoder.0.0.self", "decoder.0.0.cross"])
+def test_a_decoder_row_carries_the_token_read_and_the_token_written(site: str) -> None:
+    trace = translation(["<sos>", "ein", "hund", "<eos>"], ["<sos>", "a", "dog", "<eos>"])
+    assert labels.queries(trace, trace.at(site)) == ["<sos> → a", "a → dog", "dog → <eos>"]
+
+
+def test_the_last_row_of_a_forced_target_writes_nothing_that_is_in_the_strip() -> None:
+    trace = translation(["<sos>", "hund", "<eos>"], ["<sos>", "a", "dog"])
+    whole = replace(trace, tokens={**trace.tokens, "target": strip("target", ["<sos>", "a"])})
+    assert labels.queries(whole, whole.at("decoder.0.0.self")) == ["<sos> → a", "a"]
+
+
+def test_keys_stop_where_the_weights_stop() -> None:
+    trace = translation(["<sos>", "hund", "<eos>"], ["<sos>", "a", "dog", "<eos>"])
+    assert labels.keys(trace, trace.at("decoder.0.0.self")) == ["<sos>", "a", "dog"]
+
+
+@pytest.mark.parametrize(
+    ("site", "query", "key"),
+    [
+        ("encoder.0.1.self", "query: encoder (German)", "key: encoder (German)"),
+        ("decoder.0.1.self", "query: decoder (English)", "key: decoder (English)"),
+        ("decoder.0.1.cross", "query: decoder (English)", "key: encoder (German)"),
+    ],
+)
+def test_an_axis_says_whose_tokens_it_carries(site: str, query: str, key: str) -> None:
+    trace = translation()
+    assert labels.query_axis(trace, Site.parse(site)) == query
+    assert labels.key_axis(trace, Site.parse(site)) == key
+
+
+def test_axes_of_a_language_model_and_of_a_model_without_languages() -> None:
+    site = Site("decoder", 0, 0, "self")
+    prompt = strip("source", ["the", "dog"])
+    made = attention(site, np.tril(np.ones((2, 2), bool)), 2, np.random.default_rng(0))
+    site_of_prompt = replace(made, query_tokens="source", key_tokens="source")
+    trace = Trace(model={}, request={}, tokens={"source": prompt}, attention={site: site_of_prompt})
+    assert labels.query_axis(trace, site) == "query: decoder (source)"
+    assert labels.key_axis(trace, site) == "key: decoder (source)"
+    assert labels.queries(trace, site_of_prompt) == ["the → dog", "dog"]
+
+
+@pytest.mark.parametrize(
+    ("stack", "kind", "name"),
+    [
+        ("encoder", "self", "Encoder self-attention"),
+        ("decoder", "self", "Decoder self-attention"),
+        ("decoder", "cross", "Cross-attention"),
+        ("decoder", "memory", "Attention to memory"),
+    ],
+)
+def test_sites_are_counted_from_one(stack: str, kind: Kind, name: str) -> None:
+    assert labels.kind(stack, kind) == name
+    assert labels.site(Site(stack, 0, 2, kind)) == f"{name}, layer 3"
+    assert labels.site(Site(stack, 0, 2, kind), head=4) == f"{name}, layer 3, head 5"
+    assert labels.site(Site(stack, 1, 0, kind)) == f"{name}, pass 2, layer 1"
+    assert labels.site(Site(stack, 1, 0, kind), head=0) == f"{name}, pass 2, layer 1, head 1"

@@ -1,0 +1,102 @@
+"""The page Masks: what it draws and says for each kind of site, and the padding experiment."""
+
+import pytest
+
+from tests.pages import MadeUpEngine, figures, open_view, words
+from viz.theme import DARK, LIGHT, Scheme
+
+
+def cells(figure: dict[str, object]) -> list[list[str]]:
+    return figure["data"][0]["text"]  # type: ignore[index, no-any-return]
+
+
+def test_a_causal_site_shows_three_masks_in_two_forms() -> None:
+    app = open_view("masks", MadeUpEngine(), site="decoder.0.0.self")
+    drawn = figures(app)
+    assert len(drawn) == 6
+    for boolean, additive, causal in ((drawn[0], drawn[1], False), (drawn[2], drawn[3], True), (drawn[4], drawn[5], True)):
+        for query in range(12):
+            for key in range(12):
+                allowed = key <= query or not causal
+                assert cells(boolean)[query][key] == ("✓" if allowed else "✗")
+                assert cells(additive)[query][key] == ("0" if allowed else "−∞")
+    assert "never at what comes after" in words(app)
+    assert drawn[0]["layout"]["yaxis"]["title"]["text"] == "query: decoder (English)"
+
+
+@pytest.mark.parametrize(
+    ("site", "reason"), [("encoder.0.0.self", "the whole source is known"), ("decoder.0.0.cross", "nothing in it is the future")]
+)
+def test_a_site_without_causal_mask_says_why(site: str, reason: str) -> None:
+    app = open_view("masks", MadeUpEngine(), site=site)
+    assert len(figures(app)) == 4
+    assert "This site has none" in words(app)
+    assert reason in words(app)
+    assert "This sentence has none, so each key may be looked at" in words(app)
+
+
+def test_padding_is_run_beside_and_compared_in_numbers() -> None:
+    engine = MadeUpEngine(wobble=2.0**-20)
+    app = open_view("masks", engine, site="encoder.0.0.self")
+    assert not app.metric
+    app.slider[0].set_value(20).run()
+    assert not app.exception
+    assert engine.asked[-1].source_pad_to == 20
+    assert app.query_params["pad"] == "20"
+    assert app.metric[0].value == "exactly 0"
+    assert app.metric[1].value == "9.5·10⁻⁷", "2 to the power of -20"
+    assert app.metric[2].value == "12 of 12"
+    assert "no head of the 2 sites that read the source gives the 8 padding tokens any weight" in words(app)
+    assert "rounding" in words(app)
+    assert [len(cells(figures(app)[0])), len(cells(figures(app)[0])[0])] == [20, 20], "the masks are those of the padded run"
+    assert cells(figures(app)[0])[3][11:13] == ["✓", "✗"]
+
+
+def test_the_lower_end_of_the_slider_takes_the_padding_away() -> None:
+    app = open_view("masks", MadeUpEngine(), pad="20")
+    assert app.slider[0].value == 20
+    app.slider[0].set_value(12).run()
+    assert "pad" not in app.query_params
+    assert not app.metric
+
+
+def test_a_difference_beyond_rounding_is_not_called_rounding() -> None:
+    app = open_view("masks", MadeUpEngine(wobble=0.5), pad="15")
+    assert app.metric[1].value == "5.0·10⁻¹"
+    assert "more than rounding explains" in words(app)
+
+
+def test_a_link_that_pads_too_far_is_answered_in_words() -> None:
+    app = open_view("masks", MadeUpEngine(), pad="99")
+    assert "source_pad_to is 99, but it must be from 12 to 30" in words(app).replace("\\", "")
+    assert not app.metric
+    assert app.slider[0].value == 30
+
+
+def test_without_room_or_encoder_there_is_no_slider() -> None:
+    full = open_view("masks", MadeUpEngine(max_source=12))
+    assert not full.slider
+    assert "no room for padding" in words(full)
+    alone = open_view("masks", MadeUpEngine(spec={"encoder": None, "decoder": {"positions": "learned"}}), site="decoder.0.0.self")
+    assert not alone.slider
+    assert "A language model goes on where its prompt ends" in words(alone)
+
+
+def test_the_site_can_be_chosen_and_the_link_follows() -> None:
+    app = open_view("masks", MadeUpEngine(), site="encoder.0.0.self")
+    assert app.selectbox[0].value == "encoder.0.0.self"
+    assert [option.partition(",")[0] for option in app.selectbox[0].options] == [
+        "Encoder self-attention",
+        "Decoder self-attention",
+        "Cross-attention",
+    ]
+    app.selectbox[0].set_value("decoder.0.0.self").run()
+    assert app.query_params["site"] == "decoder.0.0.self"
+    assert len(figures(app)) == 6
+
+
+@pytest.mark.parametrize(("dark", "colours"), [(False, LIGHT), (True, DARK)])
+def test_pictures_follow_the_scheme(dark: bool, colours: Scheme) -> None:
+    figure = figures(open_view("masks", MadeUpEngine(), dark))[0]
+    assert figure["layout"]["font"]["color"] == colours.text
+    assert figure["data"][0]["colorscale"][0][1] == colours.masked

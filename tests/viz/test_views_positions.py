@@ -1,0 +1,81 @@
+"""The page Positions: the model's own encodings, the comparison, and what is said of them."""
+
+import base64
+from typing import Any
+
+import numpy as np
+import pytest
+
+from model.trace import Array
+from tests.pages import MadeUpEngine, figures, open_view, words
+from viz.figures.positions import sinusoids
+
+
+def values(figure: dict[str, Any], axis: str = "z") -> Array:
+    """An array of a figure's first trace, out of the base64 that the browser gets."""
+    packed = figure["data"][0][axis]
+    flat = np.frombuffer(base64.b64decode(packed["bdata"]), packed["dtype"])
+    return flat.reshape([int(n) for n in packed["shape"].split(",")]) if "shape" in packed else flat
+
+
+def test_learned_positions_stand_beside_sinusoids_of_the_same_size() -> None:
+    table = np.random.default_rng(5).normal(size=(30, 16)).astype(np.float32)
+    app = open_view("positions", MadeUpEngine(tables={"positions/decoder": table}))
+    drawn = figures(app)
+    assert len(drawn) == 7
+    assert np.array_equal(values(drawn[0]), table)
+    assert values(drawn[1]) == pytest.approx(sinusoids(30, 16).astype(np.float32))
+    assert [curve["name"] for curve in drawn[2]["data"]] == ["dimension 1", "dimension 3", "dimension 5"]
+    assert values(drawn[2], "y") == pytest.approx(table[:, 0])
+    assert values(drawn[4])[3, 7] == pytest.approx(float(table[3].astype(float) @ table[7]), rel=1e-5)
+    assert "16 numbers for each of its 30 positions" in words(app)
+    assert "for comparison, not part of this model" in words(app)
+    assert "the first 12 positions" in words(app)
+
+
+def test_sinusoidal_positions_stand_alone_with_their_formula() -> None:
+    spec = {"encoder": {"positions": "sinusoidal"}, "decoder": {"positions": "sinusoidal"}}
+    app = open_view("positions", MadeUpEngine(spec=spec))
+    assert len(figures(app)) == 4
+    assert "comparison" not in words(app)
+    assert "The formula of these sinusoids" in words(app)
+    assert "A wave of dimension 1 spans 6.3 positions; one of dimension 16 spans 19,869." in words(app)
+    assert [r"10000^{\,2i/d_{model}}" in formula.value for formula in app.latex] == [True] * 3
+
+
+def test_a_model_without_positions_says_so() -> None:
+    app = open_view("positions", MadeUpEngine(spec={"encoder": None, "decoder": {"positions": "none"}}))
+    assert not figures(app)
+    assert "adds nothing to its embeddings" in words(app)
+
+
+def test_one_stack_needs_no_choice_and_two_have_one() -> None:
+    alone = MadeUpEngine(spec={"encoder": None, "decoder": {"positions": "learned"}})
+    assert not open_view("positions", alone).get("button_group")
+    app = open_view("positions", MadeUpEngine(), site="encoder.0.0.self")
+    choice: Any = app.get("button_group")[0]
+    assert choice.options == ["Encoder", "Decoder"]
+
+
+def test_the_encoder_has_its_own_table() -> None:
+    tables = {"positions/encoder": np.full((20, 8), 2, np.float32), "positions/decoder": np.zeros((30, 16), np.float32)}
+    app = open_view("positions", MadeUpEngine(tables=tables), site="encoder.0.0.self")
+    assert np.array_equal(values(figures(app)[0]), tables["positions/encoder"])
+
+
+def test_dimensions_and_cosine_can_be_chosen() -> None:
+    table = np.random.default_rng(5).normal(size=(30, 16)).astype(np.float32)
+    app = open_view("positions", MadeUpEngine(tables={"positions/decoder": table}))
+    app.multiselect[0].set_value([16]).run()
+    app.toggle[0].set_value(True).run()
+    assert not app.exception
+    drawn = figures(app)
+    assert [curve["name"] for curve in drawn[2]["data"]] == ["dimension 16"]
+    assert values(drawn[2], "y") == pytest.approx(table[:, 15])
+    assert np.diag(values(drawn[4])) == pytest.approx(1)
+
+
+def test_a_long_table_is_cut_and_said_to_be() -> None:
+    app = open_view("positions", MadeUpEngine(tables={"positions/decoder": np.ones((300, 4), np.float32)}))
+    assert values(figures(app)[0]).shape == (256, 4)
+    assert "The pictures show the first 256 positions." in words(app)

@@ -1,0 +1,29 @@
+"""Light turns to dark while someone looks: plotly's pictures keep the colours they were drawn with, so the page is drawn anew."""
+
+import streamlit as st
+
+_WATCH = st.components.v2.component(
+    "headlight.scheme",
+    html="<span hidden></span>",
+    js="""
+const seen = new WeakMap();
+
+// Streamlit calls this at each change of theme. The first call only takes note.
+export default ({ parentElement, setTriggerValue }) => {
+  const root = parentElement.querySelector("span");
+  const now = getComputedStyle(root).getPropertyValue("--st-background-color").trim();
+  const before = seen.get(parentElement);
+  seen.set(parentElement, now);
+  if (before && before !== now) setTriggerValue("changed", now);
+};
+""",
+)
+
+
+def redraw_on_change() -> None:
+    """Runs the script once more when the reader's scheme changes. Takes no room on the page."""
+    _WATCH(key="scheme", on_changed_change=_rerun_is_enough, height="content")
+
+
+def _rerun_is_enough() -> None:
+    """The run that a trigger causes already sees the new scheme."""
