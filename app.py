@@ -1,4 +1,4 @@
-"""Headlight: see what every attention head sees. Started with `streamlit run app.py`; the pages are in viz/, the networks in model/."""
+"""Headlight: see what every attention head sees. `streamlit run app.py` starts it; pages are in viz/, networks in model/."""
 
 import gc
 from collections.abc import AsyncIterator
@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import streamlit as st
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from viz.page import show_failure, the_engine
@@ -32,6 +32,11 @@ async def not_here(request: Request) -> Response:
     return Response("null", media_type="application/json")
 
 
-ROUTES = [Route(f"/{{page}}/_stcore/{what}", not_here) for what in ("health", "host-config")]
+async def first_page(request: Request) -> Response:
+    """`/explore` leads to the first page, which Streamlit serves at `/` alone, with everything that the link says."""
+    return RedirectResponse(f"./?{request.url.query}")
+
+
+ROUTES = [Route("/explore", first_page), *(Route(f"/{{page}}/_stcore/{what}", not_here) for what in ("health", "host-config"))]
 
 app = st.App("viz/main.py", lifespan=warm_up, routes=ROUTES, on_script_error=show_failure)

@@ -1,15 +1,18 @@
 """The command line: the same engine without a browser. `python -m model --help` lists what it does."""
 
+import functools
 import json
 import sys
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import click
 
 from model import finding, wire
+from model.cells import explain_cell
+from model.checkpoints import Checkpoint
 from model.engine.base import KEEP, Decoding, Given, Keep, Method, RunRequest
 from model.engine.local import CHECKPOINTS, best_device
 from model.errors import BadSetting, HeadlightError
@@ -17,81 +20,116 @@ from model.features import FORM, read_features
 from model.inspection import Inspection
 from model.layouts.telling import parse_settings
 from model.running import run as run_request
+from model.trace import Trace
 
 DEVICE = click.option("--device", type=click.Choice(["auto", "cpu", "cuda", "mps"]), default="auto", help="where to compute")
 DATA = click.option("--data", type=click.Path(path_type=Path), required=True, help="folder of the corpus")
 SETTINGS = click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="what the file does not tell; repeatable")
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="print one JSON object")
+RUN_OPTIONS = (
+    click.argument("checkpoint"),
+    click.option("--source", help="the source text"),
+    click.option("--source-ids", help="the source as ids, taken as given: 2,5,3"),
+    click.option("--source-features", help=f"the source of a network without an embedding: {FORM}"),
+    click.option("--source-valid", type=int, help="source positions that are no padding [default: those that are not the pad id]"),
+    click.option("--source-pad-to", type=int, help="pad the source to this many positions"),
+    click.option("--target", help="a target text to be fed instead of decoding"),
+    click.option("--target-ids", help="the decoder's input as ids, start token first: 2,7"),
+    click.option("--target-features", help="the target of a network without an embedding, of the same form"),
+    click.option("--decode", type=click.Choice(get_args(Method)), default="greedy", help="how the target is written"),
+    click.option("--max-length", type=int, default=Decoding.max_length, show_default=True, help="tokens written at most"),
+    click.option(
+        "--beam-size", type=int, default=Decoding.beam_size, show_default=True, help="beginnings that beam search follows"
+    ),
+    click.option("--temperature", type=float, default=Decoding.temperature, show_default=True, help="of sampling"),
+    click.option("--top-k", type=int, default=Decoding.top_k, show_default=True, help="of sampling; 0: all"),
+    click.option("--top-p", type=float, default=Decoding.top_p, show_default=True, help="of sampling; 1: all"),
+    click.option("--seed", type=int, default=Decoding.seed, show_default=True, help="of sampling"),
+    SETTINGS,
+)
+
+
+def asks_for_a_run(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds the argument CHECKPOINT and the options that describe a run; the command gets a RunRequest that keeps nothing more."""
+
+    @functools.wraps(command)
+    def with_request(
+        checkpoint: str,
+        source: str | None,
+        source_ids: str | None,
+        source_features: str | None,
+        source_valid: int | None,
+        source_pad_to: int | None,
+        target: str | None,
+        target_ids: str | None,
+        target_features: str | None,
+        decode: Method,
+        max_length: int,
+        beam_size: int,
+        temperature: float,
+        top_k: int,
+        top_p: float,
+        seed: int,
+        settings: tuple[str, ...],
+        **others: Any,
+    ) -> None:
+        read = _given("source", source, source_ids, source_features)
+        if read is None:
+            raise BadSetting(name="the source", found="left out", allowed="given (--source, --source-ids or --source-features)")
+        request = RunRequest(
+            model=checkpoint,
+            source=read,
+            target=_given("target", target, target_ids, target_features),
+            decoding=Decoding(decode, max_length, temperature, top_k, top_p, seed, beam_size),
+            source_valid=source_valid,
+            source_pad_to=source_pad_to,
+            settings=tuple(parse_settings(settings).items()),
+        )
+        command(request=request, **others)
+
+    described: Callable[..., None] = with_request
+    for option in reversed(RUN_OPTIONS):
+        described = option(described)
+    return described
 
 
 @click.group()
 def cli() -> None:
-    """Runs, inspects, evaluates and trains the Transformers that Headlight shows."""
+    """Runs, explains, inspects, evaluates and trains the Transformers that Headlight shows."""
 
 
 @cli.command()
-@click.argument("checkpoint")
-@click.option("--source", help="the source text")
-@click.option("--source-ids", help="the source as ids, taken as given: 2,5,3")
-@click.option("--source-features", help=f"the source of a network without an embedding: {FORM}")
-@click.option("--source-valid", type=int, help="source positions that are no padding [default: those that are not the pad id]")
-@click.option("--source-pad-to", type=int, help="pad the source to this many positions")
-@click.option("--target", help="a target text to be fed instead of decoding")
-@click.option("--target-ids", help="the decoder's input as ids, start token first: 2,7")
-@click.option("--target-features", help="the target of a network without an embedding, of the same form")
-@click.option("--decode", type=click.Choice(get_args(Method)), default="greedy", help="how the target is written")
-@click.option("--max-length", type=int, default=Decoding.max_length, show_default=True, help="tokens written at most")
-@click.option("--beam-size", type=int, default=Decoding.beam_size, show_default=True, help="beginnings that beam search follows")
-@click.option("--temperature", type=float, default=Decoding.temperature, show_default=True, help="of sampling")
-@click.option("--top-k", type=int, default=Decoding.top_k, show_default=True, help="of sampling; 0: all")
-@click.option("--top-p", type=float, default=Decoding.top_p, show_default=True, help="of sampling; 1: all")
-@click.option("--seed", type=int, default=Decoding.seed, show_default=True, help="of sampling")
-@SETTINGS
+@asks_for_a_run
 @click.option("--keep", default="", help=f"record more: {','.join(KEEP)}, or all")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="the trace file to write: *.trace.safetensors")
 @DEVICE
-def run(
-    checkpoint: str,
-    source: str | None,
-    source_ids: str | None,
-    source_features: str | None,
-    source_valid: int | None,
-    source_pad_to: int | None,
-    target: str | None,
-    target_ids: str | None,
-    target_features: str | None,
-    decode: Method,
-    max_length: int,
-    beam_size: int,
-    temperature: float,
-    top_k: int,
-    top_p: float,
-    seed: int,
-    settings: tuple[str, ...],
-    keep: str,
-    out: Path,
-    device: str,
-) -> None:
+def run(request: RunRequest, keep: str, out: Path, device: str) -> None:
     """Runs CHECKPOINT on one source and writes the trace of it."""
-    read = _given("source", source, source_ids, source_features)
-    if read is None:
-        raise BadSetting(name="the source", found="left out", allowed="given (--source, --source-ids or --source-features)")
-    request = RunRequest(
-        model=checkpoint,
-        source=read,
-        target=_given("target", target, target_ids, target_features),
-        decoding=Decoding(decode, max_length, temperature, top_k, top_p, seed, beam_size),
-        source_valid=source_valid,
-        source_pad_to=source_pad_to,
-        keep=_keep(keep),
-        settings=tuple(parse_settings(settings).items()),
-    )
-    on = best_device(device)
-    network = finding.load(finding.locate(checkpoint, CHECKPOINTS), dict(request.settings), on)
-    trace = run_request(network, request, on, str(on))
+    trace = _run(replace(request, keep=_keep(keep)), device)[1]
     _write(out, wire.to_bytes(trace))
     strip = trace.tokens.get("target", trace.tokens["source"])
     click.echo(" ".join(strip.texts))
+
+
+@cli.command()
+@asks_for_a_run
+@click.option("--site", required=True, help="the attention site: stack.pass.layer.kind, such as decoder.0.2.cross")
+@click.option("--head", type=int, required=True, help="the head, counted from 0")
+@click.option("--query", type=int, required=True, help="the query row, counted from 0")
+@click.option("--key", type=int, required=True, help="the key, counted from 0")
+@AS_JSON
+@DEVICE
+def explain(request: RunRequest, site: str, head: int, query: int, key: int, as_json: bool, device: str) -> None:
+    """Recomputes one attention weight of a run of CHECKPOINT in float64, and compares it with what ran."""
+    checkpoint, trace = _run(replace(request, keep=KEEP), device)
+    found = explain_cell(checkpoint.network, trace, site, head, query, key)
+    click.echo(json.dumps(found.to_json()) if as_json else found.in_words())
+
+
+def _run(request: RunRequest, device: str) -> tuple[Checkpoint, Trace]:
+    on = best_device(device)
+    checkpoint = finding.load(finding.locate(request.model, CHECKPOINTS), dict(request.settings), on)
+    return checkpoint, run_request(checkpoint, request, on, str(on))
 
 
 @cli.command()

@@ -50,12 +50,21 @@ class Info:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A network ready to run, its tokenizers by strip, and the fingerprint (SHA-256) of the files that it came from."""
+    """A network ready to run.
+
+    Attributes:
+        info: what is known of it.
+        network: in float32, on its device.
+        tokenizers: by strip; none for a strip of float features.
+        fingerprint: SHA-256 of the files that it came from, and of what was told of them.
+        notes: what a viewer should know of how it computes, a sentence each.
+    """
 
     info: Info
     network: Network
     tokenizers: Mapping[str, Tokenizer]
     fingerprint: str
+    notes: tuple[str, ...] = ()
 
 
 def save(folder: Path, info: Info, weights: Mapping[str, Tensor], source: WordTokenizer, target: WordTokenizer) -> None:

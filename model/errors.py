@@ -11,6 +11,7 @@
     │   ├── UnknownModel
     │   ├── UnknownSite
     │   ├── UnknownHead
+    │   ├── UnknownStage
     │   └── UnknownTensor
     ├── CheckpointError       a folder or file that cannot be used
     │   ├── MissingFile
@@ -82,7 +83,7 @@ class OpenQuestions(InputError):
     """Weights that leave something open which was not told. Fields: path, layout, open, settings."""
 
     template = (
-        "{path} (layout {layout}) does not tell {open}: add {settings} with the values it was trained with, "
+        "{path} (layout {layout}) does not tell {open}: add {settings}, each with the value it was trained with, "
         "or write them into a spec.json beside the file."
     )
 
@@ -107,6 +108,12 @@ class UnknownHead(NotFound):
     """Fields: asked, site, heads."""
 
     template = "There is no head {asked} at {site}, which has {heads} heads, counted from 0: choose one of these."
+
+
+class UnknownStage(NotFound):
+    """Fields: asked, there."""
+
+    template = "There is no stage {asked!r} in this run; there is: {there}. Choose one of these."
 
 
 class UnknownTensor(NotFound):

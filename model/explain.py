@@ -5,6 +5,7 @@ scores and context that ran. A difference above the tolerance of the run's numbe
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +35,9 @@ class Explanation:
         share: the part of `context` that lies in this contribution, contribution · context / |context|²; the shares of a row add
             up to 1.
         moved: [key], for each key the length of its contribution after the output projection: what it adds to the residual stream.
-        largest_difference: between what was recomputed and what ran, over the row's weights and scores (relative to their size).
+        silenced: whether the run replaced this head's context by zeros; then it moved nothing.
+        largest_difference: between what was recomputed and what ran, over the row's weights, scores and context (scores and context
+            relative to their size).
         tolerance: what the run's number type explains.
     """
 
@@ -60,6 +63,7 @@ class Explanation:
     context: Array
     share: float
     moved: Array
+    silenced: bool
     largest_difference: float
     tolerance: float
 
@@ -68,10 +72,29 @@ class Explanation:
         """Whether the recomputed chain is what ran, up to rounding. NaN anywhere: no."""
         return self.largest_difference <= self.tolerance
 
+    def to_json(self) -> dict[str, Any]:
+        """All of it as JSON values, `agrees` too; a number that is not finite becomes null."""
+        values = vars(self) | {"agrees": self.agrees}
+        return {name: _plain(value.tolist() if isinstance(value, np.ndarray) else value) for name, value in values.items()}
 
-def explain(
-    trace: Trace, site: str, head: int, query: int, key: int, scale: float, output: Array, empty_rows: str = "uniform"
-) -> Explanation:
+    def in_words(self) -> str:
+        """The chain of numbers, one line a step."""
+        score = self.score if self.allowed[self.key] else -np.inf
+        lines = (
+            f"{self.site}, head {self.head}, query {self.query}, key {self.key}",
+            f"q · k            {self.dot:.7f}",
+            f"· scale {self.scale:.7f} {self.score:.7f}",
+            f"+ mask           {score:.7f}",
+            f"exp / sum        {self.exponentials[self.key]:.7f} / {self.total:.7f}",
+            f"weight           {self.weight:.7f}",
+            f"recorded         {self.ran:.7f}",
+            f"length moved     {self.moved[self.key]:.7f}",
+            f"recomputed, largest difference {self.largest_difference:.1e} ({'agrees' if self.agrees else 'does not agree'})",
+        )
+        return "\n".join(lines)
+
+
+def explain(trace: Trace, site: str, head: int, query: int, key: int, scale: float, output: Array) -> Explanation:
     """The arithmetic of one cell of a trace that keeps q, k, v, scores and context.
 
     Args:
@@ -79,77 +102,116 @@ def explain(
         head, query, key: counted from 0.
         scale: what the site multiplies the products with.
         output: [model, head · head_dim], the weight of its output projection.
-        empty_rows: what a row without any allowed key becomes: `uniform` or `zeros`.
 
     Raises:
         UnknownSite, UnknownHead: the run has no such site or head.
         BadSetting: it has no such query or key.
         UnknownTensor: the run did not record what is needed.
     """
+    attention = check_cell(trace, site, head, query, key)
+    q, keys, values = (_recorded(trace, attention, name)[head] for name in ("q", "k", "v"))  # [query or key, head_dim]
+    with np.errstate(all="ignore"):  # a run that holds NaN or infinite numbers is shown with them
+        row = _Row(attention, head, query, q[query] * keys, scale, values, _empty_rows(trace, attention))
+        silenced = _is_silenced(trace, site, head)
+        width = values.shape[-1]
+        projection = output[:, head * width : (head + 1) * width].astype(np.float64)  # [model, head_dim]
+        moved = np.linalg.norm(row.contributions @ projection.T, axis=-1) * (not silenced)
+        contribution, length = row.contributions[key], float(row.context @ row.context)
+        return Explanation(
+            site=str(attention.site),
+            head=head,
+            query=query,
+            key=key,
+            q=q[query],
+            k=keys[key],
+            v=values[key],
+            products=row.products[key],
+            dot=float(row.dots[key]),
+            scale=scale,
+            score=float(row.dots[key] * scale),
+            allowed=row.allowed,
+            scores=row.scores,
+            exponentials=row.exponentials,
+            total=float(row.exponentials.sum()),
+            weights=row.weights,
+            weight=float(row.weights[key]),
+            ran=float(attention.weights[head, query, key]),
+            contribution=contribution,
+            context=row.context,
+            share=float(contribution @ row.context) / length if length else float("nan"),
+            moved=moved,
+            silenced=silenced,
+            largest_difference=row.largest_difference(silenced),
+            tolerance=TOLERANCE[str(trace.model["dtype"])],
+        )
+
+
+def check_cell(trace: Trace, site: str, head: int, query: int, key: int) -> Attention:
+    """The site of a cell, if the run has that cell.
+
+    Raises:
+        UnknownSite, UnknownHead, BadSetting: it has not; the sentence says what there is.
+    """
     attention = trace.at(site)
-    ran = attention.head(head)
-    for name, index, count in (("query", query, ran.shape[0]), ("key", key, ran.shape[1])):
+    rows, columns = attention.head(head).shape
+    for name, index, count in (("query", query, rows), ("key", key, columns)):
         if not 0 <= index < count:
             raise BadSetting(name=name, found=index, allowed=f"from 0 to {count - 1} at {site}")
-    q, keys, values = (_recorded(attention, name)[head] for name in ("q", "k", "v"))  # [query, head_dim], [key, head_dim] twice
-    allowed = attention.mask[query]
-    products = q[query] * keys  # [key, head_dim]
-    dots = products.sum(axis=-1)  # [key]
-    scores = np.where(allowed, dots * scale, -np.inf)
-    exponentials, weights = _softmax(scores, empty_rows)
-    contributions = weights[:, None] * values  # [key, head_dim]
-    context = contributions.sum(axis=0)
-    width = len(context)
-    projection = output[:, head * width : (head + 1) * width].astype(np.float64)  # [model, head_dim]
-    length = float(context @ context)
-    return Explanation(
-        site=str(attention.site),
-        head=head,
-        query=query,
-        key=key,
-        q=q[query],
-        k=keys[key],
-        v=values[key],
-        products=products[key],
-        dot=float(dots[key]),
-        scale=scale,
-        score=float(dots[key] * scale),
-        allowed=allowed,
-        scores=scores,
-        exponentials=exponentials,
-        total=float(exponentials.sum()),
-        weights=weights,
-        weight=float(weights[key]),
-        ran=float(ran[query, key]),
-        contribution=contributions[key],
-        context=context,
-        share=float(contributions[key] @ context) / length if length else float("nan"),
-        moved=np.linalg.norm(contributions @ projection.T, axis=-1),
-        largest_difference=_largest_difference(attention, head, query, scores, weights),
-        tolerance=TOLERANCE[str(trace.model["dtype"])],
-    )
+    return attention
 
 
-def _recorded(attention: Attention, name: str) -> Array:
+def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_plain(part) for part in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def _recorded(trace: Trace, attention: Attention, name: str) -> Array:
     tensor: Array | None = getattr(attention, name)
     if tensor is None:
-        raise UnknownTensor(asked=f"{attention.site}/{name}", there="a run that kept no queries, keys and values")
+        why = trace.missing.get(f"attention/*/{name}", "this source records no queries, keys and values")
+        raise UnknownTensor(asked=f"attention/{attention.site}/{name}", there=f"a run without it ({why})")
     return tensor.astype(np.float64)
 
 
-def _softmax(scores: Array, empty_rows: str) -> tuple[Array, Array]:
-    """Exponentials and weights of one row of scores, -inf where masked."""
-    if not np.isfinite(scores).any() and not np.isnan(scores).any():
-        alike = np.full(len(scores), float(empty_rows == "uniform"))
-        return alike, alike / len(scores)
-    exponentials = np.exp(scores - scores.max())
-    return exponentials, exponentials / exponentials.sum()
+def _empty_rows(trace: Trace, attention: Attention) -> str:
+    """What becomes of a row without any allowed key: `uniform` or `zeros`."""
+    return str(trace.model["spec"][attention.site.stack]["attention"]["empty_rows"])
 
 
-def _largest_difference(attention: Attention, head: int, query: int, scores: Array, weights: Array) -> float:
-    """Between what was recomputed and what ran. Scores are compared where a key was allowed, relative to their size."""
-    differences = [np.abs(weights - attention.weights[head, query]).max()]
-    if attention.scores is not None:
-        ran, allowed = attention.scores[head, query].astype(np.float64), np.isfinite(scores)
-        differences.append((np.abs(scores - ran)[allowed] / np.maximum(1, np.abs(scores[allowed]))).max(initial=0.0))
-    return float(np.max(differences))
+def _is_silenced(trace: Trace, site: str, head: int) -> bool:
+    return any((s["site"], s["head"]) == (site, head) for s in trace.request.get("interventions", ()))
+
+
+class _Row:
+    """One row of one head, recomputed in float64."""
+
+    def __init__(
+        self, attention: Attention, head: int, query: int, products: Array, scale: float, values: Array, empty_rows: str
+    ) -> None:
+        self.ran = {name: getattr(attention, name) for name in ("weights", "scores", "context")}
+        self.ran = {name: None if array is None else array[head, query].astype(np.float64) for name, array in self.ran.items()}
+        self.products = products  # [key, head_dim]
+        self.dots = products.sum(axis=-1)  # [key]
+        self.allowed = attention.mask[query]
+        self.scores = np.where(self.allowed, self.dots * scale, -np.inf)
+        self.exponentials = self._exponentials(empty_rows)
+        self.weights = self.exponentials / (self.exponentials.sum() or 1)
+        self.contributions = self.weights[:, None] * values  # [key, head_dim]
+        self.context = self.contributions.sum(axis=0)
+
+    def _exponentials(self, empty_rows: str) -> Array:
+        """exp(score - largest score). Without any allowed key: alike for all keys that were there, or zeros."""
+        if self.allowed.any():
+            return np.asarray(np.exp(self.scores - self.scores.max()))
+        there = np.ones_like(self.allowed) if self.ran["scores"] is None else ~np.isnan(self.ran["scores"])
+        return np.where(there, float(empty_rows == "uniform"), 0.0)
+
+    def largest_difference(self, silenced: bool) -> float:
+        """Between what was recomputed and what ran. Scores and context count relative to their size; NaN where anything is."""
+        pairs = [(self.weights, self.ran["weights"])]
+        if self.ran["scores"] is not None:
+            pairs.append((self.scores[self.allowed], self.ran["scores"][self.allowed]))
+        if self.ran["context"] is not None:
+            pairs.append((self.context * (not silenced), self.ran["context"]))
+        return float(np.max([(np.abs(ours - ran) / max(1, np.abs(ours).max(initial=0))).max(initial=0) for ours, ran in pairs]))

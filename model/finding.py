@@ -13,14 +13,15 @@ from model.layouts import loading
 
 
 def locate(checkpoint: str, bundled: Path) -> Path:
-    """A path as it is, or a name in the folder `bundled`.
+    """A path as it is, or a name in the folder `bundled`. The weights in a folder of our own stand for the folder.
 
     Raises:
         MissingFile: there is neither.
     """
     for path in (Path(checkpoint), bundled / checkpoint):
         if path.exists():
-            return path
+            whole = path.name == checkpoints.WEIGHTS and path.with_name(checkpoints.TOKENIZER).is_file()
+            return path.parent if whole else path
     raise MissingFile(
         path=checkpoint,
         needed=f"to be a path or a name in {bundled.name}/, and to hold {checkpoints.WEIGHTS}, {checkpoints.SPEC} and "

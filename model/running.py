@@ -40,7 +40,8 @@ def run(checkpoint: Checkpoint, request: RunRequest, device: torch.device, devic
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     milliseconds = (time.perf_counter() - began) * 1000
-    arrays = recorder.arrays(lineage, one_row=request.target is None and _asks_for_every_row(checkpoint.info.spec))
+    one_row = request.target is None and _asks_for_every_row(checkpoint.info.spec)
+    arrays = recorder.arrays(lineage, one_row)
     return Trace(
         model=_facts(checkpoint, request.model, device_name, milliseconds),
         request=request.to_json(),
@@ -52,9 +53,11 @@ def run(checkpoint: Checkpoint, request: RunRequest, device: torch.device, devic
         stages=_group(arrays, "stages/"),
         logits=arrays.get("logits"),
         steps=tuple(steps),
-        missing=recorder.missing(),
+        missing=recorder.missing() | ({"attention/decoder.*/rows": ONE_ROW} if one_row else {}),
     )
 
+
+ONE_ROW = "each step computed a row for every source position; the last one, which decides, is kept"
 
 Result: TypeAlias = tuple[dict[str, Tokens], Sequence[Step], Sequence[int] | None]
 """Token strips by name, the steps, and beam search's lineage (None: one hypothesis)."""
@@ -227,4 +230,5 @@ def _facts(checkpoint: Checkpoint, name: str, device: str, milliseconds: float) 
         "dtype": "float32",
         "device": device,
         "milliseconds": round(milliseconds, 3),
+        "notes": list(checkpoint.notes),
     }

@@ -1,25 +1,20 @@
 """The stages of a run, in the order in which they ran: the computation clock.
 
-The walk is read off what the run recorded, so it shows the order that this network has: a pre-norm layer norms before its attention, a
-post-norm layer after the sum, and a stack that is applied twice is walked twice. docs/stages.md has a line for each stage name.
+The order is this network's own: a pre-norm layer norms before its attention, a post-norm layer after the sum, and a stack that is
+applied twice is walked twice. docs/stages.md has a line for each stage name, `model.teaching` the lines of code.
 """
 
-import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
+from fnmatch import fnmatchcase
+from itertools import groupby
+from types import MappingProxyType
+from typing import Any
 
-from model.errors import NotFound
+import numpy as np
+
+from model.errors import UnknownStage
 from model.trace import Array, Site, Trace
-
-TEACHING_TEXT = Path(__file__).parent / "transformer"
-
-
-class UnknownStage(NotFound):
-    """Fields: asked, there."""
-
-    template = "There is no stage {asked!r} in this run; there is: {there}. Choose one of these."
 
 
 @dataclass(frozen=True)
@@ -40,77 +35,97 @@ class Stage:
 
     @property
     def site(self) -> Site | None:
-        """The attention site that the stage is in; None: in none."""
-        return (
-            None
-            if self.place in ("encoder", "decoder", "output") or self.place.endswith("feed_forward")
-            else Site.parse(self.place)
-        )
+        """The attention site that the stage is in or around; None: in none."""
+        whole = self.place in ("encoder", "decoder", "output")
+        return None if whole or self.place.endswith("feed_forward") else Site.parse(self.place)
+
+    @property
+    def stack(self) -> str:
+        """The stack that the stage is in; of the output the decoder."""
+        return "decoder" if self.place == "output" else self.place.partition(".")[0]
+
+    @property
+    def in_head(self) -> bool:
+        """Whether each head has its own numbers here."""
+        return self.name in OF_HEADS
 
 
 ATTENTION = ("queries", "keys", "values", "scores", "mask", "weights", "context", "output")
+OF_HEADS = ("queries", "keys", "values", "scores", "weights", "context")
+OF_CELLS = ("scores", "mask", "weights")
+"""Stages whose numbers are of a query and a key."""
 OUTPUT = ("logits", "probabilities", "chosen")
 
-CODE = {
-    "tokens": ("stacks.py", "Embedding.forward"),
-    "embedding": ("stacks.py", "Embedding.forward"),
-    "scaled": ("stacks.py", "Embedding.forward"),
-    "positioned": ("stacks.py", "Embedding.forward"),
-    "normed": ("layers.py", "PostNorm.forward"),
-    "queries": ("attention.py", "MultiHeadAttention.forward"),
-    "keys": ("attention.py", "MultiHeadAttention.keys_and_values"),
-    "values": ("attention.py", "MultiHeadAttention.keys_and_values"),
-    "scores": ("attention.py", "attend"),
-    "mask": ("masks.py", "additive"),
-    "weights": ("attention.py", "softmax_uniform"),
-    "context": ("attention.py", "attend"),
-    "output": ("attention.py", "MultiHeadAttention.forward"),
-    "residual": ("layers.py", "PostNorm.forward"),
-    "hidden": ("layers.py", "FeedForward.forward"),
-    "contracted": ("layers.py", "FeedForward.forward"),
-    "final": ("stacks.py", "Decoder.forward"),
-    "logits": ("stacks.py", "EncoderDecoder.decode"),
-    "probabilities": ("stacks.py", "EncoderDecoder.decode"),
-    "chosen": ("stacks.py", "EncoderDecoder.decode"),
-}
-"""For each stage name the file and the function of model/transformer/ that computes it."""
+AXES: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "features": ("position", "model"),
+        "embedding": ("position", "model"),
+        "scaled": ("position", "model"),
+        "positioned": ("position", "model"),
+        "normed": ("position", "model"),
+        "queries": ("query", "head_dim"),
+        "keys": ("key", "head_dim"),
+        "values": ("key", "head_dim"),
+        "scores": ("query", "key"),
+        "mask": ("query", "key"),
+        "weights": ("query", "key"),
+        "context": ("query", "head_dim"),
+        "output": ("query", "model"),
+        "residual": ("position", "model"),
+        "hidden": ("position", "hidden"),
+        "contracted": ("position", "model"),
+        "final": ("position", "model"),
+        "logits": ("position", "vocab"),
+    }
+)
+"""The axes of what each stage makes, for those that make a tensor (of one head, where heads have their own)."""
 
-NAMES = tuple(CODE)
+NAMES = ("tokens", "ids", *AXES, "probabilities", "chosen")
 
 
 def walk(trace: Trace) -> tuple[Stage, ...]:
-    """All stages of a run that kept everything, first to last."""
-    seen: dict[Stage, None] = dict.fromkeys(_through_the_stacks(trace))
-    lone = (site for site in map(str, trace.attention) if Stage(site, "weights") not in seen)  # a module without a residual
-    seen |= dict.fromkeys(Stage(site, name) for site in lone for name in ATTENTION)
+    """All stages of a run, first to last; those too that were not recorded, but are known to have been there."""
+    return tuple(_through(trace))
+
+
+def _through(trace: Trace) -> Iterator[Stage]:
+    described = trace.model.get("spec") or {}
+    for stack in ("encoder", "decoder"):
+        sites = [site for site in trace.attention if site.stack == stack]
+        if sites or described.get(stack):
+            yield from _through_stack(trace, stack, sites, described.get(stack) or {})
     if trace.logits is not None:
-        seen |= dict.fromkeys(Stage("output", name) for name in OUTPUT)
-    return tuple(seen)
+        yield from (Stage("output", name) for name in OUTPUT)
 
 
-def _through_the_stacks(trace: Trace) -> Iterator[Stage]:
-    for path in trace.stages:
-        place, _, name = path.rpartition("/")
-        stack = trace.model["spec"].get(place) or {}
-        match name:
-            case "embedding":
-                yield Stage(place, "tokens")
-                yield Stage(place, "embedding")
-            case "scaled":
-                if stack["embed_scale"] == "sqrt":
-                    yield Stage(place, "scaled")
-                yield Stage(place, "positioned")
-            case "residual":
-                if not place.endswith("feed_forward"):
-                    yield from (Stage(place, part) for part in ATTENTION)
-                yield Stage(place, "residual")
-            case "final":
-                if stack["final_norm"]:
-                    yield Stage(place, "final")
-            case "output":
-                yield Stage(place, "contracted")
-            case _:
-                yield Stage(place, name)
+def _through_stack(trace: Trace, stack: str, sites: list[Site], spec: Mapping[str, Any]) -> Iterator[Stage]:
+    yield Stage(stack, "tokens")
+    if trace.tokens[strip(trace, Stage(stack, "tokens"))].ids:
+        yield Stage(stack, "ids")
+    yield from (Stage(stack, name) for name in _inputs(spec))
+    for (pass_, layer), own in groupby(sites, key=lambda site: (site.pass_, site.layer)):
+        for site in own:
+            yield from _sublayer(str(site), ATTENTION, spec)
+        if spec.get("hidden") and spec["wiring"] != "attention":
+            yield from _sublayer(f"{stack}.{pass_}.{layer}.feed_forward", ("hidden", "contracted"), spec)
+    if spec.get("final_norm"):
+        yield Stage(stack, "final")
+
+
+def _inputs(spec: Mapping[str, Any]) -> tuple[str, ...]:
+    """What happens before the first layer. Of a network that nobody described nothing is known."""
+    if not spec:
+        return ()
+    if not spec["vocab"]:
+        return ("features",)
+    return ("embedding", "scaled", "positioned") if spec["embed_scale"] == "sqrt" else ("embedding", "positioned")
+
+
+def _sublayer(place: str, names: tuple[str, ...], spec: Mapping[str, Any]) -> Iterator[Stage]:
+    """A sublayer inside its residual connection, in this network's order of sum and norm."""
+    around = spec.get("wiring", "attention") != "attention"
+    order = {"pre": ("normed", *names, "residual"), "post": (*names, "residual", "normed")}
+    yield from (Stage(place, name) for name in (order[spec["norm_order"]] if around else names))
 
 
 def find(trace: Trace, text: str) -> Stage:
@@ -121,56 +136,91 @@ def find(trace: Trace, text: str) -> Stage:
     """
     there = {str(stage): stage for stage in walk(trace)}
     if text not in there:
-        raise UnknownStage(asked=text, there=", ".join(there))
+        place = text.partition("/")[0]
+        near = [name for name in there if name.startswith(f"{place}/")] or list(dict.fromkeys(str(s.place) for s in walk(trace)))
+        raise UnknownStage(asked=text, there=", ".join(near))
     return there[text]
 
 
+def path(stage: Stage) -> str:
+    """The name that a stage's tensor has in a trace file; empty: it is no tensor."""
+    if stage.name not in AXES:
+        return ""
+    if stage.site is not None and stage.name in ATTENTION:
+        name = {"queries": "q", "keys": "k", "values": "v"}.get(stage.name, stage.name)
+        return f"attention/{stage.place}/{name}"
+    match stage.name:
+        case "features" | "positioned":
+            return f"embedded/{stage.place}"
+        case "contracted":
+            return f"stages/{stage.place}/output"
+        case "logits":
+            return "logits"
+    return f"stages/{stage}"
+
+
+def recorded(trace: Trace, stage: Stage) -> Array | None:
+    """What a stage made in all heads, as it was recorded; None: it is no tensor, or was not recorded."""
+    match path(stage).split("/"):
+        case ["attention", site, name]:
+            found: Array | None = getattr(trace.at(site), name)
+            return found
+        case ["embedded", stack]:
+            return trace.embedded.get(stack)
+        case ["logits"]:
+            return trace.logits
+        case ["stages", *_]:
+            return trace.stages.get(path(stage).removeprefix("stages/"))
+    return None
+
+
 def tensor(trace: Trace, stage: Stage, head: int) -> Array | None:
-    """What a stage made, as it was recorded; None: the stage is no tensor (tokens, the token taken, a softmax over the vocabulary).
+    """What a stage made, with the axes of AXES, as it was recorded; None: it is no tensor, or was not recorded.
 
     Args:
-        head: of the attention stages, counted from 0.
+        head: counted from 0, for the stages in which each head has its own numbers.
 
-    Returns:
-        queries [query, head_dim], keys and values [key, head_dim], scores and weights [query, key], mask [query, key] of bool,
-        context [query, head_dim], hidden [position, hidden], logits [position, vocab], everything else [position, model].
+    Raises:
+        UnknownHead: the site has no such head.
     """
-    if stage.site is not None and stage.name in ATTENTION:
-        attention = trace.at(stage.site)
-        attention.head(head)
-        found: Array | None = getattr(attention, {"queries": "q", "keys": "k", "values": "v"}.get(stage.name, stage.name))
-        return found[head] if found is not None and stage.name not in ("mask", "output") else found
-    match stage.name:
-        case "positioned":
-            return trace.embedded.get(stage.place)
-        case "contracted":
-            return trace.stages.get(f"{stage.place}/output")
-        case "logits":
-            return trace.logits
-    return trace.stages.get(str(stage))
+    if not stage.in_head:
+        return recorded(trace, stage)
+    trace.at(stage.place).head(head)
+    whole = recorded(trace, stage)
+    return None if whole is None else whole[head]
 
 
-@dataclass(frozen=True)
-class Code:
-    """Lines of model/transformer/: the file's path, the first line's number, and the text without its docstring."""
-
-    path: str
-    first_line: int
-    text: str
+def why_missing(trace: Trace, stage: Stage) -> str:
+    """Why the run did not record a stage's tensor; empty: it does not say."""
+    name = path(stage)
+    return next((why for key, why in trace.missing.items() if fnmatchcase(name, key) or name.startswith(f"{key}/")), "")
 
 
-@cache
-def code(name: str) -> Code:
-    """The function that computes the stages called `name`, read from its file."""
-    file, qualified = CODE[name]
-    source = (TEACHING_TEXT / file).read_text(encoding="utf-8")
-    node: ast.AST = ast.parse(source)
-    for part in qualified.split("."):
-        node = next(child for child in ast.iter_child_nodes(node) if getattr(child, "name", None) == part)
-    assert isinstance(node, ast.FunctionDef)
-    lines = source.splitlines()
-    documentation = node.body[0]
-    signature = lines[node.lineno - 1 : documentation.lineno - 1]
-    body = lines[documentation.end_lineno or documentation.lineno : node.end_lineno]
-    indent = node.col_offset
-    return Code(f"model/transformer/{file}", node.lineno, "\n".join(line[indent:] for line in signature + body))
+def strip(trace: Trace, stage: Stage) -> str:
+    """The name of the token strip that stands on the first axis of a stage."""
+    target = "target" if "target" in trace.tokens else "source"
+    if stage.place in ("encoder", "decoder", "output"):
+        return "source" if stage.place == "encoder" else target
+    prefix = stage.place.rpartition(".")[0]
+    own = [attention for site, attention in trace.attention.items() if str(site).startswith(f"{prefix}.")]
+    attention = own[-1] if stage.site is None else trace.at(stage.site)
+    return attention.key_tokens if AXES[stage.name][0] == "key" else attention.query_tokens
+
+
+def unsound(trace: Trace, stage: Stage) -> Array | None:
+    """Where a stage made something that is no finite number: bool, as `recorded`; None: nowhere.
+
+    A score that was never computed, since its key lay in the future, is no such thing.
+    """
+    array = recorded(trace, stage)
+    if array is None or np.isfinite(array).all():
+        return None
+    wrong = ~np.isfinite(array)
+    if stage.name == "scores":
+        wrong &= trace.at(stage.place).mask
+    return wrong if wrong.any() else None
+
+
+def first_unsound(trace: Trace) -> Stage | None:
+    """The first stage that made something that is no finite number; None: there is none."""
+    return next((stage for stage in walk(trace) if unsound(trace, stage) is not None), None)

@@ -183,7 +183,8 @@ class Trace:
 
     Attributes:
         schema: the layout's number.
-        model: facts about the network and the machine (name, title, fingerprint, spec, languages, device, dtype, milliseconds).
+        model: facts about the network and the machine (name, title, fingerprint, spec, languages, device, dtype, milliseconds, and
+            `notes`: what a viewer should know of how it computes, a sentence each).
         request: the RunRequest, as plain JSON values.
         tokens: strips by name, `source` and (for an encoder-decoder) `target`. The last target token may be one that was
             written and not read: then there are fewer query rows than tokens.

@@ -6,11 +6,13 @@ begin with their position and are never in danger. Numbers stay as they are.
 """
 
 import re
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from model.trace import Attention, Trace
+from model.trace import Array, Attention, Trace
 from model.wire import to_bytes
 from viz import labels
 from viz.texts import _
@@ -19,19 +21,54 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def head_table(trace: Trace, attention: Attention, head: int) -> pd.DataFrame:
-    """The weights of one head with labelled queries as rows and labelled keys as columns.
-
-    Labels begin with the position, counted from 1, so that repeated tokens keep their own rows: "3 hunde". Their text is uncut.
-    The names of index and columns are those of the axes.
+    """The weights of one head as `map_table`.
 
     Raises:
         UnknownHead: the site has no such head.
     """
+    return map_table(trace, attention, attention.head(head), range(attention.weights.shape[2]))
+
+
+def map_table(trace: Trace, attention: Attention, values: Array, keys: Iterable[int]) -> pd.DataFrame:
+    """Values [query, key shown] of a site with labelled queries as rows and labelled keys as columns.
+
+    Labels begin with the position, counted from 1, so that repeated tokens keep their own rows: "3 hunde". Their text is uncut.
+    The names of index and columns are those of the axes.
+
+    Args:
+        trace: the run.
+        attention: one of its sites.
+        values: what is shown.
+        keys: indices of the site's keys that the columns stand for.
+    """
+    columns = _numbered(labels.keys(trace, attention, longest=None))
     return pd.DataFrame(
-        attention.head(head),
-        index=pd.Index(_numbered(labels.queries(trace, attention, longest=None)), name=labels.query_axis(trace, attention.site)),
-        columns=pd.Index(_numbered(labels.keys(trace, attention, longest=None)), name=labels.key_axis(trace, attention.site)),
+        values,
+        index=_rows(trace, attention),
+        columns=pd.Index([columns[key] for key in keys], name=labels.key_axis(trace, attention.site)),
     )
+
+
+def row_table(trace: Trace, attention: Attention, values: Array, name: str) -> pd.DataFrame:
+    """One value for each query of a site, [query], in a column called `name`; rows as in `map_table`."""
+    return pd.DataFrame({name: values}, index=_rows(trace, attention))
+
+
+def lens_table(positions: Sequence[str], layers: Sequence[str], words: Array, probabilities: Array, title: str) -> pd.DataFrame:
+    """A logit lens, a row for each position, layer and candidate.
+
+    Args:
+        positions: labels of the positions.
+        layers: names of the layers.
+        words: [layer, position, candidate] of texts.
+        probabilities: [layer, position, candidate].
+        title: of the positions.
+    """
+    rows = [
+        (f"{position + 1} {positions[position]}", layers[layer], rank + 1) for layer, position, rank in np.ndindex(*words.shape)
+    ]
+    index = pd.MultiIndex.from_tuples(rows, names=[title, _("after layer"), _("rank")])
+    return pd.DataFrame({_("token"): words.ravel(), _("probability"): probabilities.ravel()}, index=index)
 
 
 def csv(table: pd.DataFrame) -> bytes:
@@ -62,6 +99,10 @@ def file_name(trace: Trace, *parts: str, ending: str) -> str:
     """
     stem = "-".join((str(trace.model.get("name", "trace")), *parts))
     return re.sub(r"[^A-Za-z0-9.]+", "-", stem).strip("-.") + "." + ending
+
+
+def _rows(trace: Trace, attention: Attention) -> pd.Index:
+    return pd.Index(_numbered(labels.queries(trace, attention, longest=None)), name=labels.query_axis(trace, attention.site))
 
 
 def _numbered(texts: list[str]) -> list[str]:

@@ -104,6 +104,11 @@ def key_axis(trace: Trace, site: Site) -> str:
     return _("key: {stream}", stream=stream(trace, site, "key"))
 
 
+def stack(name: str) -> str:
+    """The name of a stack."""
+    return _("Encoder") if name == "encoder" else _("Decoder")
+
+
 def kind(stack: str, kind_: str) -> str:
     """The name of a group of sites: "Cross-attention"."""
     return {

@@ -4,17 +4,26 @@ A parameter that equals its default is left out. A value that cannot be read is 
 never dropped in silence.
 """
 
+import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from model.engine.base import Decoding, RunRequest, Silence
-from model.errors import BadSetting, HeadlightError
+from model.errors import HeadlightError
 from model.trace import Site
-from viz.texts import _, sentence
+from viz.texts import _
 
 LONGEST_TEXT = 4000
 """Characters of a text that travel in a URL: browsers and servers cut longer ones."""
+
+MOST_CANDIDATES = 1_000_000
+LARGEST_SEED = 2**53 - 1
+"""The largest whole number of those that a browser tells apart."""
+
+READINGS = ("head", "mean", "max", "value", "rollout", "entropy")
+"""What Explore can draw of a site; docs/readings.md defines each."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +36,13 @@ class View:
         target: the target to be fed; empty: the model decodes.
         method, max_length, temperature, top_k, top_p, seed, beam_size: as in Decoding.
         site: text form of a Site; empty: the last cross-attention, or the last site.
-        head, query, step: counted from 0; query and step -1: none chosen.
+        head, query, key, step: counted from 0; query, key and step -1: none chosen.
+        clock: of the page Step through: `token` or `computation`.
+        stage: text form of a Stage; empty: the first.
         pad_to: positions that the page Masks pads the source to; 0: no padding.
         silence: heads that are silenced, as "site:head" joined by spaces.
+        reading: what Explore draws of the selected site: one of READINGS.
+        hide: `special`: keys that stand for no text are left out of a reading; empty: none is.
     """
 
     model: str = ""
@@ -45,9 +58,14 @@ class View:
     site: str = ""
     head: int = 0
     query: int = -1
+    key: int = -1
     step: int = -1
+    clock: str = "token"
+    stage: str = ""
     pad_to: int = 0
     silence: str = ""
+    reading: str = "head"
+    hide: str = ""
 
     def decoding(self) -> Decoding:
         """The decoding settings."""
@@ -86,11 +104,17 @@ def _whole(lowest: int, highest: int = 10**9) -> Callable[[str], int]:
     return read
 
 
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError as error:
-        raise ValueError(_("a number")) from error
+def _number(lowest: float, highest: float) -> Callable[[str], float]:
+    def read(text: str) -> float:
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if not lowest <= number <= highest:
+            raise ValueError(_("a number from {lowest} to {highest}", lowest=lowest, highest=highest))
+        return number
+
+    return read
 
 
 def _text(text: str) -> str:
@@ -115,6 +139,15 @@ def _site(text: str) -> str:
         raise ValueError(_("a site such as decoder.0.2.cross")) from error
 
 
+def _stage(text: str) -> str:
+    if not _STAGE.fullmatch(text):
+        raise ValueError(_("a stage such as decoder.0.2.cross/weights"))
+    return text
+
+
+_STAGE = re.compile(r"[a-z0-9_.]{1,60}/[a-z]{1,20}", re.ASCII)
+
+
 def _silences(text: str) -> list[Silence]:
     pairs = (entry.rpartition(":") for entry in text.split())
     return [Silence(str(Site.parse(site)), _whole(0)(head)) for site, _colon, head in pairs]
@@ -122,7 +155,7 @@ def _silences(text: str) -> list[Silence]:
 
 def _silence(text: str) -> str:
     try:
-        return " ".join(f"{s.site}:{s.head}" for s in _silences(text))
+        return " ".join(f"{s.site}:{s.head}" for s in _silences(_text(text)))
     except (HeadlightError, ValueError) as error:
         raise ValueError(_("heads such as decoder.0.2.cross:4")) from error
 
@@ -133,17 +166,26 @@ PARAMETERS = (
     Parameter("target", "target", "the target sentence to feed instead of decoding", _text),
     Parameter("decode", "method", "greedy, sample or beam", _choice("greedy", "sample", "beam")),
     Parameter("max", "max_length", "tokens written at most", _whole(0, 1000)),
-    Parameter("temperature", "temperature", "of a sampled decode", _number),
-    Parameter("top_k", "top_k", "of a sampled decode; 0: all", _whole(0)),
-    Parameter("top_p", "top_p", "of a sampled decode; 1: all", _number),
-    Parameter("seed", "seed", "of a sampled decode", _whole(0, 2**63 - 1)),
+    Parameter("temperature", "temperature", "of a sampled decode", _number(0.01, 10)),
+    Parameter("top_k", "top_k", "of a sampled decode; 0: all", _whole(0, MOST_CANDIDATES)),
+    Parameter("top_p", "top_p", "of a sampled decode; 1: all", _number(0.01, 1)),
+    Parameter("seed", "seed", "of a sampled decode", _whole(0, LARGEST_SEED)),
     Parameter("beam", "beam_size", "beginnings that beam search follows", _whole(1, 32)),
     Parameter("site", "site", "the selected attention site: stack.pass.layer.kind, counted from 0", _site),
     Parameter("head", "head", "the selected head, counted from 0", _whole(0)),
     Parameter("query", "query", "the selected query row, counted from 0", _whole(-1)),
+    Parameter("key", "key", "the key whose cell in the selected row is opened to its arithmetic, counted from 0", _whole(-1)),
+    Parameter(
+        "clock", "clock", "of Step through: token (the decode) or computation (the stages inside)", _choice("token", "computation")
+    ),
+    Parameter("stage", "stage", "the stage of the computation clock: PLACE/NAME, as in stages.md", _stage),
     Parameter("step", "step", "the step shown by Step through, counted from 0", _whole(-1)),
     Parameter("pad", "pad_to", "positions that the page Masks pads the source to", _whole(0, 100_000)),
     Parameter("silence", "silence", "silenced heads, SITE:HEAD joined by spaces", _silence),
+    Parameter(
+        "reading", "reading", f"what Explore draws of the selected site: {', '.join(READINGS)}; see readings.md", _choice(*READINGS)
+    ),
+    Parameter("hide", "hide", "special: keys that stand for no text are left out of the reading", _choice("special")),
 )
 """The one table of URL parameters; docs/links.md explains each."""
 
@@ -161,20 +203,14 @@ def read(query: Mapping[str, str]) -> tuple[View, list[str]]:
         except ValueError as error:
             gaps = {"name": name, "text": text[:40], "allowed": error}
             problems.append(_("The link asks for {name} “{text}”, which must be {allowed}; the default is shown.", **gaps))
-    try:
-        view.decoding()
-    except BadSetting as error:
-        problems.append(sentence(error))
-        defaults: dict[str, Any] = {f.name: f.default for f in fields(Decoding)}
-        view = replace(view, **defaults)
     return view, problems
 
 
 def write(view: View) -> dict[str, str]:
-    """The URL parameters of a view, defaults left out."""
+    """The URL parameters of a view, defaults left out. Of a text that is too long as much stays as makes `read` say so."""
     default = View()
     return {
-        parameter.name: str(getattr(view, parameter.field))
+        parameter.name: str(getattr(view, parameter.field))[: LONGEST_TEXT + 1]
         for parameter in PARAMETERS
         if getattr(view, parameter.field) != getattr(default, parameter.field)
     }

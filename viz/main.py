@@ -7,9 +7,9 @@ from pathlib import Path
 import streamlit as st
 
 from model.engine.base import ModelInfo
-from model.errors import HeadlightError
-from model.trace import Attention, Trace
-from viz import sidebar
+from model.errors import HeadlightError, UnknownHead, UnknownSite
+from model.trace import Attention, Site, Trace
+from viz import labels, sidebar
 from viz.links import View
 from viz.page import Page, current_view, say, settle, the_engine
 from viz.scheme_change import redraw_on_change
@@ -68,12 +68,12 @@ def _usable(view: View, problems: list[str]) -> list[ModelInfo]:
 def _prepare(usable: list[ModelInfo], view: View, problems: list[str]) -> list[Page]:
     """Draws what stands around a page, runs the sentence, and returns what the page is to draw: nothing where that failed."""
     info = usable[0]
-    view = replace(view, model=info.name, text=info.examples[0] if view.text is None else view.text)
+    view = replace(view, model=info.name, text=next(iter(info.examples), "") if view.text is None else view.text)
     settle(view)
     sidebar.draw(info, sorted(usable, key=lambda i: i.name), view)
     sentence_box(info)
     try:
-        trace = the_engine().run(view.request())
+        trace, view = _run(view, problems)
     except HeadlightError as error:
         problems.append(sentence(error))
         return []
@@ -83,21 +83,37 @@ def _prepare(usable: list[ModelInfo], view: View, problems: list[str]) -> list[P
     return [Page(the_engine(), info, view, trace, attention, view.head, dark=st.context.theme.type == "dark")]
 
 
+def _run(view: View, problems: list[str]) -> tuple[Trace, View]:
+    """The run of `view`. Where it silences a head that the model does not have, none is silenced."""
+    try:
+        return the_engine().run(view.request()), view
+    except (UnknownSite, UnknownHead):
+        gaps = {"heads": view.silence}
+        problems.append(_("The link silences a head that this model does not have ({heads}); none is silenced.", **gaps))
+        view = replace(view, silence="")
+        return the_engine().run(view.request()), view
+
+
 def _select(trace: Trace, view: View, problems: list[str]) -> tuple[Attention, View]:
     """The site, head, row and step that the view asks for, as far as this run has them; the rest is added to `problems`."""
-    attention = (trace.of("decoder", "cross") or tuple(trace.attention.values()))[-1]
-    try:
-        attention = trace.at(view.site) if view.site else attention
-        attention.head(view.head)
-    except HeadlightError as error:
-        problems.append(sentence(error))
-        view = replace(view, head=0)
+    default = (trace.of("decoder", "cross") or tuple(trace.attention.values()))[-1]
+    asked = Site.parse(view.site) if view.site else default.site
+    attention = trace.attention.get(asked, default)
     rows, steps = attention.weights.shape[1], len(trace.steps)
-    if view.query >= rows or view.step >= steps:
-        gaps = {"row": view.query + 1, "rows": rows, "step": view.step + 1, "steps": steps}
-        text = _("Row {row} or step {step} was asked for, but there are {rows} rows and {steps} steps; none is selected.", **gaps)
-        problems.append(text)
-        view = replace(view, query=-1, step=-1)
+    gaps = {"asked": labels.site(asked), "shown": labels.site(attention.site), "rows": rows, "steps": steps}
+    gaps |= {"head": view.head + 1, "heads": attention.heads, "row": view.query + 1, "step": view.step + 1}
+    if attention.site != asked:
+        problems.append(_("This model has no “{asked}”; “{shown}” is shown instead.", **gaps))
+        view = replace(view, query=-1)
+    if view.head >= attention.heads:
+        problems.append(_("“{shown}” has {heads} heads, so there is no head {head}; head 1 is shown.", **gaps))
+        view = replace(view, head=0)
+    if view.query >= rows:
+        problems.append(_("“{shown}” has {rows} rows in this run, so there is no row {row}; none is selected.", **gaps))
+        view = replace(view, query=-1)
+    if view.step >= steps:
+        problems.append(_("This run has {steps} steps, so there is no step {step}; it begins with the first.", **gaps))
+        view = replace(view, step=-1)
     return attention, replace(view, site=str(attention.site))
 
 

@@ -7,7 +7,7 @@ from viz import labels
 from viz.page import bind, update
 from viz.texts import _
 
-FRESH = {"query": -1, "step": -1, "pad_to": 0}
+FRESH = {"query": -1, "key": -1, "step": -1, "pad_to": 0}
 """What a new sentence starts without: a row of the old one."""
 
 

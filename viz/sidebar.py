@@ -8,7 +8,7 @@ import streamlit as st
 from model.engine.base import ModelInfo
 from model.trace import Trace
 from viz import labels
-from viz.links import View
+from viz.links import LARGEST_SEED, MOST_CANDIDATES, View
 from viz.page import bind
 from viz.sentence import FRESH
 from viz.texts import _
@@ -16,7 +16,7 @@ from viz.texts import _
 ICON = Path(__file__).parent / "icon.svg"
 WORDMARK = Path(__file__).parent / "wordmark.svg"
 
-ANOTHER_MODEL = {"text": None, "target": "", "site": "", "head": 0, "silence": "", **FRESH}
+ANOTHER_MODEL = {"text": None, "target": "", "site": "", "head": 0, "stage": "", "silence": "", **FRESH}
 """What another model starts without: everything that speaks of the old one's tokens and heads."""
 
 
@@ -47,18 +47,21 @@ def status(trace: Trace) -> None:
 
 
 def _method_settings(view: View) -> None:
+    """What the method needs to be told. A slider's usual range widens to a link's value outside of it."""
     if view.method == "beam":
-        st.slider(_("Beginnings followed"), 1, 10, **bind("beam_size", **FRESH))
+        st.slider(_("Beginnings followed"), 1, max(10, view.beam_size), **bind("beam_size", **FRESH))
     if view.method == "sample":
-        st.slider(_("Temperature"), 0.1, 3.0, step=0.1, **bind("temperature", **FRESH))
-        st.number_input(_("Top k (0: all)"), 0, 1000, **bind("top_k", **FRESH))
-        st.slider(_("Top p"), 0.05, 1.0, step=0.05, **bind("top_p", **FRESH))
-        st.number_input(_("Seed"), 0, 2**53, **bind("seed", **FRESH))
+        lowest, highest = min(0.1, view.temperature), max(3.0, view.temperature)
+        st.slider(_("Temperature"), lowest, highest, step=0.1, **bind("temperature", **FRESH))
+        st.number_input(_("Top k (0: all)"), 0, MOST_CANDIDATES, **bind("top_k", **FRESH))
+        st.slider(_("Top p"), min(0.05, view.top_p), 1.0, step=0.05, **bind("top_p", **FRESH))
+        st.number_input(_("Seed"), 0, LARGEST_SEED, **bind("seed", **FRESH))
 
 
 def _size(info: ModelInfo) -> str:
-    encoder, decoder = info.spec["encoder"], info.spec["decoder"]
-    gaps = {"millions": info.parameters / 1e6, "heads": decoder["attention"]["heads"], "decoder": decoder["layers"]}
-    if encoder is None:
-        return _("{decoder} layers, {heads} heads, {millions:.1f} million parameters.", **gaps)
-    return _("{encoder} + {decoder} layers, {heads} heads, {millions:.1f} million parameters.", encoder=encoder["layers"], **gaps)
+    layers = {name: info.spec[name]["layers"] for name in ("encoder", "decoder") if info.spec[name] is not None}
+    writer = info.spec["decoder"] or info.spec["encoder"]
+    gaps = {"layers": sum(layers.values()), "heads": writer["attention"]["heads"], "millions": info.parameters / 1e6}
+    if len(layers) == 1:
+        return _("{layers} layers, {heads} heads, {millions:.1f} million parameters.", **gaps)
+    return _("{encoder} + {decoder} layers, {heads} heads, {millions:.1f} million parameters.", **gaps, **layers)

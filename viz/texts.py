@@ -1,6 +1,7 @@
 """Every sentence on screen goes through `_`: one gettext catalogue in `viz/locale/`, whole sentences with named gaps.
 
-English is the language of the source; a translation is a `locale/LANGUAGE/LC_MESSAGES/headlight.mo`. `HEADLIGHT_LANGUAGE` chooses one.
+English is the language of the source; a translation is a `locale/LANGUAGE/LC_MESSAGES/headlight.mo`. `HEADLIGHT_LANGUAGE`
+chooses one.
 """
 
 import gettext

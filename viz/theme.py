@@ -1,4 +1,4 @@
-"""Colours: one place. Two schemes, light and dark; sequential scales of one hue, so that people who see no red or green can read them."""
+"""Colours: one place. Two schemes, light and dark; scales of one hue, so that people who see no red or green can read them."""
 
 from dataclasses import dataclass
 

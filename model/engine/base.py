@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol, Self, TypeAlias, get_args
 
 from model.checked import read
 from model.errors import BadSetting
+from model.explain import Explanation
 from model.trace import Array, Trace
 
 Method: TypeAlias = Literal["greedy", "sample", "beam"]
@@ -204,7 +205,16 @@ class Engine(Protocol):
     def run(self, request: RunRequest) -> Trace:
         """The trace of one run. Equal requests may get the same object back: it is frozen."""
 
+    def explain(self, request: RunRequest, site: str, head: int, query: int, key: int) -> Explanation:
+        """The arithmetic of one attention cell of a run, recomputed in float64. All counted from 0.
+
+        Whatever `request` keeps, the run behind it keeps everything: equal requests share it.
+        """
+
     def tensors(self, model: str, names: tuple[str, ...]) -> dict[str, Array]:
         """Tensors of a model by name: `positions/encoder`, `positions/decoder` [position, model] (all positions that the model
         has), or any parameter's name in its state dict.
         """
+
+    def texts(self, model: str, strip: str, ids: tuple[int, ...]) -> tuple[str, ...]:
+        """What ids of a strip, `source` or `target`, are called on screen."""

@@ -3,6 +3,7 @@
 import os
 import threading
 from collections import OrderedDict
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -10,9 +11,11 @@ import torch
 from torch import Tensor
 
 from model import finding, spec
+from model.cells import explain_cell
 from model.checkpoints import Checkpoint
-from model.engine.base import ModelInfo, RunRequest
+from model.engine.base import KEEP, ModelInfo, RunRequest
 from model.errors import BadSetting, HeadlightError, UnknownModel, UnknownTensor
+from model.explain import Explanation
 from model.running import run
 from model.trace import Array, Trace
 from model.transformer.build import Network
@@ -59,19 +62,24 @@ class LocalEngine:
 
     @classmethod
     def from_environment(cls) -> "LocalEngine":
-        """The engine of the app: HEADLIGHT_DEVICE and HEADLIGHT_THREADS, where set, choose the device and the CPU threads.
+        """The engine of the app. HEADLIGHT_CHECKPOINTS, HEADLIGHT_DEVICE and HEADLIGHT_THREADS, where set, choose the folder of
+        checkpoints, the device and the CPU threads.
 
         Left alone, half of the cores compute: two threads on a busy two-core host can be ten times slower than one.
         """
         torch.set_num_threads(int(os.environ.get("HEADLIGHT_THREADS") or max(1, (os.cpu_count() or 2) // 2)))
-        return cls(CHECKPOINTS, best_device(os.environ.get("HEADLIGHT_DEVICE") or "auto"))
+        folder = Path(os.environ.get("HEADLIGHT_CHECKPOINTS") or CHECKPOINTS)
+        return cls(folder, best_device(os.environ.get("HEADLIGHT_DEVICE") or "auto"))
 
     @property
     def device(self) -> str:
         """Where it computes, for people."""
         if self._device.type == "cuda":
             return f"CUDA · {torch.cuda.get_device_name(self._device)}"
-        return "MPS" if self._device.type == "mps" else f"CPU · {torch.get_num_threads()} threads"
+        if self._device.type == "mps":
+            return "MPS"
+        threads = torch.get_num_threads()
+        return "CPU · 1 thread" if threads == 1 else f"CPU · {threads} threads"
 
     def models(self) -> tuple[ModelInfo, ...]:
         """The folder's checkpoints by name, files of other programs too; those that cannot be used as they are say why."""
@@ -96,6 +104,15 @@ class LocalEngine:
             self._remember(request, trace)
             return trace
 
+    def explain(self, request: RunRequest, site: str, head: int, query: int, key: int) -> Explanation:
+        """The arithmetic of one attention cell of a run that keeps everything.
+
+        Raises:
+            HeadlightError: in words, why it cannot be run, or which site, head, query or key it does not have.
+        """
+        trace = self.run(replace(request, keep=KEEP))
+        return explain_cell(self.checkpoint(request.model, request.settings).network, trace, site, head, query, key)
+
     def tensors(self, model: str, names: tuple[str, ...]) -> dict[str, Array]:
         """Tensors of a model by name: all positions that a stack has, or parameters by their names in the state dict.
 
@@ -107,6 +124,15 @@ class LocalEngine:
         if unknown := [name for name in names if name not in there]:
             raise UnknownTensor(asked=unknown[0], there=", ".join(there))
         return {name: there[name].detach().cpu().numpy() for name in names}
+
+    def texts(self, model: str, strip: str, ids: tuple[int, ...]) -> tuple[str, ...]:
+        """What ids of a strip are called on screen.
+
+        Raises:
+            UnknownModel: there is no such model.
+            TokenOutOfRange: its vocabulary does not have an id.
+        """
+        return self.checkpoint(model).tokenizers[strip].tokens(ids, strip).texts
 
     def checkpoint(self, name: str, settings: Settings = ()) -> Checkpoint:
         """The checkpoint called `name`, loaded once for each set of `settings`.

@@ -15,7 +15,7 @@ from model.spec import AttentionSpec, ModelSpec
 
 Rules: TypeAlias = Mapping[str, str | tuple[str, ...]]
 """Their names -> ours. `#` stands for a layer's number and `@` for weight or bias, in both. Several of ours share their tensor in
-equal parts along its first axis; () is a tensor that is known and not needed."""
+equal parts along its first axis, or where one is as large as theirs, each is a copy; () is a tensor known and not needed."""
 
 
 @cache
@@ -113,7 +113,7 @@ class Layout:
         name: what `--set layout=` takes.
         title: for people.
         match: whether the names are of this family.
-        rules: names, theirs -> ours; may depend on what is there.
+        rules: names, theirs -> ours; may depend on what is there and on what was told.
         ask: what the names and shapes leave open, given what was told already.
         read: the network, given the answers.
         notes: what a viewer should know of how these networks compute, a sentence each.
@@ -123,7 +123,7 @@ class Layout:
     name: str
     title: str
     match: Callable[[Shapes], Match]
-    rules: Callable[[Shapes], Rules]
+    rules: Callable[[Shapes, Mapping[str, str]], Rules]
     ask: Callable[[Shapes, Mapping[str, str]], tuple[Question, ...]]
     read: Callable[[Shapes, Answers], ModelSpec]
     notes: tuple[str, ...] = ()

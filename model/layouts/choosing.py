@@ -53,7 +53,7 @@ def choose(candidates: Mapping[str, Mapping[str, Tensor]], told: Mapping[str, st
 
     Args:
         candidates: tables of named tensors by the keys that lead to them.
-        told: settings; `layout` and `candidate` decide where there are several.
+        told: all settings; `layout` and `candidate` decide where there are several.
 
     Raises:
         UnknownLayout: none fits; the sentence names the nearest.
@@ -65,7 +65,7 @@ def choose(candidates: Mapping[str, Mapping[str, Tensor]], told: Mapping[str, st
     every = [one for name, table in tables.items() for one in _readings(table, name, layouts.values(), told)]
     fitting = [one for one in every if one.match]
     if not fitting:
-        raise _unknown(every, path)
+        raise _unknown(every, told, path)
     for what, setting, names in (
         ("tables of weights", "candidate", [one.candidate or "(the file itself)" for one in fitting]),
         ("layouts", "layout", [one.layout.name for one in fitting]),
@@ -89,25 +89,25 @@ def _readings(table: Mapping[str, Tensor], candidate: str, layouts: Iterable[Lay
     found: list[Chosen] = []
     prefix = ""
     while True:
-        found += [Chosen(layout, table, prefix, candidate, _evidence(layout, table, "layout" in told)) for layout in layouts]
+        found += [Chosen(layout, table, prefix, candidate, _evidence(layout, table, told)) for layout in layouts]
         wrapper = next((p for p in PREFIXES if sum(name.startswith(p) for name in table) > len(table) / 2), None)
         if wrapper is None or any(one.match for one in found):
             return found
         table, prefix = {name.removeprefix(wrapper): tensor for name, tensor in table.items()}, prefix + wrapper
 
 
-def _evidence(layout: Layout, table: Mapping[str, Tensor], told: bool) -> Match:
+def _evidence(layout: Layout, table: Mapping[str, Tensor], told: Mapping[str, str]) -> Match:
     """What speaks for and against a layout. Names that it does not know speak against it, unless it was told."""
     shapes = shapes_of(table)
-    match, foreign = layout.match(shapes), foreign_names(layout, shapes)
+    match, foreign = layout.match(shapes), foreign_names(layout, shapes, told)
     known = (f"knows {len(table) - len(foreign)} of {len(table)} names",)
-    against = (f"does not know {_some(foreign)}",) if foreign and not told else ()
+    against = (f"has {_some(foreign)}, which it does not know",) if foreign and "layout" not in told else ()
     return Match(match.in_favour + known, match.against + against)
 
 
-def foreign_names(layout: Layout, shapes: Shapes) -> tuple[str, ...]:
+def foreign_names(layout: Layout, shapes: Shapes, told: Mapping[str, str]) -> tuple[str, ...]:
     """Names that a layout does not know."""
-    known = renamed(shapes, layout.rules(shapes))
+    known = renamed(shapes, layout.rules(shapes, told))
     return tuple(name for name in shapes.of if name not in known)
 
 
@@ -116,11 +116,7 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:SHOWN]) + more
 
 
-def _unknown(every: Sequence[Chosen], path: str) -> UnknownLayout:
+def _unknown(every: Sequence[Chosen], told: Mapping[str, str], path: str) -> UnknownLayout:
     """The error that names the layout which knows the most names, and why it is not this one."""
-    nearest = min(every, key=lambda one: (len(foreign_names(one.layout, one.shapes)), len(one.match.against)))
-    return UnknownLayout(
-        path=path,
-        nearest=nearest.layout.name,
-        reason=" and ".join(f"the file {a}" if a.startswith("lacks") else f"the layout {a}" for a in nearest.match.against),
-    )
+    nearest = min(every, key=lambda one: (len(foreign_names(one.layout, one.shapes, told)), len(one.match.against)))
+    return UnknownLayout(path=path, nearest=nearest.layout.name, reason=f"the file {' and '.join(nearest.match.against)}")

@@ -29,7 +29,7 @@ def _sublayer(theirs: str, ours: str) -> Rules:
     return {f"{theirs}.W_{their}.@": f"{ours}.{our}.@" for their, our in names.items()}
 
 
-def _rules(shapes: Shapes) -> Rules:
+def _rules(shapes: Shapes, told: Mapping[str, str]) -> Rules:
     encoder, decoder = "encoder.blks.block#.", "decoder.blks.block#."
     norms = {
         f"{encoder}addnorm1": "encoder.layers.#.attention_residual",

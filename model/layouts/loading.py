@@ -19,7 +19,7 @@ from model.layouts.placing import DTYPES, Placement, fill, needed, place
 from model.layouts.questions import Answers, Question, answer_of, settle
 from model.layouts.telling import Told, tell
 from model.layouts.words import tokenizers_of
-from model.opening.reading import read_tensors
+from model.opening.reading import OpenedFile, read_tensors
 from model.spec import ModelSpec
 from model.transformer.build import build
 
@@ -71,7 +71,7 @@ class Diagnosis:
 
     def placement(self, spec: ModelSpec) -> Placement:
         """What becomes of each name."""
-        return place(self.shapes, self.chosen.layout.rules(self.shapes), spec)
+        return place(self.shapes, self.chosen.layout.rules(self.shapes, self.told.settings), spec)
 
     def _lacks(self, error: MissingTensor) -> IncompleteWeights:
         return IncompleteWeights(path=self.path, layout=self.chosen.layout.name, detail=f"it lacks {error.args[0]}")
@@ -87,9 +87,16 @@ def diagnose(path: Path, settings: Mapping[str, str]) -> Diagnosis:
         CheckpointError: the file cannot be read, or its layout is unknown or not certain.
         BadSetting: the settings name a layout, a table of weights or a file that is not there.
     """
-    opened = read_tensors(path)
-    told = tell(path, settings)
-    chosen = choose(opened.candidates, told.steering, str(path))
+    return examine(read_tensors(path), path, tell(path, settings))
+
+
+def examine(opened: OpenedFile, path: Path, told: Told) -> Diagnosis:
+    """The same for a file that is open already, an upload for instance; `path` is what it is called.
+
+    Raises:
+        CheckpointError, BadSetting: as for `diagnose`.
+    """
+    chosen = choose(opened.candidates, told.steering | told.settings, str(path))
     try:
         questions = chosen.layout.ask(chosen.shapes, told.settings)
     except MissingTensor as error:
@@ -98,14 +105,26 @@ def diagnose(path: Path, settings: Mapping[str, str]) -> Diagnosis:
 
 
 def load(path: Path, settings: Mapping[str, str], device: torch.device) -> Checkpoint:
-    """A file as a network ready to run; it computes in float32, whatever its weights are stored in.
+    """A file as a network ready to run.
 
     Raises:
         CheckpointError: as for `diagnose`; or weights are missing or of other shapes.
         OpenQuestions: it leaves something open that was not told.
         BadSetting: an answer is not allowed.
     """
-    found = diagnose(path, settings)
+    return checkpoint_of(diagnose(path, settings), hashlib.sha256(path.read_bytes()).hexdigest(), device)
+
+
+def checkpoint_of(found: Diagnosis, digest: str, device: torch.device) -> Checkpoint:
+    """The network of a file that was diagnosed; it computes in float32, whatever its weights are stored in.
+
+    Args:
+        digest: SHA-256 of the file.
+
+    Raises:
+        IncompleteWeights, OpenQuestions, BadSetting: as for `load`.
+    """
+    path = found.path
     answers = found.answers()
     spec = found.spec(answers)
     placement = found.placement(spec)
@@ -116,7 +135,7 @@ def load(path: Path, settings: Mapping[str, str], device: torch.device) -> Check
     strips = {"source": "source"} if spec.encoder is None or spec.decoder is None else {"source": "source", "target": "target"}
     info = Info(path.name, path.name, found.chosen.layout.title, strips, (), {}, spec)
     tokenizers = tokenizers_of(spec, answers, found.told.texts, found.chosen.layout)
-    return Checkpoint(info, network.to(device).eval(), tokenizers, _fingerprint(path, found.told))
+    return Checkpoint(info, network.to(device).eval(), tokenizers, _fingerprint(digest, found.told), found.chosen.layout.notes)
 
 
 def _wrong(placement: Placement, tensors: Mapping[str, Tensor]) -> str:
@@ -126,10 +145,10 @@ def _wrong(placement: Placement, tensors: Mapping[str, Tensor]) -> str:
     return wrong[0] if wrong else ""
 
 
-def _fingerprint(path: Path, told: Told) -> str:
+def _fingerprint(digest: str, told: Told) -> str:
     """SHA-256 over everything that decides what the network computes."""
-    told_bytes = json.dumps([sorted(told.settings.items()), sorted(told.texts.items())]).encode()
-    return hashlib.sha256(path.read_bytes() + told_bytes).hexdigest()
+    decides = [digest, sorted((told.steering | told.settings).items()), sorted(told.texts.items())]
+    return hashlib.sha256(json.dumps(decides).encode()).hexdigest()
 
 
 def inspect(path: Path, settings: Mapping[str, str]) -> Inspection:
@@ -139,8 +158,18 @@ def inspect(path: Path, settings: Mapping[str, str]) -> Inspection:
         CheckpointError: as for `diagnose`.
         BadSetting: an answer is not allowed.
     """
-    found = diagnose(path, settings)
-    layout, names = found.chosen.layout, renamed(found.shapes, found.chosen.layout.rules(found.shapes))
+    return inspection_of(diagnose(path, settings))
+
+
+def inspection_of(found: Diagnosis) -> Inspection:
+    """What a diagnosis says, as plain values; open questions are listed, not raised.
+
+    Raises:
+        IncompleteWeights: a tensor that tells a size is missing.
+        BadSetting: an answer is not allowed.
+    """
+    layout, told = found.chosen.layout, found.told.settings
+    names = renamed(found.shapes, layout.rules(found.shapes, told))
     try:
         spec = found.spec(found.answers())
     except OpenQuestions:
@@ -154,7 +183,7 @@ def inspect(path: Path, settings: Mapping[str, str]) -> Inspection:
         parameters=parameters,
         tensors=tuple(_describe(name, tensor, names.get(name), placement) for name, tensor in found.chosen.tensors.items()),
         missing=placement.missing if placement else (),
-        ask=tuple(_asked(question, found.told.settings) for question in found.questions),
+        ask=tuple(_asked(question, told) for question in found.questions),
         layout=layout.name,
         in_favour=found.chosen.match.in_favour,
         against=found.chosen.match.against,

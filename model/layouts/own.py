@@ -47,7 +47,7 @@ _ATTENTIONS = ("attention", "self_attention", "cross_attention")
 _RESIDUALS = ("attention_residual", "self_residual", "cross_residual", "feed_forward_residual")
 
 
-def _rules(shapes: Shapes) -> Rules:
+def _rules(shapes: Shapes, told: Mapping[str, str]) -> Rules:
     parts = [f"{name}.{part}.@" for name in _ATTENTIONS for part in ("query", "key", "value", "output")]
     parts += [f"{name}.norm.@" for name in _RESIDUALS] + ["feed_forward.expand.@", "feed_forward.contract.@"]
     names = [f"layers.#.{part}" for part in parts]

@@ -19,7 +19,7 @@ class Placement:
     """What becomes of each name.
 
     Attributes:
-        ours: our names for each of their names that the network needs; several share the tensor in equal parts.
+        ours: our names for each of their names that the network needs; several share the tensor in equal parts, or each has all.
         unneeded: their names that are known and not needed.
         unexpected: their names that no rule knows, or whose part this network does not have.
         missing: our names that nothing of theirs becomes.
@@ -49,7 +49,7 @@ def place(shapes: Shapes, rules: Rules, spec: ModelSpec) -> Placement:
     placed = {part for parts in ours.values() for part in parts}
     misshapen = {}
     for theirs, parts in ours.items():
-        if not _fits(shapes.of[theirs], there[parts[0]], len(parts)):
+        if not (_fits(shapes.of[theirs], there[parts[0]], len(parts)) or _fits(shapes.of[theirs], there[parts[0]], 1)):
             wanted = [there[parts[0]][0] * len(parts), *there[parts[0]][1:]]
             misshapen[theirs] = f"{theirs} is {list(shapes.of[theirs])}, not {wanted}"
     return Placement(
@@ -74,5 +74,7 @@ def fill(network: nn.Module, tensors: Mapping[str, Tensor], placement: Placement
     state = network.state_dict() | dict(network.named_buffers())
     with torch.no_grad():
         for theirs, parts in placement.ours.items():
-            for part, value in zip(parts, tensors[theirs].chunk(len(parts)) if len(parts) > 1 else (tensors[theirs],), strict=True):
+            whole = tensors[theirs].numel() == state[parts[0]].numel()
+            values = [tensors[theirs]] * len(parts) if whole else tensors[theirs].chunk(len(parts))
+            for part, value in zip(parts, values, strict=True):
                 state[part].copy_(value.reshape(state[part].shape))

@@ -16,7 +16,7 @@ class Question:
     Attributes:
         name: what `--set` takes.
         consequence: a sentence: what depends on the answer.
-        allowed: the answers; empty: a whole number up to `highest`, or where that is 0 a file.
+        allowed: the answers; empty: a whole number up to `highest`, or where that is None a file.
         highest: of a whole number.
         default: the answer where nothing is told; None: there is none.
         needed: whether the network cannot be built without an answer.
@@ -26,7 +26,7 @@ class Question:
     name: str
     consequence: str
     allowed: tuple[str, ...] = ()
-    highest: int = 0
+    highest: int | None = None
     default: str | None = None
     needed: bool = True
     also: tuple[str, ...] = ()
@@ -36,7 +36,12 @@ class Question:
         """What is allowed, in words."""
         if self.allowed:
             return " or ".join(self.allowed)
-        return f"a whole number from 0 to {self.highest}" if self.highest else "a file"
+        return "a file" if self.highest is None else f"a whole number from 0 to {self.highest}"
+
+    @property
+    def form(self) -> str:
+        """The setting as one would type it, the value left open."""
+        return f"--set {self.name}={'|'.join(self.allowed) or ('FILE' if self.highest is None else 'ID')}"
 
     def check(self, value: str) -> str:
         """`value`, if it is an answer.
@@ -44,8 +49,11 @@ class Question:
         Raises:
             BadSetting: it is none.
         """
-        number = self.highest and value.isascii() and value.isdecimal() and len(value) < 12 and int(value) <= self.highest
-        if value in self.allowed or number or not (self.allowed or self.highest):
+        if self.allowed:
+            fits = value in self.allowed
+        else:
+            fits = self.highest is None or (value.isascii() and value.isdecimal() and int(value[:12]) <= self.highest)
+        if fits:
             return value
         raise BadSetting(name=self.name, found=value, allowed=self.words)
 
@@ -117,8 +125,8 @@ def settle(questions: Sequence[Question], told: Mapping[str, str], path: str, la
         raise OpenQuestions(
             path=path,
             layout=layout,
-            open="; ".join(f"{question.name} ({question.words})" for question in unanswered),
-            settings=" ".join(f"--set {question.name}=…" for question in unanswered),
+            open=", ".join(question.name for question in unanswered),
+            settings=" ".join(question.form for question in unanswered),
         )
     return Answers(found)
 

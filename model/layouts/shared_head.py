@@ -33,7 +33,7 @@ def _block(theirs: str, ours: str, attention: str, residual: str) -> Rules:
     }
 
 
-def _rules(shapes: Shapes) -> Rules:
+def _rules(shapes: Shapes, told: Mapping[str, str]) -> Rules:
     decoder = "decoder.layers.#."
     return {
         "encoder.embedding_layer.embed.weight": "encoder.embedding.token.weight",

@@ -28,8 +28,8 @@ class Told:
         texts: the vocabularies that they name, by the setting's name.
     """
 
-    steering: Mapping[str, str]
-    settings: Mapping[str, str]
+    steering: dict[str, str]
+    settings: dict[str, str]
     texts: Mapping[str, tuple[str, ...]]
 
     def about(self, questions: Sequence[Question]) -> "Told":
@@ -46,7 +46,7 @@ class Told:
         }
         told = {name for name in read if name in asked and any(also in self.settings for also in (name, *asked[name].also))}
         found = {name: str(id_) for name, id_ in read.items() if id_ is not None and name in asked and name not in told}
-        return replace(self, settings=found | dict(self.settings))
+        return replace(self, settings=found | self.settings)
 
 
 def tell(path: Path, settings: Mapping[str, str]) -> Told:

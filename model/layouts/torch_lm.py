@@ -32,7 +32,7 @@ def encoder_layer_rules(theirs: str, ours: str) -> Rules:
     }
 
 
-def _rules(shapes: Shapes) -> Rules:
+def _rules(shapes: Shapes, told: Mapping[str, str]) -> Rules:
     return {
         "encoder.weight": "embedding.token.weight",
         "pos_encoder.pe": "embedding.positions.table",

@@ -43,7 +43,7 @@ def layer_rules(theirs: str, ours: str, decoder: bool) -> Rules:
     return {**names, **first, **(cross if decoder else {})}
 
 
-def _rules(shapes: Shapes) -> Rules:
+def _rules(shapes: Shapes, told: Mapping[str, str]) -> Rules:
     return {
         "encoder.tok_embedding.weight": "encoder.embedding.token.weight",
         "encoder.pos_embedding.weight": "encoder.embedding.positions.weight",

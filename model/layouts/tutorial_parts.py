@@ -31,7 +31,7 @@ def _match(shapes: Shapes) -> Match:
     return Match(tuple(f"has {name}" for name in there), () if there else (f"lacks {' and '.join(names)}",))
 
 
-def _rules(shapes: Shapes) -> Rules:
+def _rules(shapes: Shapes, told: Mapping[str, str]) -> Rules:
     if _is_module(shapes):
         places = {"q": "query", "k": "key", "v": "value", "o": "output"}
         return {f"fc_{theirs}.@": f"encoder.layers.0.attention.{ours}.@" for theirs, ours in places.items()}

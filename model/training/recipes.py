@@ -12,6 +12,7 @@ from model.spec import ModelSpec, Share, from_json
 from model.tokenizers import SPECIALS, Split
 
 Count: TypeAlias = Annotated[int, Between(1, 10**9)]
+Rate: TypeAlias = Annotated[float, Between(0.0, 10.0)]
 
 FOLDER = Path(__file__).parent / "recipes"
 
@@ -35,35 +36,77 @@ class Splits:
 
 
 @dataclass(frozen=True)
+class Phase:
+    """A stretch of training with settings of its own; the learning rate goes from the first value to the second in a straight line.
+
+    Attributes:
+        epochs: passes over the training data.
+        learning_rates: of AdamW, at the phase's beginning and at its end.
+        label_smoothing: share of the target probability spread over the vocabulary.
+        dropout: share of values dropped, everywhere alike.
+    """
+
+    epochs: Count
+    learning_rates: tuple[Rate, ...]
+    label_smoothing: Share
+    dropout: Share
+
+    def __post_init__(self) -> None:
+        """Refuses more or fewer than two learning rates.
+
+        Raises:
+            BadSetting: there are not two.
+        """
+        if len(self.learning_rates) != 2:
+            raise BadSetting(name="learning_rates", found=list(self.learning_rates), allowed="two: at the beginning and at the end")
+
+
+@dataclass(frozen=True)
 class Optimisation:
     """How the weights are found.
 
     Attributes:
         seed: of initial weights, order of sentences and dropout.
         precision: what products are computed in while training; weights, sums and losses are float32.
-        epochs: passes over the training data at most; the learning rate falls to 0 at the last.
         sentences_per_batch: examples of a step.
-        peak_learning_rate: of AdamW, reached after `warmup_steps` steps.
+        warmup_steps: steps in which the learning rate rises to the first phase's.
         weight_decay: of matrices; biases and norms have none.
         gradient_norm: longer gradients are shortened to this.
-        label_smoothing: share of the target probability spread over the vocabulary, in training alone.
-        dropout: share of values dropped, everywhere alike.
         average: share of the running mean of the weights that stays at each step; the mean is what is validated and kept.
         patience: epochs without a better validation loss before training stops.
+        phases: one after the other.
     """
 
     seed: Annotated[int, Between(0, 2**32)]
     precision: Literal["float32", "bfloat16"]
-    epochs: Count
     sentences_per_batch: Count
-    peak_learning_rate: Annotated[float, Between(1e-9, 10.0)]
     warmup_steps: Count
     weight_decay: Annotated[float, Between(0.0, 10.0)]
     gradient_norm: Annotated[float, Between(1e-9, 1e9)]
-    label_smoothing: Share
-    dropout: Share
     average: Annotated[float, Between(0.0, 0.999999)]
     patience: Count
+    phases: tuple[Phase, ...]
+
+    @property
+    def epochs(self) -> int:
+        """Passes over the training data at most."""
+        return sum(phase.epochs for phase in self.phases)
+
+    def phase(self, epoch: int) -> tuple[Phase, int]:
+        """The phase of an epoch counted from 0, and the first epoch of that phase."""
+        first = 0
+        for phase in self.phases:
+            if epoch < first + phase.epochs:
+                return phase, first
+            first += phase.epochs
+        return self.phases[-1], first - self.phases[-1].epochs
+
+    def learning_rate(self, step: int, steps_per_epoch: int) -> float:
+        """The learning rate of a step counted from 0."""
+        phase, first = self.phase(step // steps_per_epoch)
+        begin, end = phase.learning_rates
+        through = min(1.0, (step / steps_per_epoch - first) / phase.epochs)
+        return min(1.0, (step + 1) / self.warmup_steps) * (begin + through * (end - begin))
 
 
 @dataclass(frozen=True)
@@ -87,7 +130,7 @@ class Recipe:
             {
                 "encoder": {**self.encoder, "vocab": source_vocab},
                 "decoder": {**self.decoder, "vocab": target_vocab},
-                "dropout": self.optimisation.dropout,
+                "dropout": self.optimisation.phases[-1].dropout,
                 "suppressed": [0, 1, 2],
             }
         )

@@ -79,14 +79,14 @@ def _state(network: nn.Module, how: Optimisation, steps_per_epoch: int, device: 
     matrices = [p for p in network.parameters() if p.dim() > 1]
     others = [p for p in network.parameters() if p.dim() <= 1]
     groups = [{"params": matrices, "weight_decay": how.weight_decay}, {"params": others, "weight_decay": 0.0}]
-    optimizer = torch.optim.AdamW(groups, lr=how.peak_learning_rate, betas=(0.9, 0.98), eps=1e-9)
-    steps = how.epochs * steps_per_epoch
-
-    def factor(step: int) -> float:
-        return min((step + 1) / how.warmup_steps, max(0, steps - step) / max(1, steps - how.warmup_steps))
-
+    optimizer = torch.optim.AdamW(groups, lr=1.0, betas=(0.9, 0.98), eps=1e-9)
     average = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(how.average))
-    return State(network, average, optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, factor))
+    return State(
+        network,
+        average,
+        optimizer,
+        torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: how.learning_rate(step, steps_per_epoch)),
+    )
 
 
 def _epoch(
@@ -100,6 +100,9 @@ def _epoch(
 ) -> None:
     """One pass over the training data, its validation, and everything written that a kill must not lose."""
     how = recipe.optimisation
+    for module in state.network.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = how.phase(state.epoch)[0].dropout
     began, tokens, total = time.perf_counter(), 0, 0.0
     bar = tqdm(
         _progress_batches(training, how, state.epoch),
@@ -151,7 +154,7 @@ def _step(state: State, batch: Batch, how: Optimisation, device: torch.device) -
     state.network.train()
     with torch.autocast(device.type, torch.bfloat16, enabled=how.precision == "bfloat16"):
         logits = state.network(batch.source, batch.target[:, :-1])
-        loss = _cross_entropy(logits, batch, how.label_smoothing)
+        loss = _cross_entropy(logits, batch, how.phase(state.epoch)[0].label_smoothing)
     state.optimizer.zero_grad(set_to_none=True)
     loss.backward()
     nn.utils.clip_grad_norm_(state.network.parameters(), how.gradient_norm)

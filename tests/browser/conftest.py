@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import urlparse
 
 import pytest
-from playwright.sync_api import Dialog, Page
+from playwright.sync_api import Dialog, Page, expect
 
 ROOT = Path(__file__).parents[2]
 HOST = "127.0.0.1"
@@ -31,7 +31,8 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-SECONDS_TO_START = 60
+SECONDS_TO_START = 120
+PATIENCE_MS = 60_000
 
 Serve = Callable[[Path], str]
 
@@ -101,7 +102,9 @@ def serve() -> Iterator[Serve]:
 
 @pytest.fixture
 def watched(page: Page) -> Iterator[Page]:
-    """A page that must stay quiet."""
+    """A page that must stay quiet. It is patient: a busy machine is no fault of the page."""
+    page.set_default_timeout(PATIENCE_MS)
+    expect.set_options(timeout=PATIENCE_MS)
     noise: list[str] = []
 
     def dismiss(dialog: Dialog) -> None:

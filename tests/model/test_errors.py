@@ -32,8 +32,8 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
         "method is 'gready', but it must be greedy or sample or beam: change it and run again.",
     ),
     "OpenQuestions": (
-        {"path": "a.pt", "layout": "tutorial", "open": "n_heads (1 or 2)", "settings": "--set n_heads=…"},
-        "a.pt (layout tutorial) does not tell n_heads (1 or 2): add --set n_heads=… with the values it was trained with, "
+        {"path": "a.pt", "layout": "tutorial", "open": "n_heads", "settings": "--set n_heads=1|2"},
+        "a.pt (layout tutorial) does not tell n_heads: add --set n_heads=1|2, each with the value it was trained with, "
         "or write them into a spec.json beside the file.",
     ),
     "UnknownLayout": (

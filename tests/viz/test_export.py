@@ -9,7 +9,8 @@ import pytest
 from model import wire
 from model.errors import UnknownHead
 from tests import traces
-from viz import export, readings
+from viz import export
+from viz.readings import heads
 
 HOSTILE = ["<sos>", "=1+1", "+x", "-x", "@sum(a1)", "der", "der", 'a"b,c', "\t=2", "雪", "<eos>"]
 
@@ -54,7 +55,7 @@ def test_no_text_of_a_csv_is_a_formula() -> None:
 
 def test_all_heads_as_csv() -> None:
     trace = traces.translation(layers=1, heads=2)
-    table = readings.all_heads(trace)
+    table = heads.all_heads(trace)
     back = pd.read_csv(io.BytesIO(export.csv(table)), index_col=[0, 1])
     assert back.index.names == ["site", "head"]
     assert back.loc[("decoder.0.0.cross", 1), "entropy"] == table.loc[("decoder.0.0.cross", 1), "entropy"]

@@ -9,8 +9,8 @@ import pytest
 from model.errors import UnknownHead
 from model.trace import Trace
 from tests import traces
-from viz.figures.frame import literal
-from viz.figures.heatmap import head_weights
+from viz.figures.frame import downloadable, literal
+from viz.figures.heatmap import Cells, cells, head_weights
 from viz.theme import DARK, LIGHT
 
 HOSTILE = ["<sos>", "<b>bold</b>", "</script><img src=x onerror=alert(1)>", "$x$", "&lt;", "%{z}", "%{customdata[1]}", "<eos>"]
@@ -125,3 +125,44 @@ def test_the_ground_is_the_page_and_nothing_floats_over_the_picture(trace: Trace
     figure = head_weights(trace, trace.at("encoder.0.0.self"), 0, dark=dark)
     assert figure.layout.paper_bgcolor == figure.layout.plot_bgcolor == "rgba(0,0,0,0)"
     assert figure.layout.font.color == (DARK if dark else LIGHT).text
+
+
+def test_a_reading_that_is_no_probability_has_colours_up_to_its_largest_value_and_says_what_it_is(trace: Trace) -> None:
+    attention = trace.at("decoder.0.0.cross")
+    values = attention.weights[0] * 3.5
+    (layer,) = cells(trace, attention, Cells(values, "length <moved>", probabilities=False), dark=False).data
+    assert (layer.zmin, layer.zmax) == (0, values.max())
+    assert layer.colorbar.title.text == "length &lt;moved&gt;"
+    assert layer.colorbar.tickvals[-1] == values.max()
+    assert "length &lt;moved&gt;: " in layer.hovertemplate
+    assert "weight" not in layer.hovertemplate
+
+
+def test_hidden_keys_have_no_column_and_the_others_keep_their_names(trace: Trace) -> None:
+    attention = trace.at("decoder.0.0.self")
+    keys = np.array([2, 5, 6])
+    figure = cells(trace, attention, Cells(attention.weights[1][:, keys], "share", keys=keys), dark=False)
+    shown, masked = figure.data
+    assert list(figure.layout.xaxis.labelalias.values()) == ["young", "with", "a"]
+    assert shown.customdata[7][1][1] == "with"
+    assert shown.z[7][1] == attention.weights[1, 7, 5]
+    assert np.isnan(shown.z[3][1])
+    assert masked.z[3][1] == attention.weights[1, 3, 5]
+    assert list(figure.layout.xaxis.range) == [-0.5, 2.5]
+
+
+def test_what_is_no_number_is_left_empty(trace: Trace) -> None:
+    attention = trace.at("encoder.0.0.self")
+    values = attention.weights[0].copy()
+    values[3] = np.nan
+    (layer,) = cells(trace, attention, Cells(values, "share", probabilities=False), dark=False).data
+    assert np.isnan(layer.z[3]).all()
+    assert layer.zmax == np.nanmax(values)
+    assert layer.hoverongaps is False
+
+
+def test_the_one_button_saves_a_vector_drawing_under_the_name_of_what_is_seen() -> None:
+    config = downloadable("made-up-decoder.0.2.cross-head-5")
+    assert config["modeBarButtons"] == [["toImage"]]
+    assert config["toImageButtonOptions"]["format"] == "svg"
+    assert config["toImageButtonOptions"]["filename"] == "made-up-decoder.0.2.cross-head-5"

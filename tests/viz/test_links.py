@@ -29,8 +29,8 @@ views = st.builds(
     max_length=st.integers(0, 1000),
     temperature=st.floats(0.01, 10),
     top_k=st.integers(0, 1_000_000),
-    top_p=st.floats(0, 1, exclude_min=True),
-    seed=st.integers(0, 2**63 - 1),
+    top_p=st.floats(0.01, 1),
+    seed=st.integers(0, links.LARGEST_SEED),
     beam_size=st.integers(1, 32),
     site=st.just("") | sites,
     head=whole,
@@ -38,6 +38,8 @@ views = st.builds(
     step=st.integers(-1, 10**9),
     pad_to=st.integers(0, 100_000),
     silence=st.lists(st.builds("{}:{}".format, sites, whole), max_size=3).map(" ".join),
+    reading=st.sampled_from(links.READINGS),
+    hide=st.sampled_from(["", "special"]),
 )
 
 
@@ -85,9 +87,14 @@ def test_an_empty_sentence_is_not_the_absence_of_one() -> None:
         ("query", "-2", "a whole number from -1 to 1000000000"),
         ("step", "--1", "a whole number from -1 to 1000000000"),
         ("beam", "33", "a whole number from 1 to 32"),
-        ("seed", str(2**63), "a whole number from 0 to 9223372036854775807"),
-        ("temperature", "warm", "a number"),
-        ("top_p", "", "a number"),
+        ("seed", str(2**53), "a whole number from 0 to 9007199254740991"),
+        ("temperature", "warm", "a number from 0.01 to 10"),
+        ("temperature", "0", "a number from 0.01 to 10"),
+        ("temperature", "nan", "a number from 0.01 to 10"),
+        ("temperature", "inf", "a number from 0.01 to 10"),
+        ("top_k", "1000001", "a whole number from 0 to 1000000"),
+        ("top_p", "", "a number from 0.01 to 1"),
+        ("top_p", "1.5", "a number from 0.01 to 1"),
         ("site", "decoder.0.cross", "a site such as decoder.0.2.cross"),
         ("site", "decoder.0.2.sideways", "a site such as decoder.0.2.cross"),
         ("site", f"decoder.0.{'9' * 5000}.cross", "a site such as decoder.0.2.cross"),
@@ -103,20 +110,12 @@ def test_a_value_that_cannot_be_read_is_said_and_replaced_by_its_default(name: s
     assert problems == [f"The link asks for {name} “{text[:40]}”, which must be {must}; the default is shown."]
 
 
-@pytest.mark.parametrize(
-    ("query", "said"),
-    [
-        ({"temperature": "0"}, "temperature is 0.0, but it must be from 0.01 to 10: change it and run again."),
-        ({"temperature": "nan"}, "temperature is nan, but it must be from 0.01 to 10: change it and run again."),
-        ({"top_p": "1.5"}, "top_p is 1.5, but it must be above 0 and at most 1: change it and run again."),
-        ({"top_k": "1000001"}, "top_k is 1000001, but it must be 0 (all) or a number of tokens: change it and run again."),
-    ],
-)
-def test_settings_that_cannot_be_run_are_said_and_replaced_by_the_defaults(query: dict[str, str], said: str) -> None:
-    view, problems = links.read({**query, "head": "2"})
-    assert view.decoding() == Decoding()
-    assert view.head == 2
-    assert problems == [said]
+def test_a_text_that_is_too_long_for_a_link_is_cut_so_that_opening_the_link_says_so() -> None:
+    written = links.write(View(text="x" * 100_000, target="y"))
+    assert len(written["text"]) <= 2 * links.LONGEST_TEXT
+    view, problems = links.read(written)
+    assert view == View(target="y")
+    assert [problem[:28] for problem in problems] == ["The link asks for text “xxxx"]
 
 
 def test_an_unknown_parameter_is_said_and_ignored() -> None:

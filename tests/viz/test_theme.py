@@ -145,6 +145,11 @@ def test_streamlit_gets_the_same_colours(name: str, colours: Scheme) -> None:
     }
 
 
+def test_cards_on_the_page_have_the_cards_colour() -> None:
+    style = (ROOT / "viz" / "page.css").read_text(encoding="utf-8")
+    assert f'[class*="st-key-card-"] {{ background: light-dark({LIGHT.card}, {DARK.card});' in style
+
+
 def test_the_page_follows_the_readers_scheme_and_fetches_no_font() -> None:
     assert not {"base", "font", "codeFont", "headingFont", "fontFaces"} & CONFIG["theme"].keys()
 
@@ -158,7 +163,7 @@ def test_the_page_follows_the_readers_scheme_and_fetches_no_font() -> None:
         ("server", "showEmailPrompt", False),
         ("runner", "postScriptGC", False),
         ("client", "showErrorDetails", "none"),
-        ("client", "toolbarMode", "minimal"),
+        ("client", "toolbarMode", "viewer"),
         ("browser", "gatherUsageStats", False),
     ],
 )

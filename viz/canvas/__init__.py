@@ -1,20 +1,22 @@
-"""Our own drawings: token strips, atlas, lines and step player, as Streamlit components (v2) of plain JavaScript, without a build.
+"""Our own drawings, Streamlit components (v2) of plain JavaScript, without a build: token strips, atlas, lines, step player, map of
+the network, cells of a stage.
 
 Python builds a scene of bytes (`viz.canvas.scene`), the browser draws it; hover, zoom and stepping never ask the server. Each
 function mounts one drawing and returns a `Selection`: what the person chose since the last run, or nothing.
 
 Where things are, for tests and other tools (everything stands in the component's shadow root; CSS locators pierce it):
 
-- `.hl[data-drawing=strips|atlas|lines|player]` is a drawing. Its `data-layout` is JSON with rectangles in CSS pixels, counted from
-  the drawing's own top left corner: for the atlas a list of `{site, head, x, y, width, height, row, column, rows, columns}`, one
-  for each head (the opened one alone while one is open): `rows` and `columns` say how many cells are shown, `row` and `column` the
+- `.hl[data-drawing=strips|atlas|lines|player|network|cells]` is a drawing. Its `data-layout` is JSON with rectangles in CSS pixels,
+  counted from the drawing's own top left corner: for the atlas a list of
+  `{site, head, x, y, width, height, row, column, rows, columns}`, one for each head (the opened one alone while one is open): `rows` and `columns` say how many cells are shown, `row` and `column` the
   first of them (with a fraction where it is zoomed). The middle of cell [query, key] is at
-  `x + (key - column + 0.5) * width / columns`, `y + (query - row + 0.5) * height / rows`. For the player the same for its map, for
-  the lines a list of `{side, index, x, y}`.
+  `x + (key - column + 0.5) * width / columns`, `y + (query - row + 0.5) * height / rows`. For player and
+  cells the same for their map, for the lines a list of `{side, index, x, y}`.
 - `.hl .readout` says what is under the pointer or the keyboard's focus, in words and as `data-site`, `data-head`, `data-query`,
   `data-key`, `data-weight` (absent where nothing is).
 - `.chip[data-position]` is a token; `data-row` is the query row it stands for, `data-probability` what it was written with.
 - The player carries `data-step` and `data-head`; a candidate is `.candidate[data-probability]`, the chosen one `.chosen`.
+- The map of the network carries `data-stage`; a stage on it is `.segment[data-stage]`, the one where one is `.segment.now`.
 
 Drawings on one page tell each other what is pointed at by the event `headlight:query` on the document: `detail` is
 `{queryStrip, query, keyStrip, key}`, with nulls for what is not.
@@ -28,8 +30,11 @@ from typing import Any, Self
 import streamlit as st
 
 from model.errors import UnknownSite
+from model.stages import Stage
 from model.trace import Site, Trace
 from viz.canvas import scene
+from viz.canvas.cells_scene import scene as cells_scene
+from viz.canvas.network_scene import scene as network_scene
 
 
 @dataclass(frozen=True)
@@ -38,27 +43,34 @@ class Selection:
 
     Attributes:
         site: text form of a Site.
-        head, query, step: counted from 0.
+        head, query, key, step: counted from 0.
+        stage: text form of a Stage; whether the run has it is not known here.
     """
 
     site: str | None = None
     head: int | None = None
     query: int | None = None
+    key: int | None = None
     step: int | None = None
+    stage: str | None = None
 
     @classmethod
     def read(cls, found: Mapping[str, Any]) -> Self:
         """The selection that a browser reported; fields that are not what a drawing reports are left out."""
-        site = found.get("site")
-        numbers = {name: found.get(name) for name in ("head", "query", "step")}
+        site, stage = found.get("site"), found.get("stage")
+        numbers = {name: found.get(name) for name in ("head", "query", "key", "step")}
         return cls(
             site if isinstance(site, str) and _is_site(site) else None,
+            stage=stage if isinstance(stage, str) and len(stage) < _LONGEST_STAGE else None,
             **{name: value for name, value in numbers.items() if type(value) is int and value >= -1},
         )
 
     def changes(self) -> dict[str, str | int]:
         """What was chosen, by field of `viz.links.View`; empty: nothing."""
         return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+_LONGEST_STAGE = 80
 
 
 def _is_site(text: str) -> bool:
@@ -85,6 +97,12 @@ _PLAYER = st.components.v2.component(
     "headlight.player",
     css=_read("common.css", "chips.css", "player.css"),
     js=_read("common.js", "fingers.js", "chips.js", "paint.js", "map.js", "transport.js", "player.js"),
+)
+_NETWORK = st.components.v2.component(
+    "headlight.network", css=_read("common.css", "player.css", "network.css"), js=_read("common.js", "transport.js", "network.js")
+)
+_CELLS = st.components.v2.component(
+    "headlight.cells", css=_read("common.css"), js=_read("common.js", "fingers.js", "paint.js", "map.js", "cells.js")
 )
 
 
@@ -127,6 +145,29 @@ def player(trace: Trace, site: Site, head: int, step: int, *, key: str) -> Selec
         UnknownSite, UnknownHead: the trace has no such site or head.
     """
     return _mount(_PLAYER, scene.player(trace, site, head, step), key)
+
+
+def network(trace: Trace, stages: tuple[Stage, ...], titles: dict[str, str], stage: Stage, *, key: str) -> Selection:
+    """The map of the network with the stage where one is; a click or a key goes to another.
+
+    Args:
+        stages: the walk of the run.
+        titles: what stages are called, by their names.
+        stage: one of `stages`.
+    """
+    return _mount(_NETWORK, network_scene(trace, stages, titles, stage), key)
+
+
+def cells(trace: Trace, stage: Stage, head: int, opened: tuple[int, int], *, key: str) -> Selection:
+    """The cells of one head at a stage, scores, mask or weights; a click or Enter opens one.
+
+    Args:
+        opened: query and key of the cell whose arithmetic is shown; -1: none.
+
+    Raises:
+        UnknownSite, UnknownHead: the trace has no such site or head.
+    """
+    return _mount(_CELLS, cells_scene(trace, stage, head, *opened), key)
 
 
 def _mount(component: Any, data: bytes, key: str) -> Selection:

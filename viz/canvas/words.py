@@ -92,6 +92,38 @@ def lines() -> dict[str, str]:
     }
 
 
+def network() -> dict[str, str]:
+    """The sentences of the map of the network."""
+    return {
+        "first": _("To the first stage"),
+        "back": _("One stage back"),
+        "play": _("Play"),
+        "pause": _("Pause"),
+        "forward": _("One stage forward"),
+        "last": _("To the last stage"),
+        "speed": _("Speed"),
+        "times": _("{speed} ×"),
+        "scrub": _("Stage"),
+        "step": _("{step} of {steps}"),
+        "mapLabel": _("Map of the network, input below, output above. Left and right move among stages, Space plays."),
+    }
+
+
+def cells(stage: str) -> dict[str, str]:
+    """The sentences of the cells of one head at a stage, which is `scores`, `mask` or `weights`."""
+    names = {"scores": _("score"), "mask": _("mask"), "weights": _("weight")}
+    absent = {"scores": _("{value}, never computed"), "mask": _("{value}, masked"), "weights": _("{value}, masked")}
+    return {
+        "query": _("query"),
+        "key": _("key"),
+        "value": names[stage],
+        "none": absent[stage],
+        "cellValue": _("“{query}” looks at “{key}”: {value}"),
+        "cellsHint": _("A click on a cell, or Enter, opens its arithmetic."),
+        "cellsLabel": _("{head}. Arrow keys move among cells, Enter opens the arithmetic of one."),
+    }
+
+
 def player() -> dict[str, str]:
     """The sentences of the step player."""
     return {

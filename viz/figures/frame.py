@@ -17,6 +17,13 @@ from viz.theme import FONT, Scheme, scheme
 CONFIG: dict[str, Any] = {"displayModeBar": False, "displaylogo": False, "scrollZoom": False, "doubleClick": False}
 """For `st.plotly_chart(config=…)`: no tool bar over the picture, and a finger or a wheel scrolls the page, not the picture."""
 
+
+def downloadable(name: str) -> dict[str, Any]:
+    """CONFIG with one button, which saves the picture as it is seen as a vector drawing, NAME.svg; the browser makes it."""
+    saved = {"format": "svg", "filename": name, "scale": 1}
+    return CONFIG | {"displayModeBar": True, "modeBarButtons": [["toImage"]], "toImageButtonOptions": saved}
+
+
 ON_AXIS = 14
 """Characters of a token that an axis has room for; hovering shows them all."""
 
@@ -28,27 +35,39 @@ def literal(text: str) -> str:
     return text.translate(_ESCAPES)
 
 
-def frame(dark: bool, height: int) -> go.Figure:
-    """An empty figure on a transparent ground, in the theme's colours and fonts.
+def picture(
+    dark: bool, height: int, traces: Sequence[dict[str, Any]], layout: dict[str, Any], above: int = 8, below: int = 8
+) -> go.Figure:
+    """A figure on a transparent ground, in the theme's colours and fonts.
+
+    It is made in one go: plotly checks everything that it holds again at each later `update_layout` or `add_trace`, and a figure
+    that is put together step by step costs seven times as much.
 
     Args:
         dark: which scheme.
         height: in pixels; the width is the page's.
+        traces: what is drawn, each with its `type`.
+        layout: axes, shapes and the like; what it names goes before what all figures have in common.
+        above, below: pixels left free there.
     """
     colours = scheme(dark)
-    figure = go.Figure()
-    figure.update_layout(
-        template=go.layout.Template(),
-        height=height,
-        margin={"l": 8, "r": 18, "t": 8, "b": 8},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        font={"family": FONT, "size": 13, "color": colours.text},
-        hoverlabel={"bgcolor": colours.card, "bordercolor": colours.line, "font": {"family": FONT, "color": colours.text}},
-        dragmode=False,
-        showlegend=False,
-    )
-    return figure
+    ground = {
+        "template": _NO_TEMPLATE,
+        "height": height,
+        "margin": {"l": 8, "r": 18, "t": above, "b": below},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"family": FONT, "size": 13, "color": colours.text},
+        "hoverlabel": {"bgcolor": colours.card, "bordercolor": colours.line, "font": {"family": FONT, "color": colours.text}},
+        "dragmode": False,
+        "showlegend": False,
+        "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": colours.faint, "activecolor": colours.accent},
+    }
+    return go.Figure(data=list(traces), layout=ground | layout)
+
+
+_NO_TEMPLATE = go.layout.Template()
+"""Without it plotly would fill in its own colours."""
 
 
 def scale(stops: Sequence[str]) -> list[tuple[float, str]]:
@@ -92,6 +111,15 @@ BAR_HEIGHT = 48
 """Pixels at the top of a figure that its colour bar needs: its upper margin."""
 
 
+LEGEND: dict[str, Any] = {"orientation": "h", "yref": "container", "y": 1, "yanchor": "top", "x": 1, "xanchor": "right"}
+LEGEND |= {"itemclick": False, "itemdoubleclick": False}
+"""A legend above the picture, in the place of a colour bar; nothing in it can be clicked away."""
+
+
+BUTTON_WIDTH = 26
+"""Pixels at the upper right corner that stay free for the button of `downloadable`."""
+
+
 def colour_bar(colours: Scheme, title: str, ticks: Sequence[float] | None = None) -> dict[str, Any]:
     """A slim horizontal colour bar above the picture, at its right end."""
     return {
@@ -102,7 +130,7 @@ def colour_bar(colours: Scheme, title: str, ticks: Sequence[float] | None = None
         "y": 1,
         "yanchor": "top",
         "ypad": 0,
-        "xpad": 0,
+        "xpad": BUTTON_WIDTH,
         "lenmode": "pixels",
         "len": 150,
         "thickness": 8,
@@ -114,20 +142,21 @@ def colour_bar(colours: Scheme, title: str, ticks: Sequence[float] | None = None
     }
 
 
-def query_key_axes(colours: Scheme, trace: Trace, attention: Attention) -> dict[str, Any]:
-    """Named axes: queries from top to bottom, keys from left to right."""
+def query_key_axes(colours: Scheme, trace: Trace, attention: Attention, shown: Array | None = None) -> dict[str, Any]:
+    """Named axes: queries from top to bottom, keys from left to right; `shown` are the keys that have a column, None: all."""
     queries, keys = labels.queries(trace, attention, ON_AXIS), labels.keys(trace, attention, ON_AXIS)
-    across = token_axis(colours, labels.key_axis(trace, attention.site), keys)
+    columns = keys if shown is None else [keys[index] for index in shown]
+    across = token_axis(colours, labels.key_axis(trace, attention.site), columns)
     down = token_axis(colours, labels.query_axis(trace, attention.site), queries)
     return {"xaxis": across, "yaxis": down | {"range": [len(queries) - 0.5, -0.5]}}
 
 
-def fitting_height(attention: Attention) -> int:
-    """Pixels for a picture of queries against keys, so that its cells are about square in half a page.
+def fitting_height(shape: tuple[int, ...]) -> int:
+    """Pixels for a picture of [query, key], so that its cells are about square in half a page.
 
     A picture fills its width, which the page decides: fixing the shape of cells would leave it small or half empty on a phone.
     """
-    rows, columns = len(attention.mask), len(attention.mask[0])
+    rows, columns = shape[0], max(shape[1], 1)
     return 120 + round(min(max(300, 8.5 * rows), 360) * min(max(rows / columns, 0.5), 1.2))
 
 

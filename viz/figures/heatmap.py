@@ -1,46 +1,82 @@
-"""One head's weights, with named axes: which token looks where, and how much."""
+"""Queries against keys, with named axes: which token looks where, and how much; and other readings of the same shape."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
 from model.trace import Array, Attention, Trace
-from viz.figures.frame import BAR_HEIGHT, colour_bar, fitting_height, frame, query_key_axes, scale, whole_labels
+from viz.figures.frame import BAR_HEIGHT, colour_bar, fitting_height, literal, picture, query_key_axes, scale, whole_labels
 from viz.texts import _
-from viz.theme import scheme
+from viz.theme import Scheme, scheme
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """What a picture of queries against keys shows.
+
+    Attributes:
+        values: [query, key], none negative; NaN where there is nothing.
+        quantity: what they are, for the colour bar and the hover: "weight".
+        probabilities: the colours go from 0 to 1; else from 0 to the largest value.
+        keys: indices of the keys that the columns stand for; None: all keys of the site.
+    """
+
+    values: Array
+    quantity: str
+    probabilities: bool = True
+    keys: Array | None = None
 
 
 def head_weights(trace: Trace, attention: Attention, head: int, dark: bool, query: int = -1) -> go.Figure:
-    """The weights [query, key] of one head: queries from top to bottom, keys from left to right, colours from 0 to 1.
-
-    Cells that may not be looked at have the colour `masked`, whatever their weight is; hovering names both tokens in full and the
-    weight to four decimals.
+    """The weights [query, key] of one head, as they ran; see `cells`.
 
     Args:
-        trace: the run.
-        attention: one of its sites.
         head: counted from 0.
-        dark: which scheme.
-        query: the selected row, which gets an outline; -1, or a row that is not there: none.
 
     Raises:
         UnknownHead: the site has no such head.
     """
+    return cells(trace, attention, Cells(attention.head(head), _("weight")), dark, query)
+
+
+def cells(trace: Trace, attention: Attention, shown: Cells, dark: bool, query: int = -1) -> go.Figure:
+    """Values [query, key] of a site: queries from top to bottom, keys from left to right.
+
+    Cells that may not be looked at have the colour `masked`, whatever their value is; hovering names both tokens in full and the
+    value to four decimals.
+
+    Args:
+        trace: the run.
+        attention: one of its sites.
+        shown: what is drawn.
+        dark: which scheme.
+        query: the selected row, which gets an outline; -1, or a row that is not there: none.
+    """
     colours = scheme(dark)
-    weights, mask = attention.head(head), attention.mask
-    texts = whole_labels(trace, attention)
-    figure = frame(dark, fitting_height(attention))
-    bar = {"colorscale": scale(colours.weights), "zmin": 0, "zmax": 1, "colorbar": colour_bar(colours, _("weight"), (0, 0.5, 1))}
-    figure.add_trace(_layer(np.where(mask, weights, np.nan), texts, _hover()) | bar)
+    keys = np.arange(attention.mask.shape[1]) if shown.keys is None else shown.keys
+    mask, texts = attention.mask[:, keys], whole_labels(trace, attention)[:, keys]
+    layers = [_layer(np.where(mask, shown.values, np.nan), texts, _hover(shown.quantity)) | _colours(colours, shown)]
     if not mask.all():
         flat = {"colorscale": [(0, colours.masked), (1, colours.masked)], "showscale": False}
-        figure.add_trace(_layer(np.where(mask, np.nan, weights), texts, _hover_masked()) | flat)
-    figure.update_layout(query_key_axes(colours, trace, attention), margin={"t": BAR_HEIGHT})
-    if 0 <= query < len(weights):
-        edges = {"x0": -0.5, "x1": weights.shape[1] - 0.5, "y0": query - 0.5, "y1": query + 0.5}
-        figure.add_shape(type="rect", line={"color": colours.text, "width": 1.5}, **edges)
-    return figure
+        layers.append(_layer(np.where(mask, np.nan, shown.values), texts, _hover_masked(shown.quantity)) | flat)
+    layout = query_key_axes(colours, trace, attention, keys) | {"shapes": _outline(colours, query, mask.shape)}
+    return picture(dark, fitting_height(mask.shape), layers, layout, above=BAR_HEIGHT)
+
+
+def _colours(colours: Scheme, shown: Cells) -> dict[str, Any]:
+    """Colour scale and bar: from 0 to 1, or to the largest value, which the bar names."""
+    largest = 1.0 if shown.probabilities else float(np.nanmax(shown.values, initial=0.0)) or 1.0
+    bar = colour_bar(colours, shown.quantity, (0, largest / 2, largest)) | {"tickformat": ".3~r"}
+    return {"colorscale": scale(colours.weights), "zmin": 0, "zmax": largest, "colorbar": bar}
+
+
+def _outline(colours: Scheme, query: int, shape: tuple[int, ...]) -> list[dict[str, Any]]:
+    if not 0 <= query < shape[0]:
+        return []
+    edges = {"x0": -0.5, "x1": shape[1] - 0.5, "y0": query - 0.5, "y1": query + 0.5}
+    return [{"type": "rect", "line": {"color": colours.text, "width": 1.5}, **edges}]
 
 
 def _layer(z: Array, texts: Array, hover: str) -> dict[str, Any]:
@@ -59,13 +95,13 @@ def _layer(z: Array, texts: Array, hover: str) -> dict[str, Any]:
     }
 
 
-def _hover() -> str:
-    return _("query: {query}<br>key: {key}<br>weight: {weight}", **_GAPS)
+def _hover(quantity: str) -> str:
+    return _("query: {query}<br>key: {key}<br>{quantity}: {value}", quantity=literal(quantity), **_GAPS)
 
 
-def _hover_masked() -> str:
-    return _("query: {query}<br>key: {key}<br>masked; weight: {weight}", **_GAPS)
+def _hover_masked(quantity: str) -> str:
+    return _("query: {query}<br>key: {key}<br>masked; {quantity}: {value}", quantity=literal(quantity), **_GAPS)
 
 
-_GAPS = {"query": "%{customdata[0]}", "key": "%{customdata[1]}", "weight": "<b>%{z:.4f}</b>"}
+_GAPS = {"query": "%{customdata[0]}", "key": "%{customdata[1]}", "value": "<b>%{z:.4f}</b>"}
 """What plotly fills in when the pointer is over a cell; the texts themselves never stand in a template."""

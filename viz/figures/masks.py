@@ -1,12 +1,12 @@
 """A mask in its two forms: who may look at whom, and what is added to the scores so that it comes out so."""
 
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import plotly.graph_objects as go
 
 from model.trace import Array, Attention, Trace
-from viz.figures.frame import BAR_HEIGHT, fitting_height, frame, query_key_axes, whole_labels
+from viz.figures.frame import BAR_HEIGHT, LEGEND, fitting_height, picture, query_key_axes, whole_labels
 from viz.texts import _
 from viz.theme import Scheme, scheme
 
@@ -33,26 +33,26 @@ def mask(trace: Trace, attention: Attention, allowed: Array, form: Form, dark: b
     off, on = colours.masked, colours.weights[2]
     no, yes = _signs(form)
     size = max(allowed.shape)
-    figure = frame(dark, fitting_height(attention))
-    figure.add_heatmap(
-        x=list(range(allowed.shape[1])),
-        y=list(range(allowed.shape[0])),
-        z=allowed.astype(np.uint8),
-        zmin=0,
-        zmax=1,
-        colorscale=[(0, off), (0.5, off), (0.5, on), (1, on)],
-        showscale=False,
-        xgap=int(size <= MOST_APART),
-        ygap=int(size <= MOST_APART),
-        text=np.where(allowed, yes, no),
-        texttemplate="%{text}" if size <= MOST_SIGNS else None,
-        textfont={"size": 10, "color": colours.text},
-        customdata=whole_labels(trace, attention),
-        hovertemplate=_("query: {query}<br>key: {key}<br>{value}", **_GAPS) + "<extra></extra>",
-    )
-    _explain_colours(figure, colours, form)
-    figure.update_layout(query_key_axes(colours, trace, attention), margin={"t": BAR_HEIGHT})
-    return figure
+    cells = {
+        "type": "heatmap",
+        "x": list(range(allowed.shape[1])),
+        "y": list(range(allowed.shape[0])),
+        "z": allowed.astype(np.uint8),
+        "zmin": 0,
+        "zmax": 1,
+        "colorscale": [(0, off), (0.5, off), (0.5, on), (1, on)],
+        "showscale": False,
+        "xgap": int(size <= MOST_APART),
+        "ygap": int(size <= MOST_APART),
+        "text": np.where(allowed, yes, no),
+        "texttemplate": "%{text}" if size <= MOST_SIGNS else None,
+        "textfont": {"size": 10, "color": colours.text},
+        "customdata": whole_labels(trace, attention),
+        "hovertemplate": _("query: {query}<br>key: {key}<br>{value}", **_GAPS) + "<extra></extra>",
+    }
+    legend = LEGEND | {"font": {"size": 12, "color": colours.text}}
+    layout = query_key_axes(colours, trace, attention) | {"showlegend": True, "legend": legend}
+    return picture(dark, fitting_height(allowed.shape), [cells, *_explain_colours(colours, form)], layout, above=BAR_HEIGHT)
 
 
 _GAPS = {"query": "%{customdata[0]}", "key": "%{customdata[1]}", "value": "<b>%{text}</b>"}
@@ -64,18 +64,16 @@ def _signs(form: Form) -> tuple[str, str]:
     return ("✗", "✓") if form == "boolean" else ("−∞", "0")
 
 
-def _explain_colours(figure: go.Figure, colours: Scheme, form: Form) -> None:
-    """A legend of the two colours, above the picture."""
+def _explain_colours(colours: Scheme, form: Form) -> list[dict[str, Any]]:
+    """Traces that hold nothing but an entry of the legend above the picture, one for each colour."""
     no, yes = _signs(form)
     names = {
         colours.weights[2]: _("{sign}  may be looked at", sign=yes),
         colours.masked: _("{sign}  masked", sign=no),
     }
-    for colour, name in names.items():
-        marker = {"symbol": "square", "size": 12, "color": colour, "line": {"width": 1, "color": colours.faint}}
-        figure.add_scatter(x=[None], y=[None], mode="markers", name=name, marker=marker, showlegend=True)
-    figure.update_layout(
-        showlegend=True,
-        legend={"orientation": "h", "yref": "container", "y": 1, "yanchor": "top", "x": 1, "xanchor": "right"}
-        | {"itemclick": False, "itemdoubleclick": False, "font": {"size": 12, "color": colours.text}},
-    )
+    edge = {"width": 1, "color": colours.faint}
+    return [
+        {"type": "scatter", "x": [None], "y": [None], "mode": "markers", "name": name, "showlegend": True}
+        | {"marker": {"symbol": "square", "size": 12, "color": colour, "line": edge}}
+        for colour, name in names.items()
+    ]

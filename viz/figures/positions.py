@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from model.trace import Array
-from viz.figures.frame import BAR_HEIGHT, axis, colour_bar, frame, scale
+from viz.figures.frame import BAR_HEIGHT, axis, colour_bar, picture, scale
 from viz.texts import _
 from viz.theme import Scheme, scheme
 
@@ -54,25 +54,27 @@ def curves(table: Array, dimensions: Sequence[int], dark: bool, used: int = 0, h
         height: in pixels.
     """
     colours = scheme(dark)
-    figure = frame(dark, height)
     paints = (colours.accent, colours.second, colours.text, colours.faint, colours.weights[3], colours.diverging[1])
-    for dimension, colour, dash in zip(dimensions, paints, _DASHES, strict=False):
-        figure.add_scatter(
-            x=np.arange(1, len(table) + 1),
-            y=table[:, dimension],
-            mode="lines",
-            name=_("dimension {number}", number=dimension + 1),
-            line={"color": colour, "dash": dash, "width": 2},
-            hovertemplate=_("position {position}: {value}", position="%{x}", value="<b>%{y:.4f}</b>"),
-        )
-    figure.update_layout(
-        xaxis=axis(colours, _("position")) | {"range": [1, max(2, len(table))]},
-        yaxis=axis(colours, _("value")) | {"zeroline": True, "zerolinecolor": colours.line},
-        showlegend=True,
-        legend={"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0, "itemclick": False, "itemdoubleclick": False},
-    )
-    _mark_end(figure, colours, used, len(table))
-    return figure
+    lines = [
+        {
+            "type": "scatter",
+            "x": np.arange(1, len(table) + 1),
+            "y": table[:, dimension],
+            "mode": "lines",
+            "name": _("dimension {number}", number=dimension + 1),
+            "line": {"color": colour, "dash": dash, "width": 2},
+            "hovertemplate": _("position {position}: {value}", position="%{x}", value="<b>%{y:.4f}</b>"),
+        }
+        for dimension, colour, dash in zip(dimensions, paints, _DASHES, strict=False)
+    ]
+    layout = {
+        "xaxis": axis(colours, _("position")) | {"range": [1, max(2, len(table))]},
+        "yaxis": axis(colours, _("value")) | {"zeroline": True, "zerolinecolor": colours.line},
+        "showlegend": True,
+        "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0, "itemclick": False, "itemdoubleclick": False},
+        "shapes": _end(colours, used, len(table), "x"),
+    }
+    return picture(dark, height, lines, layout)
 
 
 def whole_table(table: Array, dark: bool, used: int = 0, height: int = 420) -> go.Figure:
@@ -83,12 +85,9 @@ def whole_table(table: Array, dark: bool, used: int = 0, height: int = 420) -> g
         dark, used, height: as in `curves`.
     """
     colours = scheme(dark)
-    figure = frame(dark, height)
     hover = _("position {position}<br>dimension {dimension}<br>{value}", position="%{y}", dimension="%{x}", value="<b>%{z:.4f}</b>")
-    figure.add_trace(_cells(table, colours, hover, _("value")))
-    _axes(figure, colours, _("dimension"), table.shape)
-    _mark_end(figure, colours, used, len(table), across=True)
-    return figure
+    layout = _axes(colours, _("dimension"), table.shape) | {"shapes": _end(colours, used, len(table), "y")}
+    return picture(dark, height, [_cells(table, colours, hover, _("value"))], layout, above=BAR_HEIGHT)
 
 
 def similarity(table: Array, dark: bool, cosine: bool = False, height: int = 380) -> go.Figure:
@@ -102,13 +101,12 @@ def similarity(table: Array, dark: bool, cosine: bool = False, height: int = 380
     """
     colours = scheme(dark)
     products = alike(table, cosine)
-    figure = frame(dark, height)
     hover = _("positions {first} and {second}<br>{value}", first="%{y}", second="%{x}", value="<b>%{z:.4f}</b>")
-    figure.add_trace(_cells(products, colours, hover, _("cosine") if cosine else _("dot product")))
-    _axes(figure, colours, _("position"), products.shape)
-    figure.update_yaxes(scaleanchor="x", constrain="domain", constraintoward="top")
-    figure.update_xaxes(constrain="domain")
-    return figure
+    layout = _axes(colours, _("position"), products.shape)
+    layout["yaxis"] |= {"scaleanchor": "x", "constrain": "domain", "constraintoward": "top"}
+    layout["xaxis"] |= {"constrain": "domain"}
+    cells = _cells(products, colours, hover, _("cosine") if cosine else _("dot product"))
+    return picture(dark, height, [cells], layout, above=BAR_HEIGHT)
 
 
 def alike(table: Array, cosine: bool = False) -> Array:
@@ -130,25 +128,24 @@ def wavelength_curve(d_model: int, dark: bool, positions: int, height: int = 300
         height: in pixels.
     """
     colours = scheme(dark)
-    figure = frame(dark, height)
     hover = _("dimension {dimension}: one wave in {positions} positions", dimension="%{x}", positions="<b>%{y:,.1f}</b>")
-    figure.add_scatter(
-        x=np.arange(1, d_model + 1),
-        y=wavelengths(d_model),
-        mode="lines",
-        line={"color": colours.accent, "width": 2},
-        hovertemplate=hover + "<extra></extra>",
-    )
-    figure.add_hline(y=positions, line={"color": colours.second, "width": 1.5, "dash": "dash"})
-    figure.add_annotation(
-        x=0, xref="paper", xanchor="left", y=np.log10(positions), yanchor="bottom", showarrow=False,
-        text=_("{count} positions", count=positions), font={"size": 12, "color": colours.second},
-    )  # fmt: skip
-    figure.update_layout(
-        xaxis=axis(colours, _("dimension")),
-        yaxis=axis(colours, _("wavelength in positions")) | {"type": "log", "dtick": 1, "tickformat": ",d"},
-    )
-    return figure
+    curve = {
+        "type": "scatter",
+        "x": np.arange(1, d_model + 1),
+        "y": wavelengths(d_model),
+        "mode": "lines",
+        "line": {"color": colours.accent, "width": 2},
+        "hovertemplate": hover + "<extra></extra>",
+    }
+    mark = {"x": 0, "xref": "paper", "xanchor": "left", "y": np.log10(positions), "yanchor": "bottom", "showarrow": False}
+    mark |= {"text": _("{count} positions", count=positions), "font": {"size": 12, "color": colours.second}}
+    layout = {
+        "xaxis": axis(colours, _("dimension")),
+        "yaxis": axis(colours, _("wavelength in positions")) | {"type": "log", "dtick": 1, "tickformat": ",d"},
+        "shapes": [_line_across("y", positions, {"color": colours.second, "width": 1.5, "dash": "dash"})],
+        "annotations": [mark],
+    }
+    return picture(dark, height, [curve], layout)
 
 
 def _cells(values: Array, colours: Scheme, hover: str, title: str) -> dict[str, Any]:
@@ -170,19 +167,21 @@ def _cells(values: Array, colours: Scheme, hover: str, title: str) -> dict[str, 
     }
 
 
-def _axes(figure: go.Figure, colours: Scheme, across: str, shape: tuple[int, ...]) -> None:
-    figure.update_layout(
-        xaxis=axis(colours, across) | {"range": [0.5, shape[1] + 0.5], "showgrid": False},
-        yaxis=axis(colours, _("position")) | {"range": [shape[0] + 0.5, 0.5], "showgrid": False},
-        margin={"t": BAR_HEIGHT},
-    )
+def _axes(colours: Scheme, across: str, shape: tuple[int, ...]) -> dict[str, Any]:
+    return {
+        "xaxis": axis(colours, across) | {"range": [0.5, shape[1] + 0.5], "showgrid": False},
+        "yaxis": axis(colours, _("position")) | {"range": [shape[0] + 0.5, 0.5], "showgrid": False},
+    }
 
 
-def _mark_end(figure: go.Figure, colours: Scheme, used: int, positions: int, across: bool = False) -> None:
-    """A dashed line after the last position of the sentence at hand."""
-    if 0 < used < positions:
-        line = {"color": colours.text, "width": 1, "dash": "dash"}
-        if across:
-            figure.add_hline(y=used + 0.5, line=line)
-        else:
-            figure.add_vline(x=used + 0.5, line=line)
+def _end(colours: Scheme, used: int, positions: int, along: str) -> list[dict[str, Any]]:
+    """A dashed line after the last position of the sentence at hand, where positions run along the axis `along`."""
+    line = {"color": colours.text, "width": 1, "dash": "dash"}
+    return [_line_across(along, used + 0.5, line)] if 0 < used < positions else []
+
+
+def _line_across(along: str, place: float, line: dict[str, Any]) -> dict[str, Any]:
+    """A line through the whole picture, at `place` of the axis `along`."""
+    other = "y" if along == "x" else "x"
+    ends = {f"{along}0": place, f"{along}1": place, f"{other}0": 0, f"{other}1": 1, f"{other}ref": f"{other} domain"}
+    return {"type": "line", "line": line, **ends}

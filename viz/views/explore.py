@@ -1,14 +1,16 @@
 """Explore: every head at a glance, and one of them in depth."""
 
 import math
+from collections.abc import Callable
 
 import streamlit as st
 
-from viz import canvas, export, labels, readings
-from viz.figures.frame import CONFIG
-from viz.figures.heatmap import head_weights
-from viz.page import Page, card
+from viz import canvas, export, labels
+from viz.page import Page, card, update
+from viz.readings import heads
+from viz.readings.alike import most_alike
 from viz.texts import _
+from viz.views import lens, reading, reading_card
 
 
 def show(page: Page) -> None:
@@ -16,17 +18,24 @@ def show(page: Page) -> None:
     _strips(page)
     _follow(page, canvas.atlas(page.trace, page.attention.site, page.head, page.view.query, key="atlas"))
     heat, lines, facts = st.columns([5, 5, 3])
+    shown = reading.shown(page)
     with heat, card("heat"):
-        _heading(labels.site(page.attention.site, page.head), _axes(page))
-        figure = head_weights(page.trace, page.attention, page.head, page.dark, page.view.query)
-        st.plotly_chart(figure, width="stretch", config=CONFIG, theme=None, key="heatmap")
+        reading_card.draw(page, shown)
     with lines, card("lines"):
         _heading(_("Lines"), _("from each token read to the tokens it looked at"))
         _follow(page, canvas.lines(page.trace, page.attention.site, page.head, page.view.query, key="lines"))
     with facts, card("facts"):
         _facts(page)
-    _numbers(page)
-    _all_heads(page)
+    _opened("numbers", _("The numbers of this picture"), ":material/table:", lambda: _numbers(page, shown))
+    _opened("heads", _("All heads in numbers"), ":material/leaderboard:", lambda: _all_heads(page))
+    _opened("lens", _("What each layer would say: the logit lens"), ":material/search:", lambda: lens.draw(page))
+
+
+def _opened(name: str, title: str, icon: str, draw: Callable[[], None]) -> None:
+    """A part of the page that is computed only while it is open."""
+    with st.expander(title, icon=icon, key=f"part-{name}", on_change="rerun") as part:
+        if part.open:
+            draw()
 
 
 def _strips(page: Page) -> None:
@@ -54,19 +63,11 @@ def _heading(title: str, subtitle: str) -> None:
     st.caption(labels.markdown(subtitle))
 
 
-def _axes(page: Page) -> str:
-    return _(
-        "{query} ↓ · {key} →",
-        query=labels.query_axis(page.trace, page.attention.site),
-        key=labels.key_axis(page.trace, page.attention.site),
-    )
-
-
 def _facts(page: Page) -> None:
     """The selected head in a few numbers, each explained on hover."""
-    statistics = readings.head_statistics(page.trace, page.attention, page.head)
+    statistics = heads.head_statistics(page.trace, page.attention, page.head)
     _heading(_("This head"), _("weights are probabilities"))
-    for name, explanation in readings.explanations().items():
+    for name, explanation in heads.explanations().items():
         value = getattr(statistics, name)
         with st.container(horizontal=True, horizontal_alignment="distribute", gap="small"):
             st.markdown(f":small[{labels.markdown(explanation.title)}]", help=labels.markdown(explanation.meaning), width="content")
@@ -77,41 +78,65 @@ def _facts(page: Page) -> None:
     if page.attention.site.stack == "decoder":
         st.caption(_("A row is the token that was read; what it looks at serves the token written next: “young → dogs”."))
     st.caption(_("Attention says where a head looked, not why the model chose."))
+    with st.popover(_("Heads like this one"), icon=":material/join_inner:", key="alike", on_change="rerun") as part:
+        if part.open:
+            _alike(page)
 
 
-def _numbers(page: Page) -> None:
-    """The selected head's numbers as a table and as files."""
-    table = export.head_table(page.trace, page.attention, page.head)
-    with st.expander(_("The numbers of this head"), icon=":material/table:"):
-        st.dataframe(table, width="stretch")
-        csv, whole = st.columns(2)
-        name = export.file_name(page.trace, str(page.attention.site), f"head-{page.head + 1}", ending="csv")
-        csv.download_button(
-            _("This head as CSV"), export.csv(table), name, "text/csv", icon=":material/download:", on_click="ignore"
-        )
-        whole.download_button(
-            _("The whole run as a trace file"),
-            lambda: export.trace_file(page.trace),
-            export.file_name(page.trace, ending="trace.safetensors"),
-            "application/octet-stream",
-            icon=":material/download:",
-            on_click="ignore",
-        )
+def _alike(page: Page) -> None:
+    """The heads most like the selected one; a click selects one of them."""
+    st.caption(_("The Jensen-Shannon divergence of their rows, on average: 0 bits, the same; 1 bit, nothing in common."))
+    found = most_alike(page.trace, page.attention, page.head)
+    with st.container(gap=None):
+        for one in found:
+            gaps = {"head": labels.site(one.site, one.head), "bits": one.divergence}
+            chosen = {"site": str(one.site), "head": one.head}
+            st.button(
+                labels.markdown(_("{head}: {bits:.3f} bits", **gaps)),
+                key=f"alike-{one.site}-{one.head}",
+                type="tertiary",
+                on_click=lambda chosen=chosen: update(**chosen),
+            )
+    if not found:
+        st.caption(_("No other head reads the same tokens."))
+    st.caption(_("Compared are heads whose rows and columns stand for the same tokens. What they move may differ all the same."))
+
+
+def _numbers(page: Page, shown: reading.Shown) -> None:
+    """The numbers of the picture above as a table and as files."""
+    if shown.most is None:
+        table = export.map_table(page.trace, page.attention, shown.values, shown.keys)
+    else:
+        table = export.row_table(page.trace, page.attention, shown.values, shown.quantity)
+    st.caption(labels.markdown(_("{title}: {quantity}", title=reading_card.title(page, shown), quantity=shown.quantity)))
+    st.dataframe(table, width="stretch")
+    csv, whole = st.columns(2)
+    name = export.file_name(page.trace, *reading_card.file_parts(page, shown), ending="csv")
+    csv.download_button(
+        _("These numbers as CSV"), lambda: export.csv(table), name, "text/csv", icon=":material/download:", on_click="ignore"
+    )
+    whole.download_button(
+        _("The whole run as a trace file"),
+        lambda: export.trace_file(page.trace),
+        export.file_name(page.trace, ending="trace.safetensors"),
+        "application/octet-stream",
+        icon=":material/download:",
+        on_click="ignore",
+    )
 
 
 def _all_heads(page: Page) -> None:
     """Every head's statistics in a table that can be sorted; a click on a row selects the head."""
-    with st.expander(_("All heads in numbers"), icon=":material/leaderboard:"):
-        table = readings.all_heads(page.trace)
-        titles = {name: explanation.title for name, explanation in readings.explanations().items()}
-        columns = {name: st.column_config.NumberColumn(title, format="%.3f") for name, title in titles.items()}
-        names = {"kind": _("attention"), "pass": _("pass"), "layer": _("layer"), "head": _("head"), "rows": _("rows")}
-        names |= {"rows_left_out": _("rows left out")}
-        columns |= {name: st.column_config.Column(title) for name, title in names.items()}
-        event = st.dataframe(
-            table, column_config=columns, hide_index=True, on_select="rerun", selection_mode="single-row", key="all-heads"
-        )
-        chosen = [table.index[row] for row in event.selection.rows]
-        if chosen and chosen != st.session_state.get("all-heads/seen"):
-            st.session_state["all-heads/seen"] = chosen
-            page.change(site=chosen[0][0], head=int(chosen[0][1]))
+    table = heads.all_heads(page.trace)
+    titles = {name: explanation.title for name, explanation in heads.explanations().items()}
+    columns = {name: st.column_config.NumberColumn(title, format="%.3f") for name, title in titles.items()}
+    names = {"kind": _("attention"), "pass": _("pass"), "layer": _("layer"), "head": _("head"), "rows": _("rows")}
+    names |= {"rows_left_out": _("rows left out")}
+    columns |= {name: st.column_config.Column(title) for name, title in names.items()}
+    event = st.dataframe(
+        table, column_config=columns, hide_index=True, on_select="rerun", selection_mode="single-row", key="all-heads"
+    )
+    chosen = [table.index[row] for row in event.selection.rows]
+    if chosen and chosen != st.session_state.get("all-heads/seen"):
+        st.session_state["all-heads/seen"] = chosen
+        page.change(site=chosen[0][0], head=int(chosen[0][1]))

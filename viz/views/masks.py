@@ -8,7 +8,7 @@ from viz import labels
 from viz.figures import masks
 from viz.figures.frame import CONFIG
 from viz.page import Page, bind, say, update
-from viz.readings import PaddingEffect, padding_effect
+from viz.readings.padding import PaddingEffect, padding_effect
 from viz.texts import _, sentence
 
 

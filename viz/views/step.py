@@ -1,4 +1,4 @@
-"""Step through: the decode, token by token. Every step was computed when the sentence ran; the browser reveals one by one."""
+"""Step through, by two clocks: the decode token by token, or the computation stage by stage."""
 
 import streamlit as st
 
@@ -6,10 +6,23 @@ from model.trace import Site
 from viz import canvas, labels
 from viz.page import Page, bind, update
 from viz.texts import _
+from viz.walk import computation
 
 
 def show(page: Page) -> None:
     """Draws the page."""
+    clocks = {"token": _("Token clock"), "computation": _("Computation clock")}
+    st.segmented_control(
+        _("Clock"), list(clocks), format_func=clocks.__getitem__, required=True, label_visibility="collapsed", **bind("clock")
+    )
+    if page.view.clock == "computation":
+        computation.draw(page)
+    else:
+        _tokens(page)
+
+
+def _tokens(page: Page) -> None:
+    """The decode. Every step was computed when the sentence ran; the browser reveals one by one."""
     sites = [str(site) for site in page.trace.attention]
     where, head = st.columns([3, 1])
     where.selectbox(

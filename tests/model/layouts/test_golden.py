@@ -5,9 +5,27 @@ Everything goes the public way: file -> layout -> network -> Trace. Each test na
 
 import numpy as np
 import pytest
+import torch
 
 from model.trace import Trace
-from tests.reference import ATTENTION, Comparison, assert_close, buffer, cases, described, expected, features, ids, traced
+from model.transformer.attention import Run
+from model.transformer.cache import KVCache
+from model.transformer.stacks import EncoderDecoder
+from tests.networks import Notes
+from tests.reference import (
+    ATTENTION,
+    SETTINGS,
+    Comparison,
+    assert_close,
+    buffer,
+    cases,
+    described,
+    expected,
+    features,
+    ids,
+    opened,
+    traced,
+)
 
 TRANSLATORS, MODELS, COURSE = ("000_tiny_a", "000_tiny_b"), ("001_tiny_a", "001_tiny_b"), ("004_tiny_a", "004_tiny_b")
 SHARED = ("003_tiny_a", "003_tiny_b")
@@ -202,7 +220,7 @@ def test_document_003(name: str, case: str, row: int) -> None:
 
 @pytest.mark.parametrize("name", SHARED)
 def test_document_003_decodes(name: str) -> None:
-    """One token at a time, alone and at position 0; its softmax over the batch makes every token certain, and the first is taken."""
+    """One token at a time, alone and at position 0; its softmax over the batch makes all tokens certain, the first is taken."""
     case = next(case for case in described(name)["cases"] if case["name"] == "decode_t1")
     source = tuple(case["src_ids"][0])
     trace = traced(name, source, max_length=len(source))
@@ -223,3 +241,29 @@ def test_document_003_decodes(name: str) -> None:
         assert_close(trace.logits[step], wanted[f"step{step}.logits"][-1], 5e-5, "logits")
     meant = traced(name, source, max_length=len(source), output_softmax="vocab")
     assert list(meant.tokens["target"].ids) == [2, *case["extra_labels_if_softmax_were_dim_-1"]]
+
+
+def test_document_003_goes_on_from_a_whole_target() -> None:
+    """A first target as long as the source leaves its mask for the single tokens that follow."""
+    name, case = "003_tiny_a", "decode_tS"
+    wanted = {key.removeprefix(f"{case}."): value for key, value in expected(name).items() if key.startswith(f"{case}.")}
+    built = opened(name, tuple(SETTINGS[name].items())).network
+    assert isinstance(built, EncoderDecoder)
+    source, target = torch.from_numpy(wanted["src_ids"]), torch.from_numpy(wanted["trg_ids"])
+    cache, start = KVCache(), 0
+    with torch.inference_mode():
+        mask = built.source_mask(source)
+        memory = built.encode(source, mask)
+        for step in range(len(wanted["labels"])):
+            notes = Notes()
+            built.decode(target, memory, mask, Run(record=notes, cache=cache), start)
+            for i in range(2):
+                cross = notes[f"attention/decoder.0.{i}.cross/weights"].numpy()
+                assert_close(cross, wanted[f"step{step}.dec.L{i}.cross_attn"], ATTENTION, f"cross {step} {i}")
+                assert_close(notes[f"hidden/decoder.0.{i}"].numpy(), wanted[f"step{step}.dec.L{i}.out"], 5e-5, f"out {step} {i}")
+                if not step:
+                    memory_weights = notes[f"attention/decoder.0.{i}.memory/weights"].numpy()
+                    assert_close(memory_weights, wanted[f"step0.dec.L{i}.encself_attn"], ATTENTION, f"memory {i}")
+            assert_close(notes["logits"].numpy(), wanted[f"step{step}.logits"], 5e-5, f"logits {step}")
+            start = target.shape[1]
+            target = torch.cat([target, torch.zeros(1, 1, dtype=torch.int64)], dim=1)

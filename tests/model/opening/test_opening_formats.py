@@ -271,27 +271,6 @@ def test_truth_values_are_0_or_1_whatever_their_bytes_are() -> None:
     assert raw(mask) == b"\x00\x01\x01\x01"
 
 
-def test_numbers_that_are_not_finite_are_counted() -> None:
-    weight = torch.ones(2, 3)
-    weight[0, 0], weight[1, 2] = float("nan"), float("-inf")
-    (problem,) = opened({"model": {"weight": weight, "steps": torch.tensor(3)}}).problems
-    assert problem.fields == {"candidate": "model", "tensor": "weight", "nan": 1, "infinite": 1, "count": 6}
-    assert str(problem) == "Of the 6 numbers of weight, 1 are NaN and 1 infinite: whatever uses them is not finite either."
-
-
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8", "float8_e4m3fn", "float64", "complex64"])
-def test_numbers_other_than_float32_are_reported(dtype: str) -> None:
-    (problem,) = opened({"weight": torch.ones(2, 2).to(getattr(torch, dtype)), "bias": torch.ones(2)}).problems
-    assert problem.fields == {"candidate": "", "count": 1, "total": 2, "dtype": dtype}
-    assert str(problem) == f"1 of the 2 tensors are stored as {dtype}, not as float32."
-
-
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float8_e5m2", "complex64"])
-def test_not_finite_numbers_are_counted_in_every_kind(dtype: str) -> None:
-    weight = torch.tensor([[1.0, float("nan")]]).to(getattr(torch, dtype))
-    assert [problem.fields.get("nan") for problem in opened({"weight": weight}).problems] == [None, 1]
-
-
 def test_the_metadata_of_safetensors_stands_beside() -> None:
     found = read_upload(safetensors.torch.save({"weight": torch.eye(2)}, {"format": "pt"}), "a.safetensors")
     assert found.beside[-1] == Beside("__metadata__.format", "str", "pt")

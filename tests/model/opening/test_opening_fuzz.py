@@ -22,7 +22,7 @@ COUNT = int(os.environ.get("HEADLIGHT_FUZZ", "500"))
 def test_mutated_files_are_opened_or_refused_and_nothing_else_happens() -> None:
     """In a process of its own, with a limit on its memory and every audit event counted."""
     command = [sys.executable, "-m", "tests.model.opening.fuzz", str(COUNT)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60 + COUNT, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     outcomes = json.loads(done.stdout)
     print(outcomes)

@@ -77,9 +77,16 @@ def test_a_file_of_nothing_is_refused(tmp_path: Path) -> None:
 
 def damaged_archives() -> dict[str, bytes]:
     packed = gzip.compress(b"Ein Hund spielt.\n" * 20)
-    flipped = bytearray(packed)
+    flipped, unknown_block = bytearray(packed), bytearray(packed)
     flipped[20] ^= 0xFF
-    return {"cut": packed[:-9], "flipped": bytes(flipped), "no archive": b"Ein Hund.\n", "empty": b""}
+    unknown_block[10] |= 0b110  # the first three bits after the header name the kind of block; kind 3 does not exist
+    return {
+        "cut": packed[:-9],
+        "flipped": bytes(flipped),
+        "unknown block": bytes(unknown_block),
+        "no archive": b"Ein Hund.\n",
+        "empty": b"",
+    }
 
 
 @pytest.mark.parametrize("name", damaged_archives())

@@ -26,7 +26,7 @@ def test_the_bundled_recipe_is_the_reference_architecture_with_one_pass() -> Non
     assert spec.encoder == stack
     assert spec.decoder == StackSpec(vocab=5893, d_model=256, layers=3, attention=attention, hidden=512, max_positions=100)
     assert spec.suppressed == (0, 1, 2)
-    assert spec.dropout == recipe.optimisation.dropout
+    assert spec.dropout == recipe.optimisation.phases[-1].dropout
 
 
 @pytest.mark.parametrize("name", BUNDLED)
@@ -75,15 +75,15 @@ def value(line: str) -> Callable[[str], str]:
     [
         (value("seed = -1"), "recipe mine.toml.optimisation.seed is -1, but it must be a whole number from 0"),
         (value('precision = "float8"'), "recipe mine.toml.optimisation.precision is 'float8', but it must be float32 or bfloat16"),
-        (value("epochs = 0"), "recipe mine.toml.optimisation.epochs is 0, but it must be a whole number from 1"),
+        (value("epochs = 0"), "recipe mine.toml.optimisation.phases[0].epochs is 0, but it must be a whole number from 1"),
         (value("sentences_per_batch = 0"), "recipe mine.toml.optimisation.sentences_per_batch is 0, but it must be a whole number"),
         (value("warmup_steps = 0"), "recipe mine.toml.optimisation.warmup_steps is 0, but it must be a whole number from 1"),
         (
-            value('peak_learning_rate = "fast"'),
-            "recipe mine.toml.optimisation.peak_learning_rate is 'fast', but it must be a number",
+            value("learning_rates = [1.0e-4]"),
+            "learning_rates is [0.0001], but it must be two: at the beginning and at the end",
         ),
         (value("average = 1.0"), "recipe mine.toml.optimisation.average is 1.0, but it must be a number from 0.0 to 0.999999"),
-        (value("dropout = 1"), "recipe mine.toml.optimisation.dropout is 1.0, but it must be a number from 0.0 to 0.99"),
+        (value("dropout = 1"), "recipe mine.toml.optimisation.phases[0].dropout is 1.0, but it must be a number from 0.0 to 0.99"),
         (value("patience = true"), "recipe mine.toml.optimisation.patience is True, but it must be a whole number"),
         (value('split = "spacy-xx"'), "recipe mine.toml.source.split is 'spacy-xx', but it must be spacy-de or spacy-en"),
         (value("train = 3"), "recipe mine.toml.splits.train is 3, but it must be a text"),
@@ -119,3 +119,19 @@ def fields_of(data: dict[str, Any]) -> set[str]:
 def test_every_line_of_the_bundled_recipe_is_used() -> None:
     data = tomllib.loads((recipes.FOLDER / "multi30k-de-en.toml").read_text(encoding="utf-8"))
     assert set(recipes.Optimisation.__dataclass_fields__) <= fields_of(data)
+    for phase in data["optimisation"]["phases"]:
+        assert set(recipes.Phase.__dataclass_fields__) == set(phase)
+
+
+def test_the_learning_rate_goes_from_phase_to_phase_in_straight_lines() -> None:
+    how = recipes.load("multi30k-de-en").optimisation
+    assert how.epochs == sum(phase.epochs for phase in how.phases)
+    first = 0
+    for phase in how.phases:
+        begin, end = phase.learning_rates
+        middle = (2 * first + phase.epochs) / 2
+        assert how.learning_rate(int(middle * 100), 100) == pytest.approx((begin + end) / 2, rel=0.02)
+        assert how.phase(first) == (phase, first)
+        first += phase.epochs
+    assert how.learning_rate(0, 100) == pytest.approx(how.phases[0].learning_rates[0] / how.warmup_steps)
+    assert how.learning_rate(first * 100 + 7, 100) == how.phases[-1].learning_rates[1]

@@ -66,8 +66,8 @@ def test_the_curve_has_a_row_for_each_epoch_in_the_documented_columns(trained: P
 
 
 def test_it_learns(corpus: Path, tmp_path: Path) -> None:
-    recipe = tiny_recipe(epochs=12, dropout=0.0)
-    how = replace(recipe.optimisation, average=0.5, peak_learning_rate=0.02)
+    recipe = tiny_recipe(epochs=12, dropout=0.0, rate=0.02)
+    how = replace(recipe.optimisation, average=0.5)
     rows = curve(train(replace(recipe, optimisation=how), corpus, tmp_path, CPU))
     assert float(rows[-1]["validation_loss"]) < 0.6 * float(rows[0]["validation_loss"])
 
@@ -200,7 +200,7 @@ def test_a_warm_up_as_long_as_the_training_still_trains(corpus: Path, tmp_path: 
     recipe = tiny_recipe()
     how = replace(recipe.optimisation, warmup_steps=warmup)
     rows = curve(train(replace(recipe, optimisation=how), corpus, tmp_path, CPU))
-    assert 0 < float(rows[0]["learning_rate"]) <= how.peak_learning_rate
+    assert 0 < float(rows[0]["learning_rate"]) <= how.phases[0].learning_rates[0]
     assert rows[0]["validation_loss"] != rows[1]["validation_loss"]
 
 

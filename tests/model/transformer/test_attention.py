@@ -65,9 +65,10 @@ def test_attend_agrees_with_torchs_fused_kernel() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
 @pytest.mark.parametrize("softmax", [softmax_uniform, softmax_zeros])
-def test_masked_keys_weigh_exactly_nothing_however_large_their_scores(softmax: Softmax, dtype: torch.dtype) -> None:
-    scores = (normal(BATCH, HEADS, QUERIES, KEYS) * 100).to(dtype)
-    scores[..., 3] = 1e4
+@pytest.mark.parametrize("shift", [0, -3e4, 3e4])
+def test_masked_keys_weigh_exactly_nothing_however_large_their_scores(softmax: Softmax, dtype: torch.dtype, shift: float) -> None:
+    scores = (normal(BATCH, HEADS, QUERIES, KEYS) * 100 + shift).to(dtype)
+    scores[..., 3] = 6e4
     allowed = a_mask()
     allowed[..., 3] = False
     weights = softmax(scores, allowed)

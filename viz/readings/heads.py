@@ -1,4 +1,4 @@
-"""Readings: what a head does, in a few numbers, each with its formula. From the weights that ran, in float64.
+"""What a head does, in a few numbers, each with its formula. From the weights that ran, in float64.
 
 Notation: w[i, j] is the weight of query row i on key j; there are n rows and m keys, counted from 0. The *place* of row i among the
 keys is p(i) = i in self-attention, and p(i) = i · (m - 1) / (n - 1) in cross-attention, where the first row stands at the first key
@@ -8,7 +8,6 @@ Every reading is a mean over the query rows that may look at some key and whose 
 never averaged. Without any row a reading is NaN.
 """
 
-import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -113,64 +112,6 @@ def all_heads(trace: Trace) -> pd.DataFrame:
     index = pd.MultiIndex.from_tuples(rows, names=["site", "head"])
     table = pd.DataFrame(list(rows.values()), index=index)
     return table if any(site.pass_ for site in trace.attention) else table.drop(columns="pass")
-
-
-@dataclass(frozen=True)
-class PaddingEffect:
-    """What changed when the same source was run with padding behind it.
-
-    Attributes:
-        added: padding tokens.
-        sites: attention sites whose keys the padding is among.
-        largest_weight: on a padding key, over those sites, their heads and queries.
-        rows: rows of logits that were compared: those before which both runs had read the same target tokens.
-        rows_without: rows of the run without padding.
-        largest_difference: of a logit, absolute, over those rows; NaN where there is no row.
-        largest_logit: the largest absolute logit of those rows: what the difference is to be measured by.
-    """
-
-    added: int
-    sites: int
-    largest_weight: float
-    rows: int
-    rows_without: int
-    largest_difference: float
-    largest_logit: float
-
-    @property
-    def is_rounding(self) -> bool:
-        """Whether the difference is no more than float32 sums in another order explain: a 50,000th of the largest logit."""
-        return self.largest_difference <= 2e-5 * max(1.0, self.largest_logit)
-
-
-def padding_effect(without: Trace, padded: Trace) -> PaddingEffect:
-    """Compares a run with the same run whose source was padded.
-
-    Args:
-        without: the run without padding.
-        padded: of the same source; padding follows its tokens.
-    """
-    length = len(without.tokens["source"])
-    on_padding = [a.weights[:, :, length:] for a in padded.attention.values() if a.key_tokens == "source"]
-    rows = _rows_alike(without, padded)
-    first, second = (np.zeros((0, 1)) if t.logits is None else t.logits[:rows].astype(np.float64) for t in (without, padded))
-    return PaddingEffect(
-        added=len(padded.tokens["source"]) - length,
-        sites=len(on_padding),
-        largest_weight=max((float(weights.max(initial=0.0)) for weights in on_padding), default=0.0),
-        rows=rows,
-        rows_without=0 if without.logits is None else len(without.logits),
-        largest_difference=float(np.abs(first - second).max()) if rows else np.nan,
-        largest_logit=float(np.abs(first).max()) if rows else np.nan,
-    )
-
-
-def _rows_alike(first: Trace, second: Trace) -> int:
-    """How many rows of logits, from the first on, followed the same target tokens in both runs."""
-    if first.logits is None or second.logits is None:
-        return 0
-    pairs = zip(first.tokens["target"].ids[: len(first.logits)], second.tokens["target"].ids[: len(second.logits)], strict=False)
-    return len(list(itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)))
 
 
 def _site_statistics(trace: Trace, attention: Attention) -> list[HeadStatistics]:

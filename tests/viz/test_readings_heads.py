@@ -9,7 +9,8 @@ import pytest
 from model.errors import UnknownHead
 from model.trace import Attention, Site, Tokens, Trace
 from tests import traces
-from viz.readings import READINGS, HeadStatistics, all_heads, distances, explanations, head_statistics, padding_effect
+from viz.readings.heads import READINGS, HeadStatistics, all_heads, distances, explanations, head_statistics
+from viz.readings.padding import padding_effect
 
 
 def by_loops(trace: Trace, attention: Attention, head: int) -> HeadStatistics:

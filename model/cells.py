@@ -1,0 +1,28 @@
+"""One attention cell explained with the network at hand: its own scale, its own output projection."""
+
+from model.explain import Explanation, check_cell, explain
+from model.trace import Site, Trace
+from model.transformer.attention import MultiHeadAttention
+from model.transformer.build import Network
+from model.transformer.stacks import CausalLM
+
+
+def explain_cell(network: Network, trace: Trace, site: str, head: int, query: int, key: int) -> Explanation:
+    """The arithmetic of one cell of a run of `network` that kept scores, qkv and context.
+
+    Raises:
+        UnknownSite, UnknownHead, BadSetting: the run has no such cell.
+        UnknownTensor: the run did not record what is needed.
+    """
+    attention = attention_at(network, check_cell(trace, site, head, query, key).site)
+    return explain(trace, site, head, query, key, attention.scale, attention.output.weight.detach().float().cpu().numpy())
+
+
+def attention_at(network: Network, site: Site) -> MultiHeadAttention:
+    """The attention module that a site is an application of."""
+    stack = network if isinstance(network, CausalLM) else network.get_submodule(site.stack)
+    layer = stack.get_submodule(f"layers.{site.layer}")
+    parts = dict(layer.named_children())
+    module = parts.get(f"{site.kind}_attention") or parts["attention"]
+    assert isinstance(module, MultiHeadAttention)
+    return module

@@ -1,0 +1,84 @@
+"""Checkpoint folders that are missing, damaged or empty: each is named in a sentence, and the app starts with the others."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.app.visiting import PAGES, Visitor
+
+NONE = "There is no model here that can be used: put a checkpoint folder into checkpoints/ and reload."
+
+
+def without_weights(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+
+
+def with_half_of_the_weights(folder: Path) -> None:
+    whole = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(whole[: len(whole) // 2])
+
+
+def with_no_json(folder: Path) -> None:
+    (folder / "spec.json").write_bytes(b"\xff\x00{")
+
+
+def with_another_vocabulary(folder: Path) -> None:
+    path = folder / "tokenizer.json"
+    path.write_text(path.read_text(encoding="utf-8").replace('"w9"', '"w9","w10"'), encoding="utf-8")
+
+
+def with_nothing_in_it(folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.mkdir()
+
+
+DAMAGES = [without_weights, with_half_of_the_weights, with_no_json, with_another_vocabulary, with_nothing_in_it]
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+def test_a_damaged_folder_is_named_and_the_app_starts_with_the_others(
+    stocked: Path, tiny: Path, damage: Callable[[Path], None]
+) -> None:
+    shutil.copytree(tiny, stocked / "broken")
+    damage(stocked / "broken")
+    visitor = Visitor()
+    assert len(visitor.problems) == 1
+    assert "broken" in visitor.problems[0]
+    assert visitor.problems[0].endswith(".")
+    assert visitor.drawn
+    assert visitor.app.selectbox(key="widget:model").options == ["Tiny"]
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+def test_a_damaged_folder_alone_is_named_and_the_page_says_what_to_do(stocked: Path, damage: Callable[[Path], None]) -> None:
+    damage(stocked / "tiny")
+    visitor = Visitor()
+    assert len(visitor.problems) == 2
+    assert "tiny" in visitor.problems[0]
+    assert visitor.problems[1] == NONE
+    assert not visitor.drawn
+
+
+def test_a_link_to_a_damaged_model_shows_another(stocked: Path, tiny: Path) -> None:
+    shutil.copytree(tiny, stocked / "broken")
+    without_weights(stocked / "broken")
+    visitor = Visitor(model="broken")
+    assert visitor.problems[1:] == ["There is no usable model “broken” here; “tiny” is shown instead."]
+    assert visitor.drawn
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_without_any_checkpoint_every_page_says_so(shelf: Path, name: str) -> None:
+    assert Visitor(name).problems == [NONE]
+
+
+def test_without_the_folder_of_checkpoints_the_page_says_so_and_finds_what_comes(shelf: Path, tiny: Path) -> None:
+    shelf.rmdir()
+    visitor = Visitor()
+    assert visitor.problems == [NONE]
+    shutil.copytree(tiny, shelf / "tiny")
+    visitor.go("explore")
+    assert visitor.problems == []
+    assert visitor.drawn

@@ -1,0 +1,139 @@
+"""Bad input: each gives a picture or one clear sentence, token text is never markup, and the session goes on."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.app.visiting import PAGES, Visitor
+
+EMPTY = r"The (source|target) text is empty: there is nothing to run; type at least one word\."
+TOO_LONG = r"The (source|target) text has 2002 tokens, but at most 4[01] fit \(the model has no more positions\): shorten it\."
+
+SENTENCES = {
+    "": EMPTY,
+    "   \t\n ": EMPTY,
+    "\u00a0\u3000\u2003": EMPTY,
+    "w4 " * 2000: TOO_LONG,
+}
+"""What is refused, and the sentence that says why."""
+
+PICTURES = [
+    "w4",
+    "neither of these is known",
+    "der der der",
+    "w4 w4 w4 w4 w4 w4",
+    "😀 👩‍👩‍👧 🏳️‍🌈",
+    "你好世界",
+    "مرحبا بالعالم",
+    "שלום w4 עולם",
+    "e\u0301\u0302\u0303 \u0301",
+    "a\x00b",
+    "\x00",
+    "\x01\x07\x1b[31m\x7f",
+    "\u202ew4\u202c \u200b\ufeff",
+    "\ufffe \U0010ffff",
+    "</script><img src=x onerror=alert(1)>",
+    "<b>bold</b>",
+    "$x$ $$y$$",
+    "**b** _i_ `c` ~~s~~ # h",
+    ":red[x] :material/home: :smile:",
+    "[a](http://example.org) ![b](http://example.org/b.png)",
+    "<pad> <sos> <eos> <unk>",
+    "{words} {0} %s",
+    "a" * 1000,
+]
+"""What is drawn."""
+
+
+def says_nothing_but_text(visitor: Visitor) -> None:
+    """No element takes HTML, but for the style sheet and the SVG of the page itself."""
+    for group in (visitor.app.markdown, visitor.app.caption):
+        for element in group:
+            assert not element.allow_html, element.value
+
+
+def ends_well(visitor: Visitor, sentence: str | None) -> None:
+    """A picture and no complaint; or, where a sentence is expected, that and no picture."""
+    if sentence is None:
+        assert visitor.problems == []
+        assert visitor.drawn
+    else:
+        assert len(visitor.problems) == 1
+        assert re.fullmatch(sentence, visitor.problems[0])
+        assert not visitor.drawn
+    says_nothing_but_text(visitor)
+
+
+def goes_on(visitor: Visitor) -> None:
+    visitor.type("target", "")
+    visitor.type("text", "w4 w5 w6")
+    ends_well(visitor, None)
+
+
+@pytest.mark.parametrize("text", PICTURES, ids=ascii)
+def test_whatever_is_typed_as_a_sentence_is_drawn(stocked: Path, text: str) -> None:
+    visitor = Visitor()
+    visitor.type("text", text)
+    ends_well(visitor, None)
+    goes_on(visitor)
+
+
+@pytest.mark.parametrize("text", PICTURES, ids=ascii)
+def test_whatever_is_typed_as_a_target_is_drawn(stocked: Path, text: str) -> None:
+    visitor = Visitor()
+    visitor.type("target", text)
+    ends_well(visitor, None)
+    goes_on(visitor)
+
+
+@pytest.mark.parametrize(("text", "sentence"), SENTENCES.items(), ids=["empty", "blank", "wide blanks", "2,000 words"])
+def test_what_cannot_run_is_refused_in_one_sentence(stocked: Path, text: str, sentence: str) -> None:
+    visitor = Visitor()
+    visitor.type("text", text)
+    ends_well(visitor, sentence)
+    goes_on(visitor)
+    visitor.type("target", text)
+    ends_well(visitor, sentence if text else None)
+    goes_on(visitor)
+
+
+@pytest.mark.parametrize("name", PAGES[1:])
+def test_every_other_page_takes_the_same(stocked: Path, name: str) -> None:
+    visitor = Visitor(name)
+    for text in PICTURES:
+        visitor.type("text", text)
+        ends_well(visitor, None)
+    for text, sentence in SENTENCES.items():
+        visitor.type("text", text)
+        ends_well(visitor, sentence)
+    goes_on(visitor)
+
+
+def test_as_many_words_as_there_are_positions_run_and_one_more_is_refused(stocked: Path) -> None:
+    visitor = Visitor()
+    visitor.type("text", " ".join(["w4"] * 38))
+    ends_well(visitor, None)
+    assert len(visitor.tokens("source")) == 40
+    visitor.type("text", " ".join(["w4"] * 39))
+    ends_well(visitor, TOO_LONG.replace("2002", "41"))
+
+
+def test_words_that_the_model_does_not_know_are_named(stocked: Path) -> None:
+    visitor = Visitor()
+    visitor.type("text", "w4 **fremd** w5 $x$")
+    said = " ".join(caption.value for caption in visitor.app.caption)
+    assert r"vocabulary" in said
+    assert r"fremd" in said
+    assert "**fremd**" not in said
+    assert "$x$" not in said
+
+
+def test_a_text_too_long_for_a_link_runs_but_its_link_says_so(stocked: Path) -> None:
+    visitor = Visitor()
+    visitor.type("text", "a" * 5000)
+    ends_well(visitor, None)
+    copied = Visitor(**visitor.url)
+    assert copied.drawn
+    assert len(copied.problems) == 1
+    assert "a text of at most 4000 characters" in copied.problems[0]

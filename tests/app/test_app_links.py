@@ -1,0 +1,136 @@
+"""Links: what a session shows, its link opens; what a link asks for in vain is said, and something is shown all the same."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.app.visiting import PAGES, Visitor
+from viz.links import PARAMETERS, View
+
+FULL: dict[str, tuple[str, object]] = {
+    "model": ("tiny", "tiny"),
+    "text": ("w5 w6 w7", "w5 w6 w7"),
+    "target": ("", ""),
+    "decode": ("sample", "sample"),
+    "max": ("7", 7),
+    "temperature": ("5.5", 5.5),
+    "top_k": ("5000", 5000),
+    "top_p": ("0.02", 0.02),
+    "seed": ("9007199254740991", 2**53 - 1),
+    "beam": ("20", 20),
+    "site": ("encoder.0.1.self", "encoder.0.1.self"),
+    "head": ("1", 1),
+    "query": ("2", 2),
+    "key": ("3", 3),
+    "clock": ("computation", "computation"),
+    "stage": ("encoder.0.1.self/weights", "encoder.0.1.self/weights"),
+    "step": ("1", 1),
+    "pad": ("12", 12),
+    "silence": ("decoder.0.1.cross:1", "decoder.0.1.cross:1"),
+    "reading": ("mean", "mean"),
+    "hide": ("special", "special"),
+}
+"""Every parameter, none at its default but the target: what a link says, and the value in the state."""
+
+CROSS = "“Cross-attention, layer 2”"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_copied_link_opens_the_same_view_on_every_page(stocked: Path, name: str) -> None:
+    link = {parameter: text for parameter, (text, _value) in FULL.items() if text}
+    first = Visitor(name, **link)
+    assert first.problems == []
+    assert {p.name: getattr(first.view, p.field) for p in PARAMETERS} == {name: value for name, (_text, value) in FULL.items()}
+    assert first.url == link
+    second = Visitor(name, **first.url)
+    assert (second.view, second.problems) == (first.view, [])
+
+
+def test_the_example_has_every_parameter() -> None:
+    assert set(FULL) == {parameter.name for parameter in PARAMETERS}
+
+
+def test_a_link_with_a_target_and_beams_opens_the_same_view(stocked: Path) -> None:
+    query = {"model": "tiny", "text": "w5", "target": "w6 w7", "decode": "beam", "beam": "31", "site": "decoder.0.0.self"}
+    first = Visitor(**query)
+    assert (first.url, first.problems) == (query, [])
+    assert Visitor(**first.url).view == first.view
+
+
+def test_the_link_follows_what_is_chosen(stocked: Path) -> None:
+    visitor = Visitor("masks", text="w4 w5")
+    visitor.choose("site", "decoder.0.0.self")
+    visitor.set("pad_to", 9)
+    assert visitor.url == {"model": "tiny", "text": "w4 w5", "site": "decoder.0.0.self", "pad": "9"}
+    visitor.type("text", "w7")
+    assert visitor.url == {"model": "tiny", "text": "w7", "site": "decoder.0.0.self"}
+
+
+def test_a_page_keeps_the_state_of_the_page_before(stocked: Path) -> None:
+    visitor = Visitor(text="w4 w9", site="encoder.0.0.self", head="1")
+    before = visitor.view
+    visitor.app.query_params.clear()  # a click in the navigation drops the parameters
+    visitor.go("masks")
+    assert visitor.view == before
+    assert visitor.url["text"] == "w4 w9"
+
+
+def test_another_link_in_the_same_tab_replaces_the_state(stocked: Path) -> None:
+    visitor = Visitor(text="w4 w9", head="1")
+    visitor.app.query_params.clear()
+    visitor.app.query_params["text"] = "w6"
+    visitor.go("explore")
+    assert visitor.view == replace(View("tiny", "w6"), site="decoder.0.1.cross")
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ({"model": "nope"}, "There is no usable model “nope” here; “tiny” is shown instead."),
+        ({"model": "../tiny"}, "There is no usable model “../tiny” here; “tiny” is shown instead."),
+        ({"site": "decoder.0.8.cross"}, f"This model has no “Cross-attention, layer 9”; {CROSS} is shown instead."),
+        ({"site": "decoder.1.0.cross"}, f"This model has no “Cross-attention, pass 2, layer 1”; {CROSS} is shown instead."),
+        ({"site": "encoder.0.0.cross"}, f"This model has no “Attention to memory, layer 1”; {CROSS} is shown instead."),
+        ({"head": "2"}, f"{CROSS} has 2 heads, so there is no head 3; head 1 is shown."),
+        ({"query": "9", "max": "4"}, f"{CROSS} has 4 rows in this run, so there is no row 10; none is selected."),
+        ({"step": "9", "max": "4"}, "This run has 4 steps, so there is no step 10; it begins with the first."),
+        ({"head": "-1"}, "The link asks for head “-1”, which must be a whole number from 0 to 1000000000; the default is shown."),
+        ({"top_p": "0"}, "The link asks for top_p “0”, which must be a number from 0.01 to 1; the default is shown."),
+        ({"decode": "**x**"}, "The link asks for decode “**x**”, which must be one of greedy, sample, beam; the default is shown."),
+        ({"colour": "<img>"}, "The link has a parameter “colour” that is unknown here; it was ignored."),
+        (
+            {"silence": "decoder.0.7.cross:0"},
+            "The link silences a head that this model does not have (decoder.0.7.cross:0); none is silenced.",
+        ),
+        (
+            {"silence": "decoder.0.0.cross:5"},
+            "The link silences a head that this model does not have (decoder.0.0.cross:5); none is silenced.",
+        ),
+    ],
+    ids=str,
+)
+def test_what_a_link_asks_for_in_vain_is_said_once_and_something_is_shown(stocked: Path, query: dict[str, str], said: str) -> None:
+    visitor = Visitor(text="w4 w5", **query)
+    assert visitor.problems == [said]
+    assert visitor.drawn
+    assert set(visitor.url) <= {"model", "text", "site", "max"}
+    visitor.go("step")
+    assert visitor.problems == [], "what was said was said"
+    assert visitor.drawn
+
+
+def test_garbage_in_every_parameter_is_said_and_the_defaults_are_shown(stocked: Path) -> None:
+    visitor = Visitor(
+        **{parameter.name: "\x00<img src=x>{" for parameter in PARAMETERS if parameter.name not in ("text", "target")}
+    )
+    assert len(visitor.problems) == len(PARAMETERS) - 2
+    assert visitor.drawn
+    assert visitor.view == View("tiny", "w4 w5.", site="decoder.0.1.cross")
+
+
+def test_more_padding_than_there_are_positions_is_said(stocked: Path) -> None:
+    visitor = Visitor("masks", text="w4 w5", pad="1000")
+    assert len(visitor.problems) == 1
+    assert "from 4 (the source's tokens) to 40" in visitor.problems[0]
+    assert visitor.drawn

@@ -1,0 +1,89 @@
+"""A visitor without a browser: the whole script, viz/main.py, run by AppTest on whatever checkpoints the engine finds."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from streamlit.testing.v1 import AppTest
+from streamlit.util import calc_hash
+
+MAIN = Path(__file__).parents[2] / "viz" / "main.py"
+PAGES = ("explore", "step", "masks", "positions")
+
+
+class Visitor:
+    """One session. Every run of the script must end without an exception on the page.
+
+    Args:
+        page: where the visitor comes in.
+        query: the parameters of the link.
+    """
+
+    def __init__(self, page: str = "explore", **query: str) -> None:
+        self.app = AppTest.from_file(MAIN, default_timeout=60)
+        for name, value in query.items():
+            self.app.query_params[name] = value
+        self.go(page)
+
+    def go(self, page: str) -> None:
+        """Opens another page of the same session."""
+        self.app._page_hash = calc_hash(page)  # AppTest names pages by their files; these are functions
+        self._run()
+
+    def type(self, field: str, text: str) -> None:
+        """Types into a box that is tied to `field` of the state, and presses Enter."""
+        self.app.text_input(key=f"widget:{field}").set_value(text)
+        self._run()
+
+    def choose(self, field: str, value: object) -> None:
+        """Chooses from a list that is tied to `field`."""
+        self.app.selectbox(key=f"widget:{field}").set_value(value)
+        self._run()
+
+    def set(self, field: str, value: float) -> None:
+        """Moves a slider or fills a number that is tied to `field`."""
+        key = f"widget:{field}"
+        sliders = [slider for slider in self.app.slider if slider.key == key]
+        (sliders[0] if sliders else self.app.number_input(key=key)).set_value(value)
+        self._run()
+
+    def press(self, key: str) -> None:
+        """Presses a button."""
+        self.app.button(key=key).click()
+        self._run()
+
+    def _run(self) -> None:
+        self.app.run()
+        assert not self.app.exception, self.app.exception
+
+    @property
+    def problems(self) -> list[str]:
+        """What the page says about what could not be done as asked."""
+        return [warning.value.replace("\\", "").replace("\u2060", "") for warning in self.app.warning]
+
+    @property
+    def url(self) -> dict[str, str]:
+        """The parameters in the address bar."""
+        return {name: value if isinstance(value, str) else value[-1] for name, value in self.app.query_params.items()}
+
+    @property
+    def view(self) -> Any:
+        """The state."""
+        return self.app.session_state["view"]
+
+    @property
+    def drawn(self) -> int:
+        """How many pictures the page has."""
+        drawings = [d for d in self.app.get("bidi_component") if d.proto.component_name != "headlight.scheme"]
+        return len(drawings) + len(self.app.get("plotly_chart"))
+
+    def scene(self, drawing: str) -> dict[str, Any]:
+        """What a drawing was told, without its numbers."""
+        found = [d.proto.bytes for d in self.app.get("bidi_component") if d.proto.component_name == f"headlight.{drawing}"]
+        header: dict[str, Any] = json.loads(found[0][4 : 4 + int.from_bytes(found[0][:4], "little")])
+        return header
+
+    def tokens(self, strip: str) -> list[str]:
+        """The texts of a strip on the page Explore."""
+        strips = {each["name"]: each["tokens"] for each in self.scene("strips")["strips"]}
+        return [token["text"] for token in strips[strip]]

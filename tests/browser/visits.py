@@ -1,0 +1,92 @@
+"""What a visitor does and sees on pages of the app, for browser tests."""
+
+import json
+from typing import Any
+from urllib.parse import parse_qsl, urlparse
+
+from playwright.sync_api import Locator, Page, expect
+
+AT_REST = "[data-testid=stApp][data-test-script-state=notRunning]"
+PLACES = "all => all.map(node => [node.dataset.layout, JSON.stringify(node.getBoundingClientRect())])"
+TWO_FRAMES = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
+
+def rest(page: Page) -> None:
+    """Waits until the script has run and no drawing moves any more."""
+    page.locator(AT_REST).wait_for()
+    before = None
+    while (now := page.locator(".hl").evaluate_all(PLACES)) != before:
+        before = now
+        page.evaluate(TWO_FRAMES)
+
+
+def drawing(page: Page, name: str) -> Locator:
+    return page.locator(f".hl[data-drawing={name}]")
+
+
+def opened(page: Page, url: str) -> Page:
+    """Opens a page by its link and waits for its pictures."""
+    page.goto(url, wait_until="domcontentloaded")
+    page.locator(".hl canvas, .js-plotly-plot").first.wait_for()
+    rest(page)
+    return page
+
+
+def type_sentence(page: Page, text: str) -> None:
+    """Types into the box of the sentence and presses Enter."""
+    box = page.get_by_role("textbox", name="Sentence to read")
+    box.fill(text)
+    box.press("Enter")
+
+
+def chips(page: Page, strip: str) -> Locator:
+    """The tokens of a strip: on Explore of its strips, on Step through of the player."""
+    return page.locator(f"[data-strip={strip}] .chip bdi")
+
+
+def tiles(page: Page, name: str = "atlas") -> list[dict[str, Any]]:
+    """The rectangles of a drawing, moved to where they are in the window."""
+    box = drawing(page, name).bounding_box()
+    assert box is not None
+    found = json.loads(drawing(page, name).get_attribute("data-layout") or "")
+    return [{**tile, "x": tile["x"] + box["x"], "y": tile["y"] + box["y"]} for tile in found]
+
+
+def tile_of(page: Page, site: str, head: int) -> dict[str, Any]:
+    return next(tile for tile in tiles(page) if (tile["site"], tile["head"]) == (site, head))
+
+
+def middle(tile: dict[str, Any], query: int, key: int) -> tuple[float, float]:
+    """Where a cell is in the window."""
+    return (
+        tile["x"] + (key - tile["column"] + 0.5) * tile["width"] / tile["columns"],
+        tile["y"] + (query - tile["row"] + 0.5) * tile["height"] / tile["rows"],
+    )
+
+
+def hovered_weight(page: Page, tile: dict[str, Any], query: int, key: int, name: str = "atlas") -> float:
+    """Points at a cell; the weight that the page then says it has."""
+    page.mouse.move(*middle(tile, query, key))
+    readout = drawing(page, name).locator(".readout")
+    for what, value in (("site", tile["site"]), ("head", tile["head"]), ("query", query), ("key", key)):
+        expect(readout).to_have_attribute(f"data-{what}", str(value))
+    return float(readout.get_attribute("data-weight") or "nan")
+
+
+def parameters(page: Page) -> dict[str, str]:
+    """What the address bar says."""
+    return dict(parse_qsl(urlparse(page.url).query, keep_blank_values=True))
+
+
+def has_parameters(page: Page, **wanted: str) -> None:
+    """Waits until the address bar says so."""
+    page.wait_for_url(lambda url: wanted.items() <= dict(parse_qsl(urlparse(url).query, keep_blank_values=True)).items())
+
+
+def overflow(page: Page) -> int:
+    """By how many CSS pixels the page, or a part that should fit into it, is wider than its room."""
+    wider: int = page.evaluate(
+        """() => Math.max(...[document.scrollingElement, ...document.querySelectorAll("[data-testid=stMain], .stMainBlockContainer")]
+            .map((node) => node.scrollWidth - node.clientWidth))"""
+    )
+    return wider

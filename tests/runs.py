@@ -1,0 +1,56 @@
+"""Whole runs of small random networks, for tests that need a real Trace: no files, no training."""
+
+from dataclasses import replace
+
+import torch
+
+from model.checkpoints import Checkpoint, Info
+from model.engine.base import KEEP, Decoding, Features, Given, RunRequest, Silence
+from model.running import run
+from model.spec import AttentionSpec, ModelSpec, StackSpec
+from model.tokenizers import SPECIALS, WordTokenizer
+from model.trace import Trace
+from tests.networks import VARIANTS, network
+
+CPU = torch.device("cpu")
+_LONE = StackSpec(vocab=0, d_model=6, layers=2, attention=AttentionSpec(heads=2, head_dim=5), hidden=0, wiring="attention")
+_STACK = replace(VARIANTS["paper"].stacks["decoder"], hidden=9)
+
+SPECS: dict[str, ModelSpec] = {
+    **VARIANTS,
+    "encoder alone": ModelSpec(encoder=replace(_STACK, norm="unbiased"), decoder=None, output=None),
+    "attention alone": ModelSpec(encoder=_LONE, decoder=None, output=None, pad_id=None, start_id=None, end_id=None, unk_id=None),
+    "memory": ModelSpec(
+        encoder=_STACK,
+        decoder=replace(_STACK, wiring="memory", attention=replace(_STACK.attention, projections="shared", bias=False)),
+    ),
+}
+"""Every variant of tests/networks.py, and networks of fewer parts."""
+
+
+def checkpoint(spec: ModelSpec, seed: int = 0) -> Checkpoint:
+    """A random network as if it had been loaded; its words are w4, w5, …"""
+    strips = ("source", "target") if spec.encoder and spec.decoder else ("source",)
+    tokenizers = {
+        strip: WordTokenizer("spacy-de", SPECIALS + tuple(f"w{i}" for i in range(len(SPECIALS), stack.vocab)))
+        for strip, stack in zip(strips, spec.stacks.values(), strict=True)
+        if stack.vocab
+    }
+    info = Info(
+        name="tiny", title="Tiny", summary="Random weights.", languages={"source": "German"}, examples=("w4 w5",), data={}, spec=spec
+    )
+    return Checkpoint(info, network(spec, seed), tokenizers, "0" * 64)
+
+
+def request(spec: ModelSpec, silenced: tuple[Silence, ...] = (), source: Given | None = None) -> RunRequest:
+    """A request that a network of `spec` can run, which keeps everything."""
+    rows = tuple(tuple(((7 * i + 3 * j) % 11) / 5 - 1 for j in range(6)) for i in range(5))
+    given: Given = "w4 w6 w5 w9" if spec.writer.vocab else Features(rows)
+    return RunRequest(
+        "tiny", source if source is not None else given, decoding=Decoding(max_length=5), keep=KEEP, interventions=silenced
+    )
+
+
+def traced(found: Checkpoint, asked: RunRequest) -> Trace:
+    """The run of a request."""
+    return run(found, asked, CPU, "cpu")

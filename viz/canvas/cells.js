@@ -1,0 +1,137 @@
+// The cells of one head at one stage, large: each can be read, and opened to its arithmetic.
+
+/** Positions on the diverging scale for codes whose 128 is zero. */
+function centredPalette(colours) {
+  const stops = colours.diverging.map(rgb);
+  const table = Uint32Array.from({ length: 256 }, (_, code) => word(between(stops, 0.5 + (code - 128) / 254)));
+  return { ...colours, stops, table };
+}
+
+/** A large map whose numbers may be of any size and sign. */
+class NumberMap extends BigMap {
+  /** Writes numbers into cells that have room for them. */
+  numbers(pen, colours, _box, shown) {
+    const { width, height } = this.place(0, 0, shown);
+    if (width < 36 || height < 15) return;
+    Object.assign(pen, { textAlign: "center", textBaseline: "middle" });
+    for (let row = Math.ceil(shown.top); row + 1 <= shown.bottom; row++) {
+      for (let column = Math.ceil(shown.left); column + 1 <= shown.right; column++) {
+        const { masked } = cellOf(this.cells, row, column);
+        const { x, y } = this.place(row, column, shown);
+        const code = this.cells.codes[row * this.cells.columns + column];
+        pen.fillStyle = masked ? colours.text : inkOn(bytesOf(colours.table[code]));
+        pen.fillText(this.short({ row, column }), x + width / 2, y + height / 2 + 0.5);
+      }
+    }
+  }
+}
+
+/** [red, green, blue] of a colour word. */
+const bytesOf = (colour) => [colour & 255, (colour >> 8) & 255, (colour >> 16) & 255];
+
+/** A number as text: as many decimals as asked for; what is no finite number by its sign. */
+function numberText(value, decimals) {
+  if (Number.isNaN(value)) return "NaN";
+  return Number.isFinite(value) ? value.toFixed(decimals).replace("-", "−") : `${value < 0 ? "−" : ""}∞`;
+}
+
+class Cells extends Drawing {
+  constructor(parent) {
+    super(parent, "cells");
+    this.canvas = el("canvas", { tabindex: 0, role: "application" });
+    this.map = new NumberMap(this.canvas);
+    this.map.short = (cell) => this.text(cell, 2);
+    this.root.append(this.canvas, this.readout);
+    watchFingers(this.canvas, {
+      hover: (x, y) => this.hover(this.map.cellAt(x, y), x, y),
+      leave: () => this.leave(),
+      click: (x, y) => this.open(this.map.cellAt(x, y)),
+    });
+    this.canvas.addEventListener("keydown", (event) => this.onKey(event));
+    this.canvas.addEventListener("blur", () => this.leave());
+  }
+
+  form() {
+    const { site, head, scale } = this.header;
+    return JSON.stringify([site, head, scale]);
+  }
+
+  build() {
+    this.canvas.setAttribute("aria-label", fill(this.header.texts.cellsLabel, { head: this.header.name }));
+  }
+
+  take() {
+    const { queries, keys, opened: [query, key], texts } = this.header;
+    const { exact, codes, there } = this.blobs;
+    this.map.take(grid(queries.length, keys.length, codes.array, there.array, exact.array), queries, keys);
+    if (query >= 0 && key >= 0) this.map.cursor ??= { row: query, column: key };
+    this.opened = { row: query, column: key };
+    this.say(texts.cellsHint);
+  }
+
+  draw() {
+    const { colours, header, pointed, opened } = this;
+    const lit = pointed.queryStrip === header.queryStrip && pointed.query !== null && pointed.key !== null;
+    const at = lit ? { row: pointed.query, column: pointed.key } : opened;
+    const scaled = header.scale === "weights" ? colours : centredPalette(colours);
+    this.map.draw(this.width, Math.max(300, Math.min(innerHeight - 330, 520)), {
+      colours: scaled, font: this.font(), lit: at, selected: opened.row,
+    });
+    const { rows, columns } = this.map.cells;
+    const place = { site: header.site, head: header.head, ...boxIn(this.root, this.canvas, this.map.box) };
+    this.root.dataset.layout = JSON.stringify([{ ...place, row: 0, column: 0, rows, columns }]);
+  }
+
+  /** What stands in a cell: its number, or nothing where there is none to be expected. */
+  text({ row, column }, decimals) {
+    const { weight, masked } = cellOf(this.map.cells, row, column);
+    const { scale } = this.header;
+    if (scale === "mask") return numberText(weight, 0);
+    return masked && !this.isWrong(row, column) ? "" : numberText(weight, decimals);
+  }
+
+  /** True if a cell should hold a number, and holds NaN or something infinite. */
+  isWrong(row, column) {
+    return Boolean(this.blobs.wrong.array[row * this.map.cells.columns + column]);
+  }
+
+  hover(cell, x, y) {
+    if (!cell) return this.leave();
+    const { texts, queries, keys, queryStrip, keyStrip, name, site, head, scale } = this.header;
+    const { weight, masked } = cellOf(this.map.cells, cell.row, cell.column);
+    const number = numberText(weight, scale === "mask" ? 0 : 4);
+    const value = masked && !this.isWrong(cell.row, cell.column) ? fill(texts.none, { value: number }) : number;
+    const [query, key] = [queries[cell.row], keys[cell.column]];
+    const { left, top } = this.canvas.getBoundingClientRect();
+    this.say(fill(texts.cellValue, { query, key, value }), { site, head, query: cell.row, key: cell.column, weight });
+    this.showTip({ x: left + x, y: top + y }, ...facts(name, [[texts.query, query], [texts.key, key], [texts.value, value]]));
+    point({ queryStrip, query: cell.row, keyStrip, key: cell.column });
+  }
+
+  leave() {
+    this.hideTip();
+    point({});
+  }
+
+  /** Asks for a cell's arithmetic; its outline moves at once. */
+  open(cell) {
+    if (!cell) return;
+    this.opened = cell;
+    this.map.cursor = cell;
+    this.choose({ query: cell.row, key: cell.column });
+    this.redraw();
+  }
+
+  onKey(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const by = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
+    if (!by && event.key !== "Enter") return;
+    event.preventDefault();
+    if (!by) return this.open(this.map.cursor);
+    const cell = this.map.move(...by);
+    const { x, y, width, height } = this.map.place(cell.row, cell.column);
+    this.hover(cell, x + width / 2, y + height / 2);
+  }
+}
+
+export default (component) => mount(component, Cells);

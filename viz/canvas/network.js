@@ -1,0 +1,130 @@
+// The map of the network: encoder left, decoder right, input at the bottom, as in the paper's figure 1. Each box holds its stages
+// as segments; a click jumps, keys and the transport move. The mark moves at once, Python hears of it when the person rests.
+
+const SETTLE_MS = 120;
+const WAIT_MS = 4000; // how long a stage asked for stays marked before Python has answered
+
+class Network extends Drawing {
+  constructor(parent) {
+    super(parent, "network");
+    this.readout.classList.add("unseen");
+    this.transport = new Transport({ moved: (at) => this.moved(at), rested: () => {} });
+    this.root.addEventListener("keydown", (event) => this.transport.onKey(event));
+  }
+
+  connect() {
+    super.connect();
+    const { signal } = this.life;
+    document.addEventListener("keydown", (event) => { if (!keyboardTaken()) this.transport.onKey(event); }, { signal });
+  }
+
+  disconnect() {
+    this.transport.pause();
+    clearTimeout(this.settling);
+    super.disconnect();
+  }
+
+  form() {
+    const { columns, texts } = this.header;
+    return JSON.stringify([columns, texts]);
+  }
+
+  build() {
+    const { columns, order, texts } = this.header;
+    this.segments = new Map();
+    this.readers = [];
+    this.arrows = el("svg:svg", { class: "arrows", "aria-hidden": "true" });
+    this.columns = columns.map((column) => this.column(column));
+    this.plan = el("div", { class: "plan" }, ...this.columns, this.arrows);
+    this.window = el("div", { class: "window", tabindex: -1, role: "group", "aria-label": texts.mapLabel }, this.plan);
+    this.root.replaceChildren(this.transport.build(order.length, texts), this.window, this.readout);
+  }
+
+  column({ title, parts }) {
+    const layers = parts.map(({ title: name, boxes }) => el(
+      "div", { class: name ? "layer" : "part" }, ...boxes.map((box) => this.box(box)), name ? el("span", { class: "name" }, name) : "",
+    ));
+    return el("section", { class: "column" }, ...layers, el("h3", {}, title));
+  }
+
+  box({ title, stages, reads_encoder: reads }) {
+    const segments = stages.map(([id, name]) => {
+      const at = this.header.order.indexOf(id);
+      const button = el("button", { type: "button", tabindex: -1, class: "segment", title: name, "data-stage": id, "aria-label": `${title}: ${name}` });
+      button.addEventListener("click", (event) => { event.stopPropagation(); this.transport.go(at); });
+      this.segments.set(at, button);
+      return button;
+    });
+    const first = this.header.order.indexOf(stages[0][0]);
+    const head = el("button", { type: "button", class: "title", onclick: () => this.transport.go(first) }, title);
+    const box = el("div", { class: "box" }, head, el("div", { class: "segments" }, ...segments));
+    if (reads) this.readers.push(box);
+    return box;
+  }
+
+  /** Goes where Python is, unless the person has moved on since. */
+  take() {
+    const { order, stage } = this.header;
+    const waiting = this.asked && performance.now() - this.asked.at < WAIT_MS;
+    if (waiting && this.asked.stage !== stage) return;
+    this.asked = null;
+    this.transport.step = Math.max(0, order.indexOf(stage));
+  }
+
+  moved(at) {
+    const stage = this.header.order[at];
+    this.asked = { stage, at: performance.now() };
+    this.say(this.segments.get(at).getAttribute("aria-label"));
+    this.mark();
+    clearTimeout(this.settling);
+    this.settling = setTimeout(() => this.choose({ stage }), SETTLE_MS);
+  }
+
+  draw() {
+    this.mark();
+    this.drawArrows();
+    if (!this.welcomed && document.activeElement?.closest("[role=radio]")) this.window.focus({ preventScroll: true });
+    this.welcomed = true; // whoever chose this clock can go on with the arrow keys at once
+  }
+
+  mark() {
+    const { step } = this.transport;
+    this.root.dataset.stage = this.header.order[step];
+    this.segments.forEach((segment, at) => {
+      segment.classList.toggle("past", at < step);
+      segment.classList.toggle("now", at === step);
+      if (at === step) segment.setAttribute("aria-current", "step");
+      else segment.removeAttribute("aria-current");
+    });
+    for (const box of this.plan.querySelectorAll(".box")) box.classList.toggle("here", Boolean(box.querySelector(".now")));
+    this.transport.draw();
+    this.keepInSight(this.segments.get(step).closest(".box"));
+  }
+
+  keepInSight(box) {
+    const [outer, inner] = [this.window.getBoundingClientRect(), box.getBoundingClientRect()];
+    const margin = 40;
+    if (inner.top < outer.top + margin) this.window.scrollTop -= outer.top + margin - inner.top;
+    if (inner.bottom > outer.bottom - margin) this.window.scrollTop += inner.bottom - outer.bottom + margin;
+  }
+
+  /** From the encoder's top to each box that reads it. */
+  drawArrows() {
+    const plan = this.plan.getBoundingClientRect();
+    this.arrows.replaceChildren();
+    for (const [name, size] of [["width", plan.width], ["height", plan.height]]) this.arrows.setAttribute(name, size);
+    if (this.columns.length < 2 || !this.readers.length) return;
+    const boxes = this.columns[0].querySelectorAll(".layer, .part");
+    const top = boxes[boxes.length - 1].getBoundingClientRect();
+    const [x, y] = [top.left + top.width / 2 - plan.left, top.top - plan.top];
+    for (const reader of this.readers) {
+      const { left, top: above, height } = reader.getBoundingClientRect();
+      const [to, level] = [left - plan.left, above + height / 2 - plan.top];
+      const gap = (top.right - plan.left + to) / 2 - 3;
+      const line = `M${x} ${y}V${y - 9}H${gap}V${level}H${to - 2}M${to - 6} ${level - 3.5}L${to - 1} ${level}L${to - 6} ${level + 3.5}`;
+      this.arrows.append(el("svg:path", { d: line }));
+    }
+  }
+}
+
+export default (component) => mount(component, Network);

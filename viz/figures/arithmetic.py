@@ -1,0 +1,69 @@
+"""The arithmetic of one attention cell: query and key side by side with their products, and what each key of the row moved."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from model.trace import Array
+from viz.figures.frame import axis, picture
+from viz.figures.stages import rows_of_tokens, token_bars
+from viz.texts import _
+from viz.theme import Scheme, scheme
+
+
+def products(q: Array, k: Array, dark: bool, height: int = 330) -> go.Figure:
+    """q, k and q · k, dimension by dimension, as three rows of bars over one axis.
+
+    Args:
+        q, k: [head_dim].
+        dark: which scheme.
+        height: in pixels.
+    """
+    colours = scheme(dark)
+    rows = (
+        ("q", q, colours.second, (0.72, 1.0), ""),
+        ("k", k, colours.faint, (0.39, 0.67), "2"),
+        ("q · k", q * k, colours.accent, (0.0, 0.34), "3"),
+    )
+    layers = [_bars(name, values, colour, suffix) for name, values, colour, _domain, suffix in rows]
+    layout: dict[str, Any] = {
+        f"yaxis{suffix}": _row_axis(colours, name, values) | {"domain": domain} for name, values, _colour, domain, suffix in rows
+    }
+    across = axis(colours, _("dimension of the head (head_dim)")) | {"showgrid": False, "anchor": "y3"}
+    return picture(dark, height, layers, layout | {"xaxis": across, "bargap": 0.25})
+
+
+def _bars(name: str, values: Array, colour: str, suffix: str) -> dict[str, Any]:
+    hover = _("{name}, dimension {dimension}: {value}", name=name, dimension="%{x}", value="<b>%{y:.4f}</b>")
+    drawn = {"x": np.arange(1, len(values) + 1), "y": values, "yaxis": f"y{suffix}"}
+    return {"type": "bar", "name": name, "marker": {"color": colour}, "hovertemplate": hover + "<extra></extra>", **drawn}
+
+
+def _row_axis(colours: Scheme, name: str, values: Array) -> dict[str, Any]:
+    largest = _largest(values)
+    line = {"zeroline": True, "zerolinecolor": colours.line}
+    return axis(colours, name) | {"range": [-1.15 * largest, 1.15 * largest], "nticks": 4} | line
+
+
+def _largest(values: Array) -> float:
+    return float(np.abs(values[np.isfinite(values)]).max(initial=0)) or 1.0
+
+
+def row(weights: Array, moved: Array, keys: Sequence[str], key: int, dark: bool) -> go.Figure:
+    """For each key of a row its weight and, beside it, the length of what it adds to the residual stream.
+
+    Args:
+        weights, moved: [key].
+        keys: labels, uncut.
+        key: the selected one, which gets the accent.
+        dark: which scheme.
+    """
+    colours = scheme(dark)
+    halves = ((weights, "", _("weight"), (0, 0.48)), (moved, "2", _("length of what it moves"), (0.52, 1)))
+    layers = [token_bars(values, keys, key, colours) | {"xaxis": f"x{suffix}"} for values, suffix, _title, _domain in halves]
+    layout: dict[str, Any] = {"yaxis": rows_of_tokens(colours, keys, ""), "bargap": 0.3}
+    for values, suffix, title, domain in halves:
+        layout[f"xaxis{suffix}"] = axis(colours, title) | {"domain": domain, "range": [0, 1.05 * _largest(values)], "nticks": 5}
+    return picture(dark, 96 + 24 * len(keys), layers, layout)

@@ -1,0 +1,74 @@
+"""The logit lens as a picture: positions from top to bottom, layers from left to right, in each cell the likeliest token."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+
+from model.trace import Array
+from viz.figures.frame import BAR_HEIGHT, ON_AXIS, axis, colour_bar, literal, picture, scale
+from viz.texts import _
+from viz.theme import scheme
+
+MOST_WORDS = 8
+"""Layers up to which each cell carries its token; more would not fit side by side."""
+
+
+def lens(
+    positions: Sequence[str], layers: Sequence[str], words: Array, probabilities: Array, dark: bool, title: str, query: int = -1
+) -> go.Figure:
+    """What each layer would say next.
+
+    Args:
+        positions: labels of the rows, uncut.
+        layers: names of the columns.
+        words: [layer, position, candidate] of texts, the likeliest first, uncut.
+        probabilities: [layer, position, candidate].
+        dark: which scheme.
+        title: of the axis of positions.
+        query: the selected row, which gets an outline; -1: none.
+    """
+    colours = scheme(dark)
+    best = probabilities[:, :, 0].T  # [position, layer]
+    cells = {
+        "type": "heatmap",
+        "x": list(range(len(layers))),
+        "y": list(range(len(positions))),
+        "z": best,
+        "zmin": 0,
+        "zmax": 1,
+        "colorscale": scale(colours.weights[:4]),  # the half of the scale on which words can be read
+        "colorbar": colour_bar(colours, _("probability of the likeliest"), (0, 0.5, 1)),
+        "xgap": 2,
+        "ygap": 1,
+        "text": [[literal(_cut(word)) for word in row] for row in words[:, :, 0].T],
+        "texttemplate": "%{text}" if len(layers) <= MOST_WORDS else None,
+        "textfont": {"size": 12, "color": colours.text},
+        "customdata": _candidates(positions, words, probabilities),
+        "hovertemplate": "%{customdata}<extra></extra>",
+    }
+    names = [literal(_cut(name)) for name in positions]
+    plain = {"type": "linear", "showgrid": False, "tickmode": "array"}
+    across = (
+        axis(colours, _("after layer")) | plain | {"tickvals": list(range(len(layers))), "ticktext": list(map(literal, layers))}
+    )
+    down = axis(colours, title) | plain | {"tickvals": list(range(len(names))), "ticktext": names}
+    down |= {"range": [len(names) - 0.5, -0.5], "tickfont": {"size": 12, "color": colours.text}}
+    edges = {"x0": -0.5, "x1": len(layers) - 0.5, "y0": query - 0.5, "y1": query + 0.5}
+    shapes = [{"type": "rect", "line": {"color": colours.text, "width": 1.5}, **edges}] if 0 <= query < len(names) else []
+    height = BAR_HEIGHT + 60 + 26 * len(names)
+    return picture(dark, height, [cells], {"xaxis": across, "yaxis": down, "shapes": shapes}, above=BAR_HEIGHT)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= ON_AXIS else text[: ON_AXIS - 1] + "…"
+
+
+def _candidates(positions: Sequence[str], words: Array, probabilities: Array) -> Array:
+    """What hovering says: [position, layer] of the row's label and its candidates, a line each."""
+    lines = np.empty(words.shape[1::-1], dtype=object)
+    for position, layer in np.ndindex(*lines.shape):
+        found = zip(words[layer, position], probabilities[layer, position], strict=True)
+        said = [f"<b>{literal(str(word))}</b>  {probability:.4f}" for word, probability in found]
+        lines[position, layer] = "<br>".join([literal(positions[position]), *said])
+    return lines

@@ -1,0 +1,56 @@
+"""One number for each query row, as bars from top to bottom."""
+
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from model.trace import Array, Attention, Trace
+from viz import labels
+from viz.figures.frame import BAR_HEIGHT, LEGEND, ON_AXIS, axis, fitting_height, literal, picture, token_axis
+from viz.texts import _
+from viz.theme import scheme
+
+
+def entropy(trace: Trace, attention: Attention, values: Array, most: Array, dark: bool, query: int = -1) -> go.Figure:
+    """The entropy of each row as a bar, and a mark where it would be if the row looked at all its keys alike.
+
+    Args:
+        trace: the run.
+        attention: one of its sites.
+        values: [query], in nats; NaN where there is none: no bar.
+        most: [query], the largest entropy that each row could have.
+        dark: which scheme.
+        query: the selected row, whose bar has the accent's colour; -1: none.
+    """
+    colours = scheme(dark)
+    names = [literal(name) for name in labels.queries(trace, attention, longest=None)]
+    rows = list(range(len(values)))
+    paints = [colours.accent if row == query else colours.weights[3] for row in rows]
+    bars: dict[str, Any] = {
+        "type": "bar",
+        "orientation": "h",
+        "x": values,
+        "y": rows,
+        "marker": {"color": paints},
+        "customdata": names,
+    }
+    bars |= {"hovertemplate": _("query: {query}<br>entropy: {value} nats", **_GAPS) + "<extra></extra>", "showlegend": False}
+    marks: dict[str, Any] = {
+        "type": "scatter",
+        "mode": "markers",
+        "x": most,
+        "y": rows,
+        "customdata": names,
+        "name": _("all keys alike"),
+    }
+    marks |= {"marker": {"symbol": "line-ns", "size": 9, "line": {"width": 1.5, "color": colours.second}}}
+    marks |= {"hovertemplate": _("query: {query}<br>all keys alike: {value} nats", **_GAPS) + "<extra></extra>"}
+    down = token_axis(colours, labels.query_axis(trace, attention.site), labels.queries(trace, attention, ON_AXIS))
+    across = axis(colours, _("entropy of the row (nats)")) | {"range": [0, 1.04 * max(float(np.nanmax(most, initial=0.0)), 0.1)]}
+    layout: dict[str, Any] = {"xaxis": across, "yaxis": down | {"range": [len(values) - 0.5, -0.5]}, "bargap": 0.35}
+    layout |= {"showlegend": True, "legend": LEGEND | {"x": 0, "xanchor": "left"}}
+    return picture(dark, fitting_height(attention.mask.shape), [bars, marks], layout, above=BAR_HEIGHT)
+
+
+_GAPS = {"query": "%{customdata}", "value": "<b>%{x:.4f}</b>"}

@@ -1,0 +1,105 @@
+"""What a stage made: rows of numbers by token, and tokens with a number each as bars."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from model.trace import Array
+from viz.figures.frame import BAR_HEIGHT, ON_AXIS, axis, colour_bar, literal, picture, scale, token_axis
+from viz.texts import _
+from viz.theme import Scheme, scheme
+
+
+def vectors(values: Array, tokens: Sequence[str], down: str, across: str, dark: bool) -> go.Figure:
+    """A row of numbers for each token, on the scale that is centred at 0; what is no finite number has a colour of its own.
+
+    Args:
+        values: [position, n].
+        tokens: one label for each row, uncut.
+        down, across: titles of the axes.
+        dark: which scheme.
+    """
+    colours = scheme(dark)
+    finite = np.isfinite(values)
+    largest = float(np.abs(values[finite]).max(initial=0)) or 1.0
+    layers = [_cells(np.where(finite, values, np.nan), tokens) | _diverging(colours, largest)]
+    if not finite.all():
+        layers.append(_not_numbers(values, tokens, colours))
+    layout = {
+        "xaxis": axis(colours, across) | {"range": [0.5, values.shape[1] + 0.5], "showgrid": False},
+        "yaxis": rows_of_tokens(colours, tokens, down),
+    }
+    return picture(dark, BAR_HEIGHT + 70 + min(max(150, 22 * len(values)), 420), layers, layout, above=BAR_HEIGHT)
+
+
+def bars(
+    values: Sequence[float], tokens: Sequence[str], title: str, dark: bool, chosen: int = -1, probabilities: bool = True
+) -> go.Figure:
+    """Tokens with a number each as horizontal bars, the first on top.
+
+    Args:
+        values: one for each token.
+        tokens: labels, uncut.
+        title: of the axis of values.
+        dark: which scheme.
+        chosen: the bar that gets the accent; -1: none.
+        probabilities: whether the axis goes from 0 to 1.
+    """
+    colours = scheme(dark)
+    drawn = token_bars(values, tokens, chosen, colours) | {"text": [f"{value:.4f}" for value in values], "cliponaxis": False}
+    across = axis(colours, title) | ({"range": [0, 1]} if probabilities else {"zeroline": True, "zerolinecolor": colours.line})
+    layout = {"xaxis": across, "yaxis": rows_of_tokens(colours, tokens, ""), "bargap": 0.3}
+    return picture(dark, 80 + 26 * len(tokens), [drawn], layout)
+
+
+def token_bars(values: Sequence[float] | Array, tokens: Sequence[str], chosen: int, colours: Scheme) -> dict[str, Any]:
+    """Horizontal bars, one for each token; `chosen` has the accent."""
+    return {
+        "type": "bar",
+        "x": values,
+        "y": list(range(len(tokens))),
+        "orientation": "h",
+        "marker": {"color": [colours.accent if place == chosen else colours.second for place in range(len(tokens))]},
+        "customdata": [literal(token) for token in tokens],
+        "hovertemplate": _("{token}: {value}", token="%{customdata}", value="<b>%{x:.4f}</b>") + "<extra></extra>",
+    }
+
+
+def rows_of_tokens(colours: Scheme, tokens: Sequence[str], title: str) -> dict[str, Any]:
+    """An axis with one token in each row, the first on top; labels are cut, since hovering shows them whole."""
+    short = [token if len(token) <= ON_AXIS else token[: ON_AXIS - 1] + "…" for token in tokens]
+    return token_axis(colours, title, short) | {"range": [len(tokens) - 0.5, -0.5]}
+
+
+def _cells(values: Array, tokens: Sequence[str]) -> dict[str, Any]:
+    rows, columns = values.shape
+    return {
+        "type": "heatmap",
+        "x": np.arange(1, columns + 1),
+        "y": list(range(rows)),
+        "z": values,
+        "customdata": [[literal(token)] * columns for token in tokens],
+        "hovertemplate": _hover("%{z:.4f}"),
+        "hoverongaps": False,
+    }
+
+
+def _hover(value: str) -> str:
+    gaps = {"token": "%{customdata}", "dimension": "%{x}", "value": f"<b>{value}</b>"}
+    return _("{token}<br>dimension {dimension}<br>{value}", **gaps) + "<extra></extra>"
+
+
+def _diverging(colours: Scheme, largest: float) -> dict[str, Any]:
+    unit = 10.0 ** (np.floor(np.log10(largest)) - 1)
+    mark = float(np.floor(largest / unit) * unit)  # two digits, and never beyond the end of the bar
+    bar = colour_bar(colours, _("value"), (-mark, 0, mark)) | {"tickformat": ",.2~r"}
+    return {"zmin": -largest, "zmax": largest, "colorscale": scale(colours.diverging), "colorbar": bar}
+
+
+def _not_numbers(values: Array, tokens: Sequence[str], colours: Scheme) -> dict[str, Any]:
+    """The cells that hold NaN or something infinite, in a colour that is on no scale, with what they hold."""
+    said = np.where(np.isnan(values), "NaN", np.where(values > 0, "∞", "−∞"))
+    flat = {"colorscale": [(0, colours.text), (1, colours.text)], "showscale": False}
+    return _cells(np.where(np.isfinite(values), np.nan, 0.0), tokens) | {"text": said, "hovertemplate": _hover("%{text}")} | flat

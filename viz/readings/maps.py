@@ -1,0 +1,90 @@
+"""Readings of one site that have a number for each query and key, or for each query. Pure functions of what ran, in float64.
+
+Notation: w[h, i, j] is the weight of head h, query i, key j.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from model.trace import Array
+
+
+def mean_over_heads(weights: Array) -> Array:
+    """1/H Σh w[h, i, j].
+
+    Args:
+        weights: [head, query, key].
+
+    Returns:
+        [query, key]; its rows sum to 1 where those of the heads do.
+    """
+    mean: Array = weights.astype(np.float64).mean(axis=0)
+    return mean
+
+
+def max_over_heads(weights: Array) -> Array:
+    """maxh w[h, i, j]: [head, query, key] -> [query, key]. A weight that is no number makes its cell none."""
+    return np.asarray(weights.astype(np.float64).max(axis=0))
+
+
+def value_weighted(weights: Array, values: Array, projection: Array | None = None) -> Array:
+    """‖w[i, j] · v[j] W_O‖, Euclidean: how long the vector is that this head moves from key j to query i.
+
+    Args:
+        weights: [query, key] of one head.
+        values: [key, head_dim], that head's value vectors, biases included.
+        projection: [model, head_dim], the head's columns of the output projection's matrix; None: ‖w[i, j] · v[j]‖.
+
+    Returns:
+        [query, key].
+
+    Source: Kobayashi et al. 2020, "Attention is Not Only a Weight", section 3: ‖α f(x)‖, where f(x) = (x W_V + b_V) W_O.
+    """
+    return np.abs(weights.astype(np.float64)) * lengths(values, projection)[None, :]
+
+
+def lengths(values: Array, projection: Array | None = None) -> Array:
+    """‖v[j] W_O‖, or ‖v[j]‖ where there is no projection: [key, head_dim] -> [key]."""
+    moved = values.astype(np.float64)
+    if projection is not None:
+        moved = moved @ projection.astype(np.float64).T
+    return np.asarray(np.linalg.norm(moved, axis=-1))
+
+
+def entropies(weights: Array) -> Array:
+    """-Σj w[i, j] ln w[i, j], in nats, for each row: [query, key] -> [query]. NaN where a row holds something that is no number."""
+    rows = weights.astype(np.float64)
+    logs = np.log(rows, out=np.zeros_like(rows), where=rows > 0)
+    # + 0.0, so that a row on one key reads 0 and not -0.
+    return np.asarray(-(rows * logs).sum(axis=-1) + 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """A map [query, key] whose hidden keys were left out.
+
+    Attributes:
+        values: [query, key], the kept keys alone; each row divided by its sum, NaN where nothing was left to divide by.
+        share: the mean over rows of what had been on hidden keys, as a part of the row's sum; NaN without any row.
+        emptied: rows that had everything on hidden keys.
+    """
+
+    values: Array
+    share: float
+    emptied: int
+
+
+def without(values: Array, hidden: Array) -> Kept:
+    """Leaves keys out and brings what is left of each row to the sum 1.
+
+    Args:
+        values: [query, key], none negative.
+        hidden: [key] of bool.
+    """
+    kept = values[:, ~hidden].astype(np.float64)
+    left, whole = kept.sum(axis=-1), values.astype(np.float64).sum(axis=-1)  # [query] each
+    emptied, counted = (left == 0) & (whole > 0), whole > 0
+    shares = 1 - left[counted] / whole[counted]
+    shown = np.divide(kept, left[:, None], out=np.full_like(kept, np.nan), where=left[:, None] > 0)
+    return Kept(shown, float(shares.mean()) if len(shares) else np.nan, int(emptied.sum()))

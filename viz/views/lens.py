@@ -1,0 +1,91 @@
+"""The logit lens of the run: what each decoder layer would say, computed when it is opened."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from model.engine.base import Engine, RunRequest
+from model.errors import HeadlightError
+from model.trace import Array
+from viz import export, labels
+from viz.figures import lens as figure
+from viz.figures.frame import downloadable
+from viz.page import Page, say
+from viz.readings import lens
+from viz.texts import _, sentence
+
+
+def draw(page: Page) -> None:
+    """Draws the lens, or says why this model has none."""
+    if reason := _reason_against(page):
+        st.caption(reason)
+        return
+    with st.popover(_("What is this?"), type="tertiary", key="about-lens"):
+        _explain(page)
+    try:
+        request, fingerprint = page.view.request(keep=("hidden",)), str(page.trace.model["fingerprint"])
+        found, words = _found(request, fingerprint, page.engine, page.info.spec)
+    except HeadlightError as error:
+        say(sentence(error))
+        return
+    _picture(page, found, words)
+
+
+def _reason_against(page: Page) -> str:
+    spec = page.info.spec
+    if not spec.get("decoder") or not spec.get("output"):
+        return _("This model has no output layer, so there is nothing that could read its states as words.")
+    if spec["output"].get("softmax") == "batch":
+        return _("This model takes its softmax over the batch and not over words: of a single sentence each probability is 1.")
+    return ""
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _found(request: RunRequest, fingerprint: str, _engine: Engine, _spec: Mapping[str, Any]) -> tuple[lens.Lens, Array]:
+    """The lens of a run and its words, [layer, position, candidate] of texts; the same objects for an equal run of one model."""
+    trace = _engine.run(request)
+    found = lens.lens(trace, _spec, _engine.tensors(request.model, lens.output_names(_spec)))
+    ids, places = np.unique(found.ids, return_inverse=True)
+    strip = "target" if "target" in trace.tokens else "source"
+    texts = _engine.texts(request.model, strip, tuple(ids.tolist()))
+    return found, np.array([labels.plain(text) for text in texts], object)[places].reshape(found.ids.shape)
+
+
+def _picture(page: Page, found: lens.Lens, words: Array) -> None:
+    last = [a for site, a in page.trace.attention.items() if site.stack == "decoder"][-1]
+    positions = labels.queries(page.trace, last, longest=None)[: words.shape[1]]
+    layers = [_layer(name, found.layers) for name in found.layers]
+    title = labels.query_axis(page.trace, last.site)
+    chart = figure.lens(positions, layers, words, found.probabilities, page.dark, title, page.view.query)
+    name = export.file_name(page.trace, "logit-lens", ending="svg").removesuffix(".svg")
+    alt = _("Logit lens: the likeliest next token after each layer")
+    st.plotly_chart(chart, width="stretch", config=downloadable(name), theme=None, key="lens", alt=alt)
+    table = export.lens_table(positions, layers, words, found.probabilities, title)
+    csv = export.file_name(page.trace, "logit-lens", ending="csv")
+    st.download_button(
+        _("The lens as CSV"), lambda: export.csv(table), csv, "text/csv", icon=":material/download:", on_click="ignore"
+    )
+
+
+def _layer(name: str, names: tuple[str, ...]) -> str:
+    """The name of a column, counted from 1: "3", or "2.3" where a stack is passed through more than once."""
+    pass_, layer = (int(part) + 1 for part in name.split("."))
+    return f"{pass_}.{layer}" if any(not other.startswith("0.") for other in names) else str(layer)
+
+
+def _explain(page: Page) -> None:
+    normed = page.info.spec["decoder"]["final_norm"]
+    st.latex(
+        r"\operatorname{softmax}\left(\operatorname{LayerNorm}(h_\ell)\, W_{out}^\top + b_{out}\right)"
+        if normed
+        else r"\operatorname{softmax}\left(h_\ell\, W_{out}^\top + b_{out}\right)"
+    )
+    meaning = _("What the model would write next if its output layer read the state after this layer.")
+    caution = _(
+        "It is no output of the model but for the last layer: nothing taught the layers before to speak the output's language, and "
+        "a word that is missing there may be in the state all the same."
+    )
+    for text in (meaning, caution):
+        st.markdown(f":small[{labels.markdown(text)}]")

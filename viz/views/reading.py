@@ -1,0 +1,159 @@
+"""The reading that Explore draws of the selected site: computed here, drawn and explained in the card of the heatmap."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from model.errors import HeadlightError
+from model.trace import Array, Attention, Site
+from viz.page import Page
+from viz.readings import maps
+from viz.readings.catalogue import Reading, catalogue
+from viz.readings.rollout import can_be_rolled_out, rollout
+from viz.texts import _, sentence
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """A reading of one site, ready to be drawn, explained and taken away.
+
+    Attributes:
+        reading: in words.
+        values: [query, key shown], or [query] for one number a row.
+        probabilities: whether the rows are shares that sum to 1, so that colours go from 0 to 1.
+        quantity: what the numbers are.
+        keys: [key shown], indices of the site's keys.
+        notes: sentences about this picture.
+        most: [query], of the entropy: what it could be at most.
+    """
+
+    reading: Reading
+    values: Array
+    probabilities: bool
+    quantity: str
+    keys: Array
+    notes: tuple[str, ...] = ()
+    most: Array | None = None
+
+
+def shown(page: Page) -> Shown:
+    """The reading that the view asks for; where it cannot be had, the raw head and a note that says why."""
+    name, attention = page.view.reading, page.attention
+    found = _COMPUTED[name](page) if name in _COMPUTED else _weights(page)
+    if isinstance(found, str):
+        found = replace(_weights(page), notes=(found, _("The weights of the selected head are shown instead.")))
+    hidden = np.asarray(page.trace.tokens[attention.key_tokens].special[: attention.weights.shape[2]], bool)
+    found = _without(found, hidden) if page.view.hide and found.values.ndim == 2 else found
+    return _entropy(page, found) if name == "entropy" else found
+
+
+def with_values(page: Page) -> Attention | str:
+    """The selected site of a run that keeps values, asked for only here; a sentence where there is none."""
+    try:
+        attention = page.engine.run(page.view.request(keep=("qkv",))).at(page.attention.site)
+    except HeadlightError as error:
+        return sentence(error)
+    return attention if attention.v is not None else _("This run recorded no value vectors.")
+
+
+def _weights(page: Page) -> Shown:
+    return _map(page, "head", page.attention.head(page.head), probabilities=True)
+
+
+def _mean(page: Page) -> Shown:
+    return _map(page, "mean", maps.mean_over_heads(page.attention.weights), probabilities=True)
+
+
+def _max(page: Page) -> Shown:
+    return _map(page, "max", maps.max_over_heads(page.attention.weights), probabilities=False)
+
+
+def _value_weighted(page: Page) -> Shown | str:
+    found = with_values(page)
+    if isinstance(found, str):
+        return found
+    projection = _projection(page)
+    assert found.v is not None
+    own = None if projection is None else np.split(projection, found.heads, axis=1)[page.head]
+    values = maps.value_weighted(found.head(page.head), found.v[page.head], own)
+    return _map(page, "value", values, probabilities=False, projected=projection is not None)
+
+
+def _rollout(page: Page) -> Shown | str:
+    site = page.attention.site
+    if not can_be_rolled_out(page.trace, site):
+        return _("This decoder lets the encoder's output ask, so there is no stream that rollout could follow.")
+    bare = [stack for stack, spec in page.info.spec.items() if isinstance(spec, Mapping) and spec.get("wiring") == "attention"]
+    values = rollout(page.trace, site, bare)
+    found = _map(page, "rollout", values, probabilities=bool(np.allclose(values.sum(axis=-1), 1)))
+    return found if found.probabilities else replace(found, notes=(_rest(page, values),))
+
+
+_COMPUTED: Mapping[str, Callable[[Page], Shown | str]] = {
+    "mean": _mean,
+    "max": _max,
+    "value": _value_weighted,
+    "rollout": _rollout,
+}
+
+
+def _rest(page: Page, values: Array) -> str:
+    """Where the rest of a decoder's rollout is."""
+    gaps = {"share": float(np.nanmean(values.sum(axis=-1)))}
+    if page.attention.site.kind == "cross":
+        return _("On average {share:.0%} of a row is on source tokens; the rest is on target tokens: see self-attention.", **gaps)
+    return _("On average {share:.0%} of a row is on target tokens; the rest is on source tokens: see cross-attention.", **gaps)
+
+
+def _map(page: Page, name: str, values: Array, probabilities: bool, projected: bool = True) -> Shown:
+    reading = catalogue(page.attention.site, projected)[name]
+    return Shown(reading, values, probabilities, reading.quantity, np.arange(values.shape[1]))
+
+
+def _without(found: Shown, hidden: Array) -> Shown:
+    """`found` without its hidden keys, unless that changes nothing or leaves nothing."""
+    if not hidden.any():
+        return replace(found, notes=(*found.notes, _("No special tokens are among these keys.")))
+    if hidden.all():
+        return replace(found, notes=(*found.notes, _("All these keys are special tokens: none is hidden.")))
+    kept = maps.without(found.values, hidden)
+    note = _(
+        "Hidden: {count} special tokens, which held {share:.0%} of this picture. Each row is divided by what is left of it, so "
+        "that it sums to 1 again.",
+        count=int(hidden.sum()),
+        share=kept.share,
+    )
+    empty = (_("{count} rows had everything on special tokens; they are empty.", count=kept.emptied),) if kept.emptied else ()
+    return replace(
+        found,
+        values=kept.values,
+        probabilities=True,
+        quantity=_("share of the rest"),
+        keys=np.flatnonzero(~hidden),
+        notes=(*found.notes, note, *empty),
+    )
+
+
+def _entropy(page: Page, rows: Shown) -> Shown:
+    """The entropy of rows of weights, and what it could be at most over the keys that each row may look at."""
+    reading = catalogue(page.attention.site)["entropy"]
+    allowed = page.attention.mask[:, rows.keys].sum(axis=-1)
+    most = np.log(np.maximum(allowed, 1))
+    return replace(rows, reading=reading, values=maps.entropies(rows.values), quantity=reading.quantity, most=most)
+
+
+def _projection(page: Page) -> Array | None:
+    """W_O of the selected site, [model, head · head_dim]; None: the engine does not give it."""
+    try:
+        name = _projection_name(page.attention.site, page.info.spec)
+        return page.engine.tensors(page.info.name, (name,))[name]
+    except HeadlightError:
+        return None
+
+
+def _projection_name(site: Site, spec: Mapping[str, object]) -> str:
+    """The name of the output projection's matrix in the state dict."""
+    stack = f"{site.stack}." if spec.get("encoder") else ""
+    module = f"{site.kind}_attention" if stack and site.stack == "decoder" else "attention"
+    return f"{stack}layers.{site.layer}.{module}.output.weight"

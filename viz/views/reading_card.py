@@ -1,0 +1,114 @@
+"""The card of Explore that draws one reading of the selected site: control, picture, and what it is in words."""
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from viz import export, labels, links
+from viz.figures import heatmap, rows
+from viz.figures.frame import downloadable
+from viz.page import Page, bind, update
+from viz.readings.catalogue import catalogue
+from viz.readings.sinks import SMALL_VALUE, Sink, sink
+from viz.texts import _
+from viz.views.reading import Shown, with_values
+
+
+def draw(page: Page, shown: Shown) -> None:
+    """Draws the card's content."""
+    st.markdown(f"**{labels.markdown(title(page, shown))}**")
+    gaps = {
+        "query": labels.query_axis(page.trace, page.attention.site),
+        "key": labels.key_axis(page.trace, page.attention.site),
+    }
+    st.caption(labels.markdown(_("{query} ↓ · {key} →", **gaps)))
+    _controls(page, shown)
+    name = export.file_name(page.trace, *file_parts(page, shown), ending="svg").removesuffix(".svg")
+    st.plotly_chart(
+        _figure(page, shown), width="stretch", config=downloadable(name), theme=None, key="heatmap", alt=title(page, shown)
+    )
+    for note in (*shown.notes, *_about_the_head(page, shown)):
+        st.caption(labels.markdown(note))
+
+
+def title(page: Page, shown: Shown) -> str:
+    """What the picture is called: the selected head for what ran, the reading's name first for what is derived."""
+    whose = labels.site(page.attention.site, page.head if shown.reading.of_head else None)
+    return whose if shown.reading.name == "head" else _("{reading} · {site}", reading=shown.reading.title, site=whose)
+
+
+def file_parts(page: Page, shown: Shown) -> tuple[str, ...]:
+    """What a file of this reading holds, for its name."""
+    head = (f"head-{page.head + 1}",) if shown.reading.of_head else ()
+    reading = () if shown.reading.name == "head" else (shown.reading.name,)
+    hidden = ("without-special",) if len(shown.keys) < page.attention.weights.shape[2] else ()
+    return (str(page.attention.site), *head, *reading, *hidden)
+
+
+def _controls(page: Page, shown: Shown) -> None:
+    titles = {name: reading.title for name, reading in catalogue(page.attention.site).items()}
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.selectbox(
+            _("Reading"),
+            links.READINGS,
+            format_func=titles.__getitem__,
+            label_visibility="collapsed",
+            width=190,
+            **bind("reading"),
+        )
+        with st.popover(_("What is this?"), type="tertiary", key="about-reading"):
+            _explain(shown)
+    key = "widget:hide"
+    st.session_state[key] = page.view.hide == "special"
+    st.toggle(_("Hide special tokens"), key=key, on_change=lambda: update(hide="special" if st.session_state[key] else ""))
+
+
+def _explain(shown: Shown) -> None:
+    """The formula, what the reading is, and what it is not."""
+    st.markdown(f"**{labels.markdown(shown.reading.title)}**")
+    for line in shown.reading.formula:
+        st.latex(line)
+    st.markdown(f":small[{labels.markdown(shown.reading.meaning)}]")
+    st.markdown(f":small[{labels.markdown(shown.reading.caution)}]")
+
+
+def _figure(page: Page, shown: Shown) -> go.Figure:
+    trace, attention, query = page.trace, page.attention, page.view.query
+    if shown.most is not None:
+        return rows.entropy(trace, attention, shown.values, shown.most, page.dark, query)
+    cells = heatmap.Cells(shown.values, shown.quantity, shown.probabilities, shown.keys)
+    return heatmap.cells(trace, attention, cells, page.dark, query)
+
+
+def _about_the_head(page: Page, shown: Shown) -> list[str]:
+    """Sentences about the selected head: that it is silenced, that it rests on one token."""
+    if not shown.reading.of_head:
+        return []
+    silenced = [(one.site, one.head) for one in page.view.request().interventions]
+    said = []
+    if (str(page.attention.site), page.head) in silenced:
+        said.append(_("This head is silenced in this run: its weights were computed, and what they weigh was replaced by zeros."))
+    found = sink(page.trace, page.attention, page.head)
+    if found is not None:
+        kept = with_values(page)
+        found = found if isinstance(kept, str) else sink(page.trace, kept, page.head) or found
+        said.append(_about_sink(page, found))
+    return said
+
+
+def _about_sink(page: Page, found: Sink) -> str:
+    strip = page.trace.tokens[page.attention.key_tokens]
+    gaps = {"token": labels.token(strip, found.key), "key": found.key + 1, "share": found.share, "rows": found.rows}
+    if found.value is None:
+        return _("{share:.0%} of this head's weight goes to “{token}” (key {key}), on average over {rows} rows.", **gaps)
+    gaps["value"] = found.value
+    if found.value < SMALL_VALUE:
+        return _(
+            "{share:.0%} of this head's weight goes to “{token}” (key {key}), on average over {rows} rows. The value vector there "
+            "has {value:.2f} of the mean length, so this weight moves little: the head rests there (an attention sink).",
+            **gaps,
+        )
+    return _(
+        "{share:.0%} of this head's weight goes to “{token}” (key {key}), on average over {rows} rows. The value vector there has "
+        "{value:.2f} of the mean length: this weight does move something.",
+        **gaps,
+    )

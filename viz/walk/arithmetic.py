@@ -1,0 +1,136 @@
+"""The arithmetic of one cell, on any page: how the weight came about, and what it moved, recomputed and compared with what ran."""
+
+import math
+
+import pandas as pd
+import streamlit as st
+
+from model.errors import HeadlightError
+from model.explain import Explanation
+from viz import export, labels
+from viz.figures import arithmetic as figures
+from viz.figures.frame import CONFIG
+from viz.page import Page, say
+from viz.texts import _, sentence
+
+
+def draw(page: Page, query: int, key: int) -> None:
+    """Draws the arithmetic of a cell of the page's site and head, or says in a sentence why it cannot.
+
+    Args:
+        query, key: counted from 0.
+    """
+    try:
+        found = page.engine.explain(page.view.request(), str(page.attention.site), page.head, query, key)
+    except HeadlightError as error:
+        say(sentence(error))
+        return
+    reads = labels.queries(page.trace, page.attention)[query]
+    keys = labels.keys(page.trace, page.attention, longest=None)
+    with st.container(border=True, key="card-arithmetic"):
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            title = _("The arithmetic of this cell: “{query}” looks at “{key}”", query=reads, key=keys[key])
+            st.markdown(f"**{labels.markdown(title)}**", width="content")
+            badge(found)
+        _score(found, page.dark)
+        _weight(found)
+        _moves(found, keys, page.dark)
+        _table(page, found, keys)
+
+
+def badge(found: Explanation) -> None:
+    """Whether the chain, recomputed in float64, is what ran: in words, with a sign, and in colour."""
+    gaps = {"difference": power_of_ten(found.largest_difference), "tolerance": power_of_ten(found.tolerance)}
+    if found.agrees:
+        st.badge(_("recomputed in float64, largest difference {difference}", **gaps), icon=":material/check:", color="green")
+    elif math.isfinite(found.largest_difference):
+        text = _("not what ran: recomputed in float64, largest difference {difference}, tolerance {tolerance}", **gaps)
+        st.badge(text, icon=":material/error:", color="red")
+    else:
+        st.badge(_("cannot be compared: the row holds numbers that are not finite"), icon=":material/error:", color="red")
+
+
+def power_of_ten(value: float) -> str:
+    """A small number as people write it: 3·10⁻⁷."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:.0f}"
+    digits, exponent = f"{value:.0e}".split("e")
+    return f"{digits}·10{str(int(exponent)).translate(_RAISED)}"
+
+
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def number(value: float) -> str:
+    """A number for a formula: four decimals; what is not finite as itself."""
+    if math.isnan(value):
+        return r"\mathrm{NaN}"
+    return f"{value:.4f}" if math.isfinite(value) else (r"\infty" if value > 0 else r"-\infty")
+
+
+def _score(found: Explanation, dark: bool) -> None:
+    st.caption(_("Query and key of this head, dimension by dimension, and their products:"))
+    st.plotly_chart(figures.products(found.q, found.k, dark), width="stretch", config=CONFIG, theme=None, key="cell-products")
+    dot, scale, score = number(found.dot), number(found.scale), number(found.score)
+    st.latex(rf"q \cdot k = \sum_d q_d\,k_d = {dot}, \qquad {dot} \times {scale} = \mathbf{{{score}}}")
+    if found.allowed[found.key]:
+        st.caption(_("The mask allows this key, so 0 is added:"))
+        st.latex(rf"{score} + 0 = {score}")
+    else:
+        st.caption(_("This key is masked for this query, so −∞ is added:"))
+        st.latex(rf"{score} + (-\infty) = -\infty")
+
+
+def _weight(found: Explanation) -> None:
+    if not found.allowed.any():
+        weight = f"{found.weight:.4f}"
+        st.caption(_("No key of this row may be looked at; this network then gives this key the weight {weight}.", weight=weight))
+        return
+    st.caption(_("The softmax: its exponential (the row's largest score taken off first), divided by the sum of the row's:"))
+    score, largest = number(found.scores[found.key]), number(found.scores.max())
+    above, below, weight = number(found.exponentials[found.key]), number(found.total), number(found.weight)
+    softmax = rf"\frac{{\exp({score} - ({largest}))}}{{\sum_k \exp(S'_k - ({largest}))}}"
+    st.latex(rf"{softmax} = \frac{{{above}}}{{{below}}} = \mathbf{{{weight}}}")
+    st.caption(_("The run recorded {weight}.", weight=f"{found.ran:.7f}"))
+
+
+def _moves(found: Explanation, keys: list[str], dark: bool) -> None:
+    st.markdown(f"**{_('What the weight moves')}**")
+    if found.silenced:
+        st.caption(_("This head is silenced in this run: its weighted values were replaced by zeros, so nothing is moved."))
+    st.caption(
+        _(
+            "weight · v, through this head's part of W_O, is what a key adds to the residual stream. Its length stands beside the "
+            "weight: a large weight on a small value moves nothing."
+        )
+    )
+    figure = figures.row(found.weights, found.moved, keys, found.key, dark)
+    st.plotly_chart(figure, width="stretch", config=CONFIG, theme=None, key="cell-row")
+    if math.isfinite(found.share):
+        gaps = {"share": f"{100 * found.share:.1f}", "length": f"{found.moved[found.key]:.4f}"}
+        text = _(
+            "This cell makes {share} % of the head's context vector (its part in that vector's own direction; the shares of a row "
+            "sum to 100 %) and moves the stream by a vector of length {length}.",
+            **gaps,
+        )
+        st.caption(text)
+
+
+def _table(page: Page, found: Explanation, keys: list[str]) -> None:
+    table = pd.DataFrame(
+        {
+            _("allowed"): found.allowed,
+            _("score + mask"): found.scores,
+            _("exponential"): found.exponentials,
+            _("weight"): found.weights,
+            _("recorded weight"): page.attention.weights[found.head, found.query],
+            _("length moved"): found.moved,
+        },
+        index=pd.Index([f"{place} {key}" for place, key in enumerate(keys, start=1)], name=_("key")),
+    )
+    with st.expander(_("The whole row in numbers"), icon=":material/table:"):
+        st.dataframe(table, width="stretch")
+        name = export.file_name(page.trace, found.site, f"head-{found.head + 1}", f"query-{found.query + 1}", ending="csv")
+        st.download_button(
+            _("This row as CSV"), export.csv(table), name, "text/csv", icon=":material/download:", on_click="ignore", key="cell-csv"
+        )

@@ -1,0 +1,88 @@
+"""The computation clock: the map of the network, one stage of the run, and the arithmetic of a chosen cell."""
+
+from dataclasses import replace
+
+import streamlit as st
+
+from model import stages
+from model.engine.base import KEEP
+from model.errors import HeadlightError
+from model.stages import OF_CELLS, Stage
+from model.trace import Attention, Trace
+from viz import canvas
+from viz.page import Page, bind, say
+from viz.texts import _, sentence
+from viz.walk import arithmetic
+from viz.walk import stage as one_stage
+from viz.walk.titles import titles
+
+
+def draw(page: Page) -> None:
+    """Draws the clock. The run that keeps everything is asked for once; the engine has it for every further stage."""
+    try:
+        trace = page.engine.run(page.view.request(keep=KEEP))
+    except HeadlightError as error:
+        say(sentence(error))
+        return
+    walk = stages.walk(trace)
+    stage = _asked(page, trace, walk)
+    page = _at(page, trace, stage)
+    plan, shown = st.columns([4, 9], gap="medium")
+    with plan:
+        found = canvas.network(trace, walk, titles(), stage, key="network")
+    with shown:
+        if stage.in_head or stage.name == "mask":
+            _choose_head(page)
+        one_stage.draw(page, trace, stage)
+        if stage.name in OF_CELLS and page.view.query >= 0 and page.view.key >= 0:
+            arithmetic.draw(page, page.view.query, page.view.key)
+    if found.stage is not None and found.stage != str(stage):
+        page.change(**_move(page, trace, found.stage))
+
+
+def _asked(page: Page, trace: Trace, walk: tuple[Stage, ...]) -> Stage:
+    """The stage that the view asks for; the first, and a sentence, where the run has none such."""
+    try:
+        return stages.find(trace, page.view.stage) if page.view.stage else walk[0]
+    except HeadlightError as error:
+        say(sentence(error))
+        return walk[0]
+
+
+def _at(page: Page, trace: Trace, stage: Stage) -> Page:
+    """The page as seen from a stage: its site, and a head that this has."""
+    attention = page.attention if stage.site is None else trace.at(stage.site)
+    attention = trace.at(attention.site)
+    head = page.head if page.head < attention.heads else 0
+    return replace(page, trace=trace, attention=attention, head=head)
+
+
+def _choose_head(page: Page) -> None:
+    tied = bind("head")
+    st.session_state[tied["key"]] = page.head
+    heads = range(page.attention.heads)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(_("Head"), width="content")
+        st.segmented_control(
+            _("Head"), heads, format_func=lambda index: str(index + 1), required=True, label_visibility="collapsed", **tied
+        )
+
+
+def _move(page: Page, trace: Trace, text: str) -> dict[str, object]:
+    """What changes in the state where another stage is gone to: its site too, and no row of tokens that stand there no more."""
+    try:
+        stage = stages.find(trace, text)
+    except HeadlightError:
+        return {"stage": text}
+    attention = _attention_near(page, trace, stage)
+    same = (attention.query_tokens, attention.key_tokens) == (page.attention.query_tokens, page.attention.key_tokens)
+    rows = {} if same and attention.weights.shape[1:] == page.attention.weights.shape[1:] else {"query": -1, "key": -1}
+    return {"stage": text, "site": str(attention.site), **rows}
+
+
+def _attention_near(page: Page, trace: Trace, stage: Stage) -> Attention:
+    """The site that a stage belongs to: its own, for the output the decoder's last, else where one is."""
+    if stage.site is not None:
+        return trace.at(stage.site)
+    own = [attention for site, attention in trace.attention.items() if site.stack == "decoder"]
+    return own[-1] if stage.place == "output" and own else page.attention

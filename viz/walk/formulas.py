@@ -1,0 +1,143 @@
+"""The formula of a stage in LaTeX, and what its symbols stand for on screen: shapes of this run, choices of this network."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from model import stages
+from model.stages import AXES, Stage
+from model.trace import Trace
+from viz import labels
+from viz.texts import _
+from viz.walk.titles import titles
+
+_SYMBOLS = {
+    "positioned": ("X",),
+    "features": ("X",),
+    "embedding": ("X",),
+    "scaled": ("X",),
+    "queries": ("Q",),
+    "keys": ("K",),
+    "values": ("V",),
+    "scores": ("S", "Q", "K"),
+    "mask": ("M", "S"),
+    "weights": ("A", "S", "M"),
+    "context": ("C", "A", "V"),
+    "output": ("O", "C"),
+    "hidden": ("H",),
+    "contracted": ("F", "H"),
+    "residual": ("Y",),
+    "normed": ("N",),
+    "final": ("N",),
+    "logits": ("Z",),
+    "probabilities": ("Z",),
+}
+"""The matrices in the formula of a stage; the first is what it makes."""
+
+_MADE_BY = {"Q": "queries", "K": "keys", "V": "values", "S": "scores", "M": "mask", "A": "weights", "C": "context", "Z": "logits"}
+_MADE_BY |= {"H": "hidden", "O": "output"}
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A matrix of a formula: its letter, its shape, the names of its axes, what it is called."""
+
+    letter: str
+    shape: tuple[int, ...]
+    axes: tuple[str, str]
+    title: str
+
+
+def symbols(trace: Trace, stage: Stage, head: int) -> list[Symbol]:
+    """The matrices in a stage's formula, as far as the run recorded them."""
+    found = []
+    for position, letter in enumerate(_SYMBOLS.get(stage.name, ())):
+        made = stage if position == 0 and stage.name in AXES else Stage(stage.place, _MADE_BY[letter])
+        array = stages.tensor(trace, made, head)
+        if array is not None:
+            found.append(Symbol(letter, array.shape, AXES[made.name], titles()[made.name]))
+    return found
+
+
+def formula(trace: Trace, stage: Stage) -> str:
+    """The formula in LaTeX; empty: the stage has none."""
+    spec: Mapping[str, Any] = trace.model.get("spec") or {}
+    stack = spec.get(stage.stack) or {}
+    if stage.site is not None and stage.name in stages.ATTENTION:
+        memory = "x" if stage.site.kind == "self" else "y"
+        return _attention(stage.name, stack.get("attention") or {}, head_dim(trace, stage), memory)
+    match stage.name:
+        case "ids":
+            return rf"w_i \;\mapsto\; \mathrm{{id}}_i \in \{{0, \dots, {stack['vocab'] - 1}\}}" if stack else ""
+        case "embedding":
+            return r"x_i = E_{\mathrm{id}_i}"
+        case "scaled":
+            root = rf"\sqrt{{{stack['d_model']}}} = {stack['d_model'] ** 0.5:.4g}"
+            return rf"x_i = \sqrt{{d_\mathrm{{model}}}} \cdot E_{{\mathrm{{id}}_i}}, \qquad {root}"
+        case "positioned":
+            scale = r"\sqrt{d_\mathrm{model}} \cdot " if stack["embed_scale"] == "sqrt" else ""
+            return rf"x_i = {scale}E_{{\mathrm{{id}}_i}} + \mathrm{{PE}}_i"
+        case "residual":
+            return _residual(stage, stack)
+        case "normed" | "final":
+            return _norm(stack)
+        case "hidden":
+            bias = " + b_1" if stack["bias"] else ""
+            return rf"H = \mathrm{{{stack['activation'].partition('-')[0].upper()}}}(x\,W_1{bias})".replace("RELU", "ReLU")
+        case "contracted":
+            return r"F = H\,W_2" + (" + b_2" if stack["bias"] else "")
+    return _output(stage.name, trace, spec.get("output") or {})
+
+
+def head_dim(trace: Trace, stage: Stage) -> int | None:
+    """The width of a head at a site, as recorded; None: the run does not say."""
+    queries = None if stage.site is None else trace.at(stage.site).q
+    return None if queries is None else int(queries.shape[-1])
+
+
+def _attention(name: str, spec: Mapping[str, Any], width: int | None, memory: str) -> str:
+    one, bias = ("", " + b") if spec.get("projections") != "shared" else (r"_{[h]}", "")
+    biased = bias if spec.get("bias") else ""
+    root = r"\sqrt{\mathrm{head\_dim}}" if width is None else rf"\sqrt{{{width}}}"
+    return {
+        "queries": rf"Q = x{one}\,W^Q{biased.replace('b', 'b^Q')}",
+        "keys": rf"K = {memory}{one}\,W^K{biased.replace('b', 'b^K')}",
+        "values": rf"V = {memory}{one}\,W^V{biased.replace('b', 'b^V')}",
+        "scores": rf"S = \frac{{Q\,K^\top}}{{{root}}}",
+        "mask": r"S' = S + M, \qquad M_{ij} \in \{0, -\infty\}",
+        "weights": r"A_{ij} = \frac{\exp S'_{ij}}{\sum_k \exp S'_{ik}}, \qquad S' = S + M",
+        "context": r"C = A\,V",
+        "output": r"O = [\,C_1;\, C_2;\, \dots\,]\; W^O" + (" + b^O" if spec.get("bias") else ""),
+    }[name]
+
+
+def _residual(stage: Stage, stack: Mapping[str, Any]) -> str:
+    inside = r"\mathrm{FFN}" if stage.site is None else r"\mathrm{MultiHead}"
+    return rf"Y = x + {inside}(\mathrm{{LayerNorm}}(x))" if stack["norm_order"] == "pre" else rf"Y = x + {inside}(x)"
+
+
+def _norm(stack: Mapping[str, Any]) -> str:
+    spread = r"\sigma + 10^{-6}" if stack["norm"] == "unbiased" else r"\sqrt{\sigma^2 + 10^{-5}}"
+    shift = "" if stack["norm"] == "bias-free" else r" + \beta"
+    return rf"N = \frac{{y - \mu}}{{{spread}}} \odot \gamma{shift}"
+
+
+def _output(name: str, trace: Trace, output: Mapping[str, Any]) -> str:
+    bias = " + b" if output.get("bias") else ""
+    method = (trace.request.get("decoding") or {}).get("method")
+    taken = {
+        "greedy": r"\hat{w}_i = \arg\max_v\, p_i(v)",
+        "sample": r"\hat{w}_i \sim p_i",
+        "beam": r"\hat{w} = \arg\max_{w}\, \frac{1}{n} \sum_{i=1}^{n} \ln p_i(w_i)",
+    }
+    return {
+        "logits": (r"Z = x\,E^\top" if output.get("tied") else r"Z = x\,W") + bias,
+        "probabilities": r"p_i(v) = \frac{\exp Z_{iv}}{\sum_u \exp Z_{iu}}",
+        "chosen": "" if trace.request.get("target") is not None else taken.get(str(method), ""),
+    }.get(name, "")
+
+
+def bound(symbol: Symbol) -> str:
+    """A symbol in words: "S: 12 × 11 (query × key), Scores"."""
+    gaps = {"shape": " × ".join(map(str, symbol.shape)), "axes": labels.markdown(" × ".join(symbol.axes))}
+    return _("${letter}$: {shape} ({axes}), {title}", letter=symbol.letter, title=symbol.title, **gaps)

@@ -1,0 +1,91 @@
+"""The numbers of a stage as a table: what the picture shows, to be read, sorted and taken away."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from model import stages
+from model.stages import AXES, Stage
+from model.trace import Array, Trace
+from viz import labels
+from viz.texts import _
+from viz.walk import titles
+
+LISTED = 12
+"""Tokens of the vocabulary that are listed for a row of logits."""
+
+
+def table(trace: Trace, stage: Stage, head: int) -> pd.DataFrame | None:
+    """The tensor of a stage with labelled rows, exactly as recorded; the ids and texts of tokens; None: nothing was recorded.
+
+    Rows are labelled by position, counted from 1, and token; columns by token, by number of the dimension, or by id.
+    """
+    if stage.name in ("tokens", "ids"):
+        return _tokens(trace, stage)
+    if stage.name in ("probabilities", "chosen"):
+        return steps(trace)
+    array = stages.tensor(trace, stage, head)
+    if array is None:
+        return None
+    down, across = AXES[stage.name]
+    index = pd.Index(_numbered(row_labels(trace, stage, len(array))), name=down)
+    return pd.DataFrame(array, index=index, columns=pd.Index(_columns(trace, stage, array), name=across))
+
+
+def row_labels(trace: Trace, stage: Stage, count: int) -> list[str]:
+    """The labels of a stage's rows, uncut: in a decoder with what each row writes."""
+    if stage.site is not None and AXES[stage.name][0] == "query":
+        return labels.queries(trace, trace.at(stage.site), longest=None)[:count]
+    return titles.rows(trace, stages.strip(trace, stage), count, longest=None)
+
+
+def _columns(trace: Trace, stage: Stage, array: Array) -> list[str]:
+    if AXES[stage.name][1] == "key" and stage.site is not None:
+        return _numbered(labels.keys(trace, trace.at(stage.site), longest=None))
+    if stage.name == "logits":
+        return [f"{id_}" for id_ in range(array.shape[1])]
+    return [f"{number}" for number in range(1, array.shape[1] + 1)]
+
+
+def _numbered(texts: list[str]) -> list[str]:
+    return [f"{number} {text}" for number, text in enumerate(texts, start=1)]
+
+
+def _tokens(trace: Trace, stage: Stage) -> pd.DataFrame:
+    strip = trace.tokens[stages.strip(trace, stage)]
+    columns: dict[str, list[Any]] = {_("token"): [labels.plain(text) for text in strip.texts]}
+    if stage.name == "ids":
+        columns |= {_("id"): list(strip.ids)}
+    columns |= {_("special"): list(strip.special), _("unknown"): list(strip.unknown)}
+    return pd.DataFrame(columns, index=pd.RangeIndex(1, len(strip) + 1, name="position"))
+
+
+def steps(trace: Trace) -> pd.DataFrame:
+    """Each step: what was read, what was taken, with which probability, and how many of the likeliest were likelier."""
+    strip = trace.tokens[stages.strip(trace, Stage("output", "chosen"))]
+    rows = [
+        {
+            _("read"): labels.plain(strip.texts[step.computed[1] - 1]),
+            _("taken"): labels.plain(step.chosen.text),
+            _("probability"): float(np.exp(step.chosen.log_probability)),
+            _("log-probability"): step.chosen.log_probability,
+            _("likelier tokens"): sum(c.log_probability > step.chosen.log_probability for c in step.candidates),
+        }
+        for step in trace.steps
+    ]
+    return pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="step"))
+
+
+def likeliest(trace: Trace, row: int) -> list[int]:
+    """The ids of the largest logits of a row, largest first."""
+    assert trace.logits is not None
+    order: list[int] = np.argsort(-trace.logits[row], kind="stable")[:LISTED].tolist()
+    return order
+
+
+def text_of(trace: Trace, id_: int) -> str:
+    """The text of an id as far as this run tells it, else the id itself."""
+    candidates = (c for step in trace.steps for c in (step.chosen, *step.candidates))
+    found = next((c.text for c in candidates if c.id == id_), None)
+    return f"#{id_}" if found is None else labels.plain(found)

@@ -1,0 +1,172 @@
+"""One stage on the page: its formula, its picture, its numbers, a sentence, and the lines that computed it."""
+
+import numpy as np
+import streamlit as st
+
+from model import stages, teaching
+from model.stages import AXES, OF_CELLS, Stage
+from model.trace import Array, Trace
+from viz import canvas, export, labels
+from viz.figures import stages as figures
+from viz.figures.frame import CONFIG
+from viz.page import Page, bind, say
+from viz.texts import _
+from viz.walk import formulas, numbers, sentences, titles
+
+
+def draw(page: Page, trace: Trace, stage: Stage) -> None:
+    """Draws a stage of a run that kept everything.
+
+    Args:
+        page: the page; its site is the stage's, where the stage has one.
+        trace: the run.
+        stage: one of its walk.
+    """
+    with st.container(border=True, key="card-stage"):
+        st.markdown(f"### {titles.titles()[stage.name]}")
+        st.caption(f"{labels.markdown(titles.place(trace, stage, page.head))} · `{stage}`")
+        st.markdown(sentences.sentence(trace, stage))
+        if text := formulas.formula(trace, stage):
+            st.latex(text)
+            st.caption(" · ".join(map(formulas.bound, formulas.symbols(trace, stage, page.head))))
+        _say_what_is_no_number(trace, stage, page.head)
+        _picture(page, trace, stage)
+        _numbers(page, trace, stage)
+        _code(trace, stage)
+
+
+def _say_what_is_no_number(trace: Trace, stage: Stage, head: int) -> None:
+    """Names the first stage with NaN or infinite numbers; says how many there are here."""
+    first = stages.first_unsound(trace)
+    if first is None:
+        return
+    wrong = stages.unsound(trace, stage)
+    here = 0 if wrong is None else int((wrong[head] if stage.in_head else wrong).sum())
+    gaps = {"count": here, "title": titles.titles()[first.name], "place": titles.place(trace, first, head), "stage": str(first)}
+    if here:
+        say(
+            _(
+                "{count} numbers here are NaN or infinite. The first such ones of this run are at {stage} ({title}, {place}).",
+                **gaps,
+            )
+        )
+    else:
+        say(_("This run holds NaN or infinite numbers, first at {stage} ({title}, {place}); here there are none.", **gaps))
+
+
+def _picture(page: Page, trace: Trace, stage: Stage) -> None:
+    if stage.name in ("tokens", "ids"):
+        return None
+    if stage.name in ("logits", "probabilities"):
+        return _vocabulary(page, trace, stage)
+    if stage.name == "chosen":
+        return _taken(page, trace)
+    array = stages.tensor(trace, stage, page.head)
+    if array is None:
+        return say(_not_recorded(trace, stage))
+    if stage.name in OF_CELLS:
+        return _cells(page, trace, stage)
+    rows = numbers.row_labels(trace, stage, len(array))
+    figure = figures.vectors(array, rows, titles.down(trace, stage), titles.across(AXES[stage.name][1]), page.dark)
+    st.plotly_chart(figure, width="stretch", config=CONFIG, theme=None, key="stage-vectors")
+    return None
+
+
+def _not_recorded(trace: Trace, stage: Stage) -> str:
+    why = stages.why_missing(trace, stage)
+    if why:
+        return _("The numbers of this stage are not there: {why}.", why=why)
+    return _("The numbers of this stage are not there: the source of this run did not record them.")
+
+
+def _cells(page: Page, trace: Trace, stage: Stage) -> None:
+    """The cells of the head; a chosen one becomes part of the state."""
+    opened = (page.view.query, page.view.key)
+    if changes := canvas.cells(trace, stage, page.head, opened, key="cells").changes():
+        page.change(site=stage.place, head=page.head, **changes)
+
+
+def _vocabulary(page: Page, trace: Trace, stage: Stage) -> None:
+    """The largest logits or probabilities of one row, which can be chosen."""
+    assert trace.logits is not None
+    row = _row(page, trace)
+    step = next((s for s in trace.steps if s.computed[1] - 1 == row), None)
+    if stage.name == "probabilities" and step is not None:
+        listed = list(step.candidates) + [step.chosen] * all(c.id != step.chosen.id for c in step.candidates)
+        values, ids = [float(np.exp(c.log_probability)) for c in listed], [c.id for c in listed]
+    else:
+        ids = numbers.likeliest(trace, row)
+        values = _softmax(trace.logits[row])[ids].tolist() if stage.name == "probabilities" else trace.logits[row, ids].tolist()
+    chosen = ids.index(step.chosen.id) if step is not None and step.chosen.id in ids else -1
+    title = _("probability") if stage.name == "probabilities" else _("logit")
+    texts = [numbers.text_of(trace, id_) for id_ in ids]
+    figure = figures.bars(values, texts, title, page.dark, chosen, stage.name == "probabilities")
+    st.plotly_chart(figure, width="stretch", config=CONFIG, theme=None, key="stage-vocabulary")
+    gaps = {"count": len(ids), "all": trace.logits.shape[1]}
+    st.caption(_("The likeliest {count} of {all} tokens of the vocabulary; the one that was taken has the accent.", **gaps))
+
+
+def _softmax(logits: Array) -> Array:
+    exponentials = np.exp(logits.astype(np.float64) - logits.max())
+    return np.asarray(exponentials / exponentials.sum())
+
+
+def _row(page: Page, trace: Trace) -> int:
+    """The chosen row of logits: the state's query where there is such a row, else the first that wrote something."""
+    assert trace.logits is not None
+    rows = titles.rows(trace, stages.strip(trace, Stage("output", "logits")), len(trace.logits))
+    first = trace.steps[0].computed[1] - 1 if trace.steps else len(rows) - 1
+    tied = bind("query", key=-1)
+    st.session_state[tied["key"]] = page.view.query if 0 <= page.view.query < len(rows) else first
+    after = trace.tokens[stages.strip(trace, Stage("output", "logits"))]
+
+    def name(row: int) -> str:
+        written = f" → {labels.token(after, row + 1)}" if row + 1 < len(after) else ""
+        return f"{row + 1} {rows[row]}{written}"
+
+    row: int = st.selectbox(_("After the token"), range(len(rows)), format_func=name, **tied)
+    return row
+
+
+def _taken(page: Page, trace: Trace) -> None:
+    if not trace.steps:
+        st.info(_("Nothing was written in this run."), icon=":material/info:")
+        return
+    table = numbers.steps(trace)
+    texts = [f"{row + 1} {labels.plain(step.chosen.text)}" for row, step in enumerate(trace.steps)]
+    figure = figures.bars(table[_("probability")].tolist(), texts, _("probability"), page.dark)
+    st.plotly_chart(figure, width="stretch", config=CONFIG, theme=None, key="stage-taken")
+
+
+def _numbers(page: Page, trace: Trace, stage: Stage) -> None:
+    """The table that the picture shows, and a file of it."""
+    table = numbers.table(trace, stage, page.head)
+    if table is None:
+        return
+    if stage.name in ("tokens", "ids"):
+        st.dataframe(table, width="stretch")
+        return
+    head = [f"head-{page.head + 1}"] if stage.in_head else []
+    with st.expander(_("The numbers"), icon=":material/table:"):
+        st.dataframe(table, width="stretch", key="stage-numbers")
+        st.download_button(
+            _("These numbers as CSV"),
+            lambda: export.csv(table),
+            export.file_name(trace, stage.place, stage.name, *head, ending="csv"),
+            "text/csv",
+            icon=":material/download:",
+            on_click="ignore",
+            key="stage-csv",
+        )
+
+
+def _code(trace: Trace, stage: Stage) -> None:
+    """The line that computed the stage, and the function that it stands in."""
+    lines = teaching.code(trace, stage)
+    if lines is None:
+        return
+    st.caption(_("Computed in {path}, line {line}:", path=f"`{lines.path}`", line=lines.line))
+    st.code(lines.statement, language="python", wrap_lines=True)
+    gaps = {"function": lines.function, "first": lines.first_line, "last": lines.first_line + lines.text.count("\n")}
+    with st.expander(_("The whole function: {function}, lines {first} to {last}", **gaps), icon=":material/code:"):
+        st.code(lines.text, language="python", wrap_lines=True)

@@ -1,0 +1,75 @@
+"""What a stage is called, and where it is."""
+
+from model import stages
+from model.stages import AXES, Stage
+from model.trace import Trace
+from viz import labels
+from viz.texts import _
+
+
+def titles() -> dict[str, str]:
+    """The title of each stage, by its name."""
+    return {
+        "tokens": _("Tokens"),
+        "ids": _("Ids"),
+        "features": _("Features"),
+        "embedding": _("Embedding"),
+        "scaled": _("Embedding, scaled"),
+        "positioned": _("Plus positions"),
+        "normed": _("LayerNorm"),
+        "queries": _("Queries"),
+        "keys": _("Keys"),
+        "values": _("Values"),
+        "scores": _("Scores"),
+        "mask": _("Mask"),
+        "weights": _("Softmax: the weights"),
+        "context": _("Weighted values"),
+        "output": _("Heads joined"),
+        "residual": _("Residual sum"),
+        "hidden": _("Hidden activations"),
+        "contracted": _("Contracted"),
+        "final": _("LayerNorm at the end"),
+        "logits": _("Logits"),
+        "probabilities": _("Softmax over the vocabulary"),
+        "chosen": _("The token taken"),
+    }
+
+
+def place(trace: Trace, stage: Stage, head: int) -> str:
+    """Where a stage is, in words, counted from 1."""
+    if stage.place == "output":
+        return _("Output")
+    if stage.site is not None:
+        return labels.site(stage.site, head if stage.in_head else None)
+    if "." not in stage.place:
+        return labels.stack(stage.place)
+    stack, pass_, layer, _kind = stage.place.split(".")
+    gaps = {"stack": labels.stack(stack), "pass_": int(pass_) + 1, "layer": int(layer) + 1}
+    if any(site.stack == stack and site.pass_ for site in trace.attention):
+        return _("{stack}, feed-forward network, pass {pass_}, layer {layer}", **gaps)
+    return _("{stack}, feed-forward network, layer {layer}", **gaps)
+
+
+def down(trace: Trace, stage: Stage) -> str:
+    """The title of the axis that carries the tokens of a stage's rows: "key: encoder (German)"."""
+    if stage.site is not None:
+        return labels.key_axis(trace, stage.site) if AXES[stage.name][0] == "key" else labels.query_axis(trace, stage.site)
+    name = stages.strip(trace, stage)
+    language = trace.model.get("languages", {}).get(name, name)
+    return _("position: {stack} ({language})", stack=labels.stack(stage.stack).lower(), language=language)
+
+
+def across(name: str) -> str:
+    """The title of the axis that runs across a stage's picture."""
+    return {
+        "head_dim": _("dimension of the head (head_dim)"),
+        "model": _("dimension of the stream (model)"),
+        "hidden": _("hidden unit"),
+        "vocab": _("token of the vocabulary"),
+    }[name]
+
+
+def rows(trace: Trace, strip: str, count: int, longest: int | None = labels.LONGEST) -> list[str]:
+    """The labels of the first `count` tokens of a strip; numbers beyond its end."""
+    found = labels.strip(trace.tokens[strip], longest)[:count]
+    return found + [str(number + 1) for number in range(len(found), count)]
