@@ -17,6 +17,7 @@ from model import tokenizers
 from model.checked import read
 from model.errors import BadSetting, DamagedFile, MissingFile, ShapeMismatch
 from model.inspection import Inspection, TensorInfo
+from model.measuring import measured
 from model.spec import ModelSpec
 from model.tokenizers import Tokenizer, WordTokenizer
 from model.transformer.build import Network, build
@@ -171,10 +172,11 @@ def inspect(folder: Path) -> Inspection:
     try:
         with safe_open(path, framework="pt") as file:
             slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  # not a mapping
-            tensors = tuple(
-                TensorInfo(name, tuple(s.get_shape()), s.get_dtype(), "matched" if name in needed else "unexpected")
+            found = {
+                name: TensorInfo(name, tuple(s.get_shape()), s.get_dtype(), "matched" if name in needed else "unexpected")
                 for name, s in slices.items()
-            )
+            }
+            tensors = tuple(measured(info_, file.get_tensor(name)) for name, info_ in found.items())
     except (SafetensorError, OSError, ValueError) as error:
         raise DamagedFile(path=path, detail=_reason(error)) from error
     kind = "a language model" if info.spec.encoder is None else "an encoder-decoder"

@@ -51,10 +51,12 @@ class Reader:
         Raises:
             InputError: it is empty, does not fit the stack's positions, or is of a kind that the network does not read.
         """
+        if isinstance(given, str) and not stack.vocab:
+            given = _asked(name, given)
         if isinstance(given, Features | RandomFeatures):
             return self._features(name, given, stack)
         if not stack.vocab:
-            raise BadSetting(name=name, found=given, allowed="features: this network has no embedding that could read words or ids")
+            raise BadSetting(name=name, found=given, allowed=_NO_EMBEDDING)
         tokens = self.tokenizers[name].encode(given, name) if isinstance(given, str) else self.tokens(name, given)
         if not tokens.ids:
             raise BadSetting(name=f"{name} ids", found="empty", allowed="at least one id")
@@ -85,6 +87,17 @@ class Reader:
             )
         texts, no = tuple(str(i + 1) for i in range(len(rows))), (False,) * len(rows)
         return Input(Tokens(name, (), texts, special=no, unknown=no), rows[None].to(self.device))
+
+
+_NO_EMBEDDING = "features: this network has no embedding that could read words or ids; two numbers draw some, POSITIONS SEED"
+
+
+def _asked(name: str, text: str) -> RandomFeatures:
+    """The random features that "POSITIONS SEED" asks for."""
+    typed = text.replace(",", " ").split()
+    if len(typed) != 2 or not all(word.isascii() and word.isdigit() and len(word) < 19 for word in typed):
+        raise BadSetting(name=name, found=text[:80], allowed=_NO_EMBEDDING)
+    return RandomFeatures(int(typed[0]), int(typed[1]))
 
 
 def _draw(given: RandomFeatures, width: int) -> Tensor:

@@ -14,6 +14,8 @@ class TensorInfo:
         dtype: stored type.
         status: `matched`, `unneeded` (known and not needed), `unexpected` (nothing here uses it), or `misshapen`.
         becomes: our names for it.
+        mean, deviation, norm: of its numbers (deviation: standard, of all of them; norm: Euclidean); None where there is none, one
+            is not finite, or they are no numbers.
     """
 
     name: str
@@ -21,6 +23,9 @@ class TensorInfo:
     dtype: str
     status: str
     becomes: tuple[str, ...] = ()
+    mean: float | None = None
+    deviation: float | None = None
+    norm: float | None = None
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,8 @@ STARTS, ENDS, PADS, UNKNOWNS = ("<sos>", "<bos>", "<s>"), ("<eos>", "</s>"), ("<
 LONGEST = 2**26
 """Bytes of a vocabulary file at most."""
 
+_MOST_DIGITS = 12
+
 _BASIC_ENGLISH = str.maketrans({"'": " '  ", '"': "", ".": " . ", ",": " , ", "(": " ( ", ")": " ) ", "!": " ! ", "?": " ? "})
 
 
@@ -73,15 +75,23 @@ class IdTokenizer:
         return False
 
     def encode(self, text: str, name: str) -> Tokens:
-        """Refused.
+        """Ids that were typed with blanks or commas between them, taken as they are.
 
         Raises:
-            BadSetting: always; the sentence says what to give instead.
+            EmptyText: there is nothing but blanks.
+            BadSetting: something else than ids was typed; the sentence says what to give instead.
+            TokenOutOfRange: there is no such id.
         """
+        typed = text.replace(",", " ").split()
+        if not typed:
+            raise EmptyText(what=f"{name} text")
+        if all(word.isascii() and word.isdigit() and len(word) < _MOST_DIGITS for word in typed):
+            return self.tokens([int(word) for word in typed], name)
         raise BadSetting(
             name=f"{name} text",
             found=text if len(text) < 80 else f"{text[:80]}…",
-            allowed=f"ids (--{name}-ids), or the vocabulary told (--set {name}_vocab=FILE): the file holds weights and no words",
+            allowed=f"ids with blanks between them (--{name}-ids), or the vocabulary told (--set {name}_vocab=FILE): "
+            "the file holds weights and no words",
         )
 
     def tokens(self, ids: Sequence[int], name: str) -> Tokens:

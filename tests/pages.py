@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 from streamlit.testing.v1 import AppTest
 
-from model.engine.base import ModelInfo, RunRequest
-from model.errors import BadSetting
+from model.engine.base import ModelInfo, RunRequest, Settings
+from model.errors import BadSetting, UnknownModel, UnknownTensor
+from model.explain import Explanation
+from model.inspection import Inspection
 from model.trace import Array, Trace
 from tests import traces
 from viz.page import Page, current_view
@@ -41,10 +43,25 @@ class MadeUpEngine:
             raise BadSetting(name="source_pad_to", found=request.source_pad_to, allowed=f"from 12 to {self.max_source}")
         return traces.padded(self.trace, count, self.wobble) if count > 0 else self.trace
 
-    def tensors(self, model: str, names: tuple[str, ...]) -> dict[str, Array]:
+    def explain(self, request: RunRequest, site: str, head: int, query: int, key: int) -> Explanation:
+        raise UnknownTensor(asked=f"attention/{site}/q", there="a made-up run without queries")
+
+    def receive(self, data: bytes, name: str) -> str:
+        raise UnknownModel(asked=name, there="made-up")
+
+    def describe(self, model: str, settings: Settings = ()) -> ModelInfo:
+        return self.models()[0]
+
+    def inspect(self, model: str, settings: Settings = ()) -> Inspection:
+        return Inspection("Made up.", self.spec, 1, (), ())
+
+    def tensors(self, model: str, names: tuple[str, ...], settings: Settings = ()) -> dict[str, Array]:
         rng = np.random.default_rng(1)
         made_up = {name: rng.normal(size=(30, 16)).astype(np.float32) for name in names}
         return {name: self.tables.get(name, made_up[name]) for name in names}
+
+    def texts(self, model: str, strip: str, ids: tuple[int, ...], settings: Settings = ()) -> tuple[str, ...]:
+        return tuple(f"word{id_}" for id_ in ids)
 
 
 def page(engine: MadeUpEngine, dark: bool = False) -> Page:

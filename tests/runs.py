@@ -37,7 +37,13 @@ def checkpoint(spec: ModelSpec, seed: int = 0) -> Checkpoint:
         if stack.vocab
     }
     info = Info(
-        name="tiny", title="Tiny", summary="Random weights.", languages={"source": "German"}, examples=("w4 w5",), data={}, spec=spec
+        name="tiny",
+        title="Tiny",
+        summary="Random weights.",
+        languages={"source": "German"},
+        examples=("w4 w5",),
+        data={},
+        spec=spec,
     )
     return Checkpoint(info, network(spec, seed), tokenizers, "0" * 64)
 

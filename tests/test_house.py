@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 PYTHON = [ROOT / "app.py", *sorted(p for top in ("model", "viz", "benchmarks", "tests") for p in (ROOT / top).rglob("*.py"))]
 ROOMS = [p for p in PYTHON if p.relative_to(ROOT).parts[0] != "tests"]
 WRITTEN = [*ROOMS, *sorted(p for end in ("js", "css") for p in (ROOT / "viz").rglob(f"*.{end}"))]
-TORCH_FREE = ("trace", "wire", "errors", "checked", "spec", "engine", "engine.base")
+TORCH_FREE = ("trace", "wire", "errors", "checked", "spec", "inspection", "engine", "engine.base")
 LAZY = ("model.engine", "model.engine.local")
 """The one import that is made only when an engine is opened, so that whoever speaks of engines does not load torch."""
 
@@ -106,8 +106,9 @@ def test_figures_are_made_of_traces_alone(module: str) -> None:
 
 ABOVE = {
     "viz.views": ("viz.main",),
-    "viz.figures": ("viz.main", "viz.views", "viz.canvas", "viz.page", "streamlit"),
-    "viz.canvas": ("viz.main", "viz.views", "viz.figures", "viz.page"),
+    "viz.walk": ("viz.main", "viz.views"),
+    "viz.figures": ("viz.main", "viz.views", "viz.walk", "viz.canvas", "viz.page", "streamlit"),
+    "viz.canvas": ("viz.main", "viz.views", "viz.walk", "viz.figures", "viz.page"),
     "viz.links": ("viz.main", "viz.views", "viz.figures", "viz.canvas", "viz.page", "streamlit"),
     "viz.export": ("viz.main", "viz.views", "viz.canvas", "viz.page", "streamlit"),
     "viz.labels": ("viz.main", "viz.views", "viz.figures", "viz.canvas", "viz.page", "streamlit"),
@@ -124,9 +125,18 @@ def test_arrows_point_down(module: str) -> None:
     assert not wrong, f"Arrows point from app over views to figures, canvas, links and export, never back: {module} imports {wrong}"
 
 
-@pytest.mark.parametrize("module", modules("viz.views", "viz.figures", "viz.canvas", "viz.links", "viz.export"))
+@pytest.mark.parametrize("module", modules("viz.views", "viz.walk", "viz.figures", "viz.canvas", "viz.links", "viz.export"))
 def test_a_page_asks_an_engine_and_never_the_network(module: str) -> None:
-    allowed = ("model.trace", "model.errors", "model.wire", "model.spec", "model.explain", "model.stages", "model.engine.base")
+    allowed = (
+        "model.trace",
+        "model.errors",
+        "model.wire",
+        "model.spec",
+        "model.explain",
+        "model.stages",
+        "model.inspection",
+        "model.engine.base",
+    )
     wrong = sorted(name for name in imports(module) if within(name, "model") and name not in allowed)
     assert not wrong, f"What draws may import of model only {', '.join(allowed)}: {module} imports {wrong}"
 

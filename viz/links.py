@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from model.engine.base import Decoding, RunRequest, Silence
+from model.engine.base import Decoding, RunRequest, Settings, Silence
 from model.errors import HeadlightError
 from model.trace import Site
 from viz.texts import _
@@ -42,6 +42,7 @@ class View:
         pad_to: positions that the page Masks pads the source to; 0: no padding.
         silence: heads that are silenced, as "site:head" joined by spaces.
         reading: what Explore draws of the selected site: one of READINGS.
+        settings: what the model's file does not tell, as NAME=VALUE joined by spaces.
         hide: `special`: keys that stand for no text are left out of a reading; empty: none is.
     """
 
@@ -65,11 +66,16 @@ class View:
     pad_to: int = 0
     silence: str = ""
     reading: str = "head"
+    settings: str = ""
     hide: str = ""
 
     def decoding(self) -> Decoding:
         """The decoding settings."""
         return Decoding(**{f.name: getattr(self, f.name) for f in fields(Decoding)})
+
+    def told(self) -> Settings:
+        """The settings by name."""
+        return tuple(_pairs(self.settings).items())
 
     def request(self, keep: tuple[str, ...] = (), pad_to: int = 0) -> RunRequest:
         """The run that this view looks at."""
@@ -81,6 +87,7 @@ class View:
             source_pad_to=pad_to or None,
             keep=keep,  # type: ignore[arg-type]  # RunRequest checks the names
             interventions=tuple(_silences(self.silence)),
+            settings=self.told(),
         )
 
 
@@ -160,8 +167,36 @@ def _silence(text: str) -> str:
         raise ValueError(_("heads such as decoder.0.2.cross:4")) from error
 
 
+FILES = ("source_vocab", "target_vocab")
+"""Settings that name files of the server: a link never does."""
+
+_SETTING = re.compile(r"[a-z_]{1,40}=\S{0,200}", re.ASCII)
+
+
+def _pairs(text: str) -> dict[str, str]:
+    return {name: value for name, _equals, value in (pair.partition("=") for pair in text.split())}
+
+
+def settings_text(told: Mapping[str, str]) -> str:
+    """Settings as a link writes them; those with a blank in their value do not fit into one."""
+    return " ".join(f"{name}={value}" for name, value in sorted(told.items()))
+
+
+def _settings(text: str) -> str:
+    typed = _text(text).split()
+    if not all(_SETTING.fullmatch(pair) for pair in typed) or len(_pairs(text)) < len(typed) or set(FILES) & set(_pairs(text)):
+        raise ValueError(_("settings such as n_heads=8, each name once, and none that names a file"))
+    return settings_text(_pairs(text))
+
+
 PARAMETERS = (
     Parameter("model", "model", "name of the model", _text),
+    Parameter(
+        "set",
+        "settings",
+        "what the model's file does not tell, NAME=VALUE joined by spaces; the page Checkpoint asks for it",
+        _settings,
+    ),
     Parameter("text", "text", "the source sentence", _text),
     Parameter("target", "target", "the target sentence to feed instead of decoding", _text),
     Parameter("decode", "method", "greedy, sample or beam", _choice("greedy", "sample", "beam")),

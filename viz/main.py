@@ -1,13 +1,13 @@
 """The Streamlit script: navigation, sidebar, the sentence, the run; then the chosen page draws it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import streamlit as st
 
 from model.engine.base import ModelInfo
-from model.errors import HeadlightError, UnknownHead, UnknownSite
+from model.errors import HeadlightError, UnknownHead, UnknownModel, UnknownSite
 from model.trace import Attention, Site, Trace
 from viz import labels, sidebar
 from viz.links import View
@@ -15,7 +15,7 @@ from viz.page import Page, current_view, say, settle, the_engine
 from viz.scheme_change import redraw_on_change
 from viz.sentence import sentence_box
 from viz.texts import _, sentence
-from viz.views import explore, masks, positions, step
+from viz.views import checkpoint, explore, masks, positions, step
 
 STYLE = Path(__file__).parent / "page.css"
 
@@ -35,26 +35,47 @@ def main() -> None:
 
         return draw
 
+    first = st.Page(drawing(explore.show), title=_("Explore"), url_path="explore", icon=":material/grid_view:", default=True)
+    diagnosis = st.Page(
+        lambda: checkpoint.show(the_engine(), current_view()[0], first),
+        title=_("Checkpoint"),
+        url_path="checkpoint",
+        icon=":material/folder_open:",
+    )
     chosen = st.navigation(
         [
-            st.Page(drawing(explore.show), title=_("Explore"), url_path="explore", icon=":material/grid_view:", default=True),
+            first,
             st.Page(drawing(step.show), title=_("Step through"), url_path="step", icon=":material/step:"),
             st.Page(drawing(masks.show), title=_("Masks"), url_path="masks", icon=":material/visibility_off:"),
             st.Page(drawing(positions.show), title=_("Positions"), url_path="positions", icon=":material/waves:"),
+            diagnosis,
         ]
     )
     view, problems = current_view()
-    usable = _usable(view, problems)
-    if usable:
-        prepared += _prepare(usable, view, problems)
+    if chosen.url_path == diagnosis.url_path:  # it needs no run, and no model that can be used
+        settle(view)
+        sidebar.logo()
+    else:
+        usable, view = _usable(view, problems)
+        if usable:
+            prepared += _prepare(usable, view, problems)
     for problem in problems:
         say(problem)
     chosen.run()
 
 
-def _usable(view: View, problems: list[str]) -> list[ModelInfo]:
-    """The models that can be used, the one that `view` asks for first; what cannot be had is added to `problems`."""
-    models = the_engine().models()
+def _usable(view: View, problems: list[str]) -> tuple[list[ModelInfo], View]:
+    """The models that can be used, the one that `view` asks for first; what cannot be had is added to `problems`.
+
+    Returns:
+        The models, and the view, without settings where they cannot be used.
+    """
+    models = list(the_engine().models())
+    told = _as_told(view, models)
+    if told is not None and told.problem:
+        problems.append(told.problem)
+    elif told is not None:
+        models = [told, *(info for info in models if info.name != told.name)]
     problems += [info.problem for info in models if info.problem]
     usable = sorted((info for info in models if not info.problem), key=lambda info: info.name != view.model)
     if not usable:
@@ -62,7 +83,18 @@ def _usable(view: View, problems: list[str]) -> list[ModelInfo]:
     elif view.model not in ("", usable[0].name):
         gaps = {"asked": view.model[:40], "shown": usable[0].name}
         problems.append(_("There is no usable model “{asked}” here; “{shown}” is shown instead.", **gaps))
-    return usable
+    return usable, view if usable[:1] == [told] else replace(view, settings="")
+
+
+def _as_told(view: View, models: Sequence[ModelInfo]) -> ModelInfo | None:
+    """The model of `view` with its settings; None: it has none and is listed, or is not there."""
+    name = view.model or next((info.name for info in models), "")
+    if not view.settings and name in [info.name for info in models]:
+        return None
+    try:
+        return the_engine().describe(name, view.told())
+    except UnknownModel:
+        return None
 
 
 def _prepare(usable: list[ModelInfo], view: View, problems: list[str]) -> list[Page]:

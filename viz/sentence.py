@@ -17,7 +17,7 @@ def sentence_box(info: ModelInfo) -> None:
         st.text_input(
             _("Sentence to read ({language})", language=info.languages.get("source", info.title)),
             label_visibility="collapsed",
-            placeholder=_("Type a sentence and press Enter"),
+            placeholder=_placeholder(info),
             **bind("text", **FRESH),
         )
         st.button(_("Run"), icon=":material/keyboard_return:")
@@ -26,3 +26,15 @@ def sentence_box(info: ModelInfo) -> None:
                 chosen = {"text": example, "target": "", **FRESH}
                 label = labels.markdown(example)
                 st.button(label, key=f"example:{number}", on_click=update, kwargs=chosen, type="tertiary")
+    if info.reads == "features":
+        st.caption(
+            _("This model reads vectors, not words: these are random, as many as the first number says; the second is their seed.")
+        )
+
+
+def _placeholder(info: ModelInfo) -> str:
+    return {
+        "words": _("Type a sentence and press Enter"),
+        "ids": _("Type token ids with blanks or commas between them, and press Enter: this model has no vocabulary"),
+        "features": _("Type how many random vectors to read and a seed, such as 6 0, and press Enter"),
+    }[info.reads]

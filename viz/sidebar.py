@@ -16,13 +16,13 @@ from viz.texts import _
 ICON = Path(__file__).parent / "icon.svg"
 WORDMARK = Path(__file__).parent / "wordmark.svg"
 
-ANOTHER_MODEL = {"text": None, "target": "", "site": "", "head": 0, "stage": "", "silence": "", **FRESH}
+ANOTHER_MODEL = {"settings": "", "text": None, "target": "", "site": "", "head": 0, "stage": "", "silence": "", **FRESH}
 """What another model starts without: everything that speaks of the old one's tokens and heads."""
 
 
 def draw(info: ModelInfo, usable: Sequence[ModelInfo], view: View) -> None:
     """The controls of model and decoding, tied to the state."""
-    st.logo(WORDMARK, size="large", icon_image=ICON)
+    logo()
     titles = {i.name: i.title for i in usable}
     methods = {"greedy": _("Greedy: the likeliest token"), "sample": _("Sampling: a draw"), "beam": _("Beam search")}
     with st.sidebar:
@@ -38,6 +38,11 @@ def draw(info: ModelInfo, usable: Sequence[ModelInfo], view: View) -> None:
                 help=_("Teacher forcing: the model reads these words instead of its own, and each shows the probability it had."),
                 **bind("target", **FRESH),
             )
+
+
+def logo() -> None:
+    """The mark on top of every page."""
+    st.logo(WORDMARK, size="large", icon_image=ICON)
 
 
 def status(trace: Trace) -> None:

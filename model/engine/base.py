@@ -10,7 +10,13 @@ from typing import Any, Literal, Protocol, Self, TypeAlias, get_args
 from model.checked import read
 from model.errors import BadSetting
 from model.explain import Explanation
+from model.inspection import Inspection
 from model.trace import Array, Trace
+
+Settings: TypeAlias = tuple[tuple[str, str], ...]
+"""Names and values that a model's file does not tell, as `--set` takes them."""
+
+Reads: TypeAlias = Literal["words", "ids", "features"]
 
 Method: TypeAlias = Literal["greedy", "sample", "beam"]
 Keep: TypeAlias = Literal["scores", "qkv", "context", "output", "hidden", "stages"]
@@ -136,7 +142,7 @@ class RunRequest:
     source_pad_to: int | None = None
     keep: tuple[Keep, ...] = ()
     interventions: tuple[Silence, ...] = ()
-    settings: tuple[tuple[str, str], ...] = ()
+    settings: Settings = ()
 
     def __post_init__(self) -> None:
         """Refuses an unknown thing to keep; brings `keep` and `settings` into one order, so that equal requests are equal.
@@ -178,6 +184,7 @@ class ModelInfo:
         spec: the ModelSpec as JSON values; empty where the checkpoint cannot be used.
         max_source, max_target: positions that the two stacks have.
         problem: why the checkpoint cannot be used, in one sentence; empty where it can.
+        reads: what its source is typed as: words, ids where nobody told a vocabulary, or how many random features to draw.
     """
 
     name: str
@@ -190,6 +197,7 @@ class ModelInfo:
     max_source: int
     max_target: int
     problem: str = ""
+    reads: Reads = "words"
 
 
 class Engine(Protocol):
@@ -200,7 +208,20 @@ class Engine(Protocol):
         """Where it computes, for people: "CPU · 2 threads", "CUDA · NVIDIA H200"."""
 
     def models(self) -> tuple[ModelInfo, ...]:
-        """What can be asked for, damaged checkpoints included."""
+        """What can be asked for, damaged checkpoints included. Uploads are known to those who sent them, and not listed."""
+
+    def receive(self, data: bytes, name: str) -> str:
+        """Opens a file that somebody sent, called `name`, and keeps it for a while.
+
+        Returns:
+            The name of a model, such as upload-1a2b3c4d5e6f7081; the same for the same content.
+        """
+
+    def describe(self, model: str, settings: Settings = ()) -> ModelInfo:
+        """What a model is, given `settings`; why it cannot be used is its `problem`."""
+
+    def inspect(self, model: str, settings: Settings = ()) -> Inspection:
+        """The diagnosis of a model's file or folder; what it leaves open is listed."""
 
     def run(self, request: RunRequest) -> Trace:
         """The trace of one run. Equal requests may get the same object back: it is frozen."""
@@ -211,10 +232,10 @@ class Engine(Protocol):
         Whatever `request` keeps, the run behind it keeps everything: equal requests share it.
         """
 
-    def tensors(self, model: str, names: tuple[str, ...]) -> dict[str, Array]:
+    def tensors(self, model: str, names: tuple[str, ...], settings: Settings = ()) -> dict[str, Array]:
         """Tensors of a model by name: `positions/encoder`, `positions/decoder` [position, model] (all positions that the model
         has), or any parameter's name in its state dict.
         """
 
-    def texts(self, model: str, strip: str, ids: tuple[int, ...]) -> tuple[str, ...]:
+    def texts(self, model: str, strip: str, ids: tuple[int, ...], settings: Settings = ()) -> tuple[str, ...]:
         """What ids of a strip, `source` or `target`, are called on screen."""

@@ -5,17 +5,19 @@ import threading
 from collections import OrderedDict
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
-from model import finding, spec
+from model import finding
 from model.cells import explain_cell
 from model.checkpoints import Checkpoint
-from model.engine.base import KEEP, ModelInfo, RunRequest
+from model.engine.base import KEEP, ModelInfo, RunRequest, Settings
+from model.engine.describing import describe
+from model.engine.uploads import Uploads
 from model.errors import BadSetting, HeadlightError, UnknownModel, UnknownTensor
 from model.explain import Explanation
+from model.inspection import Inspection
 from model.running import run
 from model.trace import Array, Trace
 from model.transformer.build import Network
@@ -25,7 +27,8 @@ CHECKPOINTS = Path(__file__).parents[2] / "checkpoints"
 CACHE_BYTES = 256 * 2**20
 WEIGHT_FILES = (".pt", ".pth", ".bin", ".ckpt", ".safetensors")
 
-Settings: TypeAlias = tuple[tuple[str, str], ...]
+MOST_VARIANTS = 8
+"""Networks of uploads, and of files with settings, that are kept loaded: visitors can ask for any number of them."""
 
 
 def best_device(asked: str = "auto") -> torch.device:
@@ -55,7 +58,9 @@ class LocalEngine:
     def __init__(self, folder: Path, device: torch.device, cache_bytes: int = CACHE_BYTES) -> None:
         self._folder = folder
         self._device = device
-        self._loaded: dict[tuple[str, Settings], Checkpoint | HeadlightError] = {}
+        self._loaded: dict[str, Checkpoint | HeadlightError] = {}
+        self._variants: OrderedDict[tuple[str, Settings], Checkpoint | HeadlightError] = OrderedDict()
+        self._uploads = Uploads()
         self._traces: OrderedDict[RunRequest, Trace] = OrderedDict()
         self._cache_bytes = cache_bytes
         self._lock = threading.RLock()
@@ -83,7 +88,37 @@ class LocalEngine:
 
     def models(self) -> tuple[ModelInfo, ...]:
         """The folder's checkpoints by name, files of other programs too; those that cannot be used as they are say why."""
-        return tuple(_describe(name, self._try_load(name, ())) for name in self._names())
+        return tuple(self.describe(name) for name in self._names())
+
+    def receive(self, data: bytes, name: str) -> str:
+        """Keeps a file that somebody sent; see Uploads.keep.
+
+        Raises:
+            CheckpointError: it is no checkpoint, or not a sound one.
+        """
+        with self._lock:
+            return self._uploads.keep(data, name)
+
+    def describe(self, model: str, settings: Settings = ()) -> ModelInfo:
+        """What a model is, given `settings`.
+
+        Raises:
+            UnknownModel: there is no such model.
+        """
+        upload = self._uploads.get(model)
+        return describe(model, upload.name if upload else model, self._loaded_with(model, settings))
+
+    def inspect(self, model: str, settings: Settings = ()) -> Inspection:
+        """The diagnosis of a model's file or folder.
+
+        Raises:
+            HeadlightError: in words, why it cannot be read, or which setting is not allowed.
+        """
+        with self._lock:
+            if (upload := self._uploads.get(model)) is not None:
+                return upload.inspect(dict(settings))
+            self._refuse_unknown(model)
+            return finding.inspect(self._folder / model, dict(settings))
 
     def _names(self) -> list[str]:
         there = self._folder.iterdir() if self._folder.is_dir() else ()
@@ -113,26 +148,26 @@ class LocalEngine:
         trace = self.run(replace(request, keep=KEEP))
         return explain_cell(self.checkpoint(request.model, request.settings).network, trace, site, head, query, key)
 
-    def tensors(self, model: str, names: tuple[str, ...]) -> dict[str, Array]:
+    def tensors(self, model: str, names: tuple[str, ...], settings: Settings = ()) -> dict[str, Array]:
         """Tensors of a model by name: all positions that a stack has, or parameters by their names in the state dict.
 
         Raises:
             UnknownModel, UnknownTensor: there is no such thing.
         """
-        network = self.checkpoint(model).network
+        network = self.checkpoint(model, settings).network
         there = _tables(network) | dict(network.state_dict())
         if unknown := [name for name in names if name not in there]:
             raise UnknownTensor(asked=unknown[0], there=", ".join(there))
         return {name: there[name].detach().cpu().numpy() for name in names}
 
-    def texts(self, model: str, strip: str, ids: tuple[int, ...]) -> tuple[str, ...]:
+    def texts(self, model: str, strip: str, ids: tuple[int, ...], settings: Settings = ()) -> tuple[str, ...]:
         """What ids of a strip are called on screen.
 
         Raises:
             UnknownModel: there is no such model.
             TokenOutOfRange: its vocabulary does not have an id.
         """
-        return self.checkpoint(model).tokenizers[strip].tokens(ids, strip).texts
+        return self.checkpoint(model, settings).tokenizers[strip].tokens(ids, strip).texts
 
     def checkpoint(self, name: str, settings: Settings = ()) -> Checkpoint:
         """The checkpoint called `name`, loaded once for each set of `settings`.
@@ -142,43 +177,41 @@ class LocalEngine:
             CheckpointError: it cannot be used.
             OpenQuestions: it leaves something open that `settings` do not tell.
         """
-        if name not in (there := self._names()):
-            raise UnknownModel(asked=name, there=", ".join(there) or "none")
-        loaded = self._try_load(name, settings)
+        loaded = self._loaded_with(name, settings)
         if isinstance(loaded, HeadlightError):
             raise loaded
         return loaded
 
-    def _try_load(self, name: str, settings: Settings) -> Checkpoint | HeadlightError:
+    def _loaded_with(self, name: str, settings: Settings) -> Checkpoint | HeadlightError:
+        """The network, or why there is none. Those of the folder, as they are, stay; of all others the last few."""
         with self._lock:
-            if (name, settings) not in self._loaded:
-                try:
-                    self._loaded[name, settings] = finding.load(self._folder / name, dict(settings), self._device)
-                except HeadlightError as error:
-                    self._loaded[name, settings] = error
-            return self._loaded[name, settings]
+            if self._uploads.get(name) is None:
+                self._refuse_unknown(name)
+                if not settings:
+                    if name not in self._loaded:
+                        self._loaded[name] = self._try_load(name, ())
+                    return self._loaded[name]
+            found = self._variants.pop((name, settings), None) or self._try_load(name, settings)
+            self._variants[name, settings] = found
+            while len(self._variants) > MOST_VARIANTS:
+                self._variants.popitem(last=False)
+            return found
+
+    def _try_load(self, name: str, settings: Settings) -> Checkpoint | HeadlightError:
+        upload, told = self._uploads.get(name), dict(settings)
+        try:
+            return upload.load(told, self._device) if upload else finding.load(self._folder / name, told, self._device)
+        except HeadlightError as error:
+            return error
+
+    def _refuse_unknown(self, name: str) -> None:
+        if name not in (there := self._names()):
+            raise UnknownModel(asked=name, there=", ".join(there) or "none")
 
     def _remember(self, request: RunRequest, trace: Trace) -> None:
         self._traces[request] = trace
         while sum(t.nbytes for t in self._traces.values()) > self._cache_bytes:
             self._traces.popitem(last=False)
-
-
-def _describe(name: str, loaded: Checkpoint | HeadlightError) -> ModelInfo:
-    if isinstance(loaded, HeadlightError):
-        return ModelInfo(name, name, "", {}, (), 0, {}, 0, 0, problem=str(loaded))
-    info, spec_ = loaded.info, loaded.info.spec
-    return ModelInfo(
-        name=name,
-        title=info.title,
-        summary=info.summary,
-        languages=info.languages,
-        examples=info.examples,
-        parameters=sum(p.numel() for p in loaded.network.parameters()),
-        spec=spec.to_json(spec_),
-        max_source=(spec_.encoder or spec_.writer).max_positions,
-        max_target=spec_.writer.max_positions,
-    )
 
 
 def _tables(network: Network) -> dict[str, Tensor]:

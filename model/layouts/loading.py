@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import torch
 from torch import Tensor
@@ -19,6 +19,7 @@ from model.layouts.placing import DTYPES, Placement, fill, needed, place
 from model.layouts.questions import Answers, Question, answer_of, settle
 from model.layouts.telling import Told, tell
 from model.layouts.words import tokenizers_of
+from model.measuring import measured
 from model.opening.reading import OpenedFile, read_tensors
 from model.spec import ModelSpec
 from model.transformer.build import build
@@ -36,7 +37,7 @@ class Diagnosis:
         problems: what to know of its numbers, a sentence each.
     """
 
-    path: Path
+    path: PurePath
     chosen: Chosen
     told: Told
     questions: tuple[Question, ...]
@@ -90,7 +91,7 @@ def diagnose(path: Path, settings: Mapping[str, str]) -> Diagnosis:
     return examine(read_tensors(path), path, tell(path, settings))
 
 
-def examine(opened: OpenedFile, path: Path, told: Told) -> Diagnosis:
+def examine(opened: OpenedFile, path: PurePath, told: Told) -> Diagnosis:
     """The same for a file that is open already, an upload for instance; `path` is what it is called.
 
     Raises:
@@ -201,7 +202,7 @@ def _describe(name: str, tensor: Tensor, becomes: tuple[str, ...] | None, placem
         status = "misshapen"
     else:
         status = "matched" if becomes else "unneeded"
-    return TensorInfo(name, tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), status, becomes or ())
+    return measured(TensorInfo(name, tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), status, becomes or ()), tensor)
 
 
 def _asked(question: Question, told: Mapping[str, str]) -> Asked:

@@ -10,6 +10,7 @@ from viz.links import PARAMETERS, View
 
 FULL: dict[str, tuple[str, object]] = {
     "model": ("tiny", "tiny"),
+    "set": ("", ""),
     "text": ("w5 w6 w7", "w5 w6 w7"),
     "target": ("", ""),
     "decode": ("sample", "sample"),
@@ -31,7 +32,7 @@ FULL: dict[str, tuple[str, object]] = {
     "reading": ("mean", "mean"),
     "hide": ("special", "special"),
 }
-"""Every parameter, none at its default but the target: what a link says, and the value in the state."""
+"""Every parameter, none at its default but the settings and the target: what a link says, and the value in the state."""
 
 CROSS = "“Cross-attention, layer 2”"
 

@@ -85,8 +85,6 @@ def has_parameters(page: Page, **wanted: str) -> None:
 
 def overflow(page: Page) -> int:
     """By how many CSS pixels the page, or a part that should fit into it, is wider than its room."""
-    wider: int = page.evaluate(
-        """() => Math.max(...[document.scrollingElement, ...document.querySelectorAll("[data-testid=stMain], .stMainBlockContainer")]
-            .map((node) => node.scrollWidth - node.clientWidth))"""
-    )
-    return wider
+    parts = page.locator("html, [data-testid=stMain], .stMainBlockContainer")
+    wider: list[int] = parts.evaluate_all("all => all.map(node => node.scrollWidth - node.clientWidth)")
+    return max(wider)

@@ -62,6 +62,10 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
         {"asked": 8, "site": "decoder.0.0.self", "heads": 8},
         "There is no head 8 at decoder.0.0.self, which has 8 heads, counted from 0: choose one of these.",
     ),
+    "UnknownStage": (
+        {"asked": "decoder.0.0.middle", "there": "embedding, logits"},
+        "There is no stage 'decoder.0.0.middle' in this run; there is: embedding, logits. Choose one of these.",
+    ),
     "UnknownTensor": (
         {"asked": "positions/middle", "there": "positions/encoder"},
         "There is no tensor 'positions/middle' here; there is: positions/encoder. Choose one of these.",

@@ -13,7 +13,17 @@ from model.errors import UnknownHead, UnknownStage
 from model.stages import NAMES, Stage
 from model.trace import Trace
 from tests import traces
-from tests.networks import LANGUAGE_MODELS, TRANSLATORS, VARIANTS, continue_, language_model, padded, some_ids, translate, translator
+from tests.networks import (
+    LANGUAGE_MODELS,
+    TRANSLATORS,
+    VARIANTS,
+    continue_,
+    language_model,
+    padded,
+    some_ids,
+    translate,
+    translator,
+)
 from tests.runs import SPECS, checkpoint, request, traced
 
 ROOT = Path(__file__).parents[2]
@@ -33,7 +43,9 @@ def test_the_order_of_the_walk_is_the_order_of_the_records(name: str) -> None:
         assert name in LANGUAGE_MODELS
         notes = continue_(language_model(VARIANTS[name]), padded([some_ids(4, 10)]))
     walked = [stages.path(stage) for stage in stages.walk(made(name))]
-    turning = [path for path in walked if path.rpartition("/")[2] in ("residual", "normed", "hidden", "output", "context", "logits")]
+    turning = [
+        path for path in walked if path.rpartition("/")[2] in ("residual", "normed", "hidden", "output", "context", "logits")
+    ]
     assert turning == [path for path in notes if path in turning]
     assert {path for path in notes if path.startswith("stages/")} - set(walked) <= {
         f"stages/{stack}/{part}" for stack in ("encoder", "decoder") for part in ("scaled", "final")

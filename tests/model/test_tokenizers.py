@@ -56,6 +56,7 @@ def test_a_text_gets_its_start_and_end_and_unknown_words_keep_their_text() -> No
 
 
 def test_a_typed_special_token_is_text_like_any_other() -> None:
+    assert TOKENIZER.ids == {word: 4 + i for i, word in enumerate(WORDS)}
     pad = split_words("<pad>", "spacy-de")
     assert "".join(pad) == "<pad>"
     for text in SPECIALS:

@@ -11,6 +11,7 @@ from viz.theme import LIGHT
 WORDS = np.array(
     [[["a", "<b>"], ["$x$", "d"]], [["e", "f"], ["a very long word indeed", "h"]]], object
 )  # [layer, position, candidate]
+# Both [layer, position, candidate].
 CHANCES = np.array([[[0.6, 0.2], [0.5, 0.25]], [[0.9, 0.05], [0.7, 0.1]]])
 
 

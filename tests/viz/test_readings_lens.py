@@ -29,10 +29,10 @@ def run(model: ModelSpec) -> tuple[Trace, dict[str, Array], dict[str, Array]]:
         norm = built.final_norm
     else:
         notes = networks.translate(built, torch.tensor([networks.some_ids(5, model.encoder.vocab)]), target)  # type: ignore[arg-type]
-        norm = built.decoder.final_norm
+        norm = built.decoder.final_norm  # type: ignore[union-attr]
     hidden = {name.removeprefix("hidden/"): value[0] for name, value in notes.items() if name.startswith("hidden/")}
     with torch.inference_mode():
-        said = {name: built.output(norm(state)).double().numpy() for name, state in hidden.items() if "decoder" in name}  # type: ignore[operator,union-attr]
+        said = {name: built.output(norm(state)).double().numpy() for name, state in hidden.items() if "decoder" in name}  # type: ignore[operator]
     parameters = built.state_dict()
     tensors = {name: parameters[name].numpy() for name in output_names(spec.to_json(model))}
     whole = replace(traces.translation(), hidden={name: state.numpy() for name, state in hidden.items()})

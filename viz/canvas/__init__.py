@@ -32,9 +32,7 @@ import streamlit as st
 from model.errors import UnknownSite
 from model.stages import Stage
 from model.trace import Site, Trace
-from viz.canvas import scene
-from viz.canvas.cells_scene import scene as cells_scene
-from viz.canvas.network_scene import scene as network_scene
+from viz.canvas import cells_scene, network_scene, scene
 
 
 @dataclass(frozen=True)
@@ -155,7 +153,7 @@ def network(trace: Trace, stages: tuple[Stage, ...], titles: dict[str, str], sta
         titles: what stages are called, by their names.
         stage: one of `stages`.
     """
-    return _mount(_NETWORK, network_scene(trace, stages, titles, stage), key)
+    return _mount(_NETWORK, network_scene.scene(trace, stages, titles, stage), key)
 
 
 def cells(trace: Trace, stage: Stage, head: int, opened: tuple[int, int], *, key: str) -> Selection:
@@ -167,7 +165,7 @@ def cells(trace: Trace, stage: Stage, head: int, opened: tuple[int, int], *, key
     Raises:
         UnknownSite, UnknownHead: the trace has no such site or head.
     """
-    return _mount(_CELLS, cells_scene(trace, stage, head, *opened), key)
+    return _mount(_CELLS, cells_scene.scene(trace, stage, head, *opened), key)
 
 
 def _mount(component: Any, data: bytes, key: str) -> Selection:

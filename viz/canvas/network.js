@@ -51,15 +51,21 @@ class Network extends Drawing {
     const segments = stages.map(([id, name]) => {
       const at = this.header.order.indexOf(id);
       const button = el("button", { type: "button", tabindex: -1, class: "segment", title: name, "data-stage": id, "aria-label": `${title}: ${name}` });
-      button.addEventListener("click", (event) => { event.stopPropagation(); this.transport.go(at); });
+      button.addEventListener("click", () => this.jump(at));
       this.segments.set(at, button);
       return button;
     });
     const first = this.header.order.indexOf(stages[0][0]);
-    const head = el("button", { type: "button", class: "title", onclick: () => this.transport.go(first) }, title);
+    const head = el("button", { type: "button", class: "title", onclick: () => this.jump(first) }, title);
     const box = el("div", { class: "box" }, head, el("div", { class: "segments" }, ...segments));
     if (reads) this.readers.push(box);
     return box;
+  }
+
+  /** Goes to a stage that was clicked; the keys, Space too, then belong to the map and not to the button. */
+  jump(at) {
+    this.window.focus({ preventScroll: true });
+    this.transport.go(at);
   }
 
   /** Goes where Python is, unless the person has moved on since. */

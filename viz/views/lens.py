@@ -46,10 +46,10 @@ def _reason_against(page: Page) -> str:
 def _found(request: RunRequest, fingerprint: str, _engine: Engine, _spec: Mapping[str, Any]) -> tuple[lens.Lens, Array]:
     """The lens of a run and its words, [layer, position, candidate] of texts; the same objects for an equal run of one model."""
     trace = _engine.run(request)
-    found = lens.lens(trace, _spec, _engine.tensors(request.model, lens.output_names(_spec)))
+    found = lens.lens(trace, _spec, _engine.tensors(request.model, lens.output_names(_spec), request.settings))
     ids, places = np.unique(found.ids, return_inverse=True)
     strip = "target" if "target" in trace.tokens else "source"
-    texts = _engine.texts(request.model, strip, tuple(ids.tolist()))
+    texts = _engine.texts(request.model, strip, tuple(ids.tolist()), request.settings)
     return found, np.array([labels.plain(text) for text in texts], object)[places].reshape(found.ids.shape)
 
 

@@ -105,6 +105,8 @@ def _about_output(effect: PaddingEffect) -> str:
         return _(
             "Output: the runs wrote different words after row {rows} of {all_rows}; the rows up to there are compared.", **gaps
         )
+    if effect.largest_difference == 0:
+        return _("Output: the same words were written, and every logit is the same to its last digit; they reach {logit}.", **gaps)
     if effect.is_rounding:
         return _(
             "Output: the same words were written. What differs is rounding, because longer sums are added up in another order; "

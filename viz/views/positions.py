@@ -33,7 +33,7 @@ def show(page: Page) -> None:
     if kind == "none":
         st.info(_("This stack adds nothing to its embeddings that would tell positions apart: there is nothing to draw."))
         return
-    whole = page.engine.tensors(page.info.name, (f"positions/{stack}",))[f"positions/{stack}"]
+    whole = page.engine.tensors(page.info.name, (f"positions/{stack}",), page.view.told())[f"positions/{stack}"]
     used = len(page.trace.positions.get(stack, ()))
     with st.container(border=True, key="card-introduction"):
         _introduce(kind, whole, used)

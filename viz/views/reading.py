@@ -102,8 +102,11 @@ def _rest(page: Page, values: Array) -> str:
     """Where the rest of a decoder's rollout is."""
     gaps = {"share": float(np.nanmean(values.sum(axis=-1)))}
     if page.attention.site.kind == "cross":
-        return _("On average {share:.0%} of a row is on source tokens; the rest is on target tokens: see self-attention.", **gaps)
-    return _("On average {share:.0%} of a row is on target tokens; the rest is on source tokens: see cross-attention.", **gaps)
+        return _("On average {share:.0%} of a row is on source tokens; the rest is on the target tokens read so far.", **gaps)
+    return _(
+        "On average {share:.0%} of a row is on target tokens; the rest is on source tokens, read by the layers before.",
+        **gaps,
+    )
 
 
 def _map(page: Page, name: str, values: Array, probabilities: bool, projected: bool = True) -> Shown:
@@ -147,7 +150,7 @@ def _projection(page: Page) -> Array | None:
     """W_O of the selected site, [model, head · head_dim]; None: the engine does not give it."""
     try:
         name = _projection_name(page.attention.site, page.info.spec)
-        return page.engine.tensors(page.info.name, (name,))[name]
+        return page.engine.tensors(page.info.name, (name,), page.view.told())[name]
     except HeadlightError:
         return None
 

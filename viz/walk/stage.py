@@ -75,8 +75,8 @@ def _picture(page: Page, trace: Trace, stage: Stage) -> None:
 def _not_recorded(trace: Trace, stage: Stage) -> str:
     why = stages.why_missing(trace, stage)
     if why:
-        return _("The numbers of this stage are not there: {why}.", why=why)
-    return _("The numbers of this stage are not there: the source of this run did not record them.")
+        return _("This stage has no numbers here: {why}.", why=why)
+    return _("This stage has no numbers here: the source of this run did not record them.")
 
 
 def _cells(page: Page, trace: Trace, stage: Stage) -> None:

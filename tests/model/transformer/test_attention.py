@@ -177,3 +177,12 @@ def test_dropout_acts_on_the_weights_in_training_alone() -> None:
     assert not torch.equal(ours(x, x, everything, SITE), ours(x, x, everything, SITE))
     ours.eval()
     assert torch.equal(ours(x, x, everything, SITE), ours(x, x, everything, SITE))
+
+
+def test_values_may_be_made_of_another_stream_than_the_keys() -> None:
+    ours, x, memory, values = MultiHeadAttention(2, 4, 8, 6).eval(), normal(1, 3, 8), normal(1, 5, 6), normal(1, 5, 6, seed=1)
+    everything, notes = torch.ones(1, 1, 3, 5, dtype=torch.bool), {"same": Notes(), "other": Notes()}
+    ours(x, memory, everything, SITE, Run(record=notes["same"]))
+    ours(x, memory, everything, SITE, Run(record=notes["other"]), values)
+    assert torch.equal(notes["other"][f"attention/{SITE}/weights"], notes["same"][f"attention/{SITE}/weights"])
+    assert torch.equal(notes["other"][f"attention/{SITE}/v"], split_heads(ours.value(values), 2))

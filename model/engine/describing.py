@@ -1,0 +1,60 @@
+"""A loaded checkpoint as a line of the list of models."""
+
+from itertools import islice
+
+from model import spec
+from model.checkpoints import Checkpoint
+from model.engine.base import ModelInfo, Reads
+from model.errors import HeadlightError
+from model.vocabularies import IdTokenizer
+
+FIRST_IDS = 5
+"""Ids, besides start and end, of the example that a model without a vocabulary begins with."""
+
+FIRST_FEATURES = "6 0"
+"""Positions and seed of the random features that a model without an embedding begins with."""
+
+
+def describe(name: str, title: str, loaded: Checkpoint | HeadlightError) -> ModelInfo:
+    """What a model is, or why it cannot be used.
+
+    Args:
+        name: what a RunRequest asks for.
+        title: where the checkpoint gives none.
+        loaded: the checkpoint, or the error that loading it ended with.
+    """
+    if isinstance(loaded, HeadlightError):
+        return ModelInfo(name, title, "", {}, (), 0, {}, 0, 0, problem=str(loaded))
+    info, spec_ = loaded.info, loaded.info.spec
+    return ModelInfo(
+        name=name,
+        title=info.title,
+        summary=info.summary,
+        languages=info.languages,
+        examples=info.examples or _example(loaded),
+        parameters=sum(p.numel() for p in loaded.network.parameters()),
+        spec=spec.to_json(spec_),
+        max_source=(spec_.encoder or spec_.writer).max_positions,
+        max_target=spec_.writer.max_positions,
+        reads=_reads(loaded),
+    )
+
+
+def _reads(checkpoint: Checkpoint) -> Reads:
+    tokenizer = checkpoint.tokenizers.get("source")
+    if tokenizer is None:
+        return "features"
+    return "ids" if isinstance(tokenizer, IdTokenizer) else "words"
+
+
+def _example(checkpoint: Checkpoint) -> tuple[str, ...]:
+    """Something to begin with, where there are no words: some ids, or the number of random features and a seed."""
+    tokenizer, spec_ = checkpoint.tokenizers.get("source"), checkpoint.info.spec
+    if tokenizer is None:
+        return (FIRST_FEATURES,)
+    if not isinstance(tokenizer, IdTokenizer):
+        return ()
+    plain = (id_ for id_ in range(tokenizer.size) if id_ not in tokenizer.specials and id_ != spec_.unk_id)
+    last = spec_.end_id if spec_.encoder else None
+    ids = (spec_.start_id, *islice(plain, FIRST_IDS), last)
+    return (" ".join(str(id_) for id_ in ids if id_ is not None),)

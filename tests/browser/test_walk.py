@@ -1,0 +1,116 @@
+"""The computation clock in a real browser, on the bundled model: from the first stage to the last by keys, and a cell opened."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from model import stages
+from model.engine.base import KEEP, RunRequest
+from model.engine.local import CHECKPOINTS, LocalEngine, best_device
+
+pytestmark = pytest.mark.browser
+
+ROOT = Path(__file__).parents[2]
+MODEL, TEXT = "multi30k-de-en", "Ein Hund spielt im Schnee."
+MAP = ".hl[data-drawing=network]"
+PATIENCE = 30_000
+
+
+@pytest.fixture(scope="module")
+def order() -> list[str]:
+    """The walk of the sentence, worked out here."""
+    engine = LocalEngine(CHECKPOINTS, best_device("cpu"))
+    return [str(stage) for stage in stages.walk(engine.run(RunRequest(MODEL, TEXT, keep=KEEP)))]
+
+
+Open = Callable[..., Page]
+
+
+@pytest.fixture
+def visit(watched: Page, serve: Callable[[Path], str]) -> Open:
+    """Opens the computation clock of the app."""
+    address = serve(ROOT / "app.py")
+
+    def go(**query: str) -> Page:
+        parameters = "&".join(f"{name}={value}" for name, value in query.items())
+        watched.goto(f"{address}/step?clock=computation&model={MODEL}&text={TEXT}&{parameters}")
+        expect(watched.locator(MAP)).to_be_visible(timeout=60_000)
+        settled(watched)
+        return watched
+
+    return go
+
+
+def settled(page: Page) -> None:
+    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for(timeout=PATIENCE)
+    page.wait_for_timeout(150)
+
+
+def at(page: Page, stage: str) -> None:
+    """The map marks a stage, the page shows it, and the link leads to it."""
+    expect(page.locator(MAP)).to_have_attribute("data-stage", stage, timeout=PATIENCE)
+    expect(page.locator(".st-key-card-stage")).to_contain_text(stage, timeout=PATIENCE)
+
+
+def test_keys_alone_lead_from_the_first_stage_to_the_last(visit: Open, order: list[str]) -> None:
+    page = visit()
+    at(page, order[0])
+    seen = [order[0]]
+    for _ in order[1:]:
+        page.keyboard.press("ArrowRight")
+        seen.append(page.locator(MAP).get_attribute("data-stage") or "")
+    assert seen == order, "each press is one stage, marked at once"
+    at(page, order[-1])
+    page.keyboard.press("ArrowLeft")
+    at(page, order[-2])
+    page.keyboard.press("Home")
+    at(page, order[0])
+    page.keyboard.press("End")
+    at(page, order[-1])
+    assert f"stage={order[-1].replace('/', '%2F')}" in page.url
+
+
+def test_the_map_jumps_and_play_goes_on(visit: Open, order: list[str]) -> None:
+    page = visit()
+    page.locator('.segment[data-stage="decoder.0.1.cross/weights"]').click()
+    at(page, "decoder.0.1.cross/weights")
+    page.keyboard.press("Space")
+    here = order.index("decoder.0.1.cross/weights")
+    at(page, order[here + 2])
+    page.keyboard.press("Space")
+
+
+def test_a_cell_is_opened_by_keys_and_its_badge_is_read(visit: Open) -> None:
+    page = visit(stage="decoder.0.2.cross/weights", head="3")
+    cells = page.locator(".hl[data-drawing=cells] canvas")
+    cells.focus()
+    for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
+        page.keyboard.press(key)
+    readout = page.locator(".hl[data-drawing=cells] .readout")
+    query, column = int(readout.get_attribute("data-query") or -1), int(readout.get_attribute("data-key") or -1)
+    assert (query, column) == (1, 0)
+    page.keyboard.press("Enter")
+    card = page.locator(".st-key-card-arithmetic")
+    expect(card.get_by_text(re.compile(r"recomputed in float64, largest difference \d·10⁻[678]"))).to_be_visible(timeout=PATIENCE)
+    cell = LocalEngine(CHECKPOINTS, best_device("cpu")).explain(RunRequest(MODEL, TEXT), "decoder.0.2.cross", 3, query, column)
+    expect(card).to_contain_text(f"The run recorded {cell.ran:.7f}"[:-2])
+    expect(page.locator(MAP)).to_have_attribute("data-stage", "decoder.0.2.cross/weights")
+    assert "query=1" in page.url
+    assert "key=0" in page.url
+
+
+def test_a_click_opens_the_cell_under_the_pointer(visit: Open) -> None:
+    page = visit(stage="encoder.0.0.self/scores")
+    drawing = page.locator(".hl[data-drawing=cells]")
+    box = drawing.bounding_box()
+    place = json.loads(drawing.get_attribute("data-layout") or "")[0]
+    assert box is not None
+    x = box["x"] + place["x"] + 2.5 * place["width"] / place["columns"]
+    page.mouse.click(x, box["y"] + place["y"] + 4.5 * place["height"] / place["rows"])
+    expect(page.locator(".st-key-card-arithmetic")).to_contain_text("looks at “hund”", timeout=PATIENCE)
+    assert "query=4" in page.url
+    assert "key=2" in page.url

@@ -1,0 +1,239 @@
+"""Explore on made-up runs: what is drawn, said and taken away is the reading that the link asks for."""
+
+import base64
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from model.engine.base import RunRequest, Settings
+from model.errors import UnknownTensor
+from model.trace import Array, Trace
+from tests import traces
+from tests.pages import MadeUpEngine, figures, open_view, words
+from viz import links
+from viz.readings.alike import most_alike
+from viz.readings.maps import entropies, value_weighted
+from viz.readings.rollout import rollout
+
+CROSS = "decoder.0.1.cross"
+SPEC = {
+    "encoder": {"positions": "learned", "wiring": "standard"},
+    "decoder": {"positions": "learned", "wiring": "standard", "final_norm": False, "norm": "standard"},
+    "output": {"bias": True, "softmax": "vocab"},
+    "end_id": 3,
+}
+
+
+def with_values(trace: Trace, scale: float = 1.0) -> Trace:
+    """The same run, having kept values and hidden states."""
+    rng = np.random.default_rng(2)
+    found = {}
+    for site, one in trace.attention.items():
+        v = rng.normal(size=(one.heads, one.weights.shape[2], 8)).astype(np.float32)
+        v[:, 0] *= scale
+        found[site] = replace(one, v=v)
+    hidden = {f"decoder.0.{layer}": rng.normal(size=(12, 16)).astype(np.float32) for layer in range(2)}
+    return replace(trace, attention=found, hidden=hidden)
+
+
+class Engine(MadeUpEngine):
+    """Keeps values where they are asked for; has an output projection unless it is `blind`."""
+
+    blind = False
+    values = True
+
+    def run(self, request: RunRequest) -> Trace:
+        self.asked.append(request)
+        return with_values(self.trace, scale=0.01) if request.keep and self.values else self.trace
+
+    def tensors(self, model: str, names: tuple[str, ...], settings: Settings = ()) -> dict[str, Array]:
+        if self.blind:
+            raise UnknownTensor(asked=names[0], there="nothing")
+        shapes = {"output.weight": (50, 16), "output.bias": (50,)}
+        return {name: np.random.default_rng(len(name)).normal(size=shapes.get(name, (16, 16))) for name in names}
+
+
+def engine(**fields: Any) -> Engine:
+    return Engine(trace=traces.translation(layers=2, heads=2), spec=SPEC, **fields)
+
+
+def heat(app: AppTest) -> dict[str, Any]:
+    (figure,) = figures(app)[:1]
+    return figure
+
+
+def cells(app: AppTest) -> Array:
+    """The values of the first layer of cells, as the browser gets them."""
+    return decoded(heat(app)["data"][0]["z"])
+
+
+def decoded(array: Any) -> Array:
+    """An array of a figure, as plotly writes it for the browser."""
+    if not isinstance(array, dict):
+        return np.array(array, np.float64)
+    flat = np.frombuffer(base64.b64decode(array["bdata"]), array["dtype"]).astype(np.float64)
+    return flat.reshape([int(size) for size in array["shape"].split(",")]) if "shape" in array else flat
+
+
+def test_without_a_reading_the_raw_head_is_drawn_and_nothing_else_is_asked_for() -> None:
+    made = engine()
+    app = open_view("explore", made, site=CROSS, head="1")
+    assert cells(app) == pytest.approx(made.trace.at(CROSS).weights[1])
+    assert heat(app)["data"][0]["colorbar"]["title"]["text"] == "weight"
+    assert "**Cross\\-attention\\, layer 2\\, head 2**" in words(app)
+    assert not [request for request in made.asked if request.keep]
+    assert len(figures(app)) == 1, "what is folded up is not computed"
+
+
+@pytest.mark.parametrize("name", ["mean", "max", "value", "rollout"])
+def test_a_reading_is_drawn_under_its_own_name(name: str) -> None:
+    made = engine()
+    app = open_view("explore", made, site=CROSS, head="1", reading=name)
+    attention = with_values(made.trace).at(CROSS)
+    assert attention.v is not None
+    projection = made.tensors("", ("decoder.layers.1.cross_attention.output.weight",)).popitem()[1]
+    v = with_values(made.trace, scale=0.01).at(CROSS).v
+    assert v is not None
+    expected = {
+        "mean": attention.weights.astype(float).mean(axis=0),
+        "max": attention.weights.max(axis=0),
+        "value": value_weighted(attention.weights[1], v[1], projection[:, 8:]),
+        "rollout": rollout(made.trace, attention.site),
+    }[name]
+    assert cells(app) == pytest.approx(expected, rel=1e-5)
+    assert heat(app)["data"][0]["colorbar"]["title"]["text"] != "weight"
+    titles = {"mean": "Mean over heads", "max": "Largest over heads", "value": "Weight × value", "rollout": "Rollout"}
+    assert titles[name] + " · " in words(app)
+    assert bool([request for request in made.asked if "qkv" in request.keep]) == (name == "value")
+    assert app.latex
+
+
+def test_values_are_measured_before_the_projection_where_the_engine_does_not_give_it_and_the_page_says_so() -> None:
+    made = engine()
+    made.blind = True
+    app = open_view("explore", made, site=CROSS, reading="value")
+    v = with_values(made.trace, scale=0.01).at(CROSS).v
+    assert v is not None
+    assert cells(app) == pytest.approx(value_weighted(made.trace.at(CROSS).weights[0], v[0]), rel=1e-5)
+    assert "before the output projection" in words(app)
+
+
+def test_a_run_that_kept_no_values_shows_the_raw_head_and_says_why() -> None:
+    made = engine()
+    made.values = False
+    app = open_view("explore", made, site=CROSS, reading="value")
+    assert cells(app) == pytest.approx(made.trace.at(CROSS).weights[0])
+    assert "This run recorded no value vectors" in words(app).replace("\\", "")
+    assert heat(app)["data"][0]["colorbar"]["title"]["text"] == "weight"
+
+
+def test_entropy_has_a_bar_for_each_row() -> None:
+    made = engine()
+    app = open_view("explore", made, site=CROSS, reading="entropy")
+    bars, marks = heat(app)["data"]
+    assert decoded(bars["x"]) == pytest.approx(entropies(made.trace.at(CROSS).weights[0]))
+    assert decoded(marks["x"]) == pytest.approx(np.full(12, np.log(12)))
+
+
+def test_hidden_tokens_lose_their_columns_and_the_page_says_what_they_held() -> None:
+    made = engine()
+    app = open_view("explore", made, site=CROSS, hide="special")
+    weights = made.trace.at(CROSS).weights[0].astype(float)
+    rest = weights[:, 1:-1] / weights[:, 1:-1].sum(axis=-1, keepdims=True)
+    assert cells(app) == pytest.approx(rest, rel=1e-5)
+    share = f"{np.mean(weights[:, [0, -1]].sum(axis=-1)):.0%}"
+    assert f"Hidden: 2 special tokens, which held {share} of this picture" in words(app).replace("\\", "")
+    assert heat(app)["data"][0]["colorbar"]["title"]["text"] == "share of the rest"
+
+
+def test_the_reading_and_the_toggle_are_tied_to_the_link() -> None:
+    app = open_view("explore", engine(), site=CROSS)
+    app.selectbox(key="widget:reading").set_value("mean").run()
+    app.toggle(key="widget:hide").set_value(True).run()
+    assert not app.exception
+    assert (app.query_params["reading"], app.query_params["hide"]) == ("mean", "special")
+    app.toggle(key="widget:hide").set_value(False).run()
+    assert "hide" not in app.query_params
+    assert list(app.selectbox(key="widget:reading").options) == [
+        "This head", "Mean over heads", "Largest over heads", "Weight × value", "Rollout", "Entropy of rows",
+    ]  # fmt: skip
+    assert len(links.READINGS) == 6
+
+
+@pytest.mark.parametrize(("scale", "said"), [(0.01, "this weight moves little"), (5.0, "this weight does move something")])
+def test_a_head_that_rests_on_one_token_is_told_with_numbers(scale: float, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = engine()
+    attention = made.trace.at(CROSS)
+    weights = np.full_like(attention.weights, 0.36 / 11)
+    weights[:, :, 0] = 0.64
+    resting = {**made.trace.attention, attention.site: replace(attention, weights=weights)}
+    made.trace = replace(made.trace, attention=resting)
+    kept = with_values(made.trace, scale)
+    monkeypatch.setattr(made, "run", lambda request: kept if request.keep else made.trace)
+    text = words(open_view("explore", made, site=CROSS)).replace("\\", "")
+    assert "64% of this head's weight goes to “<sos>” (key 1), on average over 12 rows." in text
+    assert said in text
+
+
+def test_a_silenced_head_is_told() -> None:
+    app = open_view("explore", engine(), site=CROSS, head="1", silence=f"{CROSS}:1")
+    assert "This head is silenced in this run" in words(app).replace("\\", "")
+    assert "silenced" not in words(open_view("explore", engine(), site=CROSS, head="0", silence=f"{CROSS}:1"))
+
+
+def opened(app: AppTest, part: str) -> AppTest:
+    """The page after a folded part of it was opened."""
+    app.session_state[part] = True
+    app.run()
+    assert not app.exception, app.exception
+    return app
+
+
+def test_the_lens_has_a_column_for_each_layer_and_asks_for_states_only_when_it_is_opened() -> None:
+    made = engine()
+    app = open_view("explore", made, site=CROSS)
+    assert not [request for request in made.asked if "hidden" in request.keep]
+    found = figures(opened(app, "part-lens"))[1]
+    assert [request.keep for request in made.asked if "hidden" in request.keep] == [("hidden",)]
+    said = found["data"][0]
+    assert (len(said["text"]), len(said["text"][0])) == (12, 2)
+    trace = with_values(made.trace)
+    tensors = made.tensors("", ("output.weight", "output.bias"))
+    for layer, state in enumerate(trace.hidden.values()):
+        logits = state.astype(np.float64) @ tensors["output.weight"].T + tensors["output.bias"]
+        assert [row[layer] for row in said["text"]] == [f"word{id_}" for id_ in logits.argmax(axis=-1)]
+    assert "It is no output of the model" in words(app)
+
+
+def test_a_model_without_an_output_layer_has_no_lens_and_the_page_says_so() -> None:
+    made = engine()
+    made.spec = {**SPEC, "output": None}
+    app = opened(open_view("explore", made, site=CROSS), "part-lens")
+    assert "This model has no output layer" in words(app)
+    assert len(figures(app)) == 1
+
+
+def test_a_click_on_a_head_that_is_alike_selects_it() -> None:
+    made = engine()
+    app = opened(open_view("explore", made, site=CROSS, head="1"), "alike")
+    nearest = most_alike(made.trace, made.trace.at(CROSS), 1)
+    buttons = [button for button in app.button if button.key and button.key.startswith("alike-")]
+    assert [button.key for button in buttons] == [f"alike-{one.site}-{one.head}" for one in nearest]
+    assert f"{nearest[0].divergence:.3f} bits" in buttons[0].label.replace("\\", "")
+    buttons[0].click().run()
+    assert app.query_params["site"] == str(nearest[0].site)
+    assert app.query_params.get("head", "0") in (str(nearest[0].head), [str(nearest[0].head)])
+
+
+def test_the_table_and_its_file_are_those_of_the_reading() -> None:
+    made = engine()
+    app = opened(open_view("explore", made, site=CROSS, reading="mean", hide="special"), "part-numbers")
+    table = app.dataframe[0].value
+    assert table.shape == (12, 10)
+    assert table.columns[0] == "2 zwei"
+    assert table.to_numpy() == pytest.approx(cells(app), rel=1e-5)
+    (download, *_whole) = app.get("download_button")
+    assert download.proto.label == "These numbers as CSV"

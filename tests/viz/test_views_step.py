@@ -1,0 +1,252 @@
+"""The page Step through: two clocks, and of the computation clock every stage of real runs, with the run's own numbers."""
+
+import base64
+import time
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from model import stages
+from model.cells import explain_cell
+from model.checkpoints import Checkpoint
+from model.engine.base import KEEP, RunRequest
+from model.explain import Explanation
+from model.stages import OF_CELLS, Stage
+from model.trace import Array, Trace
+from tests import traces
+from tests.pages import MadeUpEngine, figures, open_view, words
+from tests.runs import SPECS, checkpoint, request, traced
+from viz.canvas import cells_scene, network_scene
+from viz.canvas.scene import unpack
+from viz.walk.titles import titles
+
+
+@cache
+def made(name: str) -> tuple[Checkpoint, Trace]:
+    found = checkpoint(SPECS[name])
+    return found, traced(found, request(SPECS[name]))
+
+
+@dataclass
+class RealEngine(MadeUpEngine):
+    """Answers with the run of a real network, which it may have spoiled."""
+
+    found: Checkpoint = field(default_factory=lambda: made("paper")[0])
+
+    def run(self, request: RunRequest) -> Trace:
+        self.asked.append(request)
+        return self.trace
+
+    def explain(self, request: RunRequest, site: str, head: int, query: int, key: int) -> Explanation:
+        return explain_cell(self.found.network, self.trace, site, head, query, key)
+
+
+def real(name: str) -> RealEngine:
+    found, trace = made(name)
+    return RealEngine(trace=trace, found=found)
+
+
+def opened(engine: MadeUpEngine, stage: str, **query: str) -> AppTest:
+    return open_view("step", engine, clock="computation", stage=stage, **query)
+
+
+def numbers(values: Any) -> Array:
+    """A plotly array as the browser gets it: a list, or typed bytes."""
+    if isinstance(values, dict):
+        flat = np.frombuffer(base64.b64decode(values["bdata"]), values["dtype"])
+        return flat.reshape([int(size) for size in values["shape"].split(",")]) if "shape" in values else flat
+    return np.array(values, dtype=np.float64)
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_every_stage_shows_the_numbers_of_the_run(name: str) -> None:
+    engine = real(name)
+    kinds = {(stage.stack, stage.place.rpartition(".")[2], stage.name): stage for stage in stages.walk(engine.trace)}
+    app = opened(engine, "")
+    for stage in kinds.values():  # of many alike layers the last
+        app.query_params["stage"] = str(stage)
+        assert not app.run().exception
+        assert f"### {titles()[stage.name]}" in words(app)
+        assert f"`{stage}`" in words(app)
+        array = stages.tensor(engine.trace, stage, 0)
+        if array is None:
+            assert stage.name in ("tokens", "ids", "probabilities", "chosen")
+            continue
+        table = app.dataframe[-1].value
+        assert np.array_equal(table.to_numpy(), array, equal_nan=array.dtype != bool), f"{stage}: the table is not the tensor"
+        if stage.name not in (*OF_CELLS, "logits"):
+            drawn = numbers(figures(app)[0]["data"][0]["z"])
+            assert np.array_equal(drawn.astype(array.dtype), array), f"{stage}: the picture is not the tensor"
+
+
+def test_logits_and_probabilities_are_those_of_the_chosen_row() -> None:
+    engine = real("paper")
+    trace = engine.trace
+    assert trace.logits is not None
+    logits = opened(engine, "output/logits", query="1")
+    drawn = numbers(figures(logits)[0]["data"][0]["x"])
+    np.testing.assert_array_equal(drawn, np.sort(trace.logits[1])[::-1].astype(np.float64)[: len(drawn)])
+    shares = numbers(figures(opened(engine, "output/probabilities", query="1"))[0]["data"][0]["x"])
+    exponentials = np.exp(np.sort(trace.logits[1].astype(np.float64))[::-1])
+    np.testing.assert_allclose(shares, (exponentials / exponentials.sum())[: len(shares)], atol=1e-6)
+    assert shares.tolist() == [float(np.exp(c.log_probability)) for c in trace.steps[1].candidates], "not what was recorded"
+
+
+def test_the_tokens_taken_are_those_of_the_steps() -> None:
+    engine = real("paper")
+    table = opened(engine, "output/chosen").dataframe[-1].value
+    assert table["taken"].tolist() == [step.chosen.text for step in engine.trace.steps]
+    assert table["log-probability"].tolist() == [step.chosen.log_probability for step in engine.trace.steps]
+
+
+def test_the_run_behind_all_stages_keeps_everything_and_is_the_same() -> None:
+    engine = real("paper")
+    app = opened(engine, "encoder/tokens")
+    app.query_params["stage"] = "decoder.0.1.cross/weights"
+    app.run()
+    assert {asked.keep for asked in engine.asked} == {KEEP}
+    assert len(set(engine.asked)) == 1, "another stage asked for another run"
+
+
+def test_a_stage_takes_less_than_a_tenth_of_a_second() -> None:
+    app = opened(real("paper"), "encoder.0.0.self/normed")
+    taken = []
+    for _ in range(5):
+        began = time.process_time()
+        app.run()
+        taken.append(time.process_time() - began)
+    assert min(taken) < 0.1
+
+
+def test_the_token_clock_is_the_first() -> None:
+    app = open_view("step", MadeUpEngine())
+    assert app.get("button_group")
+    assert "###" not in words(app)
+    assert any(box.label == "Attention to watch" for box in app.selectbox)
+
+
+def test_formulas_are_bound_to_what_is_on_screen() -> None:
+    app = opened(real("paper"), "decoder.0.1.cross/scores")
+    assert [latex.value for latex in app.latex] == ["$$\nS = \\frac{Q\\,K^\\top}{\\sqrt{4}}\n$$"]
+    shape = made("paper")[1].at("decoder.0.1.cross").weights.shape[1:]
+    assert f"$S$: {shape[0]} × {shape[1]}" in words(app)
+    assert f"$Q$: {shape[0]} × 4" in words(app)
+    assert "Cross-attention, layer 2, head 1" in words(app).replace("\\", "")
+
+
+def test_each_variant_has_a_formula_of_its_own() -> None:
+    def formula(name: str, stage: str) -> str:
+        return "".join(latex.value for latex in opened(real(name), stage).latex)
+
+    assert "mathrm{FFN}(x)" in formula("paper", "encoder.0.0.feed_forward/residual")
+    assert "LayerNorm" in formula("modern, tied", "encoder.0.0.feed_forward/residual")
+    assert "b^Q" in formula("paper", "encoder.0.0.self/queries")
+    assert "b^Q" not in formula("uneven", "encoder.0.0.self/queries")
+    assert "E^\\top" in formula("modern, tied", "output/logits")
+
+
+def test_the_line_of_code_stands_there_with_its_file() -> None:
+    app = opened(real("paper"), "encoder.0.0.self/scores")
+    assert any(code.value.startswith("scores = query @ key") for code in app.code)
+    assert "model/transformer/attention.py" in words(app)
+
+
+@pytest.mark.parametrize("stage", OF_CELLS)
+def test_a_cell_opens_its_arithmetic(stage: str) -> None:
+    engine = real("paper")
+    app = opened(engine, f"decoder.0.1.cross/{stage}", head="1", query="2", key="3")
+    said = words(app)
+    cell = engine.explain(RunRequest("tiny", ""), "decoder.0.1.cross", 1, 2, 3)
+    assert "recomputed in float64, largest difference" in said
+    assert ":green-badge" in said
+    assert f"The run recorded {cell.ran:.7f}." in said
+    assert any(f"{cell.weight:.4f}" in latex.value for latex in app.latex)
+    bars = [figure for figure in figures(app) if figure["data"][0]["type"] == "bar"]
+    np.testing.assert_array_equal(numbers(bars[0]["data"][0]["y"]), cell.q)
+    np.testing.assert_array_equal(numbers(bars[0]["data"][2]["y"]), cell.products)
+    np.testing.assert_array_equal(numbers(bars[1]["data"][0]["x"]), cell.weights)
+    np.testing.assert_array_equal(numbers(bars[1]["data"][1]["x"]), cell.moved)
+
+
+def test_a_tampered_run_turns_the_badge_red() -> None:
+    engine = real("paper")
+    attention = engine.trace.at("decoder.0.1.cross")
+    forged = attention.weights.copy()
+    forged[1, 2, 3] += 0.01
+    engine.trace = replace(engine.trace, attention={**engine.trace.attention, attention.site: replace(attention, weights=forged)})
+    said = words(opened(engine, "decoder.0.1.cross/weights", head="1", query="2", key="3"))
+    assert "not what ran" in said
+    assert ":red-badge" in said
+    assert ":green-badge" not in said
+
+
+def test_numbers_that_are_not_finite_are_named_with_their_first_stage() -> None:
+    engine = real("paper")
+    array = engine.trace.stages["encoder.0.0.feed_forward/hidden"].copy()
+    array[1, 2], array[1, 3] = np.nan, np.inf
+    engine.trace = replace(engine.trace, stages={**engine.trace.stages, "encoder.0.0.feed_forward/hidden": array})
+    here = opened(engine, "encoder.0.0.feed_forward/hidden")
+    assert "2 numbers here are NaN or infinite" in words(here)
+    assert numbers(figures(here)[0]["data"][1]["z"])[1, 2:4].tolist() == [0, 0], "they have a layer of their own"
+    assert [figures(here)[0]["data"][1]["text"][1][i] for i in (2, 3)] == ["NaN", "∞"]
+    elsewhere = words(opened(engine, "output/logits"))
+    assert "first at encoder" in elsewhere
+    assert "here there are none" in elsewhere
+
+
+def test_a_stage_that_was_not_recorded_says_why() -> None:
+    engine = real("paper")
+    engine.trace = traced(engine.found, replace(request(SPECS["paper"]), keep=()))
+    said = words(opened(engine, "decoder.0.1.cross/queries")).replace("\\", "").replace("\u2060", "")
+    assert "no numbers here: not recorded: ask for it with --keep qkv" in said
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ({"stage": "decoder.0.9.cross/weights"}, "There is no stage"),
+        ({"stage": "decoder.0.1.cross/nothing"}, "there is: decoder.0.1.cross/normed"),
+        ({"stage": "decoder.0.1.cross/weights", "query": "2", "key": "77"}, "key is 77, but it must be from 0 to 5"),
+        ({"stage": "decoder.0.1.cross/weights", "query": "44", "key": "0"}, "query is 44, but it must be from 0 to 4"),
+    ],
+)
+def test_what_is_not_there_is_answered_in_a_sentence(query: dict[str, str], text: str) -> None:
+    said = words(open_view("step", real("modern, tied" if "nothing" in query["stage"] else "paper"), clock="computation", **query))
+    assert text in said.replace("\\", "").replace("\u2060", "")
+
+
+def test_a_run_without_queries_says_so_instead_of_the_arithmetic() -> None:
+    engine = MadeUpEngine(trace=traces.translation(layers=1, heads=2))
+    said = words(opened(engine, "decoder.0.0.cross/weights", query="1", key="1")).replace("\\", "")
+    assert "There is no tensor 'attention/decoder.0.0.cross/q' here" in said
+
+
+def test_the_map_has_every_stage_once_and_in_order() -> None:
+    for name in SPECS:
+        trace = made(name)[1]
+        walk = stages.walk(trace)
+        header, _blobs = unpack(network_scene.scene(trace, walk, titles(), walk[3]))
+        boxes = [box for column in header["columns"] for part in column["parts"] for box in part["boxes"]]
+        assert [stage for box in boxes for stage, _title in box["stages"]] == list(map(str, walk)) == header["order"]
+        crossing = [box for box in boxes if box["reads_encoder"]]
+        assert len(crossing) == sum(site.kind != "self" for site in trace.attention)
+        assert header["stage"] == str(walk[3])
+
+
+def test_cells_travel_as_they_ran() -> None:
+    trace = made("paper")[1]
+    scores = trace.at("decoder.0.1.self").scores
+    assert scores is not None
+    header, blobs = unpack(cells_scene.scene(trace, Stage("decoder.0.1.self", "scores"), 1, 2, 1))
+    np.testing.assert_array_equal(blobs["exact"], scores[1])
+    np.testing.assert_array_equal(blobs["there"], np.isfinite(scores[1]))
+    assert not blobs["wrong"].any(), "a score that was never computed is no fault"
+    assert header["opened"] == [2, 1]
+    _header, blobs = unpack(cells_scene.scene(trace, Stage("decoder.0.1.self", "mask"), 1, -1, -1))
+    mask = trace.at("decoder.0.1.self").mask
+    np.testing.assert_array_equal(blobs["exact"], np.where(mask, 0, -np.inf).astype(np.float32))
+    np.testing.assert_array_equal(blobs["there"], mask)
