@@ -163,7 +163,9 @@ def tiny_recipe(epochs: int = 2, dropout: float = 0.1, rate: float = 5e-4) -> Re
     whole = recipes.load("multi30k-de-en")
     stack = {"d_model": 8, "layers": 1, "hidden": 12, "max_positions": 16, "attention": {"heads": 2, "head_dim": 4}}
     phases = (replace(whole.optimisation.phases[0], epochs=epochs, learning_rates=(rate, 0.0), dropout=dropout),)
-    how = replace(whole.optimisation, precision="float32", sentences_per_batch=8, warmup_steps=2, phases=phases)
+    how = replace(
+        whole.optimisation, precision="float32", sentences_per_batch=8, warmup_steps=2, phases=phases, shares=(), calibrate=False
+    )
     return replace(whole, name="tiny", encoder=stack, decoder=stack, optimisation=how)
 
 

@@ -134,6 +134,7 @@ def test_a_page_asks_an_engine_and_never_the_network(module: str) -> None:
         "model.spec",
         "model.explain",
         "model.stages",
+        "model.teaching",
         "model.inspection",
         "model.engine.base",
     )

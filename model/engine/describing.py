@@ -56,5 +56,6 @@ def _example(checkpoint: Checkpoint) -> tuple[str, ...]:
         return ()
     plain = (id_ for id_ in range(tokenizer.size) if id_ not in tokenizer.specials and id_ != spec_.unk_id)
     last = spec_.end_id if spec_.encoder else None
-    ids = (spec_.start_id, *islice(plain, FIRST_IDS), last)
+    room = (spec_.encoder or spec_.writer).max_positions - 2
+    ids = (spec_.start_id, *islice(plain, max(1, min(FIRST_IDS, room))), last)
     return (" ".join(str(id_) for id_ in ids if id_ is not None),)

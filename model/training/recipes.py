@@ -2,6 +2,7 @@
 
 import tomllib
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -75,6 +76,8 @@ class Optimisation:
         average: share of the running mean of the weights that stays at each step; the mean is what is validated and kept.
         patience: epochs without a better validation loss before training stops.
         phases: one after the other.
+        shares: of each phase's best weights in the mean that is kept at the end; empty: the best of all phases is kept.
+        calibrate: at the end, fit a temperature and the unknown word's bias to the validation data.
     """
 
     seed: Annotated[int, Between(0, 2**32)]
@@ -86,24 +89,36 @@ class Optimisation:
     average: Annotated[float, Between(0.0, 0.999999)]
     patience: Count
     phases: tuple[Phase, ...]
+    shares: tuple[Rate, ...] = ()
+    calibrate: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuses shares that are not one for each phase, summing to 1.
+
+        Raises:
+            BadSetting: they are not.
+        """
+        if self.shares and (len(self.shares) != len(self.phases) or abs(sum(self.shares) - 1) > 1e-6):
+            raise BadSetting(name="shares", found=list(self.shares), allowed="one for each phase, summing to 1, or left out")
 
     @property
     def epochs(self) -> int:
         """Passes over the training data at most."""
         return sum(phase.epochs for phase in self.phases)
 
-    def phase(self, epoch: int) -> tuple[Phase, int]:
-        """The phase of an epoch counted from 0, and the first epoch of that phase."""
-        first = 0
-        for phase in self.phases:
-            if epoch < first + phase.epochs:
-                return phase, first
-            first += phase.epochs
-        return self.phases[-1], first - self.phases[-1].epochs
+    def number(self, epoch: int) -> int:
+        """The index of the phase that an epoch, counted from 0, belongs to."""
+        ends = accumulate(phase.epochs for phase in self.phases)
+        return min(sum(epoch >= end for end in ends), len(self.phases) - 1)
+
+    def phase(self, epoch: int) -> Phase:
+        """The phase that an epoch, counted from 0, belongs to."""
+        return self.phases[self.number(epoch)]
 
     def learning_rate(self, step: int, steps_per_epoch: int) -> float:
         """The learning rate of a step counted from 0."""
-        phase, first = self.phase(step // steps_per_epoch)
+        number = self.number(step // steps_per_epoch)
+        phase, first = self.phases[number], sum(phase.epochs for phase in self.phases[:number])
         begin, end = phase.learning_rates
         through = min(1.0, (step / steps_per_epoch - first) / phase.epochs)
         return min(1.0, (step + 1) / self.warmup_steps) * (begin + through * (end - begin))

@@ -4,19 +4,21 @@ import csv
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from pickle import UnpicklingError
 
 import torch
+from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from tqdm import tqdm
 
 from model import checkpoints
 from model.errors import DamagedFile
-from model.tokenizers import WordTokenizer, learn_vocabulary
+from model.tokenizers import SPECIALS, UNKNOWN, WordTokenizer, learn_vocabulary
 from model.training.data import PAD_ID, Batch, Pair, batches, encode, read_parallel
+from model.training.finish import calibrate, mix
 from model.training.recipes import Optimisation, Recipe
 from model.transformer.build import build
 
@@ -35,6 +37,7 @@ class State:
     epoch: int = 0
     best: float = math.inf
     best_epoch: int = 0
+    phase_best: dict[int, float] = field(default_factory=dict)
 
 
 def train(recipe: Recipe, data: Path, out: Path, device: torch.device) -> Path:
@@ -59,6 +62,7 @@ def train(recipe: Recipe, data: Path, out: Path, device: torch.device) -> Path:
     _resume(state, out / "state.pt", device)
     while state.epoch < how.epochs and state.epoch - state.best_epoch < how.patience:
         _epoch(state, recipe, training, validation, (source, target), out, device)
+    _finish(state, recipe, validation, (source, target), out, device)
     return out
 
 
@@ -102,7 +106,7 @@ def _epoch(
     how = recipe.optimisation
     for module in state.network.modules():
         if isinstance(module, nn.Dropout):
-            module.p = how.phase(state.epoch)[0].dropout
+            module.p = how.phase(state.epoch).dropout
     began, tokens, total = time.perf_counter(), 0, 0.0
     bar = tqdm(
         _progress_batches(training, how, state.epoch),
@@ -124,6 +128,10 @@ def _epoch(
     loss = validation_loss(state.average, validation, device)
     weights = _weights(state)
     checkpoints.save_weights(out / "last.safetensors", weights)
+    number = how.number(state.epoch - 1)
+    if loss < state.phase_best.get(number, math.inf):
+        state.phase_best[number] = loss
+        checkpoints.save_weights(out / f"phase-{number + 1}.safetensors", weights)
     if loss < state.best:
         state.best, state.best_epoch = loss, state.epoch
         checkpoints.save(out, recipe.info(tokenizers[0].size, tokenizers[1].size), weights, *tokenizers)
@@ -143,6 +151,27 @@ def _epoch(
     tqdm.write(f"epoch {state.epoch}: validation loss {loss:.4f}, perplexity {math.exp(loss):.3f} (best: epoch {state.best_epoch})")
 
 
+def _finish(
+    state: State,
+    recipe: Recipe,
+    validation: list[Pair],
+    tokenizers: tuple[WordTokenizer, WordTokenizer],
+    out: Path,
+    device: torch.device,
+) -> None:
+    """Mixes the phases' best weights and calibrates them, where the recipe says so, in place of the best of one epoch."""
+    how = recipe.optimisation
+    weights = load_file(out / checkpoints.WEIGHTS)
+    if how.shares:
+        weights = mix([out / f"phase-{n}.safetensors" for n in range(1, len(how.phases) + 1)], how.shares)
+    if how.calibrate:
+        network = state.average.module
+        assert isinstance(network, nn.Module)
+        weights = calibrate(network, {n: w.float() for n, w in weights.items()}, validation, SPECIALS.index(UNKNOWN), device)
+    if how.shares or how.calibrate:
+        checkpoints.save(out, recipe.info(tokenizers[0].size, tokenizers[1].size), weights, *tokenizers)
+
+
 def _progress_batches(training: list[Pair], how: Optimisation, epoch: int) -> Iterator[Batch]:
     """The batches of one epoch: another order each time, the same after a resume."""
     torch.manual_seed(how.seed + epoch)
@@ -154,7 +183,7 @@ def _step(state: State, batch: Batch, how: Optimisation, device: torch.device) -
     state.network.train()
     with torch.autocast(device.type, torch.bfloat16, enabled=how.precision == "bfloat16"):
         logits = state.network(batch.source, batch.target[:, :-1])
-        loss = _cross_entropy(logits, batch, how.phase(state.epoch)[0].label_smoothing)
+        loss = _cross_entropy(logits, batch, how.phase(state.epoch).label_smoothing)
     state.optimizer.zero_grad(set_to_none=True)
     loss.backward()
     nn.utils.clip_grad_norm_(state.network.parameters(), how.gradient_norm)
@@ -188,7 +217,7 @@ def _log(path: Path, row: tuple[int, *tuple[float, ...]]) -> None:
 
 def _save_state(state: State, path: Path) -> None:
     parts = {name: getattr(state, name).state_dict() for name in ("network", "average", "optimizer", "schedule")}
-    progress = {"epoch": state.epoch, "best": state.best, "best_epoch": state.best_epoch}
+    progress = {"epoch": state.epoch, "best": state.best, "best_epoch": state.best_epoch, "phase_best": state.phase_best}
     fresh = path.with_suffix(".part")
     torch.save({**parts, **progress}, fresh)
     fresh.replace(path)
@@ -202,5 +231,6 @@ def _resume(state: State, path: Path, device: torch.device) -> None:
         for name in ("network", "average", "optimizer", "schedule"):
             getattr(state, name).load_state_dict(saved[name])
         state.epoch, state.best, state.best_epoch = saved["epoch"], saved["best"], saved["best_epoch"]
+        state.phase_best = saved["phase_best"]
     except (UnpicklingError, EOFError, LookupError, TypeError, AttributeError, RuntimeError, ValueError, OSError) as error:
         raise DamagedFile(path=path, detail=f"it is no state of this training: {error}") from error

@@ -27,7 +27,9 @@ def drawing(page: Page, name: str) -> Locator:
 def opened(page: Page, url: str) -> Page:
     """Opens a page by its link and waits for its pictures."""
     page.goto(url, wait_until="domcontentloaded")
-    page.locator(".hl canvas, .js-plotly-plot").first.wait_for()
+    alert = page.get_by_test_id("stAlert")
+    page.locator(".hl canvas, .js-plotly-plot").or_(alert).first.wait_for()
+    assert alert.all_inner_texts() == []
     rest(page)
     return page
 

@@ -46,12 +46,12 @@ def answer(visitor: Visitor, **answers: str) -> None:
 
 
 def test_a_file_is_sent_asked_about_and_its_heads_are_seen(stocked: Path) -> None:  # noqa: F811
-    visitor = sent("mine_[x](http://e.org).pt", (GOLDEN / "000_tiny_a.pt").read_bytes())
+    visitor = sent("mine_[x](e.org) $y$.pt", (GOLDEN / "000_tiny_a.pt").read_bytes())
     assert visitor.problems == []
-    assert "mine_[x](http://e.org).pt: Translator of the sequence-to-sequence tutorial" in said(visitor)
+    assert "mine_[x](e.org) $y$.pt: Translator of the sequence-to-sequence tutorial" in said(visitor)
     assert "knows 90 of 90 names" in said(visitor)
     assert "Nothing speaks against it." in said(visitor)
-    assert numbers(visitor)["learned numbers"] == "not known yet"
+    assert numbers(visitor)["learned numbers"] == "open"
     assert not [button for button in visitor.app.button if button.key == "open-in-explore"]
 
     answer(visitor, **TOLD, **IDS)

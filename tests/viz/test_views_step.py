@@ -51,7 +51,7 @@ def real(name: str) -> RealEngine:
 
 
 def opened(engine: MadeUpEngine, stage: str, **query: str) -> AppTest:
-    return open_view("step", engine, clock="computation", stage=stage, **query)
+    return open_view("step", engine, False, clock="computation", stage=stage, **query)
 
 
 def numbers(values: Any) -> Array:
@@ -215,7 +215,8 @@ def test_a_stage_that_was_not_recorded_says_why() -> None:
     ],
 )
 def test_what_is_not_there_is_answered_in_a_sentence(query: dict[str, str], text: str) -> None:
-    said = words(open_view("step", real("modern, tied" if "nothing" in query["stage"] else "paper"), clock="computation", **query))
+    engine = real("modern, tied" if "nothing" in query["stage"] else "paper")
+    said = words(open_view("step", engine, False, clock="computation", **query))
     assert text in said.replace("\\", "").replace("\u2060", "")
 
 

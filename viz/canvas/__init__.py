@@ -8,10 +8,10 @@ Where things are, for tests and other tools (everything stands in the component'
 
 - `.hl[data-drawing=strips|atlas|lines|player|network|cells]` is a drawing. Its `data-layout` is JSON with rectangles in CSS pixels,
   counted from the drawing's own top left corner: for the atlas a list of
-  `{site, head, x, y, width, height, row, column, rows, columns}`, one for each head (the opened one alone while one is open): `rows` and `columns` say how many cells are shown, `row` and `column` the
-  first of them (with a fraction where it is zoomed). The middle of cell [query, key] is at
-  `x + (key - column + 0.5) * width / columns`, `y + (query - row + 0.5) * height / rows`. For player and
-  cells the same for their map, for the lines a list of `{side, index, x, y}`.
+  `{site, head, x, y, width, height, row, column, rows, columns}`, one for each head (the opened one alone while one is open).
+  `rows` and `columns` say how many cells are shown, `row` and `column` the first of them (with a fraction where it is zoomed). The
+  middle of cell [query, key] is at `x + (key - column + 0.5) * width / columns`, `y + (query - row + 0.5) * height / rows`. For
+  player and cells the same for their map, for the lines a list of `{side, index, x, y}`.
 - `.hl .readout` says what is under the pointer or the keyboard's focus, in words and as `data-site`, `data-head`, `data-query`,
   `data-key`, `data-weight` (absent where nothing is).
 - `.chip[data-position]` is a token; `data-row` is the query row it stands for, `data-probability` what it was written with.

@@ -12,7 +12,7 @@ class NumberMap extends BigMap {
   /** Writes numbers into cells that have room for them. */
   numbers(pen, colours, _box, shown) {
     const { width, height } = this.place(0, 0, shown);
-    if (width < 36 || height < 15) return;
+    if (width < this.room || height < 15) return;
     Object.assign(pen, { textAlign: "center", textBaseline: "middle" });
     for (let row = Math.ceil(shown.top); row + 1 <= shown.bottom; row++) {
       for (let column = Math.ceil(shown.left); column + 1 <= shown.right; column++) {
@@ -66,6 +66,7 @@ class Cells extends Drawing {
     this.map.take(grid(queries.length, keys.length, codes.array, there.array, exact.array), queries, keys);
     if (query >= 0 && key >= 0) this.map.cursor ??= { row: query, column: key };
     this.opened = { row: query, column: key };
+    this.map.room = this.header.scale === "mask" ? 18 : 36; // pixels that a number needs
     this.say(texts.cellsHint);
   }
 

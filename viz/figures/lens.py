@@ -43,7 +43,7 @@ def lens(
         "ygap": 1,
         "text": [[literal(_cut(word)) for word in row] for row in words[:, :, 0].T],
         "texttemplate": "%{text}" if len(layers) <= MOST_WORDS else None,
-        "textfont": {"size": 12, "color": colours.text},
+        "textfont": {"color": colours.text},  # without a size plotly chooses one that fits the cells
         "customdata": _candidates(positions, words, probabilities),
         "hovertemplate": "%{customdata}<extra></extra>",
     }

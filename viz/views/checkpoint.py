@@ -131,11 +131,9 @@ def _diagnose(found: Inspection) -> None:
     """What it is, why, and what to know of it."""
     st.markdown(f"**{labels.markdown(found.what)}**")
     if found.in_favour:
-        st.caption(labels.markdown(_("In favour of this reading: the file {evidence}.", evidence="; ".join(found.in_favour))))
+        st.caption(labels.markdown(_("In favour of this reading: {evidence}.", evidence="; ".join(found.in_favour))))
         against = "; ".join(found.against)
-        st.caption(
-            labels.markdown(_("Against it: the file {evidence}.", evidence=against)) if against else _("Nothing speaks against it.")
-        )
+        st.caption(labels.markdown(_("Against it: {evidence}.", evidence=against)) if against else _("Nothing speaks against it."))
     if found.prefix:
         st.caption(labels.markdown(_("A wrapper put “{prefix}” before each name; it was taken off.", prefix=found.prefix)))
     if found.candidate:
@@ -148,7 +146,7 @@ def _diagnose(found: Inspection) -> None:
 def _counts(found: Inspection) -> None:
     statuses = [tensor.status for tensor in found.tensors]
     known = bool(found.spec)
-    unknown = _("not known yet")
+    unknown = _("open")
     values = {
         _("learned numbers"): f"{found.parameters:,}" if known else unknown,
         _("tensors matched"): f"{statuses.count('matched'):,}",
@@ -156,8 +154,9 @@ def _counts(found: Inspection) -> None:
         _("unexpected"): f"{statuses.count('unexpected'):,}",
         _("of another shape"): f"{statuses.count('misshapen'):,}" if known else unknown,
     }
-    for column, (label, value) in zip(st.columns(len(values)), values.items(), strict=True):
-        column.metric(label, value)
+    with st.container(horizontal=True, gap="large"):
+        for label, value in values.items():
+            st.metric(label, value, width="content")
 
 
 def _open(engine: Engine, model: str, found: Inspection, view: View, explore: StreamlitPage) -> None:
@@ -175,7 +174,7 @@ def _open(engine: Engine, model: str, found: Inspection, view: View, explore: St
         )
     if info.reads == "features":
         st.caption(_("This model has no embedding: it reads random vectors, drawn from a seed."))
-    if st.button(_("Open in Explore"), type="primary", icon=":material/grid_view:", key="open-in-explore"):
+    if st.button(_("Open in Explore"), icon=":material/grid_view:", key="open-in-explore"):
         update(model=model)
         st.switch_page(explore)
 

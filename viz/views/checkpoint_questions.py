@@ -63,20 +63,19 @@ def _key(view: View, model: str, question: Asked) -> str:
 
 
 def _fields(model: str, view: View, questions: Sequence[Asked]) -> None:
-    columns = st.columns(2, gap="large")
-    for number, question in enumerate(questions):
-        with columns[number % 2]:
-            _field(question, _key(view, model, question))
+    for start in range(0, len(questions), 2):
+        for column, question in zip(st.columns(2, gap="large"), questions[start : start + 2], strict=False):
+            with column:
+                _field(question, _key(view, model, question))
 
 
 def _field(question: Asked, key: str) -> None:
-    gaps = {"name": question.name, "allowed": question.allowed}
-    label = _("{name}, needed", **gaps) if question.needed else _("{name}, if you know it", **gaps)
+    label = _("{name}, needed", name=question.name) if question.needed else _("{name}, if you know it", name=question.name)
     if question.choices:
         index = question.choices.index(question.answer) if question.answer in question.choices else None
-        st.selectbox(labels.markdown(label), question.choices, index=index, placeholder=_("choose"), key=key)
+        st.selectbox(label, question.choices, index=index, placeholder=_("choose"), key=key)
     else:
-        st.text_input(labels.markdown(label), question.answer or "", placeholder=question.allowed, key=key)
+        st.text_input(label, question.answer or "", placeholder=question.allowed, key=key)
     st.caption(labels.markdown(question.consequence))
 
 

@@ -72,7 +72,9 @@ def _score(found: Explanation, dark: bool) -> None:
     st.caption(_("Query and key of this head, dimension by dimension, and their products:"))
     st.plotly_chart(figures.products(found.q, found.k, dark), width="stretch", config=CONFIG, theme=None, key="cell-products")
     dot, scale, score = number(found.dot), number(found.scale), number(found.score)
-    st.latex(rf"q \cdot k = \sum_d q_d\,k_d = {dot}, \qquad {dot} \times {scale} = \mathbf{{{score}}}")
+    st.latex(rf"q \cdot k = \sum_d q_d\,k_d = {dot}")
+    st.caption(_("Times the scale of this model:"))
+    st.latex(rf"{dot} \times {scale} = \mathbf{{{score}}}")
     if found.allowed[found.key]:
         st.caption(_("The mask allows this key, so 0 is added:"))
         st.latex(rf"{score} + 0 = {score}")

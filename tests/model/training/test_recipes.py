@@ -131,7 +131,7 @@ def test_the_learning_rate_goes_from_phase_to_phase_in_straight_lines() -> None:
         begin, end = phase.learning_rates
         middle = (2 * first + phase.epochs) / 2
         assert how.learning_rate(int(middle * 100), 100) == pytest.approx((begin + end) / 2, rel=0.02)
-        assert how.phase(first) == (phase, first)
+        assert how.phase(first) == phase
         first += phase.epochs
     assert how.learning_rate(0, 100) == pytest.approx(how.phases[0].learning_rates[0] / how.warmup_steps)
     assert how.learning_rate(first * 100 + 7, 100) == how.phases[-1].learning_rates[1]

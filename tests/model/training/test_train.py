@@ -42,7 +42,7 @@ def curve(folder: Path) -> list[dict[str, str]]:
 
 
 def test_it_leaves_a_checkpoint_its_last_weights_its_curve_and_its_state(trained: Path) -> None:
-    names = {"model.safetensors", "spec.json", "tokenizer.json", "last.safetensors", "curve.csv", "state.pt"}
+    names = {"model.safetensors", "spec.json", "tokenizer.json", "last.safetensors", "phase-1.safetensors", "curve.csv", "state.pt"}
     assert {path.name for path in trained.iterdir()} == names
     for name in ("model.safetensors", "last.safetensors"):
         assert {value.dtype for value in load_file(trained / name).values()} == {torch.float16}

@@ -1,0 +1,81 @@
+"""The last act of a training: the mean of weights, and calibration against an independent computation."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from model import checkpoints
+from model.errors import BadSetting
+from model.training import recipes
+from model.training.data import Pair
+from model.training.finish import calibrate, mix
+from model.training.train import train, validation_loss
+from tests.networks import VARIANTS, tiny_recipe, translator, write_corpus
+
+CPU = torch.device("cpu")
+PAIRS = [Pair((2, 5 + i % 3, 4, 3), (2, 4 + i % 5, 0 if i % 2 else 6, 3)) for i in range(24)]
+
+
+def test_the_mean_of_weights_is_their_weighted_sum(tmp_path: Path) -> None:
+    one, two = {"w": torch.full((3,), 2.0)}, {"w": torch.tensor([0.0, 4.0, 8.0])}
+    for name, weights in (("one", one), ("two", two)):
+        checkpoints.save_weights(tmp_path / f"{name}.safetensors", weights)
+    files = [tmp_path / "one.safetensors", tmp_path / "two.safetensors"]
+    assert mix(files, (0.25, 0.75))["w"].tolist() == [0.5, 3.5, 6.5]
+    assert mix(files, (1.0, 0.0))["w"].tolist() == [2.0, 2.0, 2.0]
+
+
+def test_calibration_finds_the_best_temperature_and_shift() -> None:
+    network = translator(VARIANTS["paper"])
+    weights = {name: value.clone() for name, value in network.state_dict().items()}
+    weights["output.weight"] *= 3  # far too sure
+    network.load_state_dict(weights)
+    before = validation_loss(network, PAIRS, CPU)
+    calibrated = calibrate(network, weights, PAIRS, 0, CPU)
+    network.load_state_dict(calibrated)
+    after = validation_loss(network, PAIRS, CPU)
+    assert after < before
+    changed = {name for name in weights if not torch.equal(weights[name], calibrated[name])}
+    assert changed == {"output.weight", "output.bias"}
+
+    ratio = (weights["output.weight"] / calibrated["output.weight"]).double()
+    temperature = float(ratio.median())
+    shift = float(calibrated["output.bias"][0] * temperature - weights["output.bias"][0])
+    for other_temperature, other_shift in ((1.05, 0.0), (0.95, 0.0), (1.0, 0.1), (1.0, -0.1)):
+        moved = dict(weights)
+        bias = weights["output.bias"].clone()
+        bias[0] += shift + other_shift
+        moved["output.weight"] = weights["output.weight"] / (temperature * other_temperature)
+        moved["output.bias"] = bias / (temperature * other_temperature)
+        network.load_state_dict(moved)
+        assert validation_loss(network, PAIRS, CPU) > after
+    assert np.isfinite([temperature, shift]).all()
+
+
+def test_an_output_layer_without_bias_is_refused() -> None:
+    network = translator(VARIANTS["paper"])
+    weights = {name: value for name, value in network.state_dict().items() if name != "output.bias"}
+    with pytest.raises(BadSetting, match="calibrate is True, but it must be false where the output layer has no bias"):
+        calibrate(network, weights, PAIRS, 0, CPU)
+
+
+def test_a_recipe_with_shares_keeps_the_mean_of_its_phases(tmp_path: Path) -> None:
+    recipe = tiny_recipe(epochs=1)
+    phase = recipe.optimisation.phases[0]
+    how = replace(recipe.optimisation, phases=(phase, replace(phase, label_smoothing=0.0)), shares=(0.5, 0.5))
+    out = train(replace(recipe, optimisation=how), write_corpus(tmp_path / "corpus"), tmp_path / "out", CPU)
+    one, two, kept = (load_file(out / f"{name}.safetensors") for name in ("phase-1", "phase-2", "model"))
+    assert any(not torch.equal(one[name], two[name]) for name in one)
+    for name in one:
+        torch.testing.assert_close(kept[name].float(), (one[name].float() + two[name].float()) / 2, atol=1e-3, rtol=1e-3)
+
+
+@pytest.mark.parametrize("shares", [(1.0,), (0.5, 0.6, 0.0), (0.5, 0.25, 0.0)])
+def test_shares_that_do_not_fit_the_phases_are_refused(shares: tuple[float, ...]) -> None:
+    how = recipes.load("multi30k-de-en").optimisation
+    with pytest.raises(BadSetting, match="one for each phase, summing to 1, or left out"):
+        replace(how, shares=shares)
