@@ -1,4 +1,4 @@
-"""The last act of a training: the phases' best weights mixed, and two numbers of the output layer fitted to the validation data."""
+"""The last act of a training: the phases' best weights mixed, and three numbers of the output layer fitted to validation data."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -28,43 +28,60 @@ def mix(files: Sequence[Path], shares: Sequence[float]) -> dict[str, Tensor]:
 
 
 def calibrate(
-    network: nn.Module, weights: Mapping[str, Tensor], pairs: Sequence[Pair], unk_id: int, device: torch.device
+    network: nn.Module,
+    weights: Mapping[str, Tensor],
+    training: Sequence[Pair],
+    pairs: Sequence[Pair],
+    unk_id: int,
+    device: torch.device,
 ) -> dict[str, Tensor]:
-    """Weights that are as sure as they are right: logits are shifted for the unknown word, then divided by a temperature.
+    """Weights that are as sure as they are right: logits z become (z + a · log p + b · [unknown]) / T.
 
-    Both numbers are fitted to `pairs` and written into the output layer, so the network stays what its spec says. The order of all
-    known words stays as it was. Unknown words are rarer in training than anywhere else, since rare words of the training data
-    are known.
+    p is how often a word stands in the training data: what was learned by heart is too sure of rare words. b is the unknown word's
+    own: it is rarer in training than anywhere else, since the training data's rare words are known. T is a temperature. The three
+    numbers a, b and T are fitted to `pairs` and written into the output layer, so the network stays what its spec says.
 
     Args:
         network: of the shape of `weights`; left with other weights than before.
         weights: of a network whose output layer has a bias and a weight of its own.
+        training: what the weights were trained on.
+        pairs: what they were not trained on.
 
     Raises:
         BadSetting: the output layer has no bias.
 
-    Source: Guo et al. 2017, "On Calibration of Modern Neural Networks", section 4.2, for the temperature.
+    Source: Guo et al. 2017, "On Calibration of Modern Neural Networks", section 4.2, for T; Menon et al. 2021, "Long-Tail Learning
+        via Logit Adjustment", section 4, for the words' frequencies.
     """
     if "output.bias" not in weights:
         raise BadSetting(name="calibrate", found=True, allowed="false where the output layer has no bias")
     network.load_state_dict(dict(weights))
     logits, targets = _predictions(network, pairs, device)
-    fitted = torch.zeros(2, requires_grad=True)  # shift of the unknown word, logarithm of the temperature
+    counts = torch.ones(logits.shape[1]).index_add(0, *_occurrences(training))
+    frequencies, unknown = (counts / counts.sum()).log(), nn.functional.one_hot(torch.tensor(unk_id), len(counts)).float()
+    fitted = torch.zeros(3, requires_grad=True)  # a, b, log T
     optimizer = torch.optim.LBFGS([fitted], max_iter=20, line_search_fn="strong_wolfe")
-    unknown = nn.functional.one_hot(torch.tensor(unk_id), logits.shape[1]).float()
 
     def loss() -> Tensor:
         optimizer.zero_grad()
-        value = nn.functional.cross_entropy((logits + fitted[0] * unknown) / fitted[1].exp(), targets)
+        value = nn.functional.cross_entropy((logits + fitted[0] * frequencies + fitted[1] * unknown) / fitted[2].exp(), targets)
         value.backward()
         return value
 
     optimizer.step(loss)
-    shift, temperature = fitted[0].item(), fitted[1].exp().item()
-    calibrated = dict(weights)
-    calibrated["output.weight"] = weights["output.weight"] / temperature
-    calibrated["output.bias"] = (weights["output.bias"] + shift * unknown.to(weights["output.bias"])) / temperature
-    return calibrated
+    a, b, temperature = fitted[0].item(), fitted[1].item(), fitted[2].exp().item()
+    bias = weights["output.bias"]
+    return {
+        **weights,
+        "output.weight": weights["output.weight"] / temperature,
+        "output.bias": (bias + (a * frequencies + b * unknown).to(bias)) / temperature,
+    }
+
+
+def _occurrences(pairs: Sequence[Pair]) -> tuple[Tensor, Tensor]:
+    """The target words of `pairs` and a 1 for each, for counting."""
+    words = torch.tensor([id_ for pair in pairs for id_ in pair.target[1:]])
+    return words, torch.ones(len(words))
 
 
 def _predictions(network: nn.Module, pairs: Sequence[Pair], device: torch.device) -> tuple[Tensor, Tensor]:

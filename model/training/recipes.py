@@ -77,7 +77,7 @@ class Optimisation:
         patience: epochs without a better validation loss before training stops.
         phases: one after the other.
         shares: of each phase's best weights in the mean that is kept at the end; empty: the best of all phases is kept.
-        calibrate: at the end, fit a temperature and the unknown word's bias to the validation data.
+        calibrate: at the end, fit three numbers of the output layer to the validation data (model/training/finish.py).
     """
 
     seed: Annotated[int, Between(0, 2**32)]

@@ -62,7 +62,7 @@ def train(recipe: Recipe, data: Path, out: Path, device: torch.device) -> Path:
     _resume(state, out / "state.pt", device)
     while state.epoch < how.epochs and state.epoch - state.best_epoch < how.patience:
         _epoch(state, recipe, training, validation, (source, target), out, device)
-    _finish(state, recipe, validation, (source, target), out, device)
+    _finish(state, recipe, training, validation, (source, target), out, device)
     return out
 
 
@@ -154,6 +154,7 @@ def _epoch(
 def _finish(
     state: State,
     recipe: Recipe,
+    training: list[Pair],
     validation: list[Pair],
     tokenizers: tuple[WordTokenizer, WordTokenizer],
     out: Path,
@@ -167,7 +168,8 @@ def _finish(
     if how.calibrate:
         network = state.average.module
         assert isinstance(network, nn.Module)
-        weights = calibrate(network, {n: w.float() for n, w in weights.items()}, validation, SPECIALS.index(UNKNOWN), device)
+        weights = {name: value.float() for name, value in weights.items()}
+        weights = calibrate(network, weights, training, validation, SPECIALS.index(UNKNOWN), device)
     if how.shares or how.calibrate:
         checkpoints.save(out, recipe.info(tokenizers[0].size, tokenizers[1].size), weights, *tokenizers)
 

@@ -66,6 +66,13 @@ def test_a_difference_beyond_rounding_is_not_called_rounding() -> None:
     assert "more than rounding explains" in words(app)
 
 
+def test_no_difference_at_all_is_not_called_rounding() -> None:
+    app = open_view("masks", MadeUpEngine(wobble=0.0), pad="15")
+    assert app.metric[1].value == "exactly 0"
+    assert "every logit is the same to its last digit" in words(app)
+    assert "rounding" not in words(app)
+
+
 def test_a_link_that_pads_too_far_is_answered_in_words() -> None:
     app = open_view("masks", MadeUpEngine(), pad="99")
     assert "source_pad_to is 99, but it must be from 12 to 30" in words(app).replace("\\", "")

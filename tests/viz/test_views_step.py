@@ -76,8 +76,10 @@ def test_every_stage_shows_the_numbers_of_the_run(name: str) -> None:
         if array is None:
             assert stage.name in ("tokens", "ids", "probabilities", "chosen")
             continue
-        table = app.dataframe[-1].value
-        assert np.array_equal(table.to_numpy(), array, equal_nan=array.dtype != bool), f"{stage}: the table is not the tensor"
+        table = app.dataframe[-1].value.to_numpy()
+        assert np.array_equal(table.T if stage.name == "logits" else table, array, equal_nan=array.dtype != bool), (
+            f"{stage}: the table is not the tensor"
+        )
         if stage.name not in (*OF_CELLS, "logits"):
             drawn = numbers(figures(app)[0]["data"][0]["z"])
             assert np.array_equal(drawn.astype(array.dtype), array), f"{stage}: the picture is not the tensor"

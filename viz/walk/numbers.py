@@ -19,7 +19,8 @@ LISTED = 12
 def table(trace: Trace, stage: Stage, head: int) -> pd.DataFrame | None:
     """The tensor of a stage with labelled rows, exactly as recorded; the ids and texts of tokens; None: nothing was recorded.
 
-    Rows are labelled by position, counted from 1, and token; columns by token, by number of the dimension, or by id.
+    Rows are labelled by position, counted from 1, and token; columns by token or by number of the dimension. Logits lie on their
+    side, a row for each id: thousands of columns are slow to send and cannot be sorted.
     """
     if stage.name in ("tokens", "ids"):
         return _tokens(trace, stage)
@@ -30,6 +31,8 @@ def table(trace: Trace, stage: Stage, head: int) -> pd.DataFrame | None:
         return None
     down, across = AXES[stage.name]
     index = pd.Index(_numbered(row_labels(trace, stage, len(array))), name=down)
+    if stage.name == "logits":
+        return pd.DataFrame(array.T, index=pd.RangeIndex(array.shape[1], name=_("id")), columns=index)
     return pd.DataFrame(array, index=index, columns=pd.Index(_columns(trace, stage, array), name=across))
 
 
@@ -43,8 +46,6 @@ def row_labels(trace: Trace, stage: Stage, count: int) -> list[str]:
 def _columns(trace: Trace, stage: Stage, array: Array) -> list[str]:
     if AXES[stage.name][1] == "key" and stage.site is not None:
         return _numbered(labels.keys(trace, trace.at(stage.site), longest=None))
-    if stage.name == "logits":
-        return [f"{id_}" for id_ in range(array.shape[1])]
     return [f"{number}" for number in range(1, array.shape[1] + 1)]
 
 

@@ -1,9 +1,10 @@
 """The last act of a training: the mean of weights, and calibration against an independent computation."""
 
+import math
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -29,38 +30,38 @@ def test_the_mean_of_weights_is_their_weighted_sum(tmp_path: Path) -> None:
     assert mix(files, (1.0, 0.0))["w"].tolist() == [2.0, 2.0, 2.0]
 
 
-def test_calibration_finds_the_best_temperature_and_shift() -> None:
+def test_calibration_finds_the_best_three_numbers() -> None:
     network = translator(VARIANTS["paper"])
     weights = {name: value.clone() for name, value in network.state_dict().items()}
     weights["output.weight"] *= 3  # far too sure
     network.load_state_dict(weights)
     before = validation_loss(network, PAIRS, CPU)
-    calibrated = calibrate(network, weights, PAIRS, 0, CPU)
+    calibrated = calibrate(network, weights, PAIRS, PAIRS, 0, CPU)
     network.load_state_dict(calibrated)
     after = validation_loss(network, PAIRS, CPU)
     assert after < before
     changed = {name for name in weights if not torch.equal(weights[name], calibrated[name])}
     assert changed == {"output.weight", "output.bias"}
 
-    ratio = (weights["output.weight"] / calibrated["output.weight"]).double()
-    temperature = float(ratio.median())
-    shift = float(calibrated["output.bias"][0] * temperature - weights["output.bias"][0])
-    for other_temperature, other_shift in ((1.05, 0.0), (0.95, 0.0), (1.0, 0.1), (1.0, -0.1)):
-        moved = dict(weights)
-        bias = weights["output.bias"].clone()
-        bias[0] += shift + other_shift
-        moved["output.weight"] = weights["output.weight"] / (temperature * other_temperature)
-        moved["output.bias"] = bias / (temperature * other_temperature)
-        network.load_state_dict(moved)
+    counts = Counter(id_ for pair in PAIRS for id_ in pair.target[1:])
+    vocab = len(weights["output.bias"])
+    frequencies = torch.tensor([math.log((1 + counts[i]) / (vocab + counts.total())) for i in range(vocab)])
+    for bias, factor in ((0.5 * frequencies, 1), (-0.5 * frequencies, 1), (0, 1.4), (0, 0.6)):
+        moved = {**calibrated, "output.bias": (calibrated["output.bias"] + bias) * factor}
+        network.load_state_dict({**moved, "output.weight": calibrated["output.weight"] * factor})
         assert validation_loss(network, PAIRS, CPU) > after
-    assert np.isfinite([temperature, shift]).all()
+    for shift in (0.9, -0.9):
+        bias = calibrated["output.bias"].clone()
+        bias[0] += shift
+        network.load_state_dict({**calibrated, "output.bias": bias})
+        assert validation_loss(network, PAIRS, CPU) > after
 
 
 def test_an_output_layer_without_bias_is_refused() -> None:
     network = translator(VARIANTS["paper"])
     weights = {name: value for name, value in network.state_dict().items() if name != "output.bias"}
     with pytest.raises(BadSetting, match="calibrate is True, but it must be false where the output layer has no bias"):
-        calibrate(network, weights, PAIRS, 0, CPU)
+        calibrate(network, weights, PAIRS, PAIRS, 0, CPU)
 
 
 def test_a_recipe_with_shares_keeps_the_mean_of_its_phases(tmp_path: Path) -> None:
