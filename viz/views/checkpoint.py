@@ -63,7 +63,7 @@ def _choose(engine: Engine, view: View) -> str:
             st.selectbox(
                 _("A checkpoint of this server, or the last file sent"),
                 list(titles),
-                format_func=lambda name: labels.plain(titles[name]),
+                format_func=lambda name: " ".join(map(labels.plain, titles[name].split(" "))),
                 key=_CHOSEN,
                 on_change=_take_chosen,
             )
