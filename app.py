@@ -9,7 +9,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from viz.page import show_failure, the_engine
+from viz.canvas.shelf import ROUTE
+from viz.page import show_failure, start
 
 
 @asynccontextmanager
@@ -18,7 +19,7 @@ async def warm_up(app: st.App) -> AsyncIterator[None]:
 
     Streamlit collects garbage after every run of the script: with torch, pandas and plotly imported that costs 139 ms each time.
     """
-    the_engine().models()
+    start()
     gc.collect()
     gc.freeze()
     yield
@@ -37,6 +38,10 @@ async def first_page(request: Request) -> Response:
     return RedirectResponse(f"./?{request.url.query}")
 
 
-ROUTES = [Route("/explore", first_page), *(Route(f"/{{page}}/_stcore/{what}", not_here) for what in ("health", "host-config"))]
+ROUTES = [
+    ROUTE,
+    Route("/explore", first_page),
+    *(Route(f"/{{page}}/_stcore/{what}", not_here) for what in ("health", "host-config")),
+]
 
 app = st.App("viz/main.py", lifespan=warm_up, routes=ROUTES, on_script_error=show_failure)

@@ -9,10 +9,17 @@ from pathlib import Path
 
 import click
 
-from benchmarks import enter, recording
+from benchmarks import decoding, drawing, enter, living, peers, recording, training
 from benchmarks.timing import Row, table
 
-PARTS: dict[str, Callable[[int], Iterator[Row]]] = {"recording": recording.measure, "enter": enter.measure}
+PARTS: dict[str, Callable[[int], Iterator[Row]]] = {
+    "recording": recording.measure,
+    "decoding": decoding.measure,
+    "enter": enter.measure,
+    "living": living.measure,
+    "drawing": drawing.measure,
+    "training": training.measure,
+}
 
 
 @click.command()
@@ -20,13 +27,13 @@ PARTS: dict[str, Callable[[int], Iterator[Row]]] = {"recording": recording.measu
 @click.option("--only", type=click.Choice(list(PARTS)), help="measure one part")
 @click.option("--json", "out", type=click.Path(path_type=Path), help="write the numbers to this file, too")
 def main(repeats: int, only: str | None, out: Path | None) -> None:
-    """Measures what recording costs, and where the time from Enter to a painted picture goes."""
+    """Measures what the app costs, and what it draws beside what others draw."""
     click.echo(f"{platform.platform()}, {os.cpu_count()} cores, Python {platform.python_version()}, medians of {repeats}\n")
     measured: dict[str, list[Row]] = {}
     for name in [only] if only else list(PARTS):
         try:
             measured[name] = list(PARTS[name](repeats))
-        except enter.NoBrowser as error:
+        except (enter.NoBrowser, peers.NoPeers) as error:
             click.echo(f"{error}\n")
         else:
             click.echo(f"{table(measured[name])}\n")

@@ -11,6 +11,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -49,7 +50,7 @@ def measure(repeats: int) -> Iterator[Row]:
     with sync_playwright() as playwright, serving(ROOT / "app.py") as app, serving(ONE_LINE) as line:
         browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
         try:
-            yield from _rows(_turns(browser, app, line, repeats))
+            yield from _rows(_turns(browser, app.address, line.address, repeats))
         finally:
             browser.close()
 
@@ -68,9 +69,17 @@ def chromium() -> str:
     )
 
 
+@dataclass(frozen=True)
+class Served:
+    """A Streamlit server: where it answers, and its process."""
+
+    address: str
+    pid: int
+
+
 @contextmanager
-def serving(script: Path) -> Iterator[str]:
-    """The address of a Streamlit server of its own."""
+def serving(script: Path) -> Iterator[Served]:
+    """A Streamlit server of its own."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -78,7 +87,7 @@ def serving(script: Path) -> Iterator[str]:
     server = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         _wait(f"http://127.0.0.1:{port}/_stcore/health", server)
-        yield f"http://127.0.0.1:{port}/"
+        yield Served(f"http://127.0.0.1:{port}/", server.pid)
     finally:
         server.terminate()
         server.wait()

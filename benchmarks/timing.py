@@ -4,6 +4,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import isnan
 
 
 @dataclass(frozen=True)
@@ -48,5 +49,6 @@ def table(rows: list[Row]) -> str:
     """The rows as a Markdown table."""
     lines = ["| case | median, ms | ratio | |", "|---|--:|--:|---|"]
     for row in rows:
-        lines.append(f"| {row.case} | {row.milliseconds:.1f} | {'' if row.ratio is None else f'{row.ratio:.2f} ×'} | {row.note} |")
+        milliseconds = "" if isnan(row.milliseconds) else f"{row.milliseconds:.1f}"
+        lines.append(f"| {row.case} | {milliseconds} | {'' if row.ratio is None else f'{row.ratio:.2f} ×'} | {row.note} |")
     return "\n".join(lines)

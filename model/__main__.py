@@ -10,20 +10,21 @@ from typing import Any, get_args
 
 import click
 
-from model import finding, wire
+from model import exporting, finding, wire
 from model.cells import explain_cell
-from model.checkpoints import Checkpoint
 from model.engine.base import KEEP, Decoding, Given, Keep, Method, RunRequest
 from model.engine.local import CHECKPOINTS, best_device
+from model.engine.serving import serve
 from model.errors import BadSetting, HeadlightError
 from model.features import FORM, read_features
 from model.inspection import Inspection
 from model.layouts.telling import parse_settings
+from model.runner import Runner
 from model.running import run as run_request
 from model.trace import Trace
 
 DEVICE = click.option("--device", type=click.Choice(["auto", "cpu", "cuda", "mps"]), default="auto", help="where to compute")
-DATA = click.option("--data", type=click.Path(path_type=Path), required=True, help="folder of the corpus")
+DATA = click.option("--data", type=click.Path(path_type=Path), help="folder of the corpus; digits to be reversed need none")
 SETTINGS = click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="what the file does not tell; repeatable")
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="print one JSON object")
 RUN_OPTIONS = (
@@ -40,6 +41,13 @@ RUN_OPTIONS = (
     click.option("--max-length", type=int, default=Decoding.max_length, show_default=True, help="tokens written at most"),
     click.option(
         "--beam-size", type=int, default=Decoding.beam_size, show_default=True, help="beginnings that beam search follows"
+    ),
+    click.option(
+        "--hypothesis",
+        type=int,
+        default=Decoding.hypothesis,
+        show_default=True,
+        help="which of beam search's to show; 0: the best",
     ),
     click.option("--temperature", type=float, default=Decoding.temperature, show_default=True, help="of sampling"),
     click.option("--top-k", type=int, default=Decoding.top_k, show_default=True, help="of sampling; 0: all"),
@@ -66,6 +74,7 @@ def asks_for_a_run(command: Callable[..., None]) -> Callable[..., None]:
         decode: Method,
         max_length: int,
         beam_size: int,
+        hypothesis: int,
         temperature: float,
         top_k: int,
         top_p: float,
@@ -80,7 +89,7 @@ def asks_for_a_run(command: Callable[..., None]) -> Callable[..., None]:
             model=checkpoint,
             source=read,
             target=_given("target", target, target_ids, target_features),
-            decoding=Decoding(decode, max_length, temperature, top_k, top_p, seed, beam_size),
+            decoding=Decoding(decode, max_length, temperature, top_k, top_p, seed, beam_size, hypothesis),
             source_valid=source_valid,
             source_pad_to=source_pad_to,
             settings=tuple(parse_settings(settings).items()),
@@ -95,7 +104,7 @@ def asks_for_a_run(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.group()
 def cli() -> None:
-    """Runs, explains, inspects, evaluates and trains the Transformers that Headlight shows."""
+    """Runs, explains, inspects, exports, evaluates and trains the Transformers that Headlight shows."""
 
 
 @cli.command()
@@ -106,7 +115,7 @@ def cli() -> None:
 def run(request: RunRequest, keep: str, out: Path, device: str) -> None:
     """Runs CHECKPOINT on one source and writes the trace of it."""
     trace = _run(replace(request, keep=_keep(keep)), device)[1]
-    _write(out, wire.to_bytes(trace))
+    _write(out, wire.to_bytes(trace.written_out()))
     strip = trace.tokens.get("target", trace.tokens["source"])
     click.echo(" ".join(strip.texts))
 
@@ -126,7 +135,7 @@ def explain(request: RunRequest, site: str, head: int, query: int, key: int, as_
     click.echo(json.dumps(found.to_json()) if as_json else found.in_words())
 
 
-def _run(request: RunRequest, device: str) -> tuple[Checkpoint, Trace]:
+def _run(request: RunRequest, device: str) -> tuple[Runner, Trace]:
     on = best_device(device)
     checkpoint = finding.load(finding.locate(request.model, CHECKPOINTS), dict(request.settings), on)
     return checkpoint, run_request(checkpoint, request, on, str(on))
@@ -147,25 +156,40 @@ def inspect(checkpoint: str, settings: tuple[str, ...], as_json: bool) -> None:
 
 @cli.command()
 @click.argument("checkpoint")
+@SETTINGS
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="the folder to write; it must not be there yet")
+def export(checkpoint: str, settings: tuple[str, ...], out: Path) -> None:
+    """Writes CHECKPOINT, with all answers, as a folder of our own: its questions are answered once."""
+    on = best_device("cpu")
+    found = exporting.files(finding.load(finding.locate(checkpoint, CHECKPOINTS), parse_settings(settings), on))
+    try:
+        out.mkdir(parents=True)
+    except OSError as error:
+        raise BadSetting(name="--out", found=str(out), allowed=f"a folder that is not there yet ({error.strerror})") from error
+    for name, data in found.items():
+        _write(out / name, data)
+    click.echo(f"{out} runs as it is: python -m model run {out} --source … --out FILE")
+
+
+@cli.command()
+@click.argument("checkpoint")
 @DATA
 @click.option("--split", required=True, help="part of the corpus, such as test_2016_flickr")
 @click.option("--decode", type=click.Choice(get_args(Method)), default="beam", help="how targets are written  [default: beam]")
 @click.option("--beam-size", type=int, default=Decoding.beam_size, show_default=True, help="beginnings that beam search follows")
 @AS_JSON
 @DEVICE
-def evaluate(checkpoint: str, data: Path, split: str, decode: Method, beam_size: int, as_json: bool, device: str) -> None:
-    """Prints the loss, perplexity and BLEU of CHECKPOINT on one split of a corpus."""
+def evaluate(checkpoint: str, data: Path | None, split: str, decode: Method, beam_size: int, as_json: bool, device: str) -> None:
+    """Prints the loss and perplexity of CHECKPOINT on one split of its corpus, and how good it is what it writes."""
     from model.training.evaluate import evaluate as scores_of
 
     on = best_device(device)
     network = finding.load(finding.locate(checkpoint, CHECKPOINTS), {}, on)
     scores = scores_of(network, data, split, Decoding(decode, beam_size=beam_size), on)
     if as_json:
-        click.echo(json.dumps(asdict(scores)))
+        click.echo(json.dumps(scores))
     else:
-        click.echo(
-            f"loss {scores.loss:.4f} · perplexity {scores.ppl:.3f} · BLEU {scores.bleu:.2f} · {scores.parameters:,} parameters"
-        )
+        click.echo(" · ".join(f"{name} {round(score, 4):,}" for name, score in scores.items()))
 
 
 @cli.command()
@@ -174,13 +198,15 @@ def evaluate(checkpoint: str, data: Path, split: str, decode: Method, beam_size:
 @click.option(
     "--out", type=click.Path(path_type=Path), required=True, help="folder of the checkpoint; training goes on from what it holds"
 )
+@click.option("--snapshots", type=click.Choice(["log"]), help="keep weights on the way, too, ever more rarely")
 @DEVICE
-def train(recipe: str, data: Path, out: Path, device: str) -> None:
+def train(recipe: str, data: Path | None, out: Path, snapshots: str | None, device: str) -> None:
     """Trains RECIPE, the name of a bundled recipe or a TOML file; can be killed and goes on where its last epoch ended."""
     from model.training import recipes
     from model.training.train import train as train_recipe
 
-    click.echo(f"The best weights are in {train_recipe(recipes.load(recipe), data, out, best_device(device))}.")
+    trained = train_recipe(recipes.load(recipe), data, out, best_device(device), snapshots=snapshots is not None)
+    click.echo(f"The best weights are in {trained}.")
 
 
 def _lines(found: Inspection) -> Iterator[str]:
@@ -192,10 +218,28 @@ def _lines(found: Inspection) -> Iterator[str]:
     for asked in found.ask:
         answer = asked.answer or ("MUST BE TOLD" if asked.needed else "not told")
         yield f"--set {asked.name}={answer}  ({asked.allowed}) {asked.consequence}"
+    yield from _said_by_numbers(found)
     yield f"{found.parameters:,} parameters, {len(found.tensors)} tensors, {len(found.missing)} missing"
     for tensor in found.tensors:
-        yield f"{tensor.status:10}  {tensor.dtype:8}  {'×'.join(map(str, tensor.shape)):>12}  {tensor.name}"
+        bad = "".join(f"  {count:,} {what}" for count, what in ((tensor.nan, "NaN"), (tensor.infinite, "infinite")) if count)
+        yield f"{tensor.status:10}  {tensor.dtype:8}  {'×'.join(map(str, tensor.shape)):>12}  {tensor.name}{bad}"
     yield from (f"missing     {name}" for name in found.missing)
+
+
+def _said_by_numbers(found: Inspection) -> Iterator[str]:
+    """What the numbers of a file say, for people."""
+    if fresh := found.freshness:
+        draws = ", ".join(f"{count} {draw}" for draw, count in fresh.draws.items())
+        yield (
+            f"{'looks untrained' if fresh.untrained else 'looks trained'}: {fresh.untouched_norms} of {fresh.norms} norms are as "
+            f"at the beginning, {fresh.fresh_matrices} of {fresh.matrices} matrices are like an initial draw"
+            + (f" ({draws})" if draws else "")
+        )
+    yield from (f"same numbers: {' = '.join(names)}" for names in found.tied)
+    for note in found.heads:
+        twin = f" and head {note.other}: cosine of {note.product} products {note.value:.4f}"
+        yield f"{note.kind}: {note.site} head {note.head}{twin if note.other is not None else f': norm {note.value:.3g}'}"
+    yield from (f"{part.stack} {part.kind.replace('_', ' ')}: {part.parameters:,} parameters" for part in found.parts)
 
 
 def _given(name: str, text: str | None, ids: str | None, features: str | None) -> Given | None:
@@ -226,6 +270,9 @@ def _write(path: Path, data: bytes) -> None:
     except OSError as error:
         fresh.unlink(missing_ok=True)
         raise BadSetting(name="--out", found=str(path), allowed=f"a path that can be written ({error.strerror})") from error
+
+
+cli.add_command(serve)
 
 
 def main(arguments: list[str] | None = None) -> int:

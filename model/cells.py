@@ -1,21 +1,28 @@
 """One attention cell explained with the network at hand: its own scale, its own output projection."""
 
 from model.explain import Explanation, check_cell, explain
+from model.huggingface.network import ForeignNetwork
+from model.runner import AnyNetwork
 from model.trace import Site, Trace
 from model.transformer.attention import MultiHeadAttention
 from model.transformer.build import Network
 from model.transformer.stacks import CausalLM
 
 
-def explain_cell(network: Network, trace: Trace, site: str, head: int, query: int, key: int) -> Explanation:
+def explain_cell(network: AnyNetwork, trace: Trace, site: str, head: int, query: int, key: int) -> Explanation:
     """The arithmetic of one cell of a run of `network` that kept scores, qkv and context.
 
     Raises:
         UnknownSite, UnknownHead, BadSetting: the run has no such cell.
         UnknownTensor: the run did not record what is needed.
     """
-    attention = attention_at(network, check_cell(trace, site, head, query, key).site)
-    return explain(trace, site, head, query, key, attention.scale, attention.output.weight.detach().float().cpu().numpy())
+    where = check_cell(trace, site, head, query, key).site
+    if isinstance(network, ForeignNetwork):
+        scale, output = network.scale_and_output(where)
+    else:
+        attention = attention_at(network, where)
+        scale, output = attention.scale, attention.output.weight.detach()
+    return explain(trace, site, head, query, key, scale, output.float().cpu().numpy())
 
 
 def attention_at(network: Network, site: Site) -> MultiHeadAttention:

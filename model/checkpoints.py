@@ -13,9 +13,10 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from model import spec as specs
-from model import tokenizers
+from model import tokenizers, vocabularies
 from model.checked import read
-from model.errors import BadSetting, DamagedFile, MissingFile, ShapeMismatch
+from model.diagnosing import diagnosed
+from model.errors import BadSetting, CheckpointError, DamagedFile, MissingFile, ShapeMismatch
 from model.inspection import Inspection, TensorInfo
 from model.measuring import measured
 from model.spec import ModelSpec
@@ -36,8 +37,9 @@ class Info:
         title, summary: one line each, for a list of models.
         languages: what the strips `source` and `target` hold, for axes.
         examples: sentences to begin with.
-        data: names of the corpus' files by strip, with a gap for the split: {"source": "{split}.de", …}.
+        data: the corpus that it was trained on, in the plain values of a recipe (model/training/corpora.py).
         spec: the network.
+        notes: what a viewer should know of how it computes, a sentence each.
     """
 
     name: str
@@ -45,8 +47,9 @@ class Info:
     summary: str
     languages: Mapping[str, str]
     examples: tuple[str, ...]
-    data: Mapping[str, str]
+    data: Mapping[str, Any]
     spec: ModelSpec
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,10 +71,18 @@ class Checkpoint:
     notes: tuple[str, ...] = ()
 
 
-def save(folder: Path, info: Info, weights: Mapping[str, Tensor], source: WordTokenizer, target: WordTokenizer) -> None:
-    """Writes a checkpoint folder, weights as float16."""
+def save(folder: Path, info: Info, weights: Mapping[str, Tensor], by_strip: Mapping[str, WordTokenizer]) -> None:
+    """Writes a checkpoint folder, weights as float16; `by_strip` are its tokenizers."""
     folder.mkdir(parents=True, exist_ok=True)
-    described = {
+    written = {strip: tokenizers.to_json(tokenizer) for strip, tokenizer in by_strip.items()}
+    _write(folder / SPEC, described(info))
+    _write(folder / TOKENIZER, json.dumps(written, ensure_ascii=False, separators=(",", ":")) + "\n")
+    save_weights(folder / WEIGHTS, weights)
+
+
+def described(info: Info) -> str:
+    """The text of spec.json."""
+    data = {
         "format": FORMAT,
         "name": info.name,
         "title": info.title,
@@ -79,12 +90,10 @@ def save(folder: Path, info: Info, weights: Mapping[str, Tensor], source: WordTo
         "languages": dict(info.languages),
         "examples": list(info.examples),
         "data": dict(info.data),
+        "notes": list(info.notes),
         "spec": specs.to_json(info.spec),
     }
-    both = {"source": tokenizers.to_json(source), "target": tokenizers.to_json(target)}
-    _write(folder / SPEC, json.dumps(described, ensure_ascii=False, indent=2) + "\n")
-    _write(folder / TOKENIZER, json.dumps(both, ensure_ascii=False, separators=(",", ":")) + "\n")
-    save_weights(folder / WEIGHTS, weights)
+    return json.dumps(data, ensure_ascii=False, indent=2) + "\n"
 
 
 def save_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
@@ -109,26 +118,26 @@ def read_info(folder: Path) -> Info:
         raise DamagedFile(path=folder / SPEC, detail=_reason(error)) from error
 
 
-def load(folder: Path, device: torch.device) -> Checkpoint:
-    """Opens a checkpoint folder; the network computes in float32, whatever its weights are stored in.
+def load(folder: Path, device: torch.device, weights_file: str = WEIGHTS) -> Checkpoint:
+    """Opens a checkpoint folder, with the weights in `weights_file`; the network computes in float32, whatever they are stored in.
 
     Raises:
         MissingFile, DamagedFile, ShapeMismatch: the folder cannot be used.
     """
     info = read_info(folder)
     by_strip = _read_tokenizers(folder, info.spec)
-    weights = _read_weights(folder, info.spec)
+    weights = _read_weights(_existing(folder, weights_file), info.spec)
     network = build(info.spec)
     network.load_state_dict(weights)
-    return Checkpoint(info, network.to(device).eval(), by_strip, fingerprint(folder))
+    return Checkpoint(info, network.to(device).eval(), by_strip, fingerprint(folder, weights_file), info.notes)
 
 
-def _read_tokenizers(folder: Path, spec: ModelSpec) -> dict[str, WordTokenizer]:
-    """Tokenizers by strip, each with as many texts as the network has ids."""
+def _read_tokenizers(folder: Path, spec: ModelSpec) -> dict[str, Tokenizer]:
+    """Tokenizers of the strips that have ids, each with as many texts as the network has ids."""
     data, path = _read_json(folder, TOKENIZER), folder / TOKENIZER
-    needed = {strip: stack.vocab for strip, stack in zip(("source", "target"), spec.stacks.values(), strict=False)}
+    needed = {strip: stack.vocab for strip, stack in zip(("source", "target"), spec.stacks.values(), strict=False) if stack.vocab}
     try:
-        by_strip = {strip: tokenizers.from_json(data.get(strip)) for strip in needed}
+        by_strip = {strip: vocabularies.from_json(data.get(strip)) for strip in needed}
     except BadSetting as error:
         raise DamagedFile(path=path, detail=_reason(error)) from error
     for strip, vocab in needed.items():
@@ -137,9 +146,9 @@ def _read_tokenizers(folder: Path, spec: ModelSpec) -> dict[str, WordTokenizer]:
     return by_strip
 
 
-def _read_weights(folder: Path, spec: ModelSpec) -> dict[str, Tensor]:
+def _read_weights(path: Path, spec: ModelSpec) -> dict[str, Tensor]:
     """The weights as float32, checked against what the spec needs before anything is built."""
-    path, needed = _existing(folder, WEIGHTS), _needed(spec)
+    needed = _needed(spec)
     try:
         stored = load_file(path)
     except (SafetensorError, OSError, ValueError, KeyError) as error:
@@ -160,15 +169,14 @@ def _needed(spec: ModelSpec) -> dict[str, Tensor]:
         return build(spec).state_dict()
 
 
-def inspect(folder: Path) -> Inspection:
-    """Says what a checkpoint folder is, without running it.
+def inspect(folder: Path, weights_file: str = WEIGHTS) -> Inspection:
+    """Says what a checkpoint folder is with the weights in `weights_file`, without running it.
 
     Raises:
         MissingFile, DamagedFile: the folder cannot be read.
     """
     info = read_info(folder)
-    path = _existing(folder, WEIGHTS)
-    needed = _needed(info.spec)
+    path, needed = _existing(folder, weights_file), _needed(info.spec)
     try:
         with safe_open(path, framework="pt") as file:
             slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  # not a mapping
@@ -179,20 +187,34 @@ def inspect(folder: Path) -> Inspection:
             tensors = tuple(measured(info_, file.get_tensor(name)) for name, info_ in found.items())
     except (SafetensorError, OSError, ValueError) as error:
         raise DamagedFile(path=path, detail=_reason(error)) from error
-    kind = "a language model" if info.spec.encoder is None else "an encoder-decoder"
-    return Inspection(
+    kinds = {"encoder": "an encoder", "decoder": "a language model"}
+    kind = kinds.get("".join(info.spec.stacks), "an encoder-decoder")
+    inspection = Inspection(
         what=f"{info.title}: a checkpoint folder of Headlight, format {FORMAT}, holding the weights of {kind}.",
         spec=specs.to_json(info.spec),
         parameters=sum(value.numel() for value in needed.values()),
         tensors=tensors,
         missing=tuple(sorted(needed.keys() - {t.name for t in tensors})),
+        notes=info.notes,
     )
+    return diagnosed(inspection, load_file(path), _network_of(path, info.spec))
 
 
-def fingerprint(folder: Path) -> str:
+def _network_of(path: Path, spec: ModelSpec) -> Network | None:
+    """The network with the weights in `path`; None: they are not whole."""
+    try:
+        weights = _read_weights(path, spec)
+    except CheckpointError:
+        return None
+    network = build(spec)
+    network.load_state_dict(weights)
+    return network
+
+
+def fingerprint(folder: Path, weights_file: str = WEIGHTS) -> str:
     """SHA-256 over the files that decide what the network computes, in hexadecimal."""
     digest = hashlib.sha256()
-    for name in (SPEC, TOKENIZER, WEIGHTS):
+    for name in (SPEC, TOKENIZER, weights_file):
         digest.update(_existing(folder, name).read_bytes())
     return digest.hexdigest()
 

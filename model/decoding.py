@@ -5,12 +5,13 @@ the cache of whoever made `read`. Greedy decoding, sampling and teacher forcing 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
+from model.beams import Fate, Node
 from model.engine.base import Decoding
 from model.trace import Candidate, Step
 
@@ -82,11 +83,15 @@ def greedy(log_probabilities: Tensor) -> int:
 def sampler(decoding: Decoding) -> Callable[[Tensor], int]:
     """Draws a token: logits / temperature, then the top-k, then the smallest set that holds top-p, then one draw.
 
+    Where logits hold NaN nothing can be drawn: the token is `greedy`'s, so that the run ends and can be looked at.
+
     Source: Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration", section 3.1, for top-p.
     """
     generator = torch.Generator().manual_seed(decoding.seed)
 
     def choose(log_probabilities: Tensor) -> int:
+        if log_probabilities.isnan().any():
+            return greedy(log_probabilities)
         probabilities, order = (log_probabilities / decoding.temperature).softmax(dim=-1).sort(descending=True, stable=True)
         if decoding.top_k:
             probabilities[decoding.top_k :] = 0
@@ -130,12 +135,14 @@ class Hypothesis:
         log_probability: sum over the tokens written.
         steps: how it was written.
         lineage: the batch row it had in each decoder step.
+        node: its place in the tree of the search; -1: the prompt.
     """
 
     ids: tuple[int, ...]
     log_probability: float = 0.0
     steps: tuple[Step, ...] = ()
     lineage: tuple[int, ...] = ()
+    node: int = -1
 
     @property
     def mean_log_probability(self) -> float:
@@ -151,46 +158,78 @@ def beam(
     max_length: int,
     writer: Writer,
     device: torch.device,
-) -> list[Hypothesis]:
+) -> tuple[list[Hypothesis], tuple[Node, ...]]:
     """Beam search: in each step the `size` likeliest continuations of all beginnings go on; one that ends leaves the beam.
 
     Args:
         select: told which batch rows go on, in which order, so that the cache follows.
 
     Returns:
-        finished hypotheses, or where none has ended the unfinished ones, best mean log-probability first.
+        finished hypotheses, or where none has ended the unfinished ones, best mean log-probability first; and the tree of all
+            continuations that were weighed.
 
     Source: Graves 2012, "Sequence Transduction with Recurrent Neural Networks", section 3; ranked by mean as in Wu et al. 2016,
         equation 14, with α = 1.
     """
     alive, finished, start = [Hypothesis(tuple(prompt))], list[Hypothesis](), 0
+    tree: list[Node] = []
     for index in range(max_length):
         logits = read(torch.tensor([h.ids for h in alive], device=device), start)[:, -1]  # [hypothesis, vocab]
         log_probabilities = writer.normalise(logits)
         computed = (start, len(alive[0].ids))
-        grown = _continuations(alive, log_probabilities, 2 * size, index, computed, writer)
-        finished += [h for h in grown[:size] if h.ids[-1] == writer.end_id]
+        grown = _continuations(alive, log_probabilities, 2 * size, index, computed, writer, len(tree))
+        ended = [h for h in grown[:size] if h.ids[-1] == writer.end_id]
         start = len(alive[0].ids)
-        alive = [h for h in grown if h.ids[-1] != writer.end_id][:size]
+        parents, alive = alive, [h for h in grown if h.ids[-1] != writer.end_id][:size]
+        finished += ended
+        fates: dict[int, Fate] = dict.fromkeys([h.node for h in ended], "finished")
+        fates |= dict.fromkeys([h.node for h in alive], "kept")
+        tree += _nodes(grown, parents, fates)
         if not alive or len(finished) >= size or len(alive[0].ids) > writer.limit:
             break
         select(torch.tensor([h.lineage[-1] for h in alive], device=device))
-    return sorted(finished or alive, key=lambda h: -h.mean_log_probability)
+    ranked = sorted(finished or alive, key=lambda h: -h.mean_log_probability)
+    for rank, hypothesis in enumerate(ranked):
+        tree[hypothesis.node] = replace(tree[hypothesis.node], rank=rank)
+    return ranked, tuple(tree)
+
+
+def _nodes(grown: Sequence[Hypothesis], parents: Sequence[Hypothesis], fates: dict[int, Fate]) -> list[Node]:
+    """The continuations of one step as nodes of the tree; one without a fate was pruned."""
+    return [
+        Node(
+            step=h.steps[-1].index,
+            parent=parents[h.lineage[-1]].node,
+            id=h.ids[-1],
+            text=h.steps[-1].chosen.text,
+            log_probability=h.steps[-1].chosen.log_probability,
+            total=h.log_probability,
+            fate=fates.get(h.node, "pruned"),
+        )
+        for h in grown
+    ]
 
 
 def _continuations(
-    alive: Sequence[Hypothesis], log_probabilities: Tensor, count: int, index: int, computed: tuple[int, int], writer: Writer
+    alive: Sequence[Hypothesis],
+    log_probabilities: Tensor,
+    count: int,
+    index: int,
+    computed: tuple[int, int],
+    writer: Writer,
+    first: int,
 ) -> list[Hypothesis]:
-    """The `count` likeliest one-token continuations of all hypotheses, likeliest first."""
+    """The `count` likeliest one-token continuations of all hypotheses, likeliest first; nodes are counted from `first`."""
     so_far = torch.tensor([h.log_probability for h in alive])
     totals = so_far[:, None] + _suppress(log_probabilities, writer.suppressed)  # [hypothesis, vocab]
     best = totals.flatten().topk(min(count, totals.numel()))
-    grown = []
+    grown: list[Hypothesis] = []
     for total, place in zip(best.values.tolist(), best.indices.tolist(), strict=True):
         if total == -torch.inf:
             break
         row, token = divmod(place, totals.shape[1])
         step = writer.step(index, token, log_probabilities[row], computed)
         parent = alive[row]
-        grown.append(Hypothesis((*parent.ids, token), total, (*parent.steps, step), (*parent.lineage, row)))
+        ids, steps, lineage = (*parent.ids, token), (*parent.steps, step), (*parent.lineage, row)
+        grown.append(Hypothesis(ids, total, steps, lineage, first + len(grown)))
     return grown

@@ -25,6 +25,7 @@ class Explanation:
         q, k, v: [head_dim], recorded.
         products: [head_dim], q · k element by element; `dot` is their sum.
         scale: what `dot` is multiplied with; `score` is the product.
+        scored: whether the run computed the score; False: the key lay in the future of a cached step.
         allowed: [key], the row's mask.
         scores: [key], the whole row after scaling, -inf where masked.
         exponentials: [key], exp(score - largest score of the row); `total` is their sum.
@@ -52,6 +53,7 @@ class Explanation:
     dot: float
     scale: float
     score: float
+    scored: bool
     allowed: Array
     scores: Array
     exponentials: Array
@@ -129,6 +131,7 @@ def explain(trace: Trace, site: str, head: int, query: int, key: int, scale: flo
             dot=float(row.dots[key]),
             scale=scale,
             score=float(row.dots[key] * scale),
+            scored=row.ran["scores"] is None or not (np.isnan(row.ran["scores"][key]) and not row.allowed[key]),
             allowed=row.allowed,
             scores=row.scores,
             exponentials=row.exponentials,

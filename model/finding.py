@@ -1,35 +1,41 @@
-"""Any checkpoint by its path or name: a folder of our own, or a file of any known layout."""
+"""Any checkpoint by its path or name: a folder of our own, one of the transformers library, or a file of any known layout."""
 
 from collections.abc import Mapping
 from pathlib import Path
 
 import torch
 
-from model import checkpoints
-from model.checkpoints import Checkpoint
+from model import checkpoints, snapshots
+from model.engine.base import without_step
 from model.errors import BadSetting, MissingFile
+from model.huggingface import folder
 from model.inspection import Inspection
 from model.layouts import loading
+from model.runner import Runner
 
 
 def locate(checkpoint: str, bundled: Path) -> Path:
-    """A path as it is, or a name in the folder `bundled`. The weights in a folder of our own stand for the folder.
+    """A path as it is, or a name in the folder `bundled`; NAME@STEP is a snapshot. The weights in a folder of our own stand for it.
 
     Raises:
         MissingFile: there is neither.
     """
     for path in (Path(checkpoint), bundled / checkpoint):
         if path.exists():
-            whole = path.name == checkpoints.WEIGHTS and path.with_name(checkpoints.TOKENIZER).is_file()
-            return path.parent if whole else path
+            inside = path.name == checkpoints.WEIGHTS and path.with_name(checkpoints.TOKENIZER).is_file()
+            return path.parent if inside else path
+    name, step = without_step(checkpoint)
+    for whole in (Path(name), bundled / name):
+        if step is not None and step in snapshots.steps(whole):
+            return snapshots.path(whole, step)
     raise MissingFile(
         path=checkpoint,
-        needed=f"to be a path or a name in {bundled.name}/, and to hold {checkpoints.WEIGHTS}, {checkpoints.SPEC} and "
-        f"{checkpoints.TOKENIZER}; a file needs weights that torch.save or safetensors wrote",
+        needed=f"to be a path or a name in {bundled.name}/ that holds {checkpoints.WEIGHTS}, {checkpoints.SPEC} and "
+        f"{checkpoints.TOKENIZER}, or what the transformers library saved; a file needs weights of torch.save or safetensors",
     )
 
 
-def load(path: Path, settings: Mapping[str, str], device: torch.device) -> Checkpoint:
+def load(path: Path, settings: Mapping[str, str], device: torch.device) -> Runner:
     """The network at `path`, ready to run.
 
     Raises:
@@ -37,10 +43,17 @@ def load(path: Path, settings: Mapping[str, str], device: torch.device) -> Check
         OpenQuestions: it leaves something open that was not told.
         BadSetting: an answer is not allowed.
     """
+    if (whole := snapshots.folder_of(path)) is not None:
+        _refuse(settings)
+        return checkpoints.load(whole, device, f"{snapshots.FOLDER}/{path.name}")
     if not path.is_dir():
         return loading.load(path, settings, device)
     _refuse(settings)
-    return checkpoints.load(path, device)
+    if not folder.is_here(path):
+        return checkpoints.load(path, device)
+    from model.huggingface import loading as huggingface  # it imports the transformers library, which takes seconds
+
+    return huggingface.load(path, device)
 
 
 def inspect(path: Path, settings: Mapping[str, str]) -> Inspection:
@@ -50,13 +63,20 @@ def inspect(path: Path, settings: Mapping[str, str]) -> Inspection:
         CheckpointError: it cannot be read.
         BadSetting: an answer is not allowed.
     """
+    if (whole := snapshots.folder_of(path)) is not None:
+        _refuse(settings)
+        return checkpoints.inspect(whole, f"{snapshots.FOLDER}/{path.name}")
     if not path.is_dir():
         return loading.inspect(path, settings)
     _refuse(settings)
-    return checkpoints.inspect(path)
+    if not folder.is_here(path):
+        return checkpoints.inspect(path)
+    from model.huggingface import loading as huggingface
+
+    return huggingface.inspect(path)
 
 
 def _refuse(settings: Mapping[str, str]) -> None:
-    """A folder of our own tells everything itself."""
+    """A folder tells everything itself."""
     for name, value in settings.items():
-        raise BadSetting(name=f"--set {name}", found=value, allowed="left out: this folder's spec.json tells everything")
+        raise BadSetting(name=f"the setting {name}", found=value, allowed="left out: the folder's own files tell everything")

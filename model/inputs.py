@@ -8,7 +8,7 @@ from torch import Tensor
 
 from model.engine.base import Features, Given, RandomFeatures
 from model.errors import BadSetting, TokenOutOfRange, TooManyTokens
-from model.spec import StackSpec
+from model.foreign import AnyStack
 from model.tokenizers import Tokenizer
 from model.trace import Tokens
 
@@ -41,7 +41,7 @@ class Reader:
     tokenizers: Mapping[str, Tokenizer]
     device: torch.device
 
-    def read(self, name: str, given: Given, stack: StackSpec, unread: int = 0) -> Input:
+    def read(self, name: str, given: Given, stack: AnyStack, unread: int = 0) -> Input:
         """What `given` is for `stack`.
 
         Args:
@@ -77,7 +77,7 @@ class Reader:
                 raise TokenOutOfRange(what=name, found=id_, size=tokenizer.size)
         return tokenizer.tokens(ids, name)
 
-    def _features(self, name: str, given: Features | RandomFeatures, stack: StackSpec) -> Input:
+    def _features(self, name: str, given: Features | RandomFeatures, stack: AnyStack) -> Input:
         if stack.vocab:
             raise BadSetting(name=name, found="features", allowed="a text or ids: this network reads words through its embedding")
         rows = _draw(given, stack.d_model) if isinstance(given, RandomFeatures) else _rows(name, given, stack.d_model)

@@ -7,12 +7,12 @@ from torch import Tensor
 
 from model.engine.base import Silence
 from model.errors import UnknownHead, UnknownSite
-from model.spec import ModelSpec
+from model.foreign import AnySpec
 from model.trace import Kind, Site
 from model.transformer.attention import Intervene, change_nothing
 
 
-def sites(spec: ModelSpec) -> dict[Site, int]:
+def sites(spec: AnySpec) -> dict[Site, int]:
     """Every attention site of a network, in the order in which they run, with its number of heads."""
     found: dict[Site, int] = {}
     for name, stack in spec.stacks.items():
@@ -23,7 +23,7 @@ def sites(spec: ModelSpec) -> dict[Site, int]:
     return found
 
 
-def silencer(spec: ModelSpec, silences: Sequence[Silence]) -> Intervene:
+def silencer(spec: AnySpec, silences: Sequence[Silence]) -> Intervene:
     """The `Run.intervene` that replaces the context vectors of the silenced heads by zeros.
 
     Raises:

@@ -5,13 +5,15 @@ a weight that the step did not compute, because its key lay in the future, is 0 
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor
 
 from model.engine.base import KEEP, Keep
-from model.trace import NAN_UNCOMPUTED, TENSORS_OF_ATTENTION, Array, Attention, Site
+from model.foreign import AnyAttention
+from model.trace import NAN_UNCOMPUTED, TENSORS_OF_ATTENTION, UNWRITTEN, Array, Attention, Site
+from model.unwritten import Unwritten
 
 _KEPT_AS: dict[str, Keep] = {
     "scores": "scores",
@@ -32,10 +34,12 @@ class Recorder:
 
     Args:
         keep: what is recorded besides weights, masks, positions and logits.
+        fused: whether the run writes no weights out; then queries and keys are always kept, since weights are made of them.
     """
 
-    def __init__(self, keep: Sequence[Keep] = ()) -> None:
-        self._keep = frozenset(keep)
+    def __init__(self, keep: Sequence[Keep] = (), fused: bool = False) -> None:
+        self._keep = frozenset(keep) | ({"qkv"} if fused else set())
+        self._fused = fused
         self._pieces: defaultdict[str, list[Tensor]] = defaultdict(list)
 
     def __call__(self, name: str, value: Tensor) -> None:
@@ -66,22 +70,33 @@ class Recorder:
             name if name in ("hidden", "embedded", "stages") else f"attention/*/{name}": reason for name, reason in why.items()
         }
         stepped = any(len(pieces) > 1 for name, pieces in self._pieces.items() if name.endswith("/scores"))
-        return named | ({"attention/decoder.*/scores": NAN_UNCOMPUTED} if stepped else {})
+        named |= {"attention/decoder.*/scores": NAN_UNCOMPUTED} if stepped else {}
+        return named | ({UNWRITTEN: FUSED} if self._fused else {})
 
 
-def attentions(arrays: dict[str, Array], strips: Callable[[Site, int], tuple[str, str]]) -> dict[Site, Attention]:
+FUSED = "a long input: the run used a fused kernel that writes no weights out; they are computed from q and k when looked at"
+
+
+def attentions(
+    arrays: dict[str, Array], strips: Callable[[Site, int], tuple[str, str]], specs: Mapping[str, AnyAttention]
+) -> dict[Site, Attention]:
     """The arrays of each site put together, in the order in which the sites ran.
 
     Args:
-        arrays: by name, as `Recorder.arrays` gives them.
+        arrays: by name, as `Recorder.arrays` gives them. Without `weights`, a site's weights are made of its q and k.
         strips: the token strips that a site's queries and keys are, given the site and its number of queries.
+        specs: what the attention of each stack is.
     """
     names = dict.fromkeys(name.split("/")[1] for name in arrays if name.startswith("attention/"))
     sites = {}
     for site in map(Site.parse, names):
         tensors = {n: arrays[path] for n in TENSORS_OF_ATTENTION if (path := f"attention/{site}/{n}") in arrays}
-        masks = {name: array[0] for name, array in tensors.items() if name.startswith("mask")}  # the same for every head
-        sites[site] = Attention(site, *strips(site, tensors["weights"].shape[1]), **(tensors | masks))
+        tensors |= {name: array[0] for name, array in tensors.items() if name.startswith("mask")}  # the same for every head
+        if "weights" not in tensors:
+            spec = specs[site.stack]
+            tensors["weights"] = Unwritten(tensors["q"], tensors["k"], tensors["mask"], spec.head_dim**-0.5, spec.empty_rows).array
+        queries, keys = strips(site, len(tensors["mask"]))
+        sites[site] = Attention(site, queries, keys, **tensors)
     return sites
 
 
@@ -97,9 +112,9 @@ def _join(name: str, pieces: list[Tensor], lineage: Sequence[int] | None) -> Ten
     rows = lineage if lineage is not None and decoded else [0] * len(pieces)
     own = [piece[row] for piece, row in zip(pieces, rows, strict=False)]  # a hypothesis may end before the search does
     kind = name.rpartition("/")[2] if name.startswith("attention/") else ""
-    if kind in _FILL:
-        keys = max(piece.shape[-1] for piece in own)
+    keys = max(piece.shape[-1] for piece in own)
+    if kind in _FILL and len(own) > 1:
         own = [torch.nn.functional.pad(piece, (0, keys - piece.shape[-1]), value=_FILL[kind]) for piece in own]
     if kind == "mask_padding":  # of the keys alone: what the last step says of a key, which was not there yet, holds for each row
         own = [own[-1][..., -1:, :].expand(*piece.shape[:-1], -1) for piece in own]
-    return torch.cat(own, dim=-2)
+    return torch.cat(own, dim=-2) if len(own) > 1 else own[0]  # a mask's repeated rows stay one row in memory

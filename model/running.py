@@ -2,21 +2,24 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from math import isqrt
 from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
-from model import spec
-from model.checkpoints import Checkpoint
+from model.batching import Ask, Call, alone
+from model.beams import Node
 from model.decoding import Read, Writer, beam, certain, forced, greedy, log_probabilities_of, sampler, write
 from model.engine.base import Given, RunRequest
-from model.errors import BadSetting
+from model.errors import BadSetting, NoStart, TooManyTokens, UnknownHypothesis
+from model.foreign import AnySpec
+from model.huggingface.network import ForeignEncoder, ForeignNetwork, ForeignTranslator, ForeignWriter
 from model.inputs import Input, Reader
-from model.interventions import silencer
+from model.interventions import silencer, sites
 from model.recording import Recorder, attentions
-from model.spec import ModelSpec
+from model.runner import Runner, cache_of, never_recorded
 from model.trace import Array, Site, Step, Tokens, Trace
 from model.transformer.attention import Run
 from model.transformer.cache import KVCache
@@ -24,57 +27,94 @@ from model.transformer.masks import Mask
 from model.transformer.stacks import CausalLM, EncoderAlone, EncoderDecoder
 
 
-def run(checkpoint: Checkpoint, request: RunRequest, device: torch.device, device_name: str) -> Trace:
+def run(checkpoint: Runner, request: RunRequest, device: torch.device, device_name: str, ask: Ask = alone) -> Trace:
     """Runs one request on one network and records it.
+
+    Args:
+        ask: answers what the run asks of its network, by itself or together with what other runs ask.
 
     Raises:
         InputError: the text, the ids or a setting cannot be run.
         UnknownSite, UnknownHead: an intervention names something that the network does not have.
     """
-    recorder = Recorder(request.keep)
     began = time.perf_counter()
     with torch.inference_mode():
-        cache = KVCache()
-        job = _Job(checkpoint, request, device, Run(recorder, silencer(checkpoint.info.spec, request.interventions), cache), cache)
-        tokens, steps, lineage = job.result()
+        fused = _is_long(checkpoint, request, device)
+        recorder, cache = Recorder(request.keep, fused), cache_of(checkpoint.network)
+        run = Run(recorder, silencer(checkpoint.info.spec, request.interventions), cache, fused)
+        job = _Job(checkpoint, request, device, run, cache, ask)
+        tokens, written = job.result()
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     milliseconds = (time.perf_counter() - began) * 1000
     one_row = request.target is None and _asks_for_every_row(checkpoint.info.spec)
-    arrays = recorder.arrays(lineage, one_row)
+    arrays = recorder.arrays(written.lineage, one_row)
     return Trace(
         model=_facts(checkpoint, request.model, device_name, milliseconds),
         request=request.to_json(),
         tokens=tokens,
-        attention=attentions(arrays, lambda site, queries: _strips(site, queries, tokens)),
+        attention=attentions(
+            arrays,
+            lambda site, queries: _strips(site, queries, tokens),
+            {name: stack.attention for name, stack in checkpoint.info.spec.stacks.items()},
+        ),
         positions=_group(arrays, "positions/"),
         embedded=_group(arrays, "embedded/"),
         hidden=_group(arrays, "hidden/"),
         stages=_group(arrays, "stages/"),
         logits=arrays.get("logits"),
-        steps=tuple(steps),
-        missing=recorder.missing() | ({"attention/decoder.*/rows": ONE_ROW} if one_row else {}),
+        steps=tuple(written.steps),
+        tree=written.tree,
+        missing=recorder.missing()
+        | ({"attention/decoder.*/rows": ONE_ROW} if one_row else {})
+        | never_recorded(checkpoint.network),
     )
 
 
+LONG = 256
+"""Positions of source or target above which weights are not written out, unless scores are asked for: docs/benchmarks.md measures
+what writing them costs."""
+
+LARGEST = 2 << 30
+"""Bytes of weights and scores that one run may keep."""
+
 ONE_ROW = "each step computed a row for every source position; the last one, which decides, is kept"
 
-Result: TypeAlias = tuple[dict[str, Tokens], Sequence[Step], Sequence[int] | None]
-"""Token strips by name, the steps, and beam search's lineage (None: one hypothesis)."""
+
+@dataclass(frozen=True)
+class Written:
+    """What a decode wrote, or was given to write.
+
+    Attributes:
+        ids: the prompt and what follows it; empty where they were given.
+        steps: one for each token.
+        lineage: the batch row in each decoder step; None: one hypothesis was followed.
+        tree: of beam search.
+    """
+
+    ids: tuple[int, ...] = ()
+    steps: Sequence[Step] = ()
+    lineage: Sequence[int] | None = None
+    tree: tuple[Node, ...] = ()
+
+
+Result: TypeAlias = tuple[dict[str, Tokens], Written]
+"""Token strips by name, and what was written."""
 
 
 @dataclass(frozen=True)
 class _Job:
     """One request on its way through a network."""
 
-    checkpoint: Checkpoint
+    checkpoint: Runner
     request: RunRequest
     device: torch.device
     run: Run
     cache: KVCache
+    ask: Ask
 
     @property
-    def spec(self) -> ModelSpec:
+    def spec(self) -> AnySpec:
         return self.checkpoint.info.spec
 
     @property
@@ -84,66 +124,70 @@ class _Job:
     def result(self) -> Result:
         """What the network makes of the request."""
         match self.checkpoint.network:
-            case EncoderDecoder() as network:
+            case EncoderDecoder() | ForeignTranslator() as network:
                 return self.translate(network)
-            case CausalLM() as network:
+            case CausalLM() | ForeignWriter() as network:
                 return self.continue_(network)
-            case EncoderAlone() as network:
+            case EncoderAlone() | ForeignEncoder() as network:
                 return self.read(network)
 
-    def translate(self, network: EncoderDecoder) -> Result:
+    def translate(self, network: EncoderDecoder | ForeignTranslator) -> Result:
         """Source and target through an encoder-decoder."""
         source = self._source()
         mask = network.source_mask(source.tensor, self._valid(len(source)))
-        memory = network.encode(source.tensor, mask, self.run)
+        memory = self.ask(Call(network, self.run, source.tensor, mask))
 
         def read(target: Tensor, start: int) -> Tensor:
             beams = Mask(mask.padding.expand(len(target), -1, -1, -1))
-            return network.decode(target, memory.expand(len(target), -1, -1), beams, self.run, start)
+            return self.ask(Call(network, self.run, target, beams, memory.expand(len(target), -1, -1), start))
 
         if self.request.target is None:
-            ids, steps, lineage = self._decode(read, self._start())
-            return {"source": source.tokens, "target": self.reader.tokens("target", ids)}, steps, lineage
+            found = self._decode(read, self._start())
+            tokens = {"source": source.tokens, "target": self.reader.tokens("target", found.ids)}
+            return tokens, found
         target, steps = self._force(read, self.request.target)
-        return {"source": source.tokens, "target": target}, steps, None
+        return {"source": source.tokens, "target": target}, Written(steps=steps)
 
-    def continue_(self, network: CausalLM) -> Result:
+    def continue_(self, network: CausalLM | ForeignWriter) -> Result:
         """A prompt and its continuation through a language model."""
         source = self.reader.read("source", self.request.source, self.spec.writer)
 
         def read(ids: Tensor, start: int) -> Tensor:
-            logits: Tensor = network(ids, self.run, start)
-            return logits
+            return self.ask(Call(network, self.run, ids, start=start))
 
         self._refuse_target("a language model continues its source")
         if self.spec.output is None:
             read(source.tensor, 0)
-            return {"source": source.tokens}, [], None
-        ids, steps, lineage = self._decode(read, source.tokens.ids)
-        grown = self.reader.tokens("source", ids[len(source) :])
-        return {"source": source.tokens.then(grown)}, steps, lineage
+            return {"source": source.tokens}, Written()
+        found = self._decode(read, source.tokens.ids)
+        grown = self.reader.tokens("source", found.ids[len(source) :])
+        return {"source": source.tokens.then(grown)}, found
 
-    def read(self, network: EncoderAlone) -> Result:
+    def read(self, network: EncoderAlone | ForeignEncoder) -> Result:
         """A source through an encoder that nothing is written from."""
         self._refuse_target("an encoder alone writes nothing")
         source = self._source()
-        network.encode(source.tensor, network.source_mask(source.tensor, self._valid(len(source))), self.run)
-        return {"source": source.tokens}, [], None
+        mask = network.source_mask(source.tensor, self._valid(len(source)))
+        self.ask(Call(network, self.run, source.tensor, mask))
+        return {"source": source.tokens}, Written()
 
-    def _decode(self, read: Read, prompt: tuple[int, ...]) -> tuple[tuple[int, ...], Sequence[Step], Sequence[int] | None]:
+    def _decode(self, read: Read, prompt: tuple[int, ...]) -> Written:
         decoding, writer = self.request.decoding, self._writer()
         if not decoding.max_length:  # nothing is to be written: the prompt is still read
-            return prompt, forced(read, prompt, writer, self.device), None
+            return Written(prompt, forced(read, prompt, writer, self.device))
         if decoding.method == "beam":
-            hypotheses = beam(read, self.cache.select, prompt, decoding.beam_size, decoding.max_length, writer, self.device)
-            return hypotheses[0].ids, hypotheses[0].steps, hypotheses[0].lineage
+            found, tree = beam(read, self.cache.select, prompt, decoding.beam_size, decoding.max_length, writer, self.device)
+            if decoding.hypothesis >= len(found):
+                raise UnknownHypothesis(asked=decoding.hypothesis, there=len(found))
+            shown = found[decoding.hypothesis]
+            return Written(shown.ids, shown.steps, shown.lineage, tree)
         choose = sampler(decoding) if decoding.method == "sample" else greedy
         steps = list(write(read, prompt, choose, decoding.max_length, writer, self.device))
-        return (*prompt, *(step.chosen.id for step in steps)), steps, None
+        return Written((*prompt, *(step.chosen.id for step in steps)), steps)
 
     def _force(self, read: Read, given: Given) -> tuple[Tokens, list[Step]]:
         """A typed target is fed without its end token, which is what the last row should write; ids are fed as they are."""
-        typed = isinstance(given, str) and self.checkpoint.tokenizers["target"].ends
+        typed = isinstance(given, str) and bool(self.spec.writer.vocab) and self.checkpoint.tokenizers["target"].ends
         target = self.reader.read("target", given, self.spec.writer, unread=int(typed))
         if self.spec.output is None:
             read(target.tensor, 0)
@@ -177,14 +221,12 @@ class _Job:
             raise BadSetting(name="source_valid", found=valid, allowed=f"from 0 to {size}, the source's tokens")
         return torch.tensor([valid], device=self.device)
 
-    def _start(self) -> tuple[int]:
+    def _start(self) -> tuple[int, ...]:
         if self.spec.output is None:
             raise BadSetting(name="target", found="left out", allowed="given: this network has no output layer to write with")
         if self.spec.start_id is None:
-            raise BadSetting(
-                name="bos_id", found="not told", allowed="told to decode (--set bos_id=ID), or the target given (--target-ids)"
-            )
-        return (self.spec.start_id,)
+            raise NoStart(setting="bos_id")
+        return (self.spec.start_id, *self.spec.forced)
 
     def _refuse_target(self, reason: str) -> None:
         if self.request.target is not None:
@@ -202,7 +244,28 @@ class _Job:
         )
 
 
-def _asks_for_every_row(spec_: ModelSpec) -> bool:
+def _is_long(checkpoint: Runner, request: RunRequest, device: torch.device) -> bool:
+    """Whether an input is so long that its weights are computed when they are looked at.
+
+    Raises:
+        InputError: an input cannot be read, or what is to be kept of it would be more than LARGEST.
+    """
+    reader, spec_ = Reader(checkpoint.tokenizers, device), checkpoint.info.spec
+    read = [len(reader.read("source", request.source, spec_.encoder or spec_.writer)), request.source_pad_to or 0]
+    if request.target is not None and spec_.encoder is not None:
+        read.append(len(reader.read("target", request.target, spec_.writer, unread=1)))
+    ours = not isinstance(checkpoint.network, ForeignNetwork)  # the library's attention writes weights out, and scores never
+    if ours and "scores" not in request.keep:
+        return max(read) > LONG
+    heads, bytes_ = sum(sites(spec_).values()), 8 if ours else 4
+    if (needed := bytes_ * heads * max(read) ** 2) > LARGEST:
+        what, hint = ("scores and weights", "; more fit where no scores are kept") if ours else ("weights", "")
+        reason = f"{what} of {heads} heads would take {needed / 2**30:.1f} GB{hint}"
+        raise TooManyTokens(what="input", found=max(read), allowed=isqrt(LARGEST // (bytes_ * heads)), reason=reason)
+    return False
+
+
+def _asks_for_every_row(spec_: AnySpec) -> bool:
     """Whether one target token makes the decoder compute a row for each source position."""
     return spec_.decoder is not None and spec_.decoder.wiring == "memory"
 
@@ -218,7 +281,7 @@ def _group(arrays: Mapping[str, Array], prefix: str) -> dict[str, Array]:
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
-def _facts(checkpoint: Checkpoint, name: str, device: str, milliseconds: float) -> dict[str, Any]:
+def _facts(checkpoint: Runner, name: str, device: str, milliseconds: float) -> dict[str, Any]:
     """Trace.model: facts about the network and the machine."""
     info = checkpoint.info
     return {
@@ -226,7 +289,7 @@ def _facts(checkpoint: Checkpoint, name: str, device: str, milliseconds: float) 
         "title": info.title,
         "fingerprint": checkpoint.fingerprint,
         "languages": dict(info.languages),
-        "spec": spec.to_json(info.spec),
+        "spec": asdict(info.spec),
         "dtype": "float32",
         "device": device,
         "milliseconds": round(milliseconds, 3),

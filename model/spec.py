@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from model.checked import Between, read
 from model.errors import BadSetting
 
-Positions: TypeAlias = Literal["learned", "sinusoidal", "sinusoidal-column", "none"]
+Positions: TypeAlias = Literal["learned", "sinusoidal", "sinusoidal-column", "stored", "none"]
 DecodePositions: TypeAlias = Literal["running", "zero"]
 NormOrder: TypeAlias = Literal["post", "pre"]
 Norm: TypeAlias = Literal["standard", "bias-free", "unbiased"]
@@ -151,6 +151,11 @@ class ModelSpec:
         """The stacks that there are, by name, in the order in which they run."""
         both = {"encoder": self.encoder, "decoder": self.decoder}
         return {name: stack for name, stack in both.items() if stack is not None}
+
+    @property
+    def forced(self) -> tuple[int, ...]:
+        """Ids that a target begins with, behind its start: none."""
+        return ()
 
     @property
     def writer(self) -> StackSpec:

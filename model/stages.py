@@ -118,6 +118,8 @@ def _inputs(spec: Mapping[str, Any]) -> tuple[str, ...]:
         return ()
     if not spec["vocab"]:
         return ("features",)
+    if "embed_scale" not in spec:  # another program's: the stream that reaches the first layer is all that is known
+        return () if spec["positions"] in ("rotary", "relative") else ("positioned",)
     return ("embedding", "scaled", "positioned") if spec["embed_scale"] == "sqrt" else ("embedding", "positioned")
 
 

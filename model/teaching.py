@@ -73,6 +73,8 @@ def code(trace: Trace, stage: Stage) -> Code | None:
 def _choice(trace: Trace, stage: Stage) -> str:
     spec = trace.model.get("spec") or {}
     stack = spec.get(stage.stack) or {}
+    if spec.get("program") and stage.name not in ("probabilities", "chosen"):  # another program's lines computed it
+        return ""
     match stage.name:
         case "normed" | "residual":
             return f"{stage.name}, {stack.get('norm_order')}"

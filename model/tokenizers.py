@@ -4,19 +4,22 @@ A tokenizer is a way to split, a vocabulary, and what it adds around a text. Spl
 does not know keeps its text on screen, while the network is given the unknown token.
 """
 
+import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeAlias
 
 import spacy
 
+from model.checked import read
 from model.errors import BadSetting, EmptyText, TokenOutOfRange
 from model.trace import Tokens
 
-Split: TypeAlias = Literal["spacy-de", "spacy-en"]
+Split: TypeAlias = Literal["spacy-de", "spacy-en", "words", "basic-english", "characters"]
 
 UNKNOWN, PAD, START, END = "<unk>", "<pad>", "<sos>", "<eos>"
 SPECIALS = (UNKNOWN, PAD, START, END)
@@ -50,27 +53,60 @@ def _spacy(language: str) -> Callable[[str], Iterable[Any]]:
     return tokenizer
 
 
-def split_words(text: str, split: Split) -> list[str]:
-    """The lower-cased words of `text` by spaCy's rules for one language; composed characters, outer blanks gone.
+def _spacy_words(language: str) -> Callable[[str], list[str]]:
+    return lambda text: [token.text.lower() for token in _spacy(language)(text)]
 
-    Runs of blanks inside a text are words too, as in the tokenizer that reference document 000 uses.
+
+def _words(text: str) -> list[str]:
+    """What blanks part, lower-cased; signs stand alone, but for one between letters or digits: don't, 10:30, well-to-do."""
+    return re.findall(r"\w+(?:['’.,:-]\w+)*|[^\w\s]", text.lower())
+
+
+_BASIC_ENGLISH = str.maketrans({"'": " '  ", '"': "", ".": " . ", ",": " , ", "(": " ( ", ")": " ) ", "!": " ! ", "?": " ? "})
+
+
+def basic_english(text: str) -> list[str]:
+    """Words as torchtext's tokenizer "basic_english" splits them: lower-cased, punctuation apart, some of it dropped."""
+    return re.sub("<br />|[;:]", " ", text.lower().translate(_BASIC_ENGLISH)).split()
+
+
+def _characters(text: str) -> list[str]:
+    return [character for character in text if not character.isspace()]
+
+
+_SPLITS: Mapping[Split, Callable[[str], list[str]]] = MappingProxyType(
+    {
+        "spacy-de": _spacy_words("de"),
+        "spacy-en": _spacy_words("en"),
+        "words": _words,
+        "basic-english": basic_english,
+        "characters": _characters,
+    }
+)
+
+
+def split_words(text: str, split: Split) -> list[str]:
+    """The words of `text` by one of the ways to split; composed characters, outer blanks gone.
+
+    By spaCy's rules, runs of blanks inside a text are words too, as in the tokenizer that reference document 000 uses.
     """
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # half of a character is none: it becomes U+FFFD
-    language = split.removeprefix("spacy-")
-    return [token.text.lower() for token in _spacy(language)(unicodedata.normalize("NFC", whole).strip())]
+    return _SPLITS[split](unicodedata.normalize("NFC", whole).strip())
 
 
 @dataclass(frozen=True)
 class WordTokenizer:
-    """Words by spaCy's rules, and a vocabulary of those that training saw often enough.
+    """A way to split, and a vocabulary of the words that training saw often enough.
 
     Attributes:
-        split: the rules.
+        split: the way.
         vocabulary: texts, the index is the id. The first four are SPECIALS.
+        framed: whether a text stands between `<sos>` and `<eos>`; a language model's does not: it goes on.
     """
 
     split: Split
     vocabulary: tuple[str, ...]
+    framed: bool = True
 
     @cached_property
     def ids(self) -> dict[str, int]:
@@ -84,11 +120,11 @@ class WordTokenizer:
 
     @property
     def ends(self) -> bool:
-        """An end token is added."""
-        return True
+        """Whether an end token is added."""
+        return self.framed
 
     def encode(self, text: str, name: str) -> Tokens:
-        """`<sos>`, the words, `<eos>`.
+        """The words, between `<sos>` and `<eos>` where texts are framed.
 
         Raises:
             EmptyText: there is nothing but blanks.
@@ -97,14 +133,12 @@ class WordTokenizer:
         if not words:
             raise EmptyText(what=f"{name} text")
         unknown_id = SPECIALS.index(UNKNOWN)
-        ids = [self.ids.get(word, unknown_id) for word in words]
-        return Tokens(
-            name,
-            ids=(SPECIALS.index(START), *ids, SPECIALS.index(END)),
-            texts=(START, *words, END),
-            special=(True, *(False for _ in words), True),
-            unknown=(False, *(i == unknown_id for i in ids), False),
-        )
+        ids = tuple(self.ids.get(word, unknown_id) for word in words)
+        strip = Tokens(name, ids, tuple(words), (False,) * len(ids), tuple(id_ == unknown_id for id_ in ids))
+        if not self.framed:
+            return strip
+        first, last = (self.tokens([SPECIALS.index(text)], name) for text in (START, END))
+        return first.then(strip).then(last)
 
     def tokens(self, ids: Sequence[int], name: str) -> Tokens:
         """The strip of `ids`, with the vocabulary's texts.
@@ -124,33 +158,37 @@ class WordTokenizer:
         )
 
     def text(self, ids: Sequence[int]) -> str:
-        """Words joined by spaces, without start, end and padding."""
-        return " ".join(self.vocabulary[i] for i in ids if i == 0 or i >= len(SPECIALS))
+        """Words joined by spaces, characters by nothing, without start, end and padding."""
+        return self.joined(self.vocabulary[i] for i in ids if i == 0 or i >= len(SPECIALS))
+
+    def joined(self, words: Iterable[str]) -> str:
+        """Words as one text, as far as the way to split allows: blanks that it dropped stay away."""
+        return ("" if self.split == "characters" else " ").join(words)
 
 
-def learn_vocabulary(texts: Iterable[str], split: Split, min_freq: int) -> WordTokenizer:
-    """The words that occur at least `min_freq` times, the most frequent first, equal ones in alphabetical order."""
-    counts = Counter(word for text in texts for word in split_words(text, split))
+def learn_vocabulary(texts: Iterable[str], split: Split, min_freq: int, framed: bool = True) -> WordTokenizer:
+    """The words that occur at least `min_freq` times, the most frequent first, equal ones in alphabetical order.
+
+    A text that is written like a special token, such as a corpus' own `<unk>`, is no word.
+    """
+    counts = Counter(word for text in texts for word in split_words(text, split) if word not in SPECIALS)
     words = sorted((word for word, n in counts.items() if n >= min_freq), key=lambda word: (-counts[word], word))
-    return WordTokenizer(split, SPECIALS + tuple(words))
+    return WordTokenizer(split, SPECIALS + tuple(words), framed)
 
 
 def to_json(tokenizer: WordTokenizer) -> dict[str, Any]:
     """The tokenizer as plain JSON values."""
-    return {"split": tokenizer.split, "vocabulary": list(tokenizer.vocabulary)}
+    return {"split": tokenizer.split, "framed": tokenizer.framed, "vocabulary": list(tokenizer.vocabulary)}
 
 
 def from_json(data: Any) -> WordTokenizer:
-    """The tokenizer in JSON values.
+    """The tokenizer in JSON values, every field checked.
 
     Raises:
-        BadSetting: an unknown way to split, or a vocabulary that is no list of texts beginning with SPECIALS.
+        BadSetting: an unknown field, an unknown way to split, or a vocabulary that is no list of texts beginning with SPECIALS.
     """
-    split, vocabulary = (data.get("split"), data.get("vocabulary")) if isinstance(data, dict) else (None, None)
-    if split not in ("spacy-de", "spacy-en"):
-        raise BadSetting(name="tokenizer split", found=split, allowed="spacy-de or spacy-en")
-    if not isinstance(vocabulary, list) or tuple(vocabulary[:4]) != SPECIALS or not all(isinstance(t, str) for t in vocabulary):
-        raise BadSetting(
-            name="tokenizer vocabulary", found=type(vocabulary).__name__, allowed=f"a list of texts beginning {SPECIALS}"
-        )
-    return WordTokenizer(split, tuple(vocabulary))
+    tokenizer = read(WordTokenizer, data, "tokenizer")
+    if tokenizer.vocabulary[: len(SPECIALS)] != SPECIALS:
+        found = ", ".join(tokenizer.vocabulary[: len(SPECIALS)])
+        raise BadSetting(name="tokenizer.vocabulary", found=found, allowed=f"a list of texts beginning {', '.join(SPECIALS)}")
+    return tokenizer

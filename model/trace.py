@@ -9,21 +9,26 @@ This module needs numpy alone. `model.wire` turns a Trace into bytes and back; d
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from math import prod
 from types import MappingProxyType
 from typing import Any, Literal, Self, TypeAlias
 
-import numpy.typing as npt
+import numpy as np
 
+from model.beams import Node
 from model.errors import UnknownHead, UnknownSite
+from model.unwritten import Array as Array
 
 SCHEMA = 1
 """Number of the layout of a Trace. It grows whenever an old reader would misread a new file."""
 
-Array: TypeAlias = npt.NDArray[Any]
 Kind: TypeAlias = Literal["self", "cross", "memory"]
 
 _COUNTS = {str(count): count for count in range(1000)}
 """Passes and layers by their one text form: no leading zero, no sign, no digits of other scripts."""
+
+UNWRITTEN = "attention/*/weights"
+"""The entry of `Trace.missing` of a run whose weights are computed when they are looked at."""
 
 NAN_UNCOMPUTED = "keys in the future of a cached step were never scored: those scores are NaN"
 
@@ -91,7 +96,8 @@ class Attention:
     """What one attention site did.
 
     Shapes:
-        weights: [head, query, key], probabilities: each row sums to 1 where any key is allowed.
+        weights: [head, query, key], probabilities: each row sums to 1 where any key is allowed. Of a long input it is
+            `Unwritten`, which is used like an array and computes from q and k what is looked at.
         mask: [query, key] of bool, True where the query may look at the key.
         mask_padding, mask_causal: [query, key], the parts that `mask` was combined from; None where the site has no such part.
         scores: [head, query, key], after scaling, before the mask. NaN where a cached step never computed them.
@@ -197,6 +203,7 @@ class Trace:
             `stack.pass.layer.feed_forward` its `hidden` [position, hidden], `output`, `residual`, `normed`; else [position, model].
         logits: [position, vocab], one row for each target position fed (for a language model: source position).
         steps: the decode, token by token.
+        tree: of a beam search, all continuations that it weighed (model/beams.py); the run shows the hypothesis that was asked for.
         missing: why something is not there, by the name it would have.
     """
 
@@ -210,6 +217,7 @@ class Trace:
     stages: Mapping[str, Array] = field(default_factory=dict)
     logits: Array | None = None
     steps: tuple[Step, ...] = ()
+    tree: tuple[Node, ...] = ()
     missing: Mapping[str, str] = field(default_factory=dict)
     schema: int = SCHEMA
 
@@ -223,7 +231,7 @@ class Trace:
     def arrays(self) -> Iterable[Array]:
         """All arrays of the trace."""
         for attention in self.attention.values():
-            yield from (a for name in TENSORS_OF_ATTENTION if (a := getattr(attention, name)) is not None)
+            yield from (a for name in TENSORS_OF_ATTENTION if isinstance(a := getattr(attention, name), np.ndarray))
         for group in (self.positions, self.embedded, self.hidden, self.stages):
             yield from group.values()
         if self.logits is not None:
@@ -231,8 +239,14 @@ class Trace:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held by the arrays: what a cache counts."""
-        return sum(array.nbytes for array in self.arrays())
+        """Bytes held by the arrays: what a cache counts. A row that stands for all rows, and masks that sites share, count once."""
+        held = {array.__array_interface__["data"][0]: _held(array) for array in self.arrays()}
+        return sum(held.values())
+
+    def written_out(self) -> Self:
+        """This trace with every weight as an array: complete for readers that know nothing of q and k."""
+        attention = {site: replace(own, weights=np.asarray(own.weights)) for site, own in self.attention.items()}
+        return replace(self, attention=attention, missing={n: why for n, why in self.missing.items() if n != UNWRITTEN})
 
     def at(self, site: Site | str) -> Attention:
         """What one site did.
@@ -248,3 +262,9 @@ class Trace:
     def of(self, stack: str, kind: Kind) -> tuple[Attention, ...]:
         """The sites of one stack and kind, in the order in which they ran."""
         return tuple(a for s, a in self.attention.items() if s.stack == stack and s.kind == kind)
+
+
+def _held(array: Array) -> int:
+    """Bytes behind an array: a repeated row or column is there once."""
+    stored = [size for size, stride in zip(array.shape, array.strides, strict=True) if stride]
+    return int(array.itemsize * prod(stored))

@@ -4,16 +4,17 @@ Without one, ids are shown as they are: a strip says "5", and typed text is refu
 """
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from model.errors import BadSetting, EmptyText, TokenOutOfRange
-from model.tokenizers import split_words
+from model import tokenizers
+from model.checked import read
+from model.errors import BadSetting, EmptyText, NoVocabulary, TokenOutOfRange
+from model.tokenizers import Tokenizer, WordTokenizer, basic_english, split_words
 from model.trace import Tokens
 
 STARTS, ENDS, PADS, UNKNOWNS = ("<sos>", "<bos>", "<s>"), ("<eos>", "</s>"), ("<pad>",), ("<unk>",)
@@ -23,14 +24,6 @@ LONGEST = 2**26
 """Bytes of a vocabulary file at most."""
 
 _MOST_DIGITS = 12
-
-_BASIC_ENGLISH = str.maketrans({"'": " '  ", '"': "", ".": " . ", ",": " , ", "(": " ( ", ")": " ) ", "!": " ! ", "?": " ? "})
-
-
-def basic_english(text: str) -> list[str]:
-    """Words as torchtext's tokenizer "basic_english" splits them: lower-cased, punctuation apart, some of it dropped."""
-    return re.sub("<br />|[;:]", " ", text.lower().translate(_BASIC_ENGLISH)).split()
-
 
 SPLITS: Mapping[str, Callable[[str], list[str]]] = MappingProxyType(
     {
@@ -79,7 +72,7 @@ class IdTokenizer:
 
         Raises:
             EmptyText: there is nothing but blanks.
-            BadSetting: something else than ids was typed; the sentence says what to give instead.
+            NoVocabulary: something else than ids was typed; the sentence says what to give instead.
             TokenOutOfRange: there is no such id.
         """
         typed = text.replace(",", " ").split()
@@ -87,12 +80,7 @@ class IdTokenizer:
             raise EmptyText(what=f"{name} text")
         if all(word.isascii() and word.isdigit() and len(word) < _MOST_DIGITS for word in typed):
             return self.tokens([int(word) for word in typed], name)
-        raise BadSetting(
-            name=f"{name} text",
-            found=text if len(text) < 80 else f"{text[:80]}…",
-            allowed=f"ids with blanks between them (--{name}-ids), or the vocabulary told (--set {name}_vocab=FILE): "
-            "the file holds weights and no words",
-        )
+        raise NoVocabulary(strip=name, found=text if len(text) < 80 else f"{text[:80]}…")
 
     def tokens(self, ids: Sequence[int], name: str) -> Tokens:
         """The strip of ids, each shown as its number.
@@ -172,6 +160,32 @@ class VocabularyTokenizer:
         return " ".join(self.vocabulary[id_] for id_ in ids if id_ not in self.specials)
 
 
+def to_json(tokenizer: Tokenizer) -> dict[str, Any]:
+    """Any tokenizer as plain JSON values: words by the rules of the networks trained here, a vocabulary that came along, or ids."""
+    match tokenizer:
+        case WordTokenizer():
+            return tokenizers.to_json(tokenizer)
+        case VocabularyTokenizer() | IdTokenizer():
+            return asdict(tokenizer)
+    raise BadSetting(name="tokenizer", found=type(tokenizer).__name__, allowed="one that has a form in tokenizer.json")
+
+
+def from_json(data: Any) -> Tokenizer:
+    """The tokenizer in JSON values.
+
+    Raises:
+        BadSetting: they describe none, or one without a way to split.
+    """
+    if not isinstance(data, dict) or "specials" not in data:
+        return tokenizers.from_json(data)
+    if "vocabulary" not in data:
+        return read(IdTokenizer, data, "tokenizer")
+    tokenizer = read(VocabularyTokenizer, data, "tokenizer")
+    if tokenizer.split not in SPLITS:
+        raise BadSetting(name="tokenizer split", found=tokenizer.split, allowed=" or ".join(SPLITS))
+    return tokenizer
+
+
 def _present(added: bool, id_: int | None) -> tuple[int, ...]:
     return () if id_ is None or not added else (id_,)
 
@@ -206,20 +220,42 @@ def read_vocabulary(path: Path, name: str) -> tuple[str, ...]:
     try:
         if path.stat().st_size > LONGEST:
             raise BadSetting(name=name, found=str(path), allowed=f"a file of at most {LONGEST:,} bytes")
-        content = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadSetting(name=name, found=str(path), allowed=f"a text file that can be read ({type(error).__name__})") from error
-    texts = _texts(content)
+        content = path.read_bytes()
+    except OSError as error:
+        raise _unreadable(str(path), name, error) from error
+    return vocabulary_in(content, str(path), name)
+
+
+def vocabulary_in(content: bytes, shown: str, name: str) -> tuple[str, ...]:
+    """The texts in the bytes of such a file; the tokenizer.json of one of our own folders is one too.
+
+    Args:
+        shown: what the file is called.
+        name: of the setting that gave it.
+
+    Raises:
+        BadSetting: it holds no text, or is none of these.
+    """
+    try:
+        texts = _texts(content.decode("utf-8-sig").replace("\r\n", "\n"), name.removesuffix("_vocab"))
+    except UnicodeDecodeError as error:
+        raise _unreadable(shown, name, error) from error
     if texts is None:
-        raise BadSetting(name=name, found=str(path), allowed="a JSON list of texts, a JSON object token -> id, or a token a line")
+        raise BadSetting(name=name, found=shown, allowed="a JSON list of texts, a JSON object token -> id, or a token a line")
     return texts
 
 
-def _texts(content: str) -> tuple[str, ...] | None:
+def _unreadable(shown: str, name: str, error: Exception) -> BadSetting:
+    return BadSetting(name=name, found=shown, allowed=f"a text file that can be read ({type(error).__name__})")
+
+
+def _texts(content: str, strip: str) -> tuple[str, ...] | None:
     try:
         data: Any = json.loads(content)
     except (ValueError, RecursionError):
         return tuple(content.removesuffix("\n").split("\n"))
+    if isinstance(data, dict) and isinstance(ours := data.get(strip), dict):
+        data = ours.get("vocabulary")
     if isinstance(data, list) and all(isinstance(text, str) for text in data):
         return tuple(data)
     if (

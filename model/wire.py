@@ -4,17 +4,19 @@ Masks are stored as uint8 (1 = may be looked at), everything else as float32, id
 """
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 from safetensors import SafetensorError, deserialize
 from safetensors.numpy import save
 
+from model.beams import Node
 from model.checked import read
 from model.errors import BadSetting, UnknownSite, WireError
 from model.trace import AXES, SCHEMA, TENSORS_OF_ATTENTION, Array, Attention, Site, Step, Tokens, Trace
+from model.unwritten import Unwritten
 
 ENTRY = "headlight"
 """Key of the metadata entry that holds everything which is no array."""
@@ -32,8 +34,19 @@ class _Strip:
 
 
 @dataclass(frozen=True)
+class _Made:
+    """What makes a site's weights of its queries and keys, where a trace has none: fields of `Unwritten`."""
+
+    scale: float
+    empty_rows: Literal["uniform", "zeros"]
+
+
+@dataclass(frozen=True)
 class _Header:
-    """Everything that is no array. `sites` holds for each site the strips of its queries and its keys."""
+    """Everything that is no array.
+
+    `sites` holds for each site the strips of its queries and its keys, `unwritten` those sites whose weights are not in the file.
+    """
 
     schema: int
     model: Mapping[str, Any]
@@ -42,6 +55,8 @@ class _Header:
     sites: Mapping[str, tuple[str, str]]
     steps: tuple[Step, ...]
     missing: Mapping[str, str]
+    unwritten: Mapping[str, _Made] = field(default_factory=dict)
+    tree: tuple[Node, ...] = ()
 
 
 def to_bytes(trace: Trace) -> bytes:
@@ -54,6 +69,8 @@ def to_bytes(trace: Trace) -> bytes:
         sites={str(site): (a.query_tokens, a.key_tokens) for site, a in trace.attention.items()},
         steps=trace.steps,
         missing=dict(trace.missing),
+        unwritten={str(site): _Made(w.scale, w.empty_rows) for site, w in _unwritten(trace)},
+        tree=trace.tree,
     )
     return save(_arrays(trace), metadata={ENTRY: json.dumps(asdict(header))})
 
@@ -78,11 +95,18 @@ def from_bytes(data: bytes) -> Trace:
         raise WireError(detail=f"its parts do not fit together: {error}") from error
 
 
+def _unwritten(trace: Trace) -> Iterator[tuple[Site, Unwritten]]:
+    for site, attention in trace.attention.items():
+        weights: object = attention.weights
+        if isinstance(weights, Unwritten):
+            yield site, weights
+
+
 def _arrays(trace: Trace) -> dict[str, Array]:
     arrays: dict[str, Array] = {f"ids/{name}": np.asarray(t.ids, np.int64) for name, t in trace.tokens.items()}
     for site, attention in trace.attention.items():
         for name in TENSORS_OF_ATTENTION:
-            if (array := getattr(attention, name)) is not None:
+            if isinstance(array := getattr(attention, name), np.ndarray):
                 arrays[f"attention/{site}/{name}"] = array.astype(np.uint8 if name.startswith("mask") else np.float32)
     for group in ("positions", "embedded", "hidden", "stages"):
         arrays |= {f"{group}/{name}": a.astype(np.float32) for name, a in getattr(trace, group).items()}
@@ -94,7 +118,10 @@ def _arrays(trace: Trace) -> dict[str, Array]:
 def _trace(header: _Header, stored: dict[str, Array]) -> Trace:
     """Takes every array out of `stored`; one that is left over has no place in a trace."""
     tokens = {name: _tokens(name, strip, stored) for name, strip in header.tokens.items()}
-    attention = {(site := Site.parse(text)): _attention(site, strips, tokens, stored) for text, strips in header.sites.items()}
+    attention = {
+        (site := Site.parse(text)): _attention(site, strips, tokens, stored, header.unwritten.get(text))
+        for text, strips in header.sites.items()
+    }
     trace = Trace(
         model=header.model,
         request=header.request,
@@ -106,8 +133,11 @@ def _trace(header: _Header, stored: dict[str, Array]) -> Trace:
         stages=_group("stages", stored),
         logits=_take("logits", np.float32, 2, stored) if "logits" in stored else None,
         steps=header.steps,
+        tree=header.tree,
         missing=header.missing,
     )
+    if any(node.parent >= place for place, node in enumerate(trace.tree)):
+        raise ValueError("a node of the tree stands before the one that it continues")
     if stored:
         raise ValueError(f"no place for {', '.join(stored)}")
     return trace
@@ -127,7 +157,13 @@ def _tokens(name: str, strip: _Strip, stored: dict[str, Array]) -> Tokens:
     return Tokens(name, tuple(ids), strip.texts, strip.special, strip.unknown)
 
 
-def _attention(site: Site, strips: tuple[str, str], tokens: dict[str, Tokens], stored: dict[str, Array]) -> Attention:
+def _attention(
+    site: Site,
+    strips: tuple[str, str],
+    tokens: dict[str, Tokens],
+    stored: dict[str, Array],
+    made: _Made | None,
+) -> Attention:
     tensors, sizes = dict[str, Array](), dict[str, int]()
     for name, axes in AXES.items():
         if (path := f"attention/{site}/{name}") in stored:
@@ -135,11 +171,14 @@ def _attention(site: Site, strips: tuple[str, str], tokens: dict[str, Tokens], s
             if any(sizes.setdefault(axis, size) != size for axis, size in zip(axes, array.shape, strict=True)):
                 raise ValueError(f"{path} has the shape {array.shape} beside {sizes}")
             tensors[name] = array.astype(bool) if name.startswith("mask") else array
-    if not {"weights", "mask"} <= tensors.keys():
-        raise ValueError(f"{site} lacks its weights or its mask")
+    needed = {"weights", "mask"} if made is None else {"q", "k", "mask"}
+    if not needed <= tensors.keys():
+        raise ValueError(f"{site} lacks one of {', '.join(sorted(needed))}")
     query_tokens, key_tokens = strips
     if sizes["query"] > len(tokens[query_tokens]) or sizes["key"] > len(tokens[key_tokens]):
         raise ValueError(f"{site} has more queries or keys than there are tokens")
+    if made is not None:
+        tensors["weights"] = Unwritten(tensors["q"], tensors["k"], tensors["mask"], made.scale, made.empty_rows).array
     return Attention(site, query_tokens, key_tokens, **tensors)
 
 

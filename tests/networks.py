@@ -185,6 +185,19 @@ def save_checkpoint(folder: Path, spec: ModelSpec = VARIANTS["paper"], seed: int
         data={"source": "{split}.de", "target": "{split}.en"},
         spec=spec,
     )
-    tokenizers = [WordTokenizer("spacy-de", SPECIALS + words[strip]) for strip in strips]
-    checkpoints.save(folder, info, built.state_dict(), *tokenizers)
+    tokenizers = {strip: WordTokenizer("spacy-de", SPECIALS + words[strip]) for strip in strips}
+    checkpoints.save(folder, info, built.state_dict(), tokenizers)
     return built
+
+
+def save_film(folder: Path, steps: Sequence[int] = (0, 1, 2, 4, 8), spec: ModelSpec = VARIANTS["paper"]) -> dict[int, Network]:
+    """A folder as of `save_checkpoint` with random snapshots and a curve.csv; returns each snapshot's network."""
+    save_checkpoint(folder, spec, seed=steps[-1])
+    kept = {step: network(spec, seed=step) for step in steps}
+    (folder / "snapshots").mkdir()
+    for step, built in kept.items():
+        checkpoints.save_weights(folder / "snapshots" / f"{step:06}.safetensors", built.state_dict())
+    rows = [f"{epoch},{2 * epoch},{5 - epoch},{4.5 - epoch},1,1,1,1" for epoch in (1, 2, 3)]
+    head = "epoch,step,train_loss,validation_loss,validation_ppl,learning_rate,tokens_per_second,seconds"
+    (folder / "curve.csv").write_text("\n".join([head, *rows, ""]), encoding="utf-8")
+    return kept

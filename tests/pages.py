@@ -60,6 +60,9 @@ class MadeUpEngine:
         made_up = {name: rng.normal(size=(30, 16)).astype(np.float32) for name in names}
         return {name: self.tables.get(name, made_up[name]) for name in names}
 
+    def export(self, model: str, settings: Settings = ()) -> bytes:
+        return b""
+
     def texts(self, model: str, strip: str, ids: tuple[int, ...], settings: Settings = ()) -> tuple[str, ...]:
         return tuple(f"word{id_}" for id_ in ids)
 

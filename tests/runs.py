@@ -1,11 +1,14 @@
 """Whole runs of small random networks, for tests that need a real Trace: no files, no training."""
 
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import torch
 
 from model.checkpoints import Checkpoint, Info
 from model.engine.base import KEEP, Decoding, Features, Given, RunRequest, Silence
+from model.runner import Runner
 from model.running import run
 from model.spec import AttentionSpec, ModelSpec, StackSpec
 from model.tokenizers import SPECIALS, WordTokenizer
@@ -57,6 +60,27 @@ def request(spec: ModelSpec, silenced: tuple[Silence, ...] = (), source: Given |
     )
 
 
-def traced(found: Checkpoint, asked: RunRequest) -> Trace:
+def traced(found: Runner, asked: RunRequest) -> Trace:
     """The run of a request."""
     return run(found, asked, CPU, "cpu")
+
+
+def arrays(trace: Trace) -> dict[str, Any]:
+    """Every array of a trace by name."""
+    named: dict[str, Any] = {f"{site}/{n}": a for site, own in trace.attention.items() for n, a in vars(own).items()}
+    for group in ("positions", "embedded", "hidden", "stages"):
+        named |= {f"{group}/{name}": array for name, array in getattr(trace, group).items()}
+    return {name: a for name, a in (named | {"logits": trace.logits}).items() if isinstance(a, np.ndarray)}
+
+
+def assert_same(found: Trace | Exception, expected: Trace) -> None:
+    """Fails where two runs differ by more than rounding."""
+    assert isinstance(found, Trace), found
+    assert found.tokens == expected.tokens
+    assert found.missing == expected.missing
+    assert [(s.index, s.chosen.id, s.computed) for s in found.steps] == [(s.index, s.chosen.id, s.computed) for s in expected.steps]
+    ours, theirs = arrays(found), arrays(expected)
+    assert list(found.attention) == list(expected.attention)
+    assert ours.keys() == theirs.keys()
+    for name, array in theirs.items():
+        np.testing.assert_allclose(ours[name], array, rtol=1e-5, atol=1e-5, err_msg=name)

@@ -1,13 +1,20 @@
 """The benchmarks tell medians and ratios; what they measure is measured by running them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
+import numpy as np
 import pytest
 
-from benchmarks import timing
+from benchmarks import decoding, drawing, timing, training
 from benchmarks.__main__ import PARTS, main
+from benchmarks.drawing import Shown
 from benchmarks.enter import NoBrowser, chromium
+from benchmarks.made_up import weights
+from benchmarks.peers import TooMuch
+from model.spec import ModelSpec
+from tests.networks import VARIANTS, tiny_recipe, translator
 
 ROOT = Path(__file__).parents[1]
 
@@ -41,8 +48,54 @@ def test_without_a_browser_a_sentence_says_how_to_get_one(monkeypatch: pytest.Mo
         chromium()
 
 
+def test_training_counts_the_tokens_that_are_predicted() -> None:
+    tiny = tiny_recipe()
+    longer = {**tiny.decoder, "max_positions": 32}
+    recipe = replace(tiny, encoder=longer, decoder=longer)
+    tokens, seconds = training.steps(recipe, "cpu", repeats=2)
+    batch = training.made_up(recipe.optimisation.sentences_per_batch)
+    assert tokens == sum(len([i for i in row if i != 1]) - 1 for row in batch.target.tolist())
+    assert 0 < seconds < 60
+
+
 def test_the_options_and_parts_are_documented() -> None:
     page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
     assert isinstance(main, click.Command)
     assert all(f"`{option} " in page for parameter in main.params for option in parameter.opts)
     assert all(f"**{part}.**" in page for part in PARTS)
+
+
+def test_what_takes_long_is_measured_once_and_what_cannot_be_done_is_told() -> None:
+    calls: list[str] = []
+
+    def taking(name: str, seconds: float) -> drawing.Turn:
+        def once(_: object) -> Shown:
+            calls.append(name)
+            if seconds > 60:
+                raise TooMuch("> 60 s")
+            return Shown(1.0, seconds - 1, 0.5)
+
+        return once
+
+    turns = {"ours": taking("a", 2.0), "slow": taking("b", 20.0), "never": taking("c", 99.0)}
+    shown = drawing._in_turns(turns, None, 3)  # type: ignore[arg-type]  # no browser is needed here
+    assert "".join(calls) == "abcaa"
+    rows = {row.case: row for row in drawing._rows("x", shown)}
+    assert rows["x: slow"].ratio == 10.0
+    assert rows["x: never"].note == "> 60 s"
+    assert timing.table(list(rows.values())).splitlines()[-1] == "| x: never |  |  | > 60 s |"
+
+
+def test_made_up_attention_is_attention() -> None:
+    made = weights(2, 3, 16, valid=11)
+    assert made.shape == (6, 16, 16)
+    np.testing.assert_allclose(made.sum(-1), 1, atol=1e-5)
+    assert not made[:, :, 11:].any()
+
+
+def test_decoding_with_and_without_a_cache_writes_the_same() -> None:
+    stack = replace(VARIANTS["paper"].writer, vocab=40, max_positions=40)
+    network = translator(ModelSpec(encoder=stack, decoder=stack))
+    with_cache, without = (decoding.decode(network, cached) for cached in (True, False))
+    assert with_cache == without
+    assert len(with_cache) == decoding.TOKENS

@@ -11,6 +11,7 @@ import pytest
 
 from model import errors, wire
 from model.__main__ import cli
+from model.beams import Node
 from model.engine.base import KEEP, RunRequest
 from model.errors import HeadlightError
 from model.trace import TENSORS_OF_ATTENTION, Attention, Candidate, Site, Step, Tokens, Trace
@@ -53,7 +54,10 @@ def test_the_command_lines_page_names_everything_that_can_be_kept() -> None:
     assert all(f"`{kept}`" in text for kept in KEEP)
 
 
-@pytest.mark.parametrize("kind", [Trace, Attention, Tokens, Step, Candidate, Site, RunRequest], ids=lambda kind: kind.__name__)
+DESCRIBED = [Trace, Attention, Tokens, Step, Candidate, Node, Site, RunRequest]
+
+
+@pytest.mark.parametrize("kind", DESCRIBED, ids=lambda kind: kind.__name__)
 def test_the_traces_page_names_every_field(kind: type) -> None:
     text = page("trace.md")
     of_strips = {"name", "ids", "site"}  # an entry's own key, and ids/STRIP
@@ -94,12 +98,18 @@ def test_the_errors_page_names_every_error_and_no_other() -> None:
 
 def test_every_dependency_is_pinned_and_has_its_reason() -> None:
     text = page("decisions.md")
-    for name in ("requirements.txt", "requirements-dev.txt"):
+    for name in ("requirements.txt", "requirements-web.txt", "requirements-dev.txt"):
         for line in (ROOT / name).read_text(encoding="utf-8").splitlines():
             if line and not line.startswith(("#", "-r ")):
                 package = re.fullmatch(r"([a-z0-9-]+)==[0-9.]+ +# .+", line)
                 assert package, f"{name}: {line}"
                 assert f"`{package[1]}`" in text, package[1]
+
+
+def test_a_web_process_has_the_versions_of_the_app() -> None:
+    pinned = [(ROOT / name).read_text(encoding="utf-8").splitlines()[1:] for name in ("requirements-web.txt", "requirements.txt")]
+    assert set(pinned[0]) < set(pinned[1])
+    assert not any(line.startswith("torch") for line in pinned[0])
 
 
 def test_torch_is_pinned_without_a_build() -> None:
@@ -109,9 +119,9 @@ def test_torch_is_pinned_without_a_build() -> None:
 def test_environment_variables_are_documented() -> None:
     sources = [*(ROOT / "model").rglob("*.py"), *(ROOT / "viz").rglob("*.py")]
     names = {name for path in sources for name in re.findall(r"HEADLIGHT_[A-Z]+", path.read_text(encoding="utf-8"))}
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    told = (ROOT / "README.md").read_text(encoding="utf-8") + page("cli.md")
     assert names
-    assert all(f"`{name}`" in readme for name in names), names
+    assert all(f"`{name}`" in told for name in names), names
 
 
 def test_the_readme_has_the_two_lines_that_are_all_the_set_up() -> None:

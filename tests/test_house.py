@@ -15,7 +15,19 @@ ROOT = Path(__file__).parents[1]
 PYTHON = [ROOT / "app.py", *sorted(p for top in ("model", "viz", "benchmarks", "tests") for p in (ROOT / top).rglob("*.py"))]
 ROOMS = [p for p in PYTHON if p.relative_to(ROOT).parts[0] != "tests"]
 WRITTEN = [*ROOMS, *sorted(p for end in ("js", "css") for p in (ROOT / "viz").rglob(f"*.{end}"))]
-TORCH_FREE = ("trace", "wire", "errors", "checked", "spec", "inspection", "engine", "engine.base")
+TORCH_FREE = (
+    "trace",
+    "wire",
+    "errors",
+    "checked",
+    "spec",
+    "inspection",
+    "engine",
+    "engine.base",
+    "engine.sitting",
+    "engine.kept",
+    "engine.line",
+)
 LAZY = ("model.engine", "model.engine.local")
 """The one import that is made only when an engine is opened, so that whoever speaks of engines does not load torch."""
 
@@ -129,6 +141,7 @@ def test_arrows_point_down(module: str) -> None:
 def test_a_page_asks_an_engine_and_never_the_network(module: str) -> None:
     allowed = (
         "model.trace",
+        "model.beams",
         "model.errors",
         "model.wire",
         "model.spec",
@@ -137,6 +150,7 @@ def test_a_page_asks_an_engine_and_never_the_network(module: str) -> None:
         "model.teaching",
         "model.inspection",
         "model.engine.base",
+        "model.engine.files",
     )
     wrong = sorted(name for name in imports(module) if within(name, "model") and name not in allowed)
     assert not wrong, f"What draws may import of model only {', '.join(allowed)}: {module} imports {wrong}"

@@ -93,6 +93,30 @@ def encoder_only(layers: int = 2, heads: int = 4) -> Trace:
     return replace(full, tokens={"source": full.tokens["source"]}, attention=found, steps=(), logits=None)
 
 
+def encoder(layers: int, heads: int, tokens: int, seed: int = 0) -> Trace:
+    """A long input: word by word, the last ninth padding. Each head looks about some distance back, some sharply, some not."""
+    rng = np.random.default_rng(seed)
+    valid = tokens - tokens // 9
+    strips = strip("source", [f"wort{i}" if i < valid else "<pad>" for i in range(tokens)])
+    mask = np.broadcast_to(np.arange(tokens) < valid, (tokens, tokens))
+    distance = np.arange(tokens)[:, None] - np.arange(tokens)
+
+    def made(site: Site) -> Attention:
+        weights = np.empty((heads, tokens, tokens), np.float32)
+        for head in weights:
+            head[:] = 1 / (1 + ((distance - rng.integers(0, tokens // 2)) / rng.uniform(0.3, 20)) ** 2)
+            head *= rng.random((1, tokens), np.float32) ** 4 * mask
+            head /= head.sum(axis=-1, keepdims=True)
+        return Attention(site, "source", "source", weights, mask, mask)
+
+    return Trace(
+        model={"name": "made-up", "title": "An encoder", "fingerprint": f"{seed:064x}", "device": "cpu", "milliseconds": 41.0},
+        request={"model": "made-up", "source": f"{layers} × {heads} × {tokens}"},
+        tokens={"source": strips},
+        attention={site: made(site) for layer in range(layers) if (site := Site("encoder", 0, layer, "self"))},
+    )
+
+
 def twice(layers: int = 2, heads: int = 4) -> Trace:
     """A run whose decoder was passed through two times."""
     full, again = translation(layers=layers, heads=heads), translation(layers=layers, heads=heads, seed=1)

@@ -7,6 +7,8 @@ isolated so that they cannot rearrange what stands around them.
 import re
 import string
 import unicodedata
+from collections.abc import Iterable
+from functools import lru_cache
 
 from model.trace import Attention, Site, Tokens, Trace
 from viz.texts import _
@@ -17,6 +19,7 @@ LONGEST = 24
 _ISOLATE, _END_ISOLATE = "\u2068", "\u2069"
 
 
+@lru_cache(maxsize=4096)
 def plain(text: str) -> str:
     """`text` with everything visible that would not be: controls as pictures, blanks as ␣, formatting characters as U+XXXX.
 
@@ -83,6 +86,31 @@ def queries(trace: Trace, attention: Attention, longest: int | None = LONGEST) -
     if attention.site.stack == "encoder":
         return labels[:count]
     return [f"{read} → {labels[i + 1]}" if i + 1 < len(labels) else read for i, read in enumerate(labels[:count])]
+
+
+def compared(
+    first: tuple[Trace, Attention], second: tuple[Trace, Attention], rows: Iterable[int], count: int, longest: int | None = LONGEST
+) -> tuple[list[str], list[str]]:
+    """The labels of queries and keys that stand for each other in two runs; where their texts differ, both: "hund / kind".
+
+    Args:
+        first, second: each run and its site.
+        rows: indices of the queries.
+        count: how many keys, from the first on.
+        longest: characters of a token.
+    """
+    own, other = queries(*first, longest), queries(*second, longest)
+    across = zip(keys(*first, longest)[:count], keys(*second, longest)[:count], strict=True)
+    return [_either(own[row], other[row]) for row in rows], [_either(*pair) for pair in across]
+
+
+def _either(one: str, other: str) -> str:
+    return one if one == other else f"{one} / {other}"
+
+
+def written_strip(trace: Trace) -> str:
+    """The strip that decoding writes: a language model's only one, else the target."""
+    return "target" if "target" in trace.tokens else "source"
 
 
 def stream(trace: Trace, site: Site, role: str) -> str:

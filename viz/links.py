@@ -4,26 +4,25 @@ A parameter that equals its default is left out. A value that cannot be read is 
 never dropped in silence.
 """
 
-import math
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
+from urllib.parse import unquote
 
-from model.engine.base import Decoding, RunRequest, Settings, Silence
-from model.errors import HeadlightError
-from model.trace import Site
+from model.engine.base import Decoding, RunRequest, Settings
+from viz import link_values as values
 from viz.texts import _
 
-LONGEST_TEXT = 4000
-"""Characters of a text that travel in a URL: browsers and servers cut longer ones."""
-
 MOST_CANDIDATES = 1_000_000
+MOST_TOKENS = 1000
 LARGEST_SEED = 2**53 - 1
 """The largest whole number of those that a browser tells apart."""
 
 READINGS = ("head", "mean", "max", "value", "rollout", "entropy")
 """What Explore can draw of a site; docs/readings.md defines each."""
+
+MEASURES = ("entropy", "diagonality", "antidiagonality", "alignment")
+"""What Training can draw of every head over the snapshots; docs/readings.md defines each."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,7 @@ class View:
         text: the source sentence; None: the model's first example.
         target: the target to be fed; empty: the model decodes.
         method, max_length, temperature, top_k, top_p, seed, beam_size: as in Decoding.
+        hypothesis: as in Decoding, counted from 0.
         site: text form of a Site; empty: the last cross-attention, or the last site.
         head, query, key, step: counted from 0; query, key and step -1: none chosen.
         clock: of the page Step through: `token` or `computation`.
@@ -44,6 +44,9 @@ class View:
         reading: what Explore draws of the selected site: one of READINGS.
         settings: what the model's file does not tell, as NAME=VALUE joined by spaces.
         hide: `special`: keys that stand for no text are left out of a reading; empty: none is.
+        against: in what the second side of the page Compare differs, as `differing` writes it; empty: in nothing.
+        snapshot: the step of the snapshot that the page Training shows; -1: the last.
+        measure: what it draws of every head: one of MEASURES.
     """
 
     model: str = ""
@@ -56,6 +59,7 @@ class View:
     top_p: float = 1.0
     seed: int = 0
     beam_size: int = 5
+    hypothesis: int = 0
     site: str = ""
     head: int = 0
     query: int = -1
@@ -68,6 +72,9 @@ class View:
     reading: str = "head"
     settings: str = ""
     hide: str = ""
+    against: str = ""
+    snapshot: int = -1
+    measure: str = "entropy"
 
     def decoding(self) -> Decoding:
         """The decoding settings."""
@@ -75,7 +82,7 @@ class View:
 
     def told(self) -> Settings:
         """The settings by name."""
-        return tuple(_pairs(self.settings).items())
+        return tuple(values.pairs(self.settings).items())
 
     def request(self, keep: tuple[str, ...] = (), pad_to: int = 0) -> RunRequest:
         """The run that this view looks at."""
@@ -86,7 +93,7 @@ class View:
             decoding=self.decoding(),
             source_pad_to=pad_to or None,
             keep=keep,  # type: ignore[arg-type]  # RunRequest checks the names
-            interventions=tuple(_silences(self.silence)),
+            interventions=tuple(values.silences(self.silence)),
             settings=self.told(),
         )
 
@@ -101,128 +108,95 @@ class Parameter:
     read: Callable[[str], Any]
 
 
-def _whole(lowest: int, highest: int = 10**9) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        digits = text.removeprefix("-")
-        if not digits.isascii() or not digits.isdigit() or len(digits) > 20 or not lowest <= int(text) <= highest:
-            raise ValueError(_("a whole number from {lowest} to {highest}", lowest=lowest, highest=highest))
-        return int(text)
-
-    return read
-
-
-def _number(lowest: float, highest: float) -> Callable[[str], float]:
-    def read(text: str) -> float:
-        try:
-            number = float(text)
-        except ValueError:
-            number = math.nan
-        if not lowest <= number <= highest:
-            raise ValueError(_("a number from {lowest} to {highest}", lowest=lowest, highest=highest))
-        return number
-
-    return read
-
-
-def _text(text: str) -> str:
-    if len(text) > LONGEST_TEXT:
-        raise ValueError(_("a text of at most {longest} characters", longest=LONGEST_TEXT))
-    return text
-
-
-def _choice(*allowed: str) -> Callable[[str], str]:
-    def read(text: str) -> str:
-        if text not in allowed:
-            raise ValueError(_("one of {allowed}", allowed=", ".join(allowed)))
-        return text
-
-    return read
-
-
-def _site(text: str) -> str:
-    try:
-        return str(Site.parse(text))
-    except HeadlightError as error:
-        raise ValueError(_("a site such as decoder.0.2.cross")) from error
-
-
-def _stage(text: str) -> str:
-    if not _STAGE.fullmatch(text):
-        raise ValueError(_("a stage such as decoder.0.2.cross/weights"))
-    return text
-
-
-_STAGE = re.compile(r"[a-z0-9_.]{1,60}/[a-z]{1,20}", re.ASCII)
-
-
-def _silences(text: str) -> list[Silence]:
-    pairs = (entry.rpartition(":") for entry in text.split())
-    return [Silence(str(Site.parse(site)), _whole(0)(head)) for site, _colon, head in pairs]
-
-
-def _silence(text: str) -> str:
-    try:
-        return " ".join(f"{s.site}:{s.head}" for s in _silences(_text(text)))
-    except (HeadlightError, ValueError) as error:
-        raise ValueError(_("heads such as decoder.0.2.cross:4")) from error
-
-
-FILES = ("source_vocab", "target_vocab")
-"""Settings that name files of the server: a link never does."""
-
-_SETTING = re.compile(r"[a-z_]{1,40}=\S{0,200}", re.ASCII)
-
-
-def _pairs(text: str) -> dict[str, str]:
-    return {name: value for name, _equals, value in (pair.partition("=") for pair in text.split())}
-
-
-def settings_text(told: Mapping[str, str]) -> str:
-    """Settings as a link writes them; those with a blank in their value do not fit into one."""
-    return " ".join(f"{name}={value}" for name, value in sorted(told.items()))
-
-
-def _settings(text: str) -> str:
-    typed = _text(text).split()
-    if not all(_SETTING.fullmatch(pair) for pair in typed) or len(_pairs(text)) < len(typed) or set(FILES) & set(_pairs(text)):
-        raise ValueError(_("settings such as n_heads=8, each name once, and none that names a file"))
-    return settings_text(_pairs(text))
-
-
 PARAMETERS = (
-    Parameter("model", "model", "name of the model", _text),
+    Parameter("model", "model", "name of the model", values.text),
     Parameter(
         "set",
         "settings",
         "what the model's file does not tell, NAME=VALUE joined by spaces; the page Checkpoint asks for it",
-        _settings,
+        values.settings,
     ),
-    Parameter("text", "text", "the source sentence", _text),
-    Parameter("target", "target", "the target sentence to feed instead of decoding", _text),
-    Parameter("decode", "method", "greedy, sample or beam", _choice("greedy", "sample", "beam")),
-    Parameter("max", "max_length", "tokens written at most", _whole(0, 1000)),
-    Parameter("temperature", "temperature", "of a sampled decode", _number(0.01, 10)),
-    Parameter("top_k", "top_k", "of a sampled decode; 0: all", _whole(0, MOST_CANDIDATES)),
-    Parameter("top_p", "top_p", "of a sampled decode; 1: all", _number(0.01, 1)),
-    Parameter("seed", "seed", "of a sampled decode", _whole(0, LARGEST_SEED)),
-    Parameter("beam", "beam_size", "beginnings that beam search follows", _whole(1, 32)),
-    Parameter("site", "site", "the selected attention site: stack.pass.layer.kind, counted from 0", _site),
-    Parameter("head", "head", "the selected head, counted from 0", _whole(0)),
-    Parameter("query", "query", "the selected query row, counted from 0", _whole(-1)),
-    Parameter("key", "key", "the key whose cell in the selected row is opened to its arithmetic, counted from 0", _whole(-1)),
+    Parameter("text", "text", "the source sentence", values.text),
+    Parameter("target", "target", "the target sentence to feed instead of decoding", values.text),
+    Parameter("decode", "method", "greedy, sample or beam", values.choice("greedy", "sample", "beam")),
+    Parameter("max", "max_length", "tokens written at most", values.whole(0, MOST_TOKENS)),
+    Parameter("temperature", "temperature", "of a sampled decode", values.number(0.01, 10)),
+    Parameter("top_k", "top_k", "of a sampled decode; 0: all", values.whole(0, MOST_CANDIDATES)),
+    Parameter("top_p", "top_p", "of a sampled decode; 1: all", values.number(0.01, 1)),
+    Parameter("seed", "seed", "of a sampled decode", values.whole(0, LARGEST_SEED)),
+    Parameter("beam", "beam_size", "beginnings that beam search follows", values.whole(1, 32)),
     Parameter(
-        "clock", "clock", "of Step through: token (the decode) or computation (the stages inside)", _choice("token", "computation")
+        "hypothesis",
+        "hypothesis",
+        "which of the hypotheses that beam search ended with is shown, counted from 0",
+        values.whole(0, 63),
     ),
-    Parameter("stage", "stage", "the stage of the computation clock: PLACE/NAME, as in stages.md", _stage),
-    Parameter("step", "step", "the step shown by Step through, counted from 0", _whole(-1)),
-    Parameter("pad", "pad_to", "positions that the page Masks pads the source to", _whole(0, 100_000)),
-    Parameter("silence", "silence", "silenced heads, SITE:HEAD joined by spaces", _silence),
+    Parameter("site", "site", "the selected attention site: stack.pass.layer.kind, counted from 0", values.site),
+    Parameter("head", "head", "the selected head, counted from 0", values.whole(0)),
+    Parameter("query", "query", "the selected query row, counted from 0", values.whole(-1)),
+    Parameter("key", "key", "the key whose cell in the selected row is opened to its arithmetic, counted from 0", values.whole(-1)),
     Parameter(
-        "reading", "reading", f"what Explore draws of the selected site: {', '.join(READINGS)}; see readings.md", _choice(*READINGS)
+        "clock",
+        "clock",
+        "of Step through: token (the decode) or computation (the stages inside)",
+        values.choice("token", "computation"),
     ),
-    Parameter("hide", "hide", "special: keys that stand for no text are left out of the reading", _choice("special")),
+    Parameter("stage", "stage", "the stage of the computation clock: PLACE/NAME, as in stages.md", values.stage),
+    Parameter("step", "step", "the step shown by Step through, counted from 0", values.whole(-1)),
+    Parameter("pad", "pad_to", "positions that the page Masks pads the source to", values.whole(0, 100_000)),
+    Parameter("silence", "silence", "silenced heads, SITE:HEAD joined by spaces", values.silence),
+    Parameter(
+        "reading",
+        "reading",
+        f"what Explore draws of the selected site: {', '.join(READINGS)}; see readings.md",
+        values.choice(*READINGS),
+    ),
+    Parameter("snapshot", "snapshot", "the snapshot that Training shows: the step after which it was kept", values.whole(-1)),
+    Parameter(
+        "measure", "measure", f"what Training draws of every head: {', '.join(MEASURES)}; see readings.md", values.choice(*MEASURES)
+    ),
+    Parameter("hide", "hide", "special: keys that stand for no text are left out of the reading", values.choice("special")),
+    Parameter(
+        "against",
+        "against",
+        "in what the second side of Compare differs: parameters of this table as NAME=VALUE joined by &, %26 for & and %25 for %",
+        lambda text: _against(text),
+    ),
 )
 """The one table of URL parameters; docs/links.md explains each."""
+
+OF_A_RUN = ("model", "set", "text", "target", "decode", "max", "temperature", "top_k", "top_p", "seed", "beam", "silence")
+"""The parameters that decide what runs, so that the two sides of a comparison may differ in them."""
+
+
+def differences(against: str) -> dict[str, Any]:
+    """The fields of View in which the second side differs, with their values.
+
+    Raises:
+        ValueError: `against` is not what `differing` writes.
+    """
+    known = {parameter.name: parameter for parameter in PARAMETERS if parameter.name in OF_A_RUN}
+    pairs = [pair.partition("=") for pair in against.split("&") if pair]
+    if len({name for name, _equals, _value in pairs}) < len(pairs) or any(name not in known for name, _equals, _value in pairs):
+        raise ValueError(_("what differs, such as text=Ein Hund.&decode=beam, each name once"))
+    return {known[name].field: known[name].read(unquote(value)) for name, _equals, value in pairs}
+
+
+def differing(**fields_: object) -> str:
+    """What `View.against` says of fields in which the second side differs."""
+    escape = str.maketrans({"%": "%25", "&": "%26"})
+    return "&".join(f"{p.name}={str(fields_[p.field]).translate(escape)}" for p in PARAMETERS if p.field in fields_)
+
+
+def second_side(view: View) -> View:
+    """What the page Compare shows beside `view`. Another model starts without what the first one's file was told and silenced."""
+    different = differences(view.against)
+    anew: dict[str, Any] = {"settings": "", "silence": ""} if different.get("model", view.model) != view.model else {}
+    return replace(view, **anew | different)
+
+
+def _against(text: str) -> str:
+    return values.text(differing(**differences(text)))
 
 
 def read(query: Mapping[str, str]) -> tuple[View, list[str]]:
@@ -245,7 +219,7 @@ def write(view: View) -> dict[str, str]:
     """The URL parameters of a view, defaults left out. Of a text that is too long as much stays as makes `read` say so."""
     default = View()
     return {
-        parameter.name: str(getattr(view, parameter.field))[: LONGEST_TEXT + 1]
+        parameter.name: str(getattr(view, parameter.field))[: values.LONGEST_TEXT + 1]
         for parameter in PARAMETERS
         if getattr(view, parameter.field) != getattr(default, parameter.field)
     }

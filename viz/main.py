@@ -4,19 +4,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import streamlit as st
 
 from model.engine.base import ModelInfo
-from model.errors import HeadlightError, UnknownHead, UnknownModel, UnknownSite
+from model.errors import EngineAway, HeadlightError, UnknownHead, UnknownHypothesis, UnknownModel, UnknownSite
 from model.trace import Attention, Site, Trace
-from viz import labels, sidebar
+from model.unwritten import Unwritten
+from viz import away, labels, sidebar
 from viz.links import View
-from viz.page import Page, current_view, say, settle, the_engine
+from viz.page import Page, current_view, my_engine, say, settle, the_engine
 from viz.scheme_change import redraw_on_change
 from viz.sentence import sentence_box
-from viz.texts import _, sentence
-from viz.views import checkpoint, explore, masks, positions, step
+from viz.texts import _, problem, sentence
+from viz.views import checkpoint, compare, explore, masks, positions, step, training
 
+_PAGE = "page"
 STYLE = Path(__file__).parent / "page.css"
 
 
@@ -31,7 +34,10 @@ def main() -> None:
     def drawing(show: Callable[[Page], None]) -> Callable[[], None]:
         def draw() -> None:
             for page in prepared:
-                show(page)
+                try:
+                    show(page)
+                except EngineAway as error:  # it went while the page was drawn, or the page asks for what was not kept
+                    away.wait(error, shown=True)
 
         return draw
 
@@ -48,19 +54,28 @@ def main() -> None:
             st.Page(drawing(step.show), title=_("Step through"), url_path="step", icon=":material/step:"),
             st.Page(drawing(masks.show), title=_("Masks"), url_path="masks", icon=":material/visibility_off:"),
             st.Page(drawing(positions.show), title=_("Positions"), url_path="positions", icon=":material/waves:"),
+            st.Page(drawing(compare.show), title=_("Compare"), url_path="compare", icon=":material/compare:"),
+            st.Page(drawing(training.show), title=_("Training"), url_path="training", icon=":material/movie:"),
             diagnosis,
         ]
     )
     view, problems = current_view()
+    if st.session_state.get(_PAGE, chosen.url_path) != chosen.url_path:
+        view = replace(view, key=-1)  # a cell that was opened stays on its page
+    st.session_state[_PAGE] = chosen.url_path
     if chosen.url_path == diagnosis.url_path:  # it needs no run, and no model that can be used
         settle(view)
         sidebar.logo()
     else:
-        usable, view = _usable(view, problems)
-        if usable:
-            prepared += _prepare(usable, view, problems)
-    for problem in problems:
-        say(problem)
+        try:
+            usable, view = _usable(view, problems)
+            if usable:
+                prepared += _prepare(usable, view, problems)
+                sidebar.waiting(_waiting(the_engine().models(), view))
+        except EngineAway as error:
+            away.wait(error, shown=False)
+    for each in problems:
+        say(each)
     chosen.run()
 
 
@@ -73,17 +88,23 @@ def _usable(view: View, problems: list[str]) -> tuple[list[ModelInfo], View]:
     models = list(the_engine().models())
     told = _as_told(view, models)
     if told is not None and told.problem:
-        problems.append(told.problem)
+        problems.append(problem(told))
     elif told is not None:
         models = [told, *(info for info in models if info.name != told.name)]
-    problems += [info.problem for info in models if info.problem]
     usable = sorted((info for info in models if not info.problem), key=lambda info: info.name != view.model)
+    aside = _waiting(models, view) if usable else []
+    problems += [problem(info) for info in models if info.problem and info.name not in aside]
     if not usable:
         problems.append(_("There is no model here that can be used: put a checkpoint folder into checkpoints/ and reload."))
     elif view.model not in ("", usable[0].name):
         gaps = {"asked": view.model[:40], "shown": usable[0].name}
         problems.append(_("There is no usable model “{asked}” here; “{shown}” is shown instead.", **gaps))
     return usable, view if usable[:1] == [told] else replace(view, settings="")
+
+
+def _waiting(models: Sequence[ModelInfo], view: View) -> list[str]:
+    """The models that are not asked for and would run if somebody answered what their files leave open."""
+    return [info.name for info in models if info.problem.get("error") == "OpenQuestions" and info.name != view.model]
 
 
 def _as_told(view: View, models: Sequence[ModelInfo]) -> ModelInfo | None:
@@ -101,29 +122,68 @@ def _prepare(usable: list[ModelInfo], view: View, problems: list[str]) -> list[P
     """Draws what stands around a page, runs the sentence, and returns what the page is to draw: nothing where that failed."""
     info = usable[0]
     view = replace(view, model=info.name, text=next(iter(info.examples), "") if view.text is None else view.text)
+    if info.reads == "features" and info.translates and not view.target:
+        view = replace(view, target=view.text or "")  # it has no words to begin with: its target is drawn like its source
     settle(view)
     sidebar.draw(info, sorted(usable, key=lambda i: i.name), view)
     sentence_box(info)
     try:
         trace, view = _run(view, problems)
+        away.remember(trace, view)
+    except EngineAway as error:
+        return _prepare_last(error, info, view, problems)
     except HeadlightError as error:
         problems.append(sentence(error))
         return []
     sidebar.status(trace)
+    if not trace.attention:
+        problems.append(_("This run has no attention, so there is nothing here to look at."))
+        return []
+    if not _finite(trace):
+        problems.append(
+            _(
+                "This run holds NaN or infinite numbers, so there is nothing to draw: the model's weights are not finite. "
+                "The page Checkpoint says which tensors."
+            )
+        )
+        return []
     attention, view = _select(trace, view, problems)
     settle(view)
-    return [Page(the_engine(), info, view, trace, attention, view.head, dark=st.context.theme.type == "dark")]
+    return [Page(my_engine(), info, view, trace, attention, view.head, dark=st.context.theme.type == "dark")]
+
+
+def _prepare_last(error: EngineAway, info: ModelInfo, view: View, problems: list[str]) -> list[Page]:
+    """The page of what the session saw last of the same model, while the engine's host is away; what was asked for stays asked."""
+    trace, before = away.last() or (None, view)
+    if trace is None or before.model != view.model or not trace.attention:
+        raise error
+    away.wait(error, shown=True)
+    attention, before = _select(trace, replace(before, site=view.site, head=view.head, query=view.query), problems)
+    return [Page(my_engine(), info, before, trace, attention, before.head, dark=st.context.theme.type == "dark")]
 
 
 def _run(view: View, problems: list[str]) -> tuple[Trace, View]:
-    """The run of `view`. Where it silences a head that the model does not have, none is silenced."""
+    """The run of `view`. Where it silences a head that the model does not have, none is silenced; of hypotheses that are not there
+    the best is shown.
+    """
     try:
-        return the_engine().run(view.request()), view
+        return my_engine().run(view.request()), view
+    except UnknownHypothesis as error:
+        gaps = {"number": view.hypothesis + 1, "count": error.fields["there"]}
+        problems.append(_("This search ended with {count} hypotheses: there is no hypothesis {number}; the best is shown.", **gaps))
+        return _run(replace(view, hypothesis=0), problems)
     except (UnknownSite, UnknownHead):
         gaps = {"heads": view.silence}
         problems.append(_("The link silences a head that this model does not have ({heads}); none is silenced.", **gaps))
         view = replace(view, silence="")
-        return the_engine().run(view.request()), view
+        return my_engine().run(view.request()), view
+
+
+def _finite(trace: Trace) -> bool:
+    """Whether the end of the run is finite: what is not spreads to it. Weights that are not written out stay so."""
+    last = list(trace.attention.values())[-1].weights
+    ends = (trace.logits,) if trace.logits is not None else (last.q, last.k) if isinstance(last, Unwritten) else (last,)
+    return all(bool(np.isfinite(end).all()) for end in ends)
 
 
 def _select(trace: Trace, view: View, problems: list[str]) -> tuple[Attention, View]:
@@ -131,18 +191,22 @@ def _select(trace: Trace, view: View, problems: list[str]) -> tuple[Attention, V
     default = (trace.of("decoder", "cross") or tuple(trace.attention.values()))[-1]
     asked = Site.parse(view.site) if view.site else default.site
     attention = trace.attention.get(asked, default)
-    rows, steps = attention.weights.shape[1], len(trace.steps)
+    (_heads, rows, keys), steps = attention.weights.shape, len(trace.steps)
     gaps = {"asked": labels.site(asked), "shown": labels.site(attention.site), "rows": rows, "steps": steps}
     gaps |= {"head": view.head + 1, "heads": attention.heads, "row": view.query + 1, "step": view.step + 1}
+    gaps |= {"key": view.key + 1, "keys": keys}
     if attention.site != asked:
         problems.append(_("This model has no “{asked}”; “{shown}” is shown instead.", **gaps))
-        view = replace(view, query=-1)
+        view = replace(view, query=-1, key=-1)
     if view.head >= attention.heads:
         problems.append(_("“{shown}” has {heads} heads, so there is no head {head}; head 1 is shown.", **gaps))
         view = replace(view, head=0)
     if view.query >= rows:
         problems.append(_("“{shown}” has {rows} rows in this run, so there is no row {row}; none is selected.", **gaps))
-        view = replace(view, query=-1)
+        view = replace(view, query=-1, key=-1)
+    if view.key >= keys:
+        problems.append(_("“{shown}” has {keys} keys in this run, so there is no key {key}; no cell is opened.", **gaps))
+        view = replace(view, key=-1)
     if view.step >= steps:
         problems.append(_("This run has {steps} steps, so there is no step {step}; it begins with the first.", **gaps))
         view = replace(view, step=-1)

@@ -1,15 +1,20 @@
 """What a view is given: the engine, the model, the state that the URL holds, and the run that it looks at."""
 
 import logging
+import os
 import secrets
+import sys
 from dataclasses import dataclass, replace
 from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from model.engine import open_engine
 from model.engine.base import Engine, ModelInfo
+from model.engine.sitting import SharedEngine
+from model.errors import EngineAway, HeadlightError
 from model.trace import Attention, Trace
 from viz import labels, links
 from viz.links import View
@@ -20,9 +25,26 @@ _log = logging.getLogger("headlight")
 
 
 @st.cache_resource(show_spinner=False)
-def the_engine() -> Engine:
+def the_engine() -> SharedEngine:
     """The engine of this process: one for all sessions."""
     return open_engine()
+
+
+def my_engine() -> Engine:
+    """The engine as this session sees it: of its runs the newest counts."""
+    context = get_script_run_ctx()
+    return the_engine().of(context.session_id if context else "")
+
+
+def start() -> None:
+    """Opens the engine and what it offers. Where the environment asks for what cannot be had, ends the program with a sentence."""
+    try:
+        the_engine().models()
+    except EngineAway as error:  # pages say so, and go on when it is back
+        _log.warning("%s", error)
+    except HeadlightError as error:
+        sys.stderr.write(f"{error}\n")
+        os._exit(2)  # an exception, SystemExit too, would leave the server's start as a traceback
 
 
 def current_view() -> tuple[View, list[str]]:

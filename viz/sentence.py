@@ -7,8 +7,8 @@ from viz import labels
 from viz.page import bind, update
 from viz.texts import _
 
-FRESH = {"query": -1, "key": -1, "step": -1, "pad_to": 0}
-"""What a new sentence starts without: a row of the old one."""
+FRESH = {"query": -1, "key": -1, "step": -1, "pad_to": 0, "hypothesis": 0}
+"""What a new sentence starts without: a row or a hypothesis of the old one."""
 
 
 def sentence_box(info: ModelInfo) -> None:
@@ -33,8 +33,10 @@ def sentence_box(info: ModelInfo) -> None:
 
 
 def _placeholder(info: ModelInfo) -> str:
+    goes_on = _("Type how a text begins and press Enter: the model goes on")
+    words = goes_on if info.continues else _("Type a sentence and press Enter")
     return {
-        "words": _("Type a sentence and press Enter"),
+        "words": words,
         "ids": _("Type token ids with blanks or commas between them, and press Enter: this model has no vocabulary"),
         "features": _("Type how many random vectors to read and a seed, such as 6 0, and press Enter"),
     }[info.reads]

@@ -1,14 +1,15 @@
 """The sidebar: which model, how it decodes, where it runs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 
 from model.engine.base import ModelInfo
-from model.trace import Trace
+from model.trace import UNWRITTEN, Trace
 from viz import labels
-from viz.links import LARGEST_SEED, MOST_CANDIDATES, View
+from viz.links import LARGEST_SEED, MOST_CANDIDATES, MOST_TOKENS, View
 from viz.page import bind
 from viz.sentence import FRESH
 from viz.texts import _
@@ -16,7 +17,18 @@ from viz.texts import _
 ICON = Path(__file__).parent / "icon.svg"
 WORDMARK = Path(__file__).parent / "wordmark.svg"
 
-ANOTHER_MODEL = {"settings": "", "text": None, "target": "", "site": "", "head": 0, "stage": "", "silence": "", **FRESH}
+ANOTHER_MODEL = {
+    "settings": "",
+    "text": None,
+    "target": "",
+    "site": "",
+    "head": 0,
+    "stage": "",
+    "silence": "",
+    "against": "",
+    "snapshot": -1,
+    **FRESH,
+}
 """What another model starts without: everything that speaks of the old one's tokens and heads."""
 
 
@@ -24,17 +36,14 @@ def draw(info: ModelInfo, usable: Sequence[ModelInfo], view: View) -> None:
     """The controls of model and decoding, tied to the state."""
     logo()
     titles = {i.name: i.title for i in usable}
-    methods = {"greedy": _("Greedy: the likeliest token"), "sample": _("Sampling: a draw"), "beam": _("Beam search")}
     with st.sidebar:
         st.selectbox(_("Model"), list(titles), format_func=titles.__getitem__, **bind("model", **ANOTHER_MODEL))
         st.caption(labels.markdown(f"{info.summary} {_size(info)}"))
-        forced = bool(view.target)
-        st.selectbox(_("Decoding"), list(methods), format_func=methods.__getitem__, disabled=forced, **bind("method", **FRESH))
-        _method_settings(view)
-        if "target" in info.languages:
+        decoding(info, view, lambda field: bind(field, **FRESH))
+        if info.translates:
             st.text_input(
-                _("Target to feed ({language})", language=info.languages["target"]),
-                placeholder=_("empty: the model decides"),
+                _("Target to feed ({language})", language=info.languages.get("target", info.title)),
+                placeholder=_("empty: the model decides") if info.writes else _("what it reads as its target"),
                 help=_("Teacher forcing: the model reads these words instead of its own, and each shows the probability it had."),
                 **bind("target", **FRESH),
             )
@@ -49,18 +58,43 @@ def status(trace: Trace) -> None:
     """Where the run was computed, and how long it took."""
     gaps = {"device": trace.model["device"], "milliseconds": trace.model["milliseconds"]}
     st.sidebar.caption(labels.markdown(_("{device} · {milliseconds:.0f} ms", **gaps)))
+    if UNWRITTEN in trace.missing:
+        text = _(
+            "A long input: its weights were not written out as it ran. What is shown is made of the queries and keys that ran."
+        )
+        st.sidebar.caption(text)
 
 
-def _method_settings(view: View) -> None:
-    """What the method needs to be told. A slider's usual range widens to a link's value outside of it."""
+def waiting(names: Sequence[str]) -> None:
+    """Says which files can be used only after their questions were answered."""
+    if names:
+        gaps = {"names": ", ".join(names)}
+        st.sidebar.caption(labels.markdown(_("Waiting for answers, which the page Checkpoint asks for: {names}.", **gaps)))
+
+
+def decoding(info: ModelInfo, view: View, tied: Callable[[str], dict[str, Any]]) -> None:
+    """The method and what it needs to be told. A slider's usual range widens to a link's value outside of it.
+
+    Args:
+        info: the model. One that writes nothing has no method.
+        view: the state, or the second side of a comparison.
+        tied: the keyword arguments that tie a widget to a field of it.
+    """
+    if not info.writes:
+        st.caption(_("This model has no output layer over a vocabulary: it reads, and writes nothing."))
+        return
+    methods = {"greedy": _("Greedy: the likeliest token"), "sample": _("Sampling: a draw"), "beam": _("Beam search")}
+    forced = bool(view.target)
+    st.selectbox(_("Decoding"), list(methods), format_func=methods.__getitem__, disabled=forced, **tied("method"))
     if view.method == "beam":
-        st.slider(_("Beginnings followed"), 1, max(10, view.beam_size), **bind("beam_size", **FRESH))
+        st.slider(_("Beginnings followed"), 1, max(10, view.beam_size), **tied("beam_size"))
     if view.method == "sample":
         lowest, highest = min(0.1, view.temperature), max(3.0, view.temperature)
-        st.slider(_("Temperature"), lowest, highest, step=0.1, **bind("temperature", **FRESH))
-        st.number_input(_("Top k (0: all)"), 0, MOST_CANDIDATES, **bind("top_k", **FRESH))
-        st.slider(_("Top p"), min(0.05, view.top_p), 1.0, step=0.05, **bind("top_p", **FRESH))
-        st.number_input(_("Seed"), 0, LARGEST_SEED, **bind("seed", **FRESH))
+        st.slider(_("Temperature"), lowest, highest, step=0.1, **tied("temperature"))
+        st.number_input(_("Top k (0: all)"), 0, MOST_CANDIDATES, **tied("top_k"))
+        st.slider(_("Top p"), min(0.05, view.top_p), 1.0, step=0.05, **tied("top_p"))
+        st.number_input(_("Seed"), 0, LARGEST_SEED, **tied("seed"))
+    st.number_input(_("Tokens written at most"), 0, MOST_TOKENS, disabled=forced, **tied("max_length"))
 
 
 def _size(info: ModelInfo) -> str:
@@ -68,5 +102,5 @@ def _size(info: ModelInfo) -> str:
     writer = info.spec["decoder"] or info.spec["encoder"]
     gaps = {"layers": sum(layers.values()), "heads": writer["attention"]["heads"], "millions": info.parameters / 1e6}
     if len(layers) == 1:
-        return _("{layers} layers, {heads} heads, {millions:.1f} million parameters.", **gaps)
-    return _("{encoder} + {decoder} layers, {heads} heads, {millions:.1f} million parameters.", **gaps, **layers)
+        return _("Layers: {layers}; heads in each: {heads}; {millions:.1f} million parameters.", **gaps)
+    return _("Layers: {encoder} + {decoder}; heads in each: {heads}; {millions:.1f} million parameters.", **gaps, **layers)

@@ -8,7 +8,8 @@ import gettext
 import os
 from pathlib import Path
 
-from model.errors import HeadlightError
+from model.engine.base import ModelInfo
+from model.errors import HeadlightError, from_json
 
 LOCALE = Path(__file__).parent / "locale"
 
@@ -22,5 +23,10 @@ def _(message: str, **gaps: object) -> str:
 
 
 def sentence(error: HeadlightError) -> str:
-    """What an error says, in the chosen language."""
-    return " ".join(_(error.template, **error.fields).split())
+    """What an error says on a page, in the chosen language."""
+    return " ".join(_(error.on_screen or error.template, **error.fields).split())
+
+
+def problem(info: ModelInfo) -> str:
+    """Why a model cannot be used, in the chosen language."""
+    return sentence(from_json(info.problem))

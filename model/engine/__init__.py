@@ -1,13 +1,25 @@
-"""Engines: `base` says what one does, `local` runs networks in this process."""
+"""Engines: `base` says what one does, `local` runs networks in this process, `remote` asks another host, `cluster` several."""
 
-from model.engine.base import Engine
+import os
+
+from model.engine.sitting import SharedEngine
+from model.errors import BadSetting
 
 
-def open_engine() -> Engine:
-    """The engine for this process: the networks of `checkpoints/` on this machine's best device.
+def open_engine() -> SharedEngine:
+    """The engine for this process: the one at HEADLIGHT_ENGINE, or the networks of `checkpoints/` on this machine's best device.
 
     Imported here and not at the top, so that whoever only speaks of engines does not load torch.
+
+    Raises:
+        BadSetting: a variable holds something else than is allowed.
     """
+    if url := os.environ.get("HEADLIGHT_ENGINE"):
+        from model.engine.remote import RemoteEngine
+
+        if not url.startswith(("http://", "https://")):
+            raise BadSetting(name="HEADLIGHT_ENGINE", found=url, allowed="the address of an engine, such as http://127.0.0.1:8765")
+        return RemoteEngine(url, os.environ.get("HEADLIGHT_TOKEN", ""))
     from model.engine.local import LocalEngine
 
     return LocalEngine.from_environment()

@@ -4,7 +4,7 @@ No torch here: a web process may stand on a machine that has none.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol, Self, TypeAlias, get_args
 
 from model.checked import read
@@ -37,6 +37,7 @@ class Decoding:
         top_p: draw among the fewest tokens that together hold this probability; 1: among all.
         seed: of the draws; the same seed draws the same.
         beam_size: beginnings followed at once.
+        hypothesis: which of those that beam search ended with is shown: its steps, its attention; 0: the best.
     """
 
     method: Method = "greedy"
@@ -46,6 +47,7 @@ class Decoding:
     top_p: float = 1.0
     seed: int = 0
     beam_size: int = 5
+    hypothesis: int = 0
 
     def __post_init__(self) -> None:
         """Refuses what cannot be run.
@@ -61,6 +63,7 @@ class Decoding:
             ("top_p", 0 < self.top_p <= 1, "above 0 and at most 1"),
             ("seed", 0 <= self.seed < 2**63, "0 or a positive whole number below 2^63"),
             ("beam_size", 1 <= self.beam_size <= 32, "from 1 to 32"),
+            ("hypothesis", 0 <= self.hypothesis <= 63, "from 0 to 63"),
         ):
             if not ok:
                 raise BadSetting(name=name, found=getattr(self, name), allowed=allowed)
@@ -123,7 +126,7 @@ class RunRequest:
     """One run, described: frozen, small, hashable. Equal requests to one model give equal traces.
 
     Attributes:
-        model: a name that `Engine.models` lists.
+        model: a name that `Engine.models` lists, or `at_step` of one of its snapshots.
         source: what is read.
         target: what is fed to the decoder (teacher forcing); None: the model decodes.
         decoding: how it does. Where a target is given, nothing is decoded.
@@ -171,6 +174,26 @@ class RunRequest:
         return read(cls, data, "run request")
 
 
+def at_step(model: str, step: int) -> str:
+    """The name of a model as it was after `step` updates of its weights: "reverse-digits@000128"."""
+    return f"{model}@{step:06}"
+
+
+def without_step(name: str) -> tuple[str, int | None]:
+    """The model and the step in the name of a snapshot; None: `name` names no snapshot."""
+    model, _at, step = name.rpartition("@")
+    return (model, int(step)) if model and step.isascii() and step.isdigit() and len(step) < 13 else (name, None)
+
+
+@dataclass(frozen=True)
+class Losses:
+    """What a training had come to after `step` updates of the weights: mean losses in nats a target token."""
+
+    step: int
+    training: float
+    validation: float
+
+
 @dataclass(frozen=True)
 class ModelInfo:
     """One line of the list of models.
@@ -183,8 +206,10 @@ class ModelInfo:
         parameters: how many numbers were learned.
         spec: the ModelSpec as JSON values; empty where the checkpoint cannot be used.
         max_source, max_target: positions that the two stacks have.
-        problem: why the checkpoint cannot be used, in one sentence; empty where it can.
+        problem: why the checkpoint cannot be used, the error as JSON values; empty where it can.
         reads: what its source is typed as: words, ids where nobody told a vocabulary, or how many random features to draw.
+        snapshots: the steps of its training after which its weights were kept; `at_step` names the model as it was then.
+        losses: of its training, epoch by epoch.
     """
 
     name: str
@@ -196,8 +221,25 @@ class ModelInfo:
     spec: Mapping[str, Any]
     max_source: int
     max_target: int
-    problem: str = ""
+    problem: Mapping[str, Any] = field(default_factory=dict)
     reads: Reads = "words"
+    snapshots: tuple[int, ...] = ()
+    losses: tuple[Losses, ...] = ()
+
+    @property
+    def writes(self) -> bool:
+        """Whether it has an output layer over a vocabulary, so that it can decode."""
+        return self.spec.get("decoder") is not None and self.spec.get("output", {}) is not None
+
+    @property
+    def continues(self) -> bool:
+        """Whether it is a language model, whose source is a prompt that it goes on from."""
+        return self.writes and self.spec.get("encoder") is None
+
+    @property
+    def translates(self) -> bool:
+        """Whether it has a target strip beside the source."""
+        return None not in (self.spec.get("encoder"), self.spec.get("decoder"))
 
 
 class Engine(Protocol):
@@ -211,10 +253,11 @@ class Engine(Protocol):
         """What can be asked for, damaged checkpoints included. Uploads are known to those who sent them, and not listed."""
 
     def receive(self, data: bytes, name: str) -> str:
-        """Opens a file that somebody sent, called `name`, and keeps it for a while.
+        """Opens a file that somebody sent, called `name`, and keeps it for a while: weights, or words (.txt, .json or .vocab).
 
         Returns:
-            The name of a model, such as upload-1a2b3c4d5e6f7081; the same for the same content.
+            The name of a model, such as upload-1a2b3c4d5e6f7081, or what the settings `source_vocab` and `target_vocab` of an
+                upload take, such as words-1a2b3c4d5e6f7081; the same for the same content.
         """
 
     def describe(self, model: str, settings: Settings = ()) -> ModelInfo:
@@ -233,9 +276,16 @@ class Engine(Protocol):
         """
 
     def tensors(self, model: str, names: tuple[str, ...], settings: Settings = ()) -> dict[str, Array]:
-        """Tensors of a model by name: `positions/encoder`, `positions/decoder` [position, model] (all positions that the model
-        has), or any parameter's name in its state dict.
+        """Tensors of a model by name: any parameter's name in its state dict, or
+
+        - `positions/STACK` [position, model]: all positions that the stack has,
+        - `heads/SITE/PART` [head, head_dim, model], of `output` [head, model, head_dim]: query, key, value or output maps,
+        - `singular/SITE/PRODUCT` [head, rank]: singular values of W_Q W_Kᵀ (`query-key`) or W_V W_O (`value-output`), falling,
+        - `near/STRIP/ID` [neighbour, 2]: ids and cosines of the embeddings nearest to one.
         """
+
+    def export(self, model: str, settings: Settings = ()) -> bytes:
+        """The model as a folder of our own, which holds all answers and opens to the identical run; a zip archive."""
 
     def texts(self, model: str, strip: str, ids: tuple[int, ...], settings: Settings = ()) -> tuple[str, ...]:
         """What ids of a strip, `source` or `target`, are called on screen."""

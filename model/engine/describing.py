@@ -1,11 +1,11 @@
 """A loaded checkpoint as a line of the list of models."""
 
+from dataclasses import asdict
 from itertools import islice
 
-from model import spec
-from model.checkpoints import Checkpoint
 from model.engine.base import ModelInfo, Reads
 from model.errors import HeadlightError
+from model.runner import Runner
 from model.vocabularies import IdTokenizer
 
 FIRST_IDS = 5
@@ -15,7 +15,7 @@ FIRST_FEATURES = "6 0"
 """Positions and seed of the random features that a model without an embedding begins with."""
 
 
-def describe(name: str, title: str, loaded: Checkpoint | HeadlightError) -> ModelInfo:
+def describe(name: str, title: str, loaded: Runner | HeadlightError) -> ModelInfo:
     """What a model is, or why it cannot be used.
 
     Args:
@@ -24,7 +24,7 @@ def describe(name: str, title: str, loaded: Checkpoint | HeadlightError) -> Mode
         loaded: the checkpoint, or the error that loading it ended with.
     """
     if isinstance(loaded, HeadlightError):
-        return ModelInfo(name, title, "", {}, (), 0, {}, 0, 0, problem=str(loaded))
+        return ModelInfo(name, title, "", {}, (), 0, {}, 0, 0, problem=loaded.to_json())
     info, spec_ = loaded.info, loaded.info.spec
     return ModelInfo(
         name=name,
@@ -33,21 +33,21 @@ def describe(name: str, title: str, loaded: Checkpoint | HeadlightError) -> Mode
         languages=info.languages,
         examples=info.examples or _example(loaded),
         parameters=sum(p.numel() for p in loaded.network.parameters()),
-        spec=spec.to_json(spec_),
+        spec=asdict(spec_),
         max_source=(spec_.encoder or spec_.writer).max_positions,
         max_target=spec_.writer.max_positions,
         reads=_reads(loaded),
     )
 
 
-def _reads(checkpoint: Checkpoint) -> Reads:
+def _reads(checkpoint: Runner) -> Reads:
     tokenizer = checkpoint.tokenizers.get("source")
     if tokenizer is None:
         return "features"
     return "ids" if isinstance(tokenizer, IdTokenizer) else "words"
 
 
-def _example(checkpoint: Checkpoint) -> tuple[str, ...]:
+def _example(checkpoint: Runner) -> tuple[str, ...]:
     """Something to begin with, where there are no words: some ids, or the number of random features and a seed."""
     tokenizer, spec_ = checkpoint.tokenizers.get("source"), checkpoint.info.spec
     if tokenizer is None:

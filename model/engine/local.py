@@ -7,32 +7,37 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
-from model import finding
+from model import exporting, finding, weighing
 from model.cells import explain_cell
-from model.checkpoints import Checkpoint
-from model.engine.base import KEEP, ModelInfo, RunRequest, Settings
+from model.engine.base import KEEP, Engine, ModelInfo, RunRequest, Settings
 from model.engine.describing import describe
+from model.engine.kept import Kept
+from model.engine.shelf import Shelf
+from model.engine.sitting import Sitting
 from model.engine.uploads import Uploads
-from model.errors import BadSetting, HeadlightError, UnknownModel, UnknownTensor
+from model.engine.workshop import Workshop
+from model.errors import BadSetting, HeadlightError
 from model.explain import Explanation
+from model.inputs import Reader
 from model.inspection import Inspection
+from model.runner import Runner
 from model.running import run
 from model.trace import Array, Trace
-from model.transformer.build import Network
-from model.transformer.stacks import CausalLM, Embedding
 
 CHECKPOINTS = Path(__file__).parents[2] / "checkpoints"
 CACHE_BYTES = 256 * 2**20
-WEIGHT_FILES = (".pt", ".pth", ".bin", ".ckpt", ".safetensors")
+MOST_THREADS = 1024
+VARIANT_BYTES = 512 * 2**20
+MOST_VARIANTS = 64
+"""Networks of uploads, of files with settings and of snapshots that are kept loaded: visitors can ask for any number of them."""
 
-MOST_VARIANTS = 8
-"""Networks of uploads, and of files with settings, that are kept loaded: visitors can ask for any number of them."""
 
-
-def best_device(asked: str = "auto") -> torch.device:
+def best_device(asked: str = "auto", name: str = "device") -> torch.device:
     """The device `asked` for: auto (CUDA, then MPS, then CPU), cpu, cuda or mps.
+
+    Args:
+        name: what asked for it, for the sentence.
 
     Raises:
         BadSetting: this machine has no such device.
@@ -42,28 +47,39 @@ def best_device(asked: str = "auto") -> torch.device:
         return torch.device(next(name for name, ok in there.items() if ok))
     if not there.get(asked):
         allowed = " or ".join(["auto", *(name for name, ok in there.items() if ok)])
-        raise BadSetting(name="device", found=asked, allowed=f"{allowed} on this machine")
+        raise BadSetting(name=name, found=asked, allowed=f"{allowed} on this machine")
     return torch.device(asked)
 
 
 class LocalEngine:
-    """Runs the checkpoints of one folder. Safe to be used from many threads: one run at a time computes.
+    """Runs the checkpoints of one folder. Safe to be used from many threads, whose runs are computed together (workshop.py).
 
     Args:
         folder: holds a folder for each checkpoint.
         device: where networks compute.
         cache_bytes: bytes of traces that are kept for equal requests.
+        variant_bytes: bytes of the networks that are kept of uploads and of files with settings; the last one stays anyway.
+        workshop: where runs are computed, not yet started; None: one with the usual limits.
     """
 
-    def __init__(self, folder: Path, device: torch.device, cache_bytes: int = CACHE_BYTES) -> None:
-        self._folder = folder
+    def __init__(
+        self,
+        folder: Path,
+        device: torch.device,
+        cache_bytes: int = CACHE_BYTES,
+        variant_bytes: int = VARIANT_BYTES,
+        workshop: Workshop | None = None,
+    ) -> None:
+        self._shelf = Shelf(folder)
         self._device = device
-        self._loaded: dict[str, Checkpoint | HeadlightError] = {}
-        self._variants: OrderedDict[tuple[str, Settings], Checkpoint | HeadlightError] = OrderedDict()
+        self._loaded: dict[str, Runner | HeadlightError] = {}
+        self._variants: OrderedDict[tuple[str, Settings], Runner | HeadlightError] = OrderedDict()
+        self._inspections: OrderedDict[tuple[str, Settings], Inspection] = OrderedDict()
         self._uploads = Uploads()
-        self._traces: OrderedDict[RunRequest, Trace] = OrderedDict()
-        self._cache_bytes = cache_bytes
+        self._traces = Kept(cache_bytes)
+        self._variant_bytes = variant_bytes
         self._lock = threading.RLock()
+        self.workshop = (workshop or Workshop()).start()
 
     @classmethod
     def from_environment(cls) -> "LocalEngine":
@@ -71,10 +87,13 @@ class LocalEngine:
         checkpoints, the device and the CPU threads.
 
         Left alone, half of the cores compute: two threads on a busy two-core host can be ten times slower than one.
+
+        Raises:
+            BadSetting: a variable holds something else than is allowed.
         """
-        torch.set_num_threads(int(os.environ.get("HEADLIGHT_THREADS") or max(1, (os.cpu_count() or 2) // 2)))
+        torch.set_num_threads(_threads(os.environ.get("HEADLIGHT_THREADS") or str(max(1, (os.cpu_count() or 2) // 2))))
         folder = Path(os.environ.get("HEADLIGHT_CHECKPOINTS") or CHECKPOINTS)
-        return cls(folder, best_device(os.environ.get("HEADLIGHT_DEVICE") or "auto"))
+        return cls(folder, best_device(os.environ.get("HEADLIGHT_DEVICE") or "auto", "HEADLIGHT_DEVICE"))
 
     @property
     def device(self) -> str:
@@ -88,7 +107,7 @@ class LocalEngine:
 
     def models(self) -> tuple[ModelInfo, ...]:
         """The folder's checkpoints by name, files of other programs too; those that cannot be used as they are say why."""
-        return tuple(self.describe(name) for name in self._names())
+        return tuple(self.describe(name) for name in self._shelf.names())
 
     def receive(self, data: bytes, name: str) -> str:
         """Keeps a file that somebody sent; see Uploads.keep.
@@ -106,7 +125,8 @@ class LocalEngine:
             UnknownModel: there is no such model.
         """
         upload = self._uploads.get(model)
-        return describe(model, upload.name if upload else model, self._loaded_with(model, settings))
+        info = describe(model, upload.name if upload else model, self._loaded_with(model, settings))
+        return info if upload or info.problem else self._shelf.with_training(info)
 
     def inspect(self, model: str, settings: Settings = ()) -> Inspection:
         """The diagnosis of a model's file or folder.
@@ -115,61 +135,93 @@ class LocalEngine:
             HeadlightError: in words, why it cannot be read, or which setting is not allowed.
         """
         with self._lock:
-            if (upload := self._uploads.get(model)) is not None:
-                return upload.inspect(dict(settings))
-            self._refuse_unknown(model)
-            return finding.inspect(self._folder / model, dict(settings))
+            self._notice(model)
+            key = (model, tuple(sorted(settings)))
+            if key not in self._inspections:
+                self._inspections[key] = self._inspect(model, dict(settings))
+            self._inspections.move_to_end(key)
+            if len(self._inspections) > MOST_VARIANTS:
+                self._inspections.popitem(last=False)
+            return self._inspections[key]
 
-    def _names(self) -> list[str]:
-        there = self._folder.iterdir() if self._folder.is_dir() else ()
-        return sorted(path.name for path in there if path.is_dir() or path.suffix in WEIGHT_FILES)
+    def _inspect(self, model: str, settings: dict[str, str]) -> Inspection:
+        if (upload := self._uploads.get(model)) is not None:
+            return upload.inspect(settings)
+        try:
+            return finding.inspect(self._shelf.path(model), settings)
+        except HeadlightError as error:
+            raise self._shelf.without_path(error) from error
 
-    def run(self, request: RunRequest) -> Trace:
+    def of(self, session: str) -> Engine:
+        """This engine as one session sees it: its newest run counts, an older one that is still on its way is given up."""
+        return Sitting(self, session)
+
+    def run(self, request: RunRequest, session: str = "") -> Trace:
         """The trace of one run; the same object again for an equal request, while the cache holds it.
 
         Raises:
-            HeadlightError: in words, why it cannot be run.
+            HeadlightError: in words, why it cannot be run, or why not now.
         """
-        with self._lock:
-            if (trace := self._traces.get(request)) is not None:
-                self._traces.move_to_end(request)
-                return trace
-            checkpoint = self.checkpoint(request.model, request.settings)
-            trace = run(checkpoint, request, self._device, self.device)
-            self._remember(request, trace)
-            return trace
+        checkpoint = self.checkpoint(request.model, request.settings)
+        if (trace := self._traces.get(request)) is None:
+            trace = self.workshop.do(request, lambda ask: run(checkpoint, request, self._device, self.device, ask), session)
+            self._traces.keep(request, trace)
+        return trace
 
-    def explain(self, request: RunRequest, site: str, head: int, query: int, key: int) -> Explanation:
+    def figures(self) -> dict[str, float]:
+        """Requests in the line, runs on their way, and bytes that tensors hold on the device."""
+        held = torch.cuda.memory_allocated(self._device) if self._device.type == "cuda" else 0
+        return {"waiting": self.workshop.waiting, "running": self.workshop.running, "device_bytes": held}
+
+    def batches(self) -> dict[int, int]:
+        """Batches computed, by the number of runs in them."""
+        return dict(self.workshop.batches)
+
+    def answers(self) -> bool:
+        """It is here."""
+        return True
+
+    def explain(self, request: RunRequest, site: str, head: int, query: int, key: int, session: str = "") -> Explanation:
         """The arithmetic of one attention cell of a run that keeps everything.
 
         Raises:
             HeadlightError: in words, why it cannot be run, or which site, head, query or key it does not have.
         """
-        trace = self.run(replace(request, keep=KEEP))
+        trace = self.run(replace(request, keep=KEEP), session)
         return explain_cell(self.checkpoint(request.model, request.settings).network, trace, site, head, query, key)
 
     def tensors(self, model: str, names: tuple[str, ...], settings: Settings = ()) -> dict[str, Array]:
-        """Tensors of a model by name: all positions that a stack has, or parameters by their names in the state dict.
+        """Tensors of a model by name, as they are or computed of them; see model/weighing.py.
 
         Raises:
             UnknownModel, UnknownTensor: there is no such thing.
         """
         network = self.checkpoint(model, settings).network
-        there = _tables(network) | dict(network.state_dict())
-        if unknown := [name for name in names if name not in there]:
-            raise UnknownTensor(asked=unknown[0], there=", ".join(there))
-        return {name: there[name].detach().cpu().numpy() for name in names}
+        return {name: weighing.tensor(network, name).detach().cpu().numpy() for name in names}
+
+    def export(self, model: str, settings: Settings = ()) -> bytes:
+        """The model as a folder of our own, zipped.
+
+        Raises:
+            HeadlightError: it cannot be loaded.
+            CannotExport: a number is not finite.
+        """
+        return exporting.zipped(self.checkpoint(model, settings))
 
     def texts(self, model: str, strip: str, ids: tuple[int, ...], settings: Settings = ()) -> tuple[str, ...]:
         """What ids of a strip are called on screen.
 
         Raises:
             UnknownModel: there is no such model.
+            BadSetting: it has no such strip.
             TokenOutOfRange: its vocabulary does not have an id.
         """
-        return self.checkpoint(model, settings).tokenizers[strip].tokens(ids, strip).texts
+        checkpoint = self.checkpoint(model, settings)
+        if strip not in checkpoint.tokenizers:
+            raise BadSetting(name="strip", found=strip, allowed=" or ".join(checkpoint.tokenizers) or "left out")
+        return Reader(checkpoint.tokenizers, self._device).tokens(strip, ids).texts
 
-    def checkpoint(self, name: str, settings: Settings = ()) -> Checkpoint:
+    def checkpoint(self, name: str, settings: Settings = ()) -> Runner:
         """The checkpoint called `name`, loaded once for each set of `settings`.
 
         Raises:
@@ -182,40 +234,52 @@ class LocalEngine:
             raise loaded
         return loaded
 
-    def _loaded_with(self, name: str, settings: Settings) -> Checkpoint | HeadlightError:
-        """The network, or why there is none. Those of the folder, as they are, stay; of all others the last few."""
+    def _loaded_with(self, name: str, settings: Settings) -> Runner | HeadlightError:
+        """The network, or why there is none. Those of the folder, as they are, stay; of all others, snapshots too, the last few."""
         with self._lock:
-            if self._uploads.get(name) is None:
-                self._refuse_unknown(name)
-                if not settings:
-                    if name not in self._loaded:
-                        self._loaded[name] = self._try_load(name, ())
-                    return self._loaded[name]
+            self._notice(name)
+            if self._shelf.holds(name) and not settings:
+                if name not in self._loaded:
+                    self._loaded[name] = self._try_load(name, ())
+                return self._loaded[name]
             found = self._variants.pop((name, settings), None) or self._try_load(name, settings)
             self._variants[name, settings] = found
-            while len(self._variants) > MOST_VARIANTS:
+            while len(self._variants) > MOST_VARIANTS or (
+                len(self._variants) > 1 and sum(map(_nbytes, self._variants.values())) > self._variant_bytes
+            ):
                 self._variants.popitem(last=False)
             return found
 
-    def _try_load(self, name: str, settings: Settings) -> Checkpoint | HeadlightError:
+    def _try_load(self, name: str, settings: Settings) -> Runner | HeadlightError:
         upload, told = self._uploads.get(name), dict(settings)
         try:
-            return upload.load(told, self._device) if upload else finding.load(self._folder / name, told, self._device)
+            return upload.load(told, self._device) if upload else finding.load(self._shelf.path(name), told, self._device)
         except HeadlightError as error:
-            return error
+            return self._shelf.without_path(error)
 
-    def _refuse_unknown(self, name: str) -> None:
-        if name not in (there := self._names()):
-            raise UnknownModel(asked=name, there=", ".join(there) or "none")
+    def _notice(self, name: str) -> None:
+        """Forgets everything about a checkpoint whose files are others than before.
 
-    def _remember(self, request: RunRequest, trace: Trace) -> None:
-        self._traces[request] = trace
-        while sum(t.nbytes for t in self._traces.values()) > self._cache_bytes:
-            self._traces.popitem(last=False)
+        Raises:
+            UnknownModel: there is none of that name.
+        """
+        if self._uploads.get(name) is None and self._shelf.changed(name):
+            self._loaded.pop(name, None)
+            for key in [key for key in self._variants if key[0] == name]:
+                del self._variants[key]
+            for key in [key for key in self._inspections if key[0] == name]:
+                del self._inspections[key]
+            self._traces.forget(lambda request: request.model == name)
 
 
-def _tables(network: Network) -> dict[str, Tensor]:
-    """The positional encodings of each stack that reads ids, all positions that it has: [position, model]."""
-    stacks = {"decoder": network} if isinstance(network, CausalLM) else dict(network.named_children())
-    embeddings = {name: getattr(stack, "embedding", None) for name, stack in stacks.items()}
-    return {f"positions/{name}": e.positions.rows(0, 10**6) for name, e in embeddings.items() if isinstance(e, Embedding)}
+def _threads(asked: str) -> int:
+    if not (asked.isascii() and asked.isdecimal() and 1 <= int(asked[:6]) <= MOST_THREADS):
+        raise BadSetting(name="HEADLIGHT_THREADS", found=asked, allowed=f"a whole number from 1 to {MOST_THREADS}")
+    return int(asked)
+
+
+def _nbytes(loaded: Runner | HeadlightError) -> int:
+    """What a network takes in memory."""
+    if isinstance(loaded, HeadlightError):
+        return 0
+    return sum(tensor.nbytes for tensor in (*loaded.network.parameters(), *loaded.network.buffers()))

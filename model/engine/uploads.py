@@ -1,4 +1,7 @@
-"""Uploads: files that visitors sent, opened once, kept in memory for this process and called by their content."""
+"""Uploads: files that visitors sent, opened once, kept in memory for this process and called by their content.
+
+Weights become a model; a vocabulary becomes something that `source_vocab` and `target_vocab` of an upload can name.
+"""
 
 import hashlib
 from collections import OrderedDict
@@ -9,14 +12,30 @@ from pathlib import PurePath
 import torch
 
 from model.checkpoints import Checkpoint
+from model.engine.files import SENT_WORDS
 from model.errors import BadSetting
 from model.inspection import Inspection
 from model.layouts.loading import Diagnosis, checkpoint_of, examine, inspection_of
 from model.layouts.telling import STEERING, VOCABULARIES, Told
 from model.opening.reading import OpenedFile, read_upload
+from model.vocabularies import vocabulary_in
 
 MOST_BYTES = 256 * 2**20
 MOST_FILES = 16
+
+WORDS = (".txt", ".json", ".vocab")
+"""Endings of files that are taken as vocabularies."""
+
+MOST_WORDS = 8 * 2**20
+"""Bytes of a vocabulary that was sent."""
+
+
+@dataclass(frozen=True)
+class Words:
+    """A vocabulary that was sent: what its sender called it, and its bytes."""
+
+    name: str
+    content: bytes
 
 
 @dataclass(frozen=True)
@@ -28,12 +47,14 @@ class Upload:
         size: bytes.
         digest: SHA-256 of its bytes.
         opened: its weights.
+        words: the vocabularies that were sent, by the name that a setting gives.
     """
 
     name: str
     size: int
     digest: str
     opened: OpenedFile
+    words: Mapping[str, Words]
 
     def inspect(self, settings: Mapping[str, str]) -> Inspection:
         """Says what it is; open questions are listed, not raised.
@@ -54,10 +75,21 @@ class Upload:
         return checkpoint_of(self._diagnosis(settings), self.digest, device)
 
     def _diagnosis(self, settings: Mapping[str, str]) -> Diagnosis:
-        _refuse_files(settings)
         steering = {name: value for name, value in settings.items() if name in STEERING}
         others = {name: value for name, value in settings.items() if name not in STEERING}
-        return examine(self.opened, PurePath(self.name), Told(steering, others, {}))
+        texts = {name: self._texts(name, others[name]) for name in VOCABULARIES if name in others}
+        return examine(self.opened, PurePath(self.name), Told(steering, others, texts))
+
+    def _texts(self, setting: str, known_as: str) -> tuple[str, ...]:
+        """The vocabulary that a setting names: one that was sent, for whoever sends a file names no file of this machine.
+
+        Raises:
+            BadSetting: none of that name is kept, or it is no vocabulary.
+        """
+        if (words := self.words.get(known_as)) is None:
+            allowed = "a vocabulary that was sent to this server: send it once more, or leave it out"
+            raise BadSetting(name=setting, found=known_as, allowed=allowed)
+        return vocabulary_in(words.content, words.name, setting)
 
 
 class Uploads:
@@ -70,6 +102,7 @@ class Uploads:
 
     def __init__(self, most_bytes: int = MOST_BYTES, most_files: int = MOST_FILES) -> None:
         self._kept: OrderedDict[str, Upload] = OrderedDict()
+        self._words: OrderedDict[str, Words] = OrderedDict()
         self._most_bytes, self._most_files = most_bytes, most_files
 
     def keep(self, data: bytes, name: str) -> str:
@@ -80,12 +113,15 @@ class Uploads:
 
         Raises:
             CheckpointError: it is no checkpoint, or not a sound one.
+            BadSetting: it is a vocabulary that is too long.
         """
         digest = hashlib.sha256(data).hexdigest()
+        if PurePath(name).suffix.lower() in WORDS:
+            return self._keep_words(data, PurePath(name).name[:200], f"{SENT_WORDS}{digest[:16]}")
         known_as = f"upload-{digest[:16]}"
         if self.get(known_as) is None:
             shown = PurePath(name).name[:200] or known_as
-            self._kept[known_as] = Upload(shown, len(data), digest, read_upload(data, shown))
+            self._kept[known_as] = Upload(shown, len(data), digest, read_upload(data, shown), self._words)
             self._make_room()
         return known_as
 
@@ -95,20 +131,19 @@ class Uploads:
             self._kept.move_to_end(name)
         return self._kept.get(name)
 
+    def _keep_words(self, data: bytes, name: str, known_as: str) -> str:
+        if len(data) > MOST_WORDS:
+            allowed = f"at most {MOST_WORDS:,} bytes long"
+            raise BadSetting(name=f"the vocabulary {name}", found=f"{len(data):,} bytes long", allowed=allowed)
+        self._words[known_as] = Words(name, data)
+        self._words.move_to_end(known_as)
+        if len(self._words) > self._most_files:
+            self._words.popitem(last=False)
+        return known_as
+
     def _make_room(self) -> None:
         """The last one stays, whatever its size."""
         while len(self._kept) > 1 and (
             len(self._kept) > self._most_files or sum(upload.size for upload in self._kept.values()) > self._most_bytes
         ):
             self._kept.popitem(last=False)
-
-
-def _refuse_files(settings: Mapping[str, str]) -> None:
-    """Whoever sends a file does not name files of this machine.
-
-    Raises:
-        BadSetting: a setting names one.
-    """
-    for name in VOCABULARIES:
-        if name in settings:
-            raise BadSetting(name=name, found=settings[name], allowed="left out: an upload reads no file of this machine")

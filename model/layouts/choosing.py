@@ -80,7 +80,7 @@ def _told(told: Mapping[str, str], setting: str, there: Mapping[str, Value]) -> 
     if (name := told.get(setting)) is None:
         return there
     if name not in there:
-        raise BadSetting(name=f"--set {setting}", found=name, allowed=f"one of {', '.join(there)}")
+        raise BadSetting(name=f"the setting {setting}", found=name, allowed=f"one of {', '.join(there)}")
     return {name: there[name]}
 
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from model import spec as specs
 from model.checkpoints import Checkpoint, Info
+from model.diagnosing import diagnosed
 from model.errors import IncompleteWeights, OpenQuestions
 from model.inspection import Asked, Inspection, TensorInfo
 from model.layouts.base import MissingTensor, Shapes, renamed
@@ -22,7 +23,7 @@ from model.layouts.words import tokenizers_of
 from model.measuring import measured
 from model.opening.reading import OpenedFile, read_tensors
 from model.spec import ModelSpec
-from model.transformer.build import build
+from model.transformer.build import Network, build
 
 
 @dataclass(frozen=True)
@@ -131,12 +132,17 @@ def checkpoint_of(found: Diagnosis, digest: str, device: torch.device) -> Checkp
     placement = found.placement(spec)
     if wrong := _wrong(placement, found.chosen.tensors):
         raise IncompleteWeights(path=path, layout=found.chosen.layout.name, detail=wrong)
-    network = build(spec)
-    fill(network, found.chosen.tensors, placement)
+    network = _filled(found, spec, placement)
     strips = {"source": "source"} if spec.encoder is None or spec.decoder is None else {"source": "source", "target": "target"}
     info = Info(path.name, path.name, found.chosen.layout.title, strips, (), {}, spec)
     tokenizers = tokenizers_of(spec, answers, found.told.texts, found.chosen.layout)
     return Checkpoint(info, network.to(device).eval(), tokenizers, _fingerprint(digest, found.told), found.chosen.layout.notes)
+
+
+def _filled(found: Diagnosis, spec: ModelSpec, placement: Placement) -> Network:
+    network = build(spec)
+    fill(network, found.chosen.tensors, placement)
+    return network
 
 
 def _wrong(placement: Placement, tensors: Mapping[str, Tensor]) -> str:
@@ -167,18 +173,21 @@ def inspection_of(found: Diagnosis) -> Inspection:
 
     Raises:
         IncompleteWeights: a tensor that tells a size is missing.
-        BadSetting: an answer is not allowed.
+        BadSetting: an answer is not allowed, or a vocabulary has another length than the embedding.
     """
     layout, told = found.chosen.layout, found.told.settings
     names = renamed(found.shapes, layout.rules(found.shapes, told))
     try:
-        spec = found.spec(found.answers())
+        answers = found.answers()
+        spec = found.spec(answers)
+        tokenizers_of(spec, answers, found.told.texts, layout)  # a vocabulary of another length is refused before it is used
     except OpenQuestions:
-        placement, spec_json, parameters = None, {}, 0
+        placement, spec_json, parameters, network = None, {}, 0, None
     else:
         placement, spec_json = found.placement(spec), specs.to_json(spec)
         parameters = sum(parameter.numel() for parameter in needed(spec).parameters())
-    return Inspection(
+        network = None if _wrong(placement, found.chosen.tensors) else _filled(found, spec, placement)
+    inspection = Inspection(
         what=f"{found.path.name}: {layout.title}.",
         spec=spec_json,
         parameters=parameters,
@@ -192,6 +201,7 @@ def inspection_of(found: Diagnosis) -> Inspection:
         prefix=found.chosen.prefix,
         candidate=found.chosen.candidate,
     )
+    return diagnosed(inspection, found.chosen.tensors, network)
 
 
 def _describe(name: str, tensor: Tensor, becomes: tuple[str, ...] | None, placement: Placement | None) -> TensorInfo:

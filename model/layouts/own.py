@@ -1,13 +1,13 @@
 """Our own names in a bare file: a checkpoint folder that lost its spec.json, or a network of `model.transformer` saved by hand."""
 
 from collections.abc import Mapping
+from typing import get_args
 
 from model.layouts.base import Layout, Match, Rules, Shapes, attention
 from model.layouts.questions import (
     Answers,
     Question,
     activation,
-    choice,
     decoding_ids,
     embed_scale,
     head_dim,
@@ -68,7 +68,8 @@ def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
     columns = {stack: _columns(shapes, stack) for stack in stacks}
     vocab = {stack: shapes.size(_at(stack, "embedding.token.weight"), 0) for stack in stacks}
     also = ("n_heads",) if len(stacks) > 1 else ()
-    waves = choice("positions", "How positions are told apart: the file holds no learned ones.", Positions)
+    kinds = tuple(kind for kind in get_args(Positions) if kind != "stored")
+    waves = Question("positions", "How positions are told apart: the file holds no learned ones.", kinds)
     padding = "Positions that hold this id are hidden from attention."
     return (
         *(heads(_heads_of(stack), columns[stack], told, also, whose=stack or "the network") for stack in stacks),

@@ -117,7 +117,9 @@ def settle(questions: Sequence[Question], told: Mapping[str, str], path: str, la
     for name, value in told.items():
         if name not in names:
             raise BadSetting(
-                name=f"--set {name}", found=value, allowed=f"a setting of the layout {layout}: {', '.join(dict.fromkeys(names))}"
+                name=f"the setting {name}",
+                found=value,
+                allowed=f"a setting of the layout {layout}: {', '.join(dict.fromkeys(names))}",
             )
     found = {question.name: answer for question in questions if (answer := answer_of(question, told)) is not None}
     unanswered = [question for question in questions if question.needed and question.name not in found]

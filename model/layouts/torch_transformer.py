@@ -1,4 +1,5 @@
-"""PyTorch's own modules: nn.Transformer, nn.TransformerEncoder, nn.TransformerDecoder, alone or inside a model of any names.
+"""PyTorch's own modules: nn.Transformer, nn.TransformerEncoder, nn.TransformerDecoder, alone or inside a model of any names, and
+one of their layers on its own.
 
 What stands around them has names that its author chose: embeddings, output layer and table of positions are asked for unless there
 is but one candidate. What PyTorch leaves to the caller (masks) or to the constructor (heads, norm order) is asked for as well.
@@ -39,19 +40,27 @@ _ROLES = {
 
 @dataclass(frozen=True)
 class _Found:
-    """Where the modules are: prefixes of the encoder's and the decoder's names, ending in a dot or empty; None: there is none."""
+    """Prefixes of the encoder's and the decoder's names, ending in a dot or empty; None: there is none. A `lone` layer has none."""
 
     encoder: str | None
     decoder: str | None
+    lone: bool = False
+
+    def layer(self, prefix: str | None, number: str = "#") -> str:
+        """What stands before the names of a layer's parts."""
+        return "" if self.lone else f"{prefix}layers.{number}."
 
     @property
     def width(self) -> str:
         """A tensor whose last axis is the model's width."""
         prefix = self.decoder if self.encoder is None else self.encoder
-        return f"{prefix}layers.0.{_IN}"
+        return f"{self.layer(prefix, '0')}{_IN}"
 
 
 def _find(shapes: Shapes) -> _Found | None:
+    if shapes.has(_IN):
+        decoder = shapes.has("multihead_attn.in_proj_weight")
+        return _Found(None if decoder else "", "" if decoder else None, lone=True)
     prefixes = [name.removesuffix(f"layers.0.{_IN}") for name in shapes.of if name.endswith(f"layers.0.{_IN}")]
     decoders = [prefix for prefix in prefixes if shapes.has(f"{prefix}layers.#.multihead_attn.in_proj_weight")]
     encoders = [prefix for prefix in prefixes if prefix not in decoders]
@@ -61,7 +70,9 @@ def _find(shapes: Shapes) -> _Found | None:
 
 
 def _outside(shapes: Shapes, found: _Found) -> tuple[str, ...]:
-    """Names that belong to neither stack."""
+    """Names that belong to neither stack; beside a lone layer there are none."""
+    if found.lone:
+        return ()
     prefixes = [f"{p}{part}" for p in (found.encoder, found.decoder) if p is not None for part in ("layers.", "norm.")]
     return tuple(name for name in shapes.of if not name.startswith(tuple(prefixes)))
 
@@ -128,11 +139,10 @@ def _match(shapes: Shapes) -> Match:
     if found is None:
         return Match((), (f"lacks layers.#.{_IN}, or has several piles of them",))
     prefixes = [prefix for prefix in (found.encoder, found.decoder) if prefix is not None]
-    return Match(tuple(f"has {prefix}layers.#.{_IN}" for prefix in prefixes), ())
+    return Match(tuple(f"has {found.layer(prefix)}{_IN}" for prefix in prefixes), ())
 
 
-def _decoder_rules(theirs: str) -> Rules:
-    ours = "decoder.layers.#."
+def _decoder_layer_rules(theirs: str, ours: str) -> Rules:
     both = {"self_attn": "self_attention", "multihead_attn": "cross_attention"}
     rules: dict[str, str | tuple[str, ...]] = {
         f"{theirs}linear1.@": f"{ours}feed_forward.expand.@",
@@ -149,13 +159,13 @@ def _decoder_rules(theirs: str) -> Rules:
 def _rules(shapes: Shapes, told: Mapping[str, str]) -> Rules:
     if (found := _find(shapes)) is None:
         return {}
-    reads = "" if _writes(shapes, found, told) else "encoder."
+    reads, number = "" if _writes(shapes, found, told) else "encoder.", "0" if found.lone else "#"
     rules: dict[str, str | tuple[str, ...]] = {}
     if found.encoder is not None:
-        rules |= encoder_layer_rules(f"{found.encoder}layers.#.", f"{reads}layers.#.")
+        rules |= encoder_layer_rules(found.layer(found.encoder), f"{reads}layers.{number}.")
         rules[f"{found.encoder}norm.@"] = f"{reads}final_norm.@"
     if found.decoder is not None:
-        rules |= _decoder_rules(f"{found.decoder}layers.#.")
+        rules |= _decoder_layer_rules(found.layer(found.decoder), f"decoder.layers.{number}.")
         rules[f"{found.decoder}norm.@"] = "decoder.final_norm.@"
     return {**rules, **_around(shapes, found, told, reads)}
 
@@ -226,16 +236,17 @@ def _stack(shapes: Shapes, found: _Found, prefix: str, embedding: str | None, an
     width = shapes.size(found.width, -1)
     tables = _tables(shapes, found)
     rows = next(size for size in shapes.of[tables[0]] if size != 1) if tables else LONGEST
+    first = found.layer(prefix, "0")
     return StackSpec(
         vocab=shapes.size(embedding, 0) if embedding else 0,
         d_model=width,
-        layers=shapes.layers(f"{prefix}layers.#.{_IN}"),
-        attention=attention(answers, "n_heads", width, shapes.has(f"{prefix}layers.0.self_attn.in_proj_bias")),
-        hidden=shapes.size(f"{prefix}layers.0.linear1.weight", 0),
+        layers=1 if found.lone else shapes.layers(f"{found.layer(prefix)}{_IN}"),
+        attention=attention(answers, "n_heads", width, shapes.has(f"{first}self_attn.in_proj_bias")),
+        hidden=shapes.size(f"{first}linear1.weight", 0),
         activation=answers.activation,
-        bias=shapes.has(f"{prefix}layers.0.linear1.bias"),
+        bias=shapes.has(f"{first}linear1.bias"),
         norm_order=answers.norm_order,
-        norm="standard" if shapes.has(f"{prefix}layers.0.norm1.bias") else "bias-free",
+        norm="standard" if shapes.has(f"{first}norm1.bias") else "bias-free",
         final_norm=shapes.has(f"{prefix}norm.weight"),
         positions=answers.positions if embedding else "none",
         max_positions=rows,
@@ -276,7 +287,7 @@ def _read(shapes: Shapes, answers: Answers) -> ModelSpec:
 
 TORCH_TRANSFORMER = Layout(
     name="torch-transformer",
-    title="PyTorch's nn.Transformer, nn.TransformerEncoder or nn.TransformerDecoder",
+    title="PyTorch's nn.Transformer, nn.TransformerEncoder or nn.TransformerDecoder, or a layer of these",
     match=_match,
     rules=_rules,
     ask=_ask,

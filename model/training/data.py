@@ -1,29 +1,23 @@
-"""Parallel corpora: two files, one sentence a line, aligned by line; plain text or gzip. And batches made of them."""
+"""Examples: texts as ids, and padded batches of them. A translation's source is read whole; a language model has none."""
 
-import gzip
 import random
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from itertools import chain
 
 import torch
 from torch import Tensor
 
-from model.errors import DataError
-from model.tokenizers import PAD, SPECIALS, Tokenizer
+from model.errors import BadSetting
+from model.tokenizers import END, PAD, SPECIALS, Tokenizer
+from model.training.corpora import Corpus, RunningText, Texts
 
-PAD_ID = SPECIALS.index(PAD)
-
-HINT = (
-    "put the corpus of the checkpoint's CARD.md there: one UTF-8 sentence a line, source and target aligned by line, "
-    "plain or with .gz at the end of the name"
-)
+PAD_ID, END_ID = SPECIALS.index(PAD), SPECIALS.index(END)
 
 
 @dataclass(frozen=True)
 class Pair:
-    """One sentence pair as ids, start and end tokens included."""
+    """One example as ids: what is read, and what is written, its first token given. A language model reads nothing else."""
 
     source: tuple[int, ...]
     target: tuple[int, ...]
@@ -31,62 +25,63 @@ class Pair:
 
 @dataclass(frozen=True)
 class Batch:
-    """Padded ids: source [batch, key], target [batch, position]."""
+    """Padded ids: source [batch, key], None for a language model; target [batch, position]."""
 
-    source: Tensor
+    source: Tensor | None
     target: Tensor
 
     def to(self, device: torch.device) -> "Batch":
         """The same on another device."""
-        return Batch(self.source.to(device), self.target.to(device))
+        return Batch(None if self.source is None else self.source.to(device), self.target.to(device))
+
+    @property
+    def fed(self) -> tuple[Tensor, ...]:
+        """What the network is called with: the source where there is one, and the target without its last token."""
+        inputs = self.target[:, :-1]
+        return (inputs,) if self.source is None else (self.source, inputs)
+
+    @property
+    def following(self) -> Tensor:
+        """[batch, query], what each fed target token should predict."""
+        return self.target[:, 1:]
 
     @property
     def predicted(self) -> int:
-        """How many target tokens are predicted: all but the start token and padding."""
-        return int((self.target[:, 1:] != PAD_ID).sum())
+        """How many target tokens are predicted: all but each example's first and padding."""
+        return int((self.following != PAD_ID).sum())
+
+    @property
+    def twice(self) -> "Batch":
+        """Every example two times, the second half equal to the first."""
+        return Batch(None if self.source is None else self.source.repeat(2, 1), self.target.repeat(2, 1))
+
+    def share(self, number: int, of: int) -> "Batch":
+        """The part of the batch that process `number` of `of` works on; where there are too few examples, the first."""
+        rows = slice(number, None, of) if number < len(self.target) else slice(1)
+        return Batch(None if self.source is None else self.source[rows], self.target[rows])
 
 
-def read_lines(folder: Path, name: str) -> list[str]:
-    """The lines of `folder/name` or `folder/name.gz`, without their ends.
-
-    Raises:
-        DataError: there is no such file, or it is not UTF-8 text.
-    """
-    plain, packed = folder / name, folder / f"{name}.gz"
-    try:
-        raw = gzip.decompress(packed.read_bytes()) if packed.is_file() else plain.read_bytes()
-        return raw.decode("utf-8").replace("\r\n", "\n").removesuffix("\n").split("\n")
-    except FileNotFoundError as error:
-        raise DataError(path=folder, detail=f"there is neither {name} nor {name}.gz", do=HINT) from error
-    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
-        raise DataError(path=packed if packed.is_file() else plain, detail=str(error), do=HINT) from error
-
-
-def read_parallel(folder: Path, split: str, source: str, target: str) -> list[tuple[str, str]]:
-    """The sentence pairs of one split.
-
-    Args:
-        source, target: names of the two files, with a gap for the split: "{split}.de".
+def examples(corpus: Corpus, texts: Texts, tokenizers: Mapping[str, Tokenizer]) -> list[Pair]:
+    """Texts as ids: a pair for each where there is a source and a target, else stretches of the text as a whole.
 
     Raises:
-        DataError: a file is missing, or source and target differ in length or have an empty line.
+        BadSetting: there are no texts.
     """
-    sides = [read_lines(folder, name.replace("{split}", split)) for name in (source, target)]
-    if len(sides[0]) != len(sides[1]):
-        detail = f"split {split} has {len(sides[0])} source and {len(sides[1])} target lines"
-        raise DataError(path=folder, detail=detail, do="align the two files line by line")
-    pairs = list(zip(*sides, strict=True))
-    for number, pair in enumerate(pairs, start=1):
-        if not all(text.strip() for text in pair):
-            raise DataError(
-                path=folder, detail=f"line {number} of split {split} is empty", do="mend or remove that line in both files"
-            )
-    return pairs
+    if not texts:
+        raise BadSetting(name="split", found="empty", allowed="made of at least one text: take a larger corpus or hold out more")
+    if isinstance(corpus, RunningText):
+        return windows([text for (text,) in texts], tokenizers["source"], corpus.window)
+    source, target = tokenizers["source"], tokenizers["target"]
+    return [Pair(source.encode(s, "source").ids, target.encode(t, "target").ids) for s, t in texts]
 
 
-def encode(pairs: Sequence[tuple[str, str]], source: Tokenizer, target: Tokenizer) -> list[Pair]:
-    """The pairs as ids."""
-    return [Pair(source.encode(s, "source").ids, target.encode(t, "target").ids) for s, t in pairs]
+def windows(paragraphs: Sequence[str], tokenizer: Tokenizer, window: int) -> list[Pair]:
+    """Stretches of one long text, paragraphs ended by `<eos>`: each predicts `window` tokens, the last one what is left.
+
+    Every token but the first is predicted once.
+    """
+    ids = tuple(chain.from_iterable((*tokenizer.encode(text, "source").ids, END_ID) for text in paragraphs))
+    return [Pair((), ids[start : start + window + 1]) for start in range(0, len(ids) - 1, window)]
 
 
 def collate(pairs: Sequence[Pair]) -> Batch:
@@ -95,7 +90,7 @@ def collate(pairs: Sequence[Pair]) -> Batch:
     def pad(rows: Sequence[tuple[int, ...]]) -> Tensor:
         return torch.nn.utils.rnn.pad_sequence([torch.tensor(r) for r in rows], batch_first=True, padding_value=PAD_ID)
 
-    return Batch(pad([p.source for p in pairs]), pad([p.target for p in pairs]))
+    return Batch(pad([p.source for p in pairs]) if pairs[0].source else None, pad([p.target for p in pairs]))
 
 
 def batches(pairs: Sequence[Pair], size: int, seed: int | None = None) -> Iterator[Batch]:

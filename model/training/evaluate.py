@@ -1,66 +1,68 @@
-"""Evaluation: perplexity under teacher forcing, and BLEU of what the network writes, on one split of a corpus."""
+"""Evaluation on one split of a corpus: perplexity under teacher forcing, and how good it is what the network writes."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from math import exp
 from pathlib import Path
 
 import torch
 from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
 from tqdm import tqdm
 
 from model.checkpoints import Checkpoint
 from model.engine.base import Decoding, RunRequest
 from model.errors import BadSetting
+from model.runner import Runner
 from model.running import run
-from model.tokenizers import Tokenizer, WordTokenizer, split_words
-from model.training.data import encode, read_parallel
-from model.training.train import validation_loss
+from model.tokenizers import WordTokenizer, split_words
+from model.training import corpora
+from model.training.corpora import Reversal, Texts
+from model.training.data import examples
+from model.training.losses import validation_loss
 
 
-@dataclass(frozen=True)
-class Scores:
-    """What evaluation measured.
-
-    Attributes:
-        loss: mean cross entropy in nats over the target tokens without padding, the end token counted, no smoothing.
-        ppl: its exponential.
-        bleu: corpus BLEU from 0 to 100 over the tokenizer's words, as sacrebleu computes it with `tokenize="none"`.
-        parameters: learned numbers of the network.
-    """
-
-    loss: float
-    ppl: float
-    bleu: float
-    parameters: int
-
-
-def evaluate(checkpoint: Checkpoint, data: Path, split: str, decoding: Decoding, device: torch.device) -> Scores:
-    """Scores of a translating checkpoint on one split, each sentence decoded as the app decodes it.
+def evaluate(checkpoint: Runner, data: Path | None, split: str, decoding: Decoding, device: torch.device) -> dict[str, float]:
+    """Scores of a checkpoint of our own on one split, each source decoded as the app decodes it.
 
     Args:
-        data: folder with the files that the checkpoint's spec.json names.
+        data: folder of the corpus that the checkpoint's spec.json describes; None where its task needs none.
+
+    Returns:
+        `loss`, the mean cross entropy in nats over the target tokens without padding, end tokens counted, no smoothing; `ppl`, its
+        exponential; `parameters`, learned numbers of the network. Where there is a target, also `accuracy`, the share of targets
+        written exactly, if only one is right, else `bleu` and `chrf` from 0 to 100.
 
     Raises:
         DataError: the corpus is missing or does not fit.
-        BadSetting: the checkpoint does not translate.
+        BadSetting: the checkpoint is none of our own, or it has no such split.
     """
-    source, target = (_tokenizer(checkpoint.tokenizers, strip) for strip in ("source", "target"))
-    texts = read_parallel(data, split, checkpoint.info.data["source"], checkpoint.info.data["target"])
-    loss = validation_loss(checkpoint.network, encode(texts, source, target), device)
-    written = []
+    if not isinstance(checkpoint, Checkpoint):
+        raise BadSetting(name="checkpoint", found=checkpoint.info.title, allowed="one that was trained here: it names its corpus")
+    corpus = corpora.from_json(checkpoint.info.data, "the checkpoint's data")
+    tokenizers = {name: t for name, t in checkpoint.tokenizers.items() if isinstance(t, WordTokenizer)}
+    if not tokenizers:
+        raise BadSetting(name="checkpoint", found="another kind", allowed="a folder of our own, to be evaluated on its corpus")
+    texts = corpus.texts(data, split)
+    loss = validation_loss(checkpoint.network, examples(corpus, texts, tokenizers), device)
+    scores = {"loss": loss, "ppl": exp(loss), "parameters": sum(p.numel() for p in checkpoint.network.parameters())}
+    if "target" not in tokenizers:
+        return scores
+    target = tokenizers["target"]
+    written = [target.text(ids) for ids in _decode(checkpoint, texts, split, decoding, device)]
+    references = [target.joined(split_words(text, target.split)) for _, text in texts]
+    if isinstance(corpus, Reversal):
+        return scores | {"accuracy": sum(map(str.__eq__, written, references)) / len(written)}
+    return scores | translation_scores(written, references, target)
+
+
+def translation_scores(written: Sequence[str], references: Sequence[str], target: WordTokenizer) -> dict[str, float]:
+    """Corpus BLEU over the target tokenizer's words, of characters as sacrebleu parts them (`tokenize="zh"`), and chrF2."""
+    bleu = BLEU(tokenize="zh" if target.split == "characters" else "none", force=True)
+    return {name: metric.corpus_score(written, [references]).score for name, metric in (("bleu", bleu), ("chrf", CHRF()))}
+
+
+def _decode(checkpoint: Checkpoint, texts: Texts, split: str, decoding: Decoding, device: torch.device) -> Iterator[Sequence[int]]:
+    """The target ids that the network writes for each source."""
     for text, _ in tqdm(texts, desc=f"decoding {split} ({decoding.method})", unit="sentence"):
         trace = run(checkpoint, RunRequest(checkpoint.info.name, text, decoding=decoding), device, str(device))
-        written.append(target.text(trace.tokens["target"].ids))
-    references = [" ".join(split_words(text, target.split)) for _, text in texts]
-    bleu = BLEU(tokenize="none", force=True).corpus_score(written, [references]).score
-    return Scores(loss, exp(loss), bleu, sum(p.numel() for p in checkpoint.network.parameters()))
-
-
-def _tokenizer(tokenizers: Mapping[str, Tokenizer], strip: str) -> WordTokenizer:
-    tokenizer = tokenizers.get(strip)
-    if not isinstance(tokenizer, WordTokenizer):
-        raise BadSetting(
-            name="checkpoint", found="another kind", allowed="a translating folder of our own, to be evaluated on a parallel corpus"
-        )
-    return tokenizer
+        yield trace.tokens["target"].ids

@@ -91,8 +91,7 @@ def _predictions(network: nn.Module, pairs: Sequence[Pair], device: torch.device
     with torch.inference_mode():
         for batch in batches(pairs, 128):
             on = batch.to(device)
-            following = on.target[:, 1:]
-            real = following != PAD_ID
-            logits.append(network(on.source, on.target[:, :-1])[real].float().cpu())
-            targets.append(following[real].cpu())
+            real = on.following != PAD_ID
+            logits.append(network(*on.fed)[real].float().cpu())
+            targets.append(on.following[real].cpu())
     return torch.cat(logits).clone(), torch.cat(targets).clone()

@@ -1,7 +1,8 @@
 """Recipes: small readable files that say how a checkpoint of this project is trained. One TOML file each, in recipes/."""
 
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -11,6 +12,8 @@ from model.checkpoints import Info
 from model.errors import BadSetting, UnknownModel
 from model.spec import ModelSpec, Share, from_json
 from model.tokenizers import SPECIALS, Split
+from model.training import corpora
+from model.training.corpora import Corpus
 
 Count: TypeAlias = Annotated[int, Between(1, 10**9)]
 Rate: TypeAlias = Annotated[float, Between(0.0, 10.0)]
@@ -20,20 +23,11 @@ FOLDER = Path(__file__).parent / "recipes"
 
 @dataclass(frozen=True)
 class Side:
-    """Source or target: its language, its file ("{split}.de"), how its text is split, how often a word must occur to be known."""
+    """Source or target: its language, how its text is split, how often a word must occur to be known."""
 
     language: str
-    file: str
     split: Split
     min_freq: Count
-
-
-@dataclass(frozen=True)
-class Splits:
-    """Names of the two parts of the corpus: for `Side.file`'s gap."""
-
-    train: str
-    validation: str
 
 
 @dataclass(frozen=True)
@@ -45,12 +39,15 @@ class Phase:
         learning_rates: of AdamW, at the phase's beginning and at its end.
         label_smoothing: share of the target probability spread over the vocabulary.
         dropout: share of values dropped, everywhere alike.
+        consistency: how much two passes over the same sentences, with other values dropped in each, must agree: the weight of their
+            mean divergence beside the cross entropy (half of α in Liang et al. 2021, "R-Drop", equation 4); 0: one pass.
     """
 
     epochs: Count
     learning_rates: tuple[Rate, ...]
     label_smoothing: Share
     dropout: Share
+    consistency: Annotated[float, Between(0.0, 100.0)] = 0.0
 
     def __post_init__(self) -> None:
         """Refuses more or fewer than two learning rates.
@@ -126,40 +123,72 @@ class Optimisation:
 
 @dataclass(frozen=True)
 class Recipe:
-    """One recipe, checked. `encoder` and `decoder` are StackSpecs without `vocab`, which the data decides."""
+    """One recipe, checked. A language model has no `target` and no `encoder`: it continues its source.
+
+    Attributes:
+        name, title, summary, examples: of the checkpoint, as in Info.
+        data: a corpus of model/training/corpora.py in plain values.
+        source, target: the strips of the network.
+        encoder, decoder: StackSpecs without `vocab`, which the data decides.
+        output: an OutputSpec.
+        optimisation: how the weights are found.
+    """
 
     name: str
     title: str
     summary: str
     examples: tuple[str, ...]
+    data: dict[str, Any]
     source: Side
-    target: Side
-    splits: Splits
-    encoder: dict[str, Any]
     decoder: dict[str, Any]
     optimisation: Optimisation
+    target: Side | None = None
+    encoder: dict[str, Any] | None = None
+    output: dict[str, Any] = field(default_factory=dict)
 
-    def spec(self, source_vocab: int, target_vocab: int) -> ModelSpec:
-        """The network for vocabularies of these sizes. `<unk>`, `<pad>` and `<sos>` are never written."""
+    def __post_init__(self) -> None:
+        """Refuses a target that nothing reads the source for, and the other way round.
+
+        Raises:
+            BadSetting: there is one of target and encoder without the other.
+        """
+        if (self.target is None) != (self.encoder is None):
+            there, missing = ("target", "encoder") if self.encoder is None else ("encoder", "target")
+            raise BadSetting(name=there, found="given", allowed=f"given with {missing}, or left out where a text is continued")
+
+    @property
+    def corpus(self) -> Corpus:
+        """Where the texts come from."""
+        return corpora.from_json(self.data, f"recipe {self.name}.data")
+
+    @property
+    def sides(self) -> dict[str, Side]:
+        """The strips by name."""
+        return {"source": self.source} if self.target is None else {"source": self.source, "target": self.target}
+
+    def spec(self, vocabularies: Sequence[int]) -> ModelSpec:
+        """The network for vocabularies of these sizes, one for each strip. `<unk>`, `<pad>` and `<sos>` are never written."""
+        encoder = None if self.encoder is None else {**self.encoder, "vocab": vocabularies[0]}
         return from_json(
             {
-                "encoder": {**self.encoder, "vocab": source_vocab},
-                "decoder": {**self.decoder, "vocab": target_vocab},
+                "encoder": encoder,
+                "decoder": {**self.decoder, "vocab": vocabularies[-1]},
+                "output": self.output,
                 "dropout": self.optimisation.phases[-1].dropout,
                 "suppressed": [0, 1, 2],
             }
         )
 
-    def info(self, source_vocab: int, target_vocab: int) -> Info:
+    def info(self, vocabularies: Sequence[int]) -> Info:
         """What spec.json of the trained checkpoint says."""
         return Info(
             name=self.name,
             title=self.title,
             summary=self.summary,
-            languages={"source": self.source.language, "target": self.target.language},
+            languages={strip: side.language for strip, side in self.sides.items()},
             examples=self.examples,
-            data={"source": self.source.file, "target": self.target.file},
-            spec=self.spec(source_vocab, target_vocab),
+            data=self.data,
+            spec=self.spec(vocabularies),
         )
 
 
@@ -179,5 +208,6 @@ def load(name: str) -> Recipe:
     except ValueError as error:
         raise BadSetting(name=f"recipe {path.name}", found=str(error), allowed="a TOML file like those in recipes/") from error
     recipe = read(Recipe, data | {"name": path.stem}, f"recipe {path.name}")
-    recipe.spec(len(SPECIALS), len(SPECIALS))  # a bad network is refused now, not after the corpus was read
+    recipe.spec([len(SPECIALS), len(SPECIALS)])  # a bad network is refused now, not after the corpus was read
+    _ = recipe.corpus
     return recipe

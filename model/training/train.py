@@ -1,238 +1,240 @@
 """Training: one network, one recipe, one folder. Can be killed at any moment and goes on from its last whole epoch."""
 
-import csv
 import math
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from pickle import UnpicklingError
 
 import torch
+from accelerate import Accelerator
 from safetensors.torch import load_file
+from tensorboardX import SummaryWriter
 from torch import Tensor, nn
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from tqdm import tqdm
 
 from model import checkpoints
-from model.errors import DamagedFile
+from model.errors import DataError
 from model.tokenizers import SPECIALS, UNKNOWN, WordTokenizer, learn_vocabulary
-from model.training.data import PAD_ID, Batch, Pair, batches, encode, read_parallel
+from model.training import state as states
+from model.training.corpora import RunningText, Texts
+from model.training.data import Batch, Pair, batches, examples
 from model.training.finish import calibrate, mix
+from model.training.losses import cross_entropy, divergence, validation_loss
 from model.training.recipes import Optimisation, Recipe
+from model.training.records import board, keep_snapshot, log, snapshot_steps
+from model.training.state import State
 from model.transformer.build import build
 
-COLUMNS = ("epoch", "step", "train_loss", "validation_loss", "validation_ppl", "learning_rate", "tokens_per_second", "seconds")
-"""Columns of curve.csv: losses in nats a target token (training with label smoothing and dropout, validation with neither)."""
+PRECISIONS = {"float32": "no", "bfloat16": "bf16"}
+"""Names of accelerate's by those of a recipe."""
 
 
-@dataclass
-class State:
-    """Everything that a resumed training needs."""
+@dataclass(frozen=True)
+class Course:
+    """What a training is made of, and what does not change while it runs.
 
-    network: nn.Module
-    average: AveragedModel
-    optimizer: torch.optim.Optimizer
-    schedule: torch.optim.lr_scheduler.LambdaLR
-    epoch: int = 0
-    best: float = math.inf
-    best_epoch: int = 0
-    phase_best: dict[int, float] = field(default_factory=dict)
+    Attributes:
+        recipe: what is trained, and how.
+        tokenizers: by strip.
+        training, validation: examples.
+        out: the folder that it leaves.
+        accelerator: the device, the precision, and the other processes where there are some.
+        events: what TensorBoard is told.
+        snapshots: steps after which the weights are kept.
+    """
+
+    recipe: Recipe
+    tokenizers: Mapping[str, WordTokenizer]
+    training: list[Pair]
+    validation: list[Pair]
+    out: Path
+    accelerator: Accelerator
+    events: SummaryWriter
+    snapshots: frozenset[int]
+
+    @property
+    def how(self) -> Optimisation:
+        """How the weights are found."""
+        return self.recipe.optimisation
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Updates of the weights in one pass over the training examples."""
+        return math.ceil(len(self.training) / self.how.sentences_per_batch)
+
+    @property
+    def vocabularies(self) -> list[int]:
+        """Sizes of the vocabularies, a strip each."""
+        return [tokenizer.size for tokenizer in self.tokenizers.values()]
+
+    def save(self, weights: Mapping[str, Tensor]) -> None:
+        """Writes the checkpoint."""
+        checkpoints.save(self.out, self.recipe.info(self.vocabularies), weights, self.tokenizers)
 
 
-def train(recipe: Recipe, data: Path, out: Path, device: torch.device) -> Path:
+def train(recipe: Recipe, data: Path | None, out: Path, device: torch.device, snapshots: bool = False) -> Path:
     """Trains `recipe` on `data` and leaves a checkpoint folder at `out`, with the best-validation weights in it.
 
-    Beside the checkpoint stand `last.safetensors` (the weights of the last epoch), `curve.csv`, and while it runs `state.pt`.
+    Beside the checkpoint stand `last.safetensors` (the weights of the last epoch), `curve.csv`, `logs/` for TensorBoard, and while
+    it runs `state.pt`. Under `accelerate launch`, every process calls this; the first one writes.
+
+    Args:
+        data: the folder of the corpus; None where the task needs none.
+        snapshots: whether the weights are kept at ever longer intervals, too.
 
     Raises:
         DataError: the corpus is not there or does not fit.
         DamagedFile: `out` holds the state of another training.
     """
-    pairs = read_parallel(data, recipe.splits.train, recipe.source.file, recipe.target.file)
-    source = learn_vocabulary((s for s, _ in pairs), recipe.source.split, recipe.source.min_freq)
-    target = learn_vocabulary((t for _, t in pairs), recipe.target.split, recipe.target.min_freq)
-    training = encode(pairs, source, target)
-    validation = encode(read_parallel(data, recipe.splits.validation, recipe.source.file, recipe.target.file), source, target)
-
-    how = recipe.optimisation
+    course = _prepare(recipe, data, out, device, snapshots)
+    how, accelerator = recipe.optimisation, course.accelerator
     torch.manual_seed(how.seed)
-    state = _state(build(recipe.spec(source.size, target.size)), how, math.ceil(len(training) / how.sentences_per_batch), device)
+    state = states.begin(build(recipe.spec(course.vocabularies)), how, course.steps_per_epoch, accelerator)
     out.mkdir(parents=True, exist_ok=True)
-    _resume(state, out / "state.pt", device)
+    states.resume(state, out / "state.pt", accelerator.device)
+    _snapshot(state, course)
     while state.epoch < how.epochs and state.epoch - state.best_epoch < how.patience:
-        _epoch(state, recipe, training, validation, (source, target), out, device)
-    _finish(state, recipe, training, validation, (source, target), out, device)
+        _epoch(state, course)
+        accelerator.wait_for_everyone()
+    if accelerator.is_main_process:
+        if snapshots:
+            keep_snapshot(out, state.step, state.network.state_dict())
+        _finish(state, course)
+    course.events.close()
+    accelerator.wait_for_everyone()
     return out
 
 
-def validation_loss(network: nn.Module, pairs: list[Pair], device: torch.device, size: int = 128) -> float:
-    """Mean cross entropy in nats over all target tokens but start and padding, the end token counted; no smoothing, no dropout."""
-    network.eval()
-    total, count = 0.0, 0
-    with torch.inference_mode():
-        for batch in batches(pairs, size):
-            on = batch.to(device)
-            total += float(_cross_entropy(network(on.source, on.target[:, :-1]), on, 0.0)) * batch.predicted
-            count += batch.predicted
-    return total / count
+def _prepare(recipe: Recipe, data: Path | None, out: Path, device: torch.device, snapshots: bool) -> Course:
+    """Reads the corpus and learns the vocabularies."""
+    corpus, how = recipe.corpus, recipe.optimisation
+    texts = {split: corpus.texts(data, split) for split in (corpus.train, corpus.validation)}
+    tokenizers = {
+        strip: learn_vocabulary((row[i] for row in texts[corpus.train]), side.split, side.min_freq, recipe.target is not None)
+        for i, (strip, side) in enumerate(recipe.sides.items())
+    }
+    training = examples(corpus, texts[corpus.train], tokenizers)
+    validation = examples(corpus, texts[corpus.validation], tokenizers)
+    if not isinstance(corpus, RunningText):
+        _refuse_too_long(recipe, training, texts[corpus.train])
+    accelerator = Accelerator(mixed_precision=PRECISIONS[how.precision], cpu=device.type == "cpu")
+    steps = snapshot_steps(how.epochs * math.ceil(len(training) / how.sentences_per_batch)) if snapshots else frozenset()
+    events = board(out, writes=accelerator.is_main_process)
+    return Course(recipe, tokenizers, training, validation, out, accelerator, events, steps)
 
 
-def _state(network: nn.Module, how: Optimisation, steps_per_epoch: int, device: torch.device) -> State:
-    network.to(device)
-    matrices = [p for p in network.parameters() if p.dim() > 1]
-    others = [p for p in network.parameters() if p.dim() <= 1]
-    groups = [{"params": matrices, "weight_decay": how.weight_decay}, {"params": others, "weight_decay": 0.0}]
-    optimizer = torch.optim.AdamW(groups, lr=1.0, betas=(0.9, 0.98), eps=1e-9)
-    average = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(how.average))
-    return State(
-        network,
-        average,
-        optimizer,
-        torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: how.learning_rate(step, steps_per_epoch)),
-    )
+def _refuse_too_long(recipe: Recipe, training: list[Pair], texts: Texts) -> None:
+    """A pair that the network has no positions for is found before training, not in the middle of it."""
+    stacks = recipe.spec([len(SPECIALS)] * 2).stacks
+    for pair, text in zip(training, texts, strict=True):
+        for ids, (name, stack) in zip((pair.source, pair.target), stacks.items(), strict=True):
+            if len(ids) > stack.max_positions:
+                detail = f"{text[0][:60]!r} has {len(ids)} tokens for the {name}, which has {stack.max_positions} positions"
+                raise DataError(path="the training split", detail=detail, do="take it out, or raise max_positions")
 
 
-def _epoch(
-    state: State,
-    recipe: Recipe,
-    training: list[Pair],
-    validation: list[Pair],
-    tokenizers: tuple[WordTokenizer, WordTokenizer],
-    out: Path,
-    device: torch.device,
-) -> None:
-    """One pass over the training data, its validation, and everything written that a kill must not lose."""
-    how = recipe.optimisation
+def _epoch(state: State, course: Course) -> None:
+    """One pass over the training examples, its validation, and everything written that a kill must not lose."""
+    how, accelerator = course.how, course.accelerator
     for module in state.network.modules():
         if isinstance(module, nn.Dropout):
             module.p = how.phase(state.epoch).dropout
-    began, tokens, total = time.perf_counter(), 0, 0.0
-    bar = tqdm(
-        _progress_batches(training, how, state.epoch),
-        total=math.ceil(len(training) / how.sentences_per_batch),
-        desc=f"epoch {state.epoch + 1}/{how.epochs}",
-        mininterval=1.0,
-    )
-    for batch in bar:
-        loss = _step(state, batch.to(device), how, device)
-        tokens += batch.predicted
-        total += loss * batch.predicted
-        rate = tokens / (time.perf_counter() - began)
-        bar.set_postfix_str(
-            f"loss {total / tokens:.3f}, perplexity {math.exp(total / tokens):.2f}, {rate:,.0f} tokens/s", refresh=False
-        )
+    began = time.perf_counter()
+    tokens, train_loss = _pass(state, course)
     seconds = time.perf_counter() - began
 
     state.epoch += 1
-    loss = validation_loss(state.average, validation, device)
-    weights = _weights(state)
-    checkpoints.save_weights(out / "last.safetensors", weights)
+    loss = validation_loss(state.average, course.validation, accelerator.device)
+    weights = state.mean_weights
+    kept = {"last.safetensors"}
     number = how.number(state.epoch - 1)
     if loss < state.phase_best.get(number, math.inf):
         state.phase_best[number] = loss
-        checkpoints.save_weights(out / f"phase-{number + 1}.safetensors", weights)
-    if loss < state.best:
+        kept.add(f"phase-{number + 1}.safetensors")
+    better = loss < state.best
+    if better:
         state.best, state.best_epoch = loss, state.epoch
-        checkpoints.save(out, recipe.info(tokenizers[0].size, tokenizers[1].size), weights, *tokenizers)
+    if not accelerator.is_main_process:
+        return
+    for name in kept:
+        checkpoints.save_weights(course.out / name, weights)
+    if better:
+        course.save(weights)
     rate = float(state.schedule.get_last_lr()[0])
-    row = (
-        state.epoch,
-        state.schedule.last_epoch,
-        total / tokens,
-        loss,
-        math.exp(loss),
-        rate,
-        round(tokens / seconds),
-        round(seconds, 1),
+    log(
+        course.out,
+        course.events,
+        (state.epoch, state.step, train_loss, loss, math.exp(loss), rate, round(tokens / seconds), round(seconds, 1)),
     )
-    _log(out / "curve.csv", row)
-    _save_state(state, out / "state.pt")
+    states.save(state, course.out / "state.pt")
     tqdm.write(f"epoch {state.epoch}: validation loss {loss:.4f}, perplexity {math.exp(loss):.3f} (best: epoch {state.best_epoch})")
 
 
-def _finish(
-    state: State,
-    recipe: Recipe,
-    training: list[Pair],
-    validation: list[Pair],
-    tokenizers: tuple[WordTokenizer, WordTokenizer],
-    out: Path,
-    device: torch.device,
-) -> None:
-    """Mixes the phases' best weights and calibrates them, where the recipe says so, in place of the best of one epoch."""
-    how = recipe.optimisation
-    weights = load_file(out / checkpoints.WEIGHTS)
-    if how.shares:
-        weights = mix([out / f"phase-{n}.safetensors" for n in range(1, len(how.phases) + 1)], how.shares)
-    if how.calibrate:
-        network = state.average.module
-        assert isinstance(network, nn.Module)
-        weights = {name: value.float() for name, value in weights.items()}
-        weights = calibrate(network, weights, training, validation, SPECIALS.index(UNKNOWN), device)
-    if how.shares or how.calibrate:
-        checkpoints.save(out, recipe.info(tokenizers[0].size, tokenizers[1].size), weights, *tokenizers)
+def _pass(state: State, course: Course) -> tuple[int, float]:
+    """All batches of an epoch: another order each time, the same after a resume.
+
+    Returns:
+        The target tokens predicted and the mean loss of one, in this process.
+    """
+    how, accelerator = course.how, course.accelerator
+    torch.manual_seed(how.seed + state.epoch + 2**20 * accelerator.process_index)  # of dropout: other values in each process
+    bar = tqdm(
+        batches(course.training, how.sentences_per_batch, seed=how.seed + state.epoch),
+        total=course.steps_per_epoch,
+        desc=f"epoch {state.epoch + 1}/{how.epochs}",
+        mininterval=1.0,
+        disable=not accelerator.is_main_process,
+    )
+    tokens, total, began = 0, 0.0, time.perf_counter()
+    for whole in bar:
+        batch = whole.share(accelerator.process_index, accelerator.num_processes)
+        loss = step(state, batch.to(accelerator.device), how, accelerator)
+        _snapshot(state, course)
+        tokens += batch.predicted
+        total += loss * batch.predicted
+        rate = tokens / (time.perf_counter() - began)
+        told = f"loss {total / tokens:.3f}, perplexity {math.exp(total / tokens):.2f}, {rate:,.0f} tokens/s"
+        bar.set_postfix_str(told, refresh=False)
+    return tokens, total / tokens
 
 
-def _progress_batches(training: list[Pair], how: Optimisation, epoch: int) -> Iterator[Batch]:
-    """The batches of one epoch: another order each time, the same after a resume."""
-    torch.manual_seed(how.seed + epoch)
-    return batches(training, how.sentences_per_batch, seed=how.seed + epoch)
-
-
-def _step(state: State, batch: Batch, how: Optimisation, device: torch.device) -> float:
+def step(state: State, batch: Batch, how: Optimisation, accelerator: Accelerator) -> float:
     """One update of the weights. Returns the loss in nats a token."""
-    state.network.train()
-    with torch.autocast(device.type, torch.bfloat16, enabled=how.precision == "bfloat16"):
-        logits = state.network(batch.source, batch.target[:, :-1])
-        loss = _cross_entropy(logits, batch, how.phase(state.epoch).label_smoothing)
+    state.trained.train()
+    phase = how.phase(state.epoch)
+    if phase.consistency:
+        batch = batch.twice
+    logits = state.trained(*batch.fed)
+    loss = cross_entropy(logits, batch, phase.label_smoothing)
+    if phase.consistency:
+        loss = loss + phase.consistency * divergence(logits, batch)
     state.optimizer.zero_grad(set_to_none=True)
-    loss.backward()
-    nn.utils.clip_grad_norm_(state.network.parameters(), how.gradient_norm)
+    accelerator.backward(loss)
+    accelerator.clip_grad_norm_(state.network.parameters(), how.gradient_norm)
     state.optimizer.step()
     state.schedule.step()
     state.average.update_parameters(state.network)
     return loss.item()
 
 
-def _cross_entropy(logits: Tensor, batch: Batch, smoothing: float) -> Tensor:
-    """Mean over the predicted tokens of `logits` [batch, position, vocab]."""
-    return nn.functional.cross_entropy(
-        logits.float().flatten(0, 1), batch.target[:, 1:].flatten(), ignore_index=PAD_ID, label_smoothing=smoothing
-    )
+def _snapshot(state: State, course: Course) -> None:
+    """Keeps the weights where this step is one of those to be kept."""
+    if state.step in course.snapshots and course.accelerator.is_main_process:
+        keep_snapshot(course.out, state.step, state.network.state_dict())
 
 
-def _weights(state: State) -> dict[str, Tensor]:
-    return {name: value.detach().clone() for name, value in state.average.module.state_dict().items()}
-
-
-def _log(path: Path, row: tuple[int, *tuple[float, ...]]) -> None:
-    """Adds one epoch's row, in place of rows that a kill between this and `_save_state`, or an older training, left behind."""
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    before = {str(epoch) for epoch in range(1, row[0])}
-    kept = [earlier for earlier in csv.reader(lines) if earlier and earlier[0] in before]
-    fresh = path.with_suffix(".part")
-    with fresh.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([COLUMNS, *kept, row])
-    fresh.replace(path)
-
-
-def _save_state(state: State, path: Path) -> None:
-    parts = {name: getattr(state, name).state_dict() for name in ("network", "average", "optimizer", "schedule")}
-    progress = {"epoch": state.epoch, "best": state.best, "best_epoch": state.best_epoch, "phase_best": state.phase_best}
-    fresh = path.with_suffix(".part")
-    torch.save({**parts, **progress}, fresh)
-    fresh.replace(path)
-
-
-def _resume(state: State, path: Path, device: torch.device) -> None:
-    if not path.exists():
-        return
-    try:
-        saved = torch.load(path, map_location=device, weights_only=True)
-        for name in ("network", "average", "optimizer", "schedule"):
-            getattr(state, name).load_state_dict(saved[name])
-        state.epoch, state.best, state.best_epoch = saved["epoch"], saved["best"], saved["best_epoch"]
-        state.phase_best = saved["phase_best"]
-    except (UnpicklingError, EOFError, LookupError, TypeError, AttributeError, RuntimeError, ValueError, OSError) as error:
-        raise DamagedFile(path=path, detail=f"it is no state of this training: {error}") from error
+def _finish(state: State, course: Course) -> None:
+    """Mixes the phases' best weights and calibrates them, where the recipe says so, in place of the best of one epoch."""
+    how = course.how
+    weights = load_file(course.out / checkpoints.WEIGHTS)
+    if how.shares:
+        weights = mix([course.out / f"phase-{n}.safetensors" for n in range(1, len(how.phases) + 1)], how.shares)
+    if how.calibrate:
+        network = state.average.module
+        assert isinstance(network, nn.Module)
+        weights = {name: value.float() for name, value in weights.items()}
+        unknown = SPECIALS.index(UNKNOWN)
+        weights = calibrate(network, weights, course.training, course.validation, unknown, course.accelerator.device)
+    if how.shares or how.calibrate:
+        course.save(weights)

@@ -40,11 +40,13 @@ class Run:
         record: called with a name of model/trace.py's file form and the tensor, at the moment it is computed.
         intervene: called for `weights` and `context` of each site.
         cache: keys and values of earlier steps of the same decode.
+        fused: the weights are never written out (`attend_fused`), for inputs so long that writing them costs more than it shows.
     """
 
     record: Callable[[str, Tensor], None] = record_nothing
     intervene: Intervene = change_nothing
     cache: Cache = field(default=NO_CACHE)
+    fused: bool = False
 
 
 # --- The formula -------------------------------------------------------------------------------------------------------
@@ -99,7 +101,7 @@ def attend(
 ) -> Attended:
     """Attention(Q, K, V) = softmax(Q Kᵀ / √head_dim) V, written out.
 
-    Never a fused kernel: training, decoding and recording go through these three lines, so what is shown is what ran.
+    Training, decoding and recording go through these three lines, so what is shown is what ran.
 
     Args:
         query: [batch, head, query, head_dim].
@@ -116,6 +118,31 @@ def attend(
     weights = on_weights(softmax(scores, allowed))  # [batch, head, query, key]
     context = weights @ value  # [batch, head, query, head_dim]
     return Attended(scores, weights, context)
+
+
+def attend_fused(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    allowed: Tensor,
+    scale: float,
+    softmax: Callable[[Tensor, Tensor], Tensor] = softmax_uniform,
+) -> Tensor:
+    """The context that `attend` computes, from a kernel that holds no more than a few rows of the weights at a time.
+
+    The one second path, for long inputs: their weights are computed from the recorded queries and keys when somebody looks at them
+    (model/unwritten.py). Arguments as for `attend`.
+
+    Returns:
+        [batch, head, query, head_dim].
+
+    Source: Dao et al. 2022, "FlashAttention", algorithm 1.
+    """
+    fill = torch.finfo(query.dtype).min  # finite, so that a query without any allowed key does not become NaN
+    mask = torch.zeros(allowed.shape, dtype=query.dtype, device=query.device).masked_fill(~allowed, fill)
+    context = nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scale)
+    reachable = allowed.any(dim=-1, keepdim=True)  # [..., query, 1]
+    return context * softmax(torch.zeros_like(reachable, dtype=query.dtype), reachable)  # 1, or what an all-forbidden row becomes
 
 
 # --- Many heads --------------------------------------------------------------------------------------------------------
@@ -191,6 +218,18 @@ class MultiHeadAttention(nn.Module):
         streams = memory, memory if values is None else values
         k, v = run.cache.keys_and_values(site, lambda: self.keys_and_values(*streams, site, run))  # [batch, head, key, head_dim]
 
+        context = run.intervene(site, "context", self.context(q, k, v, allowed, site, run))
+        output: Tensor = self.output(join_heads(context))  # [batch, query, model]
+
+        for name, value in (("q", q), ("context", context), ("output", output)):
+            run.record(f"attention/{site}/{name}", value)
+        return output
+
+    def context(self, q: Tensor, k: Tensor, v: Tensor, allowed: Tensor, site: Site, run: Run) -> Tensor:
+        """The values weighted, [batch, head, query, head_dim]; weights and scores are recorded where they are written out."""
+        if run.fused:
+            return attend_fused(q, k, v, allowed, self.scale, self.softmax)
+
         def on_weights(weights: Tensor) -> Tensor:
             seen = run.intervene(site, "weights", weights)
             run.record(f"attention/{site}/weights", seen)
@@ -198,12 +237,8 @@ class MultiHeadAttention(nn.Module):
             return kept
 
         attended = attend(q, k, v, allowed, self.scale, self.softmax, on_weights)
-        context = run.intervene(site, "context", attended.context)
-        output: Tensor = self.output(join_heads(context))  # [batch, query, model]
-
-        for name, value in (("q", q), ("scores", attended.scores), ("context", context), ("output", output)):
-            run.record(f"attention/{site}/{name}", value)
-        return output
+        run.record(f"attention/{site}/scores", attended.scores)
+        return attended.context
 
     def keys_and_values(self, memory: Tensor, values: Tensor, site: Site, run: Run) -> tuple[Tensor, Tensor]:
         """Keys of `memory`, values of `values`, [batch, key, model]: each [batch, head, key, head_dim], recorded when computed."""

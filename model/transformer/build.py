@@ -18,6 +18,7 @@ from model.transformer.positions import (
     NoPositions,
     PositionalEncoding,
     SinusoidalPositions,
+    StoredPositions,
     column_sinusoids,
     from_zero,
     running,
@@ -41,6 +42,7 @@ POSITIONS: dict[str, Callable[[int, int], PositionalEncoding]] = {
     "learned": LearnedPositions,
     "sinusoidal": SinusoidalPositions,
     "sinusoidal-column": partial(SinusoidalPositions, waves=column_sinusoids),
+    "stored": StoredPositions,
     "none": NoPositions,
 }
 NORMS: dict[str, Callable[[int], nn.Module]] = {

@@ -50,6 +50,16 @@ class KVCache:
         self._held: dict[Site, tuple[Tensor, Tensor]] = {}
         self._streams: dict[Site, Tensor] = {}
 
+    def copy(self) -> "KVCache":
+        """A cache that holds the same tensors and goes its own way from here."""
+        copied = KVCache()
+        copied.adopt(self)
+        return copied
+
+    def adopt(self, other: "KVCache") -> None:
+        """Holds what `other` holds."""
+        self._held, self._streams = dict(other._held), dict(other._streams)
+
     def keys_and_values(self, site: Site, compute: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
         """Keys and values of all positions so far, each [batch, head, key, head_dim].
 

@@ -86,6 +86,19 @@ class SinusoidalPositions(nn.Module):
         return self.table[start : start + count]
 
 
+class StoredPositions(nn.Module):
+    """A table that some program worked out in its own way: it is a part of the checkpoint, and nothing learns it."""
+
+    def __init__(self, max_positions: int, d_model: int) -> None:
+        super().__init__()
+        self.table: Tensor
+        self.register_buffer("table", sinusoids(torch.arange(max_positions), d_model))
+
+    def rows(self, start: int, count: int) -> Tensor:
+        """[position, model] for the positions `start` to `start + count - 1`."""
+        return self.table[start : start + count]
+
+
 class NoPositions(nn.Module):
     """Adds zeros: a causal mask alone already tells a decoder something about order, an encoder nothing."""
 

@@ -5,8 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
+from model import running
+from model.unwritten import Unwritten
 from tests.app.visiting import PAGES, Visitor
+from tests.reference import GOLDEN, SETTINGS
 
 NONE = "There is no model here that can be used: put a checkpoint folder into checkpoints/ and reload."
 
@@ -46,6 +50,7 @@ def test_a_damaged_folder_is_named_and_the_app_starts_with_the_others(
     visitor = Visitor()
     assert len(visitor.problems) == 1
     assert "broken" in visitor.problems[0]
+    assert str(stocked) not in visitor.problems[0]
     assert visitor.problems[0].endswith(".")
     assert visitor.drawn
     assert visitor.app.selectbox(key="widget:model").options == ["Tiny"]
@@ -59,6 +64,15 @@ def test_a_damaged_folder_alone_is_named_and_the_page_says_what_to_do(stocked: P
     assert "tiny" in visitor.problems[0]
     assert visitor.problems[1] == NONE
     assert not visitor.drawn
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+def test_the_page_checkpoint_names_what_is_damaged_and_not_where_it_is(stocked: Path, damage: Callable[[Path], None]) -> None:
+    damage(stocked / "tiny")
+    visitor = Visitor("checkpoint")
+    assert len(visitor.problems) == 1
+    assert "tiny" in visitor.problems[0]
+    assert str(stocked) not in visitor.problems[0]
 
 
 def test_a_link_to_a_damaged_model_shows_another(stocked: Path, tiny: Path) -> None:
@@ -82,3 +96,32 @@ def test_without_the_folder_of_checkpoints_the_page_says_so_and_finds_what_comes
     visitor.go("explore")
     assert visitor.problems == []
     assert visitor.drawn
+
+
+def save_not_finite(folder: Path, golden: str) -> None:
+    """Writes a golden file whose weights are NaN."""
+    tensors = torch.load(GOLDEN / golden, weights_only=True)
+    torch.save({name: tensor.clone().fill_(torch.nan) for name, tensor in tensors.items()}, folder / golden)
+
+
+@pytest.mark.parametrize("method", ["greedy", "sample", "beam"])
+def test_weights_that_are_not_finite_are_one_sentence_however_a_target_is_written(shelf: Path, method: str) -> None:
+    save_not_finite(shelf, "001_tiny_a.pt")
+    visitor = Visitor(model="001_tiny_a.pt", set="n_heads=2", text="2 5", decode=method, max="3")
+    assert len(visitor.problems) == 1
+    assert "the model's weights are not finite" in visitor.problems[0]
+    assert not visitor.app.error, "no incident"
+
+
+def test_whether_a_long_run_is_finite_is_seen_without_writing_its_weights_out(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def written_out(*_whatever: object, **_more: object) -> None:
+        raise AssertionError("all weights were written out")
+
+    save_not_finite(shelf, "002_tiny_encoder.pt")
+    monkeypatch.setattr(running, "LONG", 0)
+    monkeypatch.setattr(Unwritten, "__array__", written_out)
+    monkeypatch.setattr(Unwritten, "__getitem__", written_out)
+    settings = " ".join(f"{name}={value}" for name, value in SETTINGS["002_tiny_encoder"].items())
+    visitor = Visitor(model="002_tiny_encoder.pt", set=settings)
+    assert len(visitor.problems) == 1
+    assert "This run holds NaN or infinite numbers" in visitor.problems[0]

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.app.visiting import PAGES, Visitor
+from model.engine.local import LocalEngine
+from tests.app.visiting import EVERY_PAGE, PAGES, Visitor
 from viz.links import PARAMETERS, View
 
 FULL: dict[str, tuple[str, object]] = {
@@ -20,6 +21,7 @@ FULL: dict[str, tuple[str, object]] = {
     "top_p": ("0.02", 0.02),
     "seed": ("9007199254740991", 2**53 - 1),
     "beam": ("20", 20),
+    "hypothesis": ("2", 2),
     "site": ("encoder.0.1.self", "encoder.0.1.self"),
     "head": ("1", 1),
     "query": ("2", 2),
@@ -31,13 +33,16 @@ FULL: dict[str, tuple[str, object]] = {
     "silence": ("decoder.0.1.cross:1", "decoder.0.1.cross:1"),
     "reading": ("mean", "mean"),
     "hide": ("special", "special"),
+    "against": ("decode=greedy", "decode=greedy"),
+    "snapshot": ("128", 128),
+    "measure": ("diagonality", "diagonality"),
 }
 """Every parameter, none at its default but the settings and the target: what a link says, and the value in the state."""
 
 CROSS = "“Cross-attention, layer 2”"
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", EVERY_PAGE)
 def test_a_copied_link_opens_the_same_view_on_every_page(stocked: Path, name: str) -> None:
     link = {parameter: text for parameter, (text, _value) in FULL.items() if text}
     first = Visitor(name, **link)
@@ -95,6 +100,11 @@ def test_another_link_in_the_same_tab_replaces_the_state(stocked: Path) -> None:
         ({"site": "encoder.0.0.cross"}, f"This model has no “Attention to memory, layer 1”; {CROSS} is shown instead."),
         ({"head": "2"}, f"{CROSS} has 2 heads, so there is no head 3; head 1 is shown."),
         ({"query": "9", "max": "4"}, f"{CROSS} has 4 rows in this run, so there is no row 10; none is selected."),
+        ({"query": "1", "key": "9"}, f"{CROSS} has 4 keys in this run, so there is no key 10; no cell is opened."),
+        (
+            {"decode": "beam", "beam": "2", "max": "3", "hypothesis": "40"},
+            "This search ended with 2 hypotheses: there is no hypothesis 41; the best is shown.",
+        ),
         ({"step": "9", "max": "4"}, "This run has 4 steps, so there is no step 10; it begins with the first."),
         ({"head": "-1"}, "The link asks for head “-1”, which must be a whole number from 0 to 1000000000; the default is shown."),
         ({"top_p": "0"}, "The link asks for top_p “0”, which must be a number from 0.01 to 1; the default is shown."),
@@ -115,10 +125,29 @@ def test_what_a_link_asks_for_in_vain_is_said_once_and_something_is_shown(stocke
     visitor = Visitor(text="w4 w5", **query)
     assert visitor.problems == [said]
     assert visitor.drawn
-    assert set(visitor.url) <= {"model", "text", "site", "max"}
+    assert set(visitor.url) <= {"model", "text", "site", "max", "query", "decode", "beam"}
     visitor.go("step")
     assert visitor.problems == [], "what was said was said"
     assert visitor.drawn
+
+
+@pytest.mark.parametrize("name", ["explore", "step"])
+def test_a_link_opens_a_cell_to_its_arithmetic_until_another_page_is_opened(stocked: Path, name: str) -> None:
+    visitor = Visitor(name, text="w4 w5 w6", query="1", key="2")
+    said = " ".join(markdown.value for markdown in visitor.app.markdown)
+    assert "The arithmetic of this cell" in said
+    assert "recomputed in float64, largest difference" in said
+    visitor.go("masks")
+    assert "key" not in visitor.url
+    visitor.go(name)
+    assert "The arithmetic of this cell" not in " ".join(markdown.value for markdown in visitor.app.markdown)
+
+
+def test_a_run_without_attention_is_answered_in_a_sentence(stocked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = LocalEngine.run
+    monkeypatch.setattr(LocalEngine, "run", lambda *given, **named: replace(run(*given, **named), attention={}))
+    for name in PAGES:
+        assert Visitor(name).problems == ["This run has no attention, so there is nothing here to look at."]
 
 
 def test_garbage_in_every_parameter_is_said_and_the_defaults_are_shown(stocked: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from model import checkpoints
+from model import checkpoints, running
 from model.engine.base import Decoding, RunRequest
 from model.engine.local import LocalEngine
 from model.spec import ModelSpec
@@ -23,7 +23,7 @@ def save_language_model(folder: Path, spec: ModelSpec) -> None:
     words = SPECIALS + tuple(f"w{i}" for i in range(len(SPECIALS), spec.writer.vocab))
     info = checkpoints.Info("lm", "A language model", "Random weights.", {"source": "Words"}, ("w4 w5 w6",), {}, spec)
     tokenizer = WordTokenizer("spacy-en", words)
-    checkpoints.save(folder, info, language_model(spec).state_dict(), tokenizer, tokenizer)
+    checkpoints.save(folder, info, language_model(spec).state_dict(), {"source": tokenizer})
 
 
 @pytest.mark.parametrize("variant", TRANSLATORS)
@@ -48,13 +48,24 @@ def test_every_page_draws_every_kind_of_language_model(shelf: Path, variant: str
     assert not [box for box in visitor.app.text_input if box.key == "widget:target"], "nothing is fed to a language model"
 
 
+def test_every_page_draws_a_long_input_and_the_page_says_what_is_shown(stocked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "LONG", 0)
+    visitor = Visitor(text="w4 w5 w6 w7")
+    for page in PAGES:
+        visitor.go(page)
+        assert visitor.drawn, page
+        assert visitor.problems == [], page
+        if page != "checkpoint":
+            assert any("A long input" in caption.value for caption in visitor.app.caption), page
+
+
 def test_the_first_example_runs_at_once_and_the_page_says_where(stocked: Path) -> None:
     visitor = Visitor()
     assert visitor.app.text_input(key="widget:text").value == "w4 w5."
     assert visitor.tokens("source") == ["<sos>", "w4", "w5.", "<eos>"]
     captions = " ".join(caption.value for caption in visitor.app.caption)
     assert re.search(r"CPU · \d+ threads? · \d+ ms", captions)
-    assert re.search(r"2 \\\+ 2 layers\\, 2 heads\\, 0\\.0 million parameters\\.", captions)
+    assert re.search(r"Layers\\: 2 \\\+ 2\\; heads in each\\: 2\\; 0\\.0 million parameters\\.", captions)
 
 
 def test_a_sentence_is_translated_as_the_engine_translates_it(stocked: Path) -> None:
@@ -124,9 +135,12 @@ def test_another_model_starts_with_its_own_example(stocked: Path) -> None:
 def test_a_model_without_an_example_asks_for_a_sentence(shelf: Path) -> None:
     save_checkpoint(shelf / "tiny")
     described = checkpoints.read_info(shelf / "tiny")
-    words = tuple(WordTokenizer("spacy-de", SPECIALS + tuple(f"w{i}" for i in range(4, size))) for size in (11, 10))
+    words = {
+        strip: WordTokenizer("spacy-de", SPECIALS + tuple(f"w{i}" for i in range(4, size)))
+        for strip, size in (("source", 11), ("target", 10))
+    }
     weights = checkpoints.load(shelf / "tiny", torch.device("cpu")).network.state_dict()
-    checkpoints.save(shelf / "tiny", replace(described, examples=()), weights, *words)
+    checkpoints.save(shelf / "tiny", replace(described, examples=()), weights, words)
     visitor = Visitor()
     assert visitor.problems == ["The source text is empty: there is nothing to run; type at least one word."]
     visitor.type("text", "w4")

@@ -8,7 +8,10 @@ from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
 MAIN = Path(__file__).parents[2] / "viz" / "main.py"
-PAGES = ("explore", "step", "masks", "positions")
+PAGES = ("explore", "step", "masks", "positions", "compare")
+"""Those that draw a run of any model; the page Training draws a model's snapshots."""
+
+EVERY_PAGE = (*PAGES, "training", "checkpoint")
 
 
 class Visitor:

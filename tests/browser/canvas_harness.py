@@ -1,6 +1,8 @@
 """A small page with some or all of our drawings: `?show=atlas,lines&case=long&query=3`. For browser tests."""
 
+import re
 from dataclasses import replace
+from functools import cache
 
 import streamlit as st
 
@@ -23,8 +25,11 @@ HOSTILE = [
 ]
 
 
+@cache
 def made(case: str) -> Trace:
-    """The trace that a case shows."""
+    """The trace that a case shows. `12x12x512`: an encoder of so many layers, heads and tokens."""
+    if (size := re.fullmatch(r"(\d+)x(\d+)x(\d+)", case)) is not None:
+        return traces.encoder(*map(int, size.groups()))
     match case:
         case "long":
             return traces.translation(["<sos>", *LONG, "<eos>"], ["<sos>", *LONG[::-1], "<eos>"])

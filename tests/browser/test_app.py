@@ -14,12 +14,14 @@ from playwright.sync_api import Browser, BrowserContext, Page, WebSocket, expect
 from model.engine.base import Decoding, RunRequest
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.trace import Trace
+from tests.app.visiting import EVERY_PAGE
 from tests.browser.conftest import PATIENCE_MS, ROOT
 from tests.browser.visits import (
     chips,
     drawing,
     has_parameters,
     hovered_weight,
+    loud,
     middle,
     opened,
     overflow,
@@ -39,7 +41,7 @@ SIX = "Zwei junge Hunde spielen im Schnee."
 LONGER = "Ein Mann in einem blauen Hemd steht auf einer hohen Leiter und putzt ein Fenster."
 CROSS = "decoder.0.2.cross"
 HOSTILE = "</script><img src=x onerror=alert(1)> $x$ **b** :red[x] <script>alert(2)</script> [a](https://example.org) مرحبا"
-PAGES = ["", "explore", "step", "masks", "positions"]
+PAGES = ["", *EVERY_PAGE]
 
 Open = Callable[..., Page]
 
@@ -111,14 +113,6 @@ def test_forty_hovered_cells_are_the_numbers_of_the_run_and_ask_no_server(watche
     assert len(sent) == asked_before, "hovering asked the server"
 
 
-def heatmap(page: Page) -> np.ndarray:
-    """The numbers of the large picture of the selected head."""
-    rows = page.locator(".st-key-card-heat .js-plotly-plot").evaluate(
-        "node => Array.from(node._fullData[0].z, (row) => Array.from(row))"
-    )
-    return np.array(rows, dtype=float)
-
-
 def test_a_click_on_a_head_selects_it_everywhere(visit: Open, engine: LocalEngine) -> None:
     page, trace = visit(text=SIX), run_of(engine, SIX)
     page.mouse.click(*middle(tile_of(page, "encoder.0.1.self", 3), 2, 2))
@@ -126,7 +120,9 @@ def test_a_click_on_a_head_selects_it_everywhere(visit: Open, engine: LocalEngin
     has_parameters(page, site="encoder.0.1.self", head="3", text=SIX)
     rest(page)
     true = trace.at("encoder.0.1.self").head(3)
-    np.testing.assert_allclose(heatmap(page), true, atol=5e-5)
+    place = tiles(page, "cells")[0]
+    for query, key in np.ndindex(*true.shape):
+        assert hovered_weight(page, place, query, key, "cells") == pytest.approx(true[query, key], abs=5e-5)
     mean_maximum = true.max(axis=1).mean()
     expect(page.locator(".st-key-card-facts")).to_contain_text(f"{mean_maximum:.2f}")
     spot = next(spot for spot in tiles(page, "lines") if (spot["side"], spot["index"]) == ("query", 4))
@@ -237,7 +233,7 @@ def css(colour: str) -> str:
 
 def test_a_flip_to_dark_reaches_every_picture(visit: Open, watched: Page) -> None:
     watched.emulate_media(color_scheme="light")
-    page = visit(text=SIX)
+    page = visit(text=SIX, reading="mean")
     card = page.locator(".st-key-card-heat")
     for mode, scheme in (("dark", DARK), ("light", LIGHT)):
         page.emulate_media(color_scheme=mode)  # type: ignore[arg-type]  # one of the two
@@ -261,7 +257,7 @@ def test_people_can_choose_light_or_dark_and_are_shown_nothing_for_developers(vi
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_opened_by_its_link_is_quiet(visit: Open, path: str) -> None:
     page = visit(path, text=SIX)
-    expect(page.get_by_test_id("stAlert")).to_have_count(0)
+    expect(loud(page)).to_have_count(0)
     expect(page.get_by_role("dialog")).to_have_count(0)
 
 

@@ -23,7 +23,7 @@ Open = Callable[[str], Page]
 @pytest.fixture
 def visit(watched: Page, serve: Callable[[Path], str]) -> Open:
     """Opens the page of drawings with a query, and waits until it is drawn."""
-    address = serve(Path(__file__).with_name("canvas_harness.py"))
+    address = serve(Path(__file__).with_name("canvas_app.py"))
 
     def go(query: str) -> Page:
         watched.goto(f"{address}/?{query}", wait_until="domcontentloaded")

@@ -1,18 +1,92 @@
-"""The page Checkpoint in a real browser: what is no checkpoint is refused in a sentence."""
+"""The page Checkpoint in a real browser: a file is sent, asked about and seen; what is no checkpoint is refused in a sentence."""
 
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 from playwright.sync_api import Page, expect
 
+from model.engine.base import RunRequest
+from model.engine.local import LocalEngine
 from tests.browser.conftest import ROOT
+from tests.browser.visits import chips, drawing, hovered_weight, overflow, rest, tile_of, tiles
+from tests.reference import GOLDEN
 
 pytestmark = pytest.mark.browser
 
+FILE = GOLDEN / "000_tiny_a.pt"
+CHOSEN = {"Heads of the encoder": "2", "Heads of the decoder": "2", "Passes through the decoder": "2"}
+TYPED = {"Id of the source's padding": "1", "Id of the target's padding": "1"}
+USUAL = {"Id of the start token": "2", "Id of the end token": "3"}
+TOLD = (
+    ("bos_id", "2"),
+    ("decoder_heads", "2"),
+    ("decoder_passes", "2"),
+    ("encoder_heads", "2"),
+    ("eos_id", "3"),
+    ("source_pad_id", "1"),
+    ("target_pad_id", "1"),
+)
 
-def test_a_picture_is_refused_in_a_sentence(watched: Page, serve: Callable[[Path], str]) -> None:
+
+@pytest.fixture
+def page(watched: Page, serve: Callable[[Path], str]) -> Page:
+    watched.set_viewport_size({"width": 1440, "height": 1500})
     watched.goto(f"{serve(ROOT / 'app.py')}/checkpoint", wait_until="domcontentloaded")
+    watched.locator("input[type=file]").wait_for(state="attached")
+    rest(watched)
+    return watched
+
+
+def choose(page: Page, label: str, answer: str) -> None:
+    page.get_by_role("combobox", name=label, exact=True).click()
+    page.get_by_role("option", name=answer, exact=True).click()
+
+
+def test_a_file_is_sent_its_questions_are_answered_and_its_heads_are_seen(page: Page, tmp_path: Path) -> None:
+    page.locator("input[type=file]").set_input_files(FILE)
+    expect(page.get_by_text("knows 90 of 90 names")).to_be_visible()
+    rest(page)
+    for label, answer in CHOSEN.items():
+        choose(page, label, answer)
+    page.get_by_text("What has a usual answer, or needs none").click()
+    for label, answer in (TYPED | USUAL).items():
+        page.get_by_role("textbox", name=label, exact=True).fill(answer)
+    page.get_by_role("button", name="Take these answers").click()
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Save as a folder with these answers").click()
+    assert saved.value.suggested_filename == "000_tiny_a.zip"
+    with zipfile.ZipFile(saved.value.path()) as archive:
+        archive.extractall(tmp_path)
+    page.get_by_role("button", name="Open in Explore").click()
+    drawing(page, "atlas").locator("canvas").first.wait_for()
+    rest(page)
+
+    engine = LocalEngine(tmp_path, torch.device("cpu"))
+    name = engine.receive(FILE.read_bytes(), FILE.name)
+    trace = engine.run(RunRequest(name, (2, 0, 4, 5, 6, 7, 3), settings=TOLD))
+    exported = engine.run(RunRequest("000_tiny_a", (2, 0, 4, 5, 6, 7, 3)))
+    assert all((exported.at(site).weights == each.weights).all() for site, each in trace.attention.items())
+    expect(chips(page, "source")).to_have_text(list(trace.tokens["source"].texts))
+    expect(chips(page, "target")).to_have_text(list(trace.tokens["target"].texts))
+    assert {tile["site"] for tile in tiles(page)} == {str(site) for site in trace.attention}
+    for site in ("encoder.0.1.self", "decoder.1.1.cross"):
+        true = trace.at(site).head(1)[2, 3]
+        assert hovered_weight(page, tile_of(page, site, 1), 2, 3) == pytest.approx(true, abs=0.004)
+
+
+def test_a_picture_is_refused_in_a_sentence(page: Page) -> None:
     picture = {"name": "picture.pt", "mimeType": "application/octet-stream", "buffer": b"\x89PNG\r\n\x1a\n" + bytes(64)}
-    watched.locator("input[type=file]").set_input_files(picture)  # type: ignore[arg-type]  # a FilePayload
-    expect(watched.get_by_text("what can be opened is a safetensors file")).to_be_visible()
+    page.locator("input[type=file]").set_input_files(picture)  # type: ignore[arg-type]  # a FilePayload
+    expect(page.get_by_text("what can be opened is a safetensors file")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [1024, 390])
+def test_nothing_is_wider_than_its_room(page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.locator("input[type=file]").set_input_files(GOLDEN / "002_tiny_decoder_layer.pt")
+    expect(page.get_by_text("Layers or an attention module")).to_be_visible()
+    rest(page)
+    assert overflow(page) <= 0

@@ -1,6 +1,5 @@
 """The computation clock in a real browser, on the bundled model: from the first stage to the last by keys, and a cell opened."""
 
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +10,7 @@ from playwright.sync_api import Page, expect
 from model import stages
 from model.engine.base import KEEP, RunRequest
 from model.engine.local import CHECKPOINTS, LocalEngine, best_device
+from tests.browser.visits import drawing, has_parameters, middle, rest, tiles
 
 pytestmark = pytest.mark.browser
 
@@ -39,15 +39,10 @@ def visit(watched: Page, serve: Callable[[Path], str]) -> Open:
         parameters = "&".join(f"{name}={value}" for name, value in query.items())
         watched.goto(f"{address}/step?clock=computation&model={MODEL}&text={TEXT}&{parameters}")
         expect(watched.locator(MAP)).to_be_visible(timeout=60_000)
-        settled(watched)
+        rest(watched)
         return watched
 
     return go
-
-
-def settled(page: Page) -> None:
-    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for(timeout=PATIENCE)
-    page.wait_for_timeout(150)
 
 
 def at(page: Page, stage: str) -> None:
@@ -71,7 +66,7 @@ def test_keys_alone_lead_from_the_first_stage_to_the_last(visit: Open, order: li
     at(page, order[0])
     page.keyboard.press("End")
     at(page, order[-1])
-    assert f"stage={order[-1].replace('/', '%2F')}" in page.url
+    has_parameters(page, stage=order[-1])
 
 
 def test_the_map_jumps_and_play_goes_on(visit: Open, order: list[str]) -> None:
@@ -103,18 +98,13 @@ def test_a_cell_is_opened_by_keys_and_its_badge_is_read(visit: Open) -> None:
     cell = LocalEngine(CHECKPOINTS, best_device("cpu")).explain(RunRequest(MODEL, TEXT), "decoder.0.2.cross", 3, query, column)
     expect(card).to_contain_text(f"The run recorded {cell.ran:.7f}"[:-2])
     expect(page.locator(MAP)).to_have_attribute("data-stage", "decoder.0.2.cross/weights")
-    assert "query=1" in page.url
-    assert "key=1" in page.url
+    has_parameters(page, query="1", key="1")
 
 
 def test_a_click_opens_the_cell_under_the_pointer(visit: Open) -> None:
     page = visit(stage="encoder.0.0.self/scores")
-    drawing = page.locator(".hl[data-drawing=cells]")
-    box = drawing.bounding_box()
-    place = json.loads(drawing.get_attribute("data-layout") or "")[0]
-    assert box is not None
-    x = box["x"] + place["x"] + 2.5 * place["width"] / place["columns"]
-    page.mouse.click(x, box["y"] + place["y"] + 4.5 * place["height"] / place["rows"])
+    drawing(page, "cells").scroll_into_view_if_needed()
+    rest(page)
+    page.mouse.click(*middle(tiles(page, "cells")[0], 4, 2))
     expect(page.locator(".st-key-card-arithmetic")).to_contain_text("looks at “hund”", timeout=PATIENCE)
-    assert "query=4" in page.url
-    assert "key=2" in page.url
+    has_parameters(page, query="4", key="2")

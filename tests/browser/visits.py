@@ -8,28 +8,34 @@ from playwright.sync_api import Locator, Page, expect
 
 AT_REST = "[data-testid=stApp][data-test-script-state=notRunning]"
 PLACES = "all => all.map(node => [node.dataset.layout, JSON.stringify(node.getBoundingClientRect())])"
-TWO_FRAMES = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+A_WHILE = "() => new Promise(done => setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(done)), 100))"
 
 
 def rest(page: Page) -> None:
-    """Waits until the script has run and no drawing moves any more."""
-    page.locator(AT_REST).wait_for()
+    """Waits until the script has run and no drawing moves any more: not for a while, in which no script begins either."""
     before = None
-    while (now := page.locator(".hl").evaluate_all(PLACES)) != before:
+    while True:
+        page.locator(AT_REST).wait_for()
+        if (now := page.locator(".hl").evaluate_all(PLACES)) == before:
+            return
         before = now
-        page.evaluate(TWO_FRAMES)
+        page.evaluate(A_WHILE)
 
 
 def drawing(page: Page, name: str) -> Locator:
     return page.locator(f".hl[data-drawing={name}]")
 
 
+def loud(page: Page) -> Locator:
+    """Warnings and errors on a page; what it says in passing is neither."""
+    return page.get_by_test_id("stAlertContentWarning").or_(page.get_by_test_id("stAlertContentError"))
+
+
 def opened(page: Page, url: str) -> Page:
-    """Opens a page by its link and waits for its pictures."""
+    """Opens a page by its link and waits for its pictures, or for what it says instead; it warns of nothing."""
     page.goto(url, wait_until="domcontentloaded")
-    alert = page.get_by_test_id("stAlert")
-    page.locator(".hl canvas, .js-plotly-plot").or_(alert).first.wait_for()
-    assert alert.all_inner_texts() == []
+    page.locator(".hl canvas, .js-plotly-plot").or_(page.get_by_test_id("stAlert")).first.wait_for()
+    assert loud(page).all_inner_texts() == []
     rest(page)
     return page
 
@@ -54,8 +60,8 @@ def tiles(page: Page, name: str = "atlas") -> list[dict[str, Any]]:
     return [{**tile, "x": tile["x"] + box["x"], "y": tile["y"] + box["y"]} for tile in found]
 
 
-def tile_of(page: Page, site: str, head: int) -> dict[str, Any]:
-    return next(tile for tile in tiles(page) if (tile["site"], tile["head"]) == (site, head))
+def tile_of(page: Page, site: str, head: int, name: str = "atlas") -> dict[str, Any]:
+    return next(tile for tile in tiles(page, name) if (tile["site"], tile["head"]) == (site, head))
 
 
 def middle(tile: dict[str, Any], query: int, key: int) -> tuple[float, float]:

@@ -1,5 +1,6 @@
 """Every error is one sentence that says what was asked, what was found, what is allowed and what to do."""
 
+import json
 import re
 from string import Formatter
 from typing import Any
@@ -14,7 +15,7 @@ def subclasses(kind: type[HeadlightError]) -> list[type[HeadlightError]]:
     return [kind, *(below for child in kind.__subclasses__() for below in subclasses(child))]
 
 
-CLASSES = [kind for kind in subclasses(HeadlightError) if kind.__module__ == errors.__name__]
+CLASSES = [kind for kind in subclasses(HeadlightError) if kind.__module__.startswith(errors.__name__)]
 LEAVES = [kind for kind in CLASSES if not kind.__subclasses__()]
 
 SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
@@ -35,6 +36,15 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
         {"path": "a.pt", "layout": "tutorial", "open": "n_heads", "settings": "--set n_heads=1|2"},
         "a.pt (layout tutorial) does not tell n_heads: add --set n_heads=1|2, each with the value it was trained with, "
         "or write them into a spec.json beside the file.",
+    ),
+    "NoVocabulary": (
+        {"strip": "source", "found": "hallo"},
+        "The source text is 'hallo', but the file holds weights and no words: give ids with blanks between them (--source-ids), "
+        "or tell the vocabulary (--set source_vocab=FILE).",
+    ),
+    "NoStart": (
+        {"setting": "bos_id"},
+        "Nobody told the token that decoding begins with: add --set bos_id=ID, or give the target (--target-ids).",
     ),
     "UnknownLayout": (
         {"path": "a.pt", "nearest": "d2l", "reason": "it does not know conv1.weight"},
@@ -61,6 +71,10 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
     "UnknownHead": (
         {"asked": 8, "site": "decoder.0.0.self", "heads": 8},
         "There is no head 8 at decoder.0.0.self, which has 8 heads, counted from 0: choose one of these.",
+    ),
+    "UnknownHypothesis": (
+        {"asked": 7, "there": 5},
+        "There is no hypothesis 7: this search ended with 5, counted from 0; choose one of these.",
     ),
     "UnknownStage": (
         {"asked": "decoder.0.0.middle", "there": "embedding, logits"},
@@ -117,6 +131,36 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
         "w.pt is too much for this machine's limits: its size is 9 GB, and at most 4 GB is allowed. "
         'Save the weights alone, torch.save(model.state_dict(), "weights.pt"), or raise the limit in model/opening/limits.py.',
     ),
+    "CannotExport": (
+        {"path": "w.pt", "reason": "fc.weight holds numbers that are not finite"},
+        "w.pt cannot become a folder of Headlight's own: fc.weight holds numbers that are not finite. "
+        "It can still be looked at as it is.",
+    ),
+    "Busy": ({"ahead": 64}, "The engine is busy, 64 requests are ahead: try again in a few seconds."),
+    "Superseded": (
+        {"model": "tiny"},
+        "This run of tiny was given up for a newer one of the same visitor: look at that one.",
+    ),
+    "TookTooLong": (
+        {"seconds": 60},
+        "There was no answer within 60 s: try again, or ask for less (a shorter text, fewer tokens to write).",
+    ),
+    "OutOfMemory": (
+        {"device": "cuda", "found": "1 × 900"},
+        "The memory of cuda does not suffice for this run (1 × 900 positions at once): shorten the input or the beam.",
+    ),
+    "EngineAway": (
+        {"host": "http://gpu:8765", "seconds": 12},
+        "The engine at http://gpu:8765 does not answer since 12 s: it is asked again every few seconds.",
+    ),
+    "EngineMismatch": (
+        {"host": "http://gpu:8765", "what": "the schema", "found": 2, "expected": 1},
+        "The engine at http://gpu:8765 has the schema 2, where 1 is expected: reload, or update both to one version.",
+    ),
+    "Refused": (
+        {"what": "the body", "found": "2.0 GB long", "allowed": "at most 32 MB"},
+        "the body is 2.0 GB long, which is not served here: at most 32 MB.",
+    ),
     "WireError": (
         {"detail": "its schema is 7, this version reads 1"},
         "This is no trace that can be read here (its schema is 7, this version reads 1): "
@@ -171,5 +215,30 @@ def test_a_sentence_is_one_line_whatever_it_quotes(kind: type[HeadlightError]) -
     assert "{detail}{0}" in sentence
 
 
+ON_SCREEN = [kind for kind in CLASSES if kind.on_screen]
+
+
+@pytest.mark.parametrize("kind", ON_SCREEN, ids=lambda kind: kind.__name__)
+def test_what_a_screen_says_instead_has_no_other_gaps_and_speaks_of_no_command_line(kind: type[HeadlightError]) -> None:
+    assert {name for _, name, _, _ in Formatter().parse(kind.on_screen) if name is not None} <= gaps(kind)
+    assert "--" not in kind.on_screen
+
+
+def test_every_sentence_that_speaks_of_the_command_line_has_another_for_screens() -> None:
+    assert [kind.__name__ for kind in CLASSES if "--" in kind.template and not kind.on_screen] == []
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_an_error_comes_back_from_json(name: str) -> None:
+    error = getattr(errors, name)(**SENTENCES[name][0])
+    again = errors.from_json(json.loads(json.dumps(error.to_json())))
+    assert type(again) is type(error)
+    assert (str(again), again.fields) == (str(error), error.fields)
+
+
 def test_every_error_can_be_caught_as_one() -> None:
-    assert all(issubclass(kind, HeadlightError) for kind in vars(errors).values() if isinstance(kind, type))
+    assert all(
+        issubclass(kind, HeadlightError)
+        for kind in vars(errors).values()
+        if getattr(kind, "__module__", "").startswith(errors.__name__) and isinstance(kind, type)
+    )

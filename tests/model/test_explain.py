@@ -86,8 +86,15 @@ def test_a_masked_key_gets_nothing() -> None:
     found, trace = made("language model")
     cell = explain_cell(found.network, trace, "decoder.0.0.self", 0, 1, 3)
     assert not cell.allowed[3]
+    assert cell.scored, "a prompt is read at once, so that masked keys are scored too"
     assert (cell.weight, cell.exponentials[3], cell.scores[3]) == (0, 0, -np.inf)
     assert cell.agrees
+
+
+def test_a_key_in_the_future_of_a_cached_step_was_never_scored() -> None:
+    found, trace = made("paper")
+    assert not explain_cell(found.network, trace, "decoder.0.1.self", 0, 1, 3).scored
+    assert explain_cell(found.network, trace, "decoder.0.1.self", 0, 3, 1).scored
 
 
 @pytest.mark.parametrize(("name", "weight"), [("paper", 1 / 4), ("uneven", 0)])

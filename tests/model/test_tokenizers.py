@@ -1,6 +1,7 @@
 """Words and ids: nothing typed is lost, interpreted, or mistaken for a special token."""
 
 import json
+import re
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -15,7 +16,7 @@ from model.tokenizers import SPECIALS, Split, WordTokenizer, from_json, learn_vo
 
 WORDS = ("hund", "ein", "<pad>", "ball", ".", "schnee")
 TOKENIZER = WordTokenizer("spacy-de", SPECIALS + WORDS)
-SPLITS: tuple[Split, ...] = ("spacy-de", "spacy-en")
+SPLITS: tuple[Split, ...] = ("spacy-de", "spacy-en", "words", "characters")  # those that lose nothing but blanks
 
 HOSTILE = {
     "markup": "</script><img src=x onerror=alert(1)>",
@@ -38,6 +39,57 @@ def test_words_are_those_of_spacy_lower_cased() -> None:
     text = "Zwei junge Hunde spielen z.B. mit Peters Ball (im Schnee)!"
     assert split_words(text, "spacy-de") == [token.text.lower() for token in spacy.blank("de").tokenizer(text)]
     assert split_words("Don't stop: it's U.S. time.", "spacy-en") == ["do", "n't", "stop", ":", "it", "'s", "u.s.", "time", "."]
+
+
+@pytest.mark.parametrize(
+    ("split", "text", "words"),
+    [
+        ("words", "Call us. Don't: it's 10:30!", ["call", "us", ".", "don't", ":", "it's", "10:30", "!"]),
+        ("words", "(Well-known) “3.5,” he said...", ["(", "well-known", ")", "“", "3.5", ",", "”", "he", "said", ".", ".", "."]),
+        ("characters", "联系 我们。Tom", ["联", "系", "我", "们", "。", "T", "o", "m"]),
+        ("characters", "2718", ["2", "7", "1", "8"]),
+        ("basic-english", 'It\'s "so"; he (Tom) left: yes!', ["it", "'", "s", "so", "he", "(", "tom", ")", "left", "yes", "!"]),
+        ("basic-english", "the <unk> 's<br />end , 3.5", ["the", "<unk>", "'", "s", "end", ",", "3", ".", "5"]),
+    ],
+)
+def test_words_by_the_other_ways_to_split(split: Split, text: str, words: list[str]) -> None:
+    assert split_words(text, split) == words
+
+
+@given(st.text(max_size=60))
+def test_basic_english_does_what_torchtext_writes_as_replacements_in_turn(text: str) -> None:
+    """The rules as torchtext documents them: one pattern after the other on the lower-cased text, then split on blanks."""
+    expected = unicodedata.normalize("NFC", text).strip().lower()
+    rules = [("'", " '  "), ('"', ""), (r"\.", " . "), ("<br />", " "), (",", " , "), (r"\(", " ( "), (r"\)", " ) ")]
+    for pattern, replacement in [*rules, (r"\!", " ! "), (r"\?", " ? "), (";", " "), (":", " "), (r"\s+", " ")]:
+        expected = re.sub(pattern, replacement, expected)
+    assert split_words(text, "basic-english") == expected.split()
+
+
+@given(st.text(max_size=60), st.sampled_from(["words", "characters"]))
+def test_what_is_split_is_all_there_but_blanks(text: str, split: Split) -> None:
+    words = split_words(text, split)
+    assert not any(character.isspace() for word in words for character in word)
+    joined = unicodedata.normalize("NFC", text) if split == "characters" else unicodedata.normalize("NFC", text).lower()
+    assert "".join(words) == "".join(joined.split())
+
+
+def test_a_text_without_a_frame_goes_on() -> None:
+    open_ended = WordTokenizer("spacy-de", SPECIALS + WORDS, framed=False)
+    assert open_ended.encode("ein hund", "source").texts == ("ein", "hund")
+    assert (open_ended.ends, TOKENIZER.ends) == (False, True)
+    assert from_json(json.loads(json.dumps(to_json(open_ended)))) == open_ended
+
+
+def test_characters_are_joined_without_blanks() -> None:
+    learned = learn_vocabulary(["联系我们。"], "characters", 1)
+    assert learned.text(learned.encode("我们。", "target").ids) == "我们。"
+
+
+def test_a_corpus_own_unknown_word_is_the_unknown_token() -> None:
+    learned = learn_vocabulary(["the <unk> <eos> the"], "basic-english", 1, framed=False)
+    assert learned.vocabulary == (*SPECIALS, "the")
+    assert learned.encode("the <unk>", "source").ids == (4, 0)
 
 
 def test_composed_and_decomposed_letters_are_one_word() -> None:
@@ -76,7 +128,8 @@ def test_hostile_text_is_text(text: str, split: Split) -> None:
     assert strip.texts[-1] == "<eos>"
     assert not any(strip.special[1:-1])
     blanks = "".join(text.split()).replace("\ud800", "\ufffd").replace("\udfff", "\ufffd")
-    assert "".join("".join(strip.texts[1:-1]).split()) == unicodedata.normalize("NFC", blanks).lower()
+    whole = unicodedata.normalize("NFC", blanks)
+    assert "".join("".join(strip.texts[1:-1]).split()) == (whole if split == "characters" else whole.lower())
     json.dumps(strip.texts).encode("utf-8")
     "".join(strip.texts).encode("utf-8")
 
@@ -154,11 +207,15 @@ def test_a_tokenizer_comes_back_from_json() -> None:
         {"split": "spacy-de", "vocabulary": ["<pad>", "<unk>", "<sos>", "<eos>"]},
         {"split": "spacy-de", "vocabulary": [*SPECIALS, 4]},
         {"split": "spacy-de", "vocabulary": []},
+        {"split": "spacy-de", "vocabulary": list(SPECIALS), "framed": 1},
+        {"split": "spacy-de", "vocabulary": list(SPECIALS), "lower": True},
     ],
     ids=str,
 )
 def test_what_is_no_tokenizer_is_refused_in_words(data: Any) -> None:
-    with pytest.raises(BadSetting, match=r"^tokenizer (split|vocabulary) is .*, but it must be "):
+    with pytest.raises(
+        BadSetting, match=r"^(a field of )?tokenizer(\.split|\.vocabulary(\[4\])?|\.framed)? is .*, but it must be "
+    ):
         from_json(data)
 
 

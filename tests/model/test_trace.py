@@ -1,6 +1,6 @@
 """Trace, Site, Tokens: frozen, addressed by name, and clear about what is not there."""
 
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import FrozenInstanceError, fields, replace
 
 import numpy as np
 import pytest
@@ -127,9 +127,12 @@ def test_a_mapping_handed_in_can_change_afterwards_without_the_trace() -> None:
     assert "source" in trace.tokens
 
 
-def test_bytes_are_those_of_the_arrays() -> None:
+def test_bytes_are_those_of_the_arrays_each_counted_once() -> None:
     trace = translation()
-    assert trace.nbytes == sum(array.size * array.itemsize for array in trace.arrays())
+    assert trace.nbytes == sum(array.size * array.itemsize for array in {id(array): array for array in trace.arrays()}.values())
+    row = np.broadcast_to(np.ones(1000, bool), (1000, 1000))
+    attention = replace(trace.at("encoder.0.0.self"), mask=row, mask_padding=row)
+    assert replace(trace, attention={attention.site: attention}).nbytes < trace.nbytes + 2000
 
 
 def test_every_array_of_an_attention_has_named_axes() -> None:

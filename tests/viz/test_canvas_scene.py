@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,12 +11,18 @@ from model.errors import UnknownHead, UnknownSite
 from model.trace import Array, Candidate, Site, Trace
 from tests import traces
 from viz.canvas import scene
+from viz.canvas.packing import encode, pack, unpack
 
 CROSS = Site("decoder", 0, 2, "cross")
 
 
+def part(data: bytes, name: str) -> tuple[dict[str, Any], dict[str, Array]]:
+    """The header and the arrays of a part that travels in its scene."""
+    return unpack(unpack(data)[1][name].tobytes())
+
+
 def chips(data: bytes, strip: int) -> list[dict[str, object]]:
-    header, _blobs = scene.unpack(data)
+    header, _blobs = unpack(data)
     found: list[dict[str, object]] = header["strips"][strip]["tokens"]
     return found
 
@@ -27,8 +34,8 @@ def test_a_scene_comes_back_as_it_was_packed(text: str) -> None:
         "one": np.array([7], np.uint8),
         "exact": np.array([[0.1, 0.9]], np.float32),
     }
-    data = scene.pack({"text": text}, blobs)
-    header, found = scene.unpack(data)
+    data = pack({"text": text}, blobs)
+    header, found = unpack(data)
     assert header["text"] == text
     for name, array in blobs.items():
         np.testing.assert_array_equal(found[name], array)
@@ -36,36 +43,37 @@ def test_a_scene_comes_back_as_it_was_packed(text: str) -> None:
 
 
 def test_every_blob_starts_at_a_multiple_of_four_of_the_file() -> None:
-    data = scene.pack({"text": "x"}, {"a": np.array([1, 2, 3], np.uint8), "b": np.array([0.5], np.float32)})
-    header, _blobs = scene.unpack(data)
+    data = pack({"text": "x"}, {"a": np.array([1, 2, 3], np.uint8), "b": np.array([0.5], np.float32)})
+    header, _blobs = unpack(data)
     start = 4 + int.from_bytes(data[:4], "little")
     assert [(start + -start % 4 + place["at"]) % 4 for place in header["blobs"].values()] == [0, 0]
 
 
 def test_the_code_of_a_weight_keeps_small_weights_apart_from_zero() -> None:
     weights = np.linspace(0, 1, 10_001)
-    code = scene.encode(weights)
+    code = encode(weights)
     assert code.dtype == np.uint8
     assert np.abs((code / 255.0) ** 2 - weights).max() < 0.004
     assert (code[0], code[-1]) == (0, 255)
-    assert scene.encode(np.array([1e-5]))[0] > 0
+    assert encode(np.array([1e-5]))[0] > 0
 
 
 def test_the_atlas_holds_every_head_of_every_site() -> None:
     trace = traces.translation()
-    header, blobs = scene.unpack(scene.atlas(trace, CROSS, 4, 3))
+    data = scene.atlas(trace, CROSS, 4, 3)
+    header, blobs = part(data, "overview")
     for site, attention in trace.attention.items():
         decoded = (blobs[f"weights/{site}"] / 255.0) ** 2
         np.testing.assert_allclose(decoded, attention.weights, atol=0.004)
     drawn = [(s["site"], len(s["names"])) for group in header["groups"] for s in group["sites"]]
     assert sorted(drawn) == sorted((str(site), attention.heads) for site, attention in trace.attention.items())
-    np.testing.assert_array_equal(blobs["exact"], trace.at(CROSS).head(4))
-    assert header["selection"] == {"site": str(CROSS), "head": 4, "query": 3}
+    np.testing.assert_array_equal(part(data, "exact")[1]["exact"], trace.at(CROSS).head(4))
+    assert unpack(data)[0]["selection"] == {"site": str(CROSS), "head": 4, "query": 3}
 
 
 def test_the_atlas_holds_masks_and_equal_ones_once() -> None:
     trace = traces.translation(["<sos>", "hunde", "spielen", "<eos>"])
-    header, blobs = scene.unpack(scene.atlas(trace, CROSS, 0, -1))
+    header, blobs = part(scene.atlas(trace, CROSS, 0, -1), "overview")
     for group in header["groups"]:
         for site in group["sites"]:
             np.testing.assert_array_equal(blobs[site["mask"]].astype(bool), trace.at(site["site"]).mask)
@@ -73,7 +81,7 @@ def test_the_atlas_holds_masks_and_equal_ones_once() -> None:
 
 
 def test_the_atlas_names_axes_rows_and_passes() -> None:
-    header, _blobs = scene.unpack(scene.atlas(traces.twice(), Site("decoder", 1, 0, "cross"), 0, -1))
+    header, _blobs = part(scene.atlas(traces.twice(), Site("decoder", 1, 0, "cross"), 0, -1), "overview")
     encoder, decoder, cross = header["groups"]
     assert (cross["queryAxis"], cross["keyAxis"]) == ("query: decoder (English)", "key: encoder (German)")
     assert cross["queries"][2] == "young → dogs"
@@ -86,7 +94,7 @@ def test_a_written_chip_stands_for_the_row_that_wrote_it() -> None:
     source, target = (chips(scene.strips(trace, CROSS, 2), i) for i in (0, 1))
     assert [chip["row"] for chip in source] == list(range(len(source)))
     assert [chip["row"] for chip in target] == list(range(-1, len(target) - 1))
-    header, _blobs = scene.unpack(scene.strips(trace, CROSS, 2))
+    header, _blobs = unpack(scene.strips(trace, CROSS, 2))
     assert header["queryStrip"] == "target"
     assert [strip["title"] for strip in header["strips"]] == ["German, the source", "English, generated"]
     assert target[header["query"] + 1]["label"] == "dogs"
@@ -116,7 +124,7 @@ def test_a_token_that_was_drawn_against_the_odds_is_listed_too() -> None:
 def test_a_language_model_has_one_strip_that_it_continues() -> None:
     trace = traces.language_model(prompt=4)
     site = Site("decoder", 0, 1, "self")
-    header, _blobs = scene.unpack(scene.strips(trace, site, 5))
+    header, _blobs = unpack(scene.strips(trace, site, 5))
     (strip,) = header["strips"]
     assert strip["title"] == "German, read and continued"
     assert [chip.get("step") for chip in strip["tokens"]] == [None] * 4 + list(range(9))
@@ -125,7 +133,7 @@ def test_a_language_model_has_one_strip_that_it_continues() -> None:
 
 def test_an_encoder_has_nothing_written() -> None:
     trace = traces.encoder_only()
-    header, _blobs = scene.unpack(scene.player(trace, Site("encoder", 0, 0, "self"), 0, -1))
+    header, _blobs = unpack(scene.player(trace, Site("encoder", 0, 0, "self"), 0, -1))
     assert not header["decodes"]
     assert not header["strips"][0]["written"]
     assert [chip["row"] for chip in header["strips"][0]["tokens"]] == list(range(12))
@@ -134,15 +142,16 @@ def test_an_encoder_has_nothing_written() -> None:
 def test_a_given_target_is_called_so() -> None:
     trace = traces.translation()
     forced = replace(trace, request={**trace.request, "target": "two dogs"})
-    header, _blobs = scene.unpack(scene.strips(forced, CROSS, -1))
+    header, _blobs = unpack(scene.strips(forced, CROSS, -1))
     assert header["strips"][1]["title"] == "English, as given"
 
 
 def test_lines_and_player_hold_exact_weights() -> None:
     trace = traces.translation()
-    _header, line_blobs = scene.unpack(scene.lines(trace, CROSS, 6, -1))
+    _header, line_blobs = part(scene.lines(trace, CROSS, 6, -1), "exact")
     np.testing.assert_array_equal(line_blobs["exact"], trace.at(CROSS).head(6))
-    header, blobs = scene.unpack(scene.player(trace, CROSS, 6, 4))
+    header, _blobs = unpack(scene.player(trace, CROSS, 6, 4))
+    _header, blobs = part(scene.player(trace, CROSS, 6, 4), "heads")
     np.testing.assert_array_equal(blobs["exact"], trace.at(CROSS).weights)
     np.testing.assert_array_equal(blobs["mask"].astype(bool), trace.at(CROSS).mask)
     assert (header["head"], header["step"], header["decodes"]) == (6, 4, True)
@@ -151,9 +160,9 @@ def test_lines_and_player_hold_exact_weights() -> None:
 @pytest.mark.parametrize("query", [-1, -5, 12, 900])
 def test_a_row_that_is_not_there_is_no_selection(query: int) -> None:
     trace = traces.translation()
-    assert scene.unpack(scene.atlas(trace, CROSS, 0, query))[0]["selection"]["query"] == -1
-    assert scene.unpack(scene.lines(trace, CROSS, 0, query))[0]["query"] == -1
-    assert scene.unpack(scene.strips(trace, CROSS, query))[0]["query"] == -1
+    assert unpack(scene.atlas(trace, CROSS, 0, query))[0]["selection"]["query"] == -1
+    assert unpack(scene.lines(trace, CROSS, 0, query))[0]["query"] == -1
+    assert unpack(scene.strips(trace, CROSS, query))[0]["query"] == -1
 
 
 def test_what_is_not_there_is_refused_in_words() -> None:
@@ -179,7 +188,7 @@ def test_hostile_text_travels_as_text() -> None:
 
 def test_another_run_is_told_apart() -> None:
     def run(trace: Trace) -> str:
-        header, _blobs = scene.unpack(scene.player(trace, CROSS, 0, -1))
+        header, _blobs = unpack(scene.player(trace, CROSS, 0, -1))
         return str(header["run"])
 
     trace = traces.translation()

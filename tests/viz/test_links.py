@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 
 from model.engine.base import Decoding, Silence
 from viz import links
+from viz.link_values import LONGEST_TEXT
 from viz.links import PARAMETERS, View
 
 ROOT = Path(__file__).parents[2]
 
 whole = st.integers(0, 10**9)
 small = st.integers(0, 999)
-texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=links.LONGEST_TEXT // 8)
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=LONGEST_TEXT // 8)
 sites = st.builds(
     "{}.{}.{}.{}".format, st.sampled_from(["encoder", "decoder"]), small, small, st.sampled_from(["self", "cross", "memory"])
 )
@@ -32,6 +33,7 @@ views = st.builds(
     top_p=st.floats(0.01, 1),
     seed=st.integers(0, links.LARGEST_SEED),
     beam_size=st.integers(1, 32),
+    hypothesis=st.integers(0, 63),
     site=st.just("") | sites,
     head=whole,
     query=st.integers(-1, 10**9),
@@ -40,6 +42,14 @@ views = st.builds(
     silence=st.lists(st.builds("{}:{}".format, sites, whole), max_size=3).map(" ".join),
     reading=st.sampled_from(links.READINGS),
     hide=st.sampled_from(["", "special"]),
+    against=st.builds(
+        links.differing,
+        model=st.text(st.characters(exclude_categories=["Cs"]), max_size=50),
+        text=st.text(st.characters(exclude_categories=["Cs"]), max_size=200),
+        method=st.sampled_from(["greedy", "sample", "beam"]),
+        temperature=st.floats(0.01, 10),
+        seed=st.integers(0, links.LARGEST_SEED),
+    ),
 )
 
 
@@ -102,6 +112,12 @@ def test_an_empty_sentence_is_not_the_absence_of_one() -> None:
         ("silence", "decoder.0.2.cross", "heads such as decoder.0.2.cross:4"),
         ("silence", "decoder.0.2.cross:x", "heads such as decoder.0.2.cross:4"),
         ("text", "x" * 4001, "a text of at most 4000 characters"),
+        ("against", "decode=nucleus", "one of greedy, sample, beam"),
+        ("against", "head=3", "what differs, such as text=Ein Hund.&decode=beam, each name once"),
+        ("against", "text=a&text=b", "what differs, such as text=Ein Hund.&decode=beam, each name once"),
+        ("against", "beam", "a whole number from 1 to 32"),
+        ("against", "set=source_vocab=/etc/passwd", "settings such as n_heads=8, each name once, and none that names a file"),
+        ("against", "text=" + "%" * 2000, "a text of at most 4000 characters"),
     ],
 )
 def test_a_value_that_cannot_be_read_is_said_and_replaced_by_its_default(name: str, text: str, must: str) -> None:
@@ -112,7 +128,7 @@ def test_a_value_that_cannot_be_read_is_said_and_replaced_by_its_default(name: s
 
 def test_a_text_that_is_too_long_for_a_link_is_cut_so_that_opening_the_link_says_so() -> None:
     written = links.write(View(text="x" * 100_000, target="y"))
-    assert len(written["text"]) <= 2 * links.LONGEST_TEXT
+    assert len(written["text"]) <= 2 * LONGEST_TEXT
     view, problems = links.read(written)
     assert view == View(target="y")
     assert [problem[:28] for problem in problems] == ["The link asks for text “xxxx"]
@@ -135,6 +151,23 @@ def test_a_view_asks_for_the_run_that_it_shows() -> None:
     assert request.keep == ("scores",)
     assert replace(view, target="").request().target is None
     assert View().request().source == ""
+
+
+def test_the_second_side_of_a_comparison_is_the_first_but_for_what_differs() -> None:
+    view = View(model="m", settings="n_heads=8", text="ein hund & mehr", head=3, silence="encoder.0.0.self:1")
+    against = links.differing(text="100 % = a&b", method="beam", beam_size=3)
+    other = links.second_side(replace(view, against=against))
+    assert (other.text, other.method, other.beam_size) == ("100 % = a&b", "beam", 3)
+    assert replace(other, text=view.text, method="greedy", beam_size=5, against="") == view
+    assert links.read({"against": against}) == (View(against=against), [])
+
+
+def test_another_model_on_the_second_side_starts_without_what_the_first_was_told() -> None:
+    view = View(model="m", settings="n_heads=8", silence="encoder.0.0.self:1", text="x", against="model=other")
+    assert links.second_side(view) == replace(view, model="other", settings="", silence="")
+    told = replace(view, against=links.differing(model="other", settings="n_heads=4"))
+    assert links.second_side(told).settings == "n_heads=4"
+    assert links.second_side(replace(view, against="model=m")) == replace(view, against="model=m")
 
 
 def test_the_documentation_lists_every_parameter_with_its_meaning() -> None:

@@ -1,14 +1,18 @@
 """The page Checkpoint: files that visitors send are diagnosed, asked about and seen, or refused in one sentence."""
 
+import base64
+import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from model.engine.base import RunRequest
+from model.engine.files import names_a_file
 from model.engine.local import LocalEngine
-from model.engine.uploads import Uploads
+from model.engine.uploads import MOST_WORDS, Uploads
 from model.errors import BadSetting, NotACheckpoint, OpenQuestions, WholeObject
 from tests.app.conftest import shelf, stocked, tiny  # noqa: F401  # fixtures of the whole app
 from tests.app.visiting import Visitor
@@ -51,7 +55,7 @@ def test_a_file_is_sent_asked_about_and_its_heads_are_seen(stocked: Path) -> Non
     assert "mine_[x](e.org) $y$.pt: Translator of the sequence-to-sequence tutorial" in said(visitor)
     assert "knows 90 of 90 names" in said(visitor)
     assert "Nothing speaks against it." in said(visitor)
-    assert numbers(visitor)["learned numbers"] == "open"
+    assert numbers(visitor)["learned numbers"] == "?"
     assert not [button for button in visitor.app.button if button.key == "open-in-explore"]
 
     answer(visitor, **TOLD, **IDS)
@@ -64,12 +68,22 @@ def test_a_file_is_sent_asked_about_and_its_heads_are_seen(stocked: Path) -> Non
         "unexpected": "0",
         "of another shape": "0",
     }
-    table = visitor.app.dataframe[0].value.set_index("tensor")
+    table = next(each for each in visitor.app.dataframe if "histogram" in each.value).value.set_index("name")
     for name, tensor in weights.items():
         assert table.loc[name, "shape"] == " × ".join(map(str, tensor.shape))
         assert table.loc[name, "norm"] == pytest.approx(float((tensor.double() ** 2).sum() ** 0.5))
         assert table.loc[name, "mean"] == pytest.approx(float(tensor.double().mean()))
         assert table.loc[name, "deviation"] == pytest.approx(float(((tensor.double() - tensor.double().mean()) ** 2).mean() ** 0.5))
+
+    assert "These weights look untrained" in said(visitor)
+    assert "None of the 12 heads is dead or a twin of another." in said(visitor)
+    assert visitor.drawn == 3, "a matrix and the singular values of both products"
+    shown = json.loads(visitor.app.get("plotly_chart")[0].proto.spec)["data"][0]["z"]
+    query = weights["encoder.layers.0.self_attention.fc_q.weight"][:8]
+    assert np.frombuffer(base64.b64decode(shown["bdata"]), shown["dtype"]).reshape(8, 16) == pytest.approx(query.double().numpy())
+    near = next(each for each in visitor.app.dataframe if "cosine" in each.value).value
+    table = torch.nn.functional.normalize(weights["encoder.tok_embedding.weight"].double(), dim=1)
+    assert near["cosine"].max() == pytest.approx(float((table[[*range(4), *range(5, 28)]] @ table[4]).max()))
 
     visitor.press("open-in-explore")
     visitor.go("explore")
@@ -88,6 +102,77 @@ def test_a_file_is_sent_asked_about_and_its_heads_are_seen(stocked: Path) -> Non
     visitor.type("text", "ein Hund")
     assert len(visitor.problems) == 1
     assert "ids with blanks between them" in visitor.problems[0]
+
+
+GERMAN, ENGLISH = (json.loads((GOLDEN / "000_tiny_a.json").read_text())["vocab"][side] for side in ("src", "trg"))
+
+
+def send_words(visitor: Visitor, strip: str, name: str, data: bytes) -> None:
+    """Sends a vocabulary and takes the answers."""
+    next(each for each in visitor.app.file_uploader if (each.key or "").endswith(f":{strip}_vocab")).upload(name, data)
+    answer(visitor)
+
+
+def test_vocabularies_are_sent_and_tokens_have_names(stocked: Path) -> None:  # noqa: F811
+    visitor = sent("mine.pt", (GOLDEN / "000_tiny_a.pt").read_bytes())
+    answer(visitor, **{name: TOLD[name] for name in ("decoder_heads", "decoder_passes", "encoder_heads")})
+    send_words(visitor, "source", "src.txt", "\r\n".join(GERMAN).encode("utf-8-sig"))
+    ours = {"target": {"split": "split", "vocabulary": ENGLISH}}
+    send_words(visitor, "target", "tokenizer.json", json.dumps(ours).encode())
+    assert visitor.problems == []
+    visitor.go("explore")
+    visitor.type("text", "ein mann läuft auf der straße .")
+    visitor.type("target", "a man runs")
+    assert visitor.tokens("source") == ["<sos>", "ein", "mann", "läuft", "auf", "der", "straße", ".", "<eos>"]
+    assert visitor.tokens("target") == ["<sos>", "a", "man", "runs", "<eos>"]
+    assert visitor.problems == []
+    assert Visitor(**visitor.url).tokens("target") == visitor.tokens("target"), "the link has them while the server has them"
+    visitor.go("checkpoint")
+    next(box for box in visitor.app.checkbox if (box.key or "").endswith(":target_vocab")).check()
+    answer(visitor)
+    assert [name for name in dict(visitor.view.told()) if name.endswith("vocab")] == ["source_vocab"]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "words"),
+    [
+        (
+            "src.txt",
+            "\n".join(GERMAN[:-1]).encode(),
+            "source_vocab is '27 texts', but it must be as many as the network has ids, 28",
+        ),
+        ("src.json", json.dumps(dict.fromkeys(GERMAN, 0)).encode(), "source_vocab is 'src.json', but it must be a JSON list"),
+        ("src.txt", b"\xff\xfe\x00", "it must be a text file that can be read (UnicodeDecodeError)"),
+        ("src.txt", bytes(MOST_WORDS + 1), "but it must be at most 8,388,608 bytes long"),
+    ],
+)
+def test_a_vocabulary_that_does_not_fit_is_one_sentence_and_changes_nothing(
+    stocked: Path,  # noqa: F811
+    name: str,
+    data: bytes,
+    words: str,
+) -> None:
+    visitor = sent("mine.pt", (GOLDEN / "000_tiny_a.pt").read_bytes())
+    answer(visitor, **TOLD)
+    before = visitor.view.settings
+    send_words(visitor, "source", name, data)
+    assert len(visitor.problems) == 1
+    assert words in visitor.problems[0]
+    assert visitor.view.settings == before
+
+
+def test_vocabularies_that_went_and_files_of_the_server_are_refused(stocked: Path) -> None:  # noqa: F811
+    uploads = Uploads(most_files=2)
+    upload = uploads.get(uploads.keep((GOLDEN / "000_tiny_a.pt").read_bytes(), "a.pt"))
+    assert upload is not None
+    names = [uploads.keep(f"word{i}".encode(), "words.txt") for i in range(3)]
+    with pytest.raises(BadSetting, match="send it once more"):
+        upload.inspect({"source_vocab": names[0]})
+    assert upload.inspect({"source_vocab": names[2]}).layout == "tutorial", "its length counts once the network is known"
+    for value in ("/etc/passwd", "words-../../etc/pass", "words-0123456789abcdef0"):
+        assert names_a_file("source_vocab", value)
+    assert not names_a_file("source_vocab", names[0])
+    assert not names_a_file("n_heads", "8")
 
 
 def test_a_wrong_answer_is_one_sentence_and_the_form_stays(stocked: Path) -> None:  # noqa: F811
@@ -126,6 +211,24 @@ def test_a_folder_of_our_own_is_diagnosed_and_asks_nothing(stocked: Path) -> Non
     visitor.press("open-in-explore")
     visitor.go("explore")
     assert visitor.drawn
+
+
+def test_weights_that_are_not_finite_break_no_page(stocked: Path, tmp_path: Path) -> None:  # noqa: F811
+    state = torch.load(GOLDEN / "000_tiny_a.pt", weights_only=True)
+    for name in ("encoder.layers.0.self_attention.fc_q.weight", "encoder.tok_embedding.weight", "decoder.fc_out.weight"):
+        state[name][:4] = torch.nan
+    torch.save(state, tmp_path / "nan.pt")
+    visitor = sent("nan.pt", (tmp_path / "nan.pt").read_bytes())
+    answer(visitor, **TOLD, **IDS)
+    assert visitor.problems == []
+    assert "numbers are NaN" in said(visitor)
+    assert not visitor.app.get("download_button")
+    visitor.press("open-in-explore")
+    for page in ("explore", "masks"):
+        visitor.go(page)
+        assert len(visitor.problems) == 1
+        assert "This run holds NaN or infinite numbers" in visitor.problems[0]
+        assert not visitor.drawn
 
 
 def test_a_public_server_takes_no_files(stocked: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811

@@ -14,6 +14,7 @@ from model.trace import Array, Trace
 from tests import traces
 from tests.pages import MadeUpEngine, figures, open_view, words
 from viz import links
+from viz.canvas.packing import unpack
 from viz.readings.alike import most_alike
 from viz.readings.maps import entropies, value_weighted
 from viz.readings.rollout import rollout
@@ -70,6 +71,13 @@ def cells(app: AppTest) -> Array:
     return decoded(heat(app)["data"][0]["z"])
 
 
+def head_drawn(app: AppTest) -> tuple[dict[str, Any], Array]:
+    """What the browser gets of the picture whose cells can be opened: its header and its numbers."""
+    (found,) = [one.proto.bytes for one in app.get("bidi_component") if one.proto.component_name == "headlight.cells"]
+    header, blobs = unpack(found)
+    return header, blobs["exact"]
+
+
 def decoded(array: Any) -> Array:
     """An array of a figure, as plotly writes it for the browser."""
     if not isinstance(array, dict):
@@ -81,11 +89,13 @@ def decoded(array: Any) -> Array:
 def test_without_a_reading_the_raw_head_is_drawn_and_nothing_else_is_asked_for() -> None:
     made = engine()
     app = open_view("explore", made, site=CROSS, head="1")
-    assert cells(app) == pytest.approx(made.trace.at(CROSS).weights[1])
-    assert heat(app)["data"][0]["colorbar"]["title"]["text"] == "weight"
+    header, drawn = head_drawn(app)
+    np.testing.assert_array_equal(drawn, made.trace.at(CROSS).weights[1])
+    assert (header["site"], header["head"], header["texts"]["value"]) == (CROSS, 1, "weight")
+    assert header["opened"] == [-1, -1]
     assert "**Cross\\-attention\\, layer 2\\, head 2**" in words(app)
     assert not [request for request in made.asked if request.keep]
-    assert len(figures(app)) == 1, "what is folded up is not computed"
+    assert not figures(app), "what is folded up is not computed"
 
 
 @pytest.mark.parametrize("name", ["mean", "max", "value", "rollout"])
@@ -125,9 +135,14 @@ def test_a_run_that_kept_no_values_shows_the_raw_head_and_says_why() -> None:
     made = engine()
     made.values = False
     app = open_view("explore", made, site=CROSS, reading="value")
-    assert cells(app) == pytest.approx(made.trace.at(CROSS).weights[0])
+    np.testing.assert_array_equal(head_drawn(app)[1], made.trace.at(CROSS).weights[0])
     assert "This run recorded no value vectors" in words(app).replace("\\", "")
-    assert heat(app)["data"][0]["colorbar"]["title"]["text"] == "weight"
+
+
+def test_the_raw_head_is_also_a_figure_to_be_saved() -> None:
+    made = engine()
+    app = opened(open_view("explore", made, site=CROSS, head="1"), "part-numbers")
+    assert cells(app) == pytest.approx(made.trace.at(CROSS).weights[1])
 
 
 def test_entropy_has_a_bar_for_each_row() -> None:
@@ -196,7 +211,7 @@ def test_the_lens_has_a_column_for_each_layer_and_asks_for_states_only_when_it_i
     made = engine()
     app = open_view("explore", made, site=CROSS)
     assert not [request for request in made.asked if "hidden" in request.keep]
-    found = figures(opened(app, "part-lens"))[1]
+    found = figures(opened(app, "part-lens"))[0]
     assert [request.keep for request in made.asked if "hidden" in request.keep] == [("hidden",)]
     said = found["data"][0]
     assert (len(said["text"]), len(said["text"][0])) == (12, 2)
@@ -213,7 +228,7 @@ def test_a_model_without_an_output_layer_has_no_lens_and_the_page_says_so() -> N
     made.spec = {**SPEC, "output": None}
     app = opened(open_view("explore", made, site=CROSS), "part-lens")
     assert "This model has no output layer" in words(app)
-    assert len(figures(app)) == 1
+    assert not figures(app)
 
 
 def test_a_click_on_a_head_that_is_alike_selects_it() -> None:
@@ -237,3 +252,12 @@ def test_the_table_and_its_file_are_those_of_the_reading() -> None:
     assert table.to_numpy() == pytest.approx(cells(app), rel=1e-5)
     (download, *_whole) = app.get("download_button")
     assert download.proto.label == "These numbers as CSV"
+
+
+def test_a_long_input_is_left_to_the_atlas_and_the_page_says_so() -> None:
+    trace = traces.encoder(1, 2, 300)
+    app = open_view("explore", MadeUpEngine(trace), site="encoder.0.0.self")
+    assert not figures(app)
+    assert "This map has 300 × 300 weights; here up to 256 × 256 are drawn." in " ".join(box.value for box in app.info)
+    assert "Lines are drawn for up to 256 tokens a side." in words(app)
+    assert sum(found.proto.ByteSize() for found in app.get("bidi_component")) < 400_000, "weights travel with each script run"

@@ -43,6 +43,21 @@ def test_sinusoidal_positions_stand_alone_with_their_formula() -> None:
     assert [r"10000^{\,2i/d_{model}}" in formula.value for formula in app.latex] == [True] * 3
 
 
+@pytest.mark.parametrize(
+    ("kind", "title"),
+    [
+        ("sinusoidal-column", "Sinusoidal, counted by column"),
+        ("sinusoidal-halves", "Sinusoidal, all sines before all cosines"),
+    ],
+)
+def test_waves_of_another_formula_are_not_called_learned(kind: str, title: str) -> None:
+    spec = {"encoder": {"positions": kind}, "decoder": {"positions": kind}}
+    app = open_view("positions", MadeUpEngine(spec=spec))
+    assert title in words(app)
+    assert "Learned" not in words(app)
+    assert "The formula of the sinusoids beside" in words(app)
+
+
 def test_a_model_without_positions_says_so() -> None:
     app = open_view("positions", MadeUpEngine(spec={"encoder": None, "decoder": {"positions": "none"}}))
     assert not figures(app)

@@ -21,7 +21,7 @@ from tests import traces
 from tests.pages import MadeUpEngine, figures, open_view, words
 from tests.runs import SPECS, checkpoint, request, traced
 from viz.canvas import cells_scene, network_scene
-from viz.canvas.scene import unpack
+from viz.canvas.packing import unpack
 from viz.walk.titles import titles
 
 
@@ -240,6 +240,17 @@ def test_the_map_has_every_stage_once_and_in_order() -> None:
         assert header["stage"] == str(walk[3])
 
 
+def test_scores_that_were_never_computed_are_counted_in_words() -> None:
+    engine = real("paper")
+    scores = engine.trace.at("decoder.0.1.self").scores
+    assert scores is not None
+    missing = int(np.isnan(scores[1]).sum())
+    assert missing
+    said = words(opened(engine, "decoder.0.1.self/scores", head="1"))
+    assert f"{missing} scores are empty: they were never computed" in said
+    assert "never computed" not in words(opened(engine, "decoder.0.1.cross/scores", head="1"))
+
+
 def test_cells_travel_as_they_ran() -> None:
     trace = made("paper")[1]
     scores = trace.at("decoder.0.1.self").scores
@@ -249,6 +260,7 @@ def test_cells_travel_as_they_ran() -> None:
     np.testing.assert_array_equal(blobs["there"], np.isfinite(scores[1]))
     assert not blobs["wrong"].any(), "a score that was never computed is no fault"
     assert header["opened"] == [2, 1]
+    assert header["texts"]["none"] == "never computed: a later position"
     _header, blobs = unpack(cells_scene.scene(trace, Stage("decoder.0.1.self", "mask"), 1, -1, -1))
     mask = trace.at("decoder.0.1.self").mask
     np.testing.assert_array_equal(blobs["exact"], np.where(mask, 0, -np.inf).astype(np.float32))

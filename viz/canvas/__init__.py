@@ -1,13 +1,13 @@
-"""Our own drawings, Streamlit components (v2) of plain JavaScript, without a build: token strips, atlas, lines, step player, map of
-the network, cells of a stage.
+"""Our own drawings, Streamlit components (v2) of plain JavaScript, without a build: token strips, atlas, film, lines, step player,
+map of the network, cells of a stage, tree of a beam search.
 
 Python builds a scene of bytes (`viz.canvas.scene`), the browser draws it; hover, zoom and stepping never ask the server. Each
 function mounts one drawing and returns a `Selection`: what the person chose since the last run, or nothing.
 
 Where things are, for tests and other tools (everything stands in the component's shadow root; CSS locators pierce it):
 
-- `.hl[data-drawing=strips|atlas|lines|player|network|cells]` is a drawing. Its `data-layout` is JSON with rectangles in CSS pixels,
-  counted from the drawing's own top left corner: for the atlas a list of
+- `.hl[data-drawing=strips|atlas|changes|film|lines|player|network|cells|tree]` is a drawing; `changes` is an atlas of differences.
+  Its `data-layout` is JSON with rectangles in CSS pixels, counted from the drawing's own top left corner: for the atlas a list of
   `{site, head, x, y, width, height, row, column, rows, columns}`, one for each head (the opened one alone while one is open).
   `rows` and `columns` say how many cells are shown, `row` and `column` the first of them (with a fraction where it is zoomed). The
   middle of cell [query, key] is at `x + (key - column + 0.5) * width / columns`, `y + (query - row + 0.5) * height / rows`. For
@@ -16,13 +16,15 @@ Where things are, for tests and other tools (everything stands in the component'
   `data-key`, `data-weight` (absent where nothing is).
 - `.chip[data-position]` is a token; `data-row` is the query row it stands for, `data-probability` what it was written with.
 - The player carries `data-step` and `data-head`; a candidate is `.candidate[data-probability]`, the chosen one `.chosen`.
+- In the tree of a beam search a node is `.node[data-place]`, one that can be shown has `data-rank`, the one shown `aria-current`.
+- The film is an atlas that carries `data-snapshot`, the step of the snapshot shown; its tokens are `.fed .chip` and `.own .chip`.
 - The map of the network carries `data-stage`; a stage on it is `.segment[data-stage]`, the one where one is `.segment.now`.
 
 Drawings on one page tell each other what is pointed at by the event `headlight:query` on the document: `detail` is
 `{queryStrip, query, keyStrip, key}`, with nulls for what is not.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -32,7 +34,9 @@ import streamlit as st
 from model.errors import UnknownSite
 from model.stages import Stage
 from model.trace import Site, Trace
-from viz.canvas import cells_scene, network_scene, scene
+from viz.canvas import cells_scene, changes_scene, film_scene, network_scene, scene, tree_scene
+from viz.readings.changes import Change
+from viz.readings.training import Course, Frame
 
 
 @dataclass(frozen=True)
@@ -41,8 +45,9 @@ class Selection:
 
     Attributes:
         site: text form of a Site.
-        head, query, key, step: counted from 0.
+        head, query, key, step, hypothesis: counted from 0.
         stage: text form of a Stage; whether the run has it is not known here.
+        snapshot: the step of a snapshot.
     """
 
     site: str | None = None
@@ -50,13 +55,16 @@ class Selection:
     query: int | None = None
     key: int | None = None
     step: int | None = None
+    hypothesis: int | None = None
     stage: str | None = None
+    snapshot: int | None = None
 
     @classmethod
     def read(cls, found: Mapping[str, Any]) -> Self:
         """The selection that a browser reported; fields that are not what a drawing reports are left out."""
         site, stage = found.get("site"), found.get("stage")
-        numbers = {name: found.get(name) for name in ("head", "query", "key", "step")}
+        names = ("head", "query", "key", "step", "hypothesis", "snapshot")
+        numbers = {name: found.get(name) for name in names}
         return cls(
             site if isinstance(site, str) and _is_site(site) else None,
             stage=stage if isinstance(stage, str) and len(stage) < _LONGEST_STAGE else None,
@@ -82,25 +90,35 @@ def _read(*names: str) -> str:
     return "\n".join((Path(__file__).parent / name).read_text(encoding="utf-8") for name in names)
 
 
+_BASE = ("colours.js", "supply.js", "common.js")
+"""What every drawing begins with."""
+
 _STRIPS = st.components.v2.component(
-    "headlight.strips", css=_read("common.css", "chips.css"), js=_read("common.js", "chips.js", "strips.js")
+    "headlight.strips", css=_read("common.css", "chips.css"), js=_read(*_BASE, "chips.js", "strips.js")
 )
+_OF_AN_ATLAS = ("fingers.js", "paint.js", "map.js", "sheets.js", "large.js", "names.js", "card.js", "atlas.js")
 _ATLAS = st.components.v2.component(
     "headlight.atlas",
     css=_read("common.css", "atlas.css"),
-    js=_read("common.js", "fingers.js", "paint.js", "map.js", "large.js", "card.js", "atlas.js"),
+    js=_read(*_BASE, *_OF_AN_ATLAS, "atlas_alone.js"),
 )
-_LINES = st.components.v2.component("headlight.lines", css=_read("common.css"), js=_read("common.js", "fingers.js", "lines.js"))
+_FILM = st.components.v2.component(
+    "headlight.film",
+    css=_read("common.css", "atlas.css", "chips.css", "player.css", "film.css"),
+    js=_read(*_BASE, *_OF_AN_ATLAS, "chips.js", "transport.js", "film.js"),
+)
+_LINES = st.components.v2.component("headlight.lines", css=_read("common.css"), js=_read(*_BASE, "fingers.js", "lines.js"))
 _PLAYER = st.components.v2.component(
     "headlight.player",
     css=_read("common.css", "chips.css", "player.css"),
-    js=_read("common.js", "fingers.js", "chips.js", "paint.js", "map.js", "transport.js", "player.js"),
+    js=_read(*_BASE, "fingers.js", "chips.js", "paint.js", "map.js", "transport.js", "player.js"),
 )
 _NETWORK = st.components.v2.component(
-    "headlight.network", css=_read("common.css", "player.css", "network.css"), js=_read("common.js", "transport.js", "network.js")
+    "headlight.network", css=_read("common.css", "player.css", "network.css"), js=_read(*_BASE, "transport.js", "network.js")
 )
+_TREE = st.components.v2.component("headlight.tree", css=_read("common.css", "tree.css"), js=_read(*_BASE, "tree.js"))
 _CELLS = st.components.v2.component(
-    "headlight.cells", css=_read("common.css"), js=_read("common.js", "fingers.js", "paint.js", "map.js", "cells.js")
+    "headlight.cells", css=_read("common.css"), js=_read(*_BASE, "fingers.js", "paint.js", "map.js", "cells.js")
 )
 
 
@@ -122,6 +140,30 @@ def atlas(trace: Trace, site: Site, head: int, query: int, *, key: str) -> Selec
         UnknownSite, UnknownHead: the trace has no such site or head.
     """
     return _mount(_ATLAS, scene.atlas(trace, site, head, query), key)
+
+
+def changes(first: Trace, second: Trace, found: Mapping[Site, Change], site: Site, head: int, *, key: str) -> Selection:
+    """An atlas of what changed from the first run to the second, where they can be compared.
+
+    Args:
+        found: the sites that can be compared; at least one.
+        site, head: the selected head.
+    """
+    return _mount(_ATLAS, changes_scene.scene(first, second, found, site, head), key)
+
+
+def film(frames: Sequence[Frame], whole: Trace, measured: Course, place: tuple[Site, int, int], at: int, *, key: str) -> Selection:
+    """The atlas at every snapshot of a training; the slider and the keys move in the browser.
+
+    Args:
+        frames, whole, measured: as in `film_scene.scene`.
+        place: the selected site, head and query row; -1: no row.
+        at: the frame to begin with. Later calls for the same film leave the person's frame alone.
+
+    Raises:
+        UnknownSite, UnknownHead: the runs have no such site or head.
+    """
+    return _mount(_FILM, film_scene.scene(frames, whole, measured, *place, at), key)
 
 
 def lines(trace: Trace, site: Site, head: int, query: int, *, key: str) -> Selection:
@@ -168,9 +210,22 @@ def cells(trace: Trace, stage: Stage, head: int, opened: tuple[int, int], *, key
     return _mount(_CELLS, cells_scene.scene(trace, stage, head, *opened), key)
 
 
+def tree(trace: Trace, shown: int, *, key: str) -> Selection:
+    """The tree of a beam search; a click on a hypothesis, or Enter, asks for it.
+
+    Args:
+        trace: a run that has a tree.
+        shown: rank of the hypothesis that the run shows.
+    """
+    return _mount(_TREE, tree_scene.scene(trace, shown), key)
+
+
 def _mount(component: Any, data: bytes, key: str) -> Selection:
-    """Draws; returns the selection if it is another than at the last run (a component's state lasts, a choice is made once)."""
-    result = component(key=key, data=data, on_selection_change=_nothing)
+    """Draws; returns the selection if it is another than at the last run (a component's state lasts, a choice is made once).
+
+    `gone` is a drawing's call for a part that the shelf has put away: the script run that it causes has put it back already.
+    """
+    result = component(key=key, data=data, on_selection_change=_nothing, on_gone_change=_nothing)
     selection, seen = result.get("selection"), f"{key}/seen"
     if not isinstance(selection, Mapping) or selection == st.session_state.get(seen):
         return Selection()

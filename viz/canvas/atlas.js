@@ -4,6 +4,9 @@ const NARROWEST = 264; // a card narrower than this goes below the others
 const BETWEEN = 16;
 const PATIENCE_MS = 3000; // how long a head asked for is outlined before Python has answered
 
+/** A head as a key of a Map. */
+const keyOf = ({ site, head }) => `${site}/${head}`;
+
 class Atlas extends Drawing {
   constructor(parent) {
     super(parent, "atlas");
@@ -14,27 +17,63 @@ class Atlas extends Drawing {
     this.root.append(this.cardBox, this.large.box, el("div", { class: "foot" }, this.readout, this.legend));
   }
 
+  needs() {
+    return ["overview"];
+  }
+
   form() {
-    return JSON.stringify([this.header.groups, this.header.texts]);
+    const { header, blobs } = this.part("overview");
+    const { groups, ends, signed } = header;
+    const changed = this.groups !== groups;
+    Object.assign(this, { groups, ends, signed, overview: blobs });
+    if (changed) this.places = new Map(); // where the heads that were opened are, exactly
+    return changed ? JSON.stringify([groups, this.header.texts]) : this.built;
   }
 
   build() {
-    const { groups, texts } = this.header;
+    const { groups, ends: [least, most], signed, header: { texts } } = this;
     this.cards = groups.map((group) => new Card(this, group));
     this.cardBox.replaceChildren(...this.cards.map(({ box }) => box));
-    const [none, all, hole] = [el("span", {}, "0"), el("span", {}, "1"), el("span", { class: "hole" })];
-    this.legend.replaceChildren(texts.scale, none, this.ramp, all, hole, texts.masked);
+    const hole = el("span", { class: "hole" });
+    this.legend.replaceChildren(texts.scale, el("span", {}, least), this.ramp, el("span", {}, most), hole, texts.masked);
+    this.root.dataset.drawing = signed ? "changes" : "atlas";
     this.say(texts.hint);
   }
 
   take() {
-    const { selection } = this.header;
+    const { selection, parts } = this.header;
     if (this.asked && same(this.asked, selection)) this.asked = null;
-    for (const card of this.cards) card.take(this.blobs, selection);
-    if (!this.large.open) return;
-    const opened = this.cards.flatMap(({ tiles }) => tiles).find((tile) => same(tile, this.large.tile));
+    if (parts.exact) this.places.set(keyOf(selection), parts.exact);
+    if (this.taken !== this.overview) for (const card of this.cards) card.take(this.overview);
+    this.taken = this.overview;
+    const selected = this.cards.flatMap(({ tiles }) => tiles).find((each) => same(each, selection));
+    if (selected) this.cellsOf(selected); // fetched now, to be read at once later
+    const { tile } = this.large;
+    if (!tile) return;
+    const opened = this.cards.flatMap(({ tiles }) => tiles).find((each) => same(each, tile));
     if (opened) this.large.take(opened);
     else this.large.hide();
+  }
+
+  arrived() {
+    super.arrived();
+    if (this.header && this.large.open) this.large.take(this.large.tile);
+    const { tile, cell, place } = this.hovered ?? {};
+    if (tile?.card.tiles.includes(tile)) this.enter(tile, cell, place); // what is pointed at may be known exactly now
+  }
+
+  /** The cells of a head as exactly as they are known here: as it ran once it was selected, else as in the overview. */
+  cellsOf(tile) {
+    const place = this.places.get(keyOf(tile));
+    if (!place) return tile.cells;
+    if (place.levels) return (place.sheets ??= new Sheets(place, this.header.shelf, (address) => this.fetched(address)));
+    const part = this.part("exact", { header: { ...this.header, parts: { exact: place } }, blobs: this.blobsOf(place) });
+    return part ? (part.cells ??= exactGrid(part.blobs, this.signed)) : tile.cells; // kept with the part, which may go
+  }
+
+  /** What came along with the scene, if it is what stands at `place`. */
+  blobsOf({ name }) {
+    return name === this.header.parts.exact?.name ? this.blobs : {};
   }
 
   /** The head that is outlined: the one asked for, until Python answers, else the one of the scene. */
@@ -52,7 +91,9 @@ class Atlas extends Drawing {
     const side = Math.min(cards.length, Math.max(1, Math.floor((this.width + BETWEEN) / (NARROWEST + BETWEEN))));
     this.cardBox.style.setProperty("--columns", side);
     cards.forEach(({ box }, i) => box.classList.toggle("wide", i === cards.length - 1 && i % side === 0));
-    this.ramp.style.background = `linear-gradient(90deg, ${this.colours.weights.join(", ")})`;
+    if (this.signed) this.colours = centredPalette(this.colours);
+    const scale = this.signed ? this.colours.diverging : this.colours.weights;
+    this.ramp.style.background = `linear-gradient(90deg, ${scale.join(", ")})`;
     if (large.open) large.draw();
     else for (const card of cards) card.draw();
     this.root.dataset.layout = JSON.stringify(large.open ? large.layout() : cards.flatMap((card) => card.layout()));
@@ -76,12 +117,13 @@ class Atlas extends Drawing {
   enter(tile, { row, column }, place) {
     const { queries, keys, queryStrip, keyStrip } = tile.card.group;
     const { texts } = this.header;
-    const { site, head, name, cells } = tile;
-    const cell = cellOf(cells, row, column);
-    const [query, key, weight] = [queries[row], keys[column], weightText(cell, texts)];
-    this.hovered = { tile };
-    this.say(fill(texts.cell, { head: name, query, key, weight }), { site, head, query: row, key: column, weight: cell.weight });
-    const lens = this.large.open ? [] : [loupe(cells, row, column, this.colours)];
+    const { site, head, name } = tile;
+    const found = cellOf(this.cellsOf(tile), row, column);
+    const [query, key, weight] = [queries[row], keys[column], weightText(found, texts)];
+    this.hovered = { tile, cell: { row, column }, place };
+    const about = { site, head, query: row, key: column, [found.most ? "most" : "weight"]: found.weight };
+    this.say(fill(texts.cell, { head: name, query, key, weight }), about);
+    const lens = this.large.open ? [] : [loupe(tile.cells, row, column, this.colours)];
     this.showTip(place, ...facts(name, [[texts.query, query], [texts.key, key], [texts.weight, weight]]), ...lens);
     point({ queryStrip, query: row, keyStrip, key: column });
   }
@@ -94,14 +136,12 @@ class Atlas extends Drawing {
     point({});
   }
 
-  /** Asks for a head (and a row of it); the outline moves at once. A selected row is let go where the query tokens are others. */
-  select({ site, head, card }, query) {
+  /** Asks for a head (and a cell of it); the outline moves at once. A selected row is let go where the query tokens are others. */
+  select({ site, head, card }, query, key) {
     if (same({ site, head }, this.chosen) && query === undefined) return;
     const stays = this.home?.group.queryStrip === card.group.queryStrip;
     this.asked = { site, head, at: performance.now() };
-    this.choose({ site, head, query: query ?? (stays ? undefined : -1) });
+    this.choose({ site, head, query: query ?? (stays ? undefined : -1), key });
     this.redraw();
   }
 }
-
-export default (component) => mount(component, Atlas);

@@ -1,9 +1,14 @@
-// One card of the atlas: all layers and heads of one kind of attention, as small maps on one canvas.
+// One card of the atlas: all layers and heads of one kind of attention, as small maps on one canvas. Where they would be too small,
+// one layer at a time.
 
 const GAP = 5;
+const EDGE = 5; // room for outlines beside the first tile
 const SMALLEST = 16;
-const TALLEST = 260; // of a card's tiles together, unless they would become tiny
-const NAMES = 17; // room for the heads' names above the tiles
+const READABLE = 22; // where tiles side by side would be smaller than this, one layer is shown alone
+const ALONE = 64; // the side of a tile of a layer that is shown alone, about
+const TALLEST = 260; // of a card's tiles together, unless they would become small
+const COMFORTABLE = 52; // the side of a tile that a tall window has room for
+const NAMES = 17; // room for the heads' names
 
 /** True if two tiles are one head. */
 function same(one, other) {
@@ -16,22 +21,26 @@ class Card {
     const { texts } = atlas.header;
     Object.assign(this, { atlas, group, at: 0, keyboard: false, base: document.createElement("canvas") });
     this.canvas = el("canvas", { tabindex: 0, role: "application", "aria-label": fill(texts.label, { title: group.title }) });
-    this.scroll = el("div", { class: "scroll" }, this.canvas);
+    this.names = new CardNames(group, texts);
+    this.scroll = el("div", { class: "scroll" }, ...this.names.boxes, this.canvas);
     const enlarge = iconButton(SIGNS.enlarge, texts.enlarge, () => atlas.large.show(this.preferred()));
     const title = el("div", {}, el("h3", {}, group.title), el("p", { class: "axes" }, group.axes));
-    this.box = el("section", { class: "card" }, el("header", {}, title, enlarge), this.scroll);
+    const options = group.sites.map(({ label }, row) => el("option", { value: row }, label));
+    const choose = ({ target }) => { this.layer = Number(target.value); atlas.redraw(); };
+    this.layers = el("select", { class: "layers", "aria-label": texts.layer, onchange: choose }, ...options);
+    this.box = el("section", { class: "card" }, el("header", {}, title, this.layers, enlarge), this.scroll);
     this.listen();
   }
 
-  /** Puts the numbers of a scene into tiles; the selected head has exact ones. */
-  take(blobs, selection) {
-    this.tiles = this.group.sites.flatMap(({ site, mask, names }, row) => names.map((name, head) => {
+  /** Puts the numbers of an overview into tiles. */
+  take(blobs) {
+    const { sites, blocks, queries, keys } = this.group;
+    this.tiles = sites.flatMap(({ site, mask, names }, row) => names.map((name, head) => {
       const { shape: [, rows, columns], array } = blobs[`weights/${site}`];
-      const exact = same({ site, head }, selection) ? blobs.exact.array : null;
-      const cells = grid(rows, columns, headOf(array, head, rows, columns), blobs[mask].array, exact);
-      return { card: this, site, head, name, row, cells };
+      const stored = grid(rows, columns, headOf(array, head, rows, columns), blobs[mask].array, null, this.atlas.signed);
+      return { card: this, site, head, name, row, cells: pooledGrid(queries.length, keys.length, stored, blocks) };
     }));
-    this.across = Math.max(...this.group.sites.map(({ names }) => names.length));
+    this.across = Math.max(...sites.map(({ names }) => names.length));
     this.painted = null;
   }
 
@@ -40,60 +49,63 @@ class Card {
     return this.tiles.find((tile) => same(tile, this.atlas.chosen)) ?? this.tiles[this.at] ?? this.tiles[0];
   }
 
-  /** Sizes: the side of a tile, and where tiles begin. */
+  /** Sizes and places of the tiles that are shown. */
   arrange() {
     const { sites } = this.group;
-    const pen = this.canvas.getContext("2d");
-    pen.font = this.atlas.font(11.5);
-    const left = Math.ceil(Math.max(...sites.map(({ label }) => pen.measureText(label).width))) + 7;
-    const widest = Math.floor((this.scroll.clientWidth - 4 - left) / this.across) - GAP;
-    const tallest = Math.max(30, Math.floor(TALLEST / sites.length) - GAP);
+    const left = this.names.width(this.canvas.getContext("2d"), this.atlas.font(11.5));
+    const room = this.scroll.clientWidth - 4;
+    const widest = Math.floor((room - left - EDGE) / this.across) - GAP;
+    const together = Math.max(TALLEST, Math.min(innerHeight * 0.62, sites.length * (COMFORTABLE + GAP)));
+    const tallest = Math.max(30, Math.floor(together / sites.length) - GAP);
+    this.alone = widest < READABLE && sites.length > 1;
+    if (this.alone) return this.arrangeLayer(room);
     const size = Math.max(SMALLEST, Math.min(widest, tallest));
-    const [width, height] = [left + this.across * (size + GAP), NAMES + sites.length * (size + GAP)];
-    Object.assign(this, { left, top: NAMES, size, width, height });
+    for (const tile of this.tiles) Object.assign(tile, { x: EDGE + tile.head * (size + GAP), y: EDGE + tile.row * (size + GAP) });
+    Object.assign(this, { left, size, shown: this.tiles, step: size + GAP });
+    Object.assign(this, { width: EDGE + this.across * (size + GAP), height: EDGE + sites.length * (size + GAP) });
+  }
+
+  /** The heads of one layer, as many in a line as there is room for, each with its name above. */
+  arrangeLayer(room) {
+    const count = Math.max(1, Math.min(this.across, Math.floor((room - EDGE) / (ALONE + GAP))));
+    const size = Math.floor((room - EDGE) / count) - GAP;
+    const own = this.group.sites.findIndex(({ site }) => site === this.atlas.chosen.site);
+    this.layer ??= Math.max(own, 0);
+    const shown = this.tiles.filter(({ row }) => row === this.layer);
+    const line = size + GAP + NAMES;
+    for (const tile of shown) {
+      Object.assign(tile, { x: EDGE + (tile.head % count) * (size + GAP), y: Math.floor(tile.head / count) * line + NAMES });
+    }
+    Object.assign(this, { left: 0, size, shown, width: EDGE + count * (size + GAP), height: Math.ceil(shown.length / count) * line });
+    this.layers.value = this.layer;
   }
 
   draw() {
     this.arrange();
+    this.layers.hidden = !this.alone;
+    const hovered = this.atlas.hovered?.tile;
+    this.names.draw(this, hovered?.card === this ? hovered : null);
     const ratio = window.devicePixelRatio || 1;
     const pen = sized(this.canvas, this.width, this.height);
-    const painted = [this.width, this.height, ratio, this.atlas.colours.background].join();
+    const painted = [this.width, this.height, ratio, this.alone && this.layer, this.atlas.colours.background].join();
     if (this.painted !== painted) this.paint(ratio);
     this.painted = painted;
     pen.drawImage(this.base, 0, 0, this.base.width / ratio, this.base.height / ratio);
-    this.drawNames(pen);
-    for (const tile of this.tiles) this.drawMarks(pen, tile);
+    for (const tile of this.shown) this.drawMarks(pen, tile);
   }
 
   /** Paints all cells once; hovering draws over a copy. */
   paint(ratio) {
-    const { colours } = this.atlas;
+    const { colours, header } = this.atlas;
     const pen = sized(this.base, this.width, this.height);
     const pixel = (at) => Math.round(at * ratio);
-    const side = pixel(this.size);
-    pen.strokeStyle = colours.line;
-    for (const tile of this.tiles) {
-      const { x, y } = this.corner(tile);
+    const side = Math.max(1, pixel(this.size));
+    Object.assign(pen, { strokeStyle: colours.line, fillStyle: colours.faint, font: this.atlas.font(11.5), textBaseline: "middle" });
+    for (const tile of this.shown) {
+      const { x, y } = tile;
       paint(pen, tile.cells, colours, { x: pixel(x), y: pixel(y), width: side, height: side });
       pen.strokeRect(x - 0.5, y - 0.5, this.size + 1, this.size + 1);
-    }
-  }
-
-  drawNames(pen) {
-    const { colours, header, hovered } = this.atlas;
-    const { left, top, size } = this;
-    const active = hovered?.tile.card === this ? hovered.tile : null;
-    const tint = (on) => (on ? colours.text : colours.faint);
-    const middle = (index) => index * (size + GAP) + size / 2;
-    Object.assign(pen, { font: this.atlas.font(11.5), textBaseline: "middle", textAlign: "right" });
-    this.group.sites.forEach(({ label }, row) => {
-      pen.fillStyle = tint(active?.row === row);
-      pen.fillText(label, left - 6, top + middle(row));
-    });
-    pen.textAlign = "center";
-    for (let head = 0; head < this.across; head++) {
-      pen.fillStyle = tint(active?.head === head);
-      pen.fillText(fill(header.texts.headShort, { head: head + 1 }), left + middle(head), 8);
+      if (this.alone) pen.fillText(fill(header.texts.headShort, { head: tile.head + 1 }), x, y - 8);
     }
   }
 
@@ -101,7 +113,7 @@ class Card {
   drawMarks(pen, tile) {
     const { atlas, size } = this;
     const { colours } = atlas;
-    const { x, y } = this.corner(tile);
+    const { x, y } = tile;
     const { row, column } = atlas.litIn(this.group);
     const selected = atlas.selectedRow(this.group);
     if (selected >= 0) this.tick(pen, colours.accent, tile, "row", selected);
@@ -117,7 +129,7 @@ class Card {
 
   /** Outlines a row or column of a tile; where cells are small, marks it at the edge alone. */
   mark(pen, colour, tile, axis, index) {
-    const { x, y } = this.corner(tile);
+    const { x, y } = tile;
     const { size } = this;
     const step = size / (axis === "row" ? tile.cells.rows : tile.cells.columns);
     if (step < 2.5) return this.tick(pen, colour, tile, axis, index);
@@ -128,7 +140,7 @@ class Card {
 
   /** Marks a row at the left edge of a tile, a column at the top, in the gap, so that no cell is covered. */
   tick(pen, colour, tile, axis, index) {
-    const { x, y } = this.corner(tile);
+    const { x, y } = tile;
     const at = (index + 0.5) * (this.size / (axis === "row" ? tile.cells.rows : tile.cells.columns));
     const corners = [[0, at], [-4, at - 3], [-4, at + 3]];
     pen.fillStyle = colour;
@@ -137,27 +149,21 @@ class Card {
     pen.fill();
   }
 
-  corner({ row, head }) {
-    return { x: this.left + head * (this.size + GAP), y: this.top + row * (this.size + GAP) };
-  }
-
   /** The rectangles of the tiles, in CSS pixels of the drawing. */
   layout() {
     const { size: width, size: height } = this;
-    return this.tiles.map((tile) => {
-      const { site, head, cells: { rows, columns } } = tile;
-      const box = boxIn(this.atlas.root, this.canvas, { ...this.corner(tile), width, height });
-      return { site, head, ...box, row: 0, column: 0, rows, columns };
-    });
+    const { x: left, y: top } = boxIn(this.atlas.root, this.canvas, { x: 0, y: 0, width, height });
+    return this.shown.map(({ site, head, x, y, cells: { rows, columns } }) => (
+      { site, head, x: left + x, y: top + y, width, height, row: 0, column: 0, rows, columns }
+    ));
   }
 
   /** The tile and the cell at a point of the canvas. */
   cellAt(x, y) {
-    const step = this.size + GAP;
-    const [head, row] = [Math.floor((x - this.left) / step), Math.floor((y - this.top) / step)];
-    const tile = this.tiles.find((each) => each.row === row && each.head === head);
-    const [u, v] = [(x - this.left - head * step) / this.size, (y - this.top - row * step) / this.size];
-    if (!tile || u < 0 || v < 0 || u >= 1 || v >= 1) return null;
+    const { size } = this;
+    const tile = this.shown.find((each) => x >= each.x && y >= each.y && x < each.x + size && y < each.y + size);
+    if (!tile) return null;
+    const [u, v] = [(x - tile.x) / size, (y - tile.y) / size];
     return { tile, row: Math.floor(v * tile.cells.rows), column: Math.floor(u * tile.cells.columns) };
   }
 
@@ -173,6 +179,7 @@ class Card {
       pinch: (factor, x, y) => { if (factor > 1) open(x, y); },
       click: (x, y) => this.click(this.cellAt(x, y)),
     });
+    this.scroll.addEventListener("scroll", () => atlas.redraw(), { passive: true });
     canvas.addEventListener("dblclick", ({ offsetX, offsetY }) => open(offsetX, offsetY));
     canvas.addEventListener("wheel", (event) => {
       if (!event.ctrlKey) return; // a pinch on a trackpad; the wheel alone scrolls the page
@@ -200,11 +207,14 @@ class Card {
     this.atlas.select(found.tile);
   }
 
-  /** Puts the keyboard on a tile. */
+  /** Puts the keyboard on a tile, and the tile where it can be seen. */
   focus(at) {
-    Object.assign(this, { at, keyboard: true });
-    const { name, site, head } = this.tiles[at];
+    const tile = this.tiles[at];
+    const { name, site, head } = tile;
+    Object.assign(this, { at, keyboard: true, layer: tile.row });
     this.atlas.say(fill(this.atlas.header.texts.head, { head: name }), { site, head });
+    this.draw();
+    this.names.reveal(this.scroll, tile, this.size);
     this.atlas.redraw();
   }
 

@@ -1,12 +1,5 @@
 // The cells of one head at one stage, large: each can be read, and opened to its arithmetic.
 
-/** Positions on the diverging scale for codes whose 128 is zero. */
-function centredPalette(colours) {
-  const stops = colours.diverging.map(rgb);
-  const table = Uint32Array.from({ length: 256 }, (_, code) => word(between(stops, 0.5 + (code - 128) / 254)));
-  return { ...colours, stops, table };
-}
-
 /** A large map whose numbers may be of any size and sign. */
 class NumberMap extends BigMap {
   /** Writes numbers into cells that have room for them. */

@@ -9,7 +9,7 @@ from model.stages import Stage
 from model.trace import Array, Trace
 from viz import labels
 from viz.canvas import words
-from viz.canvas.scene import encode, pack
+from viz.canvas.packing import encode, pack
 from viz.theme import DARK, LIGHT
 
 
@@ -39,7 +39,7 @@ def scene(trace: Trace, stage: Stage, head: int, query: int, key: int) -> bytes:
         "largest": largest,
         "opened": [query, key],
     }
-    codes = encode(np.nan_to_num(exact)) if stage.name == "weights" else _centred(exact, largest)
+    codes = encode(exact) if stage.name == "weights" else _centred(exact, largest)
     wrong = there & ~np.isfinite(exact)
     blobs = {"exact": exact.astype(np.float32), "codes": codes, "there": there & ~wrong, "wrong": wrong}
     return pack(header, {name: blob.astype(np.uint8) if blob.dtype == bool else blob for name, blob in blobs.items()})

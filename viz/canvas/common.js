@@ -3,7 +3,7 @@
 const CHANNEL = "headlight:query";
 const NOTHING = { queryStrip: null, query: null, keyStrip: null, key: null };
 
-/** Bytes of a scene -> {header, blobs}. The one place that knows their layout (viz/canvas/scene.py writes it). */
+/** Bytes of a scene -> {header, blobs}. The one place that knows their layout (viz/canvas/packing.py writes it). */
 function unpack(data) {
   const { buffer } = data.slice(); // a copy of its own is aligned, what arrives is not
   const length = new DataView(buffer).getUint32(0, true);
@@ -39,50 +39,6 @@ function el(tag, attributes = {}, ...children) {
 function iconButton(path, label, onclick, attributes = {}) {
   const drawn = el("svg:svg", { viewBox: "0 0 16 16", width: 16, height: 16, "aria-hidden": "true" }, el("svg:path", { d: path }));
   return el("button", { type: "button", class: "icon", title: label, "aria-label": label, onclick, ...attributes }, drawn);
-}
-
-/** [red, green, blue] of any CSS colour. */
-function rgb(colour) {
-  const pen = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
-  pen.fillStyle = colour;
-  pen.fillRect(0, 0, 1, 1);
-  return [...pen.getImageData(0, 0, 1, 1).data].slice(0, 3);
-}
-
-/** The scheme (light or dark) that fits the page's background. */
-function schemeFor(root, schemes) {
-  const background = getComputedStyle(root).getPropertyValue("--st-background-color").trim() || "white";
-  const [red, green, blue] = rgb(background);
-  return 0.2126 * red + 0.7152 * green + 0.0722 * blue < 128 ? schemes.dark : schemes.light;
-}
-
-/** One colour as a little-endian RGBA word for ImageData. */
-function word([red, green, blue]) {
-  return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
-}
-
-/** The colour on the evenly spaced `stops` at `position` from 0 to 1. */
-function between(stops, position) {
-  const place = Math.min(Math.max(position, 0), 1) * (stops.length - 1);
-  const low = Math.min(Math.floor(place), stops.length - 2);
-  return stops[low].map((channel, i) => Math.round(channel + (place - low) * (stops[low + 1][i] - channel)));
-}
-
-/** [red, green, blue] of a weight. */
-function colourOf({ stops }, weight) {
-  return between(stops, weight);
-}
-
-/** Black or white, whichever can be read on a colour. */
-function inkOn([red, green, blue]) {
-  return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 140 ? "#16191f" : "#ffffff";
-}
-
-/** Colours for drawing: the scheme's names, and `table`, the 256 words of the weights round(255·sqrt(weight)). */
-function palette(scheme) {
-  const stops = scheme.weights.map(rgb);
-  const table = Uint32Array.from({ length: 256 }, (_, code) => word(between(stops, (code / 255) ** 2)));
-  return { ...scheme, stops, table, maskedWord: word(rgb(scheme.masked)), cardWord: word(rgb(scheme.card)) };
 }
 
 /** Gives a canvas `width` × `height` CSS pixels at the screen's sharpness; returns its pen, scaled to CSS pixels. */
@@ -139,41 +95,75 @@ class Drawing {
     this.tip = el("div", { class: "tip", popover: "manual", "aria-hidden": "true" });
     this.root = el("div", { class: "hl", "data-drawing": name });
     this.pointed = NOTHING;
+    this.wanted = new Set(); // addresses that are being fetched
     parent.append(this.root, this.tip);
   }
 
   /** Takes a call of the component's function: a new scene, a new colour scheme, or both. */
-  show({ data, setStateValue }) {
-    this.setStateValue = setStateValue;
-    const fresh = data !== this.data;
-    if (fresh) {
-      this.data = data;
-      Object.assign(this, unpack(data));
-    }
-    this.colours = palette(schemeFor(this.root, this.header.schemes));
+  show({ data, setStateValue, setTriggerValue }) {
+    Object.assign(this, { setStateValue, setTriggerValue });
+    if (data !== this.data) this.coming = unpack(data);
+    this.data = data;
+    this.connect();
+    this.colours = palette(schemeFor(this.root, (this.coming ?? this).header.schemes));
     for (const name of ["background", "card", "line", "text", "faint", "accent", "second", "masked"]) {
       for (const part of [this.root, this.tip]) part.style.setProperty(`--hl-${name}`, this.colours[name]);
     }
-    this.connect();
-    if (fresh) {
+    this.arrived();
+  }
+
+  /** Takes a scene once all is here that it cannot be drawn without; until then the old one stays. */
+  arrived() {
+    const scene = this.coming;
+    if (scene && this.needs().every((name) => this.part(name, scene))) {
+      this.coming = null;
+      Object.assign(this, scene);
       const form = this.form();
       if (form !== this.built) this.build(); // a new choice alone keeps the elements, and with them the keyboard's focus
       this.built = form;
       this.take();
     }
-    this.redraw();
+    this.root.setAttribute("aria-busy", Boolean(this.coming));
+    if (this.header) this.redraw();
+  }
+
+  /** Names of the parts that a scene cannot be drawn without. */
+  needs() {
+    return [];
+  }
+
+  /** A part of a scene, {header, blobs}; null: it is being fetched, and `arrived` is called when it is here. */
+  part(name, { header, blobs } = this) {
+    const address = `${header.shelf}/${header.parts[name].name}/whole`;
+    return supply.peek(address) ?? (blobs[name] ? supply.put(address, blobs[name].array) : this.fetched(address));
+  }
+
+  /** The scene at an address; null: it is being fetched, and `arrived` is called when it is here. */
+  fetched(address) {
+    const found = supply.peek(address);
+    if (found || this.wanted.has(address)) return found;
+    this.wanted.add(address);
+    const { wanted, life: { signal } } = this;
+    const gone = () => this.setTriggerValue("gone", true); // any script run puts it back
+    supply.bring(address, gone, signal).then((here) => {
+      wanted.delete(address);
+      if (here) this.arrived();
+    });
+    return null;
   }
 
   /** Listens to the page: size, sharpness, the other drawings. Safe to call again. */
   connect() {
     if (this.life && !this.life.signal.aborted) return;
     this.life = new AbortController();
+    this.wanted = new Set();
     const { signal } = this.life;
-    document.addEventListener(CHANNEL, ({ detail }) => { this.pointed = detail; this.onPointed(); }, { signal });
-    window.addEventListener("resize", () => this.redraw(), { signal });
+    document.addEventListener(CHANNEL, ({ detail }) => { this.pointed = detail; if (this.header) this.onPointed(); }, { signal });
+    const again = () => { if (this.header) this.redraw(); };
+    window.addEventListener("resize", again, { signal });
     window.addEventListener("scroll", () => this.hideTip(), { signal, capture: true, passive: true });
-    document.fonts?.ready.then(() => this.redraw());
-    const observer = new ResizeObserver(() => { if (this.root.clientWidth !== this.width) this.redraw(); });
+    document.fonts?.ready.then(again);
+    const observer = new ResizeObserver(() => { if (this.root.clientWidth !== this.width) again(); });
     observer.observe(this.root);
     signal.addEventListener("abort", () => observer.disconnect());
   }
@@ -222,7 +212,7 @@ class Drawing {
   /** Says a sentence under the drawing, with what it is about as data attributes. */
   say(sentence, about = {}) {
     this.readout.textContent = sentence;
-    for (const name of ["site", "head", "query", "key", "weight"]) {
+    for (const name of ["site", "head", "query", "key", "weight", "most"]) {
       if (about[name] === undefined) delete this.readout.dataset[name];
       else this.readout.dataset[name] = about[name];
     }

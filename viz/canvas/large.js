@@ -36,9 +36,13 @@ class Large {
   /** Opens one tile of the atlas, and moves the keyboard there. */
   show(tile) {
     const { texts } = this.atlas.header;
+    this.atlas.select(tile); // what is opened is exact
     this.take(tile);
     this.map.reset();
+    const mean = { type: "button", class: "pooling", title: texts.meanHelp, onclick: () => this.togglePooling() };
+    this.pooling = el("button", mean, texts.mean);
     this.tools.replaceChildren(
+      this.pooling,
       iconButton(SIGNS.farther, texts.farther, () => this.zoom(1 / 1.5)),
       iconButton(SIGNS.closer, texts.closer, () => this.zoom(1.5)),
       iconButton(SIGNS.close, texts.close, () => this.hide()),
@@ -56,7 +60,7 @@ class Large {
     this.title.textContent = tile.name;
     this.axes.textContent = tile.card.group.axes;
     this.canvas.setAttribute("aria-label", fill(this.atlas.header.texts.openLabel, { head: tile.name }));
-    this.map.take(tile.cells, tile.card.group.queries, tile.card.group.keys);
+    this.map.take(this.atlas.cellsOf(tile), tile.card.group.queries, tile.card.group.keys);
   }
 
   /** Closes; the keyboard goes back to where it came from, unless it is elsewhere on the page. */
@@ -72,9 +76,19 @@ class Large {
     this.atlas.redraw();
   }
 
+  /** Shows cells smaller than pixels by their mean, or again by their largest weight. */
+  togglePooling() {
+    const { cells } = this.map;
+    cells.pooling = cells.pooling === "max" ? "mean" : "max";
+    this.atlas.redraw();
+  }
+
   draw() {
     const { atlas, tile } = this;
     const { group } = tile.card;
+    const { pooling } = this.map.cells;
+    this.pooling.hidden = !pooling;
+    this.pooling.setAttribute("aria-pressed", pooling === "mean");
     const width = this.box.clientWidth - 28;
     this.canvas.style.touchAction = this.map.zoom > 1 ? "none" : "pan-y";
     this.map.draw(width, Math.max(420, Math.min(innerHeight - 190, 760)), {
@@ -92,17 +106,19 @@ class Large {
 
   hover(cell, x, y) {
     const { left, top } = this.canvas.getBoundingClientRect();
+    if (cell) this.map.cells.rest?.(cell.row, cell.column);
     if (cell) this.atlas.enter(this.tile, cell, { x: left + x, y: top + y });
     else this.atlas.leave();
   }
 
+  /** Asks for a cell's arithmetic; its row is selected. */
   select(cell) {
-    if (cell) this.atlas.select(this.tile, cell.row);
+    if (cell) this.atlas.select(this.tile, cell.row, cell.column);
   }
 
   moved(change) {
     change();
-    this.atlas.hideTip();
+    this.atlas.leave();
     this.atlas.redraw();
   }
 

@@ -13,8 +13,13 @@ class Lines extends Drawing {
     this.listen();
   }
 
+  needs() {
+    return ["exact"];
+  }
+
   take() {
     const { name, texts, run } = this.header;
+    this.weights = this.part("exact").blobs.exact.array;
     this.canvas.setAttribute("aria-label", fill(texts.label, { head: name }));
     if (run !== this.run) this.focus = null;
     this.run = run;
@@ -27,7 +32,7 @@ class Lines extends Drawing {
   }
 
   weight(query, key) {
-    return this.blobs.exact.array[query * this.header.keys.length + key];
+    return this.weights[query * this.header.keys.length + key];
   }
 
   /** What is emphasised: the token under pointer or keyboard, else one that another drawing points at, else the selected row. */
@@ -188,8 +193,10 @@ class Lines extends Drawing {
     this.say(fill(sentence, { query: queries[query], key: keys[key], weight: exactly(weight) }), { query, key, weight });
   }
 
+  /** Selects a query; of a selected query and a key, asks for the cell's arithmetic. */
   select({ side, index }) {
-    if (side !== "query") return;
+    const { query, site, head } = this.header;
+    if (side === "key") return query < 0 ? undefined : this.choose({ site, head, query, key: index });
     this.header.query = index;
     this.choose({ query: index });
     this.redraw();

@@ -34,14 +34,24 @@ class BigMap {
     return { left, right, top, bottom };
   }
 
-  /** Room for labels and cells in `width` × at most `tallest` CSS pixels. */
-  layout(width, tallest, font) {
+  /** Widths of the longest labels and of the last key's; measured once, since there may be thousands. */
+  measured(font) {
+    const { queries, keys, widths } = this;
+    if (widths?.font === font && widths.of === queries && widths.and === keys) return widths;
     const pen = this.canvas.getContext("2d");
     pen.font = font;
-    const longest = (labels, most) => Math.min(most, Math.max(...labels.map((label) => pen.measureText(label).width)) + 1);
-    const left = Math.ceil(longest(this.queries, width * 0.32)) + 8;
-    const slant = Math.ceil(longest(this.keys, 92) * Math.SQRT1_2) + 12;
-    const right = Math.min(slant, Math.ceil(pen.measureText(this.keys.at(-1)).width * Math.SQRT1_2) + 8);
+    const width = (label) => pen.measureText(label).width;
+    const longest = (labels) => labels.reduce((most, label) => Math.max(most, width(label)), 0) + 1;
+    this.widths = { font, of: queries, and: keys, queries: longest(queries), keys: longest(keys), last: width(keys.at(-1)) };
+    return this.widths;
+  }
+
+  /** Room for labels and cells in `width` × at most `tallest` CSS pixels. */
+  layout(width, tallest, font) {
+    const { queries, keys, last } = this.measured(font);
+    const left = Math.ceil(Math.min(queries, width * 0.32)) + 8;
+    const slant = Math.ceil(Math.min(keys, 92) * Math.SQRT1_2) + 12;
+    const right = Math.min(slant, Math.ceil(last * Math.SQRT1_2) + 8);
     const { rows, columns } = this.cells;
     const cellWidth = Math.min((width - left - right) / columns, 54);
     const cellHeight = Math.min((tallest - slant - 2) / rows, 34, Math.max(cellWidth * 1.25, 13));
@@ -61,7 +71,8 @@ class BigMap {
     const pixel = (at) => Math.round(at * ratio);
     const shown = this.shown();
     this.box = box;
-    const place = { x: pixel(box.x), y: pixel(box.y), width: pixel(box.width), height: pixel(box.height) };
+    const some = (size) => Math.max(1, pixel(size)); // also where the page is zoomed to a tenth
+    const place = { x: pixel(box.x), y: pixel(box.y), width: some(box.width), height: some(box.height) };
     paint(pen, this.cells, colours, place, shown, revealed);
     pen.font = font.replace(/[\d.]+px/, "11px");
     this.numbers(pen, colours, box, shown, revealed);
@@ -84,14 +95,15 @@ class BigMap {
   numbers(pen, colours, box, shown, revealed) {
     const { width, height } = this.place(0, 0, shown);
     if (width < 34 || height < 15) return;
+    const { signed } = this.cells;
     Object.assign(pen, { textAlign: "center", textBaseline: "middle" });
     for (let row = Math.ceil(shown.top); row + 1 <= Math.min(shown.bottom, revealed); row++) {
       for (let column = Math.ceil(shown.left); column + 1 <= shown.right; column++) {
-        const { weight, masked } = cellOf(this.cells, row, column);
-        if (masked || weight < 0.045) continue;
+        const { weight, masked, most } = cellOf(this.cells, row, column);
+        if (masked || most || !(Math.abs(weight) >= 0.045 * (signed || 1))) continue;
         const { x, y } = this.place(row, column, shown);
-        pen.fillStyle = inkOn(colourOf(colours, weight));
-        pen.fillText(weight.toFixed(2), x + width / 2, y + height / 2 + 0.5);
+        pen.fillStyle = inkOn(colourOf(colours, placeOf(weight, signed)));
+        pen.fillText(signedText(weight, signed && signed < 0.1 ? 3 : 2, signed), x + width / 2, y + height / 2 + 0.5);
       }
     }
   }
@@ -133,7 +145,7 @@ class BigMap {
 
   labels(pen, colours, box, shown, { lit, selected, revealed, known }) {
     const { width, height } = this.place(0, 0, shown);
-    const every = (size) => Math.max(1, Math.ceil(12 / size));
+    const every = (size, room = 12) => Math.max(1, Math.ceil(room / size));
     const tint = (is, on) => (is ? on : colours.text);
     pen.textBaseline = "middle";
     for (let row = Math.floor(shown.top); row < Math.min(shown.bottom, revealed); row++) {
@@ -146,7 +158,7 @@ class BigMap {
     }
     for (let column = Math.floor(shown.left); column < Math.min(shown.right, known); column++) {
       const x = this.place(0, column, shown).x + width / 2;
-      if ((column % every(width) && column !== lit.column) || x < box.x - 1 || x > box.x + box.width + 1) continue;
+      if ((column % every(width, 20) && column !== lit.column) || x < box.x - 1 || x > box.x + box.width + 1) continue;
       pen.save();
       pen.translate(x, box.y - 5);
       pen.rotate(-Math.PI / 4);
@@ -171,7 +183,7 @@ class BigMap {
   /** Zooms by `factor` about a point of the canvas (default: the middle). False if it is already shown whole and goes out. */
   zoomBy(factor, x, y) {
     const { rows, columns } = this.cells;
-    const next = Math.min(Math.max(this.zoom * factor, 1), Math.max(rows, columns) / 4, 32);
+    const next = Math.min(Math.max(this.zoom * factor, 1), Math.max(rows, columns) / 4);
     if (next < 1 || next === this.zoom) return false;
     const { left, top, right, bottom } = this.shown();
     const at = (point, start, size) => (point === undefined ? 0.5 : (point - start) / size);

@@ -9,7 +9,7 @@ from model.stages import Stage
 from model.trace import Site, Trace
 from viz import labels
 from viz.canvas import words
-from viz.canvas.scene import pack
+from viz.canvas.packing import pack
 from viz.texts import _
 from viz.theme import DARK, LIGHT
 

@@ -1,9 +1,39 @@
 // Weights as coloured cells: one head, painted at any size.
 
 
-/** One head's cells. `codes` are round(255·sqrt(weight)), `exact` the weights as float32 where they are here. */
-function grid(rows, columns, codes, mask, exact) {
-  return { rows, columns, codes, mask, exact };
+/**
+ * One head's cells. `codes` are round(255·sqrt(weight)), `exact` the weights as float32 where they are here. Where `signed`
+ * is the largest difference, they are differences: 128 ± round(127·sqrt(size / largest)).
+ */
+function grid(rows, columns, codes, mask, exact, signed = 0) {
+  return { rows, columns, codes, mask, exact, signed };
+}
+
+/** The value that a code stands for. */
+function decoded(code, signed) {
+  return signed ? signed * Math.sign(code - 128) * ((code - 128) / 127) ** 2 : (code / 255) ** 2;
+}
+
+/** Where a value is on its colour scale, from 0 to 1. */
+function placeOf(value, signed) {
+  return signed ? 0.5 + (Math.sign(value) * Math.sqrt(Math.abs(value) / signed)) / 2 : value;
+}
+
+/** The colours of numbers that have a sign: codes whose 128 is zero. */
+function centredPalette(colours) {
+  const stops = colours.diverging.map(rgb);
+  const table = Uint32Array.from({ length: 256 }, (_, code) => word(between(stops, 0.5 + (code - 128) / 254)));
+  return { ...colours, stops, table };
+}
+
+/** A head whose `stored` cells stand for blocks of `down` × `across` cells each, of which they tell the largest weight. */
+function pooledGrid(rows, columns, stored, [down, across]) {
+  return down * across > 1 ? { rows, columns, stored, down, across } : stored;
+}
+
+/** A rectangle of cells in blocks. */
+function inBlocks({ down, across }, { left, top, right, bottom }) {
+  return { left: left / across, top: top / down, right: right / across, bottom: bottom / down };
 }
 
 /** Codes of exact weights. */
@@ -11,21 +41,42 @@ function encoded(weights) {
   return Uint8Array.from(weights, (weight) => Math.round(255 * Math.sqrt(Math.min(Math.max(weight, 0), 1))));
 }
 
+/** A head as it ran, from the blobs of its part. */
+function exactGrid({ exact: { array, shape: [rows, columns] }, codes, mask }, signed) {
+  return grid(rows, columns, codes?.array ?? encoded(array), mask.array, array, signed);
+}
+
 /** The part of `array` that holds head `index` of [head, query, key]. */
 function headOf(array, index, rows, columns) {
   return array.subarray(index * rows * columns, (index + 1) * rows * columns);
 }
 
-/** The weight of a cell: {weight, exact, masked}. */
+/** The weight of a cell: {weight, exact, masked}; with `most` the weight is the largest of its block. */
 function cellOf(cells, row, column) {
+  if (cells.cellAt) return cells.cellAt(row, column);
+  if (cells.stored) {
+    const block = cellOf(cells.stored, Math.floor(row / cells.down), Math.floor(column / cells.across));
+    return { ...block, most: true };
+  }
   const at = row * cells.columns + column;
-  const weight = cells.exact ? cells.exact[at] : (cells.codes[at] / 255) ** 2;
-  return { weight, exact: Boolean(cells.exact), masked: !cells.mask[at] };
+  const weight = cells.exact ? cells.exact[at] : decoded(cells.codes[at], cells.signed);
+  return { weight, exact: Boolean(cells.exact), masked: !cells.mask[at], signed: cells.signed };
 }
 
-/** A weight in words: "0.8732", "≈ 0.87", "≈ 0.004", "0.0000, masked". */
-function weightText({ weight, exact, masked }, texts) {
-  const number = exact ? exactly(weight) : fill(texts.about, { weight: weight.toFixed(weight < 0.095 ? 3 : 2) });
+/** A number with its sign, where it is a difference: "+0.12", "−0.12". */
+function signedText(weight, decimals, signed) {
+  const number = weight.toFixed(decimals).replace("-", "−");
+  return signed && weight > 0 ? `+${number}` : number;
+}
+
+/**
+ * A weight in words: "0.8732", "≈ 0.87", "≈ 0.004", "at most ≈ 0.42", "0.0000, masked"; a difference with its sign; "…" where it is
+ * on its way.
+ */
+function weightText({ weight, exact, masked, most, signed }, texts) {
+  if (weight === undefined) return "…";
+  const rounded = () => signedText(weight, Math.abs(weight) < 0.095 ? 3 : 2, signed);
+  const number = exact ? signedText(weight, 4, signed) : fill(most ? texts.most : texts.about, { weight: rounded() });
   return masked ? fill(texts.maskedWeight, { weight: number }) : number;
 }
 
@@ -42,7 +93,10 @@ function spans(pixels, from, to, cells) {
  * Paints cells into `width` × `height` pixels of the screen at (x, y), each pixel its cell, or the largest of the cells it covers.
  * `shown` is the part in cells; rows from `revealed` on stay empty.
  */
-function paint(pen, cells, colours, { x, y, width, height }, shown = whole(cells), revealed = cells.rows) {
+function paint(pen, cells, colours, place, shown = whole(cells), revealed = cells.rows) {
+  if (cells.paintInto) return cells.paintInto(pen, colours, place, shown);
+  if (cells.stored) return paint(pen, cells.stored, colours, place, inBlocks(cells, shown));
+  const { x, y, width, height } = place;
   const image = pen.createImageData(width, height);
   const words = new Uint32Array(image.data.buffer);
   const across = spans(width, shown.left, shown.right, cells.columns);
@@ -55,10 +109,13 @@ function paint(pen, cells, colours, { x, y, width, height }, shown = whole(cells
   pen.putImageData(image, x, y);
 }
 
-function largest({ columns, codes, mask }, { table, maskedWord }, top, bottom, left, right) {
-  let best = -1;
+function largest({ columns, codes, mask, signed }, { table, maskedWord }, top, bottom, left, right) {
+  let [best, size] = [-1, -1];
   for (let row = top; row < bottom; row++) {
-    for (let at = row * columns + left; at < row * columns + right; at++) if (mask[at] && codes[at] > best) best = codes[at];
+    for (let at = row * columns + left; at < row * columns + right; at++) {
+      const here = signed ? Math.abs(codes[at] - 128) : codes[at];
+      if (mask[at] && here > size) [best, size] = [codes[at], here];
+    }
   }
   return best < 0 ? maskedWord : table[best];
 }
@@ -73,6 +130,7 @@ const LOUPE_SIDE = 126;
 
 /** The cells around one cell, large enough to be seen, as a canvas for the tooltip. */
 function loupe(cells, row, column, colours) {
+  if (cells.stored) return loupe(cells.stored, Math.floor(row / cells.down), Math.floor(column / cells.across), colours);
   const window = (at, count) => {
     const size = Math.min(LOUPE_CELLS, count);
     const first = Math.min(Math.max(at - (size - 1) / 2, 0), count - size);

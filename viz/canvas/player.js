@@ -11,7 +11,7 @@ class Player extends Drawing {
     this.transport = new Transport({ moved: (step) => this.moved(step), rested: () => this.report({}) });
     this.unsaid = {};
     const hover = (x, y) => this.hover(this.map.cellAt(x, y), x, y);
-    watchFingers(this.canvas, { hover, leave: () => this.leave() });
+    watchFingers(this.canvas, { hover, leave: () => this.leave(), click: (x, y) => this.open(this.map.cellAt(x, y)) });
     this.canvas.addEventListener("keydown", (event) => this.onMapKey(event));
     this.root.addEventListener("keydown", (event) => this.transport.onKey(event));
   }
@@ -26,6 +26,10 @@ class Player extends Drawing {
     this.transport.pause();
     clearTimeout(this.resting);
     super.disconnect();
+  }
+
+  needs() {
+    return ["heads"];
   }
 
   form() {
@@ -84,7 +88,7 @@ class Player extends Drawing {
     if (run !== this.run || head !== this.told) this.head = head;
     Object.assign(this, { run, told: head });
     this.head = Math.min(this.head, names.length - 1);
-    const { exact: { array, shape: [, rows, columns] }, mask } = this.blobs;
+    const { exact: { array, shape: [, rows, columns] }, mask } = this.part("heads").blobs;
     const codes = encoded(array);
     const part = (whole, h) => headOf(whole, h, rows, columns);
     this.heads = names.map((_, h) => grid(rows, columns, part(codes, h), mask.array, part(array, h)));
@@ -136,8 +140,17 @@ class Player extends Drawing {
     }, REPORT_MS);
   }
 
-  /** Up and down read the weights of the current row, key by key. */
+  /** Asks for the arithmetic of a cell that is there already. */
+  open(cell) {
+    if (!cell || cell.row >= this.revealed) return;
+    this.transport.pause();
+    this.hideTip();
+    this.report({ site: this.header.site, head: this.head, query: cell.row, key: cell.column });
+  }
+
+  /** Up and down read the weights of the current row, key by key; Enter opens one to its arithmetic. */
   onMapKey(event) {
+    if (event.key === "Enter") return this.open(this.map.cursor);
     const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
     if (!by) return;
     event.preventDefault();

@@ -16,8 +16,10 @@ def layer(index: int, pass_: int | None) -> str:
 def strip_title(trace: Trace, name: str, generated: bool) -> str:
     """What a strip is called: "German, the source", "English, generated"."""
     language = trace.model.get("languages", {}).get(name, "")
+    language = "" if language == name else language  # nobody told it
     given = trace.request.get("target") is not None
-    if name == "source" and "target" not in trace.tokens and generated:
+    goes_on = generated and trace.request.get("decoding", {}).get("max_length", 1) > 0
+    if name == "source" and "target" not in trace.tokens and goes_on:
         return _("{language}, read and continued", language=language) if language else _("Read and continued")
     if name == "source":
         return _("{language}, the source", language=language) if language else _("The source")
@@ -38,6 +40,7 @@ def _cells() -> dict[str, str]:
         "key": _("key"),
         "weight": _("weight"),
         "about": _("≈ {weight}"),
+        "most": _("at most ≈ {weight}"),
         "maskedWeight": _("{weight}, masked"),
         "masked": _("masked"),
         "cell": _("{head}: “{query}” looks at “{key}” with weight {weight}"),
@@ -66,15 +69,72 @@ def atlas() -> dict[str, str]:
     return {
         **_cells(),
         "headShort": _("H{head}"),
+        "layer": _("Layer"),
+        "mean": _("mean"),
+        "meanHelp": _("Where cells are smaller than pixels, a pixel shows their largest weight; show their mean instead"),
         "label": _("{title}, all heads. Arrow keys move among heads, Enter selects, Space opens one large."),
-        "openLabel": _("{head}, large. Arrow keys move among cells, Enter selects the row, Escape closes."),
+        "openLabel": _("{head}, large. Arrow keys move among cells, Enter opens the arithmetic of one, Escape closes."),
         "head": _("{head}. Enter selects it, Space opens it large."),
         "enlarge": _("Open a head large"),
         "close": _("Close"),
         "closer": _("Closer"),
         "farther": _("Farther"),
         "scale": _("weight"),
-        "hint": _("Point at a cell to read it; a click selects a head, a double click opens it."),
+        "hint": _("Point at a cell to read it; a click selects a head, a double click opens it large."),
+    }
+
+
+def changes() -> dict[str, str]:
+    """The sentences of an atlas of differences."""
+    return {
+        **atlas(),
+        "weight": _("change"),
+        "scale": _("change of the weight"),
+        "cell": _("{head}: the weight of “{query}” on “{key}” changed by {weight}"),
+        "hint": _("Point at a cell to read how much its weight changed; a click selects a head, a double click opens it."),
+    }
+
+
+def snapshot(step: int) -> str:
+    """When a snapshot was kept."""
+    return _("After 1 step") if step == 1 else _("Before the first step") if step == 0 else _("After {step:,} steps", step=step)
+
+
+def fed(trace: Trace) -> str:
+    """What the strip is called that all snapshots are fed."""
+    if trace.request.get("target") is not None:
+        return _("Fed to every snapshot: the target as typed, and how likely each token was to this one")
+    return _("Fed to every snapshot: what the finished model writes, and how likely each token was to this one")
+
+
+def own() -> str:
+    """What the strip is called that a snapshot writes by itself."""
+    return _("What this snapshot writes by itself, the likeliest token each time")
+
+
+def film() -> dict[str, str]:
+    """The sentences of the film, beside those of the atlas."""
+    return {
+        "first": _("To the first snapshot"),
+        "back": _("One snapshot back"),
+        "play": _("Play"),
+        "pause": _("Pause"),
+        "forward": _("One snapshot forward"),
+        "last": _("To the last snapshot"),
+        "speed": _("Speed"),
+        "times": _("{speed} ×"),
+        "scrub": _("Snapshot"),
+        "step": _("snapshot {step} of {steps}"),
+        "loss": _("loss (nats a token)"),
+        "perplexity": _("perplexity"),
+        "onFed": _("On the tokens fed"),
+        "nothing": _("It ends at once and writes nothing."),
+        "moment": _("{moment}: loss {loss} nats a token; by itself it writes “{output}”."),
+        "moved": _("{moment}."),
+        "token": _("“{token}”"),
+        "likely": _("“{token}”: probability {probability}"),
+        "unknown": _("The vocabulary does not know this word: the network saw its unknown token instead."),
+        "special": _("A special token: it stands for no text."),
     }
 
 
@@ -84,11 +144,12 @@ def lines() -> dict[str, str]:
         **_cells(),
         "label": _(
             "{head} as lines from query tokens to key tokens. "
-            "Up and down move among tokens, left and right change the side, Enter selects."
+            "Up and down move among tokens, left and right change the side. "
+            "Enter selects a query, and opens the arithmetic of a key."
         ),
         "fromQuery": _("“{query}” looks most at “{key}”: {weight}"),
         "toKey": _("“{key}” is looked at most by “{query}”: {weight}"),
-        "hint": _("Point at a token to see its lines alone; a click on a query selects it."),
+        "hint": _("Point at a token to see its lines alone; a click on a query selects it, one on a key then opens the cell."),
     }
 
 
@@ -112,7 +173,7 @@ def network() -> dict[str, str]:
 def cells(stage: str) -> dict[str, str]:
     """The sentences of the cells of one head at a stage, which is `scores`, `mask` or `weights`."""
     names = {"scores": _("score"), "mask": _("mask"), "weights": _("weight")}
-    absent = {"scores": _("{value}, never computed"), "mask": _("{value}, masked"), "weights": _("{value}, masked")}
+    absent = {"scores": _("never computed: a later position"), "mask": _("{value}, masked"), "weights": _("{value}, masked")}
     return {
         "query": _("query"),
         "key": _("key"),
@@ -121,6 +182,22 @@ def cells(stage: str) -> dict[str, str]:
         "cellValue": _("“{query}” looks at “{key}”: {value}"),
         "cellsHint": _("A click on a cell, or Enter, opens its arithmetic."),
         "cellsLabel": _("{head}. Arrow keys move among cells, Enter opens the arithmetic of one."),
+    }
+
+
+def tree() -> dict[str, str]:
+    """The sentences of the tree of a beam search."""
+    return {
+        "treeLabel": _(
+            "The tree of the beam search. Left goes back to what a beginning continues, right to its likeliest continuation, "
+            "up and down to others of the same step; Enter shows a numbered hypothesis."
+        ),
+        "treeHint": _("Point at a beginning to follow it back; a click on a numbered one, or Enter, shows its attention."),
+        "pruned": _("Pruned"),
+        "kept": _("“{token}”: log-probability {own}, with all tokens before it {total}; it went on."),
+        "finished": _("“{token}”: log-probability {own}, with all tokens before it {total}; it ended."),
+        "dropped": _("“{token}”: log-probability {own}, with all tokens before it {total}; pruned, others were likelier."),
+        "hypothesis": _("Hypothesis {rank}, ended by “{token}”: log-probability {total} in all, {mean} a token. Enter shows it."),
     }
 
 
@@ -145,6 +222,8 @@ def player() -> dict[str, str]:
         "heads": _("All heads of this layer"),
         "whole": _("The encoder reads the whole source at once: there is no order of steps here, so the map is shown whole."),
         "notDecoded": _("This run recorded no decoding steps, so the map is shown whole."),
-        "label": _("{head}, revealed row by row. Left and right step, Space plays, Home and End jump."),
+        "label": _(
+            "{head}, revealed row by row. Left and right step, up and down move among keys, Enter opens the arithmetic of a cell."
+        ),
         "headLabel": _("{head}: show it"),
     }

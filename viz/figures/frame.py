@@ -164,3 +164,19 @@ def whole_labels(trace: Trace, attention: Attention) -> Array:
     """The labels of query and key for each cell, uncut: [query, key, 2] of texts, to be `customdata` for hovering."""
     queries, keys = labels.queries(trace, attention, longest=None), labels.keys(trace, attention, longest=None)
     return np.stack(np.meshgrid([literal(q) for q in queries], [literal(k) for k in keys], indexing="ij"), axis=-1).astype(object)
+
+
+def cell_layer(z: Array, texts: Array, hover: str) -> dict[str, Any]:
+    """A heatmap of the cells of `z` [query, key] that are not NaN, `texts` [query, key, text] being what `hover` names."""
+    gap = 1 if max(z.shape) <= 20 else 0
+    return {
+        "type": "heatmap",
+        "x": list(range(z.shape[1])),
+        "y": list(range(z.shape[0])),
+        "z": z,
+        "customdata": texts,
+        "hovertemplate": hover + "<extra></extra>",
+        "hoverongaps": False,
+        "xgap": gap,
+        "ygap": gap,
+    }

@@ -7,7 +7,17 @@ import numpy as np
 import plotly.graph_objects as go
 
 from model.trace import Array, Attention, Trace
-from viz.figures.frame import BAR_HEIGHT, colour_bar, fitting_height, literal, picture, query_key_axes, scale, whole_labels
+from viz.figures.frame import (
+    BAR_HEIGHT,
+    cell_layer,
+    colour_bar,
+    fitting_height,
+    literal,
+    picture,
+    query_key_axes,
+    scale,
+    whole_labels,
+)
 from viz.texts import _
 from viz.theme import Scheme, scheme
 
@@ -57,10 +67,10 @@ def cells(trace: Trace, attention: Attention, shown: Cells, dark: bool, query: i
     colours = scheme(dark)
     keys = np.arange(attention.mask.shape[1]) if shown.keys is None else shown.keys
     mask, texts = attention.mask[:, keys], whole_labels(trace, attention)[:, keys]
-    layers = [_layer(np.where(mask, shown.values, np.nan), texts, _hover(shown.quantity)) | _colours(colours, shown)]
+    layers = [cell_layer(np.where(mask, shown.values, np.nan), texts, _hover(shown.quantity)) | _colours(colours, shown)]
     if not mask.all():
         flat = {"colorscale": [(0, colours.masked), (1, colours.masked)], "showscale": False}
-        layers.append(_layer(np.where(mask, np.nan, shown.values), texts, _hover_masked(shown.quantity)) | flat)
+        layers.append(cell_layer(np.where(mask, np.nan, shown.values), texts, _hover_masked(shown.quantity)) | flat)
     layout = query_key_axes(colours, trace, attention, keys) | {"shapes": _outline(colours, query, mask.shape)}
     return picture(dark, fitting_height(mask.shape), layers, layout, above=BAR_HEIGHT)
 
@@ -77,22 +87,6 @@ def _outline(colours: Scheme, query: int, shape: tuple[int, ...]) -> list[dict[s
         return []
     edges = {"x0": -0.5, "x1": shape[1] - 0.5, "y0": query - 0.5, "y1": query + 0.5}
     return [{"type": "rect", "line": {"color": colours.text, "width": 1.5}, **edges}]
-
-
-def _layer(z: Array, texts: Array, hover: str) -> dict[str, Any]:
-    """The cells of `z` that are not NaN."""
-    gap = 1 if max(z.shape) <= 20 else 0
-    return {
-        "type": "heatmap",
-        "x": list(range(z.shape[1])),
-        "y": list(range(z.shape[0])),
-        "z": z,
-        "customdata": texts,
-        "hovertemplate": hover + "<extra></extra>",
-        "hoverongaps": False,
-        "xgap": gap,
-        "ygap": gap,
-    }
 
 
 def _hover(quantity: str) -> str:

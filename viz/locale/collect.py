@@ -1,6 +1,6 @@
 """Collects every sentence of the screen into headlight.pot, from which translations start: `python -m viz.locale.collect`.
 
-The sentences are the literal first arguments of `_` in `viz`, and the templates of `model/errors.py`. Needs Babel.
+The sentences are the literal first arguments of `_` in `viz`, and what the errors of `model/errors` say on a page. Needs Babel.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ def sentences() -> Iterator[tuple[str, str]]:
             yield str(message), path.relative_to(ROOT).as_posix()
     for kind in vars(errors).values():
         if isinstance(kind, type) and issubclass(kind, errors.HeadlightError) and "template" in vars(kind):
-            yield kind.template, "model/errors.py"
+            yield kind.on_screen or kind.template, "model/errors"
 
 
 def main() -> None:

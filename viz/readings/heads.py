@@ -117,7 +117,7 @@ def all_heads(trace: Trace) -> pd.DataFrame:
 def _site_statistics(trace: Trace, attention: Attention) -> list[HeadStatistics]:
     """The readings of all heads of a site."""
     weights = attention.weights.astype(np.float64)  # [head, query, key]
-    counted = np.logical_and(np.isfinite(weights).all(axis=-1), attention.mask.any(axis=-1))  # [head, query]
+    counted = counted_rows(attention)
     weights = np.where(counted[..., None], weights, 0.0)
     distance = distances(weights.shape[1], weights.shape[2], rescaled=attention.site.kind == "cross")  # [query, key]
     special = np.asarray(trace.tokens[attention.key_tokens].special[: weights.shape[2]], np.float64)  # [key]
@@ -133,6 +133,12 @@ def _site_statistics(trace: Trace, attention: Attention) -> list[HeadStatistics]
     means = [np.divide(r.sum(axis=-1), rows, out=np.full(len(rows), np.nan), where=rows > 0).tolist() for r in by_row]
     left_out = (counted.shape[1] - rows).tolist()
     return list(map(HeadStatistics, *means, rows.tolist(), left_out))
+
+
+def counted_rows(attention: Attention) -> Array:
+    """The rows that a reading is a mean of: they may look at some key, and their weights are numbers. [head, query] of bool."""
+    counted: Array = np.logical_and(np.isfinite(attention.weights).all(axis=-1), attention.mask.any(axis=-1))
+    return counted
 
 
 def distances(queries: int, keys: int, rescaled: bool) -> Array:

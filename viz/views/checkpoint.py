@@ -1,20 +1,20 @@
 """Checkpoint: what a file of weights is and why, what matched, what must be told; then its heads can be seen."""
 
 import os
+from pathlib import PurePath
 
-import pandas as pd
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
-from model.engine.base import Engine
+from model.engine.base import Engine, ModelInfo
 from model.errors import HeadlightError, SeveralLayouts
 from model.inspection import Inspection
 from viz import labels
 from viz.links import View
 from viz.page import say, update
 from viz.sidebar import ANOTHER_MODEL
-from viz.texts import _, sentence
-from viz.views import checkpoint_questions
+from viz.texts import _, problem, sentence
+from viz.views import checkpoint_diagnosis, checkpoint_questions, checkpoint_weights
 
 ENDINGS = ["pt", "pth", "safetensors", "bin", "ckpt"]
 _CHOSEN, _SENT, _REFUSED = "widget:checkpoint", "widget:upload", "checkpoint:refused"
@@ -41,13 +41,17 @@ def show(engine: Engine, view: View, explore: StreamlitPage) -> None:
         _say_why_not(error, view)
         return
     with st.container(border=True, key="card-diagnosis"):
-        _diagnose(found)
+        checkpoint_diagnosis.summary(found)
         _open(engine, model, found, view, explore)
     if found.ask:
         with st.container(border=True, key="card-questions"):
-            checkpoint_questions.show(engine, model, view, found.ask)
+            checkpoint_questions.show(engine, model, view, found.ask, sent=model not in [info.name for info in engine.models()])
+    with st.container(border=True, key="card-numbers"):
+        checkpoint_diagnosis.numbers(found)
+    if found.sites and not engine.describe(model, view.told()).problem:
+        checkpoint_weights.show(engine, model, found, view)
     with st.container(border=True, key="card-tensors"):
-        _tensors(found)
+        checkpoint_diagnosis.tensors(found)
 
 
 def _choose(engine: Engine, view: View) -> str:
@@ -127,38 +131,6 @@ def _say_why_not(error: HeadlightError, view: View) -> None:
         st.button(_("Forget the answers"), on_click=update, kwargs={"settings": ""}, key="forget")
 
 
-def _diagnose(found: Inspection) -> None:
-    """What it is, why, and what to know of it."""
-    st.markdown(f"**{labels.markdown(found.what)}**")
-    if found.in_favour:
-        st.caption(labels.markdown(_("In favour of this reading: {evidence}.", evidence="; ".join(found.in_favour))))
-        against = "; ".join(found.against)
-        st.caption(labels.markdown(_("Against it: {evidence}.", evidence=against)) if against else _("Nothing speaks against it."))
-    if found.prefix:
-        st.caption(labels.markdown(_("A wrapper put “{prefix}” before each name; it was taken off.", prefix=found.prefix)))
-    if found.candidate:
-        st.caption(labels.markdown(_("The weights stand in the file under “{keys}”.", keys=found.candidate)))
-    for note in found.notes:
-        st.caption(labels.markdown(note))
-    _counts(found)
-
-
-def _counts(found: Inspection) -> None:
-    statuses = [tensor.status for tensor in found.tensors]
-    known = bool(found.spec)
-    unknown = _("open")
-    values = {
-        _("learned numbers"): f"{found.parameters:,}" if known else unknown,
-        _("tensors matched"): f"{statuses.count('matched'):,}",
-        _("missing"): f"{len(found.missing):,}" if known else unknown,
-        _("unexpected"): f"{statuses.count('unexpected'):,}",
-        _("of another shape"): f"{statuses.count('misshapen'):,}" if known else unknown,
-    }
-    with st.container(horizontal=True, gap="large"):
-        for label, value in values.items():
-            st.metric(label, value, width="content")
-
-
 def _open(engine: Engine, model: str, found: Inspection, view: View, explore: StreamlitPage) -> None:
     """The button that shows the model's heads, or why there is none yet."""
     if any(map(checkpoint_questions.is_open, found.ask)):
@@ -166,7 +138,7 @@ def _open(engine: Engine, model: str, found: Inspection, view: View, explore: St
         return
     info = engine.describe(model, view.told())
     if info.problem:
-        say(info.problem)
+        say(problem(info))
         return
     if info.reads == "ids":
         st.caption(
@@ -174,44 +146,26 @@ def _open(engine: Engine, model: str, found: Inspection, view: View, explore: St
         )
     if info.reads == "features":
         st.caption(_("This model has no embedding: it reads random vectors, drawn from a seed."))
-    if st.button(_("Open in Explore"), icon=":material/grid_view:", key="open-in-explore"):
+    with st.container(horizontal=True):
+        opened = st.button(_("Open in Explore"), icon=":material/grid_view:", key="open-in-explore")
+        if found.layout and not any(tensor.nan or tensor.infinite for tensor in found.tensors):
+            _export(engine, model, info, view)
+    if opened:
         update(model=model)
         st.switch_page(explore)
 
 
-def _tensors(found: Inspection) -> None:
-    """Every tensor of the file, and those that it lacks; what is wrong comes first."""
-    st.markdown(f"**{_('Tensors')}**")
-    st.caption(
-        _("The sign of the magnifying glass on the table searches it. Deviation: standard; norm: the root of the sum of squares.")
+def _export(engine: Engine, model: str, info: ModelInfo, view: View) -> None:
+    """The button that saves the model with its answers; the folder is made when it is pressed."""
+    st.download_button(
+        _("Save as a folder with these answers"),
+        lambda: engine.export(model, view.told()),
+        file_name=f"{PurePath(info.title).stem}.zip",
+        mime="application/zip",
+        icon=":material/download:",
+        help=_(
+            "A zip of spec.json, tokenizer.json and model.safetensors: unpack it into checkpoints/, and nothing is asked again."
+        ),
+        on_click="ignore",
+        key="export",
     )
-    words = _statuses()
-    rows = [
-        (
-            labels.plain(tensor.name),
-            tensor.status,
-            " × ".join(map(str, tensor.shape)),
-            tensor.dtype,
-            tensor.mean,
-            tensor.deviation,
-            tensor.norm,
-        )
-        for tensor in found.tensors
-    ]
-    rows += [(labels.plain(name), "missing", "", "", None, None, None) for name in found.missing]
-    rows.sort(key=lambda row: list(words).index(row[1]))
-    table = pd.DataFrame(
-        [(name, words[status], *others) for name, status, *others in rows],
-        columns=[_("tensor"), _("status"), _("shape"), _("type"), _("mean"), _("deviation"), _("norm")],
-    )
-    st.dataframe(table, hide_index=True, width="stretch", key="tensors")
-
-
-def _statuses() -> dict[str, str]:
-    return {
-        "missing": _("missing"),
-        "misshapen": _("of another shape"),
-        "unexpected": _("unexpected"),
-        "matched": _("matched"),
-        "unneeded": _("known, not needed"),
-    }

@@ -11,6 +11,7 @@ from viz.readings import heads
 from viz.readings.alike import most_alike
 from viz.texts import _
 from viz.views import lens, reading, reading_card
+from viz.walk import arithmetic
 
 
 def show(page: Page) -> None:
@@ -23,12 +24,16 @@ def show(page: Page) -> None:
         reading_card.draw(page, shown)
     with lines, card("lines"):
         _heading(_("Lines"), _("from each token read to the tokens it looked at"))
-        _follow(page, canvas.lines(page.trace, page.attention.site, page.head, page.view.query, key="lines"))
+        if reading_card.fits(page):
+            _follow(page, canvas.lines(page.trace, page.attention.site, page.head, page.view.query, key="lines"))
+        else:
+            st.caption(_("Lines are drawn for up to {most} tokens a side.", most=reading_card.LONGEST))
     with facts, card("facts"):
         _facts(page)
     _opened("numbers", _("The numbers of this picture"), ":material/table:", lambda: _numbers(page, shown))
     _opened("heads", _("All heads in numbers"), ":material/leaderboard:", lambda: _all_heads(page))
     _opened("lens", _("What each layer would say: the logit lens"), ":material/search:", lambda: lens.draw(page))
+    arithmetic.dialog(page)
 
 
 def _opened(name: str, title: str, icon: str, draw: Callable[[], None]) -> None:
@@ -109,7 +114,11 @@ def _numbers(page: Page, shown: reading.Shown) -> None:
     else:
         table = export.row_table(page.trace, page.attention, shown.values, shown.quantity)
     st.caption(labels.markdown(_("{title}: {quantity}", title=reading_card.title(page, shown), quantity=shown.quantity)))
-    st.dataframe(table, width="stretch")
+    if reading_card.fits(page):
+        st.dataframe(table, width="stretch")
+        if reading_card.opens_cells(page, shown):
+            st.caption(_("The same as a figure; the button in its corner saves it as SVG."))
+            reading_card.figure(page, shown)
     csv, whole = st.columns(2)
     name = export.file_name(page.trace, *reading_card.file_parts(page, shown), ending="csv")
     csv.download_button(

@@ -37,6 +37,8 @@ def _reason_against(page: Page) -> str:
     spec = page.info.spec
     if not spec.get("decoder") or not spec.get("output"):
         return _("This model has no output layer, so there is nothing that could read its states as words.")
+    if spec.get("program"):
+        return _("This network is run by another program, whose last norm and output layer are not taken apart: there is no lens.")
     if spec["output"].get("softmax") == "batch":
         return _("This model takes its softmax over the batch and not over words: of a single sentence each probability is 1.")
     return ""

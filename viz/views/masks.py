@@ -34,11 +34,7 @@ def show(page: Page) -> None:
 def _padded(page: Page) -> Trace | None:
     """The control that pads the source, and the run that it asks for; None: nothing was asked for, or it cannot be run."""
     length, longest, asked = len(page.trace.tokens["source"]), page.info.max_source, page.view.pad_to
-    if page.info.spec["encoder"] is None:
-        st.caption(_("A language model goes on where its prompt ends, so this prompt is not padded here."))
-        return None
-    if length >= longest:
-        st.caption(_("The sentence fills all {longest} positions of the encoder: there is no room for padding.", longest=longest))
+    if _why_not(page):
         return None
     _slider(length, longest, asked)
     try:
@@ -46,6 +42,20 @@ def _padded(page: Page) -> Trace | None:
     except HeadlightError as error:
         say(sentence(error))
         return None
+
+
+def _why_not(page: Page) -> str:
+    """Why this source cannot be padded; empty: it can."""
+    spec, longest = page.info.spec, page.info.max_source
+    if spec["encoder"] is None:
+        return _("A language model goes on where its prompt ends, so this prompt is not padded here.")
+    if page.info.reads == "features":
+        return _("This model reads vectors, among which none stands for padding, so nothing is padded here.")
+    if spec.get("pad_id", 0) is None and spec.get("source_pad_id") is None:
+        return _("This model has no padding token, or nobody told which it is, so nothing is padded here.")
+    if len(page.trace.tokens["source"]) >= longest:
+        return _("The sentence fills all {longest} positions of the encoder: there is no room for padding.", longest=longest)
+    return ""
 
 
 def _slider(length: int, longest: int, asked: int) -> None:
@@ -64,6 +74,9 @@ def _slider(length: int, longest: int, asked: int) -> None:
 def _say_what_padding_did(page: Page, padded: Trace | None) -> None:
     """Both runs compared, in numbers and in words."""
     st.markdown(f"**{_('Does padding change the output?')}**")
+    if reason := _why_not(page):
+        st.caption(reason)
+        return
     if padded is None:
         st.caption(
             _("Move the slider: the sentence runs once more with padding behind it, and the numbers of both runs are compared.")
@@ -72,9 +85,10 @@ def _say_what_padding_did(page: Page, padded: Trace | None) -> None:
     effect = padding_effect(page.trace, padded)
     weight, difference, rows = st.columns(3)
     weight.metric(_("largest weight on padding"), _power_of_ten(effect.largest_weight))
-    measured = _power_of_ten(effect.largest_difference) if effect.rows else _("nothing to compare")
-    difference.metric(_("largest difference of a logit"), measured)
-    rows.metric(_("rows compared"), _("{rows} of {all_rows}", rows=effect.rows, all_rows=effect.rows_without))
+    if effect.rows_without:
+        measured = _power_of_ten(effect.largest_difference) if effect.rows else _("none")
+        difference.metric(_("largest difference of a logit"), measured)
+        rows.metric(_("rows compared"), _("{rows} of {all_rows}", rows=effect.rows, all_rows=effect.rows_without))
     st.caption(_about_weights(effect))
     st.caption(_about_output(effect))
 

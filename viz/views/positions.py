@@ -30,6 +30,9 @@ def show(page: Page) -> None:
     """Draws the page."""
     stack = _chosen_stack(page)
     kind = page.info.spec[stack]["positions"]
+    if kind in ("rotary", "relative"):
+        st.info(_about_attention(kind))
+        return
     if kind == "none":
         st.info(_("This stack adds nothing to its embeddings that would tell positions apart: there is nothing to draw."))
         return
@@ -39,6 +42,19 @@ def show(page: Page) -> None:
         _introduce(kind, whole, used)
     _pictures(page, _encodings(kind, whole[:MOST_POSITIONS]), used)
     _formula(page, kind, whole)
+
+
+def _about_attention(kind: str) -> str:
+    """Where positions come in, in a stack that adds none to its embeddings."""
+    if kind == "rotary":
+        return _(
+            "This stack adds no positions to its embeddings: in each layer, queries and keys are rotated by theirs before they are "
+            "compared. There is no table to draw."
+        )
+    return _(
+        "This stack adds no positions to its embeddings: in each layer, scores get a learned number for the distance of query and "
+        "key. There is no table to draw."
+    )
 
 
 def _chosen_stack(page: Page) -> str:
@@ -55,6 +71,8 @@ def _introduce(kind: str, whole: Array, used: int) -> None:
     gaps = {"positions": len(whole), "width": whole.shape[1], "used": used, "most": MOST_POSITIONS}
     if kind == "learned":
         does = _("This stack learned a vector of {width} numbers for each of its {positions} positions.", **gaps)
+    elif kind == "stored":
+        does = _("This stack has a vector of {width} numbers for each of its {positions} positions: a table in its file.", **gaps)
     else:
         does = _("This stack has a vector of {width} numbers for each of its {positions} positions: waves, by a formula.", **gaps)
     st.markdown(f"**{does}**")
@@ -70,8 +88,14 @@ def _encodings(kind: str, table: Array) -> list[Encoding]:
     if kind == "sinusoidal":
         return [Encoding("own", table, _("Sinusoidal"), _("this model"))]
     paper = positions.sinusoids(*table.shape)
+    titles = {
+        "learned": _("Learned"),
+        "stored": _("Stored"),
+        "sinusoidal-column": _("Sinusoidal, counted by column"),
+        "sinusoidal-halves": _("Sinusoidal, all sines before all cosines"),
+    }
     return [
-        Encoding("own", table, _("Learned"), _("this model")),
+        Encoding("own", table, titles[kind], _("this model")),
         Encoding("paper", paper, _("Sinusoidal"), _("for comparison, not part of this model")),
     ]
 
@@ -120,7 +144,7 @@ def _formula(page: Page, kind: str, whole: Array) -> None:
     """The sinusoid's formula and wavelengths, which belong to the model or to the comparison."""
     count, width = whole.shape
     with st.container(border=True, key="card-formula"):
-        title = _("The formula of the sinusoids beside") if kind == "learned" else _("The formula of these sinusoids")
+        title = _("The formula of these sinusoids") if kind == "sinusoidal" else _("The formula of the sinusoids beside")
         _heading(title, _("Vaswani et al. 2017, “Attention Is All You Need”, section 3.5. In the formula, pos and i count from 0."))
         st.latex(r"PE_{(pos,\,2i)} = \sin\left(pos \,/\, 10000^{\,2i/d_{model}}\right)")
         st.latex(r"PE_{(pos,\,2i+1)} = \cos\left(pos \,/\, 10000^{\,2i/d_{model}}\right)")

@@ -3,7 +3,8 @@
 import plotly.graph_objects as go
 import streamlit as st
 
-from viz import export, labels, links
+from model.stages import Stage
+from viz import canvas, export, labels, links
 from viz.figures import heatmap, rows
 from viz.figures.frame import downloadable
 from viz.page import Page, bind, update
@@ -11,6 +12,14 @@ from viz.readings.catalogue import catalogue
 from viz.readings.sinks import SMALL_VALUE, Sink, sink
 from viz.texts import _
 from viz.views.reading import Shown, with_values
+
+LONGEST = 256
+"""Tokens on a side of a map, up to which its numbers are drawn with a label for each token. The atlas opens any head large."""
+
+
+def fits(page: Page) -> bool:
+    """Whether the selected site's maps have at most LONGEST tokens on either side."""
+    return bool(max(page.attention.mask.shape) <= LONGEST)
 
 
 def draw(page: Page, shown: Shown) -> None:
@@ -22,12 +31,44 @@ def draw(page: Page, shown: Shown) -> None:
     }
     st.caption(labels.markdown(_("{query} ↓ · {key} →", **gaps)))
     _controls(page, shown)
+    if fits(page):
+        if opens_cells(page, shown):
+            _cells(page)
+        else:
+            figure(page, shown)
+    else:
+        queries, keys = page.attention.mask.shape
+        sentence = _(
+            "This map has {queries} × {keys} weights; here up to {most} × {most} are drawn. A double click on the head in the "
+            "atlas opens it large, with every weight.",
+            queries=queries,
+            keys=keys,
+            most=LONGEST,
+        )
+        st.info(sentence, icon=":material/info:")
+    for note in (*shown.notes, *_about_the_head(page, shown)):
+        st.caption(labels.markdown(note))
+
+
+def figure(page: Page, shown: Shown) -> None:
+    """Draws the reading as a figure, which a button in its corner saves as a file."""
     name = export.file_name(page.trace, *file_parts(page, shown), ending="svg").removesuffix(".svg")
     st.plotly_chart(
         _figure(page, shown), width="stretch", config=downloadable(name), theme=None, key="heatmap", alt=title(page, shown)
     )
-    for note in (*shown.notes, *_about_the_head(page, shown)):
-        st.caption(labels.markdown(note))
+
+
+def opens_cells(page: Page, shown: Shown) -> bool:
+    """Whether the picture is the weights of the head as they ran, so that each cell has an arithmetic."""
+    return shown.reading.name == "head" and len(shown.keys) == page.attention.mask.shape[1]
+
+
+def _cells(page: Page) -> None:
+    """The weights of the head; a chosen cell becomes part of the state."""
+    stage = Stage(str(page.attention.site), "weights")
+    opened = (page.view.query, page.view.key)
+    if changes := canvas.cells(page.trace, stage, page.head, opened, key="heat-cells").changes():
+        page.change(site=stage.place, head=page.head, **changes)
 
 
 def title(page: Page, shown: Shown) -> str:

@@ -6,14 +6,19 @@ from model.trace import Site
 from viz import canvas, labels
 from viz.page import Page, bind, update
 from viz.texts import _
-from viz.walk import computation
+from viz.views import search
+from viz.walk import arithmetic, computation
+
+MOST_WEIGHTS = 2**24
+"""Weights of a layer's heads that the player is given: it holds all of them, so that stepping asks no server."""
 
 
 def show(page: Page) -> None:
     """Draws the page."""
     clocks = {"token": _("Token clock"), "computation": _("Computation clock")}
+    tied = bind("clock", key=-1)
     st.segmented_control(
-        _("Clock"), list(clocks), format_func=clocks.__getitem__, required=True, label_visibility="collapsed", **bind("clock")
+        _("Clock"), list(clocks), format_func=clocks.__getitem__, required=True, label_visibility="collapsed", **tied
     )
     if page.view.clock == "computation":
         computation.draw(page)
@@ -23,13 +28,20 @@ def show(page: Page) -> None:
 
 def _tokens(page: Page) -> None:
     """The decode. Every step was computed when the sentence ran; the browser reveals one by one."""
+    search.draw(page)
     sites = [str(site) for site in page.trace.attention]
     where, head = st.columns([3, 1])
     where.selectbox(
         _("Attention to watch"), sites, format_func=lambda text: labels.site(Site.parse(text)), **bind("site", head=0, query=-1)
     )
     head.selectbox(_("Head"), range(page.attention.heads), format_func=lambda index: str(index + 1), **bind("head"))
+    weights = page.attention.heads * page.attention.mask.size
+    if weights > MOST_WEIGHTS:
+        gaps = {"weights": weights, "most": MOST_WEIGHTS}
+        st.info(_("The heads of this layer have {weights:,} weights; up to {most:,} are played. Explore shows them.", **gaps))
+        return
     changes = canvas.player(page.trace, page.attention.site, page.head, page.view.step, key="player").changes()
+    arithmetic.dialog(page)
     if "head" in changes or "site" in changes:
         page.change(**changes)
     if changes:

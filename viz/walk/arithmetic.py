@@ -10,8 +10,20 @@ from model.explain import Explanation
 from viz import export, labels
 from viz.figures import arithmetic as figures
 from viz.figures.frame import CONFIG
-from viz.page import Page, say
+from viz.page import Page, say, update
 from viz.texts import _, sentence
+
+
+def dialog(page: Page) -> None:
+    """Draws the arithmetic of the cell that the state has opened over the page; closing it lets the cell go."""
+    if page.view.query < 0 or page.view.key < 0:
+        return
+
+    @st.dialog(labels.markdown(labels.site(page.attention.site, page.head)), width="large", on_dismiss=lambda: update(key=-1))
+    def opened() -> None:
+        draw(page, page.view.query, page.view.key)
+
+    opened()
 
 
 def draw(page: Page, query: int, key: int) -> None:
@@ -73,6 +85,8 @@ def _score(found: Explanation, dark: bool) -> None:
     st.plotly_chart(figures.products(found.q, found.k, dark), width="stretch", config=CONFIG, theme=None, key="cell-products")
     dot, scale, score = number(found.dot), number(found.scale), number(found.score)
     st.latex(rf"q \cdot k = \sum_d q_d\,k_d = {dot}")
+    if not found.scored:
+        st.caption(_("The run never computed this product: the key lay in the future of its step. Here it is worked out."))
     st.caption(_("Times the scale of this model:"))
     st.latex(rf"{dot} \times {scale} = \mathbf{{{score}}}")
     if found.allowed[found.key]:

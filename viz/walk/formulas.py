@@ -63,6 +63,8 @@ def formula(trace: Trace, stage: Stage) -> str:
     """The formula in LaTeX; empty: the stage has none."""
     spec: Mapping[str, Any] = trace.model.get("spec") or {}
     stack = spec.get(stage.stack) or {}
+    if spec.get("program") and stage.name in _OWN_WAYS:
+        return ""
     if stage.site is not None and stage.name in stages.ATTENTION:
         memory = "x" if stage.site.kind == "self" else "y"
         return _attention(stage.name, stack.get("attention") or {}, head_dim(trace, stage), memory)
@@ -87,6 +89,10 @@ def formula(trace: Trace, stage: Stage) -> str:
         case "contracted":
             return r"F = H\,W_2" + (" + b_2" if stack["bias"] else "")
     return _output(stage.name, trace, spec.get("output") or {})
+
+
+_OWN_WAYS = ("positioned", "queries", "keys", "values", "scores", "output", "logits")
+"""Stages that each architecture of another program computes in its own way: biases, rotations, distances."""
 
 
 def head_dim(trace: Trace, stage: Stage) -> int | None:

@@ -44,7 +44,7 @@ def _at_attention(trace: Trace, stage: Stage) -> str:
         "values": _("What each position of the encoder's output hands over where it is looked at.")
         if crossing
         else _("What each position hands over where it is looked at."),
-        "scores": _("How well each query matches each key: their products summed, and divided so as not to grow with the width."),
+        "scores": _scores(stack),
         "mask": _mask(trace, stage),
         "weights": _("Each row becomes probabilities: nothing is below 0, and each row sums to 1. A masked key gets exactly 0."),
         "context": _("For each query the values are added up, each as much as its weight says."),
@@ -52,6 +52,12 @@ def _at_attention(trace: Trace, stage: Stage) -> str:
         "residual": _residual(stack),
         "normed": _normed(stack),
     }[stage.name]
+
+
+def _scores(stack: Mapping[str, Any]) -> str:
+    if stack.get("positions") == "relative":
+        return _("How well each query matches each key: their products summed, and a learned number added for their distance.")
+    return _("How well each query matches each key: their products summed, and divided so as not to grow with the width.")
 
 
 def _mask(trace: Trace, stage: Stage) -> str:
@@ -95,5 +101,5 @@ def _chosen(trace: Trace) -> str:
     return {
         "greedy": _("At each step the likeliest token is taken, and read in the next step."),
         "sample": _("At each step a token is drawn, likely ones more often, and read in the next step."),
-        "beam": _("The beginning whose tokens together are likeliest won; these are its tokens, with their own probabilities."),
+        "beam": _("Of the beginnings that were followed, this one is shown: these are its tokens, with their own probabilities."),
     }.get(str((trace.request.get("decoding") or {}).get("method")), _("These tokens were taken."))

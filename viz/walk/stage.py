@@ -148,6 +148,10 @@ def _numbers(page: Page, trace: Trace, stage: Stage) -> None:
         return
     head = [f"head-{page.head + 1}"] if stage.in_head else []
     with st.expander(_("The numbers"), icon=":material/table:"):
+        if count := _never_computed(trace, stage, page.head):
+            st.caption(
+                _("{count} scores are empty: they were never computed, since their keys are at later positions.", count=count)
+            )
         st.dataframe(table, width="stretch", key="stage-numbers")
         st.download_button(
             _("These numbers as CSV"),
@@ -158,6 +162,12 @@ def _numbers(page: Page, trace: Trace, stage: Stage) -> None:
             on_click="ignore",
             key="stage-csv",
         )
+
+
+def _never_computed(trace: Trace, stage: Stage, head: int) -> int:
+    """How many scores of a head a cached step left out, since their keys came later."""
+    scores = stages.tensor(trace, stage, head) if stage.name == "scores" else None
+    return 0 if scores is None else int((np.isnan(scores) & ~trace.at(stage.place).mask).sum())
 
 
 def _code(trace: Trace, stage: Stage) -> None:

@@ -75,6 +75,8 @@ def test_a_request_cannot_be_changed() -> None:
         ("seed", 2**63, "0 or a positive whole number below 2^63"),
         ("beam_size", 0, "from 1 to 32"),
         ("beam_size", 33, "from 1 to 32"),
+        ("hypothesis", -1, "from 0 to 63"),
+        ("hypothesis", 64, "from 0 to 63"),
     ],
 )
 def test_a_decoding_outside_what_is_allowed_is_refused_in_words(field: str, bad: Any, allowed: str) -> None:

@@ -1,6 +1,8 @@
 """The engine of the app: which environment variables choose what, and how it calls its device."""
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +12,8 @@ import torch
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.errors import BadSetting
 from tests.networks import save_checkpoint
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(autouse=True)
@@ -42,5 +46,24 @@ def test_threads_are_chosen_and_counted_in_words(monkeypatch: pytest.MonkeyPatch
 
 def test_a_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADLIGHT_DEVICE", "abacus")
-    with pytest.raises(BadSetting, match=r"device is 'abacus', but it must be auto or .*cpu on this machine"):
+    with pytest.raises(BadSetting, match=r"HEADLIGHT_DEVICE is 'abacus', but it must be auto or .*cpu on this machine"):
         LocalEngine.from_environment()
+
+
+@pytest.mark.parametrize("threads", ["many", "0", "-1", "1.5", "99999", "٣"])
+def test_a_number_of_threads_that_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch, threads: str) -> None:
+    monkeypatch.setenv("HEADLIGHT_THREADS", threads)
+    with pytest.raises(BadSetting, match=rf"HEADLIGHT_THREADS is '{threads}', but it must be a whole number from 1 to 1024"):
+        LocalEngine.from_environment()
+
+
+@pytest.mark.parametrize(("variable", "value"), [("HEADLIGHT_DEVICE", "abacus"), ("HEADLIGHT_THREADS", "many")])
+def test_nonsense_in_the_environment_ends_the_start_with_one_sentence(variable: str, value: str) -> None:
+    code = "from viz.page import start; start()"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | {variable: value}, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    sentences = [line for line in done.stderr.splitlines() if "missing ScriptRunContext" not in line]
+    assert done.returncode == 2
+    assert len(sentences) == 1
+    assert sentences[0].startswith(f"{variable} is '{value}', but it must be ")

@@ -11,7 +11,17 @@ import torch
 from torch import Tensor
 
 from model.engine.base import KEEP, Decoding, Method, RandomFeatures, RunRequest, Silence
-from model.errors import BadSetting, HeadlightError, IncompleteWeights, OpenQuestions, SeveralLayouts, UnknownLayout, UnknownSite
+from model.errors import (
+    BadSetting,
+    HeadlightError,
+    IncompleteWeights,
+    NoStart,
+    NoVocabulary,
+    OpenQuestions,
+    SeveralLayouts,
+    UnknownLayout,
+    UnknownSite,
+)
 from model.interventions import sites
 from model.layouts import LAYOUTS, choosing
 from model.layouts.choosing import shapes_of
@@ -81,7 +91,7 @@ def test_several_tables_are_asked_about(tmp_path: Path) -> None:
     one, other = (forced(path, TUTORIAL | {"candidate": name}) for name in ("model", "ema"))
     assert one.logits is not None
     assert not (one.logits == other.logits).all()
-    with pytest.raises(BadSetting, match="--set candidate is 'best', but it must be one of model, ema"):
+    with pytest.raises(BadSetting, match="the setting candidate is 'best', but it must be one of model, ema"):
         load(path, TUTORIAL | {"candidate": "best"}, CPU)
 
 
@@ -136,8 +146,8 @@ def test_open_questions_are_named_with_what_to_add() -> None:
         ({"pad_id": "28"}, "source_pad_id is '28', but it must be a whole number from 0 to 27"),
         ({"pad_id": "-1"}, "source_pad_id is '-1', but it must be a whole number"),
         ({"activation": "tanh"}, "activation is 'tanh', but it must be relu or gelu or gelu-tanh"),
-        ({"n_head": "2"}, "--set n_head is '2', but it must be a setting of the layout tutorial: encoder_heads, n_heads"),
-        ({"layout": "tutorail"}, "--set layout is 'tutorail', but it must be one of tutorial, tutorial-parts"),
+        ({"n_head": "2"}, "the setting n_head is '2', but it must be a setting of the layout tutorial: encoder_heads, n_heads"),
+        ({"layout": "tutorail"}, "the setting layout is 'tutorail', but it must be one of tutorial, tutorial-parts"),
         ({"source_vocab": "nowhere.json"}, "source_vocab is 'nowhere.json', but it must be a text file that can be read"),
     ],
 )
@@ -207,7 +217,9 @@ def test_answers_beside_the_file_are_read_and_what_is_told_weighs_more(tmp_path:
 def test_without_a_vocabulary_text_is_refused_and_ids_are_shown() -> None:
     trace = forced(GOLDEN / "000_tiny_a.pt", TUTORIAL)
     assert trace.tokens["source"].texts == ("2", "5", "3")
-    with pytest.raises(BadSetting, match=r"source text is 'hallo', but it must be ids with blanks between them"):
+    with pytest.raises(
+        NoVocabulary, match=r"source text is 'hallo', but the file holds weights and no words: give ids with blanks"
+    ):
         forced(GOLDEN / "000_tiny_a.pt", TUTORIAL, source="hallo")
 
 
@@ -232,7 +244,7 @@ def test_an_input_that_does_not_fit_is_one_sentence(name: str, source: Any, targ
 
 
 def test_decoding_asks_for_the_token_that_it_begins_with() -> None:
-    with pytest.raises(BadSetting, match="bos_id is 'not told', but it must be told to decode"):
+    with pytest.raises(NoStart, match="Nobody told the token that decoding begins with: add --set bos_id=ID"):
         run(load(GOLDEN / "000_tiny_a.pt", TUTORIAL, CPU), RunRequest("x", (2, 5, 3)), CPU, "cpu")
 
 

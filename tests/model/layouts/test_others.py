@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from model.engine.base import KEEP, Decoding, Features, Given, RunRequest
+from model.errors import UnknownLayout
 from model.layouts.loading import load
 from model.running import run
 from model.trace import Array, Trace
@@ -87,6 +88,37 @@ def test_an_nn_transformer_decoder_alone(tmp_path: Path) -> None:
     memory, target = rows(5, 1), rows(4, 2)
     trace = traced(tmp_path, theirs.state_dict(), settings(False, "relu", "true"), given(memory), given(target))
     assert_same(trace.stages["decoder/final"], theirs(target, memory, tgt_mask=triangle(4))[0])
+
+
+@ORDERS
+def test_a_layer_of_an_encoder_alone(tmp_path: Path, first: bool, activation: str) -> None:
+    theirs = shaken(nn.TransformerEncoderLayer(WIDTH, HEADS, 20, 0.0, activation, batch_first=True, norm_first=first))
+    x = rows(5, 1)
+    state = {f"module.{name}": tensor for name, tensor in theirs.state_dict().items()}
+    trace = traced(tmp_path, state, settings(first, activation, "false"), given(x))
+    assert_same(trace.hidden["encoder.0.0"], theirs(x)[0])
+    whole: Any = theirs
+    normed = whole.norm1(x) if first else x
+    assert_same(trace.at("encoder.0.0.self").weights, whole.self_attn(normed, normed, normed, average_attn_weights=False)[1][0])
+    causal = traced(tmp_path, state, settings(first, activation, "true"), given(x))
+    assert_same(causal.hidden["decoder.0.0"], theirs(x, src_mask=triangle(5))[0])
+
+
+@ORDERS
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_layer_of_a_decoder_alone(tmp_path: Path, first: bool, activation: str, bias: bool) -> None:
+    layer = nn.TransformerDecoderLayer(WIDTH, HEADS, 20, 0.0, activation, batch_first=True, norm_first=first, bias=bias)
+    theirs, memory, target = shaken(layer), rows(5, 1), rows(4, 2)
+    trace = traced(tmp_path, theirs.state_dict(), settings(first, activation, "true"), given(memory), given(target))
+    assert_same(trace.hidden["decoder.0.0"], theirs(target, memory, tgt_mask=triangle(4))[0])
+    open_eyes = traced(tmp_path, theirs.state_dict(), settings(first, activation, "false"), given(memory), given(target))
+    assert_same(open_eyes.hidden["decoder.0.0"], theirs(target, memory)[0])
+
+
+def test_a_lone_layer_with_foreign_names_beside_it_is_not_taken_for_one(tmp_path: Path) -> None:
+    state = nn.TransformerEncoderLayer(WIDTH, HEADS, 20).state_dict() | {"head.weight": torch.zeros(3, WIDTH)}
+    with pytest.raises(UnknownLayout, match=r"the nearest is torch-transformer, but the file has head\.weight"):
+        traced(tmp_path, state, settings(False, "relu", "false"), given(rows(5, 1)))
 
 
 class Translator(nn.Module):

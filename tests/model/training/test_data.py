@@ -1,139 +1,87 @@
-"""Parallel corpora: read whole or refused in words; batches complete, padded, and the same again for the same seed."""
+"""Examples and batches: complete, padded, and the same again for the same seed."""
 
-import gzip
 from collections import Counter
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.errors import DataError
+from model.errors import BadSetting
 from model.tokenizers import learn_vocabulary
-from model.training.data import PAD_ID, Batch, Pair, batches, collate, encode, read_lines, read_parallel
+from model.training.corpora import Parallel, RunningText
+from model.training.data import PAD_ID, Batch, Pair, batches, collate, examples, windows
 
-GERMAN, ENGLISH = ["Ein Hund.", "Zwei Hunde, ein Ball.", "Schnee!"], ["A dog.", "Two dogs, one ball.", "Snow!"]
-
-
-def corpus(folder: Path, german: list[str] = GERMAN, english: list[str] = ENGLISH) -> Path:
-    for name, lines in (("train.de", german), ("train.en", english)):
-        (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return folder
-
-
-def read(folder: Path) -> list[tuple[str, str]]:
-    return read_parallel(folder, "train", "{split}.de", "{split}.en")
-
-
-def test_lines_are_paired_plain_or_packed(tmp_path: Path) -> None:
-    expected = list(zip(GERMAN, ENGLISH, strict=True))
-    assert read(corpus(tmp_path)) == expected
-    packed = gzip.compress((tmp_path / "train.de").read_bytes())
-    (tmp_path / "train.de").unlink()
-    (tmp_path / "train.de.gz").write_bytes(packed)
-    assert read(tmp_path) == expected
-
-
-def test_a_last_line_without_an_end_is_a_line(tmp_path: Path) -> None:
-    (tmp_path / "x").write_text("one\ntwo", encoding="utf-8")
-    assert read_lines(tmp_path, "x") == ["one", "two"]
-
-
-@pytest.mark.parametrize("pack", [bytes, gzip.compress])
-def test_a_separator_inside_a_sentence_ends_no_line(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
-    lines = ["a\u2028b", "c\x0cd", "e\x85f", "g\rh"]
-    name = "x.gz" if pack is gzip.compress else "x"
-    for end in ("\n", "\r\n"):
-        (tmp_path / name).write_bytes(pack("".join(line + end for line in lines).encode("utf-8")))
-        assert read_lines(tmp_path, "x") == lines
-
-
-def test_a_missing_file_is_named_with_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(DataError) as caught:
-        read(tmp_path)
-    assert str(caught.value) == (
-        f"The data at {tmp_path} cannot be used (there is neither train.de nor train.de.gz): put the corpus of the checkpoint's "
-        "CARD.md there: one UTF-8 sentence a line, source and target aligned by line, plain or with .gz at the end of the name."
-    )
-
-
-def test_sides_of_unequal_length_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"split train has 3 source and 2 target lines\): align the two files line by line"):
-        read(corpus(tmp_path, GERMAN, ENGLISH[:2]))
-
-
-@pytest.mark.parametrize("blank", ["", "  ", "\t"])
-def test_an_empty_line_is_named_by_its_number(tmp_path: Path, blank: str) -> None:
-    with pytest.raises(DataError, match=r"line 2 of split train is empty\): mend or remove that line in both files"):
-        read(corpus(tmp_path, GERMAN, [ENGLISH[0], blank, ENGLISH[2]]))
-
-
-def test_a_file_of_nothing_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="line 1 of split train is empty"):
-        read(corpus(tmp_path, [], []))
-
-
-def damaged_archives() -> dict[str, bytes]:
-    packed = gzip.compress(b"Ein Hund spielt.\n" * 20)
-    flipped, unknown_block = bytearray(packed), bytearray(packed)
-    flipped[20] ^= 0xFF
-    unknown_block[10] |= 0b110  # the first three bits after the header name the kind of block; kind 3 does not exist
-    return {
-        "cut": packed[:-9],
-        "flipped": bytes(flipped),
-        "unknown block": bytes(unknown_block),
-        "no archive": b"Ein Hund.\n",
-        "empty": b"",
-    }
-
-
-@pytest.mark.parametrize("name", damaged_archives())
-def test_a_damaged_archive_is_refused(tmp_path: Path, name: str) -> None:
-    corpus(tmp_path)
-    (tmp_path / "train.de.gz").write_bytes(damaged_archives()[name])
-    with pytest.raises(DataError):
-        read(tmp_path)
-
-
-@pytest.mark.parametrize("ending", ["", ".gz"])
-def test_a_file_that_is_not_utf8_is_named(tmp_path: Path, ending: str) -> None:
-    corpus(tmp_path)
-    latin = "Ein Mädchen.\n".encode("latin-1")
-    (tmp_path / f"train.de{ending}").write_bytes(gzip.compress(latin) if ending else latin)
-    with pytest.raises(DataError, match=rf"train\.de{ending} cannot be used .*utf-8"):
-        read(tmp_path)
-
-
-def test_a_folder_in_place_of_a_file_is_refused(tmp_path: Path) -> None:
-    corpus(tmp_path)
-    (tmp_path / "train.de").unlink()
-    (tmp_path / "train.de").mkdir()
-    with pytest.raises(DataError):
-        read(tmp_path)
+PARALLEL = Parallel("{split}.de", "{split}.en")
 
 
 def test_pairs_become_ids_with_start_and_end() -> None:
-    source, target = learn_vocabulary(GERMAN, "spacy-de", 1), learn_vocabulary(ENGLISH, "spacy-en", 1)
-    (pair, *_) = encode([("Ein Hund", "A dog")], source, target)
-    assert pair == Pair((2, source.ids["ein"], source.ids["hund"], 3), (2, target.ids["a"], target.ids["dog"], 3))
+    tokenizers = {"source": learn_vocabulary(["Ein Hund"], "spacy-de", 1), "target": learn_vocabulary(["A dog"], "spacy-en", 1)}
+    (pair,) = examples(PARALLEL, [("Hund Ein", "dog A")], tokenizers)
+    assert pair == Pair((2, 5, 4, 3), (2, 5, 4, 3))
+
+
+def test_no_texts_are_refused() -> None:
+    with pytest.raises(BadSetting, match="split is 'empty', but it must be made of at least one text"):
+        examples(PARALLEL, [], {})
+
+
+TEXT = RunningText("{split}.txt", "a", "b", window=4, origin="here")
+LETTERS = learn_vocabulary(["abcdefgh"], "characters", 1, framed=False)
+
+
+def test_running_text_is_one_stream_in_which_every_token_but_the_first_is_predicted_once() -> None:
+    pairs = examples(TEXT, [("abc",), ("defgh",)], {"source": LETTERS})
+    stream = (4, 5, 6, 3, 7, 8, 9, 10, 11, 3)
+    assert pairs == [Pair((), stream[0:5]), Pair((), stream[4:9]), Pair((), stream[8:10])]
+    assert tuple(id_ for pair in pairs for id_ in pair.target[1:]) == stream[1:]
+
+
+@given(st.lists(st.text("abcdefgh", min_size=1), min_size=1, max_size=5), st.integers(1, 9))
+def test_stretches_predict_the_whole_text_in_its_order(paragraphs: list[str], window: int) -> None:
+    pairs = windows(paragraphs, LETTERS, window)
+    stream = [id_ for text in paragraphs for id_ in (*(LETTERS.ids[c] for c in text), 3)]
+    assert [pairs[0].target[0], *(id_ for pair in pairs for id_ in pair.target[1:])] == stream
+    assert all(2 <= len(pair.target) <= window + 1 for pair in pairs)
+
+
+def test_a_language_model_is_fed_its_target_alone() -> None:
+    batch = collate([Pair((), (4, 5, 6)), Pair((), (7, 8))])
+    assert batch.source is None
+    assert [inputs.tolist() for inputs in batch.fed] == [[[4, 5], [7, 8]]]
+    assert batch.following.tolist() == [[5, 6], [8, PAD_ID]]
+    assert batch.predicted == 3
+    assert batch.twice.target.tolist() == [[4, 5, 6], [7, 8, 1]] * 2
+    assert batch.to(torch.device("cpu")).source is None
+
+
+@pytest.mark.parametrize(("size", "of"), [(7, 2), (8, 4), (2, 3), (1, 1)])
+def test_processes_share_a_batch(size: int, of: int) -> None:
+    whole = collate([Pair((2, n + 4, 3), (2, n + 4, 3)) for n in range(size)])
+    shares = [whole.share(number, of) for number in range(of)]
+    seen = [row for share in shares[:size] for row in share.target.tolist()]
+    assert sorted(seen) == whole.target.tolist()
+    assert all(share.source is not None and share.source.tolist() == share.target.tolist() for share in shares)
+    assert [share.target.tolist() for share in shares[size:]] == [whole.target[:1].tolist()] * max(0, of - size)
 
 
 PAIRS = [Pair(tuple(range(2, 4 + n % 5)), tuple(range(2, 4 + n * 7 % 9))) for n in range(23)]
 
 
 def unpadded(batch: Batch) -> list[Pair]:
+    assert batch.source is not None
     rows = [tuple(tuple(i for i in row if i != PAD_ID) for row in side.tolist()) for side in (batch.source, batch.target)]
     return [Pair(source, target) for source, target in zip(*rows, strict=True)]
 
 
 def test_a_batch_is_padded_at_the_end_and_counts_what_is_predicted() -> None:
     batch = collate([Pair((2, 5, 3), (2, 3)), Pair((2, 3), (2, 7, 8, 3))])
+    assert batch.source is not None
     assert batch.source.tolist() == [[2, 5, 3], [2, 3, PAD_ID]]
     assert batch.target.tolist() == [[2, 3, PAD_ID, PAD_ID], [2, 7, 8, 3]]
     assert batch.predicted == 1 + 3
-    assert torch.equal(batch.to(torch.device("cpu")).source, batch.source)
+    assert [inputs.tolist() for inputs in batch.fed] == [batch.source.tolist(), [[2, 3, PAD_ID], [2, 7, 8]]]
+    assert batch.twice.predicted == 2 * batch.predicted
 
 
 @given(st.integers(1, 30), st.none() | st.integers(0, 2**32))
@@ -141,8 +89,8 @@ def test_every_pair_stands_in_one_batch_and_the_same_seed_gives_the_same_batches
     first, second = list(batches(PAIRS, size, seed)), list(batches(PAIRS, size, seed))
     assert [unpadded(b) for b in first] == [unpadded(b) for b in second]
     assert Counter(pair for batch in first for pair in unpadded(batch)) == Counter(PAIRS)
-    assert sorted(len(batch.source) for batch in first)[1:] == [size] * (len(first) - 1) or len(first) == 1
-    assert max(len(batch.source) for batch in first) <= size
+    assert sorted(len(batch.target) for batch in first)[1:] == [size] * (len(first) - 1) or len(first) == 1
+    assert max(len(batch.target) for batch in first) <= size
 
 
 def test_another_seed_gives_another_order() -> None:

@@ -14,7 +14,8 @@ from model.errors import BadSetting
 from model.training import recipes
 from model.training.data import Pair
 from model.training.finish import calibrate, mix
-from model.training.train import train, validation_loss
+from model.training.losses import validation_loss
+from model.training.train import train
 from tests.networks import VARIANTS, tiny_recipe, translator, write_corpus
 
 CPU = torch.device("cpu")

@@ -6,11 +6,14 @@
     │   ├── TooManyTokens       longer than the model has positions, or than a limit
     │   ├── TokenOutOfRange     an id that the vocabulary does not have
     │   ├── BadSetting          a decoding value, option or combination outside what is allowed
-    │   └── OpenQuestions       weights that leave something open which was not told
+    │   ├── OpenQuestions       weights that leave something open which was not told
+    │   ├── NoVocabulary        words for a model whose vocabulary nobody told
+    │   └── NoStart             decoding without a token to begin with
     ├── NotFound              a name that does not exist here
     │   ├── UnknownModel
     │   ├── UnknownSite
     │   ├── UnknownHead
+    │   ├── UnknownHypothesis
     │   ├── UnknownStage
     │   └── UnknownTensor
     ├── CheckpointError       a folder or file that cannot be used
@@ -26,29 +29,44 @@
     │   ├── UnsoundFile         claims that the file's own size does not justify
     │   ├── UnreadableNumbers   a kind of numbers, or an order of their bytes, that is not read here
     │   ├── NoWeights           nothing in it is a table of named tensors
-    │   └── OverLimit           larger or slower than is opened here
+    │   ├── OverLimit           larger or slower than is opened here
+    │   └── CannotExport        a network that our own folders cannot hold
+    ├── Unavailable           what was asked is right, but the engine cannot answer now
+    │   ├── Busy                too many requests wait
+    │   ├── Superseded          a newer request of the same session took its place
+    │   ├── TookTooLong         no answer before the deadline
+    │   ├── OutOfMemory         the device has no room for it
+    │   ├── EngineAway          the host of the engine does not answer
+    │   ├── EngineMismatch      the host speaks another version, or has other weights than before
+    │   └── Refused             the host does not serve this: no token, too much, too often, or switched off
     ├── WireError             bytes that are no trace of a schema known here
     └── DataError             a corpus that is missing or does not fit its layout
 
 Each class owns one whole sentence with named gaps: what was asked, what was found, what is allowed, what to do. The fields
-travel with the error, so that a screen can say the same sentence in another language.
+travel with the error, so that a screen can say the same sentence in another language; where the sentence speaks of the command
+line, `on_screen` is what a screen says instead.
 """
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any
+
+from model.errors.root import HeadlightError as HeadlightError
+from model.errors.unavailable import Busy as Busy
+from model.errors.unavailable import EngineAway as EngineAway
+from model.errors.unavailable import EngineMismatch as EngineMismatch
+from model.errors.unavailable import OutOfMemory as OutOfMemory
+from model.errors.unavailable import Refused as Refused
+from model.errors.unavailable import Superseded as Superseded
+from model.errors.unavailable import TookTooLong as TookTooLong
+from model.errors.unavailable import Unavailable as Unavailable
 
 
-class HeadlightError(Exception):
-    """The root. `str(error)` is one line, fit to be shown to whoever asked.
-
-    Args:
-        fields: the values for the gaps of the class's `template`.
-    """
-
-    template: ClassVar[str] = "{detail}"
-
-    def __init__(self, **fields: object) -> None:
-        self.fields = fields
-        super().__init__(" ".join(self.template.format(**fields).split()))
+def from_json(data: Mapping[str, Any]) -> HeadlightError:
+    """The error in JSON values."""
+    kind = globals().get(str(data.get("error")))
+    if not isinstance(kind, type) or not issubclass(kind, HeadlightError):
+        return HeadlightError(detail=f"an error of another version of Headlight: {data.get('error')}")
+    return kind(**data["fields"])
 
 
 class InputError(HeadlightError):
@@ -86,6 +104,33 @@ class OpenQuestions(InputError):
         "{path} (layout {layout}) does not tell {open}: add {settings}, each with the value it was trained with, "
         "or write them into a spec.json beside the file."
     )
+    on_screen = (
+        "{path} (layout {layout}) does not tell {open}: open the page Checkpoint, choose the file and answer the questions there, "
+        "then it can run."
+    )
+
+
+class NoVocabulary(InputError):
+    """Words for a model whose vocabulary nobody told. Fields: strip, found."""
+
+    template = (
+        "The {strip} text is {found!r}, but the file holds weights and no words: give ids with blanks between them "
+        "(--{strip}-ids), or tell the vocabulary (--set {strip}_vocab=FILE)."
+    )
+    on_screen = (
+        "The {strip} text is {found!r}, but this model's file holds weights and no words: type ids with blanks between them, "
+        "such as 2 5 3."
+    )
+
+
+class NoStart(InputError):
+    """Decoding without a token to begin with. Fields: setting."""
+
+    template = "Nobody told the token that decoding begins with: add --set {setting}=ID, or give the target (--target-ids)."
+    on_screen = (
+        "Nobody told the token that decoding begins with: answer {setting} on the page Checkpoint, or type the target's ids "
+        "into the box Target to feed."
+    )
 
 
 class NotFound(HeadlightError):
@@ -108,6 +153,12 @@ class UnknownHead(NotFound):
     """Fields: asked, site, heads."""
 
     template = "There is no head {asked} at {site}, which has {heads} heads, counted from 0: choose one of these."
+
+
+class UnknownHypothesis(NotFound):
+    """Fields: asked, there."""
+
+    template = "There is no hypothesis {asked}: this search ended with {there}, counted from 0; choose one of these."
 
 
 class UnknownStage(NotFound):
@@ -151,12 +202,17 @@ class UnknownLayout(CheckpointError):
         "{path} names its weights as no layout known here; the nearest is {nearest}, but {reason}. "
         "Choose another file, or say how to read it: --set layout=NAME."
     )
+    on_screen = (
+        "{path} names its weights as no layout known here; the nearest is {nearest}, but {reason}. "
+        "Choose another file, or teach Headlight these names (docs/add-a-layout.md)."
+    )
 
 
 class SeveralLayouts(CheckpointError):
     """Weights, or tables of weights, that could be read in several ways. Fields: path, what, there, setting."""
 
     template = "{path} can be read as several {what}: {there}. Choose one with --set {setting}=NAME."
+    on_screen = "{path} can be read as several {what}: {there}. Choose one of these below."
 
 
 class IncompleteWeights(CheckpointError):
@@ -223,6 +279,12 @@ class OverLimit(CheckpointError):
         "{path} is too much for this machine's limits: {what} is {found}, and at most {allowed} is allowed. "
         'Save the weights alone, torch.save(model.state_dict(), "weights.pt"), or raise the limit in model/opening/limits.py.'
     )
+
+
+class CannotExport(CheckpointError):
+    """A network that our own folders cannot hold. Fields: path, reason."""
+
+    template = "{path} cannot become a folder of Headlight's own: {reason}. It can still be looked at as it is."
 
 
 class WireError(HeadlightError):

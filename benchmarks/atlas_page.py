@@ -1,0 +1,25 @@
+"""Our component alone on a page: the atlas of a trace file. `python -m streamlit run benchmarks/atlas_app.py -- FILE`."""
+
+import sys
+from pathlib import Path
+
+import streamlit as st
+
+from model import wire
+from model.trace import Site, Trace
+from viz import canvas
+
+
+@st.cache_resource(show_spinner=False)
+def opened(path: str) -> Trace:
+    """The trace in a file, read once."""
+    return wire.from_bytes(Path(path).read_bytes())
+
+
+st.set_page_config(layout="wide")
+trace = opened(sys.argv[-1])
+chosen = st.session_state.get("chosen", (str(next(iter(trace.attention))), 0))
+selection = canvas.atlas(trace, Site.parse(chosen[0]), chosen[1], -1, key="atlas")
+if selection.site is not None and selection.head is not None:
+    st.session_state.chosen = (selection.site, selection.head)
+    st.rerun()

@@ -1,0 +1,45 @@
+"""What the cache of keys and values saves: 30 tokens written with it, and by reading the whole beginning anew for each."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+import torch
+
+from benchmarks.timing import Row, in_turns
+from model import checkpoints
+from model.decoding import Writer, greedy, write
+from model.engine.local import CHECKPOINTS
+from model.transformer.attention import Run
+from model.transformer.cache import KVCache
+from model.transformer.stacks import EncoderDecoder
+
+TOKENS = 30
+SOURCE, START = 14, 2
+
+
+def measure(repeats: int) -> Iterator[Row]:
+    """The bundled German → English model, one thread, 14 source tokens, 30 tokens written whether it would have ended or not."""
+    torch.set_num_threads(1)
+    network = checkpoints.load(CHECKPOINTS / "multi30k-de-en", torch.device("cpu")).network
+    assert isinstance(network, EncoderDecoder)
+    cases = {
+        f"{TOKENS} tokens, cached": partial(decode, network, True),
+        f"{TOKENS} tokens, the beginning read anew": partial(decode, network, False),
+    }
+    yield from (replace(row, note="of cached" if row.ratio else "") for row in in_turns(cases, 4 * repeats))
+
+
+def decode(network: EncoderDecoder, cached: bool) -> tuple[int, ...]:
+    """The ids that a greedy decode writes."""
+    with torch.inference_mode():
+        source = torch.arange(4, 4 + SOURCE)[None]
+        mask = network.source_mask(source)
+        memory = network.encode(source, mask)
+        run = Run(cache=KVCache()) if cached else Run()
+
+        def read(ids: torch.Tensor, start: int) -> torch.Tensor:
+            return network.decode(ids, memory, mask, run, start if cached else 0)
+
+        writer = Writer(str, None, (), TOKENS + 1)
+        return tuple(step.chosen.id for step in write(read, (START,), greedy, TOKENS, writer, torch.device("cpu")))

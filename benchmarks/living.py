@@ -1,0 +1,74 @@
+"""What a web process takes over time: CPU for a click that selects a head, memory after many different sentences."""
+
+import json
+from collections.abc import Iterator
+
+import psutil
+from playwright.sync_api import Page, sync_playwright
+
+from benchmarks.enter import FLAGS, ROOT, SENTENCE, chromium, serving
+from benchmarks.timing import Row
+
+CLICKS = 20
+FEW, MANY = 50, 500
+"""Different sentences after which memory is compared."""
+
+AT_REST = "[data-testid=stApp][data-test-script-state=notRunning]"
+
+
+def measure(repeats: int) -> Iterator[Row]:
+    """Clicks on heads of the atlas, then 500 sentences; once, since the memory of a process is not a matter of turns.
+
+    Raises:
+        NoBrowser: there is no Chromium here.
+    """
+    with sync_playwright() as playwright, serving(ROOT / "app.py") as app:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        try:
+            page = browser.new_page(viewport={"width": 1440, "height": 900})
+            page.goto(app.address)
+            page.wait_for_selector(".hl[data-drawing=atlas][data-layout]", timeout=60_000)
+            process = psutil.Process(app.pid)
+            yield Row(
+                f"server CPU of a click that selects a head, mean of {CLICKS}", 1000 * _click_heads(page, process, CLICKS * repeats)
+            )
+            yield from _memory(page, process)
+        finally:
+            browser.close()
+
+
+def _click_heads(page: Page, process: psutil.Process, clicks: int) -> float:
+    """Seconds of CPU a click, the first few left out."""
+    atlas = page.locator(".hl[data-drawing=atlas]")
+    tiles = json.loads(atlas.get_attribute("data-layout") or "[]")
+    before = 0.0
+    for click in range(-5, clicks):
+        if click == 0:
+            before = _cpu(process)
+        tile = tiles[click % len(tiles)]
+        atlas.click(position={"x": tile["x"] + tile["width"] / 2, "y": tile["y"] + tile["height"] / 2})
+        page.wait_for_timeout(150)
+        page.wait_for_selector(AT_REST)
+    return (_cpu(process) - before) / clicks
+
+
+def _memory(page: Page, process: psutil.Process) -> Iterator[Row]:
+    words = SENTENCE.split()
+    field = page.locator("[data-testid=stTextInput] input").last
+    sizes: dict[int, int] = {}
+    for turn in range(1, MANY + 1):
+        text = " ".join(words[(turn * step) % len(words)] for step in range(1, 9)) + f" {turn}"
+        field.fill(text)
+        field.press("Enter")
+        page.wait_for_timeout(50)
+        page.wait_for_selector(AT_REST)
+        sizes[turn] = process.memory_info().rss
+    ratio = sizes[MANY] / sizes[FEW]
+    yield Row(f"memory after {FEW} sentences", float("nan"), note=f"{sizes[FEW] / 1e6:.0f} MB")
+    yield Row(f"memory after {MANY} sentences", float("nan"), ratio, f"{sizes[MANY] / 1e6:.0f} MB, ratio to {FEW}")
+
+
+def _cpu(process: psutil.Process) -> float:
+    """Seconds that the process has computed."""
+    times = process.cpu_times()
+    return float(times.user + times.system)

@@ -1,0 +1,83 @@
+"""Runs in the peers' environment: `python peer_page.py PEER LAYERS HEADS TOKENS OUT` writes the page that a peer makes.
+
+Prints the seconds from the weights in memory to the page's text. Reading modules and making the weights up do not count.
+"""
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from made_up import weights
+
+
+def bertviz_model_view(attention: np.ndarray, tokens: list[str]) -> Callable[[], str]:
+    """Every head of every layer, as lines."""
+    import torch
+    from bertviz import model_view
+
+    layers = [torch.from_numpy(layer)[None] for layer in attention]
+    return lambda: str(model_view(layers, tokens, html_action="return").data)
+
+
+def bertviz_head_view(attention: np.ndarray, tokens: list[str]) -> Callable[[], str]:
+    """The heads of one layer on top of each other, as lines; the data of all layers."""
+    import torch
+    from bertviz import head_view
+
+    layers = [torch.from_numpy(layer)[None] for layer in attention]
+    return lambda: str(head_view(layers, tokens, html_action="return").data)
+
+
+def circuitsvis_patterns(attention: np.ndarray, tokens: list[str]) -> Callable[[], str]:
+    """Every head of every layer, as small pictures."""
+    import torch
+    from circuitsvis.attention import attention_patterns
+
+    heads = torch.from_numpy(attention.reshape(-1, *attention.shape[2:]))
+    return lambda: str(attention_patterns(tokens, heads).local_src)
+
+
+def inspectus_attention(attention: np.ndarray, tokens: list[str]) -> Callable[[], str]:
+    """One map averaged over all heads, and lists to choose from. It writes into a notebook's cell; here that is caught."""
+    import inspectus
+    import IPython.display as notebook
+
+    def make() -> str:
+        parts: list[str] = []
+        notebook.display = lambda html: parts.append(html.data)
+        inspectus.attention(attention, tokens)
+        return "\n".join(parts)
+
+    return make
+
+
+PEERS = {
+    "bertviz-model-view": bertviz_model_view,
+    "bertviz-head-view": bertviz_head_view,
+    "circuitsvis": circuitsvis_patterns,
+    "inspectus": inspectus_attention,
+}
+
+
+def page(peer: str, layers: int, heads: int, tokens: int) -> Callable[[], str]:
+    """What makes the page's text of weights that are in memory."""
+    attention = weights(layers, heads, tokens).reshape(layers, heads, tokens, tokens)
+    return PEERS[peer](attention, [f"t{i}" for i in range(tokens)])
+
+
+def main(peer: str, layers: int, heads: int, tokens: int, out: Path) -> None:
+    """Writes the page and prints the seconds it took to make."""
+    page(peer, 1, 1, 2)()  # reads what it needs, so that reading does not count
+    make = page(peer, layers, heads, tokens)
+    began = time.perf_counter()
+    html = make()
+    seconds = time.perf_counter() - began
+    out.write_text(f'<!doctype html><meta charset="utf-8"><body>{html}', encoding="utf-8")
+    print(seconds)
+
+
+if __name__ == "__main__":
+    _peer, _layers, _heads, _tokens, _out = sys.argv[1:]
+    main(_peer, int(_layers), int(_heads), int(_tokens), Path(_out))

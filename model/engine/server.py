@@ -1,0 +1,143 @@
+"""The host of an engine: any SharedEngine behind HTTP. `python -m model serve` starts it."""
+
+import asyncio
+import json
+import logging
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio.to_thread
+from anyio import CapacityLimiter
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from model.checked import read
+from model.engine import openapi
+from model.engine.door import STATUS, Door
+from model.engine.figures import Figures
+from model.engine.protocol import JSON, QUESTIONS, RECEIVE, SESSION_HEADER, SPEAKS, SPEAKS_HEADER, Nothing, Question, pack
+from model.engine.sitting import SharedEngine
+from model.errors import (
+    BadSetting,
+    Busy,
+    HeadlightError,
+    NotFound,
+    OutOfMemory,
+    Refused,
+    TookTooLong,
+    Unavailable,
+)
+
+CALLERS = 1024
+"""Questions that may wait for the engine, each in a thread; the engine's own line is shorter and says how long it is."""
+
+BODY_SECONDS = 30.0
+"""A caller that has not sent its question by then is let go."""
+
+Answer = Callable[[Request], Awaitable[Response]]
+_log = logging.getLogger("headlight.serve")
+
+
+def application(engine: SharedEngine, door: Door) -> Starlette:
+    """The ASGI application of a host."""
+    figures, threads = Figures(engine), CapacityLimiter(CALLERS)
+
+    def route(path: str, answer: Callable[[Request, bytes], tuple[bytes, str]]) -> Route:
+        async def asked(request: Request) -> Response:
+            upload, caller = path == RECEIVE, request.headers.get(SESSION_HEADER) or (request.client.host if request.client else "")
+            door.admit(request.headers.get("authorization", ""), caller)
+            async with asyncio.timeout(BODY_SECONDS):
+                data = await door.body(request.stream(), request.headers.get("content-length", ""), upload)
+            reply, media = await anyio.to_thread.run_sync(answer, request, data, limiter=threads)
+            return Response(reply, media_type=media)
+
+        return Route(path, _guarded(asked, figures), methods=["POST"])
+
+    def take(request: Request, data: bytes) -> tuple[bytes, str]:
+        return pack({"name": engine.receive(data, request.query_params.get("name") or "upload")}), JSON
+
+    def answering(question: Question) -> Callable[[Request, bytes], tuple[bytes, str]]:
+        def answer(request: Request, data: bytes) -> tuple[bytes, str]:
+            body = _read(question, data)
+            door.look_at(body)
+            return question.answer(engine, body, request.headers.get(SESSION_HEADER, "")), question.media
+
+        return answer
+
+    async def metrics(request: Request) -> Response:
+        return Response(generate_latest(figures.registry), media_type=CONTENT_TYPE_LATEST)
+
+    async def health(request: Request) -> Response:
+        return JSONResponse({"status": "ok"}, headers={SPEAKS_HEADER: SPEAKS})
+
+    async def description(request: Request) -> Response:
+        return JSONResponse(openapi.describe())
+
+    routes = [route(question.path, answering(question)) for question in QUESTIONS.values()]
+    open_to_all = [Route("/healthz", health), Route("/metrics", metrics), Route("/openapi.json", description)]
+    return Starlette(routes=[*routes, route(RECEIVE, take), *open_to_all])
+
+
+def _read(question: Question, data: bytes) -> Any:
+    """The body of a question.
+
+    Raises:
+        BadSetting: it is no JSON, or not of the question's form.
+    """
+    if question.body is Nothing:
+        return Nothing()
+    try:
+        values = json.loads(data)
+        json.dumps(values, ensure_ascii=False, allow_nan=False).encode()  # no half characters, no NaN
+    except (ValueError, RecursionError) as error:
+        raise BadSetting(name="the body", found=type(error).__name__, allowed=f"JSON, as {question.path} is described") from error
+    return read(question.body, values, "the body")
+
+
+def status_of(error: HeadlightError) -> int:
+    """The HTTP status of an error."""
+    match error:
+        case Refused():
+            return STATUS.get(str(error.fields["what"]), 403)
+        case NotFound():
+            return 404
+        case TookTooLong():
+            return 408
+        case OutOfMemory():
+            return 507
+        case Busy() | Unavailable():
+            return 503
+    return 422
+
+
+def _guarded(asked: Answer, figures: Figures) -> Answer:
+    """Every end in words: a known error as it is, any other with a number that the log explains. Nothing typed is logged."""
+
+    async def guarded(request: Request) -> Response:
+        began = time.perf_counter()
+        try:
+            response = await asked(request)
+        except HeadlightError as error:
+            response = JSONResponse(error.to_json(), status_of(error))
+        except TimeoutError:
+            response = JSONResponse(TookTooLong(seconds=BODY_SECONDS).to_json(), 408)
+        except ClientDisconnect:
+            response = Response(status_code=400)
+        except Exception as error:
+            incident = secrets.token_hex(3)
+            _log.error("incident %s", incident, exc_info=error)
+            words = f"the engine's host met an error that nobody foresaw (incident {incident}, see its log)"
+            response = JSONResponse(HeadlightError(detail=words).to_json(), 500)
+        response.headers[SPEAKS_HEADER] = SPEAKS
+        seconds = time.perf_counter() - began
+        figures.saw(request.url.path, response.status_code, seconds)
+        line = {"path": request.url.path, "status": response.status_code, "milliseconds": round(seconds * 1000, 1)}
+        _log.info(json.dumps(line | {"bytes": int(response.headers.get("content-length", 0))}))
+        return response
+
+    return guarded

@@ -1,0 +1,87 @@
+"""Shelf: the folder of checkpoints that an engine offers, seen afresh whenever it is asked."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeAlias
+
+from model import snapshots
+from model.engine.base import ModelInfo, at_step, without_step
+from model.errors import HeadlightError, UnknownModel
+
+WEIGHT_FILES = (".pt", ".pth", ".bin", ".ckpt", ".safetensors")
+"""Endings of files of weights."""
+
+Stamp: TypeAlias = tuple[tuple[str, int, int], ...]
+"""Name, time of the last change and size of each file that a checkpoint is made of."""
+
+
+class Shelf:
+    """Checkpoints by name: folders, and files of weights.
+
+    Args:
+        folder: holds them; need not be there.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._stamps: dict[str, Stamp] = {}
+
+    def names(self) -> list[str]:
+        """What is there now, in alphabetical order."""
+        there = self._folder.iterdir() if self._folder.is_dir() else ()
+        return sorted(path.name for path in there if path.is_dir() or path.suffix in WEIGHT_FILES)
+
+    def path(self, name: str) -> Path:
+        """Where a checkpoint is, or a snapshot of one.
+
+        Raises:
+            UnknownModel: there is none of that name.
+        """
+        there, (model, step) = self.names(), without_step(name)
+        if name in there:
+            return self._folder / name
+        if model in there and step is not None:
+            kept = snapshots.steps(self._folder / model)
+            if name in (there := [at_step(model, each) for each in kept]):
+                return snapshots.path(self._folder / model, step)
+        raise UnknownModel(asked=name, there=", ".join(there) or "none")
+
+    def holds(self, name: str) -> bool:
+        """Whether a checkpoint of that name stands in the folder itself; a snapshot does not."""
+        return name in self.names()
+
+    def with_training(self, info: ModelInfo) -> ModelInfo:
+        """What is known of a checkpoint's training: its snapshots and its losses; of a snapshot, its step."""
+        if not self.holds(info.name):
+            return replace(info, title=f"{info.title} @ {without_step(info.name)[1]:,}")
+        folder = self._folder / info.name
+        return replace(info, snapshots=snapshots.steps(folder), losses=snapshots.losses(folder))
+
+    def changed(self, name: str) -> bool:
+        """Whether the files of a checkpoint are others than when this was asked last.
+
+        Raises:
+            UnknownModel: there is none of that name.
+        """
+        stamp = _stamp(self.path(name))
+        before, self._stamps[name] = self._stamps.get(name, stamp), stamp
+        return before != stamp
+
+    def without_path(self, error: HeadlightError) -> HeadlightError:
+        """The error as visitors may read it: files are called as they are in the folder, not by where that is."""
+        where = f"{self._folder}{os.sep}"
+        plain = {
+            name: str(value).replace(where, "") if isinstance(value, str | Path) else value for name, value in error.fields.items()
+        }
+        return type(error)(**plain)
+
+
+def _stamp(path: Path) -> Stamp:
+    """The files of a folder, or the file and the spec.json beside it; empty while they change under our eyes."""
+    try:
+        files = sorted(path.iterdir()) if path.is_dir() else [path, path.with_name("spec.json")]
+        found = [(file, file.stat()) for file in files if file.is_file()]
+    except OSError:
+        return ()
+    return tuple((file.name, stat.st_mtime_ns, stat.st_size) for file, stat in found)

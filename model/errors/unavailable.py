@@ -1,0 +1,49 @@
+"""What was asked is right, but the engine cannot answer now: errors of queues, devices and hosts."""
+
+from model.errors.root import HeadlightError
+
+
+class Unavailable(HeadlightError):
+    """What was asked is right, but the engine cannot answer now."""
+
+
+class Busy(Unavailable):
+    """Too many requests wait. Fields: ahead."""
+
+    template = "The engine is busy, {ahead} requests are ahead: try again in a few seconds."
+
+
+class Superseded(Unavailable):
+    """A newer request of the same session took its place. Fields: model."""
+
+    template = "This run of {model} was given up for a newer one of the same visitor: look at that one."
+
+
+class TookTooLong(Unavailable):
+    """No answer before the deadline. Fields: seconds."""
+
+    template = "There was no answer within {seconds} s: try again, or ask for less (a shorter text, fewer tokens to write)."
+
+
+class OutOfMemory(Unavailable):
+    """The device has no room for it. Fields: device, found."""
+
+    template = "The memory of {device} does not suffice for this run ({found} positions at once): shorten the input or the beam."
+
+
+class EngineAway(Unavailable):
+    """The host of the engine does not answer. Fields: host, seconds."""
+
+    template = "The engine at {host} does not answer since {seconds} s: it is asked again every few seconds."
+
+
+class EngineMismatch(Unavailable):
+    """The host speaks another version, or has other weights than before. Fields: host, what, found, expected."""
+
+    template = "The engine at {host} has {what} {found}, where {expected} is expected: reload, or update both to one version."
+
+
+class Refused(Unavailable):
+    """The host does not serve this. Fields: what, found, allowed."""
+
+    template = "{what} is {found}, which is not served here: {allowed}."

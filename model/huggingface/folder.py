@@ -1,0 +1,139 @@
+"""A Hugging Face folder as files: its settings and its weights, read by our own safe opener. Nothing in it is executed."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any
+
+from torch import Tensor
+
+from model.errors import BadSetting, DamagedFile, MissingFile
+from model.huggingface.families import FAMILIES, Family
+from model.opening.reading import read_tensors
+
+CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer.json"
+WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
+"""Files that hold weights or list those that do, the first that is there counts."""
+
+LONGEST = 2**26
+"""Bytes of a file of JSON at most."""
+
+MOST_SHARDS = 200
+
+FOREIGN_CODE = "auto_map"
+"""The setting that names Python files of the folder. They are never run."""
+
+_NOT_TAKEN = (FOREIGN_CODE, "custom_pipelines", "attn_implementation", "_attn_implementation", "experts_implementation", "dtype")
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder that claims to hold a network of the transformers library.
+
+    Attributes:
+        path: where it is.
+        config: what config.json says.
+        generation: what generation_config.json says, else what config.json does: both use the same names.
+        family: what is known of its architecture.
+    """
+
+    path: Path
+    config: Mapping[str, Any]
+    generation: Mapping[str, Any]
+    family: Family
+
+    @property
+    def model_type(self) -> str:
+        """The architecture's name."""
+        return str(self.config["model_type"])
+
+    @property
+    def safe_config(self) -> dict[str, Any]:
+        """The settings without those that name code or choose another arithmetic."""
+        return {name: value for name, value in self.config.items() if name not in _NOT_TAKEN}
+
+    def weights(self) -> dict[str, Tensor]:
+        """All tensors by name.
+
+        Raises:
+            CheckpointError: a file is missing, damaged or unsafe.
+        """
+        tensors = dict[str, Tensor]()
+        for path in self.weight_files():
+            candidates = read_tensors(path).candidates
+            tensors |= candidates.get("") or next(iter(candidates.values()))
+        return tensors
+
+    def weight_files(self) -> list[Path]:
+        """The files that hold the weights, each in this folder.
+
+        Raises:
+            MissingFile, DamagedFile: there are none, or their list cannot be used.
+        """
+        there = next((self.path / name for name in WEIGHTS if (self.path / name).is_file()), None)
+        if there is None:
+            raise MissingFile(path=self.path / WEIGHTS[0], needed=f"{CONFIG} and {WEIGHTS[0]} (or {WEIGHTS[2]})")
+        return self._shards(there) if there.suffix == ".json" else [there]
+
+    def _shards(self, index: Path) -> list[Path]:
+        listed = read_json(index).get("weight_map")
+        names = sorted({str(name) for name in listed.values()}) if isinstance(listed, Mapping) else []
+        if not names or len(names) > MOST_SHARDS or any(PurePath(name).name != name for name in names):
+            raise DamagedFile(path=index, detail=f"its weight_map lists no files of this folder, or more than {MOST_SHARDS}")
+        if missing := [name for name in names if not (self.path / name).is_file()]:
+            raise MissingFile(path=self.path / missing[0], needed=f"every file that {index.name} lists")
+        return [self.path / name for name in names]
+
+    def fingerprint(self) -> str:
+        """SHA-256 over the files that decide what the network computes, in hexadecimal."""
+        digest = hashlib.sha256()
+        for path in (*(self.path / name for name in (CONFIG, GENERATION, TOKENIZER)), *self.weight_files()):
+            digest.update(path.read_bytes() if path.is_file() else b"")
+        return digest.hexdigest()
+
+
+def is_here(path: Path) -> bool:
+    """Whether a folder is one of the transformers library's."""
+    return (path / CONFIG).is_file() and not (path / "spec.json").is_file()
+
+
+def open_folder(path: Path) -> Folder:
+    """Reads what a folder says of itself.
+
+    Raises:
+        MissingFile, DamagedFile: its settings cannot be read.
+        BadSetting: its architecture is not among those that are run here, or its weights are stored in a way that is not read.
+    """
+    config = read_json(path / CONFIG)
+    kind = config.get("model_type")
+    if not isinstance(kind, str) or kind not in FAMILIES:
+        raise BadSetting(name=f"model_type in {path / CONFIG}", found=kind, allowed=f"one of {', '.join(FAMILIES)}")
+    if config.get("quantization_config"):
+        allowed = "left out: quantised weights are not read"
+        raise BadSetting(name=f"quantization_config in {path / CONFIG}", found="set", allowed=allowed)
+    if FAMILIES[kind].kind == "encoder" and config.get("is_decoder"):
+        allowed = "false: an encoder is run as one that sees its whole source"
+        raise BadSetting(name=f"is_decoder in {path / CONFIG}", found=config["is_decoder"], allowed=allowed)
+    generation = config | (read_json(path / GENERATION) if (path / GENERATION).is_file() else {})
+    return Folder(path, config, generation, FAMILIES[kind])
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object.
+
+    Raises:
+        MissingFile, DamagedFile: there is none.
+    """
+    if not path.is_file():
+        raise MissingFile(path=path, needed=f"{CONFIG} and {WEIGHTS[0]}")
+    try:
+        if path.stat().st_size > LONGEST:
+            raise DamagedFile(path=path, detail=f"it is larger than {LONGEST:,} bytes")
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DamagedFile(path=path, detail=f"{type(error).__name__}: {' '.join(str(error).split()[:30])}") from error
+    if not isinstance(data, dict):
+        raise DamagedFile(path=path, detail="it holds no JSON object")
+    return data

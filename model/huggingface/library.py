@@ -1,0 +1,82 @@
+"""The transformers library, as far as it is used here: its classes by architecture, and attention that is recorded.
+
+Importing this module imports the library, which takes seconds: it is imported where a folder is opened, and nowhere else.
+"""
+
+import os
+
+os.environ["HF_HUB_OFFLINE"] = "1"  # before the library is imported: nothing is ever looked up outside this machine
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+import transformers
+from torch import Tensor, nn
+from transformers import AttentionInterface, AttentionMaskInterface, AutoModel, AutoModelForCausalLM, AutoModelForSeq2SeqLM
+from transformers.cache_utils import DynamicCache, EncoderDecoderCache
+from transformers.masking_utils import eager_mask
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+from model.huggingface.attending import attend
+from model.huggingface.families import Kind
+
+VERSION = transformers.__version__
+RECORDED = "headlight_eager"
+"""What our attention function is called in the library: its own eager one, recorded."""
+
+CLASSES: Mapping[Kind, Any] = {"encoder": AutoModel, "decoder": AutoModelForCausalLM, "both": AutoModelForSeq2SeqLM}
+
+AttentionInterface.register(RECORDED, attend)
+AttentionMaskInterface.register(RECORDED, eager_mask)
+transformers.utils.logging.set_verbosity(logging.ERROR)
+transformers.utils.logging.disable_progress_bar()
+
+
+def config_of(model_type: str, settings: Mapping[str, Any]) -> Any:
+    """The library's own settings of an architecture."""
+    return CONFIG_MAPPING[model_type].from_dict(dict(settings))
+
+
+def outline(kind: Kind, config: Any) -> nn.Module:
+    """The network without numbers: its parameters have shapes and take no memory."""
+    with torch.device("meta"):
+        network: nn.Module = _class(kind, config)(config, **_options(kind, config))
+    return network
+
+
+def filled(kind: Kind, config: Any, weights: Mapping[str, Tensor]) -> tuple[nn.Module, dict[str, Any]]:
+    """The network with its weights, computing in float32 with eager attention, and what the library says of their names."""
+    network, report = _class(kind, config).from_pretrained(
+        None,
+        config=config,
+        state_dict=dict(weights),
+        attn_implementation=RECORDED,
+        dtype=torch.float32,
+        ignore_mismatched_sizes=True,
+        output_loading_info=True,
+        local_files_only=True,
+        trust_remote_code=False,
+        **_options(kind, config),
+    )
+    return network.eval().requires_grad_(False), report
+
+
+def new_past(kind: Kind) -> Any:
+    """The library's cache of keys and values, for one decode. No layer drops keys that it no longer looks at."""
+    return EncoderDecoderCache(DynamicCache(), DynamicCache()) if kind == "both" else DynamicCache()
+
+
+def class_name(kind: Kind, config: Any) -> str:
+    """The library's class that runs a network."""
+    return str(_class(kind, config).__name__)
+
+
+def _class(kind: Kind, config: Any) -> Any:
+    return CLASSES[kind]._model_mapping[type(config)]
+
+
+def _options(kind: Kind, config: Any) -> dict[str, bool]:
+    """The pooler behind an encoder is not part of what is shown, and many files lack it."""
+    return {"add_pooling_layer": False} if kind == "encoder" and config.model_type not in ("distilbert", "electra") else {}

@@ -1,0 +1,182 @@
+"""From a Hugging Face folder to a network that runs, or to a diagnosis of it."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from model.diagnosing import tied
+from model.errors import DamagedFile, HeadlightError, IncompleteWeights, UnsoundFile
+from model.foreign import ForeignSpec
+from model.huggingface import library
+from model.huggingface.describing import ignored, spec_of
+from model.huggingface.folder import CONFIG, FOREIGN_CODE, Folder, open_folder
+from model.huggingface.network import NETWORKS, NO_SCORES, NO_STAGES, AnyForeign, ForeignTranslator, ForeignWriter
+from model.huggingface.parts import parts
+from model.huggingface.words import tokenizers_of
+from model.inspection import Inspection, TensorInfo
+from model.measuring import measured
+from model.runner import Foreign, ForeignInfo
+from model.transformer.attention import Run
+from model.vocabularies import IdTokenizer
+
+SPARE = 1 << 22
+"""Numbers that a network may hold beyond what its file justifies: tables that are computed and not stored."""
+
+EXAMPLE = "The animal did not cross the street because it was too tired."
+
+
+def load(path: Path, device: torch.device) -> Foreign:
+    """A folder as a network ready to run. Nothing in it is executed.
+
+    Raises:
+        CheckpointError, BadSetting: it cannot be used; the sentence says why.
+    """
+    folder = open_folder(path)
+    network, _report, weights = _network(folder)
+    tokenizers = tokenizers_of(folder, network.spec)
+    _probe(network.to(device), folder, device)
+    title = _name(path)
+    examples = () if isinstance(tokenizers["source"], IdTokenizer) else (EXAMPLE,)
+    info = ForeignInfo(
+        title, title, f"Run by {network.spec.program}.", {strip: strip for strip in tokenizers}, examples, network.spec
+    )
+    return Foreign(info, network, tokenizers, folder.fingerprint(), _notes(folder, weights))
+
+
+def inspect(path: Path) -> Inspection:
+    """Says what a folder is, what of it is used, and what a run records.
+
+    Raises:
+        CheckpointError, BadSetting: as for `load`.
+    """
+    folder = open_folder(path)
+    network, report, weights = _network(folder)
+    tokenizers_of(folder, network.spec)
+    unexpected = set(report["unexpected_keys"])
+    return Inspection(
+        what=f"{_name(path)}: a folder of the transformers library, architecture {folder.model_type}.",
+        spec=asdict(network.spec),
+        parameters=sum(parameter.numel() for parameter in network.parameters()),
+        tensors=tuple(_described(name, tensor, unexpected) for name, tensor in weights.items()),
+        missing=(),
+        parts=parts(network),
+        tied=tied(weights),
+        notes=(*_notes(folder, weights), *_recorded(network)),
+    )
+
+
+def _name(path: Path) -> str:
+    """What a folder is called here, also where it is `.` or a link to another."""
+    return path.name or path.resolve().name
+
+
+def _network(folder: Folder) -> tuple[AnyForeign, dict[str, Any], dict[str, Tensor]]:
+    """The network, the library's report of its names, and the weights as they are in the file."""
+    kind = folder.family.kind
+    with _said_by_the_library(folder):
+        config = library.config_of(folder.model_type, folder.safe_config)
+        program = f"transformers {library.VERSION}, {library.class_name(kind, config)}"
+    spec = spec_of(folder, config, program)
+    weights = folder.weights()
+    with _said_by_the_library(folder):
+        _check_size(folder, library.outline(kind, config), weights)
+        filled, report = library.filled(kind, config, weights)
+    _check_report(folder, spec, report)
+    windowed = getattr(config, "sliding_window", None) is not None
+    return NETWORKS[kind](filled, folder.family, spec, lambda: library.new_past(kind), windowed), report, weights
+
+
+@contextmanager
+def _said_by_the_library(folder: Folder) -> Iterator[None]:
+    """Whatever the library cannot do with a folder becomes one sentence.
+
+    Raises:
+        DamagedFile: it raised something.
+    """
+    try:
+        yield
+    except HeadlightError:
+        raise
+    except Exception as error:
+        said = " ".join(str(error).split()[:30])
+        detail = f"the transformers library says: {type(error).__name__}: {said}"
+        raise DamagedFile(path=folder.path / CONFIG, detail=detail) from error
+
+
+def _check_size(folder: Folder, outline: nn.Module, weights: Mapping[str, Tensor]) -> None:
+    """Refuses a network that the weights do not justify, before memory is taken for it. Tied weights may count twice.
+
+    Raises:
+        UnsoundFile: it would be larger.
+    """
+    asked = sum(prod(tensor.shape) for tensor in (*outline.parameters(), *outline.buffers()))
+    there = sum(tensor.numel() for tensor in weights.values())
+    if asked > 2 * there + SPARE:
+        detail = f"it describes a network of {asked:,} numbers, and the weights beside it are {there:,}"
+        raise UnsoundFile(path=folder.path / CONFIG, detail=detail)
+
+
+def _check_report(folder: Folder, spec: ForeignSpec, report: Mapping[str, Any]) -> None:
+    """Refuses weights that leave a part of the network to chance.
+
+    Raises:
+        IncompleteWeights: a tensor is missing or of another shape.
+    """
+    wrong = [f"it lacks {name}" for name in sorted(report["missing_keys"])]
+    wrong += [f"{name} is {list(found)}, not {list(needed)}" for name, found, needed in sorted(report["mismatched_keys"])]
+    wrong += [str(message) for message in report["error_msgs"]]
+    if wrong:
+        more = f" (and {len(wrong) - 1} more)" if wrong[1:] else ""
+        raise IncompleteWeights(path=folder.path, layout=spec.program, detail=wrong[0] + more)
+
+
+@torch.inference_mode()
+def _probe(network: AnyForeign, folder: Folder, device: torch.device) -> None:
+    """Runs two tokens, so that a network that cannot run, or hands out no maps, is refused here and not on a page."""
+    ids = torch.zeros(1, 2, dtype=torch.long, device=device)
+    run = Run(cache=network.past())
+    with _said_by_the_library(folder):
+        if isinstance(network, ForeignWriter):
+            network(ids, run)
+            return
+        mask = network.source_mask(ids, torch.tensor([2], device=device))
+        memory = network.encode(ids, mask, run)
+        if isinstance(network, ForeignTranslator):
+            network.decode(ids, memory, mask, run)
+
+
+def _described(name: str, tensor: Tensor, unexpected: set[str]) -> TensorInfo:
+    status = "unexpected" if name in unexpected else "matched"
+    return measured(TensorInfo(name, tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), status), tensor)
+
+
+def _notes(folder: Folder, weights: Mapping[str, Tensor]) -> tuple[str, ...]:
+    """What a viewer should know, a sentence each."""
+    found = ["The network is run by the transformers library, with its own eager attention, in float32."]
+    if folder.family.positions == "rotary":
+        found.append("Queries and keys are shown as they were compared: after their rotation by position.")
+    if FOREIGN_CODE in folder.config:
+        found.append(f"{CONFIG} names Python code of its own ({FOREIGN_CODE}); it was not run, the library's class was.")
+    if left_out := ignored(folder):
+        found.append(f"Decoding here does not do what its generation settings ask for besides: {', '.join(left_out)}.")
+    if broken := [name for name, tensor in weights.items() if tensor.is_floating_point() and not tensor.isfinite().all()]:
+        found.append(f"{len(broken)} tensors hold NaN or infinite numbers, the first is {broken[0]}.")
+    return tuple(found)
+
+
+def _recorded(network: AnyForeign) -> tuple[str, ...]:
+    """What a run records and what not, a sentence each."""
+    kept = "weights, masks, queries, keys, values, context and output of each head, and the states after each layer"
+    tables = ", ".join(network.tables())
+    return (
+        f"A run records {kept}" + (f", and {tables}." if tables else "."),
+        f"A run records no scores: {NO_SCORES}.",
+        f"A run records no stages: {NO_STAGES}.",
+        *(f"A run records no {name}: {why}." for name, why in network.missing().items() if name.startswith("positions/")),
+    )

@@ -1,0 +1,257 @@
+"""Networks of the transformers library, with the methods that a run asks of our own: source_mask, encode, decode.
+
+What is recorded besides attention is taken where the library computes it, by hooks on its modules that do nothing unless a watched
+call goes on in this thread: nothing of a run is stored in a network, which serves many sessions.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Self, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from model.errors import UnknownTensor
+from model.foreign import ForeignSpec
+from model.huggingface.attending import Watch, watched
+from model.huggingface.families import Family
+from model.trace import Kind, Site
+from model.transformer.attention import Run
+from model.transformer.cache import KVCache
+from model.transformer.masks import Mask, padding_mask, valid_mask
+
+
+class Past(KVCache):
+    """The library's cache of one decode.
+
+    Args:
+        library: the library's own.
+    """
+
+    def __init__(self, library: Any) -> None:
+        super().__init__()
+        self.library = library
+
+    def select(self, rows: Tensor) -> None:
+        """Keeps the batch rows `rows`, in that order."""
+        self.library.reorder_cache(rows)
+
+
+class ForeignNetwork:
+    """What all three kinds have in common.
+
+    Args:
+        library: the library's network, its weights loaded.
+        family: where its parts are.
+        spec: what is known of it.
+        new_past: makes the library's cache of one decode.
+        windowed: whether its masks hide more than padding and the future.
+    """
+
+    def __init__(
+        self, library: nn.Module, family: Family, spec: ForeignSpec, new_past: Callable[[], Any], windowed: bool = False
+    ) -> None:
+        self.library = library
+        self.spec = spec
+        self.family = family
+        self._new_past = new_past
+        self._windowed = windowed
+        self.sites = dict(_sites(library, family))
+        self.outputs = {site: _output(library, module, family) for module, site in self.sites.items()}
+        self.position_tables = dict(_tables(library, family))
+        self._listen()
+
+    def past(self) -> Past:
+        """A cache for one decode."""
+        return Past(self._new_past())
+
+    def to(self, device: torch.device) -> Self:
+        """Itself, moved."""
+        self.library.to(device)
+        return self
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """Learned numbers."""
+        return self.library.parameters()
+
+    def buffers(self) -> Iterator[Tensor]:
+        """Other tensors that it holds."""
+        return self.library.buffers()
+
+    def state_dict(self) -> Mapping[str, Tensor]:
+        """Its tensors by the library's names."""
+        return self.library.state_dict()
+
+    def tables(self) -> dict[str, Tensor]:
+        """The positional encodings by stack, all positions that it has: [position, model]."""
+        found = {}
+        for stack, module in self.position_tables.items():
+            rows: Tensor = module.weight if isinstance(module, nn.Embedding) else module.get_buffer("weights")
+            found[f"positions/{stack}"] = rows[self._first_position :]
+        return found
+
+    @property
+    def _first_position(self) -> int:
+        """The row of a table that the first token gets: behind the padding's row, where the table holds that."""
+        return self.family.offset if self.family.offset is not None else (self.spec.pad_id or 0) + 1
+
+    def scale_and_output(self, site: Site) -> tuple[float, Tensor]:
+        """What a site multiplies the products of queries and keys with, and its output projection [model, head · head_dim].
+
+        Raises:
+            UnknownTensor: a score of this architecture is more than a product.
+        """
+        if self.family.positions == "relative":
+            asked = f"the arithmetic of a cell at {site}"
+            raise UnknownTensor(asked=asked, there="scores with a learned number for each distance added, which is not recorded")
+        module = next(module for module, own in self.sites.items() if own == site)
+        output = self.outputs[site]
+        weight, scale = output.get_parameter("weight").detach(), module.scaling
+        assert isinstance(scale, float)
+        return scale, weight if isinstance(output, nn.Linear) else weight.T
+
+    def missing(self) -> dict[str, str]:
+        """What a trace of it cannot hold, and why."""
+        added = {"rotary": "queries and keys are rotated by their positions", "relative": "scores get a number for each distance"}
+        why = added.get(self.family.positions)
+        tables = {f"positions/{stack}": f"nothing is added: {why}" for stack in self.spec.stacks if why}
+        return {"attention/*/scores": NO_SCORES, "stages": NO_STAGES} | tables
+
+    def _watch(self, run: Run, stack: str, ids: Tensor, start: int, padding: Mapping[str, Tensor]) -> Watch:
+        own = {module: site for module, site in self.sites.items() if site.stack == stack}
+        return Watch(run, own, len(ids), start, {} if self._windowed else padding)
+
+    def _listen(self) -> None:
+        """Asks the modules that make what is recorded to hand it over."""
+        for stack in self.family.stacks:
+            layers = self.library.get_submodule(self.family.layers.format(stack=stack))
+            for index, layer in enumerate(layers.children()):
+                layer.register_forward_hook(_handing_over(f"hidden/{stack}.0.{index}"))
+            next(layers.children()).register_forward_pre_hook(_handing_over_input(f"embedded/{stack}"), with_kwargs=True)
+        for site, module in self.outputs.items():
+            module.register_forward_hook(_handing_over(f"attention/{site}/output"))
+        for stack, module in self.position_tables.items():
+            module.register_forward_hook(_handing_over(f"positions/{stack}"))
+
+
+NO_SCORES = "the transformers library computes weights in one go and hands out no scores"
+NO_STAGES = "what happens between these states stays inside the transformers library"
+
+
+class ForeignEncoder(ForeignNetwork):
+    """An encoder that nothing is written from."""
+
+    def source_mask(self, source: Tensor, valid: Tensor | None = None) -> Mask:
+        """Which source positions may be looked at: those that are no padding, or the first `valid` [batch] ones."""
+        return Mask(padding_mask(source, self.spec.pad_id) if valid is None else valid_mask(valid, source.shape[1]))
+
+    def encode(self, source: Tensor, mask: Mask, run: Run = Run()) -> Tensor:
+        """[batch, key] of ids -> [batch, key, model]."""
+        encoder = self.library.get_encoder() if self.spec.decoder else self.library  # type: ignore[operator]  # untyped library
+        watch = self._watch(run, "encoder", source, 0, {"self": mask.padding})
+        states: Tensor = watch(lambda: encoder(input_ids=source, attention_mask=_flat(mask))).last_hidden_state
+        return states
+
+
+class ForeignTranslator(ForeignEncoder):
+    """An encoder and a decoder."""
+
+    def decode(self, target: Tensor, memory: Tensor, source_mask: Mask, run: Run = Run(), start: int = 0) -> Tensor:
+        """Logits [batch, query, vocab] for the token after each target position from `start` on."""
+        assert isinstance(run.cache, Past)
+        past = run.cache.library
+        everything = torch.ones_like(target, dtype=torch.bool)[:, None, None, :]
+        watch = self._watch(run, "decoder", target, start, {"self": everything, "cross": source_mask.padding})
+        logits: Tensor = watch(
+            lambda: self.library(
+                encoder_outputs=(memory,),
+                attention_mask=_flat(source_mask),
+                decoder_input_ids=target[:, start:],
+                past_key_values=past,
+                use_cache=True,
+            )
+        ).logits
+        run.record("logits", logits)
+        return logits
+
+
+class ForeignWriter(ForeignNetwork):
+    """A language model."""
+
+    def __call__(self, ids: Tensor, run: Run = Run(), start: int = 0) -> Tensor:
+        """Logits [batch, query, vocab] for the token after each position from `start` on.
+
+        Padding before a text takes no position: the first token behind it has position 0.
+        """
+        assert isinstance(run.cache, Past)
+        past = run.cache.library
+        padding = padding_mask(ids, self.spec.pad_id)
+        there = padding[:, 0, 0].long()
+        positions = (there.cumsum(dim=-1) - 1).clamp(min=0)[:, start:]
+        watch = self._watch(run, "decoder", ids, start, {"self": padding})
+        logits: Tensor = watch(
+            lambda: self.library(
+                input_ids=ids[:, start:], attention_mask=there, position_ids=positions, past_key_values=past, use_cache=True
+            )
+        ).logits
+        run.record("logits", logits)
+        return logits
+
+
+AnyForeign: TypeAlias = ForeignEncoder | ForeignTranslator | ForeignWriter
+NETWORKS: Mapping[str, type[AnyForeign]] = {"encoder": ForeignEncoder, "both": ForeignTranslator, "decoder": ForeignWriter}
+
+
+def _flat(mask: Mask) -> Tensor:
+    """[batch, key], 1 for each key that may be looked at: the library's form."""
+    return mask.padding[:, 0, 0].long()
+
+
+def _sites(library: nn.Module, family: Family) -> Iterator[tuple[nn.Module, Site]]:
+    """The attention modules with their sites, in the order in which they run."""
+    for stack in family.stacks:
+        kinds: dict[Kind, str] = {"self": family.attention}
+        if family.kind == "both" and stack == "decoder":
+            kinds["cross"] = family.cross
+        for index, layer in enumerate(library.get_submodule(family.layers.format(stack=stack)).children()):
+            yield from ((layer.get_submodule(name), Site(stack, 0, index, kind)) for kind, name in kinds.items())
+
+
+def _output(library: nn.Module, attention: nn.Module, family: Family) -> nn.Module:
+    """The output projection of an attention module: inside of it, or beside."""
+    if not family.output.startswith("../"):
+        return attention.get_submodule(family.output)
+    name = next(name for name, module in library.named_modules() if module is attention)
+    return library.get_submodule(f"{name.rpartition('.')[0]}.{family.output.removeprefix('../')}")
+
+
+def _tables(library: nn.Module, family: Family) -> Iterator[tuple[str, nn.Module]]:
+    if family.table:
+        yield from ((stack, library.get_submodule(family.table.format(stack=stack))) for stack in family.stacks)
+
+
+def _handing_over(name: str) -> Callable[[nn.Module, Any, Any], None]:
+    """A hook that records what a module returns, or the first of what it returns."""
+
+    def hook(module: nn.Module, given: Any, made: Any) -> None:
+        watch = watched()
+        if watch is not None:
+            _record(watch, name, made[0] if isinstance(made, tuple) else made)
+
+    return hook
+
+
+def _handing_over_input(name: str) -> Callable[[nn.Module, Any, Any], None]:
+    """A hook that records the stream that a module is given."""
+
+    def hook(module: nn.Module, given: Any, named: Any) -> None:
+        watch = watched()
+        if watch is not None:
+            _record(watch, name, given[0] if given else named["hidden_states"])
+
+    return hook
+
+
+def _record(watch: Watch, name: str, value: Tensor) -> None:
+    """Records [batch, position, model], also of what is the same for the whole batch."""
+    whole = value if value.dim() == 3 else value[None]
+    watch.run.record(name, whole.expand(watch.batch, -1, -1))

@@ -1,0 +1,62 @@
+"""Runner: a network ready to run, with all that a run needs beside it. Ours are Checkpoints; others their own program runs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from model.checkpoints import Checkpoint
+from model.foreign import ForeignSpec
+from model.huggingface.network import AnyForeign, ForeignNetwork
+from model.tokenizers import Tokenizer
+from model.transformer.build import Network
+from model.transformer.cache import KVCache
+
+
+@dataclass(frozen=True)
+class ForeignInfo:
+    """What is known of a network of another program.
+
+    Attributes:
+        name, title, summary, languages, examples: as in checkpoints.Info.
+        spec: the network.
+    """
+
+    name: str
+    title: str
+    summary: str
+    languages: Mapping[str, str]
+    examples: tuple[str, ...]
+    spec: ForeignSpec
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """A network that another program runs, ready.
+
+    Attributes:
+        info: what is known of it.
+        network: in float32, on its device.
+        tokenizers: by strip.
+        fingerprint: SHA-256 of the files that it came from.
+        notes: what a viewer should know of how it computes, a sentence each.
+    """
+
+    info: ForeignInfo
+    network: AnyForeign
+    tokenizers: Mapping[str, Tokenizer]
+    fingerprint: str
+    notes: tuple[str, ...] = ()
+
+
+AnyNetwork: TypeAlias = Network | AnyForeign
+Runner: TypeAlias = Checkpoint | Foreign
+
+
+def cache_of(network: AnyNetwork) -> KVCache:
+    """What remembers keys and values during one decode."""
+    return network.past() if isinstance(network, ForeignNetwork) else KVCache()
+
+
+def never_recorded(network: AnyNetwork) -> dict[str, str]:
+    """What no run of a network records, by name, and why."""
+    return network.missing() if isinstance(network, ForeignNetwork) else {}

@@ -1,0 +1,245 @@
+"""Corpora: where texts come from. One small class for each form that they come in; a recipe's `[data]` names it and fills it in.
+
+A corpus gives texts by the name of a split, each with a column for every strip of the network: source and target, or the source
+alone. Names of splits are the corpus' own where it is divided into files, and train, val and test where it is divided here.
+"""
+
+import gzip
+import random
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Protocol, TypeAlias
+
+from model.checked import Between, read
+from model.errors import BadSetting, DataError
+from model.tokenizers import split_words
+
+Texts: TypeAlias = Sequence[tuple[str, ...]]
+Seed: TypeAlias = Annotated[int, Between(0, 2**32)]
+Length: TypeAlias = Annotated[int, Between(1, 10**4)]
+HeldOut: TypeAlias = Annotated[float, Between(0.0, 0.49)]
+
+PARTS = ("train", "val", "test")
+"""Splits of a corpus that is divided here."""
+
+
+class Corpus(Protocol):
+    """What training and evaluation need of a corpus."""
+
+    @property
+    def train(self) -> str:
+        """The name of the split that is learned from."""
+
+    @property
+    def validation(self) -> str:
+        """The name of the split that is validated on."""
+
+    def texts(self, folder: Path | None, split: str) -> Texts:
+        """The texts of one split, in the order of the corpus.
+
+        Raises:
+            DataError: a file is missing or damaged; the sentence says which, and in which line.
+            BadSetting: there is no such split, or no folder was given.
+        """
+
+
+@dataclass(frozen=True)
+class Parallel:
+    """Two files, one sentence a line, aligned by line.
+
+    Attributes:
+        source, target: names of the files, with a gap for the split: "{split}.de".
+        train, validation: splits.
+        origin: where the files come from.
+    """
+
+    source: str
+    target: str
+    train: str = "train"
+    validation: str = "val"
+    origin: str = "the corpus of the checkpoint's CARD.md"
+
+    def texts(self, folder: Path | None, split: str) -> Texts:
+        """Sentence pairs; see Corpus.texts."""
+        names = [name.replace("{split}", split) for name in (self.source, self.target)]
+        layout = "one UTF-8 sentence a line, source and target aligned by line"
+        sides = [read_lines(folder, name, self.origin, layout) for name in names]
+        if len(sides[0]) != len(sides[1]):
+            detail = f"split {split} has {len(sides[0])} source and {len(sides[1])} target lines"
+            raise DataError(path=folder, detail=detail, do="align the two files line by line")
+        pairs = list(zip(*sides, strict=True))
+        for number, pair in enumerate(pairs, start=1):
+            if not all(text.strip() for text in pair):
+                detail = f"line {number} of split {split} is empty"
+                raise DataError(path=folder, detail=detail, do="mend or remove that line in both files")
+        return pairs
+
+
+@dataclass(frozen=True)
+class Table:
+    """One file, a sentence pair and its attribution a line, with TAB between; divided by lot.
+
+    All pairs whose sources are equal but for case and punctuation fall to the same split.
+
+    Attributes:
+        file: its name.
+        seed: of the lots.
+        held_out: share of sources that goes to val, and as much to test.
+        origin: where the file comes from.
+    """
+
+    file: str
+    seed: Seed
+    held_out: HeldOut
+    origin: str
+
+    train, validation = "train", "val"  # no fields: they are the same for every table
+
+    def texts(self, folder: Path | None, split: str) -> Texts:
+        """Sentence pairs; see Corpus.texts."""
+        _refuse_unknown(split)
+        lines = read_lines(folder, self.file, self.origin, "one pair a line: source TAB target TAB attribution, in UTF-8")
+        pairs = [_columns(folder, self.file, number, line) for number, line in enumerate(lines, start=1)]
+        return [pair for pair in pairs if lot(self.seed, _key(pair[0]), self.held_out) == split]
+
+
+@dataclass(frozen=True)
+class RunningText:
+    """Files of running text, a paragraph a line, for a language model; empty lines count for nothing.
+
+    Attributes:
+        file: name of the files, with a gap for the split: "{split}.txt".
+        train, validation: splits.
+        window: tokens that are predicted at a stretch.
+        origin: where the files come from.
+    """
+
+    file: str
+    train: str
+    validation: str
+    window: Length
+    origin: str
+
+    def texts(self, folder: Path | None, split: str) -> Texts:
+        """Paragraphs; see Corpus.texts."""
+        name = self.file.replace("{split}", split)
+        lines = read_lines(folder, name, self.origin, "UTF-8 text, a paragraph a line")
+        if not (found := [(line,) for line in lines if line.strip()]):
+            raise DataError(path=folder, detail=f"{name} holds nothing but blanks", do="fetch it again")
+        return found
+
+
+@dataclass(frozen=True)
+class Reversal:
+    """A task that needs no file: a string of digits, and the same from its end to its beginning. Divided by lot.
+
+    Attributes:
+        shortest, longest: digits of a string.
+        strings: how many are drawn, of every length as many; equal ones count once.
+        seed: of the draws and the lots.
+        held_out: share of strings that goes to val, and as much to test.
+    """
+
+    shortest: Length
+    longest: Length
+    strings: Annotated[int, Between(10, 10**7)]
+    seed: Seed
+    held_out: HeldOut
+
+    train, validation = "train", "val"
+
+    def __post_init__(self) -> None:
+        """Refuses lengths that leave nothing between them.
+
+        Raises:
+            BadSetting: the shortest is longer than the longest.
+        """
+        if self.shortest > self.longest:
+            raise BadSetting(name="shortest", found=self.shortest, allowed=f"at most {self.longest}, the longest")
+
+    def texts(self, folder: Path | None, split: str) -> Texts:
+        """Strings and their reversals; `folder` is not looked at. See Corpus.texts."""
+        _refuse_unknown(split)
+        strings = dict.fromkeys(self._draw())
+        return [(string, string[::-1]) for string in strings if lot(self.seed, string, self.held_out) == split]
+
+    def _draw(self) -> Iterator[str]:
+        draws = random.Random(self.seed)
+        for _ in range(self.strings):
+            yield "".join(draws.choices("0123456789", k=draws.randint(self.shortest, self.longest)))
+
+
+KINDS: Mapping[str, type[Any]] = {"parallel": Parallel, "table": Table, "text": RunningText, "reversal": Reversal}
+
+
+def from_json(data: Mapping[str, Any], name: str) -> Corpus:
+    """The corpus in plain values; `kind` is "parallel" where it is left out.
+
+    Args:
+        name: what `data` is called in an error.
+
+    Raises:
+        BadSetting: an unknown kind or field, or a value outside what is allowed.
+    """
+    kind = data.get("kind", "parallel")
+    if kind not in KINDS:
+        raise BadSetting(name=f"{name}.kind", found=kind, allowed=" or ".join(KINDS))
+    corpus: Corpus = read(KINDS[kind], {key: value for key, value in data.items() if key != "kind"}, name)
+    return corpus
+
+
+def lot(seed: int, text: str, held_out: float) -> str:
+    """The split that `text` falls to, whatever else is in the corpus: val and test each with the probability `held_out`."""
+    drawn = random.Random(f"{seed} {text}").random()
+    return "val" if drawn < held_out else "test" if drawn < 2 * held_out else "train"
+
+
+def read_lines(folder: Path | None, name: str, origin: str, layout: str) -> list[str]:
+    """The lines of `folder/name` or `folder/name.gz`, without their ends.
+
+    Raises:
+        BadSetting: no folder was given.
+        DataError: there is no such file, or it is not UTF-8 text.
+    """
+    wanted = f"{name} of {origin}{{}}, plain or as {name}.gz: {layout}"
+    if folder is None:
+        raise BadSetting(name="--data", found="left out", allowed=f"a folder with {wanted.format('')}")
+    hint = f"put {wanted.format(' there')}"
+    plain, packed = folder / name, folder / f"{name}.gz"
+    path = packed if packed.is_file() else plain
+    try:
+        raw = gzip.decompress(packed.read_bytes()) if path == packed else plain.read_bytes()
+    except FileNotFoundError as error:
+        raise DataError(path=folder, detail=f"there is neither {name} nor {name}.gz", do=hint) from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(path=path, detail=str(error), do=hint) from error
+    return _decoded(raw, path).replace("\r\n", "\n").removesuffix("\n").split("\n")
+
+
+def _decoded(raw: bytes, path: Path) -> str:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise DataError(path=path, detail=f"line {line} is not UTF-8 text", do="mend or remove that line") from error
+
+
+def _columns(folder: Path | None, file: str, number: int, line: str) -> tuple[str, str]:
+    """Source and target of one line of a table."""
+    columns = line.split("\t")
+    if len(columns) != 3 or not all(column.strip() for column in columns):
+        detail = f"line {number} of {file} is not source TAB target TAB attribution"
+        raise DataError(path=folder, detail=detail, do="mend or remove that line")
+    return columns[0], columns[1]
+
+
+def _key(source: str) -> str:
+    """What is left of a source when case and punctuation do not count."""
+    return " ".join(word for word in split_words(source, "words") if any(map(str.isalnum, word)))
+
+
+def _refuse_unknown(split: str) -> None:
+    if split not in PARTS:
+        raise BadSetting(name="split", found=split, allowed=" or ".join(PARTS))

@@ -1,0 +1,56 @@
+"""What a training leaves to be looked at: a row an epoch in curve.csv and for TensorBoard, and snapshots of the weights."""
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+
+from tensorboardX import SummaryWriter
+from torch import Tensor
+
+from model.checkpoints import save_weights
+
+COLUMNS = ("epoch", "step", "train_loss", "validation_loss", "validation_ppl", "learning_rate", "tokens_per_second", "seconds")
+"""Columns of curve.csv: losses in nats a target token (training with label smoothing and dropout, validation with neither)."""
+
+SNAPSHOTS, FIRST, COUNT = "snapshots", 512, 14
+
+
+def board(out: Path, writes: bool) -> SummaryWriter:
+    """The writer of OUT/logs for TensorBoard; one that is told not to write swallows what it is given."""
+    return SummaryWriter(str(out / "logs"), write_to_disk=writes)
+
+
+def log(out: Path, events: SummaryWriter, row: tuple[int, *tuple[float, ...]]) -> None:
+    """Adds one epoch's row, in place of rows that a kill between this and the saving of the state, or an older training, left."""
+    path = out / "curve.csv"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    before = {str(epoch) for epoch in range(1, row[0])}
+    kept = [earlier for earlier in csv.reader(lines) if earlier and earlier[0] in before]
+    fresh = path.with_suffix(".part")
+    with fresh.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([COLUMNS, *kept, row])
+    fresh.replace(path)
+    for name, value in zip(COLUMNS[1:], row[1:], strict=True):
+        events.add_scalar(name, value, row[0])
+    events.flush()
+
+
+def snapshot_steps(total: int) -> frozenset[int]:
+    """After which of `total` steps a snapshot is kept: before the first, and ever more rarely up to the last.
+
+    From the 512th part of the training on, each step is the same multiple of the one before.
+    """
+    return frozenset({0, *(max(1, round(total / FIRST ** (1 - i / (COUNT - 2)))) for i in range(COUNT - 1))})
+
+
+def keep_snapshot(out: Path, step: int, weights: Mapping[str, Tensor]) -> None:
+    """Writes the weights as they are after `step` updates: OUT/snapshots/NNNNNN.safetensors, float16.
+
+    The first of a training takes the place of those that an older one left there.
+    """
+    folder = out / SNAPSHOTS
+    folder.mkdir(parents=True, exist_ok=True)
+    if step == 0:
+        for old in folder.glob("[0-9]" * 6 + ".safetensors"):
+            old.unlink()
+    save_weights(folder / f"{step:06}.safetensors", weights)

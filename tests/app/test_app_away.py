@@ -1,0 +1,64 @@
+"""The app while the host of its engine is away: the last result stays, and the page goes on by itself."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from model.engine.door import Door
+from model.engine.local import LocalEngine
+from model.engine.remote import RemoteEngine
+from model.engine.server import application
+from tests.app.visiting import Visitor
+from tests.hosts import Loopback
+from tests.runs import CPU
+from viz import page
+
+
+class Cord(Loopback):
+    """The way to the host, which can be cut."""
+
+    cut = False
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        if self.cut:
+            raise httpx.ConnectError("cut")
+        return super().handle_request(request)
+
+
+@pytest.fixture
+def cord(stocked: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cord]:
+    """The way to a host with one checkpoint, which the app asks."""
+    found = Cord(application(LocalEngine(stocked, CPU), Door()))
+    monkeypatch.setattr(page, "open_engine", lambda: RemoteEngine("http://gpu", transport=found))
+    monkeypatch.setattr("model.engine.remote.AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr("model.engine.remote.FRESH_SECONDS", 0.0)
+    page.the_engine.clear()
+    yield found
+    page.the_engine.clear()
+
+
+def test_the_last_result_stays_and_the_page_recovers_without_a_reload(cord: Cord) -> None:
+    visitor = Visitor(text="w4 w5")
+    drawn = visitor.drawn
+    cord.cut = True
+    visitor.type("text", "w6 w7 w8")
+    assert visitor.problems == ["The engine's host does not answer since 0 s; the last result is shown until it is back."]
+    assert visitor.drawn == drawn
+    assert visitor.tokens("source")[1:-1] == ["w4", "w5"]
+    cord.cut = False
+    visitor.go("explore")
+    assert visitor.problems == []
+    assert visitor.tokens("source")[1:-1] == ["w6", "w7", "w8"]
+
+
+def test_who_comes_while_it_is_away_is_told(cord: Cord) -> None:
+    cord.cut = True
+    visitor: Any = Visitor(text="w4 w5")
+    assert ["The engine at http://gpu does not answer since 0 s" in problem for problem in visitor.problems] == [True]
+    cord.cut = False
+    visitor.go("explore")
+    assert visitor.problems == []
+    assert visitor.drawn > 0

@@ -1,0 +1,50 @@
+"""Folders of the transformers library on every page of the app."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from tokenizers import Tokenizer
+
+from model.engine.base import RunRequest
+from model.engine.local import LocalEngine
+from tests import folders
+from tests.app.visiting import EVERY_PAGE, PAGES, Visitor
+from viz import labels
+
+TOKENIZERS = {
+    "bert": folders.word_pieces,
+    "gpt2": folders.byte_pairs,
+    "marian": folders.sentence_pieces,
+    "t5": folders.sentence_pieces,
+}
+
+
+def save(folder: Path, family: str, tokenizer: Tokenizer | None) -> None:
+    """A folder as the library saves it; None: without a tokenizer, so that it runs on ids."""
+    size = {} if tokenizer is None else {"vocab_size": max(folders.VOCAB, tokenizer.get_vocab_size())}
+    folders.save(folder, family, **size)
+    if tokenizer is not None:
+        tokenizer.save(str(folder / "tokenizer.json"))
+
+
+@pytest.mark.parametrize("words", [True, False], ids=["words", "ids"])
+@pytest.mark.parametrize("family", TOKENIZERS)
+def test_every_page_draws_every_kind_of_folder(shelf: Path, family: str, words: bool) -> None:
+    save(shelf / family, family, TOKENIZERS[family]() if words else None)
+    text = "the dogs play" if words else "4 5 6"
+    visitor = Visitor(model=family, text=text, max="5")
+    for page in EVERY_PAGE:
+        visitor.go(page)
+        assert visitor.problems == [], page
+        has_no_table = page == "positions" and family == "t5"
+        assert visitor.drawn or page not in PAGES or has_no_table, page
+    visitor.go("explore")
+    trace = LocalEngine(shelf, torch.device("cpu")).run(RunRequest(family, text, decoding=visitor.view.request().decoding))
+    assert visitor.tokens("source") == labels.strip(trace.tokens["source"])
+    for method in ("sample", "beam") if trace.steps else ():
+        visitor.choose("method", method)
+        visitor.go("step")
+        assert visitor.problems == [], method
+        assert visitor.drawn, method
+        visitor.go("explore")

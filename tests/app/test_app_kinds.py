@@ -1,0 +1,155 @@
+"""Language models, encoders alone and parts of networks as visitors meet them: every page works with them, or says why not."""
+
+import shutil
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import torch
+
+from model import checkpoints
+from model.engine.base import Decoding, RunRequest
+from model.engine.local import LocalEngine
+from model.spec import ModelSpec
+from model.tokenizers import SPECIALS, WordTokenizer
+from tests.app.visiting import PAGES, Visitor
+from tests.networks import VARIANTS, network
+from tests.reference import GOLDEN, SETTINGS
+from tests.runs import SPECS
+
+WORDS = tuple("the game was in a city of film 我 们 你 好".split())
+PARTS = ("002_tiny_encoder", "002_tiny_mha", "002_tiny_decoder_layer")
+
+
+def save(folder: Path, spec: ModelSpec) -> None:
+    """Writes a network of one strip with random weights and words of its own."""
+    size = spec.writer.vocab - len(SPECIALS)
+    words = (*WORDS, *(f"w{i}" for i in range(size)))[:size]
+    info = checkpoints.Info(folder.name, "One strip", "Random weights.", {"source": "English"}, ("the game",), {}, spec)
+    tokenizer = WordTokenizer("basic-english", SPECIALS + words, framed=False)
+    checkpoints.save(folder, info, network(spec).state_dict(), {"source": tokenizer})
+
+
+@pytest.fixture
+def lm(shelf: Path) -> Path:
+    save(shelf / "lm", VARIANTS["language model"])
+    return shelf
+
+
+def words_of(visitor: Visitor) -> list[str]:
+    return visitor.tokens("source")
+
+
+def said(visitor: Visitor) -> str:
+    app = visitor.app
+    texts = [element.value for group in (app.caption, app.info, app.markdown) for element in group]
+    return "\n".join(texts).replace("\\", "")
+
+
+def test_a_prompt_grows_token_by_token(lm: Path) -> None:
+    visitor = Visitor(max="0")
+    assert words_of(visitor) == ["the", "game"]
+    (strip,) = visitor.scene("strips")["strips"]
+    assert strip["title"] == "English, the source", "it was read and not gone on from"
+    grown = [words_of(visitor)]
+    for count in (1, 2, 3):
+        visitor.set("max_length", count)
+        grown.append(words_of(visitor))
+        assert visitor.url["max"] == str(count)
+    assert [len(words) for words in grown] == [2, 3, 4, 5]
+    assert all(later[: len(earlier)] == earlier for earlier, later in pairwise(grown))
+    (strip,) = visitor.scene("strips")["strips"]
+    assert strip["title"] == "English, read and continued"
+    written = [token for token in strip["tokens"] if "probability" in token]
+    assert len(written) == 3
+    assert all(len(token["candidates"]) == 8 for token in written)
+    trace = LocalEngine(lm, torch.device("cpu")).run(RunRequest("lm", "the game", decoding=Decoding(max_length=3)))
+    assert grown[-1] == list(trace.tokens["source"].texts)
+
+
+def test_sampling_from_a_language_model_has_its_controls(lm: Path) -> None:
+    visitor = Visitor(max="5")
+    visitor.choose("method", "sample")
+    for field, value in (("temperature", 2.0), ("top_k", 7), ("top_p", 0.8), ("seed", 11)):
+        visitor.set(field, value)
+    decoding = Decoding("sample", max_length=5, temperature=2.0, top_k=7, top_p=0.8, seed=11)
+    trace = LocalEngine(lm, torch.device("cpu")).run(RunRequest("lm", "the game", decoding=decoding))
+    assert words_of(visitor) == list(trace.tokens["source"].texts)
+    assert visitor.problems == []
+
+
+def test_the_masks_of_a_language_model_ask_for_no_slider_that_is_not_there(lm: Path) -> None:
+    visitor = Visitor("masks")
+    assert "Move the slider" not in said(visitor)
+    assert said(visitor).count("this prompt is not padded here") == 1
+
+
+def test_both_clocks_walk_through_a_language_model(lm: Path) -> None:
+    visitor = Visitor("step", max="4", step="2")
+    scene = visitor.scene("player")
+    assert scene["decodes"]
+    assert [strip["name"] for strip in scene["strips"]] == ["source"]
+    visitor = Visitor("step", clock="computation", max="4", stage="decoder.0.1.self/weights", head="1", query="3", key="2")
+    assert visitor.problems == []
+    assert visitor.scene("cells")["opened"] == [3, 2]
+
+
+def test_two_settings_of_a_language_model_are_compared_up_to_where_they_part(lm: Path) -> None:
+    visitor = Visitor("compare", max="6", against="decode=sample&temperature=5.0&seed=3")
+    engine, requests = LocalEngine(lm, torch.device("cpu")), [Decoding(max_length=6), Decoding("sample", 6, 5.0, seed=3)]
+    first, second = (engine.run(RunRequest("lm", "the game", decoding=one)).tokens["source"].texts for one in requests)
+    apart = next(i for i, pair in enumerate(zip(first, second, strict=False)) if pair[0] != pair[1])
+    assert 2 <= apart < 8
+    headers = [d.proto for d in visitor.app.get("bidi_component") if d.proto.component_name == "headlight.atlas"]
+    assert len(headers) == 3
+    assert f"{apart} rows are compared" in said(visitor)
+
+
+@pytest.mark.parametrize("name", [*PARTS, "encoder"])
+def test_what_writes_nothing_is_drawn_on_every_page_or_the_page_says_why_not(shelf: Path, name: str) -> None:
+    link = {"model": name}
+    if name == "encoder":
+        save(shelf / "encoder", replace(SPECS["encoder alone"], start_id=None))
+    else:
+        shutil.copy(GOLDEN / f"{name}.pt", shelf / f"{name}.pt")
+        link = {"model": f"{name}.pt", "set": " ".join(f"{k}={v}" for k, v in SETTINGS[name].items())}
+    for page in PAGES:
+        visitor = Visitor(page, **link)
+        assert visitor.problems == [], page
+        assert visitor.drawn or (page == "positions" and "there is nothing to draw" in said(visitor)), page
+        if page != "checkpoint":
+            assert "it reads, and writes nothing" in said(visitor), page
+            assert not [box for box in visitor.app.selectbox if box.key == "widget:method"], page
+    assert "Nothing was written in this run" in said(Visitor("step", **link))
+    text = "5 1" if name != "encoder" else "the film"
+    compared = Visitor("compare", **link, against=f"text={text}")
+    assert compared.problems == []
+    assert "Log-probability" not in said(compared)
+
+
+def test_the_target_of_a_decoder_layer_is_drawn_like_its_source_until_it_is_told(shelf: Path) -> None:
+    shutil.copy(GOLDEN / "002_tiny_decoder_layer.pt", shelf / "layer.pt")
+    visitor = Visitor(model="layer.pt", set="head_dim=5")
+    assert visitor.url["target"] == visitor.view.text == "6 0"
+    visitor.type("target", "4 1")
+    assert (len(visitor.tokens("source")), len(visitor.tokens("target"))) == (6, 4)
+
+
+def test_a_model_without_a_padding_token_says_so_instead_of_failing(shelf: Path) -> None:
+    save(shelf / "encoder", replace(SPECS["encoder alone"], pad_id=None))
+    visitor = Visitor("masks")
+    assert "This model has no padding token, or nobody told which it is" in said(visitor)
+    assert not visitor.app.slider
+
+
+def test_files_that_wait_for_answers_do_not_cry_on_every_page(stocked: Path) -> None:
+    for name in PARTS:
+        shutil.copy(GOLDEN / f"{name}.pt", stocked / f"{name}.pt")
+    visitor = Visitor(model="tiny")
+    assert visitor.problems == []
+    assert f"Waiting for answers, which the page Checkpoint asks for: {', '.join(f'{name}.pt' for name in sorted(PARTS))}." in said(
+        visitor
+    )
+    asked = Visitor(model=f"{PARTS[0]}.pt").problems
+    assert [PARTS[0] in problem for problem in asked] == [True, True]

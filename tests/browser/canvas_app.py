@@ -1,0 +1,19 @@
+"""The page of drawings as an app, with the route that large parts of scenes come by; `/forget` empties the shelf."""
+
+from pathlib import Path
+
+import streamlit as st
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from viz.canvas.shelf import ROUTE, SHELF
+
+
+def forget(request: Request) -> Response:
+    """Puts away everything that the server keeps for browsers."""
+    SHELF.clear()
+    return Response("forgotten")
+
+
+app = st.App(Path(__file__).with_name("canvas_harness.py"), routes=[ROUTE, Route("/forget", forget)])

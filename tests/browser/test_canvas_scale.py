@@ -1,0 +1,235 @@
+"""Long inputs and many heads in a real browser: what is shown stays what ran, and what is away comes back."""
+
+import json
+import re
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Page, Route, expect
+
+from tests.browser.canvas_harness import made
+from tests.browser.conftest import PATIENCE_MS
+from tests.browser.visits import drawing, middle, rest, tile_of, tiles
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def address(serve: Callable[[Path], str]) -> str:
+    return serve(Path(__file__).with_name("canvas_app.py"))
+
+
+@pytest.fixture
+def visit(watched: Page, address: str) -> Callable[[str], Page]:
+    """Opens the page of drawings with a case, and waits until it is drawn."""
+
+    def go(query: str) -> Page:
+        watched.goto(f"{address}/?show=atlas&{query}", wait_until="domcontentloaded")
+        watched.locator(".hl[data-layout]").first.wait_for()
+        rest(watched)
+        return watched
+
+    return go
+
+
+def open_large(page: Page) -> dict[str, Any]:
+    """Opens the selected head; where it is."""
+    page.locator(".card header button").click()
+    expect(page.locator(".large")).to_be_visible()
+    rest(page)
+    return tiles(page)[0]
+
+
+def exact_at(page: Page, tile: dict[str, Any], query: int, key: int) -> float:
+    """Points at a cell of an open head and waits until its weight is exact."""
+    page.mouse.move(*middle(tile, query, key))
+    readout = drawing(page, "atlas").locator(".readout")
+    expect(readout).to_have_attribute("data-query", str(query))
+    expect(readout).to_have_attribute("data-key", str(key))
+    expect(readout).to_have_attribute("data-weight", re.compile(r"."))
+    return float(readout.get_attribute("data-weight") or "nan")
+
+
+@pytest.mark.parametrize(("case", "zoom"), [("2x2x128", 0), ("2x2x512", 0), ("1x1x4096", 0), ("1x1x4096", 9)])
+def test_hovered_weights_are_those_of_the_trace(visit: Callable[[str], Page], case: str, zoom: int) -> None:
+    page, tokens = visit(f"case={case}"), int(case.rpartition("x")[2])
+    tile = open_large(page)
+    true = made(case).at(tile["site"]).head(0)
+    assert (tile["rows"], tile["columns"]) == (tokens, tokens)
+    for _ in range(zoom):
+        page.keyboard.press("+")
+    rest(page)
+    tile = tiles(page)[0]
+    for share in (0.07, 0.4, 0.93):
+        row, column = int(tile["row"] + share * tile["rows"]), int(tile["column"] + (1 - share) * tile["columns"])
+        if not zoom and tile["width"] < tokens:  # a cell is less than a pixel: the one that the page says it is
+            page.mouse.move(*middle(tile, row, column))
+            said = drawing(page, "atlas").locator(".readout").evaluate("node => ({...node.dataset})")
+            assert abs(int(said["query"]) - row) < tokens / tile["height"] + 1
+            assert abs(int(said["key"]) - column) < tokens / tile["width"] + 1
+            row, column = int(said["query"]), int(said["key"])
+        assert exact_at(page, tile, row, column) == pytest.approx(true[row, column], rel=1e-6)
+
+
+@pytest.mark.parametrize("case", ["2x2x512", "3x4x1000"])
+def test_an_overview_says_what_its_weights_are_at_most(visit: Callable[[str], Page], case: str) -> None:
+    page = visit(f"case={case}")
+    trace, block = made(case), -(-int(case.rpartition("x")[2]) // 128)
+    tile = tile_of(page, "encoder.0.0.self", 1)
+    for share in (0.2, 0.5, 0.8):
+        page.mouse.move(tile["x"] + share * tile["width"], tile["y"] + share * tile["height"])
+        said = drawing(page, "atlas").locator(".readout").evaluate("node => ({...node.dataset})")
+        row, column = int(said["query"]) // block * block, int(said["key"]) // block * block
+        largest = trace.at(said["site"]).head(1)[row : row + block, column : column + block].max()
+        assert float(said["most"]) == pytest.approx(largest, abs=0.004)
+        assert "weight" not in said
+
+
+def pixels(page: Page, where: str) -> np.ndarray:
+    """Distinct colours along the middle row of a canvas, left to right."""
+    script = """node => [...node.getContext("2d").getImageData(0, Math.floor(node.height / 2), node.width, 1).data]"""
+    return np.array(page.locator(where).evaluate(script)).reshape(-1, 4)[:, :3]
+
+
+def test_padding_is_seen_in_the_overview_and_in_a_large_head(visit: Callable[[str], Page]) -> None:
+    page = visit("case=3x4x1000")
+    grey = np.array([0xEC, 0xEA, 0xE6])
+    whole = (pixels(page, ".card canvas") == grey).all(axis=-1)
+    tile = tiles(page)[0]
+    assert whole.sum() == pytest.approx(4 * tile["width"] * 111 / 1000, abs=8)
+    large = open_large(page)
+    shown = (pixels(page, ".large canvas") == grey).all(axis=-1)
+    assert shown.sum() == pytest.approx(large["width"] * 111 / 1000, abs=4)
+
+
+def test_the_mean_of_cells_smaller_than_pixels_can_be_shown(visit: Callable[[str], Page]) -> None:
+    page = visit("case=1x1x1200")
+    open_large(page)
+    largest = pixels(page, ".large canvas").sum()
+    page.get_by_role("button", name="mean").click()
+    rest(page)
+    expect(page.get_by_role("button", name="mean")).to_have_attribute("aria-pressed", "true")
+    page.wait_for_timeout(300)  # its tiles are fetched
+    assert pixels(page, ".large canvas").sum() > largest, "a mean is no larger than a maximum, so it is lighter"
+
+
+def test_what_the_server_has_put_away_is_asked_for_again(browser: Browser, address: str) -> None:
+    with another(browser, f"{address}/?show=atlas&case=2x2x300", viewport={"width": 1200, "height": 900}) as page:
+        answers: list[int] = []
+
+        def forget_first(route: Route) -> None:
+            if not answers:
+                urllib.request.urlopen(f"{address}/forget").close()
+            route.continue_()
+
+        page.on("response", lambda answer: answers.append(answer.status) if "/headlight/" in answer.url else None)
+        page.route("**/headlight/**", forget_first)
+        tile = tile_of(page, "encoder.0.0.self", 1)
+        page.mouse.click(*middle(tile, 20, 20))
+        readout = drawing(page, "atlas").locator(".readout")
+        expect(readout).to_have_attribute("data-weight", re.compile("."), timeout=PATIENCE_MS)
+        assert (answers[0], answers[-1]) == (404, 200)
+        said = readout.evaluate("node => ({...node.dataset})")
+        true = made("2x2x300").at("encoder.0.0.self").head(1)[int(said["query"]), int(said["key"])]
+        assert float(said["weight"]) == pytest.approx(true, rel=1e-6)
+
+
+def test_what_is_there_already_is_not_fetched_again(visit: Callable[[str], Page]) -> None:
+    page = visit("case=2x2x300")
+    with page.expect_response("**/headlight/**"):
+        page.mouse.click(*middle(tile_of(page, "encoder.0.1.self", 1), 20, 20))
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if "/headlight/" in request.url else None)
+    for head in (0, 1):
+        page.mouse.click(*middle(tile_of(page, "encoder.0.1.self", head), 20, 20))
+        expect(page.get_by_text(re.compile(rf"^chosen encoder\.0\.1\.self head {head}"))).to_be_visible()
+        rest(page)
+        page.mouse.move(*middle(tile_of(page, "encoder.0.1.self", head), 30, 20))
+        expect(drawing(page, "atlas").locator(".readout")).to_have_attribute("data-weight", re.compile("."))
+    assert asked == []
+
+
+def test_many_layers_scroll_beneath_names_that_stay(visit: Callable[[str], Page]) -> None:
+    page = visit("case=40x30x8")
+    scroll = page.locator(".scroll")
+    name = page.locator(".scroll .heads span").first
+    before = name.bounding_box()
+    scroll.evaluate("node => node.scrollTo(0, 99999)")
+    rest(page)
+    assert before is not None
+    assert name.bounding_box() == before
+    assert scroll.evaluate("node => node.scrollTop") > 100
+    tile = tile_of(page, "encoder.0.39.self", 2)
+    page.mouse.move(*middle(tile, 3, 4))
+    readout = drawing(page, "atlas").locator(".readout")
+    expect(readout).to_have_attribute("data-site", "encoder.0.39.self")
+    expect(page.locator(".scroll div.layers .active")).to_have_text("L40")
+
+
+def test_a_narrow_screen_shows_one_layer_at_a_time(visit: Callable[[str], Page], watched: Page) -> None:
+    watched.set_viewport_size({"width": 390, "height": 844})
+    page = visit("case=12x12x64")
+    places = tiles(page)
+    assert {tile["site"] for tile in places} == {"encoder.0.11.self"}
+    assert min(tile["width"] for tile in places) > 50
+    page.get_by_label("Layer").select_option(label="L3")
+    rest(page)
+    tile = tile_of(page, "encoder.0.2.self", 5)
+    page.mouse.move(*middle(tile, 10, 10))
+    readout = drawing(page, "atlas").locator(".readout")
+    expect(readout).to_have_attribute("data-site", "encoder.0.2.self")
+    assert float(readout.get_attribute("data-weight") or "nan") == pytest.approx(
+        made("12x12x64").at("encoder.0.2.self").head(5)[10, 10], abs=0.004
+    )
+    assert page.evaluate("document.scrollingElement.scrollWidth - innerWidth") <= 0
+
+
+@contextmanager
+def another(browser: Browser, url: str, **options: Any) -> Iterator[Page]:
+    """A page on another kind of screen."""
+    context = browser.new_context(**options)
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    page.goto(url, wait_until="domcontentloaded")
+    page.locator(".hl[data-layout]").first.wait_for()
+    rest(page)
+    yield page
+    context.close()
+
+
+@pytest.mark.parametrize(("ratio", "width"), [(0.1, 6000), (1.5, 1200), (3, 800), (4, 360)])
+def test_other_screens_and_zooms_are_sharp_and_right(browser: Browser, address: str, ratio: float, width: int) -> None:
+    url = f"{address}/?show=atlas&case=3x4x1000"
+    with another(browser, url, device_scale_factor=ratio, viewport={"width": width, "height": 900}) as page:
+        thrown: list[str] = []
+        page.on("pageerror", lambda error: thrown.append(str(error)))
+        tile = open_large(page)
+        wide, shown = page.locator(".large canvas").evaluate("node => [node.width, node.getBoundingClientRect().width]")
+        assert wide == pytest.approx(shown * ratio, abs=1)
+        page.mouse.move(*middle(tile, 500, 300))
+        readout = drawing(page, "atlas").locator(".readout")
+        expect(readout).to_have_attribute("data-weight", re.compile("."))
+        said = json.loads(readout.evaluate("node => JSON.stringify(node.dataset)"))
+        true = made("3x4x1000").at(said["site"]).head(int(said["head"]))[int(said["query"]), int(said["key"])]
+        assert float(said["weight"]) == pytest.approx(true, rel=1e-6)
+        assert thrown == []
+
+
+def test_a_lost_connection_is_waited_for(browser: Browser, address: str) -> None:
+    with another(browser, f"{address}/?show=atlas&case=1x1x2000", viewport={"width": 1200, "height": 900}) as page:
+        tile = open_large(page)
+        page.context.set_offline(True)
+        page.mouse.move(*middle(tile, 1500, 900))
+        readout = drawing(page, "atlas").locator(".readout")
+        expect(readout).to_have_attribute("data-most", re.compile("."))
+        page.wait_for_timeout(400)
+        page.context.set_offline(False)
+        expect(readout).to_have_attribute("data-weight", re.compile("."))
+        said = readout.evaluate("node => ({...node.dataset})")
+        true = made("1x1x2000").at(said["site"]).head(0)[int(said["query"]), int(said["key"])]
+        assert float(said["weight"]) == pytest.approx(true, rel=1e-6)

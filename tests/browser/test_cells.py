@@ -1,0 +1,82 @@
+"""Every attention picture opens a cell to its arithmetic, by pointer and by keys, in a real browser."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.visits import drawing, has_parameters, middle, opened, parameters, rest, tile_of, tiles
+
+pytestmark = pytest.mark.browser
+
+ROOT = Path(__file__).parents[2]
+MODEL, TEXT, SITE = "multi30k-de-en", "Ein Hund spielt im Schnee.", "decoder.0.2.cross"
+BADGE = re.compile(r"recomputed in float64, largest difference \d·10⁻[⁶⁷⁸]")
+
+Open = Callable[[str], Page]
+
+
+@pytest.fixture
+def visit(watched: Page, serve: Callable[[Path], str]) -> Open:
+    """Opens a page of the app on the sentence."""
+    address = serve(ROOT / "app.py")
+    return lambda page: opened(watched, f"{address}/{page}?model={MODEL}&text={TEXT}&site={SITE}&head=3&query=1")
+
+
+def is_open(page: Page, query: int, key: int) -> None:
+    """The cell's arithmetic lies over the page; Escape closes it, and the link no longer opens it."""
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_text(BADGE)).to_be_visible()
+    has_parameters(page, head="3", query=str(query), key=str(key))
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+    page.wait_for_url(lambda url: "key=" not in url)
+    rest(page)
+    expect(dialog).to_be_hidden()
+
+
+def test_on_explore_a_cell_of_the_large_head_opens_by_pointer_and_by_keys(visit: Open) -> None:
+    page = visit("explore")
+    page.mouse.dblclick(*middle(tile_of(page, SITE, 3), 1, 1))
+    expect(drawing(page, "atlas").locator(".large")).to_be_visible()
+    rest(page)
+    page.mouse.click(*middle(tiles(page)[0], 2, 4))
+    is_open(page, 2, 4)
+    drawing(page, "atlas").locator(".large canvas").focus()
+    page.keyboard.press("ArrowRight")
+    readout = drawing(page, "atlas").locator(".readout")
+    query, key = (int(readout.get_attribute(f"data-{name}") or -1) for name in ("query", "key"))
+    page.keyboard.press("Enter")
+    is_open(page, query, key)
+
+
+def test_on_explore_a_cell_of_the_map_of_the_head_opens_by_pointer_and_by_keys(visit: Open) -> None:
+    page = visit("explore")
+    page.mouse.click(*middle(tiles(page, "cells")[0], 2, 4))
+    is_open(page, 2, 4)
+    drawing(page, "cells").locator("canvas").focus()
+    page.keyboard.press("ArrowRight")
+    expect(drawing(page, "cells").locator(".readout")).to_have_attribute("data-key", "5")
+    page.keyboard.press("Enter")
+    is_open(page, 2, 5)
+
+
+def test_the_lines_open_the_cell_of_the_selected_query_and_a_key(visit: Open) -> None:
+    page = visit("explore")
+    drawing(page, "lines").locator("canvas").focus()
+    for pressed in ("ArrowRight", "Home", "ArrowDown", "ArrowDown", "Enter"):
+        page.keyboard.press(pressed)
+    is_open(page, 1, 2)
+    assert parameters(page)["query"] == "1"
+
+
+def test_the_player_opens_a_cell_that_was_revealed(visit: Open) -> None:
+    page = visit("step")
+    canvas = drawing(page, "player").locator(".map canvas")
+    canvas.focus()
+    for pressed in ("ArrowRight", "ArrowRight", "ArrowDown", "ArrowDown", "Enter"):
+        page.keyboard.press(pressed)
+    is_open(page, 2, 1)
+    assert drawing(page, "player").get_attribute("data-step") == "2", "the step stays"

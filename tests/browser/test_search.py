@@ -1,0 +1,69 @@
+"""The tree of a beam search in a real browser: a hypothesis is chosen by a click or by keys, and its attention is what is shown."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from model.beams import hypotheses
+from model.engine.base import Decoding, RunRequest
+from model.engine.local import CHECKPOINTS, LocalEngine, best_device
+from model.trace import Trace
+from tests.browser.visits import drawing, has_parameters, hovered_weight, opened, rest, tiles
+
+pytestmark = pytest.mark.browser
+
+ROOT = Path(__file__).parents[2]
+MODEL, TEXT, SITE = "multi30k-de-en", "Ein Hund spielt im Schnee.", "decoder.0.2.cross"
+
+
+@pytest.fixture(scope="module")
+def engine() -> LocalEngine:
+    return LocalEngine(CHECKPOINTS, best_device("cpu"))
+
+
+def shown(engine: LocalEngine, hypothesis: int) -> Trace:
+    return engine.run(RunRequest(MODEL, TEXT, decoding=Decoding("beam", hypothesis=hypothesis)))
+
+
+def test_a_click_or_keys_choose_a_hypothesis_and_its_rows_are_shown(
+    watched: Page, serve: Callable[[Path], str], engine: LocalEngine
+) -> None:
+    page = opened(watched, f"{serve(ROOT / 'app.py')}/step?model={MODEL}&text={TEXT}&decode=beam&site={SITE}")
+    tree = shown(engine, 0).tree
+    nodes = drawing(page, "tree").locator(".node")
+    expect(nodes).to_have_count(len(tree))
+    drawn = nodes.evaluate_all("all => all.map(node => [Number(node.dataset.place), Number(node.dataset.total)])")
+    assert dict(drawn) == {place: pytest.approx(node.total) for place, node in enumerate(tree)}
+    second = hypotheses(tree)[1]
+    nodes.and_(page.locator(f'[data-place="{second}"]')).click()
+    has_parameters(page, hypothesis="1")
+    looks_like(page, shown(engine, 1))
+    nodes.and_(page.locator(f'[data-place="{second}"]')).focus()
+    page.keyboard.press("ArrowLeft")
+    parent = tree[second].parent
+    expect(nodes.and_(page.locator(f'[data-place="{parent}"]'))).to_be_focused()
+    assert drawing(page, "player").get_attribute("data-step") == "0", "the tree's keys are its own"
+    best = nodes.and_(page.locator('[data-rank="0"]'))
+    best.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url(lambda url: "hypothesis" not in url)
+    looks_like(page, shown(engine, 0))
+    expect(best).to_have_attribute("aria-current", "true")
+
+
+def looks_like(page: Page, trace: Trace) -> None:
+    """The player has the tokens of this hypothesis, and a cell of its last row holds the weight of its own row."""
+    expect(page.locator("[data-strip=target] .chip bdi")).to_have_text(list(trace.tokens["target"].texts))
+    rest(page)
+    drawing(page, "player").locator(".icon.last").click()
+    drawing(page, "player").locator("canvas").first.evaluate("node => node.scrollIntoView({block: 'center'})")
+    rest(page)
+    weights = trace.at(SITE).weights[0]
+    place = tiles(page, "player")[0]
+    assert json.loads(drawing(page, "player").get_attribute("data-layout") or "")[0]["rows"] == len(weights)
+    found = hovered_weight(page, place, len(weights) - 1, 2, "player")
+    assert found == pytest.approx(float(weights[-1, 2]), abs=1e-6)
+    drawing(page, "player").locator(".icon.first").click()

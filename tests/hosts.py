@@ -1,0 +1,67 @@
+"""Hosts of an engine for tests: in this process without a network, and real ones on loopback."""
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from model.engine.remote import RemoteEngine
+
+ROOT = Path(__file__).parents[1]
+
+
+class Loopback(httpx.BaseTransport):
+    """Hands requests to an ASGI application in this process."""
+
+    def __init__(self, app: Any) -> None:
+        self._transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        async def handled() -> httpx.Response:
+            again = httpx.Request(request.method, request.url, headers=request.headers, content=request.read())
+            response = await self._transport.handle_async_request(again)
+            return httpx.Response(response.status_code, headers=response.headers, content=await response.aread())
+
+        return asyncio.run(handled())
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+def start(folder: Path, port: int, *options: str, **environment: str) -> subprocess.Popen[bytes]:
+    """`python -m model serve` on loopback, ready to be asked."""
+    settings = {"HEADLIGHT_CHECKPOINTS": str(folder), "HEADLIGHT_DEVICE": "cpu", "HEADLIGHT_THREADS": "1"} | environment
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("HEADLIGHT_")}
+    command = [sys.executable, "-m", "model", "serve", "--port", str(port), *options]
+    process = subprocess.Popen(command, cwd=ROOT, env=clean | settings, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    until = time.monotonic() + 120
+    with closing(RemoteEngine(f"http://127.0.0.1:{port}")) as engine:
+        while not engine.answers():
+            assert process.poll() is None, "the host ended before it was ready"
+            assert time.monotonic() < until, "the host was not ready in time"
+            time.sleep(0.1)
+    return process
+
+
+@contextmanager
+def host(folder: Path, *options: str, **environment: str) -> Iterator[str]:
+    """The address of a host in a process of its own."""
+    port = free_port()
+    process = start(folder, port, *options, **environment)
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(30)

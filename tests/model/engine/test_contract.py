@@ -1,0 +1,150 @@
+"""One contract for every engine: in this process, behind an application without a network, and over real HTTP."""
+
+import dataclasses
+import io
+import json
+import zipfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from model.engine.base import KEEP, Decoding, RunRequest, Silence
+from model.engine.door import Door
+from model.engine.local import LocalEngine
+from model.engine.remote import RemoteEngine
+from model.engine.server import application
+from model.engine.sitting import SharedEngine
+from model.errors import BadSetting, EmptyText, HeadlightError, UnknownHead, UnknownModel, UnknownSite, UnknownTensor
+from tests.hosts import Loopback, host
+from tests.networks import save_checkpoint
+from tests.runs import CPU, assert_same
+
+REQUEST = RunRequest("tiny", "w4 w5 w6", decoding=Decoding(max_length=4))
+CELL = ("decoder.0.1.cross", 1, 0, 2)
+ENGINES = ["local", "loopback", "http"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("contract")
+    save_checkpoint(found / "tiny")
+    (found / "damaged").mkdir()
+    return found
+
+
+@pytest.fixture(scope="module")
+def local(folder: Path) -> LocalEngine:
+    return LocalEngine(folder, CPU)
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def engine(request: pytest.FixtureRequest, folder: Path, local: LocalEngine) -> Iterator[SharedEngine]:
+    match request.param:
+        case "local":
+            yield LocalEngine(folder, CPU)
+        case "loopback":
+            yield RemoteEngine("http://here", "secret", Loopback(application(local, Door("secret"))))
+        case "http":
+            with host(folder, HEADLIGHT_TOKEN="secret") as url, closing(RemoteEngine(url, "secret")) as remote:
+                yield remote
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it: lists for tuples."""
+    return json.loads(json.dumps(dataclasses.asdict(value) if dataclasses.is_dataclass(value) else value, default=dict))  # type: ignore[arg-type]
+
+
+def test_it_lists_the_same_models(engine: SharedEngine, local: LocalEngine) -> None:
+    assert [info.name for info in engine.models()] == ["damaged", "tiny"]
+    assert [plain(info) for info in engine.models()] == [plain(info) for info in local.models()]
+    assert plain(engine.describe("tiny")) == plain(local.describe("tiny"))
+    assert engine.device.startswith("CPU")
+    assert engine.answers()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"keep": KEEP},
+        {"target": "w4 w5"},
+        {"source": (2, 5, 3), "target": (2, 7)},
+        {"decoding": Decoding("sample", max_length=4, seed=5)},
+        {"decoding": Decoding("beam", max_length=4, beam_size=3)},
+        {"interventions": (Silence("encoder.0.0.self", 1),), "source_pad_to": 8},
+    ],
+    ids=str,
+)
+def test_it_runs_what_is_asked(engine: SharedEngine, local: LocalEngine, changes: dict[str, Any]) -> None:
+    request = dataclasses.replace(REQUEST, **changes)
+    found, expected = engine.run(request), local.run(request)
+    assert_same(found, expected)
+    assert found.request == expected.request
+    own = {name: plain(value) for name, value in found.model.items() if name not in ("milliseconds", "device")}
+    assert own == {name: plain(expected.model[name]) for name in own}
+    assert engine.of("anybody").run(request) is found
+
+
+def test_it_explains_a_cell_to_the_last_bit(engine: SharedEngine, local: LocalEngine) -> None:
+    found, expected = engine.explain(REQUEST, *CELL), local.explain(REQUEST, *CELL)
+    assert found.agrees
+    for name, value in vars(expected).items():
+        np.testing.assert_array_equal(getattr(found, name), value, name)
+
+
+def test_it_gives_tensors_and_texts_and_a_diagnosis(engine: SharedEngine, local: LocalEngine) -> None:
+    names = ("positions/encoder", "output.bias")
+    found, expected = engine.tensors("tiny", names), local.tensors("tiny", names)
+    assert {name: (a.dtype, a.tolist()) for name, a in found.items()} == {n: (a.dtype, a.tolist()) for n, a in expected.items()}
+    assert engine.texts("tiny", "target", (4, 5)) == ("w4", "w5")
+    assert plain(engine.inspect("tiny")) == plain(local.inspect("tiny"))
+
+
+def test_it_gives_a_model_as_a_folder(engine: SharedEngine, local: LocalEngine) -> None:
+    found, expected = (zipfile.ZipFile(io.BytesIO(each.export("tiny"))) for each in (engine, local))
+    assert {name: found.read(name) for name in found.namelist()} == {name: expected.read(name) for name in expected.namelist()}
+
+
+def test_it_takes_a_file(engine: SharedEngine, local: LocalEngine, folder: Path) -> None:
+    data = (folder / "tiny" / "model.safetensors").read_bytes()
+    name = engine.receive(data, "mine.safetensors")
+    assert name == local.receive(data, "mine.safetensors")
+    problem, expected = engine.describe(name).problem, local.describe(name).problem
+    assert problem == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        (UnknownModel, {"model": "none"}),
+        (EmptyText, {"source": " "}),
+        (UnknownSite, {"interventions": (Silence("encoder.9.0.self", 0),)}),
+        (UnknownHead, {"interventions": (Silence("encoder.0.0.self", 9),)}),
+        (BadSetting, {"source_pad_to": 1}),
+    ],
+)
+def test_errors_arrive_as_they_are(
+    engine: SharedEngine, local: LocalEngine, kind: type[HeadlightError], changes: dict[str, Any]
+) -> None:
+    wrong = dataclasses.replace(REQUEST, **changes)
+    with pytest.raises(kind) as there:
+        engine.run(wrong)
+    with pytest.raises(kind) as here:
+        local.run(wrong)
+    assert str(there.value) == str(here.value)
+    assert there.value.to_json() == here.value.to_json()
+
+
+def test_what_is_not_there_is_said_of_everything(engine: SharedEngine) -> None:
+    with pytest.raises(UnknownTensor):
+        engine.tensors("tiny", ("nothing",))
+    with pytest.raises(BadSetting):
+        engine.texts("tiny", "middle", (1,))
+    with pytest.raises(BadSetting):
+        engine.explain(REQUEST, "decoder.0.1.cross", 1, 99, 2)
+    with pytest.raises(UnknownModel):
+        engine.inspect("none")

@@ -1,0 +1,212 @@
+"""Many callers, one device: bounded, fair, nothing computed twice, and nobody waits for what is not wanted any more."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from model.engine.base import RunRequest
+from model.engine.line import Line
+from model.engine.local import LocalEngine
+from model.engine.workshop import Workshop
+from model.errors import Busy, EngineAway, HeadlightError, Superseded, TookTooLong
+from model.transformer.stacks import EncoderDecoder
+from tests.networks import save_checkpoint
+from tests.runs import CPU
+
+
+@dataclass
+class Callers:
+    """Threads that ask a workshop for work; `gate` holds the first back, so that the others have to wait."""
+
+    workshop: Workshop
+    gate: threading.Event = field(default_factory=threading.Event)
+    order: list[str] = field(default_factory=list)
+    outcomes: dict[str, Any] = field(default_factory=dict)
+    threads: list[threading.Thread] = field(default_factory=list)
+    joined: int = 0
+
+    def __post_init__(self) -> None:
+        """Counts who has a place in the line."""
+        join = self.workshop._line.join
+
+        def counted(*args: Any) -> Any:
+            place = join(*args)
+            self.joined += 1
+            return place
+
+        self.workshop._line.join = counted  # type: ignore[method-assign, assignment]
+
+    def ask(self, name: str, request: str = "", session: str = "") -> None:
+        """Another caller; returns when it has a place in the line or is answered."""
+
+        def work(ask: Any) -> str:
+            self.order.append(name)
+            assert self.gate.wait(10)
+            return f"done for {name}"
+
+        def call() -> None:
+            try:
+                self.outcomes[name] = self.workshop.do(request or name, work, session)
+            except HeadlightError as error:
+                self.outcomes[name] = error
+
+        self.threads.append(threading.Thread(target=call))
+        self.threads[-1].start()
+        settled(lambda: self.joined == len(self.threads) or name in self.outcomes)
+        settled(lambda: bool(self.order) or name in self.outcomes)
+
+    def finish(self) -> None:
+        self.gate.set()
+        for thread in self.threads:
+            thread.join(10)
+
+
+def settled(so: Callable[[], bool]) -> None:
+    """Waits until `so`, 10 s at most."""
+    until = time.monotonic() + 10
+    while not so():
+        assert time.monotonic() < until
+        time.sleep(0.001)
+
+
+@pytest.fixture
+def callers() -> Iterator[Callers]:
+    """Callers of a workshop that does one thing at a time and lets three wait."""
+    found = Callers(Workshop(most_waiting=3, most_running=1).start())
+    yield found
+    found.finish()
+    found.workshop.close()
+
+
+def test_a_full_line_says_at_once_how_many_are_ahead(callers: Callers) -> None:
+    for name in "abcd":
+        callers.ask(name)
+    callers.ask("e")
+    assert str(callers.outcomes["e"]) == str(Busy(ahead=4))
+    callers.finish()
+    assert [callers.outcomes[name] for name in "abcd"] == [f"done for {name}" for name in "abcd"]
+
+
+def test_equal_requests_in_flight_are_worked_on_once(callers: Callers) -> None:
+    for name in "abc":
+        callers.ask(name, request="the same")
+    callers.ask("d", request="another")
+    callers.finish()
+    assert len(callers.order) == 2
+    assert {callers.outcomes[name] for name in "abc"} == {f"done for {callers.order[0]}"}
+
+
+def test_one_session_cannot_keep_the_others_waiting() -> None:
+    line = Line(9)
+    for name, session in (("x1", "x"), ("y1", "y"), ("x2", "x"), ("n1", ""), ("n2", ""), ("x3", "x")):
+        line.join(name, str, session)
+    turns = [line.next() for _ in range(4)]
+    assert [ticket.request for ticket in turns if ticket] == ["y1", "n1", "n2", "x3"]
+    assert line.next() is None
+
+
+def test_a_newer_request_of_a_session_takes_the_place_of_its_older_one(callers: Callers) -> None:
+    callers.ask("first", session="other")
+    callers.ask("old", session="mine")
+    callers.ask("new", session="mine")
+    settled(lambda: "old" in callers.outcomes)
+    callers.finish()
+    assert isinstance(callers.outcomes["old"], Superseded)
+    assert callers.outcomes["new"] == "done for new"
+    assert callers.order == ["first", "new"]
+
+
+def test_what_somebody_else_waits_for_too_is_done_for_them(callers: Callers) -> None:
+    callers.ask("first", session="other")
+    callers.ask("old", request="shared", session="mine")
+    callers.ask("same", request="shared", session="yours")
+    callers.ask("new", session="mine")
+    settled(lambda: "old" in callers.outcomes)
+    callers.finish()
+    assert isinstance(callers.outcomes["old"], Superseded)
+    assert callers.outcomes["same"] in ("done for old", "done for same")
+
+
+def test_a_full_line_keeps_a_place_for_the_newer_request_of_a_session_in_it(callers: Callers) -> None:
+    for name in "abcd":
+        callers.ask(name, session=name)
+    callers.ask("e", session="d")
+    callers.finish()
+    assert isinstance(callers.outcomes["d"], Superseded)
+    assert callers.outcomes["e"] == "done for e"
+
+
+def test_a_caller_waits_no_longer_than_the_deadline() -> None:
+    callers = Callers(Workshop(deadline=0.05, most_running=1).start())
+    callers.ask("a")
+    settled(lambda: "a" in callers.outcomes)
+    assert isinstance(callers.outcomes["a"], TookTooLong)
+    callers.finish()
+    settled(lambda: callers.workshop.running == 0)
+    callers.ask("b")
+    settled(lambda: "b" in callers.outcomes)
+    assert callers.outcomes["b"] == "done for b"
+    callers.workshop.close()
+
+
+def test_who_waits_when_the_workshop_closes_is_told(callers: Callers) -> None:
+    for name in "ab":
+        callers.ask(name)
+    callers.workshop.close()
+    settled(lambda: "b" in callers.outcomes)
+    assert isinstance(callers.outcomes["b"], EngineAway)
+
+
+def test_a_run_that_is_not_wanted_any_more_ends_at_its_next_step(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "tiny")
+    engine = LocalEngine(tmp_path, CPU)
+    network, begun, steps = engine.checkpoint("tiny").network, threading.Event(), list[int]()
+    assert isinstance(network, EncoderDecoder)
+    decode, gate = network.decode, threading.Event()
+
+    def slow(*args: Any) -> Any:
+        steps.append(1)
+        begun.set()
+        assert gate.wait(10)
+        return decode(*args)
+
+    network.decode = slow  # type: ignore[method-assign, assignment]
+    failed: list[Exception] = []
+
+    def old() -> None:
+        try:
+            engine.run(RunRequest("tiny", "w4 w5"), "mine")
+        except Superseded as error:
+            failed.append(error)
+
+    first = threading.Thread(target=old)
+    first.start()
+    assert begun.wait(10)
+    second = threading.Thread(target=lambda: engine.of("mine").run(RunRequest("tiny", "w6", target="w4")))
+    second.start()
+    first.join(10)
+    assert len(failed) == 1
+    gate.set()
+    second.join(10)
+    assert len(steps) == 2
+    engine.workshop.close()
+
+
+def test_an_answer_that_is_kept_needs_no_computing(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "tiny")
+    engine = LocalEngine(tmp_path, CPU)
+    trace = engine.run(RunRequest("tiny", "w4"))
+    computed = sum(engine.workshop.batches.values())
+    assert engine.of("anybody").run(RunRequest("tiny", "w4")) is trace
+    assert sum(engine.workshop.batches.values()) == computed
+    tight = LocalEngine(tmp_path, CPU, cache_bytes=trace.nbytes + 1)
+    kept = [tight.run(RunRequest("tiny", text)) for text in ("w4", "w5")]
+    assert [tight.run(RunRequest("tiny", text)) is old for text, old in zip(("w5", "w4"), reversed(kept), strict=True)] == [
+        True,
+        False,
+    ]

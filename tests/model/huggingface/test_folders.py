@@ -1,0 +1,237 @@
+"""Folders as they should not be, each refused in a sentence with nothing executed; and what is said of sound ones."""
+
+import ast
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from model import __main__ as command_line
+from model import finding, stages, teaching, wire
+from model.engine.base import KEEP, RunRequest
+from model.engine.local import LocalEngine
+from model.errors import HeadlightError
+from model.huggingface.words import BYTES
+from model.running import run
+from tests import folders
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("sound") / "tiny-bert"
+    folders.save(path, "bert")
+    folders.word_pieces().save(str(path / "tokenizer.json"))
+    return path
+
+
+def copied(source: Path, target: Path) -> Path:
+    target.mkdir()
+    for file in source.iterdir():
+        (target / file.name).write_bytes(file.read_bytes())
+    return target
+
+
+class Payload:
+    """A pickle that would write a file if it were opened."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[str, str]]:
+        return open, (str(self.path), "w")
+
+
+def _pickled(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    torch.save({"weight": Payload(folder / "opened")}, folder / "pytorch_model.bin")
+
+
+def _elsewhere(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    _text("model.safetensors.index.json", json.dumps({"weight_map": {"a": "../tiny-bert/model.safetensors"}}))(folder)
+
+
+def _without(name: str) -> Callable[[Path], None]:
+    def spoil(folder: Path) -> None:
+        weights = load_file(folder / "model.safetensors")
+        save_file({key: value for key, value in weights.items() if key != name}, folder / "model.safetensors")
+
+    return spoil
+
+
+def _with(name: str, value: torch.Tensor) -> Callable[[Path], None]:
+    def spoil(folder: Path) -> None:
+        save_file(load_file(folder / "model.safetensors") | {name: value}, folder / "model.safetensors")
+
+    return spoil
+
+
+def _config(**changes: object) -> Callable[[Path], None]:
+    return lambda folder: folders.change_config(folder, **changes)
+
+
+def _text(name: str, text: str) -> Callable[[Path], None]:
+    def spoil(folder: Path) -> None:
+        (folder / name).write_text(text)
+
+    return spoil
+
+
+QUERY = "encoder.layer.1.attention.self.query.weight"
+SPOILT: dict[str, tuple[Callable[[Path], None], str]] = {
+    "no config": (lambda folder: (folder / "config.json").unlink(), "needs model.safetensors, spec.json and tokenizer.json"),
+    "no JSON": (_text("config.json", "{"), "config.json cannot be read"),
+    "another architecture": (_config(model_type="mamba"), "model_type in .* is 'mamba', but it must be one of bert, "),
+    "no architecture": (_config(model_type=None), "model_type in .* is None"),
+    "no weights": (lambda folder: (folder / "model.safetensors").unlink(), "model.safetensors is not there"),
+    "pickled weights": (_pickled, "asks for .* to be called while it is opened; nothing was called"),
+    "a missing tensor": (_without(QUERY), f"it lacks {QUERY}"),
+    "a tensor of another shape": (_with(QUERY, torch.zeros(3, 24)), r"query.weight is \[3, 24\], not \[24, 24\]"),
+    "absurd width": (_config(hidden_size=60_000, intermediate_size=10**9), "network of [0-9,]+ numbers, and the weights"),
+    "absurd vocabulary": (_config(vocab_size=10**12), "ForeignSpec|vocab is 1000000000000, not"),
+    "absurd depth": (_config(num_hidden_layers=10**9), "layers is 1000000000, not a whole number from 0 to 1,000"),
+    "a size that is no number": (_config(hidden_size="wide"), "config.json cannot be read"),
+    "heads that do not divide": (_config(num_attention_heads=5), "config.json cannot be read"),
+    "quantised": (_config(quantization_config={"quant_method": "gptq"}), "quantised weights are not read"),
+    "a decoder's switch": (_config(is_decoder=True), "is_decoder in .* is True"),
+    "a damaged tokenizer": (_text("tokenizer.json", "{}"), "tokenizer.json cannot be read"),
+    "a tokenizer that is no JSON": (_text("tokenizer.json", "\x00"), "tokenizer.json cannot be read"),
+    "a list of files elsewhere": (_elsewhere, "lists no files of this folder"),
+}
+
+
+@pytest.mark.parametrize("name", SPOILT)
+def test_a_spoilt_folder_is_refused_in_one_sentence(bert: Path, tmp_path: Path, name: str) -> None:
+    spoil, sentence = SPOILT[name]
+    folder = copied(bert, tmp_path / "spoilt")
+    spoil(folder)
+    before = sorted(folder.iterdir())
+    with pytest.raises(HeadlightError, match=sentence) as refused:
+        finding.load(folder, {}, CPU)
+    assert "\n" not in str(refused.value)
+    assert sorted(folder.iterdir()) == before
+
+
+def test_code_of_the_folder_is_not_run(bert: Path, tmp_path: Path) -> None:
+    folder = copied(bert, tmp_path / "coded")
+    (folder / "modeling_own.py").write_text(f"open({str(folder / 'opened')!r}, 'w')\nclass Own: pass\n")
+    folders.change_config(folder, auto_map={"AutoModel": "modeling_own.Own", "AutoConfig": "modeling_own.Own"})
+    found = finding.load(folder, {}, CPU)
+    assert any("auto_map" in note for note in found.notes)
+    assert not (folder / "opened").exists()
+
+
+def test_weights_in_a_pickle_of_tensors_are_the_same(bert: Path, tmp_path: Path) -> None:
+    folder = copied(bert, tmp_path / "old")
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    both = [finding.load(path, {}, CPU).network.state_dict() for path in (bert, folder)]
+    assert both[0].keys() == both[1].keys()
+    assert all(torch.equal(both[0][name], both[1][name]) for name in both[0])
+
+
+def test_weights_in_several_files(bert: Path, tmp_path: Path) -> None:
+    folder = copied(bert, tmp_path / "sharded")
+    weights = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    names = sorted(weights)
+    files = {name: f"model-{int(name > names[9])}.safetensors" for name in names}
+    for file in set(files.values()):
+        save_file({name: weights[name] for name in names if files[name] == file}, folder / file)
+    _text("model.safetensors.index.json", json.dumps({"weight_map": files}))(folder)
+    assert finding.inspect(folder, {}).parameters == finding.inspect(bert, {}).parameters
+
+
+def test_inspect_says_what_is_recorded(bert: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command_line.main(["inspect", str(bert), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["what"] == "tiny-bert: a folder of the transformers library, architecture bert."
+    unused = {tensor["name"] for tensor in found["tensors"] if tensor["status"] == "unexpected"}
+    assert unused == {"pooler.dense.weight", "pooler.dense.bias"}
+    assert any(note.startswith("A run records weights") for note in found["notes"])
+    assert any(note.startswith("A run records no scores") for note in found["notes"])
+
+
+@pytest.mark.parametrize(
+    ("family", "own"),
+    [
+        ("bert", {"embedding": (40 + 2) * 24, "positions": 20 * 24, "attention": 2 * 4 * (24 * 24 + 24), "norms": 5 * 48}),
+        ("t5", {"embedding": 40 * 24, "cross_attention": 3 * 4 * 24 * 18}),
+        ("gpt2", {"embedding": 40 * 24, "positions": 20 * 24, "norms": 5 * 48}),
+    ],
+)
+def test_parts_are_told_by_what_modules_are(tmp_path: Path, family: str, own: dict[str, int]) -> None:
+    folders.save(tmp_path / family, family)
+    found = finding.inspect(tmp_path / family, {})
+    assert sum(part.parameters for part in found.parts) == found.parameters
+    kinds = {part.kind: sum(p.parameters for p in found.parts if p.kind == part.kind) for part in found.parts}
+    assert kinds | own == kinds
+
+
+@pytest.mark.parametrize(("family", "first"), [("t5", "encoder.0.0.self"), ("bert", "encoder")])
+def test_the_walk_has_what_the_library_showed_and_no_lines_of_ours(tmp_path: Path, family: str, first: str) -> None:
+    folders.save(tmp_path / family, family)
+    found = finding.load(tmp_path / family, {}, CPU)
+    trace = run(found, RunRequest("x", (4, 5), target=(2, 6) if family == "t5" else None, keep=KEEP), CPU, "CPU")
+    walked = stages.walk(trace)
+    assert walked[2].place == first
+    for stage in walked:
+        own = stages.path(stage)
+        there = stages.recorded(trace, stage) is not None
+        assert there or not own or stages.why_missing(trace, stage) or stage.name in ("mask", "logits"), str(stage)
+        assert teaching.code(trace, stage) is None or stage.name in ("probabilities", "chosen")
+
+
+def test_the_command_line_runs_and_explains_a_folder(bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "t.trace.safetensors"
+    assert command_line.main(["run", str(bert), "--source", "the dog", "--keep", "all", "--out", str(out)]) == 0
+    assert wire.from_bytes(out.read_bytes()).tokens["source"].texts == ("[CLS]", "the", "dog", "[SEP]")
+    cell = ["--site", "encoder.0.1.self", "--head", "2", "--query", "1", "--key", "2"]
+    assert command_line.main(["explain", str(bert), "--source", "the dog", *cell]) == 0
+    assert "(agrees)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("family", "sentence"), [("gpt2", "agrees"), ("llama", "agrees"), ("marian", "agrees"), ("t5", "a learned number")]
+)
+def test_explain_where_a_score_is_a_product(tmp_path: Path, capsys: pytest.CaptureFixture[str], family: str, sentence: str) -> None:
+    folders.save(tmp_path / family, family)
+    site = "decoder.0.0.self"
+    asked = ["explain", str(tmp_path / family), "--source-ids", "4,5,6", "--max-length", "2", "--site", site]
+    command_line.main([*asked, "--head", "1", "--query", "1", "--key", "0"])
+    said = capsys.readouterr()
+    assert sentence in said.out + said.err
+
+
+def test_the_engine_offers_a_folder_with_all_it_needs(bert: Path) -> None:
+    engine = LocalEngine(bert.parent, CPU)
+    (info,) = engine.models()
+    assert (info.name, info.reads, info.max_source, info.problem) == ("tiny-bert", "words", 20, {})
+    trace = engine.run(RunRequest("tiny-bert", "the dogs play", keep=KEEP))
+    assert engine.run(RunRequest("tiny-bert", "the dogs play", keep=KEEP)) is trace
+    table = engine.tensors("tiny-bert", ("positions/encoder",))["positions/encoder"]
+    np.testing.assert_array_equal(trace.positions["encoder"], table[:5])
+    assert engine.inspect("tiny-bert").what.startswith("tiny-bert")
+    assert wire.from_bytes(wire.to_bytes(trace)).missing == trace.missing
+
+
+def test_the_library_is_imported_when_a_folder_is_opened_and_not_before() -> None:
+    root = Path(finding.__file__).parent
+    at_once = {
+        path.relative_to(root).as_posix()
+        for path in root.rglob("*.py")
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        and any(name in ast.unparse(node) for name in ("transformers", "huggingface import library", "huggingface import loading"))
+    }
+    assert at_once == {"huggingface/library.py", "huggingface/loading.py"}
+
+
+def test_every_byte_has_a_sign() -> None:
+    assert sorted(BYTES.values()) == list(range(256))

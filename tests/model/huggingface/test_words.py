@@ -1,0 +1,83 @@
+"""Tokenizers of folders: readable texts, special tokens, targets; nothing is cut or padded."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from tokenizers import Tokenizer
+
+from model import finding
+from model.engine.base import RunRequest
+from model.errors import EmptyText, TokenOutOfRange, TooManyTokens
+from model.huggingface.words import LibraryTokenizer
+from model.runner import Foreign
+from model.running import run
+from model.vocabularies import IdTokenizer
+from tests import folders
+
+CPU = torch.device("cpu")
+
+
+def opened(path: Path, family: str, tokenizer: Tokenizer | None, **changes: object) -> Foreign:
+    folders.save(path, family, **changes)
+    if tokenizer:
+        tokenizer.save(str(path / "tokenizer.json"))
+    found = finding.load(path, {}, CPU)
+    assert isinstance(found, Foreign)
+    return found
+
+
+def test_word_pieces_are_shown_as_typed_where_they_are_unknown(tmp_path: Path) -> None:
+    tokens = opened(tmp_path, "bert", folders.word_pieces()).tokenizers["source"].encode("The Dogs play Chess.", "source")
+    assert tokens.texts == ("[CLS]", "the", "dogs", "play", "Chess", ".", "[SEP]")
+    assert tokens.special == (True, *(False,) * 5, True)
+    assert tokens.unknown == (False, False, False, False, True, False, False)
+
+
+def test_byte_level_texts_are_text(tmp_path: Path) -> None:
+    tokenizer = opened(tmp_path, "gpt2", folders.byte_pairs(), vocab_size=300).tokenizers["source"]
+    tokens = tokenizer.encode("a dog é", "source")
+    assert tokens.texts == ("a", " dog", " ", r"\xc3", r"\xa9")
+    assert tokenizer.text(tokens.ids) == "a dog é"
+    assert tokenizer.tokens((3, 299), "source").texts == ("<|end|>", "299")
+    assert tokenizer.tokens((3, 0), "source").special == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("family", "template", "changes", "target"),
+    [
+        ("t5", ("", "</s>"), {"pad_token_id": 1, "decoder_start_token_id": 1, "eos_token_id": 2}, (1, 4, 5, 2)),
+        ("bart", ("<s>", "</s>"), {}, (2, 0, 4, 5, 2)),
+        ("m2m_100", ("<s>", "</s>"), {}, (2, 7, 4, 5, 2)),
+    ],
+)
+def test_a_target_is_fed_as_the_library_shifts_it(
+    tmp_path: Path, family: str, template: tuple[str, str], changes: dict[str, int], target: tuple[int, ...]
+) -> None:
+    found = opened(tmp_path, family, folders.sentence_pieces(*template), **changes)
+    tokens = found.tokenizers["target"].encode("the dog", "target")
+    assert tokens.ids == target
+    assert tokens.texts[-3:] == (" the", " dog", "</s>")
+    assert found.tokenizers["target"].ends
+
+
+def test_long_and_empty_texts_are_refused(tmp_path: Path) -> None:
+    found = opened(tmp_path, "bert", folders.word_pieces())
+    with pytest.raises(TooManyTokens, match="has 32 tokens, but at most 20"):
+        run(found, RunRequest("x", "dog " * 30), CPU, "CPU")
+    with pytest.raises(EmptyText):
+        run(found, RunRequest("x", "  "), CPU, "CPU")
+    with pytest.raises(TokenOutOfRange, match="id 40, but"):
+        run(found, RunRequest("x", (5, 40)), CPU, "CPU")
+
+
+def test_half_a_character_is_read(tmp_path: Path) -> None:
+    tokenizer = opened(tmp_path, "gpt2", folders.byte_pairs(), vocab_size=300).tokenizers["source"]
+    assert isinstance(tokenizer, LibraryTokenizer)
+    assert "".join(tokenizer.encode("a\ud83d", "source").texts) == r"a\xef\xbf\xbd"
+
+
+def test_without_a_tokenizer_ids_are_typed(tmp_path: Path) -> None:
+    found = opened(tmp_path, "marian", None)
+    assert isinstance(found.tokenizers["source"], IdTokenizer)
+    assert found.tokenizers["target"].tokens((39, 6), "target").special == (True, False)

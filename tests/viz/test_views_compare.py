@@ -1,0 +1,187 @@
+"""Compare on made-up runs: two sides, what changed, and a sentence for whatever cannot be compared."""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from model.engine.base import ModelInfo, RunRequest
+from model.errors import BadSetting, UnknownModel
+from model.trace import Trace
+from tests import traces
+from tests.pages import MadeUpEngine, figures, open_view, words
+from tests.viz.test_views_explore import decoded
+from viz.canvas.packing import unpack
+
+CROSS = "decoder.0.1.cross"
+SILENCED = f"silence={CROSS}:1"
+
+
+@dataclass
+class TwoRuns(MadeUpEngine):
+    """Answers a request that equals the first side's with `trace`, any other with `second` (or its error)."""
+
+    trace: Trace = field(default_factory=lambda: traces.translation(layers=2, heads=2))
+    second: Trace | Exception = field(default_factory=lambda: traces.translation(layers=2, heads=2, seed=1))
+    others: tuple[str, ...] = ("other",)
+
+    def models(self) -> tuple[ModelInfo, ...]:
+        (own,) = super().models()
+        own = replace(own, examples=("zwei hunde", "ein kind"))
+        return (own, *(replace(own, name=name, title=f"The {name} one") for name in self.others))
+
+    def run(self, request: RunRequest) -> Trace:
+        self.asked.append(request)
+        if len(self.asked) == 1 and isinstance(self.second, Exception):
+            raise self.second
+        assert isinstance(self.second, Trace)
+        return self.second
+
+
+def said(app: AppTest) -> str:
+    return words(app).replace("\\", "")
+
+
+def drawings(app: AppTest) -> list[tuple[dict, dict]]:  # type: ignore[type-arg]  # headers as they are
+    return [unpack(found.proto.bytes) for found in app.get("bidi_component")]
+
+
+def open_compare(engine: TwoRuns, **query: str) -> AppTest:
+    return open_view("compare", engine, False, **{"model": "made-up", "text": "zwei hunde"} | query)
+
+
+def test_without_a_difference_the_first_side_is_shown_and_the_page_says_what_to_do() -> None:
+    engine = TwoRuns()
+    app = open_compare(engine)
+    assert "Nothing differs yet" in said(app)
+    assert len(drawings(app)) == 1
+    assert engine.asked == []
+
+
+def test_both_sides_their_difference_and_the_ranking_are_drawn() -> None:
+    engine = TwoRuns()
+    app = open_compare(engine, site=CROSS, head="1", against=SILENCED)
+    (request,) = engine.asked
+    assert [(one.site, one.head) for one in request.interventions] == [(CROSS, 1)]
+    assert isinstance(engine.second, Trace)
+    first, second = engine.trace.at(CROSS).weights[1], engine.second.at(CROSS).weights[1]
+    shown = [decoded(figure["data"][0]["z"]) for figure in figures(app)]
+    assert shown[0] == pytest.approx(first)
+    assert shown[1] == pytest.approx(second)
+    assert shown[2] == pytest.approx(second.astype(float) - first)
+    share = np.abs(second.astype(float) - first).sum(axis=-1).mean() / 2
+    assert f"On average {share:.1%} of a row's weight moved, over 12 rows." in said(app)
+    overviews = [unpack(blobs["overview"].tobytes())[0] for _header, blobs in drawings(app)]
+    assert ["signed" in overview for overview in overviews] == [False, False, True]
+    (ranking,) = [frame.value for frame in app.dataframe if "change" in frame.value.columns]
+    assert len(ranking) == 12
+    assert ranking["change"].is_monotonic_decreasing
+    assert ranking.loc[(CROSS, 1), "change"] == pytest.approx(share)
+    assert "silenced heads: none → “Cross-attention, layer 2, head 2”" in said(app)
+    assert "It is not how much the output changed" in said(app)
+
+
+def test_outputs_are_aligned_and_told_apart_without_colour() -> None:
+    engine = TwoRuns(second=traces.translation(target="<sos> two old dogs play a ball in snow . <eos>".split(), layers=2, heads=2))
+    app = open_compare(engine, against="decode=beam")
+    text = said(app)
+    assert "two ~~young~~ **old** dogs play ~~with~~ a ball in ~~the~~ snow ." in text
+    table = app.dataframe[0].value
+    assert table["is"].value_counts().to_dict() == {"the same": 10, "left out": 2, "replaced": 1}
+    assert isinstance(engine.second, Trace)
+    for side, trace in (("first", engine.trace), ("second", engine.second)):
+        numbers = table[f"log-probability, {side}"].dropna().to_list()
+        assert numbers == [step.chosen.log_probability for step in trace.steps]
+        assert f"{sum(numbers):.3f} on the {side}" in text
+
+
+def test_hostile_tokens_stay_text() -> None:
+    hostile = "<sos> **b** ~~x~~ $x$ :red[x] </script><img> <eos>".split()
+    app = open_compare(TwoRuns(second=traces.translation(target=hostile, layers=2, heads=2)), against="decode=beam")
+    lines = "\n".join(element.value for element in app.markdown)
+    for text in (r"\*\*b\*\*", r"\~\~x\~\~", r"\$x\$", r"\:red\[x\]", r"\<img\>"):
+        assert text in lines
+
+
+def test_sentences_of_unequal_length_are_shown_and_not_subtracted() -> None:
+    short = traces.translation(source=traces.GERMAN[:4] + traces.GERMAN[-2:], layers=2, heads=2)
+    app = open_compare(TwoRuns(second=short), site=CROSS, against="text=zwei junge hunde.")
+    text = said(app)
+    assert "Cross-attention, layers 1, 2: nothing is subtracted, because the two sides look at tokens that do not align." in text
+    assert "Encoder self-attention, layers 1, 2: nothing is subtracted" in text
+    assert "Decoder self-attention, layers" not in text
+    assert "This head cannot be subtracted; above stands why." in text
+    assert len(figures(app)) == 2
+
+
+def test_what_is_compared_of_sides_with_other_words_and_heads_is_said() -> None:
+    source, target = [*traces.GERMAN], [*traces.ENGLISH[:5], "the", "<eos>"]
+    source[3] = "katzen"
+    second = traces.translation(source=source, target=target, layers=2, heads=3)
+    text = said(open_compare(TwoRuns(second=second), site=CROSS, against="model=other"))
+    assert "compared place by place" in text
+    assert "Cross-attention: 5 rows are compared, of 12 on the first side and 6 on the second" in text
+    assert "Cross-attention: the first side has 2 heads and the second 3; heads 1 to 2 are compared." in text
+    assert "model: “made-up”" not in text
+    assert "model: “German → English” → “The other one”" in text
+
+
+@pytest.mark.parametrize(
+    ("error", "against", "sentence"),
+    [
+        (UnknownModel(asked="gone", there="made-up"), "model=gone", "gone"),
+        (BadSetting(name="source", found="", allowed="something"), "text=", "source"),
+    ],
+)
+def test_a_second_side_that_cannot_run_is_told_and_the_first_is_still_shown(error: Exception, against: str, sentence: str) -> None:
+    app = open_compare(TwoRuns(second=error), against=against)
+    (warning,) = [found.value.replace("\\", "") for found in app.warning]
+    assert warning.startswith("The second side cannot be run: ")
+    assert sentence in warning
+    assert len(drawings(app)) == 1
+
+
+def test_a_run_without_any_common_site_says_so_for_each_kind() -> None:
+    app = open_compare(TwoRuns(second=traces.encoder_only(layers=2, heads=2)), against="model=other")
+    text = said(app)
+    assert "Cross-attention, layers 1, 2: the first side alone has it" in text
+    assert "The first side alone has a strip “target”." in text
+    alone = TwoRuns(trace=traces.encoder_only(), second=traces.language_model())
+    app = open_compare(alone, site="encoder.0.0.self", against="model=other")
+    assert "The second side has no such head." in said(app)
+    assert len(drawings(app)) == 2
+    assert not [frame for frame in app.dataframe if "change" in frame.value.columns]
+
+
+def test_the_control_writes_the_link() -> None:
+    app = open_compare(TwoRuns(), site=CROSS, head="1")
+    assert app.button(key="silence-selected").label.replace("\\", "") == "Silence Cross-attention, layer 2, head 2"
+    app.button(key="silence-selected").click().run()
+    assert app.query_params["against"] == SILENCED
+    app.selectbox(key="second:method").set_value("beam").run()
+    app.slider(key="second:beam_size").set_value(3).run()
+    assert app.query_params["against"] == f"decode=beam&beam=3&{SILENCED}"
+    app.multiselect(key="second:silence").set_value([]).run()
+    app.segmented_control(key="widget:against").set_value("sentence").run()
+    assert app.query_params["against"] == "text=ein kind"
+    app.text_input(key="second:text").set_value("a & b, 100 %").run()
+    assert app.query_params["against"] == "text=a %26 b, 100 %25"
+    app.segmented_control(key="widget:against").set_value("model").run()
+    assert app.query_params["against"] == "model=other"
+    app.segmented_control(key="widget:against").set_value("settings").run()
+    assert "against" not in app.query_params
+    assert not app.exception
+
+
+def test_a_text_too_long_for_a_link_changes_nothing_and_is_said() -> None:
+    app = open_compare(TwoRuns(), against="text=ein kind")
+    app.text_input(key="second:text").set_value("x" * 4001).run()
+    assert app.query_params["against"] == "text=ein kind"
+    assert [found.value.startswith("The second side cannot take this") for found in app.warning] == [True]
+
+
+def test_a_lone_model_is_told_that_there_is_no_other() -> None:
+    app = open_compare(TwoRuns(others=()), against="model=made-up")
+    assert "There is no other model here" in said(app)
+    assert "Nothing differs yet" in said(app)

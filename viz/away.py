@@ -1,0 +1,43 @@
+"""What a page does while the host of its engine does not answer: it shows the last result, and goes on when the host is back."""
+
+import streamlit as st
+
+from model.errors import EngineAway
+from model.trace import Trace
+from viz.links import View
+from viz.page import say, the_engine
+from viz.texts import _, sentence
+
+AGAIN_SECONDS = 3
+_LAST = "last"
+
+
+def remember(trace: Trace, view: View) -> None:
+    """Keeps what the session saw last."""
+    st.session_state[_LAST] = trace, view
+
+
+def last() -> tuple[Trace, View] | None:
+    """What the session saw last; None: nothing yet."""
+    found: tuple[Trace, View] | None = st.session_state.get(_LAST)
+    return found
+
+
+def wait(error: EngineAway, shown: bool) -> None:
+    """Says that the host is away, and draws the page anew as soon as it answers.
+
+    Args:
+        shown: whether the last result is on the page.
+    """
+    seconds = error.fields["seconds"]
+    if shown:
+        say(_("The engine's host does not answer since {seconds} s; the last result is shown until it is back.", seconds=seconds))
+    else:
+        say(sentence(error))
+    _look_again()
+
+
+@st.fragment(run_every=AGAIN_SECONDS)
+def _look_again() -> None:
+    if the_engine().answers():
+        st.rerun()

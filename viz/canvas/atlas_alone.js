@@ -1,0 +1,3 @@
+// The atlas of one run; the film (film.js) is an atlas of many.
+
+export default (component) => mount(component, Atlas);

@@ -1,0 +1,45 @@
+// Colours: of the page's scheme, of weights, and what can be read on them.
+
+/** [red, green, blue] of any CSS colour. */
+function rgb(colour) {
+  const pen = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  pen.fillStyle = colour;
+  pen.fillRect(0, 0, 1, 1);
+  return [...pen.getImageData(0, 0, 1, 1).data].slice(0, 3);
+}
+
+/** The scheme (light or dark) that fits the page's background. */
+function schemeFor(root, schemes) {
+  const background = getComputedStyle(root).getPropertyValue("--st-background-color").trim() || "white";
+  const [red, green, blue] = rgb(background);
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue < 128 ? schemes.dark : schemes.light;
+}
+
+/** One colour as a little-endian RGBA word for ImageData. */
+function word([red, green, blue]) {
+  return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
+}
+
+/** The colour on the evenly spaced `stops` at `position` from 0 to 1. */
+function between(stops, position) {
+  const place = Math.min(Math.max(position, 0), 1) * (stops.length - 1);
+  const low = Math.min(Math.floor(place), stops.length - 2);
+  return stops[low].map((channel, i) => Math.round(channel + (place - low) * (stops[low + 1][i] - channel)));
+}
+
+/** [red, green, blue] of a weight. */
+function colourOf({ stops }, weight) {
+  return between(stops, weight);
+}
+
+/** Black or white, whichever can be read on a colour. */
+function inkOn([red, green, blue]) {
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 140 ? "#16191f" : "#ffffff";
+}
+
+/** Colours for drawing: the scheme's names, and `table`, the 256 words of the weights round(255·sqrt(weight)). */
+function palette(scheme) {
+  const stops = scheme.weights.map(rgb);
+  const table = Uint32Array.from({ length: 256 }, (_, code) => word(between(stops, (code / 255) ** 2)));
+  return { ...scheme, stops, table, maskedWord: word(rgb(scheme.masked)), cardWord: word(rgb(scheme.card)) };
+}

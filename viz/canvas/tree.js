@@ -1,0 +1,163 @@
+// The tree of a beam search: a column for each step, what went on above, what was pruned below; a hypothesis can be chosen.
+
+const NARROWEST_STEP = 92;
+const WIDEST_STEP = 150;
+const ROW = 40; // from one node to the next below
+const HEAD = 24; // room for the numbers of the steps
+const BAND = 26; // room above what was pruned
+const NODE = 33; // height of a node
+
+/** A log-probability as shown. */
+const logText = (value) => (Number.isFinite(value) ? value.toFixed(2).replace("-", "−") : "−∞");
+
+class Tree extends Drawing {
+  constructor(parent) {
+    super(parent, "tree");
+    this.root.addEventListener("keydown", (event) => this.onKey(event));
+  }
+
+  form() {
+    return JSON.stringify(this.header.nodes);
+  }
+
+  build() {
+    const { nodes, texts } = this.header;
+    this.byPlace = new Map(nodes.map((node) => [node.place, node]));
+    this.buttons = new Map(nodes.map((node) => [node.place, this.button(node)]));
+    this.edges = el("svg:svg", { "aria-hidden": "true" });
+    this.steps = Array.from({ length: this.header.columns }, (_, step) => el("span", { class: "step" }, `${step + 1}`));
+    this.band = el("span", { class: "band" }, texts.pruned);
+    this.plan = el("div", { class: "plan" }, this.edges, ...this.steps, this.band, ...this.buttons.values());
+    this.window = el("div", { class: "window", role: "application", "aria-label": texts.treeLabel }, this.plan);
+    this.root.replaceChildren(this.window, this.readout);
+    this.say(texts.treeHint);
+  }
+
+  button(node) {
+    const { place, text, total, fate, rank } = node;
+    const badge = rank < 0 ? "" : el("span", { class: "rank" }, `${rank + 1}`);
+    const lines = [el("span", { class: "word" }, text), el("span", { class: "total" }, logText(total)), badge];
+    const told = { "aria-label": this.sentence(node), "data-place": place, "data-total": total, "data-rank": rank < 0 ? null : rank };
+    const enter = () => this.enter(node);
+    const listeners = { onpointerenter: enter, onfocus: enter, onpointerleave: () => this.leave(), onclick: () => this.open(node) };
+    return el("button", { type: "button", tabindex: -1, class: `node ${fate}${rank < 0 ? "" : " ranked"}`, ...told, ...listeners }, ...lines);
+  }
+
+  take() {
+    const { shown } = this.header;
+    this.path = new Set(shown);
+    this.at ??= shown.at(-1);
+    if (!this.byPlace.has(this.at)) this.at = shown.at(-1);
+    this.fresh = true;
+  }
+
+  sentence({ text, own, total, mean, fate, rank }) {
+    const { texts } = this.header;
+    const gaps = { token: text, own: logText(own), total: logText(total), mean: logText(mean), rank: rank + 1 };
+    return fill(rank < 0 ? { kept: texts.kept, finished: texts.finished, pruned: texts.dropped }[fate] : texts.hypothesis, gaps);
+  }
+
+  enter(node) {
+    this.over = node.place;
+    this.say(this.sentence(node));
+    this.mark();
+  }
+
+  leave() {
+    this.over = null;
+    this.say(this.header.texts.treeHint);
+    this.mark();
+  }
+
+  /** Asks for the hypothesis that ends here. */
+  open(node) {
+    this.at = node.place;
+    this.mark();
+    if (node.rank >= 0) this.choose({ hypothesis: node.rank });
+  }
+
+  /** The places from the first token to one. */
+  line(place) {
+    const found = new Set();
+    for (let node = this.byPlace.get(place); node; node = this.byPlace.get(node.parent)) found.add(node.place);
+    return found;
+  }
+
+  draw() {
+    const { columns, rows, nodes, pruned } = this.header;
+    const pitch = Math.min(Math.max((this.width - 26) / columns, NARROWEST_STEP), WIDEST_STEP);
+    const wide = pitch - 24;
+    const left = (column) => column * pitch;
+    const top = (row) => HEAD + row * ROW + (row >= pruned ? BAND : 0);
+    const dropped = rows > pruned;
+    Object.assign(this.plan.style, { width: `${left(columns) - 24}px`, height: `${top(rows - 1) + ROW}px` });
+    this.steps.forEach((step, column) => Object.assign(step.style, { left: `${left(column)}px`, width: `${wide}px` }));
+    this.band.hidden = !dropped;
+    this.band.style.top = `${top(pruned) - 21}px`;
+    for (const { place, column, row } of nodes) {
+      Object.assign(this.buttons.get(place).style, { left: `${left(column)}px`, top: `${top(row)}px`, width: `${wide}px` });
+    }
+    this.curves = new Map(nodes.flatMap(({ place, parent, column, row, fate }) => {
+      const from = this.byPlace.get(parent);
+      if (!from) return [];
+      const [x, y, to, level] = [left(from.column) + wide, top(from.row) + NODE / 2, left(column), top(row) + NODE / 2];
+      const curve = `M${x} ${y}C${x + 14} ${y} ${to - 14} ${level} ${to} ${level}`;
+      return [[place, el("svg:path", { d: curve, class: fate })]];
+    }));
+    this.edges.replaceChildren(...this.curves.values());
+    this.mark();
+    if (this.fresh) this.keepInSight(this.buttons.get(this.at));
+    this.fresh = false;
+  }
+
+  /** Puts marks on the hypothesis shown, on the line to what is under the pointer or the keyboard, and the keyboard on one node. */
+  mark() {
+    const line = this.line(this.over);
+    this.buttons.forEach((button, place) => {
+      button.classList.toggle("shown", this.path.has(place));
+      button.classList.toggle("line", line.has(place));
+      button.tabIndex = place === this.at ? 0 : -1;
+      if (place === this.header.shown.at(-1)) button.setAttribute("aria-current", "true");
+      else button.removeAttribute("aria-current");
+    });
+    this.curves?.forEach((curve, place) => {
+      curve.classList.toggle("shown", this.path.has(place));
+      curve.classList.toggle("line", line.has(place));
+    });
+  }
+
+  keepInSight(button) {
+    const [outer, inner] = [this.window.getBoundingClientRect(), button.getBoundingClientRect()];
+    this.window.scrollLeft += Math.min(0, inner.left - outer.left - 30) + Math.max(0, inner.right - outer.right + 30);
+    this.window.scrollTop += Math.min(0, inner.top - outer.top - 30) + Math.max(0, inner.bottom - outer.bottom + 30);
+  }
+
+  /** Left goes to what a node continues, right to its likeliest continuation, up and down to its neighbours in the step. */
+  next(key) {
+    const node = this.byPlace.get(this.at);
+    const near = (of, row) => of.sort((one, other) => Math.abs(one.row - row) - Math.abs(other.row - row))[0];
+    const { nodes } = this.header;
+    const beside = (by) => near(nodes.filter(({ column, row }) => column === node.column && Math.sign(row - node.row) === by), node.row);
+    return {
+      ArrowLeft: () => this.byPlace.get(node.parent),
+      ArrowRight: () => nodes.filter(({ parent }) => parent === node.place).sort((one, other) => one.row - other.row)[0],
+      ArrowUp: () => beside(-1),
+      ArrowDown: () => beside(1),
+    }[key];
+  }
+
+  onKey(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const go = this.next(event.key);
+    if (!go) return;
+    event.preventDefault();
+    const found = go();
+    if (!found) return;
+    this.at = found.place;
+    this.mark();
+    this.buttons.get(found.place).focus({ preventScroll: true });
+    this.keepInSight(this.buttons.get(found.place));
+  }
+}
+
+export default (component) => mount(component, Tree);

@@ -1,0 +1,67 @@
+"""One head in two runs, subtracted: which weights grew and which shrank."""
+
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from model.trace import Array, Attention, Trace
+from viz import labels
+from viz.figures.frame import BAR_HEIGHT, ON_AXIS, cell_layer, colour_bar, fitting_height, literal, picture, scale, token_axis
+from viz.texts import _
+from viz.theme import Scheme, scheme
+
+
+def difference(
+    first: tuple[Trace, Attention], second: tuple[Trace, Attention], head: int, rows: Array, keys: int, dark: bool
+) -> go.Figure:
+    """w₂ - w₁ of one head, queries from top to bottom, keys from left to right. Hovering names both weights and the difference.
+
+    The colours go from minus to plus the largest difference, which the bar names. Cells that neither side may look at are empty.
+
+    Args:
+        first, second: each run and its site.
+        head: counted from 0.
+        rows: the queries that stand for each other.
+        keys: how many keys do, from the first on.
+        dark: which scheme.
+
+    Raises:
+        UnknownHead: a site has no such head.
+    """
+    colours, sides = scheme(dark), (first, second)
+    weights = [attention.head(head)[rows, :keys].astype(np.float64) for _trace, attention in sides]
+    seen = np.logical_or(*(attention.mask[rows, :keys] for _trace, attention in sides))
+    apart = np.where(seen, weights[1] - weights[0], np.nan)
+    whole = labels.compared(first, second, rows, keys, longest=None)
+    texts = np.stack([*_grid(*whole), *(np.char.mod("%.4f", one).astype(object) for one in weights)], axis=-1)
+    layer = cell_layer(apart, texts, _hover())
+    return picture(
+        dark,
+        fitting_height(apart.shape),
+        [layer | _colours(colours, apart)],
+        _axes(colours, first, labels.compared(first, second, rows, keys, ON_AXIS)),
+        above=BAR_HEIGHT,
+    )
+
+
+def _grid(queries: list[str], keys: list[str]) -> tuple[Array, ...]:
+    return np.meshgrid(*(np.array([literal(text) for text in texts], object) for texts in (queries, keys)), indexing="ij")
+
+
+def _hover() -> str:
+    gaps = {"query": "%{customdata[0]}", "key": "%{customdata[1]}"}
+    gaps |= {"first": "%{customdata[2]}", "second": "%{customdata[3]}", "change": "<b>%{z:+.4f}</b>"}
+    return _("query: {query}<br>key: {key}<br>first side: {first}<br>second side: {second}<br>change: {change}", **gaps)
+
+
+def _colours(colours: Scheme, apart: Array) -> dict[str, Any]:
+    largest = float(np.nanmax(np.abs(apart), initial=0.0)) or 1.0
+    bar = colour_bar(colours, _("change of the weight"), (-largest, 0, largest)) | {"tickformat": "+.3~r"}
+    return {"colorscale": scale(colours.diverging), "zmin": -largest, "zmax": largest, "colorbar": bar}
+
+
+def _axes(colours: Scheme, first: tuple[Trace, Attention], texts: tuple[list[str], list[str]]) -> dict[str, Any]:
+    trace, site = first[0], first[1].site
+    down = token_axis(colours, labels.query_axis(trace, site), texts[0]) | {"range": [len(texts[0]) - 0.5, -0.5]}
+    return {"xaxis": token_axis(colours, labels.key_axis(trace, site), texts[1]), "yaxis": down}

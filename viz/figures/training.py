@@ -1,0 +1,132 @@
+"""Curves over a training: losses, and a measure of every head. Steps stand on a logarithmic axis; step 0 has a place of its own."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from model.trace import Array
+from viz.figures.frame import BAR_HEIGHT, LEGEND, axis, literal, picture
+from viz.texts import _
+from viz.theme import Scheme, scheme
+
+
+def losses(
+    epochs: Sequence[int], training: Array, validation: Array, snapshots: Sequence[int], sentence: Array, at: int, dark: bool
+) -> go.Figure:
+    """The losses of a training, epoch by epoch, that of one sentence, and a line at the snapshot that is shown.
+
+    Args:
+        epochs: the steps at which they ended.
+        training, validation: [epoch], in nats a token.
+        snapshots: their steps, which decide the axis.
+        sentence: [snapshot], the loss on the sentence at hand; NaN where there is none.
+        at: the step of the one that is shown.
+        dark: which scheme.
+    """
+    colours = scheme(dark)
+    curves = [
+        _curve(snapshots, epochs, training, colours.faint, 1.5, name=_("training"), dash="dot"),
+        _curve(snapshots, epochs, validation, colours.second, 1.5, name=_("validation")),
+        _curve(snapshots, snapshots, sentence, colours.accent, 2.5, name=_("your sentence")),
+    ]
+    curves = [curve for curve in curves if np.isfinite(curve["y"]).any()]
+    for curve in curves:
+        text = _("{name}, step {step}: {value}", name="%{fullData.name}", step="%{customdata:,}", value="<b>%{y:.3f}</b>")
+        curve |= {"hovertemplate": text + "<extra></extra>", "showlegend": True}
+    return _figure(colours, dark, 300, curves, snapshots, at, _("loss (nats a token)"), {})
+
+
+def measure(
+    snapshots: Sequence[int],
+    values: Array,
+    names: Sequence[str],
+    groups: Sequence[str],
+    at: int,
+    chosen: tuple[int, int | None],
+    title: str,
+    dark: bool,
+) -> go.Figure:
+    """A measure of every head over the snapshots, the selected head before all others.
+
+    Args:
+        snapshots: their steps.
+        values: [snapshot, head].
+        names: of the heads.
+        groups: the kind of attention of each head, which decides its colour.
+        at: the step of the snapshot that is shown.
+        chosen: the column of the selected head, and the step at which it specialised, which gets a mark.
+        title: of the measure.
+        dark: which scheme.
+    """
+    colours = scheme(dark)
+    kinds = list(dict.fromkeys(groups))
+    paints = dict(zip(kinds, (colours.second, colours.faint, colours.accent, colours.text), strict=False))
+    selected, moment = chosen
+    order = [column for column in range(len(names)) if column != selected] + [selected]
+    curves = [
+        _curve(snapshots, snapshots, values[:, c], paints[groups[c]], 3.5 if c == selected else 1.2, name=literal(names[c]))
+        for c in order
+    ]
+    for curve, column in zip(curves, order, strict=True):
+        text = _("{name}, step {step}: {value}", name=literal(names[column]), step="%{customdata:,}", value="<b>%{y:.3f}</b>")
+        curve |= {"hovertemplate": text + "<extra></extra>", "opacity": 1 if column == selected else 0.7}
+    keys = [
+        {"type": "scatter", "x": [None], "y": [None], "mode": "lines", "name": literal(kind), "line": {"color": paints[kind]}}
+        for kind in kinds
+    ]
+    marks = [_mark(snapshots, values[:, selected], moment, colours, paints[groups[selected]])] if moment is not None else []
+    top = {"yaxis": {"range": [-0.03, 1.03 * max(1.0, float(np.nanmax(values, initial=0.0)))]}}
+    return _figure(colours, dark, 360, [*keys, *curves, *marks], snapshots, at, title, top)
+
+
+def _curve(snapshots: Sequence[int], steps: Sequence[int], values: Array, colour: str, width: float, **more: Any) -> dict[str, Any]:
+    line = {"color": colour, "width": width, "dash": more.pop("dash", "solid")}
+    points = {"x": places(steps, snapshots), "y": np.asarray(values), "customdata": list(steps)}
+    dots = {"mode": "lines+markers", "marker": {"size": width + 2.5}}
+    return {"type": "scatter", "line": line, "showlegend": False, **points, **dots, **more}
+
+
+def _mark(snapshots: Sequence[int], values: Array, moment: int, colours: Scheme, colour: str) -> dict[str, Any]:
+    """A ring around the point from which the selected head stays past half of its change."""
+    at = list(snapshots).index(moment)
+    ring = {"symbol": "circle-open", "size": 17, "color": colour, "line": {"width": 2.5}}
+    text, side = [_("specialises")], "right" if at < len(snapshots) / 2 else "left"
+    label = {"text": text, "textposition": f"bottom {side}", "textfont": {"color": colours.text}, "mode": "markers+text"}
+    points = {"x": [places(snapshots, snapshots)[at]], "y": [float(values[at])], "hoverinfo": "skip"}
+    return {"type": "scatter", "showlegend": False, "marker": ring, **label, **points}
+
+
+def places(steps: Sequence[int], snapshots: Sequence[int]) -> list[float]:
+    """Where steps stand on the logarithmic axis: step 0, which has no logarithm, at half of the first one above it."""
+    return [float(step) or _zero(snapshots) for step in steps]
+
+
+def _zero(snapshots: Sequence[int]) -> float:
+    return min((step for step in snapshots if step > 0), default=1) / 2
+
+
+def _figure(
+    colours: Scheme,
+    dark: bool,
+    height: int,
+    traces: Sequence[dict[str, Any]],
+    snapshots: Sequence[int],
+    at: int,
+    title: str,
+    more: dict[str, Any],
+) -> go.Figure:
+    """What both pictures share: the axis of steps, the line at the snapshot shown, the legend above."""
+    first, last = _zero(snapshots), max(*snapshots, 1)
+    tens = [10**power for power in range(math.ceil(math.log10(first)), math.floor(math.log10(last)) + 1) if 10**power > 1.3 * first]
+    ticks = {"tickvals": [first, *tens], "ticktext": ["0", *(f"{ten:,}" for ten in tens)]}
+    across = axis(colours, _("step of the training (logarithmic)")) | ticks
+    across |= {"type": "log", "range": [math.log10(first * 0.8), math.log10(last * 1.25)], "tickmode": "array"}
+    line = {"type": "line", "x0": places([at], snapshots)[0], "x1": places([at], snapshots)[0], "y0": 0, "y1": 1, "yref": "paper"}
+    shapes = [line | {"line": {"color": colours.text, "width": 1.5, "dash": "dash"}, "layer": "below"}]
+    down = axis(colours, title) | more.get("yaxis", {})
+    legend = LEGEND | {"x": 0, "xanchor": "left"}
+    layout = {"xaxis": across, "yaxis": down, "shapes": shapes, "showlegend": True, "legend": legend, "hovermode": "closest"}
+    return picture(dark, height, traces, layout, above=BAR_HEIGHT)

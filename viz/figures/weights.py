@@ -1,0 +1,98 @@
+"""Weights of a head: a matrix as it is, and how strongly each direction passes through the products of two."""
+
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from model.trace import Array
+from viz.figures.frame import BAR_HEIGHT, LEGEND, axis, colour_bar, picture, scale
+from viz.texts import _
+from viz.theme import scheme
+
+MOST_CELLS = 128
+"""Cells along an axis; a longer one is pooled."""
+
+
+def pooled(values: Array, most: int = MOST_CELLS) -> tuple[Array, tuple[int, int]]:
+    """A matrix of at most `most` cells along each axis: of each block the number that is farthest from 0, with its sign.
+
+    Returns:
+        The cells, and how many rows and columns one stands for (fewer at the lower and right edge).
+    """
+    rows, columns = (-(-size // most) for size in values.shape)
+    padded = np.pad(values, [(0, -values.shape[0] % rows), (0, -values.shape[1] % columns)])
+    blocks = padded.reshape(padded.shape[0] // rows, rows, padded.shape[1] // columns, columns).swapaxes(1, 2)
+    flat = blocks.reshape(*blocks.shape[:2], -1)
+    farthest = np.abs(flat).argmax(axis=-1)[..., None]  # NaN counts as farthest
+    return np.take_along_axis(flat, farthest, axis=-1)[..., 0], (rows, columns)
+
+
+def matrix(values: Array, down: str, across: str, dark: bool, height: int = 320) -> go.Figure:
+    """A matrix, pooled where it is large; the scale is centred at 0 and goes to the largest number. NaN is left empty.
+
+    Args:
+        values: two axes.
+        down, across: what its rows and columns are.
+        dark: which scheme.
+        height: in pixels.
+    """
+    colours = scheme(dark)
+    cells, (rows, columns) = pooled(values)
+    finite = np.abs(cells[np.isfinite(cells)])
+    largest = float(finite.max(initial=0.0)) or 1.0
+    hover = _(
+        "{down} {row}, {across} {column}: {value}", down=down, across=across, row="%{y}", column="%{x}", value="<b>%{z:.4g}</b>"
+    )
+    bar = colour_bar(colours, _("weight"), (-largest, 0, largest)) | {"tickformat": ".2~g"}
+    heat: dict[str, Any] = {
+        "type": "heatmap",
+        "z": cells,
+        "x": 1 + columns * np.arange(cells.shape[1]),
+        "y": 1 + rows * np.arange(cells.shape[0]),
+        "zmin": -largest,
+        "zmax": largest,
+        "colorscale": scale(colours.diverging),
+        "colorbar": bar,
+        "hoverongaps": False,
+        "hovertemplate": hover + "<extra></extra>",
+    }
+    layout = {"xaxis": axis(colours, across) | {"showgrid": False}, "yaxis": axis(colours, down) | {"showgrid": False}}
+    layout["yaxis"] |= {"autorange": "reversed"}
+    return picture(dark, height, [heat], layout, above=BAR_HEIGHT)
+
+
+def singular(values: Array, head: int, title: str, dark: bool, height: int = 280) -> go.Figure:
+    """Singular values of a product, falling: one head as a line, the others of its site faint behind it.
+
+    Args:
+        values: [head, rank].
+        head: counted from 0.
+        title: of the product, for the axis.
+        dark: which scheme.
+        height: in pixels.
+    """
+    colours = scheme(dark)
+    ranks = np.arange(1, values.shape[1] + 1)
+    order = [other for other in range(len(values)) if other != head] + [head]
+    lines: list[dict[str, Any]] = [
+        {
+            "type": "scatter",
+            "mode": "lines+markers" if other == head and len(ranks) <= 16 else "lines",
+            "x": ranks,
+            "y": values[other],
+            "name": _("head {head}", head=other + 1) if other == head else _("the other heads"),
+            "showlegend": other == head or other == order[0],
+            "line": {"width": 2.5 if other == head else 1, "color": colours.accent if other == head else colours.weights[2]},
+            "hovertemplate": _("head {head}, singular value {rank}: {value}", head=other + 1, rank="%{x}", value="<b>%{y:.4g}</b>")
+            + "<extra></extra>",
+        }
+        for other in order
+    ]
+    layout = {
+        "xaxis": axis(colours, _("rank")) | {"range": [0.5, len(ranks) + 0.5]},
+        "yaxis": axis(colours, title) | {"rangemode": "tozero"},
+        "showlegend": True,
+        "legend": LEGEND,
+    }
+    return picture(dark, height, lines, layout, above=BAR_HEIGHT - 16)

@@ -1,0 +1,173 @@
+"""What changed between two runs, site by site and head by head.
+
+    change of a row i of head h = ½ Σj |w₂[h, i, j] - w₁[h, i, j]|      total variation distance: the share of its weight that moved
+
+The change of a head is the mean over the rows that could choose, on either side, and hold numbers on both.
+
+Two tokens stand for each other where `aligning.counterparts` says so, up to the first token that the runs wrote differently: each
+goes on from what it wrote. A row is compared where it has a counterpart, and where each
+key that either side lets it look at has one too: nothing is subtracted across tokens that do not stand for each other.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from model.trace import Array, Attention, Site, Tokens, Trace
+from viz import labels
+from viz.readings.aligning import counterparts
+from viz.readings.sinks import rows_that_choose
+
+Reason: TypeAlias = Literal["first", "second", "tokens"]
+"""Why a site cannot be compared: only the first or the second run has it, or no row's tokens have counterparts."""
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """What changed at a site that both runs have, in the rows and columns that stand for each other.
+
+    Attributes:
+        first, second: what the site did in each run.
+        rows: [query] of int, the queries that are compared.
+        keys: how many keys are compared, from the first on.
+        by_row: [head, query compared], the change of each row; NaN where it could not choose or holds no numbers.
+    """
+
+    first: Attention
+    second: Attention
+    rows: Array
+    keys: int
+    by_row: Array
+
+    @property
+    def heads(self) -> int:
+        """How many heads both have."""
+        return len(self.by_row)
+
+    def weights(self, head: int) -> tuple[Array, Array]:
+        """The weights of one head in each run, [query compared, key compared]."""
+        return self.first.head(head)[self.rows, : self.keys], self.second.head(head)[self.rows, : self.keys]
+
+    def difference(self, head: int) -> Array:
+        """w₂ - w₁ of one head: [query compared, key compared], float64."""
+        one, other = self.weights(head)
+        return np.asarray(other.astype(np.float64) - one)
+
+    @property
+    def mask(self) -> Array:
+        """[query compared, key compared]: whether either side lets the query look at the key."""
+        both: Array = self.first.mask[self.rows, : self.keys] | self.second.mask[self.rows, : self.keys]
+        return both
+
+
+def changes(first: Trace, second: Trace) -> tuple[dict[Site, Change], dict[Site, Reason]]:
+    """The sites that can be compared, in the order of the first run, and why others cannot."""
+    strips = {name: _counterparts(first, second, name) for name in first.tokens if name in second.tokens}
+    found, refused = dict[Site, Change](), dict[Site, Reason]()
+    for site in dict.fromkeys((*first.attention, *second.attention)):
+        if site not in first.attention or site not in second.attention:
+            refused[site] = "first" if site in first.attention else "second"
+            continue
+        change = _change(first.at(site), second.at(site), strips)
+        if len(change.rows):
+            found[site] = change
+        else:
+            refused[site] = "tokens"
+    return found, refused
+
+
+def _counterparts(first: Trace, second: Trace, name: str) -> int:
+    """How many places of a strip, from the first on, stand for each other in both runs."""
+    pair = first.tokens[name].texts, second.tokens[name].texts
+    reach = counterparts(first.tokens[name], second.tokens[name])
+    start = min(_first_written(first, name), _first_written(second, name))
+    return next((place for place in range(start, reach) if pair[0][place] != pair[1][place]), reach)
+
+
+def _first_written(trace: Trace, name: str) -> int:
+    """The first place of a strip that the model wrote; its length where all of it was given."""
+    asked = trace.request
+    decoded = asked.get("target") is None and asked.get("decoding", {}).get("max_length", 1) > 0
+    wrote = decoded and name == labels.written_strip(trace)
+    return min((step.computed[1] for step in trace.steps if wrote), default=len(trace.tokens[name]))
+
+
+def _change(first: Attention, second: Attention, strips: Mapping[str, int]) -> Change:
+    """The change at a site, given how many places of each strip stand for each other."""
+    alike = (first.query_tokens, first.key_tokens) == (second.query_tokens, second.key_tokens)
+    queries = min(strips.get(first.query_tokens, 0), len(first.mask), len(second.mask)) if alike else 0
+    keys = min(strips.get(first.key_tokens, 0), first.mask.shape[1], second.mask.shape[1])
+    looks_past = first.mask[:queries, keys:].any(axis=1) | second.mask[:queries, keys:].any(axis=1)
+    rows = np.flatnonzero(~looks_past) if keys else np.zeros(0, np.int64)
+    heads = min(first.heads, second.heads)
+    choose = rows_that_choose(first)[:heads, rows] | rows_that_choose(second)[:heads, rows]
+    sound = np.isfinite(first.weights[:heads, rows]).all(axis=-1) & np.isfinite(second.weights[:heads, rows]).all(axis=-1)
+    moved = [_moved(first.weights[head, rows, :keys], second.weights[head, rows, :keys]) for head in range(heads)]
+    by_row = np.where(choose & sound, np.reshape(moved, (heads, len(rows))), np.nan)
+    return Change(first, second, rows, keys, by_row)
+
+
+def _moved(one: Array, other: Array) -> Array:
+    """½ Σ |difference| of each row: two of [query, key] -> [query]."""
+    return np.asarray(np.abs(other.astype(np.float64) - one).sum(axis=-1) / 2)
+
+
+def table(found: Mapping[Site, Change], queries: Mapping[Site, list[str]]) -> pd.DataFrame:
+    """Every compared head in a row, the most changed first.
+
+    Args:
+        found: the sites that can be compared.
+        queries: the labels of each site's query rows.
+
+    Returns:
+        Columns `kind` (in words), `pass` (where there is more than one), `layer` and `head` (counted from 1), `change`, `largest`
+        (of a row), `row` (its label), `cell` (the largest difference of a single weight), `rows` (that the mean is of). The index
+        is (site, head), counted from 0.
+    """
+    rows = {
+        (str(site), head): _row(site, change, head, queries[site]) for site, change in found.items() for head in range(change.heads)
+    }
+    index = pd.MultiIndex.from_tuples(rows, names=["site", "head"])
+    whole = pd.DataFrame(list(rows.values()), index=index).sort_values("change", ascending=False, kind="stable", na_position="last")
+    return whole if any(site.pass_ for site in found) else whole.drop(columns="pass")
+
+
+def _row(site: Site, change: Change, head: int, queries: list[str]) -> dict[str, object]:
+    moved = change.by_row[head]
+    counted = np.flatnonzero(~np.isnan(moved))
+    largest = int(counted[moved[counted].argmax()]) if len(counted) else None
+    cells = np.abs(change.difference(head))
+    return {
+        "kind": labels.kind(site.stack, site.kind),
+        "pass": site.pass_ + 1,
+        "layer": site.layer + 1,
+        "head": head + 1,
+        "change": float(moved[counted].mean()) if len(counted) else np.nan,
+        "largest": np.nan if largest is None else float(moved[largest]),
+        "row": "" if largest is None else queries[int(change.rows[largest])],
+        "cell": float(np.nanmax(cells, initial=0.0)),
+        "rows": len(counted),
+    }
+
+
+@dataclass(frozen=True)
+class Written:
+    """A token of a strip.
+
+    Attributes:
+        text: as typed or written.
+        log_probability: natural, of the model when it stood there to be written; None: it was given, or nothing was recorded.
+    """
+
+    text: str
+    log_probability: float | None
+
+
+def written(trace: Trace, name: str) -> tuple[Written, ...]:
+    """The tokens of a strip, those of the strip that is written with the log-probability that each step recorded."""
+    strip: Tokens = trace.tokens[name]
+    steps = {step.computed[1]: step.chosen.log_probability for step in trace.steps} if name == labels.written_strip(trace) else {}
+    return tuple(Written(text, steps.get(place)) for place, text in enumerate(strip.texts))

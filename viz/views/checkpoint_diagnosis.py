@@ -1,0 +1,202 @@
+"""The diagnosis of a file: what it is and why, what its numbers say, and every tensor of it."""
+
+import math
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from model.inspection import Freshness, HeadNote, Inspection, TensorInfo
+from model.trace import Site
+from viz import labels
+from viz.texts import _
+
+
+def summary(found: Inspection) -> None:
+    """What it is, why, and what to know of it."""
+    st.markdown(f"**{labels.markdown(found.what)}**")
+    if found.in_favour:
+        st.caption(labels.markdown(_("In favour of this reading: {evidence}.", evidence="; ".join(found.in_favour))))
+        against = "; ".join(found.against)
+        st.caption(labels.markdown(_("Against it: {evidence}.", evidence=against)) if against else _("Nothing speaks against it."))
+    if found.prefix:
+        st.caption(labels.markdown(_("A wrapper put “{prefix}” before each name; it was taken off.", prefix=found.prefix)))
+    if found.candidate:
+        st.caption(labels.markdown(_("The weights stand in the file under “{keys}”.", keys=found.candidate)))
+    for note in found.notes:
+        st.caption(labels.markdown(note))
+    _counts(found)
+
+
+def _counts(found: Inspection) -> None:
+    statuses = [tensor.status for tensor in found.tensors]
+    known, unknown = bool(found.spec), "?"
+    values = {
+        _("learned numbers"): f"{found.parameters:,}" if known else unknown,
+        _("tensors matched"): f"{statuses.count('matched'):,}",
+        _("missing"): f"{len(found.missing):,}" if known else unknown,
+        _("unexpected"): f"{statuses.count('unexpected'):,}",
+        _("of another shape"): f"{statuses.count('misshapen'):,}" if known else unknown,
+    }
+    with st.container(horizontal=True, gap="medium"):
+        for label, value in values.items():
+            st.metric(label, value, width="content")
+
+
+def numbers(found: Inspection) -> None:
+    """What the numbers say of the network, and where they are."""
+    said, where = st.columns([3, 2], gap="large")
+    with said:
+        st.markdown(f"**{_('What the numbers say')}**")
+        _not_finite(found)
+        if found.freshness is not None:
+            _trained(found.freshness)
+        for names in found.tied:
+            st.markdown(labels.markdown(_("The same numbers: {names}.", names=", ".join(names))))
+        _heads(found)
+    with where:
+        st.markdown(f"**{_('Learned numbers by part')}**")
+        if found.parts:
+            _parts(found)
+        else:
+            st.caption(_("Known when the questions are answered and nothing is missing."))
+
+
+def _not_finite(found: Inspection) -> None:
+    bad = [tensor for tensor in found.tensors if tensor.nan or tensor.infinite]
+    gaps = {"nan": sum(t.nan for t in bad), "infinite": sum(t.infinite for t in bad), "tensors": len(bad)}
+    if bad:
+        say = _(
+            "{nan:,} numbers are NaN and {infinite:,} infinite, in {tensors} tensors: what uses them is not finite either.", **gaps
+        )
+        st.info(say, icon=":material/warning:")
+    else:
+        st.markdown(_("Every number is finite."))
+
+
+def _trained(fresh: Freshness) -> None:
+    """The verdict, and under it the evidence for everybody's own."""
+    draws = ", ".join(_("{count} like {draw}", count=count, draw=draw) for draw, count in fresh.draws.items())
+    gaps = {"norms": fresh.norms, "untouched": fresh.untouched_norms, "matrices": fresh.matrices, "fresh": fresh.fresh_matrices}
+    if fresh.untrained:
+        st.info(_("These weights look untrained: they are as programs draw them before training."), icon=":material/warning:")
+    else:
+        st.markdown(_("These weights look trained."))
+    evidence = [_("{fresh} of {matrices} matrices have the mean, deviation and range of an initial draw.", **gaps)]
+    if fresh.norms:
+        evidence.insert(
+            0, _("{untouched} of {norms} norms have gains of exactly 1 and biases of exactly 0, as at the start.", **gaps)
+        )
+    if draws:
+        evidence.append(_("Among them: {draws}.", draws=draws))
+    st.caption(labels.markdown(" ".join(evidence)))
+
+
+def _heads(found: Inspection) -> None:
+    for note in found.heads:
+        st.markdown(labels.markdown(_note(note)))
+    if found.heads_seen:
+        gaps = {"heads": found.heads_seen}
+        if not found.heads:
+            st.markdown(_("None of the {heads} heads is dead or a twin of another.", **gaps))
+        st.caption(
+            _(
+                "Dead: the norm of W_V W_O is below a hundredth of the largest at its site. Twins: the cosine of their products "
+                "W_Q W_Kᵀ or W_V W_O is at least 0.99. Biases are not looked at.",
+            ).replace("_", "\\_")
+        )
+
+
+def _note(note: HeadNote) -> str:
+    gaps = {"head": labels.site(Site.parse(note.site), note.head), "value": note.value}
+    if note.other is None:
+        return _("{head} is dead: its W_V W_O has the norm {value:.3g}.", **gaps)
+    gaps |= {"other": note.other + 1}
+    if note.product == "query-key":
+        return _("{head} looks where head {other} looks: the cosine of their W_Q W_Kᵀ is {value:.4f}.", **gaps)
+    return _("{head} moves what head {other} moves: the cosine of their W_V W_O is {value:.4f}.", **gaps)
+
+
+def _parts(found: Inspection) -> None:
+    words = {
+        "embedding": _("embedding"),
+        "positions": _("positions"),
+        "attention": _("self-attention"),
+        "cross_attention": _("cross-attention"),
+        "feed_forward": _("feed-forward"),
+        "norms": _("norms"),
+        "output": _("output layer"),
+    }
+    stacks = {"encoder": _("encoder"), "decoder": _("decoder")}
+    rows = [(stacks[part.stack], words[part.kind], part.parameters, part.parameters / found.parameters) for part in found.parts]
+    table = pd.DataFrame(rows, columns=[_("stack"), _("part"), _("numbers"), _("share")])
+    columns = {
+        _("numbers"): st.column_config.NumberColumn(format="localized"),
+        _("share"): st.column_config.ProgressColumn(format="percent", min_value=0, max_value=1),
+    }
+    st.dataframe(table, hide_index=True, width="stretch", height="content", column_config=columns, key="parts")
+
+
+def tensors(found: Inspection) -> None:
+    """Every tensor of the file, and those that it lacks; what is wrong comes first."""
+    st.markdown(f"**{_('Tensors')}**")
+    st.caption(
+        _(
+            "The magnifying glass above the table searches it. Deviation: standard; norm: the root of the sum of squares; "
+            "zeros: the share of exact zeros; the histogram has 24 bins from the lowest number to the highest. "
+            "All of the finite numbers."
+        )
+    )
+    words = _statuses()
+    rows = [*map(_row, found.tensors), *({"name": labels.plain(name), "status": "missing"} for name in found.missing)]
+    rows.sort(key=lambda row: list(words).index(str(row["status"])))
+    table = pd.DataFrame(rows, columns=list(_columns())).assign(status=[words[str(row["status"])] for row in rows])
+    shown = {name: column for name, column in _columns().items() if name not in ("nan", "infinite") or table[name].any()}
+    st.dataframe(table[list(shown)], hide_index=True, width="stretch", column_config=shown, key="tensors")
+
+
+def _row(tensor: TensorInfo) -> dict[str, Any]:
+    highest = max(tensor.histogram, default=1)
+    return {
+        "name": labels.plain(tensor.name),
+        "status": tensor.status,
+        "shape": " × ".join(map(str, tensor.shape)),
+        "dtype": tensor.dtype,
+        "mean": math.nan if tensor.mean is None else tensor.mean,
+        "deviation": math.nan if tensor.deviation is None else tensor.deviation,
+        "norm": math.nan if tensor.norm is None else tensor.norm,
+        "sparsity": math.nan if tensor.sparsity is None else tensor.sparsity,
+        "histogram": [count / highest for count in tensor.histogram],
+        "nan": tensor.nan,
+        "infinite": tensor.infinite,
+        "becomes": labels.plain(", ".join(tensor.becomes)),
+    }
+
+
+def _columns() -> dict[str, Any]:
+    """The columns of the table by the field that they show."""
+    number = st.column_config.NumberColumn
+    return {
+        "name": st.column_config.TextColumn(_("tensor"), width="medium"),
+        "status": st.column_config.TextColumn(_("status")),
+        "shape": st.column_config.TextColumn(_("shape")),
+        "dtype": st.column_config.TextColumn(_("type")),
+        "histogram": st.column_config.BarChartColumn(_("histogram"), y_min=0, y_max=1),
+        "mean": number(_("mean"), format="%.4g"),
+        "deviation": number(_("deviation"), format="%.4g"),
+        "norm": number(_("norm"), format="%.4g"),
+        "sparsity": number(_("zeros"), format="percent"),
+        "nan": number(_("NaN")),
+        "infinite": number(_("infinite")),
+        "becomes": st.column_config.TextColumn(_("becomes"), width="medium"),
+    }
+
+
+def _statuses() -> dict[str, str]:
+    return {
+        "missing": _("missing"),
+        "misshapen": _("of another shape"),
+        "unexpected": _("unexpected"),
+        "matched": _("matched"),
+        "unneeded": _("known, not needed"),
+    }

@@ -1,0 +1,103 @@
+"""Weights of a network that runs: the maps of a head, what its products let through, and which tokens are near each other."""
+
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+
+from model.engine.base import Engine
+from model.errors import HeadlightError
+from model.inspection import Inspection
+from model.trace import Array, Site
+from viz import labels
+from viz.figures import weights
+from viz.figures.frame import CONFIG
+from viz.links import View
+from viz.page import say
+from viz.texts import _, sentence
+
+
+def show(engine: Engine, model: str, found: Inspection, view: View) -> None:
+    """Draws both cards; of a network whose weights cannot be had head by head, a sentence."""
+    try:
+        with st.container(border=True, key="card-weights"):
+            _heads(engine, model, found, view)
+        with st.container(border=True, key="card-neighbours"):
+            _neighbours(engine, model, found, view)
+    except HeadlightError as error:
+        say(sentence(error))
+
+
+def _heads(engine: Engine, model: str, found: Inspection, view: View) -> None:
+    st.markdown(f"**{_('Weights of a head')}**")
+    st.caption(
+        _(
+            "W_Q W_Kᵀ decides where a head looks, W_V W_O what it moves; a singular value is how strongly one direction passes."
+        ).replace("_", "\\_")
+    )
+    where, which, what = st.columns([2, 1, 2])
+    sites = list(found.sites)
+    first = sites.index(view.site) if view.site in sites else 0
+    site = where.selectbox(
+        _("Attention"), sites, first, format_func=lambda text: labels.site(Site.parse(text)), key=_key(model, "site")
+    )
+    head = which.selectbox(
+        _("Head"), range(found.sites[site]), format_func=lambda index: str(index + 1), key=_key(model, f"head:{site}")
+    )
+    parts = {"query": "W_Q", "key": "W_K", "value": "W_V", "output": "W_O"}
+    with what:
+        part = st.segmented_control(
+            _("Matrix"), list(parts), format_func=parts.__getitem__, default="query", required=True, key=_key(model, "part")
+        )
+    names = f"heads/{site}/{part}", *(f"singular/{site}/{product}" for product in ("query-key", "value-output"))
+    maps, queries, values = (engine.tensors(model, names, view.told())[name] for name in names)
+    dark = st.context.theme.type == "dark"
+    left, right = st.columns([3, 2], gap="medium")
+    with left:
+        _matrix(maps[head], part == "output", dark)
+    with right:
+        _chart(weights.singular(queries, head, "W_Q W_Kᵀ", dark), "singular-query-key")
+        _chart(weights.singular(values, head, "W_V W_O", dark), "singular-value-output")
+
+
+def _key(model: str, what: str) -> str:
+    return f"weights:{model}:{what}"
+
+
+def _matrix(values: Array, output: bool, dark: bool) -> None:
+    """One map of one head, dimensions of the head from top to bottom, of the stream from left to right."""
+    cells = values.T if output else values
+    _chart(weights.matrix(cells, _("dimension of the head"), _("dimension of the stream"), dark, height=560), "matrix")
+    _small, (rows, columns) = weights.pooled(cells)
+    if rows * columns > 1:
+        gaps = {"rows": rows, "columns": columns}
+        st.caption(_("A cell shows the largest of {rows} × {columns} weights, with its sign.", **gaps))
+
+
+def _chart(figure: go.Figure, key: str) -> None:
+    st.plotly_chart(figure, width="stretch", config=CONFIG, theme=None, key=key)
+
+
+def _neighbours(engine: Engine, model: str, found: Inspection, view: View) -> None:
+    """The tokens whose embeddings point most nearly where that of one token points."""
+    st.markdown(f"**{_('Neighbours of a token')}**")
+    stacks = [stack for stack in (found.spec["encoder"], found.spec["decoder"]) if stack is not None]
+    sizes = {strip: stack["vocab"] for strip, stack in zip(("source", "target"), stacks, strict=False) if stack["vocab"]}
+    if not sizes:
+        st.caption(_("This network has no embedding: it reads vectors."))
+        return
+    st.caption(_("By the cosine of their embeddings, as they are in the file: no sentence is read."))
+    which, number = st.columns(2)
+    names = {"source": _("Source"), "target": _("Target")}
+    strip = which.selectbox(_("Vocabulary"), list(sizes), format_func=names.__getitem__, key=_key(model, "strip"))
+    id_ = int(number.number_input(_("Token id"), 0, sizes[strip] - 1, min(4, sizes[strip] - 1), key=_key(model, f"id:{strip}")))
+    near = engine.tensors(model, (f"near/{strip}/{id_}",), view.told())[f"near/{strip}/{id_}"]
+    ids = tuple(int(each) for each in near[:, 0])
+    own, *texts = (labels.plain(text) for text in engine.texts(model, strip, (id_, *ids), view.told()))
+    st.markdown(labels.markdown(_("Nearest to “{token}”:", token=own)))
+    table = pd.DataFrame({"token": texts, "id": ids, "cosine": near[:, 1]})
+    columns = {
+        "token": st.column_config.TextColumn(_("token")),
+        "id": st.column_config.NumberColumn(_("id")),
+        "cosine": st.column_config.ProgressColumn(_("cosine"), format="%.3f", min_value=0, max_value=1),
+    }
+    st.dataframe(table, hide_index=True, width="stretch", height="content", column_config=columns, key="neighbours")

@@ -1,0 +1,249 @@
+"""Compare: two runs side by side, what each wrote token by token, and which heads changed most."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+import streamlit as st
+
+from model.trace import Attention, Site, Trace
+from viz import canvas, export, labels
+from viz.figures import heatmap
+from viz.figures.difference import difference
+from viz.figures.frame import downloadable
+from viz.page import Page, card, say
+from viz.readings import changes
+from viz.readings.changes import Change, Reason
+from viz.texts import _
+from viz.views import compare_outputs, compare_sides
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """The second side's run, and what can be compared.
+
+    Attributes:
+        second: the run.
+        found: the sites that can be compared.
+        refused: why others cannot.
+    """
+
+    second: Trace
+    found: dict[Site, Change]
+    refused: dict[Site, Reason]
+
+
+def show(page: Page) -> None:
+    """Draws the page."""
+    compare_sides.control(page)
+    different = compare_sides.what_differs(page)
+    if not different:
+        st.info(_("Nothing differs yet: choose above what the second side is to have instead."), icon=":material/info:")
+        _atlas(page, page.trace, _("First side"), "first")
+        return
+    st.caption(labels.markdown(_("The second side differs in {differences}.", differences="; ".join(different))))
+    second = compare_sides.run(page)
+    if isinstance(second, str):
+        say(_("The second side cannot be run: {reason}", reason=second))
+        _atlas(page, page.trace, _("First side"), "first")
+        return
+    _both(page, Compared(second, *changes.changes(page.trace, second)))
+
+
+def _both(page: Page, compared: Compared) -> None:
+    with card("outputs"):
+        compare_outputs.draw(page.trace, compared.second)
+    left, right = st.columns(2, gap="medium")
+    with left:
+        _atlas(page, page.trace, _("First side"), "first")
+    with right:
+        _atlas(page, compared.second, _("Second side"), "second")
+    with card("changes"):
+        _changes(page, compared)
+    with card("selected"):
+        _selected(page, compared)
+    if compared.found:
+        with card("ranking"):
+            _ranking(page, compared)
+
+
+def _atlas(page: Page, trace: Trace, title: str, name: str) -> None:
+    """The atlas of one side. A row can be selected in the first one's own."""
+    with st.container(key=f"side-{name}"):
+        st.markdown(f"**{labels.markdown(_('{side}: {model}', side=title, model=trace.model['title']))}**")
+        first = next(iter(trace.attention))
+        there = page.attention.site in trace.attention and page.head < trace.at(page.attention.site).heads
+        site, head = (page.attention.site, page.head) if there else (first, 0)
+        chosen = canvas.atlas(trace, site, head, page.view.query if name == "first" else -1, key=f"atlas-{name}").changes()
+        _follow(page, chosen, keep_row=name == "first")
+
+
+def _follow(page: Page, chosen: dict[str, str | int], keep_row: bool = False) -> None:
+    """Lets the state follow what was chosen in an atlas, where the first side has it; a row of the second side's is not its own."""
+    if not chosen:
+        return
+    site, head = Site.parse(str(chosen.get("site", page.attention.site))), int(chosen.get("head", page.head))
+    if site in page.trace.attention and head < page.trace.at(site).heads:
+        page.change(site=str(site), head=head, query=chosen.get("query", page.view.query) if keep_row else -1)
+    st.toast(_("Only the second side has {head}.", head=labels.site(site, head)))
+
+
+def _changes(page: Page, compared: Compared) -> None:
+    """The atlas of differences, and which sites it leaves out."""
+    _heading(_("What changed"), _("Weight on the second side minus weight on the first; colours by the root of the change."))
+    for note in (*_notes(page.trace, compared), *_left_out(compared.refused)):
+        st.caption(labels.markdown(note))
+    if compared.found:
+        site, head = page.attention.site, page.head
+        _follow(page, canvas.changes(page.trace, compared.second, compared.found, site, head, key="atlas-changes").changes())
+
+
+def _notes(first: Trace, compared: Compared) -> list[str]:
+    """What of the compared sites is compared."""
+    said = []
+    for change in {(one.site.stack, one.site.kind): c for c in compared.found.values() if (one := c.first)}.values():
+        one, other = change.first, change.second
+        gaps = {"kind": labels.kind(one.site.stack, one.site.kind), "rows": len(change.rows), "keys": change.keys}
+        gaps |= {"first": one.weights.shape[1], "second": other.weights.shape[1], "heads": change.heads}
+        if (len(change.rows), len(change.rows)) != (one.weights.shape[1], other.weights.shape[1]):
+            said.append(
+                _(
+                    "{kind}: {rows} rows are compared, of {first} on the first side and {second} on the second; "
+                    "the tokens after them do not stand for each other.",
+                    **gaps,
+                )
+            )
+        if one.heads != other.heads:
+            gaps |= {"own": one.heads, "others": other.heads}
+            said.append(
+                _("{kind}: the first side has {own} heads and the second {others}; heads 1 to {heads} are compared.", **gaps)
+            )
+    replaced = [name for name, strip in first.tokens.items() if _replaced(strip.texts, compared, name)]
+    if replaced:
+        said.append(
+            _(
+                "The two sides have some different words at the same places. They are compared place by place, "
+                "and such a place is called by both words: “hund / kind”."
+            )
+        )
+    return said
+
+
+def _replaced(texts: Sequence[str], compared: Compared, name: str) -> bool:
+    """Whether different texts of a strip were compared with each other."""
+    reach = [c.keys for c in compared.found.values() if c.first.key_tokens == name]
+    other = compared.second.tokens.get(name)
+    return other is not None and any(texts[i] != other.texts[i] for i in range(min(max(reach, default=0), len(texts), len(other))))
+
+
+def _left_out(refused: dict[Site, Reason]) -> list[str]:
+    """Which sites cannot be subtracted, and why."""
+    groups: dict[tuple[str, Reason], list[int]] = {}
+    for site, reason in refused.items():
+        layers = groups.setdefault((labels.kind(site.stack, site.kind), reason), [])
+        if site.layer + 1 not in layers:
+            layers.append(site.layer + 1)
+    return [_why_not(reason, kind, ", ".join(map(str, layers))) for (kind, reason), layers in groups.items()]
+
+
+def _why_not(reason: Reason, kind: str, layers: str) -> str:
+    gaps = {"kind": kind, "layers": layers}
+    if reason == "first":
+        return _("{kind}, layers {layers}: the first side alone has it, so there is nothing to subtract.", **gaps)
+    if reason == "second":
+        return _("{kind}, layers {layers}: the second side alone has it, so there is nothing to subtract.", **gaps)
+    return _("{kind}, layers {layers}: nothing is subtracted, because the two sides look at tokens that do not align.", **gaps)
+
+
+def _selected(page: Page, compared: Compared) -> None:
+    """The selected head on both sides, and its difference."""
+    site, head = page.attention.site, page.head
+    _heading(labels.site(site, head), _("On the first side, on the second side, and the second minus the first."))
+    there = compared.second.attention.get(site)
+    one, two, apart = st.columns(3, gap="medium")
+    with one:
+        _map(page, page.trace, page.attention, _("First side"), "first")
+    with two:
+        if there is None or head >= there.heads:
+            st.caption(_("The second side has no such head."))
+        else:
+            _map(page, compared.second, there, _("Second side"), "second")
+    with apart:
+        _apart(page, compared)
+
+
+def _map(page: Page, trace: Trace, attention: Attention, title: str, name: str) -> None:
+    st.markdown(f"**{title}**")
+    figure = heatmap.head_weights(trace, attention, page.head, page.dark, page.view.query if name == "first" else -1)
+    _chart(page, figure, name, f"{title}: {labels.site(attention.site, page.head)}")
+
+
+def _chart(page: Page, figure: object, name: str, alt: str) -> None:
+    parts = (str(page.attention.site), f"head-{page.head + 1}", name)
+    file = export.file_name(page.trace, *parts, ending="svg").removesuffix(".svg")
+    st.plotly_chart(figure, width="stretch", config=downloadable(file), theme=None, key=f"map-{name}", alt=alt)
+
+
+def _apart(page: Page, compared: Compared) -> None:
+    """The difference of the selected head, or why there is none."""
+    title = _("Second minus first")
+    st.markdown(f"**{title}**")
+    change = compared.found.get(page.attention.site)
+    if change is None or page.head >= change.heads:
+        st.caption(_("This head cannot be subtracted; above stands why."))
+        return
+    sides = (page.trace, change.first), (compared.second, change.second)
+    figure = difference(*sides, page.head, change.rows, change.keys, page.dark)
+    _chart(page, figure, "difference", f"{title}: {labels.site(page.attention.site, page.head)}")
+    moved = change.by_row[page.head]
+    counted = moved[~pd.isna(moved)]
+    if len(counted):
+        st.caption(_("On average {share:.1%} of a row's weight moved, over {rows} rows.", share=counted.mean(), rows=len(counted)))
+
+
+def _ranking(page: Page, compared: Compared) -> None:
+    """The heads by their change, in a table; a click on a row selects the head."""
+    _heading(_("Heads by change"), _("The most changed first. A click on a row shows the head above."))
+    with st.popover(_("What is this?"), type="tertiary", key="about-change"):
+        _explain()
+    queries = {site: labels.queries(page.trace, change.first, longest=None) for site, change in compared.found.items()}
+    table = changes.table(compared.found, queries)
+    names = {"kind": _("attention"), "pass": _("pass"), "layer": _("layer"), "head": _("head"), "row": _("most changed row")}
+    numbers = {"change": _("change"), "largest": _("of its most changed row"), "cell": _("largest change of a weight")}
+    columns = {name: st.column_config.Column(title) for name, title in names.items()}
+    columns |= {name: st.column_config.NumberColumn(title, format="%.4f") for name, title in numbers.items()}
+    columns |= {"rows": st.column_config.Column(_("rows"))}
+    event = st.dataframe(
+        table, column_config=columns, hide_index=True, on_select="rerun", selection_mode="single-row", key="heads-by-change"
+    )
+    st.download_button(
+        _("These numbers as CSV"),
+        lambda: export.csv(table),
+        export.file_name(page.trace, "changes", ending="csv"),
+        "text/csv",
+        icon=":material/download:",
+        on_click="ignore",
+    )
+    chosen = [table.index[row] for row in event.selection.rows]
+    if chosen and chosen != st.session_state.get("heads-by-change/seen"):
+        st.session_state["heads-by-change/seen"] = chosen
+        page.change(site=chosen[0][0], head=int(chosen[0][1]), query=-1)
+
+
+def _explain() -> None:
+    st.latex(r"\frac{1}{n}\sum_i \frac{1}{2} \sum_j \left| w^{(2)}_{ij} - w^{(1)}_{ij} \right|")
+    meaning = _(
+        "The total variation distance of a row on both sides, on average over the n rows that could choose: the share of its "
+        "weight that a row moved to other keys. 0: the same; 1: nothing in common."
+    )
+    caution = _(
+        "It is not how much the output changed: that depends also on what the head moves, its values. And heads of two models are "
+        "paired by their numbers, which says nothing about what they learned."
+    )
+    for text in (meaning, caution):
+        st.markdown(f":small[{labels.markdown(text)}]")
+
+
+def _heading(title: str, subtitle: str) -> None:
+    st.markdown(f"**{labels.markdown(title)}**")
+    st.caption(labels.markdown(subtitle))

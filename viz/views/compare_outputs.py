@@ -1,0 +1,102 @@
+"""What both sides of Compare read and wrote, aligned token by token."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from model.trace import Trace
+from viz import labels
+from viz.readings.aligning import Pair, align
+from viz.readings.changes import Written, written
+from viz.texts import _
+
+
+def draw(first: Trace, second: Trace) -> None:
+    """Every strip of the two runs, the one that is written with its numbers."""
+    st.markdown(f"**{_('Token by token')}**")
+    st.caption(
+        _(
+            "Aligned with the fewest insertions, deletions and replacements (Levenshtein). "
+            "Struck out: only on the first side; bold: only on the second."
+        )
+    )
+    for name in dict.fromkeys((*first.tokens, *second.tokens)):
+        if name in first.tokens and name in second.tokens:
+            _strip(first, second, name)
+        elif name in first.tokens:
+            st.caption(labels.markdown(_("The first side alone has a strip “{name}”.", name=name)))
+        else:
+            st.caption(labels.markdown(_("The second side alone has a strip “{name}”.", name=name)))
+
+
+def _strip(first: Trace, second: Trace, name: str) -> None:
+    sides = [written(trace, name) for trace in (first, second)]
+    pairs = align(*([token.text for token in side] for side in sides))
+    st.markdown(f"{_title(first, name)} {_line(sides, pairs)}")
+    if any(token.log_probability is not None for side in sides for token in side):
+        _say_totals(sides)
+        with st.expander(_("Log-probability of each token"), icon=":material/table:", key=f"tokens-{name}"):
+            st.dataframe(_table(sides, pairs), hide_index=True, width="stretch", key=f"aligned-{name}")
+
+
+def _title(trace: Trace, name: str) -> str:
+    language = trace.model.get("languages", {}).get(name, name)
+    return f":small[{labels.markdown(language)}]"
+
+
+def _line(sides: Sequence[Sequence[Written]], pairs: Sequence[Pair]) -> str:
+    """Both strips in one line of Markdown, each token letter by letter."""
+    parts = []
+    for pair in pairs:
+        if pair.same and pair.first is not None:
+            parts.append(_token(sides[0], pair.first))
+            continue
+        if pair.first is not None:
+            parts.append(f"~~{_token(sides[0], pair.first)}~~")
+        if pair.second is not None:
+            parts.append(f"**{_token(sides[1], pair.second)}**")
+    return " ".join(parts)
+
+
+def _token(side: Sequence[Written], place: int) -> str:
+    return labels.markdown(labels.plain(side[place].text))
+
+
+def _say_totals(sides: Sequence[Sequence[Written]]) -> None:
+    """The log-probability of all that each side wrote."""
+    scores = [[token.log_probability for token in side if token.log_probability is not None] for side in sides]
+    gaps = {"first": sum(scores[0]), "second": sum(scores[1]), "tokens": len(scores[0]), "others": len(scores[1])}
+    st.caption(
+        _(
+            "Log-probability of what was written: {first:.3f} on the first side ({tokens} tokens), "
+            "{second:.3f} on the second ({others} tokens).",
+            **gaps,
+        )
+    )
+
+
+def _table(sides: Sequence[Sequence[Written]], pairs: Sequence[Pair]) -> pd.DataFrame:
+    """A row for each place of the alignment."""
+    first, second = sides
+    rows = [
+        (
+            "" if pair.first is None else labels.plain(first[pair.first].text),
+            _sign(pair),
+            "" if pair.second is None else labels.plain(second[pair.second].text),
+            np.nan if pair.first is None else first[pair.first].log_probability,
+            np.nan if pair.second is None else second[pair.second].log_probability,
+        )
+        for pair in pairs
+    ]
+    columns = [_("first side"), _("is"), _("second side"), _("log-probability, first"), _("log-probability, second")]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _sign(pair: Pair) -> str:
+    if pair.same:
+        return _("the same")
+    if pair.second is None:
+        return _("left out")
+    return _("inserted") if pair.first is None else _("replaced")

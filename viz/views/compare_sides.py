@@ -1,0 +1,171 @@
+"""The control of Compare: in what the second side differs, and its run."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+
+from model.engine.base import ModelInfo
+from model.errors import HeadlightError
+from model.trace import Site, Trace
+from viz import labels, links, sidebar
+from viz.links import View, differences, differing, second_side
+from viz.page import Page, say, update
+from viz.texts import _, sentence
+
+_KIND, _REFUSED = "widget:against", "against:refused"
+
+
+def control(page: Page) -> None:
+    """What is compared: one choice, then the fields for it. The link keeps both."""
+    kinds = {"model": _("another model"), "sentence": _("another sentence"), "settings": _("other settings")}
+    with st.container(border=True, key="card-against"):
+        st.session_state[_KIND] = kind = _kind(page.view)
+        st.segmented_control(
+            _("Compare with"),
+            list(kinds),
+            format_func=kinds.__getitem__,
+            required=True,
+            key=_KIND,
+            on_change=lambda: _begin(page, st.session_state[_KIND]),
+        )
+        {"model": _model, "sentence": _sentence, "settings": _settings}[kind](page, second_side(page.view))
+        if refused := st.session_state.pop(_REFUSED, ""):
+            say(refused)
+
+
+def run(page: Page) -> Trace | str:
+    """The run of the second side; a sentence where there is none."""
+    try:
+        return page.engine.run(second_side(page.view).request())
+    except HeadlightError as error:
+        return sentence(error)
+
+
+def what_differs(page: Page) -> list[str]:
+    """What tells the second side from the first, in words."""
+    titles = {info.name: info.title for info in page.engine.models()}
+    names = _names()
+    second = second_side(page.view)
+    different = [field for field in names if getattr(second, field) != getattr(page.view, field)]
+
+    def said(view: View, field: str) -> str:
+        value = getattr(view, field)
+        shown = titles.get(value, value) if field == "model" else _heads(value) if field == "silence" else str(value)
+        return _("“{value}”", value=shown) if shown else _("none")
+
+    return [
+        _("{what}: {first} → {second}", what=names[field], first=said(page.view, field), second=said(second, field))
+        for field in different
+    ]
+
+
+def _names() -> Mapping[str, str]:
+    """What the fields in which two runs may differ are called."""
+    return {
+        "model": _("model"),
+        "settings": _("what the file does not tell"),
+        "text": _("sentence"),
+        "target": _("target to feed"),
+        "method": _("decoding"),
+        "max_length": _("tokens at most"),
+        "temperature": _("temperature"),
+        "top_k": _("top k"),
+        "top_p": _("top p"),
+        "seed": _("seed"),
+        "beam_size": _("beginnings followed"),
+        "silence": _("silenced heads"),
+    }
+
+
+def _heads(silence: str) -> str:
+    """Silenced heads by their names."""
+    pairs = (entry.rpartition(":") for entry in silence.split())
+    return "; ".join(labels.site(Site.parse(site), int(head)) for site, _colon, head in pairs)
+
+
+def _kind(view: View) -> str:
+    fields = differences(view.against)
+    return "model" if "model" in fields else "sentence" if {"text", "target"} & fields.keys() else "settings"
+
+
+def _begin(page: Page, kind: str) -> None:
+    """Starts anew with another kind of difference."""
+    others = _others(page)
+    begun = {
+        "model": {"model": others[0].name if others else page.info.name},
+        "sentence": {"text": next((text for text in page.info.examples if text != page.view.text), page.view.text or "")},
+        "settings": {},
+    }
+    update(against=differing(**begun[kind]))
+
+
+def _others(page: Page) -> list[ModelInfo]:
+    return [info for info in page.engine.models() if not info.problem and info.name != page.info.name]
+
+
+def _tied(page: Page, second: View, field: str) -> dict[str, Any]:
+    """Keyword arguments that tie a widget to one field of the second side."""
+    key = f"second:{field}"
+    st.session_state[key] = getattr(second, field)
+
+    return {"key": key, "on_change": lambda: _differ(page, field, st.session_state[key])}
+
+
+def _differ(page: Page, field: str, value: object) -> None:
+    """Makes the second side differ in a field, unless a link could not say so."""
+    asked, problems = links.read({"against": differing(**differences(page.view.against) | {field: value})})
+    if problems:
+        st.session_state[_REFUSED] = _("The second side cannot take this: {problem}", problem=problems[0])
+    else:
+        update(against=asked.against)
+
+
+def _model(page: Page, second: View) -> None:
+    titles = {info.name: info.title for info in _others(page)}
+    if not titles:
+        st.caption(_("There is no other model here: put a second checkpoint folder into checkpoints/ and reload."))
+    names = list(dict.fromkeys([*titles, second.model]))
+    st.selectbox(_("Model of the second side"), names, format_func=lambda n: titles.get(n, n), **_tied(page, second, "model"))
+
+
+def _sentence(page: Page, second: View) -> None:
+    language = page.info.languages.get("source", page.info.title)
+    st.text_input(_("Sentence of the second side ({language})", language=language), **_tied(page, second, "text"))
+    if page.info.translates:
+        language = page.info.languages.get("target", page.info.title)
+        st.text_input(_("Target to feed to the second side ({language})", language=language), **_tied(page, second, "target"))
+
+
+def _settings(page: Page, second: View) -> None:
+    """Decoding, silenced heads, and for a model whose file leaves something open, what is told of it."""
+    decoding, heads = st.columns(2, gap="large")
+    with decoding:
+        sidebar.decoding(page.info, second, lambda field: _tied(page, second, field))
+    with heads:
+        _silence(page, second)
+        if second.settings:
+            st.text_input(
+                _("What the file does not tell (NAME=VALUE, joined by blanks)"),
+                **_tied(page, second, "settings"),
+            )
+
+
+def _silence(page: Page, second: View) -> None:
+    """The heads that the second side does without."""
+    there = [f"{site}:{head}" for site, attention in page.trace.attention.items() for head in range(attention.heads)]
+    key = "second:silence"
+    st.session_state[key] = [head for head in second.silence.split() if head in there]
+
+    st.multiselect(
+        _("Silenced on the second side"),
+        there,
+        format_func=_heads,
+        placeholder=_("no head"),
+        key=key,
+        on_change=lambda: _differ(page, "silence", " ".join(st.session_state[key])),
+    )
+    selected = f"{page.attention.site}:{page.head}"
+    if selected not in second.silence.split():
+        name, together = labels.site(page.attention.site, page.head), f"{second.silence} {selected}".strip()
+        st.button(_("Silence {head}", head=name), key="silence-selected", on_click=_differ, args=(page, "silence", together))

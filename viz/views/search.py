@@ -1,0 +1,88 @@
+"""The beam search behind a decode: its tree, the hypotheses that it ended with, one of which is shown, and all numbers."""
+
+import pandas as pd
+import streamlit as st
+
+from model.beams import hypotheses, path
+from model.trace import Trace
+from viz import canvas, export, labels
+from viz.page import Page, bind
+from viz.texts import _
+
+ANOTHER = {"query": -1, "key": -1, "step": -1}
+"""What another hypothesis starts without: a row of the old one."""
+
+
+def draw(page: Page) -> None:
+    """Draws the search of a run that has one; a hypothesis that is chosen becomes the one that every page shows."""
+    if not page.trace.tree:
+        return
+    with st.container(border=True, key="card-search"):
+        st.markdown(f"**{_('The search')}**")
+        st.caption(
+            _(
+                "A column is a step, a box a beginning with the log-probability of all its tokens. Numbered boxes are hypotheses "
+                "that the search ended with, best log-probability a token first; the one with the accent is what every page shows."
+            )
+        )
+        st.selectbox(
+            _("Hypothesis shown"),
+            range(len(hypotheses(page.trace.tree))),
+            format_func=lambda rank: _in_words(page.trace, rank),
+            **bind("hypothesis", **ANOTHER),
+        )
+        chosen = canvas.tree(page.trace, page.view.hypothesis, key="tree").changes()
+        with st.expander(_("The search in numbers"), icon=":material/table:", key="part-search", on_change="rerun") as part:
+            if part.open:
+                _numbers(page.trace)
+    if chosen and chosen["hypothesis"] in range(len(hypotheses(page.trace.tree))):
+        page.change(**chosen, **ANOTHER)
+
+
+def _in_words(trace: Trace, rank: int) -> str:
+    """A hypothesis as a line of a list."""
+    place = hypotheses(trace.tree)[rank]
+    node = trace.tree[place]
+    gaps = {"rank": rank + 1, "mean": _number(node.mean), "total": _number(node.total), "text": _text(trace, place)}
+    return _("{rank} · {text} · {mean} a token, {total} in all", **gaps)
+
+
+def _number(value: float) -> str:
+    return f"{value:.3f}".replace("-", "−")
+
+
+def _text(trace: Trace, place: int) -> str:
+    return " ".join(labels.plain(trace.tree[one].text) for one in path(trace.tree, place))
+
+
+def table(trace: Trace) -> pd.DataFrame:
+    """Every node of the tree, in the order in which the search weighed them: beginnings, log-probabilities, fate and rank."""
+    fates = {"kept": _("kept"), "finished": _("finished"), "pruned": _("pruned")}
+    rows = [
+        {
+            _("step"): node.step + 1,
+            _("beginning"): _text(trace, node.parent),
+            _("token"): labels.plain(node.text),
+            _("log-probability"): node.log_probability,
+            _("in all"): node.total,
+            _("a token"): node.mean,
+            _("what became of it"): fates[node.fate],
+            _("hypothesis"): node.rank + 1 if node.rank >= 0 else None,
+        }
+        for node in trace.tree
+    ]
+    return pd.DataFrame(rows).astype({_("hypothesis"): "Int64"})
+
+
+def _numbers(trace: Trace) -> None:
+    found = table(trace)
+    st.dataframe(found, hide_index=True, width="stretch", key="search-numbers")
+    st.download_button(
+        _("The search as CSV"),
+        lambda: export.csv(found),
+        export.file_name(trace, "search", ending="csv"),
+        "text/csv",
+        icon=":material/download:",
+        on_click="ignore",
+        key="search-csv",
+    )

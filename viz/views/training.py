@@ -1,0 +1,109 @@
+"""Training, the film: one sentence through every snapshot of a training; what it looked at and wrote, when heads came about."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import streamlit as st
+
+from model.engine.base import RunRequest, without_step
+from model.errors import HeadlightError
+from viz import canvas, labels
+from viz.page import Page, say
+from viz.readings.training import Course, Frame, course, fed
+from viz.texts import _
+from viz.views import training_curves, training_runs
+
+
+def show(page: Page) -> None:
+    """Draws the page."""
+    page = _of_the_training(page)
+    if not page.info.snapshots:
+        _none_here(page)
+        return
+    if problem := training_runs.too_long(page):
+        say(problem)
+        return
+    frames, problems = training_runs.frames(page)
+    for problem in problems:
+        say(problem)
+    if not frames:
+        return
+    at = _frame_of(page, frames)
+    _about(page, frames)
+    identity = tuple((frame.step, str(frame.fed.model["fingerprint"])) for frame in frames)
+    measured = _measured(identity, page.view.request(), frames, fed(page.trace).ids)
+    place = (page.attention.site, page.head, page.view.query)
+    changes = canvas.film(frames, page.trace, measured, place, at, key="film").changes()
+    if changes.keys() - {"snapshot"}:
+        page.change(**changes)
+    view = training_runs.followed(page.view, changes)
+    training_curves.draw(replace(page, view=view), measured)
+
+
+def _of_the_training(page: Page) -> Page:
+    """Where the model is itself a snapshot, the page of the whole training, at that snapshot."""
+    name, step = without_step(page.info.name)
+    if step is None or page.info.snapshots:
+        return page
+    try:
+        info = page.engine.describe(name)
+        view = replace(page.view, model=name, snapshot=step if page.view.snapshot < 0 else page.view.snapshot)
+        trace = page.engine.run(view.request())
+    except HeadlightError:
+        return page
+    return replace(page, info=info, view=view, trace=trace, attention=trace.at(page.attention.site))
+
+
+def _frame_of(page: Page, frames: Sequence[Frame]) -> int:
+    """Which frame the view asks for; the last where it asks for none, or for one that is not there."""
+    steps, asked = [frame.step for frame in frames], page.view.snapshot
+    if asked in steps:
+        return steps.index(asked)
+    if asked >= 0:
+        there = ", ".join(f"{step:,}" for step in steps)
+        say(_("There is no snapshot of step {asked:,}; there are {there}. The last is shown.", asked=asked, there=there))
+    return len(steps) - 1
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _measured(identity: tuple[tuple[int, str], ...], request: RunRequest, _frames: Sequence[Frame], ids: tuple[int, ...]) -> Course:
+    """The measures of equal runs, computed once."""
+    return course(_frames, ids)
+
+
+def _about(page: Page, frames: Sequence[Frame]) -> None:
+    """What is compared with what."""
+    gaps = {"count": len(frames), "title": page.info.title}
+    text = _("{title}: {count} snapshots of one training, from before its first step to its end, on your sentence.", **gaps)
+    st.caption(labels.markdown(text))
+    if frames[-1].own is not None:
+        st.caption(
+            _(
+                "All snapshots are fed one target, so that their rows can be compared. Type your own target in the sidebar; "
+                "without one it is what the finished model writes. Left, right and Space move the film."
+            )
+        )
+
+
+def _none_here(page: Page) -> None:
+    """Says that this model was not kept while it learned, and where there is a film."""
+    st.info(
+        labels.markdown(_("“{title}” was not kept while it learned, so there is no film of it.", title=page.info.title)),
+        icon=":material/movie:",
+    )
+    others = [info for info in page.engine.models() if info.snapshots and not info.problem]
+    if others:
+        st.markdown(f"**{_('Models with snapshots')}**")
+    for info in others:
+        st.button(
+            labels.markdown(info.title),
+            help=labels.markdown(info.summary),
+            key=f"film-of-{info.name}",
+            icon=":material/play_circle:",
+            on_click=lambda info=info: training_runs.switch(info),
+        )
+    st.markdown(f"**{_('A film of your own training')}**")
+    st.caption(
+        _("Train with snapshots kept on a logarithmic schedule, and put the folder into checkpoints: it opens here by itself.")
+    )
+    st.code("python -m model train RECIPE --data FOLDER --out checkpoints/NAME --snapshots log", language=None, wrap_lines=True)

@@ -1,0 +1,136 @@
+"""The curves of the film: losses, a measure of every head, and when each head specialised."""
+
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from viz import export, labels
+from viz.figures import training as figures
+from viz.figures.frame import downloadable
+from viz.links import MEASURES
+from viz.page import Page, bind, card
+from viz.readings.training import Course, explanations, moments, numbers, specialised
+from viz.texts import _
+
+
+def draw(page: Page, measured: Course) -> None:
+    """The two pictures, the table of moments, and the numbers."""
+    at = page.view.snapshot if page.view.snapshot in measured.steps else measured.steps[-1]
+    heads, losses = st.columns([3, 2])
+    with heads, card("heads"):
+        _heads(page, measured, at)
+    with losses, card("losses"):
+        _losses(page, measured, at)
+    with card("moments"):
+        _moments(page, measured)
+    with st.expander(_("The numbers of these pictures"), icon=":material/table:", key="part-training", on_change="rerun") as part:
+        if part.open:
+            _numbers(page, measured)
+
+
+def _heads(page: Page, measured: Course, at: int) -> None:
+    """One measure of every head."""
+    words = explanations()
+    titles = {name: words[name].title for name in MEASURES}
+    _heading(
+        _("Every head, over the training"), _("One line a head; the selected one is drawn bold. Point at a line to read its name.")
+    )
+    st.segmented_control(
+        _("Measure"), list(MEASURES), format_func=titles.__getitem__, required=True, label_visibility="collapsed", **bind("measure")
+    )
+    measure = page.view.measure
+    selected = measured.heads.index((page.attention.site, page.head))
+    values = measured.values[measure]
+    names = [labels.site(site, head) for site, head in measured.heads]
+    groups = [labels.kind(site.stack, site.kind) for site, _head in measured.heads]
+    chosen = (selected, specialised(measured.steps, values[:, selected]))
+    chart = figures.measure(measured.steps, values, names, groups, at, chosen, titles[measure], page.dark)
+    _chart(page, chart, f"training-{measure}", titles[measure])
+    st.caption(labels.markdown(words[measure].meaning))
+
+
+def _losses(page: Page, measured: Course, at: int) -> None:
+    _heading(_("Loss"), _("On your sentence, and on the sentences of the training; the dashed line is the snapshot shown."))
+    if not page.info.losses:
+        st.caption(_("There is no curve.csv in the model's folder that can be read, so the losses of its training are not known."))
+    epochs = [one.step for one in page.info.losses]
+    training, validation = (np.array([getattr(one, name) for one in page.info.losses]) for name in ("training", "validation"))
+    chart = figures.losses(epochs, training, validation, measured.steps, measured.losses, at, page.dark)
+    _chart(page, chart, "training-losses", _("Loss"))
+    st.caption(
+        _(
+            "Training: with what the recipe adds against learning by heart, such as dropout and label smoothing; validation: with "
+            "neither. So the training's loss may lie higher."
+        )
+    )
+
+
+def _moments(page: Page, measured: Course) -> None:
+    """When each head came to what it does in the end; a click on a row selects the head."""
+    title = explanations()[page.view.measure].title
+    _heading(
+        labels.markdown(_("When heads specialise, by {measure}", measure=title)),
+        _(
+            "The step of the first snapshot from which a head stays past half of its whole change. A change near 0 is no moment: "
+            "such a head did not specialise by this measure."
+        ),
+    )
+    table = moments(measured, page.view.measure)
+    titles = {"kind": _("attention"), "pass": _("pass"), "layer": _("layer"), "head": _("head"), "moment": _("specialises at step")}
+    number = {"start": _("at the start"), "end": _("at the end"), "change": _("change")}
+    columns = {name: st.column_config.Column(text) for name, text in titles.items()}
+    columns |= {name: st.column_config.NumberColumn(text, format="%.3f") for name, text in number.items()}
+    columns["moment"] = st.column_config.NumberColumn(titles["moment"], format="localized")
+    event = st.dataframe(
+        table,
+        column_config=columns,
+        hide_index=True,
+        on_select="rerun",
+        selection_mode="single-row",
+        key=f"moments-{page.view.measure}",
+    )
+    chosen = [table.index[row] for row in event.selection.rows]
+    if chosen and chosen != st.session_state.get("moments/seen"):
+        st.session_state["moments/seen"] = chosen
+        page.change(site=chosen[0][0], head=int(chosen[0][1]))
+
+
+def _numbers(page: Page, measured: Course) -> None:
+    measure = page.view.measure
+    tables = {f"training-{measure}": numbers(measured, measure), "training-losses": _loss_table(page, measured)}
+    captions = (explanations()[measure].title, _("Loss"))
+    for (name, table), caption in zip(tables.items(), captions, strict=True):
+        st.caption(labels.markdown(caption))
+        st.dataframe(table, width="stretch")
+        st.download_button(
+            labels.markdown(_("{what} as CSV", what=caption)),
+            partial(export.csv, table),
+            export.file_name(page.trace, name, ending="csv"),
+            "text/csv",
+            icon=":material/download:",
+            on_click="ignore",
+            key=f"csv-{name}",
+        )
+
+
+def _loss_table(page: Page, measured: Course) -> pd.DataFrame:
+    """The losses by step; a step may be the end of an epoch, a snapshot, or both."""
+    sentence = pd.DataFrame({_("your sentence"): measured.losses}, index=pd.Index(measured.steps, name=_("step")))
+    index = pd.Index([one.step for one in page.info.losses], name=_("step"))
+    columns = {
+        _("training"): [one.training for one in page.info.losses],
+        _("validation"): [one.validation for one in page.info.losses],
+    }
+    return pd.DataFrame(columns, index=index).join(sentence, how="outer").sort_index()
+
+
+def _chart(page: Page, figure: object, name: str, alt: str) -> None:
+    config = downloadable(export.file_name(page.trace, name, ending="svg").removesuffix(".svg"))
+    st.plotly_chart(figure, width="stretch", config=config, theme=None, key=name, alt=alt)
+
+
+def _heading(title: str, explanation: str) -> None:
+    st.markdown(f"**{title}**")
+    st.caption(explanation)

@@ -1,0 +1,101 @@
+"""The runs of the film: each snapshot on the same sentence and target, and by itself; one after the other, with progress."""
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+
+import streamlit as st
+
+from model.engine.base import Decoding, ModelInfo, RunRequest, at_step
+from model.errors import HeadlightError
+from viz.links import View
+from viz.page import Page, update
+from viz.readings.training import Frame
+from viz.sidebar import ANOTHER_MODEL
+from viz.texts import _, sentence
+
+MOST_FRAMES = 48
+"""Snapshots that are shown; of more, some are left out, and a sentence says so."""
+
+PATIENCE_S = 0.3
+"""How long the page computes before it says how far it is."""
+
+SPARE = 8
+"""Tokens that a snapshot may write beyond the length of the target, which a network that learned nothing would never end."""
+
+
+MOST_CELLS = 2**24
+"""Weights of all snapshots together that travel to the browser, a byte each."""
+
+
+def too_long(page: Page) -> str:
+    """Why there is no film of this sentence; empty where there is one."""
+    count = len(_shown(page.info.snapshots))
+    cells = count * sum(math.prod(one.weights.shape) for one in page.trace.attention.values())
+    if cells <= MOST_CELLS:
+        return ""
+    gaps = {"millions": cells / 1e6, "most": MOST_CELLS / 1e6}
+    return _("The film of this sentence would have {millions:.0f} million weights, and at most {most:.0f} fit: shorten it.", **gaps)
+
+
+def frames(page: Page) -> tuple[list[Frame], list[str]]:
+    """What each snapshot does, and a sentence for each that could not be run. Equal requests come from the engine's cache."""
+    steps = _shown(page.info.snapshots)
+    found, problems, bar, began = list[Frame](), list[str](), st.empty(), time.monotonic()
+    if len(steps) < len(page.info.snapshots):
+        gaps = {"shown": len(steps), "count": len(page.info.snapshots)}
+        problems.append(_("This training has {count} snapshots; {shown} of them are shown, evenly spaced.", **gaps))
+    for number, step in enumerate(steps):
+        if time.monotonic() - began > PATIENCE_S:
+            gaps = {"number": number + 1, "count": len(steps)}
+            bar.progress(number / len(steps), text=_("Running snapshot {number} of {count} on your sentence …", **gaps))
+        try:
+            found.append(_frame(page, step))
+        except HeadlightError as error:
+            reason = sentence(error)
+            problems.append(_("The snapshot of step {step:,} is left out. {reason}", step=step, reason=reason))
+    bar.empty()
+    return found, problems
+
+
+def _shown(steps: tuple[int, ...]) -> tuple[int, ...]:
+    every = math.ceil(len(steps) / MOST_FRAMES)
+    return tuple(dict.fromkeys((*steps[::every], *steps[-1:])))
+
+
+def _frame(page: Page, step: int) -> Frame:
+    """One snapshot on the tokens of the page's run, and by itself."""
+    name = at_step(page.info.name, step)
+    request = replace(page.view.request(), model=name)
+    if page.trace.logits is None:
+        return Frame(step, page.engine.run(request), None)
+    return Frame(step, page.engine.run(_fed(page, request)), page.engine.run(_free(page, request)))
+
+
+def _fed(page: Page, request: RunRequest) -> RunRequest:
+    """The run on exactly the tokens that the finished model's rows stand for. A language model reads them as its source."""
+    assert page.trace.logits is not None
+    rows, nothing = len(page.trace.logits), Decoding(max_length=0)
+    if "target" in page.trace.tokens:
+        return replace(request, target=page.trace.tokens["target"].ids[:rows], decoding=nothing)
+    return replace(request, source=page.trace.tokens["source"].ids[:rows], decoding=nothing)
+
+
+def _free(page: Page, request: RunRequest) -> RunRequest:
+    """The run without a target, the likeliest token each time."""
+    strip = page.trace.tokens.get("target")
+    written = len(strip) if strip else max(len(page.trace.steps), 1)
+    return replace(request, target=None, decoding=Decoding(max_length=min(written + SPARE, page.info.max_target, 1000)))
+
+
+def followed(view: View, changes: Mapping[str, str | int]) -> View:
+    """The view at the snapshot where the person is now; the link leads there."""
+    if changes:
+        update(**changes)
+    return replace(view, **changes)  # type: ignore[arg-type]  # fields of View
+
+
+def switch(info: ModelInfo) -> None:
+    """Goes to the film of another model."""
+    update(model=info.name, **ANOTHER_MODEL)
