@@ -8,5 +8,11 @@ settings.load_profile("headlight")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Browser tests come last: Playwright keeps an event loop running in this thread, beside which no other can be started."""
+    """Browser tests come last: Playwright keeps an event loop running in this thread, beside which no other can be started.
+
+    One that fails is tried once more, and the report says so: a machine that stalls for half a minute is no fault of the page.
+    """
     items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
+    for item in items:
+        if item.get_closest_marker("browser"):
+            item.add_marker(pytest.mark.flaky(reruns=1))
