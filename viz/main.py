@@ -1,13 +1,13 @@
 """The Streamlit script: navigation, sidebar, the sentence, the run; then the chosen page draws it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
 import streamlit as st
 
-from model.engine.base import ModelInfo
+from model.engine.base import Decoding, ModelInfo
 from model.errors import EngineAway, HeadlightError, UnknownHead, UnknownHypothesis, UnknownModel, UnknownSite
 from model.trace import Attention, Site, Trace
 from model.unwritten import Unwritten
@@ -20,6 +20,7 @@ from viz.texts import _, problem, sentence
 from viz.views import checkpoint, compare, explore, masks, positions, step, training
 
 _PAGE = "page"
+DRAWN = Decoding("sample", max_length=24, temperature=0.8, top_k=20)
 STYLE = Path(__file__).parent / "page.css"
 
 
@@ -121,7 +122,8 @@ def _as_told(view: View, models: Sequence[ModelInfo]) -> ModelInfo | None:
 def _prepare(usable: list[ModelInfo], view: View, problems: list[str]) -> list[Page]:
     """Draws what stands around a page, runs the sentence, and returns what the page is to draw: nothing where that failed."""
     info = usable[0]
-    view = replace(view, model=info.name, text=next(iter(info.examples), "") if view.text is None else view.text)
+    view = replace(view, model=info.name)
+    view = _begun(info, view) if view.text is None else view
     if info.reads == "features" and info.translates and not view.target:
         view = replace(view, target=view.text or "")  # it has no words to begin with: its target is drawn like its source
     settle(view)
@@ -150,6 +152,13 @@ def _prepare(usable: list[ModelInfo], view: View, problems: list[str]) -> list[P
     attention, view = _select(trace, view, problems)
     settle(view)
     return [Page(my_engine(), info, view, trace, attention, view.head, dark=st.context.theme.type == "dark")]
+
+
+def _begun(info: ModelInfo, view: View) -> View:
+    """A model's first example. A language model draws its words unless told otherwise: the likeliest soon repeat themselves."""
+    manner = DRAWN if info.continues else Decoding()
+    kept = view.decoding() not in (Decoding(), DRAWN)
+    return replace(view, text=next(iter(info.examples), ""), **({} if kept else asdict(manner)))
 
 
 def _prepare_last(error: EngineAway, info: ModelInfo, view: View, problems: list[str]) -> list[Page]:

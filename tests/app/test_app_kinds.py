@@ -79,6 +79,17 @@ def test_sampling_from_a_language_model_has_its_controls(lm: Path) -> None:
     assert visitor.problems == []
 
 
+def test_a_language_model_opens_drawing_its_words_and_a_link_keeps_what_it_says(lm: Path) -> None:
+    opened = Visitor(model="lm")
+    assert {name: opened.url[name] for name in ("decode", "temperature", "top_k")} == {
+        "decode": "sample",
+        "temperature": "0.8",
+        "top_k": "20",
+    }
+    assert "decode" not in Visitor(model="lm", text="the game").url
+    assert Visitor(model="lm", decode="beam").url["decode"] == "beam"
+
+
 def test_the_masks_of_a_language_model_ask_for_no_slider_that_is_not_there(lm: Path) -> None:
     visitor = Visitor("masks")
     assert "Move the slider" not in said(visitor)
