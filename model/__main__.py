@@ -1,110 +1,47 @@
 """The command line: the same engine without a browser. `python -m model --help` lists what it does."""
 
-import functools
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import click
+import torch
 
 from model import exporting, finding, wire
 from model.cells import explain_cell
-from model.engine.base import KEEP, Decoding, Given, Keep, Method, RunRequest
-from model.engine.local import CHECKPOINTS, best_device
+from model.engine import environment
+from model.engine.base import KEEP, Decoding, Keep, Method, RunRequest
+from model.engine.environment import best_device
+from model.engine.local import CHECKPOINTS
 from model.engine.serving import serve
 from model.errors import BadSetting, HeadlightError
-from model.features import FORM, read_features
 from model.inspection import Inspection
 from model.layouts.telling import parse_settings
+from model.options import SETTINGS, asks_for_a_run
+from model.precision import FROM_FLOAT32, lowered, run_in
 from model.runner import Runner
-from model.running import run as run_request
 from model.trace import Trace
 
-DEVICE = click.option("--device", type=click.Choice(["auto", "cpu", "cuda", "mps"]), default="auto", help="where to compute")
-DATA = click.option("--data", type=click.Path(path_type=Path), help="folder of the corpus; digits to be reversed need none")
-SETTINGS = click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="what the file does not tell; repeatable")
-AS_JSON = click.option("--json", "as_json", is_flag=True, help="print one JSON object")
-RUN_OPTIONS = (
-    click.argument("checkpoint"),
-    click.option("--source", help="the source text"),
-    click.option("--source-ids", help="the source as ids, taken as given: 2,5,3"),
-    click.option("--source-features", help=f"the source of a network without an embedding: {FORM}"),
-    click.option("--source-valid", type=int, help="source positions that are no padding [default: those that are not the pad id]"),
-    click.option("--source-pad-to", type=int, help="pad the source to this many positions"),
-    click.option("--target", help="a target text to be fed instead of decoding"),
-    click.option("--target-ids", help="the decoder's input as ids, start token first: 2,7"),
-    click.option("--target-features", help="the target of a network without an embedding, of the same form"),
-    click.option("--decode", type=click.Choice(get_args(Method)), default="greedy", help="how the target is written"),
-    click.option("--max-length", type=int, default=Decoding.max_length, show_default=True, help="tokens written at most"),
-    click.option(
-        "--beam-size", type=int, default=Decoding.beam_size, show_default=True, help="beginnings that beam search follows"
-    ),
-    click.option(
-        "--hypothesis",
-        type=int,
-        default=Decoding.hypothesis,
-        show_default=True,
-        help="which of beam search's to show; 0: the best",
-    ),
-    click.option("--temperature", type=float, default=Decoding.temperature, show_default=True, help="of sampling"),
-    click.option("--top-k", type=int, default=Decoding.top_k, show_default=True, help="of sampling; 0: all"),
-    click.option("--top-p", type=float, default=Decoding.top_p, show_default=True, help="of sampling; 1: all"),
-    click.option("--seed", type=int, default=Decoding.seed, show_default=True, help="of sampling"),
-    SETTINGS,
+DEVICE = click.option(
+    "--device",
+    type=click.Choice(["auto", "cpu", "cuda", "mps"]),
+    default="auto",
+    envvar="HEADLIGHT_DEVICE",
+    show_envvar=True,
+    help="where to compute",
 )
-
-
-def asks_for_a_run(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds the argument CHECKPOINT and the options that describe a run; the command gets a RunRequest that keeps nothing more."""
-
-    @functools.wraps(command)
-    def with_request(
-        checkpoint: str,
-        source: str | None,
-        source_ids: str | None,
-        source_features: str | None,
-        source_valid: int | None,
-        source_pad_to: int | None,
-        target: str | None,
-        target_ids: str | None,
-        target_features: str | None,
-        decode: Method,
-        max_length: int,
-        beam_size: int,
-        hypothesis: int,
-        temperature: float,
-        top_k: int,
-        top_p: float,
-        seed: int,
-        settings: tuple[str, ...],
-        **others: Any,
-    ) -> None:
-        read = _given("source", source, source_ids, source_features)
-        if read is None:
-            raise BadSetting(name="the source", found="left out", allowed="given (--source, --source-ids or --source-features)")
-        request = RunRequest(
-            model=checkpoint,
-            source=read,
-            target=_given("target", target, target_ids, target_features),
-            decoding=Decoding(decode, max_length, temperature, top_k, top_p, seed, beam_size, hypothesis),
-            source_valid=source_valid,
-            source_pad_to=source_pad_to,
-            settings=tuple(parse_settings(settings).items()),
-        )
-        command(request=request, **others)
-
-    described: Callable[..., None] = with_request
-    for option in reversed(RUN_OPTIONS):
-        described = option(described)
-    return described
+DATA = click.option("--data", type=click.Path(path_type=Path), help="folder of the corpus; digits to be reversed need none")
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="print one JSON object")
 
 
 @click.group()
 def cli() -> None:
     """Runs, explains, inspects, exports, evaluates and trains the Transformers that Headlight shows."""
+    if (threads := environment.threads()) is not None:
+        torch.set_num_threads(threads)
 
 
 @cli.command()
@@ -118,6 +55,9 @@ def run(request: RunRequest, keep: str, out: Path, device: str) -> None:
     _write(out, wire.to_bytes(trace.written_out()))
     strip = trace.tokens.get("target", trace.tokens["source"])
     click.echo(" ".join(strip.texts))
+    if found := trace.model.get(FROM_FLOAT32):
+        differ = ", ".join(f"{name} {'not comparable' if value is None else f'{value:.1e}'}" for name, value in found.items())
+        click.echo(f"{trace.model['dtype']}, differs from float32 by at most: {differ}")
 
 
 @cli.command()
@@ -137,8 +77,9 @@ def explain(request: RunRequest, site: str, head: int, query: int, key: int, as_
 
 def _run(request: RunRequest, device: str) -> tuple[Runner, Trace]:
     on = best_device(device)
-    checkpoint = finding.load(finding.locate(request.model, CHECKPOINTS), dict(request.settings), on)
-    return checkpoint, run_request(checkpoint, request, on, str(on))
+    found = finding.load(finding.locate(request.model, CHECKPOINTS), dict(request.settings), on)
+    lower = lowered(found, request.precision or "float32")
+    return lower, run_in(found, lower, request, on, str(on))
 
 
 @cli.command()
@@ -240,21 +181,6 @@ def _said_by_numbers(found: Inspection) -> Iterator[str]:
         twin = f" and head {note.other}: cosine of {note.product} products {note.value:.4f}"
         yield f"{note.kind}: {note.site} head {note.head}{twin if note.other is not None else f': norm {note.value:.3g}'}"
     yield from (f"{part.stack} {part.kind.replace('_', ' ')}: {part.parameters:,} parameters" for part in found.parts)
-
-
-def _given(name: str, text: str | None, ids: str | None, features: str | None) -> Given | None:
-    """What one of the two inputs is; at most one form of it is given."""
-    forms = [form for form in (text, ids, features) if form is not None]
-    if len(forms) > 1:
-        raise BadSetting(name=f"--{name}", found="several forms", allowed=f"one of --{name}, --{name}-ids and --{name}-features")
-    if features is not None:
-        return read_features(f"--{name}-features", features)
-    if ids is None:
-        return text
-    try:
-        return tuple(int(part) for part in ids.split(","))
-    except ValueError as error:
-        raise BadSetting(name=f"--{name}-ids", found=ids, allowed="whole numbers with commas between, such as 2,5,3") from error
 
 
 def _keep(names: str) -> tuple[Keep, ...]:

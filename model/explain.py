@@ -13,7 +13,11 @@ from model.errors import BadSetting, UnknownTensor
 from model.trace import Array, Attention, Trace
 
 TOLERANCE = {"float32": 1e-5, "bfloat16": 2e-2, "float16": 2e-3}
-"""Largest difference to float64 that the rounding of a number type explains, for weights between 0 and 1."""
+"""Difference to float64 that the rounding of a number type explains anyway, for weights between 0 and 1: `_tolerance` allows more
+where scores are large."""
+
+ROUNDOFF = {"float32": 2.0**-24, "bfloat16": 2.0**-8, "float16": 2.0**-11}
+"""Unit roundoff: the largest relative error of one rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +149,7 @@ def explain(trace: Trace, site: str, head: int, query: int, key: int, scale: flo
             moved=moved,
             silenced=silenced,
             largest_difference=row.largest_difference(silenced),
-            tolerance=TOLERANCE[str(trace.model["dtype"])],
+            tolerance=_tolerance(str(trace.model["dtype"]), row.scores),
         )
 
 
@@ -161,6 +165,16 @@ def check_cell(trace: Trace, site: str, head: int, query: int, key: int) -> Atte
         if not 0 <= index < count:
             raise BadSetting(name=name, found=index, allowed=f"from 0 to {count - 1} at {site}")
     return attention
+
+
+def _tolerance(dtype: str, scores: Array) -> float:
+    """What rounding explains of a row with these scores.
+
+    A score s is rounded twice, after the product and after scaling, so it is off by up to 2u|s|; a weight w moves by up to
+    w(1 - w) times twice that, u|s| at most, and is rounded itself. Twice u(1 + |s|) leaves room for the context's sum.
+    """
+    largest = np.abs(scores[np.isfinite(scores)]).max(initial=0)
+    return float(max(TOLERANCE[dtype], 2 * ROUNDOFF[dtype] * (1 + largest)))
 
 
 def _plain(value: Any) -> Any:

@@ -36,10 +36,12 @@ class Reader:
     Attributes:
         tokenizers: by strip; features need none.
         device: where the network computes.
+        dtype: of features: what the network computes in.
     """
 
     tokenizers: Mapping[str, Tokenizer]
     device: torch.device
+    dtype: torch.dtype = torch.float32
 
     def read(self, name: str, given: Given, stack: AnyStack, unread: int = 0) -> Input:
         """What `given` is for `stack`.
@@ -86,7 +88,7 @@ class Reader:
                 what=f"{name} input", found=len(rows), allowed=stack.max_positions, reason="the limit set in its spec"
             )
         texts, no = tuple(str(i + 1) for i in range(len(rows))), (False,) * len(rows)
-        return Input(Tokens(name, (), texts, special=no, unknown=no), rows[None].to(self.device))
+        return Input(Tokens(name, (), texts, special=no, unknown=no), rows[None].to(self.device, self.dtype))
 
 
 _NO_EMBEDDING = "features: this network has no embedding that could read words or ids; two numbers draw some, POSITIONS SEED"

@@ -60,7 +60,7 @@ class Recorder:
             arrays by name, without the batch axis, in the order in which they were first recorded.
         """
         pieces = {name: _deciding(name, own) if one_row else own for name, own in self._pieces.items()}
-        return {name: _join(name, own, lineage).cpu().numpy() for name, own in pieces.items()}
+        return {name: _readable(_join(name, own, lineage)) for name, own in pieces.items()}
 
     def missing(self) -> dict[str, str]:
         """Why something is not there, by name."""
@@ -98,6 +98,13 @@ def attentions(
         queries, keys = strips(site, len(tensors["mask"]))
         sites[site] = Attention(site, queries, keys, **tensors)
     return sites
+
+
+def _readable(tensor: Tensor) -> Array:
+    """The numbers of a tensor, exactly: float32 holds those of the lower types, of which numpy has only one."""
+    lower = tensor.dtype in (torch.bfloat16, torch.float16)
+    array: Array = (tensor.float() if lower else tensor).cpu().numpy()
+    return array
 
 
 def _deciding(name: str, pieces: list[Tensor]) -> list[Tensor]:

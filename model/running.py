@@ -1,10 +1,10 @@
 """One request on its way through one network: text to ids, ids to logits, a decode or a given target, and the Trace of it all."""
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import isqrt
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -19,7 +19,7 @@ from model.huggingface.network import ForeignEncoder, ForeignNetwork, ForeignTra
 from model.inputs import Input, Reader
 from model.interventions import silencer, sites
 from model.recording import Recorder, attentions
-from model.runner import Runner, cache_of, never_recorded
+from model.runner import Runner, cache_of, dtype_of, facts, never_recorded
 from model.trace import Array, Site, Step, Tokens, Trace
 from model.transformer.attention import Run
 from model.transformer.cache import KVCache
@@ -27,11 +27,19 @@ from model.transformer.masks import Mask
 from model.transformer.stacks import CausalLM, EncoderAlone, EncoderDecoder
 
 
-def run(checkpoint: Runner, request: RunRequest, device: torch.device, device_name: str, ask: Ask = alone) -> Trace:
+def run(
+    checkpoint: Runner,
+    request: RunRequest,
+    device: torch.device,
+    device_name: str,
+    ask: Ask = alone,
+    dictated: tuple[int, ...] = (),
+) -> Trace:
     """Runs one request on one network and records it.
 
     Args:
         ask: answers what the run asks of its network, by itself or together with what other runs ask.
+        dictated: what a decode writes instead of what the network would choose: another run's tokens, to be compared with it.
 
     Raises:
         InputError: the text, the ids or a setting cannot be run.
@@ -42,7 +50,7 @@ def run(checkpoint: Runner, request: RunRequest, device: torch.device, device_na
         fused = _is_long(checkpoint, request, device)
         recorder, cache = Recorder(request.keep, fused), cache_of(checkpoint.network)
         run = Run(recorder, silencer(checkpoint.info.spec, request.interventions), cache, fused)
-        job = _Job(checkpoint, request, device, run, cache, ask)
+        job = _Job(checkpoint, request, device, run, cache, ask, dictated)
         tokens, written = job.result()
     if device.type == "cuda":
         torch.cuda.synchronize(device)
@@ -50,7 +58,7 @@ def run(checkpoint: Runner, request: RunRequest, device: torch.device, device_na
     one_row = request.target is None and _asks_for_every_row(checkpoint.info.spec)
     arrays = recorder.arrays(written.lineage, one_row)
     return Trace(
-        model=_facts(checkpoint, request.model, device_name, milliseconds),
+        model=facts(checkpoint, request.model, device_name, milliseconds),
         request=request.to_json(),
         tokens=tokens,
         attention=attentions(
@@ -112,6 +120,7 @@ class _Job:
     run: Run
     cache: KVCache
     ask: Ask
+    dictated: tuple[int, ...]
 
     @property
     def spec(self) -> AnySpec:
@@ -119,7 +128,7 @@ class _Job:
 
     @property
     def reader(self) -> Reader:
-        return Reader(self.checkpoint.tokenizers, self.device)
+        return Reader(self.checkpoint.tokenizers, self.device, dtype_of(self.checkpoint.network))
 
     def result(self) -> Result:
         """What the network makes of the request."""
@@ -175,6 +184,9 @@ class _Job:
         decoding, writer = self.request.decoding, self._writer()
         if not decoding.max_length:  # nothing is to be written: the prompt is still read
             return Written(prompt, forced(read, prompt, writer, self.device))
+        if self.dictated:
+            following = iter(self.dictated)
+            return self._write(read, prompt, lambda _: next(following), len(self.dictated))
         if decoding.method == "beam":
             found, tree = beam(read, self.cache.select, prompt, decoding.beam_size, decoding.max_length, writer, self.device)
             if decoding.hypothesis >= len(found):
@@ -182,7 +194,10 @@ class _Job:
             shown = found[decoding.hypothesis]
             return Written(shown.ids, shown.steps, shown.lineage, tree)
         choose = sampler(decoding) if decoding.method == "sample" else greedy
-        steps = list(write(read, prompt, choose, decoding.max_length, writer, self.device))
+        return self._write(read, prompt, choose, decoding.max_length)
+
+    def _write(self, read: Read, prompt: tuple[int, ...], choose: Callable[[Tensor], int], max_length: int) -> Written:
+        steps = list(write(read, prompt, choose, max_length, self._writer(), self.device))
         return Written((*prompt, *(step.chosen.id for step in steps)), steps)
 
     def _force(self, read: Read, given: Given) -> tuple[Tokens, list[Step]]:
@@ -279,19 +294,3 @@ def _strips(site: Site, queries: int, tokens: Mapping[str, Tokens]) -> tuple[str
 
 def _group(arrays: Mapping[str, Array], prefix: str) -> dict[str, Array]:
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-
-
-def _facts(checkpoint: Runner, name: str, device: str, milliseconds: float) -> dict[str, Any]:
-    """Trace.model: facts about the network and the machine."""
-    info = checkpoint.info
-    return {
-        "name": name,
-        "title": info.title,
-        "fingerprint": checkpoint.fingerprint,
-        "languages": dict(info.languages),
-        "spec": asdict(info.spec),
-        "dtype": "float32",
-        "device": device,
-        "milliseconds": round(milliseconds, 3),
-        "notes": list(checkpoint.notes),
-    }

@@ -4,6 +4,7 @@ Token text is data. It is shown as plain text only: control characters become vi
 isolated so that they cannot rearrange what stands around them.
 """
 
+import math
 import re
 import string
 import unicodedata
@@ -154,3 +155,14 @@ def site(site: Site, head: int | None = None) -> str:
     if site.pass_ == 0:
         return _("{kind}, layer {layer}, head {head}", head=head + 1, **gaps)
     return _("{kind}, pass {pass_}, layer {layer}, head {head}", head=head + 1, **gaps)
+
+
+def power_of_ten(value: float) -> str:
+    """A small number as people write it: 3·10⁻⁷."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:.0f}"
+    digits, exponent = f"{value:.0e}".split("e")
+    return f"{digits}·10{str(int(exponent)).translate(_RAISED)}"
+
+
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")

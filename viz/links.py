@@ -6,10 +6,10 @@ never dropped in silence.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import unquote
 
-from model.engine.base import Decoding, RunRequest, Settings
+from model.engine.base import Decoding, Precision, RunRequest, Settings
 from viz import link_values as values
 from viz.texts import _
 
@@ -23,6 +23,10 @@ READINGS = ("head", "mean", "max", "value", "rollout", "entropy")
 
 MEASURES = ("entropy", "diagonality", "antidiagonality", "alignment")
 """What Training can draw of every head over the snapshots; docs/readings.md defines each."""
+
+
+PRECISIONS: tuple[str, ...] = get_args(Precision)
+"""Number types that a run can be asked for in."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,7 @@ class View:
         against: in what the second side of the page Compare differs, as `differing` writes it; empty: in nothing.
         snapshot: the step of the snapshot that the page Training shows; -1: the last.
         measure: what it draws of every head: one of MEASURES.
+        precision: the number type of the run: one of PRECISIONS; empty: what the engine is set to.
     """
 
     model: str = ""
@@ -75,6 +80,7 @@ class View:
     against: str = ""
     snapshot: int = -1
     measure: str = "entropy"
+    precision: str = ""
 
     def decoding(self) -> Decoding:
         """The decoding settings."""
@@ -95,6 +101,7 @@ class View:
             keep=keep,  # type: ignore[arg-type]  # RunRequest checks the names
             interventions=tuple(values.silences(self.silence)),
             settings=self.told(),
+            precision=self.precision or None,  # type: ignore[arg-type]  # RunRequest checks the name
         )
 
 
@@ -131,6 +138,12 @@ PARAMETERS = (
         "which of the hypotheses that beam search ended with is shown, counted from 0",
         values.whole(0, 63),
     ),
+    Parameter(
+        "precision",
+        "precision",
+        f"the number type of the run: {', '.join(PRECISIONS)}; else what the engine is set to",
+        lambda text: values.choice(*PRECISIONS)(text) if text else text,
+    ),
     Parameter("site", "site", "the selected attention site: stack.pass.layer.kind, counted from 0", values.site),
     Parameter("head", "head", "the selected head, counted from 0", values.whole(0)),
     Parameter("query", "query", "the selected query row, counted from 0", values.whole(-1)),
@@ -165,7 +178,21 @@ PARAMETERS = (
 )
 """The one table of URL parameters; docs/links.md explains each."""
 
-OF_A_RUN = ("model", "set", "text", "target", "decode", "max", "temperature", "top_k", "top_p", "seed", "beam", "silence")
+OF_A_RUN = (
+    "model",
+    "set",
+    "text",
+    "target",
+    "decode",
+    "max",
+    "temperature",
+    "top_k",
+    "top_p",
+    "seed",
+    "beam",
+    "silence",
+    "precision",
+)
 """The parameters that decide what runs, so that the two sides of a comparison may differ in them."""
 
 

@@ -142,12 +142,7 @@ def _prepare(usable: list[ModelInfo], view: View, problems: list[str]) -> list[P
         problems.append(_("This run has no attention, so there is nothing here to look at."))
         return []
     if not _finite(trace):
-        problems.append(
-            _(
-                "This run holds NaN or infinite numbers, so there is nothing to draw: the model's weights are not finite. "
-                "The page Checkpoint says which tensors."
-            )
-        )
+        problems.append(_not_finite(trace))
         return []
     attention, view = _select(trace, view, problems)
     settle(view)
@@ -193,6 +188,16 @@ def _finite(trace: Trace) -> bool:
     last = list(trace.attention.values())[-1].weights
     ends = (trace.logits,) if trace.logits is not None else (last.q, last.k) if isinstance(last, Unwritten) else (last,)
     return all(bool(np.isfinite(end).all()) for end in ends)
+
+
+def _not_finite(trace: Trace) -> str:
+    """Why there is nothing to draw of a run that is not finite."""
+    if trace.model["dtype"] != "float32":
+        return _("{dtype} cannot hold the numbers of this run: choose float32 as its number type.", dtype=trace.model["dtype"])
+    return _(
+        "This run holds NaN or infinite numbers, so there is nothing to draw: the model's weights are not finite. "
+        "The page Checkpoint says which tensors."
+    )
 
 
 def _select(trace: Trace, view: View, problems: list[str]) -> tuple[Attention, View]:

@@ -9,7 +9,7 @@ import streamlit as st
 from model.engine.base import ModelInfo
 from model.trace import UNWRITTEN, Trace
 from viz import labels
-from viz.links import LARGEST_SEED, MOST_CANDIDATES, MOST_TOKENS, View
+from viz.links import LARGEST_SEED, MOST_CANDIDATES, MOST_TOKENS, PRECISIONS, View
 from viz.page import bind
 from viz.sentence import FRESH
 from viz.texts import _
@@ -40,6 +40,7 @@ def draw(info: ModelInfo, usable: Sequence[ModelInfo], view: View) -> None:
         st.selectbox(_("Model"), list(titles), format_func=titles.__getitem__, **bind("model", **ANOTHER_MODEL))
         st.caption(labels.markdown(f"{info.summary} {_size(info)}"))
         decoding(info, view, lambda field: bind(field, **FRESH))
+        precision(bind("precision"))
         if info.translates:
             st.text_input(
                 _("Target to feed ({language})", language=info.languages.get("target", info.title)),
@@ -63,6 +64,8 @@ def status(trace: Trace) -> None:
             "A long input: its weights were not written out as it ran. What is shown is made of the queries and keys that ran."
         )
         st.sidebar.caption(text)
+    if differs := _from_float32(trace):
+        st.sidebar.caption(differs)
 
 
 def waiting(names: Sequence[str]) -> None:
@@ -95,6 +98,34 @@ def decoding(info: ModelInfo, view: View, tied: Callable[[str], dict[str, Any]])
         st.slider(_("Top p"), min(0.05, view.top_p), 1.0, step=0.05, **tied("top_p"))
         st.number_input(_("Seed"), 0, LARGEST_SEED, **tied("seed"))
     st.number_input(_("Tokens written at most"), 0, MOST_TOKENS, disabled=forced, **tied("max_length"))
+
+
+def precision(tied: dict[str, Any]) -> None:
+    """The number type of weights and arithmetic.
+
+    Args:
+        tied: the keyword arguments that tie the widget to the state.
+    """
+    names = {"": _("As the engine is set")} | {name: name for name in PRECISIONS}
+    help_ = _("The number type of weights and arithmetic. A lower one is run beside float32, and the difference is said.")
+    st.selectbox(_("Number type"), list(names), format_func=names.__getitem__, help=help_, **tied)
+
+
+def _from_float32(trace: Trace) -> str:
+    """How far a run of a lower number type is from float32; empty for one of float32."""
+    dtype = trace.model["dtype"]
+    if dtype == "float32":
+        return ""
+    found = trace.model.get("from_float32", {})
+    gaps = {name: labels.power_of_ten(value) for name, value in found.items() if value is not None} | {"dtype": dtype}
+    match "weights" in gaps, "probabilities" in gaps:
+        case True, True:
+            return _("{dtype} · weights differ from float32 by at most {weights}, probabilities by at most {probabilities}", **gaps)
+        case True, False:
+            return _("{dtype} · weights differ from float32 by at most {weights}", **gaps)
+        case False, True:
+            return _("{dtype} · probabilities differ from float32 by at most {probabilities}; weights were not written out", **gaps)
+    return _("{dtype} · not compared with float32", **gaps)
 
 
 def _size(info: ModelInfo) -> str:

@@ -20,6 +20,8 @@ Reads: TypeAlias = Literal["words", "ids", "features"]
 
 Method: TypeAlias = Literal["greedy", "sample", "beam"]
 Keep: TypeAlias = Literal["scores", "qkv", "context", "output", "hidden", "stages"]
+Precision: TypeAlias = Literal["float32", "bfloat16", "float16"]
+"""Number types that a network can be computed in. Of the lower two a trace says how far they are from float32."""
 
 KEEP: tuple[Keep, ...] = get_args(Keep)
 """What a run may keep besides weights, masks, positions and logits, which it always keeps. `hidden` includes `embedded`."""
@@ -135,6 +137,7 @@ class RunRequest:
         keep: what is recorded besides weights, masks, positions and logits.
         interventions: what is changed while the network runs.
         settings: names and values that the model's file does not tell, as `--set` takes them.
+        precision: the number type of weights and arithmetic; None: what the engine is set to, float32 unless told otherwise.
     """
 
     model: str
@@ -146,13 +149,16 @@ class RunRequest:
     keep: tuple[Keep, ...] = ()
     interventions: tuple[Silence, ...] = ()
     settings: Settings = ()
+    precision: Precision | None = None
 
     def __post_init__(self) -> None:
-        """Refuses an unknown thing to keep; brings `keep` and `settings` into one order, so that equal requests are equal.
+        """Refuses what is not known here; brings `keep` and `settings` into one order, so that equal requests are equal.
 
         Raises:
-            BadSetting: `keep` names something that cannot be kept, or `settings` a name twice.
+            BadSetting: `keep` names something that cannot be kept, `settings` a name twice, or `precision` no number type.
         """
+        if self.precision not in (None, *get_args(Precision)):
+            raise BadSetting(name="precision", found=self.precision, allowed=" or ".join(get_args(Precision)))
         if unknown := set(self.keep) - set(KEEP):
             raise BadSetting(name="keep", found=", ".join(sorted(map(str, unknown))), allowed=f"among {', '.join(KEEP)}")
         if len(dict(self.settings)) < len(self.settings):

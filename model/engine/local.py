@@ -10,7 +10,9 @@ import torch
 
 from model import exporting, finding, weighing
 from model.cells import explain_cell
-from model.engine.base import KEEP, Engine, ModelInfo, RunRequest, Settings
+from model.checkpoints import Checkpoint
+from model.engine import environment
+from model.engine.base import KEEP, Engine, ModelInfo, Precision, RunRequest, Settings
 from model.engine.describing import describe
 from model.engine.kept import Kept
 from model.engine.shelf import Shelf
@@ -21,34 +23,15 @@ from model.errors import BadSetting, HeadlightError
 from model.explain import Explanation
 from model.inputs import Reader
 from model.inspection import Inspection
+from model.precision import lowered, run_in
 from model.runner import Runner
-from model.running import run
 from model.trace import Array, Trace
 
 CHECKPOINTS = Path(__file__).parents[2] / "checkpoints"
 CACHE_BYTES = 256 * 2**20
-MOST_THREADS = 1024
 VARIANT_BYTES = 512 * 2**20
 MOST_VARIANTS = 64
 """Networks of uploads, of files with settings and of snapshots that are kept loaded: visitors can ask for any number of them."""
-
-
-def best_device(asked: str = "auto", name: str = "device") -> torch.device:
-    """The device `asked` for: auto (CUDA, then MPS, then CPU), cpu, cuda or mps.
-
-    Args:
-        name: what asked for it, for the sentence.
-
-    Raises:
-        BadSetting: this machine has no such device.
-    """
-    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
-    if asked == "auto":
-        return torch.device(next(name for name, ok in there.items() if ok))
-    if not there.get(asked):
-        allowed = " or ".join(["auto", *(name for name, ok in there.items() if ok)])
-        raise BadSetting(name=name, found=asked, allowed=f"{allowed} on this machine")
-    return torch.device(asked)
 
 
 class LocalEngine:
@@ -60,6 +43,7 @@ class LocalEngine:
         cache_bytes: bytes of traces that are kept for equal requests.
         variant_bytes: bytes of the networks that are kept of uploads and of files with settings; the last one stays anyway.
         workshop: where runs are computed, not yet started; None: one with the usual limits.
+        precision: the number type of runs that ask for none, where the network can be computed in it.
     """
 
     def __init__(
@@ -69,11 +53,13 @@ class LocalEngine:
         cache_bytes: int = CACHE_BYTES,
         variant_bytes: int = VARIANT_BYTES,
         workshop: Workshop | None = None,
+        precision: Precision = "float32",
     ) -> None:
         self._shelf = Shelf(folder)
         self._device = device
+        self._precision = precision
         self._loaded: dict[str, Runner | HeadlightError] = {}
-        self._variants: OrderedDict[tuple[str, Settings], Runner | HeadlightError] = OrderedDict()
+        self._variants: OrderedDict[tuple[str, Settings, Precision], Runner | HeadlightError] = OrderedDict()
         self._inspections: OrderedDict[tuple[str, Settings], Inspection] = OrderedDict()
         self._uploads = Uploads()
         self._traces = Kept(cache_bytes)
@@ -83,17 +69,17 @@ class LocalEngine:
 
     @classmethod
     def from_environment(cls) -> "LocalEngine":
-        """The engine of the app. HEADLIGHT_CHECKPOINTS, HEADLIGHT_DEVICE and HEADLIGHT_THREADS, where set, choose the folder of
-        checkpoints, the device and the CPU threads.
+        """The engine of the app. HEADLIGHT_CHECKPOINTS, HEADLIGHT_DEVICE, HEADLIGHT_THREADS and HEADLIGHT_PRECISION, where set,
+        choose the folder of checkpoints, the device, the CPU threads and the number type of runs that ask for none.
 
         Left alone, half of the cores compute: two threads on a busy two-core host can be ten times slower than one.
 
         Raises:
             BadSetting: a variable holds something else than is allowed.
         """
-        torch.set_num_threads(_threads(os.environ.get("HEADLIGHT_THREADS") or str(max(1, (os.cpu_count() or 2) // 2))))
+        torch.set_num_threads(environment.threads() or max(1, (os.cpu_count() or 2) // 2))
         folder = Path(os.environ.get("HEADLIGHT_CHECKPOINTS") or CHECKPOINTS)
-        return cls(folder, best_device(os.environ.get("HEADLIGHT_DEVICE") or "auto", "HEADLIGHT_DEVICE"))
+        return cls(folder, environment.device(), precision=environment.precision())
 
     @property
     def device(self) -> str:
@@ -162,11 +148,17 @@ class LocalEngine:
         Raises:
             HeadlightError: in words, why it cannot be run, or why not now.
         """
-        checkpoint = self.checkpoint(request.model, request.settings)
+        found, request = self.checkpoint(request.model, request.settings), self._in_a_precision(request)
         if (trace := self._traces.get(request)) is None:
-            trace = self.workshop.do(request, lambda ask: run(checkpoint, request, self._device, self.device, ask), session)
+            lower = self.checkpoint(request.model, request.settings, request.precision)
+            trace = self.workshop.do(request, lambda ask: run_in(found, lower, request, self._device, self.device, ask), session)
             self._traces.keep(request, trace)
         return trace
+
+    def _in_a_precision(self, request: RunRequest) -> RunRequest:
+        """The request with the number type that it is run in: what it asks for, or the engine's where the network can do that."""
+        can = isinstance(self.checkpoint(request.model, request.settings), Checkpoint)
+        return replace(request, precision=request.precision or (self._precision if can else "float32"))
 
     def figures(self) -> dict[str, float]:
         """Requests in the line, runs on their way, and bytes that tensors hold on the device."""
@@ -187,8 +179,9 @@ class LocalEngine:
         Raises:
             HeadlightError: in words, why it cannot be run, or which site, head, query or key it does not have.
         """
-        trace = self.run(replace(request, keep=KEEP), session)
-        return explain_cell(self.checkpoint(request.model, request.settings).network, trace, site, head, query, key)
+        request = self._in_a_precision(replace(request, keep=KEEP))
+        network = self.checkpoint(request.model, request.settings, request.precision).network
+        return explain_cell(network, self.run(request, session), site, head, query, key)
 
     def tensors(self, model: str, names: tuple[str, ...], settings: Settings = ()) -> dict[str, Array]:
         """Tensors of a model by name, as they are or computed of them; see model/weighing.py.
@@ -221,38 +214,43 @@ class LocalEngine:
             raise BadSetting(name="strip", found=strip, allowed=" or ".join(checkpoint.tokenizers) or "left out")
         return Reader(checkpoint.tokenizers, self._device).tokens(strip, ids).texts
 
-    def checkpoint(self, name: str, settings: Settings = ()) -> Runner:
-        """The checkpoint called `name`, loaded once for each set of `settings`.
+    def checkpoint(self, name: str, settings: Settings = (), precision: Precision | None = None) -> Runner:
+        """The checkpoint called `name`, loaded once for each set of `settings` and each `precision`; None is float32.
 
         Raises:
             UnknownModel: the folder has none of that name.
             CheckpointError: it cannot be used.
             OpenQuestions: it leaves something open that `settings` do not tell.
+            BadSetting: its network cannot be computed in `precision`.
+            OutOfMemory: the device has no room for it.
         """
-        loaded = self._loaded_with(name, settings)
+        loaded = self._loaded_with(name, settings, precision or "float32")
         if isinstance(loaded, HeadlightError):
             raise loaded
         return loaded
 
-    def _loaded_with(self, name: str, settings: Settings) -> Runner | HeadlightError:
+    def _loaded_with(self, name: str, settings: Settings, precision: Precision = "float32") -> Runner | HeadlightError:
         """The network, or why there is none. Those of the folder, as they are, stay; of all others, snapshots too, the last few."""
         with self._lock:
             self._notice(name)
-            if self._shelf.holds(name) and not settings:
+            if self._shelf.holds(name) and not settings and precision == "float32":
                 if name not in self._loaded:
                     self._loaded[name] = self._try_load(name, ())
                 return self._loaded[name]
-            found = self._variants.pop((name, settings), None) or self._try_load(name, settings)
-            self._variants[name, settings] = found
+            key = name, settings, precision
+            found = self._variants.pop(key, None) or self._try_load(name, settings, precision)
+            self._variants[key] = found
             while len(self._variants) > MOST_VARIANTS or (
                 len(self._variants) > 1 and sum(map(_nbytes, self._variants.values())) > self._variant_bytes
             ):
                 self._variants.popitem(last=False)
             return found
 
-    def _try_load(self, name: str, settings: Settings) -> Runner | HeadlightError:
+    def _try_load(self, name: str, settings: Settings, precision: Precision = "float32") -> Runner | HeadlightError:
         upload, told = self._uploads.get(name), dict(settings)
         try:
+            if precision != "float32":
+                return lowered(self.checkpoint(name, settings), precision)
             return upload.load(told, self._device) if upload else finding.load(self._shelf.path(name), told, self._device)
         except HeadlightError as error:
             return self._shelf.without_path(error)
@@ -267,15 +265,9 @@ class LocalEngine:
             self._loaded.pop(name, None)
             for key in [key for key in self._variants if key[0] == name]:
                 del self._variants[key]
-            for key in [key for key in self._inspections if key[0] == name]:
-                del self._inspections[key]
+            for inspected in [key for key in self._inspections if key[0] == name]:
+                del self._inspections[inspected]
             self._traces.forget(lambda request: request.model == name)
-
-
-def _threads(asked: str) -> int:
-    if not (asked.isascii() and asked.isdecimal() and 1 <= int(asked[:6]) <= MOST_THREADS):
-        raise BadSetting(name="HEADLIGHT_THREADS", found=asked, allowed=f"a whole number from 1 to {MOST_THREADS}")
-    return int(asked)
 
 
 def _nbytes(loaded: Runner | HeadlightError) -> int:

@@ -129,7 +129,7 @@ class RemoteEngine:
         """
         if (trace := self._traces.get(request)) is None:
             trace = wire.from_bytes(self._ask("run", request, request.model, session))
-            trace = replace(trace, request=request.to_json())
+            trace = replace(trace, request=replace(request, precision=trace.request.get("precision")).to_json())
             self._compare(request, str(trace.model.get("fingerprint", "")))
             self._traces.keep(request, trace)
         return trace

@@ -7,7 +7,8 @@ import pytest
 
 from model import checkpoints
 from model.engine.base import Decoding, RunRequest, at_step
-from model.engine.local import LocalEngine, best_device
+from model.engine.environment import best_device
+from model.engine.local import LocalEngine
 from tests.app.conftest import SPEC
 from tests.app.test_app_pages import save_language_model
 from tests.app.visiting import Visitor

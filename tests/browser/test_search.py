@@ -9,7 +9,8 @@ from playwright.sync_api import Page, expect
 
 from model.beams import hypotheses
 from model.engine.base import Decoding, RunRequest
-from model.engine.local import CHECKPOINTS, LocalEngine, best_device
+from model.engine.environment import best_device
+from model.engine.local import CHECKPOINTS, LocalEngine
 from model.trace import Trace
 from tests.browser.visits import drawing, has_parameters, hovered_weight, opened, rest, tiles
 

@@ -9,7 +9,8 @@ from playwright.sync_api import Page, expect
 
 from model import stages
 from model.engine.base import KEEP, RunRequest
-from model.engine.local import CHECKPOINTS, LocalEngine, best_device
+from model.engine.environment import best_device
+from model.engine.local import CHECKPOINTS, LocalEngine
 from tests.browser.visits import drawing, has_parameters, middle, rest, tiles
 
 pytestmark = pytest.mark.browser

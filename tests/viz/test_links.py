@@ -42,6 +42,7 @@ views = st.builds(
     silence=st.lists(st.builds("{}:{}".format, sites, whole), max_size=3).map(" ".join),
     reading=st.sampled_from(links.READINGS),
     hide=st.sampled_from(["", "special"]),
+    precision=st.sampled_from(["", *links.PRECISIONS]),
     against=st.builds(
         links.differing,
         model=st.text(st.characters(exclude_categories=["Cs"]), max_size=50),
@@ -49,6 +50,7 @@ views = st.builds(
         method=st.sampled_from(["greedy", "sample", "beam"]),
         temperature=st.floats(0.01, 10),
         seed=st.integers(0, links.LARGEST_SEED),
+        precision=st.sampled_from(["", *links.PRECISIONS]),
     ),
 )
 

@@ -75,6 +75,7 @@ def _names() -> Mapping[str, str]:
         "seed": _("seed"),
         "beam_size": _("beginnings followed"),
         "silence": _("silenced heads"),
+        "precision": _("number type"),
     }
 
 
@@ -142,6 +143,7 @@ def _settings(page: Page, second: View) -> None:
     decoding, heads = st.columns(2, gap="large")
     with decoding:
         sidebar.decoding(page.info, second, lambda field: _tied(page, second, field))
+        sidebar.precision(_tied(page, second, "precision"))
     with heads:
         _silence(page, second)
         if second.settings:

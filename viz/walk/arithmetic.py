@@ -52,7 +52,7 @@ def draw(page: Page, query: int, key: int) -> None:
 
 def badge(found: Explanation) -> None:
     """Whether the chain, recomputed in float64, is what ran: in words, with a sign, and in colour."""
-    gaps = {"difference": power_of_ten(found.largest_difference), "tolerance": power_of_ten(found.tolerance)}
+    gaps = {"difference": labels.power_of_ten(found.largest_difference), "tolerance": labels.power_of_ten(found.tolerance)}
     if found.agrees:
         st.badge(_("recomputed in float64, largest difference {difference}", **gaps), icon=":material/check:", color="green")
     elif math.isfinite(found.largest_difference):
@@ -60,17 +60,6 @@ def badge(found: Explanation) -> None:
         st.badge(text, icon=":material/error:", color="red")
     else:
         st.badge(_("cannot be compared: the row holds numbers that are not finite"), icon=":material/error:", color="red")
-
-
-def power_of_ten(value: float) -> str:
-    """A small number as people write it: 3·10⁻⁷."""
-    if value == 0 or not math.isfinite(value):
-        return f"{value:.0f}"
-    digits, exponent = f"{value:.0e}".split("e")
-    return f"{digits}·10{str(int(exponent)).translate(_RAISED)}"
-
-
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def number(value: float) -> str:

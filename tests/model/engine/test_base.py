@@ -118,6 +118,11 @@ def test_a_thing_that_cannot_be_kept_is_refused_in_words() -> None:
         RunRequest("m", "x", keep=("score", "gradients"))  # type: ignore[arg-type]
 
 
+def test_a_number_type_that_is_not_computed_in_is_refused_in_words() -> None:
+    with pytest.raises(BadSetting, match=r"^precision is 'int4', but it must be float32 or bfloat16 or float16"):
+        RunRequest("m", "x", precision="int4")  # type: ignore[arg-type]
+
+
 SETTINGS: dict[str, Callable[[RunRequest], RunRequest]] = {
     "model": lambda r: replace(r, model="other"),
     "source": lambda r: replace(r, source=(1, 2)),
@@ -127,6 +132,7 @@ SETTINGS: dict[str, Callable[[RunRequest], RunRequest]] = {
     "source_pad_to": lambda r: replace(r, source_pad_to=9),
     "keep": lambda r: replace(r, keep=("scores",)),
     "interventions": lambda r: replace(r, interventions=(Silence("encoder.0.0.self", 0),)),
+    "precision": lambda r: replace(r, precision="bfloat16"),
 }
 
 

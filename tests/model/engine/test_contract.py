@@ -89,6 +89,15 @@ def test_it_runs_what_is_asked(engine: SharedEngine, local: LocalEngine, changes
     assert engine.of("anybody").run(request) is found
 
 
+def test_it_runs_in_the_precision_that_is_asked_for(engine: SharedEngine, local: LocalEngine) -> None:
+    request = dataclasses.replace(REQUEST, precision="bfloat16")
+    found, expected = engine.run(request), local.run(request)
+    assert found.model["dtype"] == "bfloat16"
+    assert found.model["from_float32"] == pytest.approx(expected.model["from_float32"], rel=0.2)
+    assert engine.run(REQUEST).model["dtype"] == "float32"
+    assert engine.explain(request, *CELL).tolerance == local.explain(request, *CELL).tolerance >= 2e-2
+
+
 def test_it_explains_a_cell_to_the_last_bit(engine: SharedEngine, local: LocalEngine) -> None:
     found, expected = engine.explain(REQUEST, *CELL), local.explain(REQUEST, *CELL)
     assert found.agrees

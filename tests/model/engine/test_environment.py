@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from model.__main__ import main
+from model.engine.base import RunRequest
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.errors import BadSetting
 from tests.networks import save_checkpoint
@@ -50,14 +52,41 @@ def test_a_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) 
         LocalEngine.from_environment()
 
 
-@pytest.mark.parametrize("threads", ["many", "0", "-1", "1.5", "99999", "٣"])
+def test_the_precision_of_runs_that_ask_for_none_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_checkpoint(tmp_path / "mine")
+    monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path))
+    monkeypatch.setenv("HEADLIGHT_DEVICE", "cpu")
+    monkeypatch.setenv("HEADLIGHT_PRECISION", "bfloat16")
+    engine = LocalEngine.from_environment()
+    assert engine.run(RunRequest("mine", "w4")).model["dtype"] == "bfloat16"
+    assert engine.run(RunRequest("mine", "w4", precision="float32")).model["dtype"] == "float32"
+
+
+@pytest.mark.parametrize("threads", ["many", "0", "-1", "1.5", "99999", "٣", "0000199999", "1" * 5000])
 def test_a_number_of_threads_that_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch, threads: str) -> None:
     monkeypatch.setenv("HEADLIGHT_THREADS", threads)
-    with pytest.raises(BadSetting, match=rf"HEADLIGHT_THREADS is '{threads}', but it must be a whole number from 1 to 1024"):
+    with pytest.raises(BadSetting, match=rf"HEADLIGHT_THREADS is '{threads[:40]}', but it must be a whole number from 1 to 1024"):
         LocalEngine.from_environment()
 
 
-@pytest.mark.parametrize(("variable", "value"), [("HEADLIGHT_DEVICE", "abacus"), ("HEADLIGHT_THREADS", "many")])
+NONSENSE = [("HEADLIGHT_DEVICE", "abacus"), ("HEADLIGHT_THREADS", "many"), ("HEADLIGHT_PRECISION", "float12")]
+
+
+@pytest.mark.parametrize(("variable", "value"), NONSENSE)
+@pytest.mark.parametrize("command", ["run", "serve"])
+def test_nonsense_in_the_environment_ends_a_command_with_one_sentence(
+    command: str, variable: str, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(variable, value)
+    asked = {"run": ["multi30k-de-en", "--source", "Ein Hund.", "--out", str(tmp_path / "t")], "serve": ["--port", "1"]}
+    assert main([command, *asked[command]]) != 0
+    (sentence,) = capsys.readouterr().err.splitlines()
+    assert variable in sentence
+    assert f"'{value}'" in sentence
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("variable", "value"), NONSENSE)
 def test_nonsense_in_the_environment_ends_the_start_with_one_sentence(variable: str, value: str) -> None:
     code = "from viz.page import start; start()"
     done = subprocess.run(

@@ -14,7 +14,7 @@ from model import __main__ as command_line
 from model import finding, stages, teaching, wire
 from model.engine.base import KEEP, RunRequest
 from model.engine.local import LocalEngine
-from model.errors import HeadlightError
+from model.errors import BadSetting, HeadlightError
 from model.huggingface.words import BYTES
 from model.running import run
 from tests import folders
@@ -219,6 +219,13 @@ def test_the_engine_offers_a_folder_with_all_it_needs(bert: Path) -> None:
     np.testing.assert_array_equal(trace.positions["encoder"], table[:5])
     assert engine.inspect("tiny-bert").what.startswith("tiny-bert")
     assert wire.from_bytes(wire.to_bytes(trace)).missing == trace.missing
+
+
+def test_only_float32_is_computed_in_and_another_type_is_refused_in_words(bert: Path) -> None:
+    engine = LocalEngine(bert.parent, CPU, precision="bfloat16")
+    assert engine.run(RunRequest("tiny-bert", "the cat")).model["dtype"] == "float32"
+    with pytest.raises(BadSetting, match=r"precision is 'float16', but it must be float32 for a model that the transf"):
+        engine.run(RunRequest("tiny-bert", "the cat", precision="float16"))
 
 
 def test_the_library_is_imported_when_a_folder_is_opened_and_not_before() -> None:

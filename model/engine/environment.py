@@ -1,0 +1,63 @@
+"""What this machine computes with: device, CPU threads and number type, as HEADLIGHT_ variables choose them."""
+
+import os
+from typing import get_args
+
+import torch
+
+from model.engine.base import Precision
+from model.errors import BadSetting
+
+MOST_THREADS = 1024
+
+
+def best_device(asked: str = "auto", name: str = "device") -> torch.device:
+    """The device `asked` for: auto (CUDA, then MPS, then CPU), cpu, cuda or mps.
+
+    Args:
+        name: what asked for it, for the sentence.
+
+    Raises:
+        BadSetting: this machine has no such device.
+    """
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    if asked == "auto":
+        return torch.device(next(name for name, ok in there.items() if ok))
+    if not there.get(asked):
+        allowed = " or ".join(["auto", *(name for name, ok in there.items() if ok)])
+        raise BadSetting(name=name, found=asked, allowed=f"{allowed} on this machine")
+    return torch.device(asked)
+
+
+def device() -> torch.device:
+    """The device that HEADLIGHT_DEVICE names, or the best one.
+
+    Raises:
+        BadSetting: this machine has no such device.
+    """
+    return best_device(os.environ.get("HEADLIGHT_DEVICE") or "auto", "HEADLIGHT_DEVICE")
+
+
+def threads() -> int | None:
+    """The CPU threads that HEADLIGHT_THREADS asks for; None: it does not.
+
+    Raises:
+        BadSetting: it is no number of threads.
+    """
+    asked = os.environ.get("HEADLIGHT_THREADS") or ""
+    digits = asked.isascii() and asked.isdecimal() and len(asked) <= len(str(MOST_THREADS))
+    if asked and not (digits and 1 <= int(asked) <= MOST_THREADS):
+        raise BadSetting(name="HEADLIGHT_THREADS", found=asked[:40], allowed=f"a whole number from 1 to {MOST_THREADS}")
+    return int(asked) if asked else None
+
+
+def precision() -> Precision:
+    """The number type that HEADLIGHT_PRECISION names, else float32.
+
+    Raises:
+        BadSetting: it is not computed in here.
+    """
+    asked = os.environ.get("HEADLIGHT_PRECISION") or "float32"
+    if asked not in get_args(Precision):
+        raise BadSetting(name="HEADLIGHT_PRECISION", found=asked[:40], allowed=" or ".join(get_args(Precision)))
+    return asked  # type: ignore[return-value]  # one of Precision
