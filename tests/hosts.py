@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import uvicorn
 
 from model.engine.remote import RemoteEngine
 
@@ -65,3 +67,21 @@ def host(folder: Path, *options: str, **environment: str) -> Iterator[str]:
     finally:
         process.terminate()
         process.wait(30)
+
+
+@contextmanager
+def listening(app: Any, **settings: Any) -> Iterator[int]:
+    """The port of an ASGI application that a thread of this process serves on loopback."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        server = uvicorn.Server(uvicorn.Config(app, log_level="critical", lifespan="off", **settings))
+        thread = threading.Thread(target=server.run, args=([bound],), daemon=True)
+        thread.start()
+        while not server.started:
+            assert thread.is_alive()
+            time.sleep(0.005)
+        try:
+            yield int(bound.getsockname()[1])
+        finally:
+            server.should_exit = server.force_exit = True
+            thread.join(30)

@@ -5,10 +5,43 @@ A newer request of a session takes the place of its older one, so nobody can fil
 
 import threading
 from collections.abc import Callable, Hashable
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
 from model.errors import Busy, Superseded
+
+
+class Left(Exception):
+    """A caller has gone away: the outcome is for nobody."""
+
+
+class Departure:
+    """Whether a caller has gone away. Whoever sees that says so here, and what the caller waits for ends."""
+
+    def __init__(self) -> None:
+        self._gone = False
+        self._waiters: list[Waiter] = []
+        self._lock = threading.Lock()
+
+    def of(self, waiter: "Waiter") -> None:
+        """`waiter` waits for this caller."""
+        with self._lock:
+            self._waiters.append(waiter)
+            gone = self._gone
+        if gone:
+            waiter.tell(Left())
+
+    def go(self) -> None:
+        """The caller has gone away."""
+        with self._lock:
+            self._gone = True
+        for waiter in self._waiters:
+            waiter.tell(Left())
+
+
+DEPARTURE: ContextVar[Departure | None] = ContextVar("departure", default=None)
+"""Of the caller for whom this thread asks. A context and no argument: only a host with callers that can go away knows of it."""
 
 
 @dataclass(eq=False)

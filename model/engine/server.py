@@ -5,7 +5,8 @@ import json
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio.to_thread
@@ -20,6 +21,7 @@ from model.checked import read
 from model.engine import openapi
 from model.engine.door import STATUS, Door
 from model.engine.figures import Figures
+from model.engine.line import DEPARTURE, Departure, Left
 from model.engine.protocol import JSON, QUESTIONS, RECEIVE, SESSION_HEADER, SPEAKS, SPEAKS_HEADER, Nothing, Question, pack
 from model.engine.sitting import SharedEngine
 from model.errors import (
@@ -39,6 +41,9 @@ CALLERS = 1024
 BODY_SECONDS = 30.0
 """A caller that has not sent its question by then is let go."""
 
+GONE = 499
+"""The status, in the log and the figures alone, of a question whose caller went away: it is nobody's error."""
+
 Answer = Callable[[Request], Awaitable[Response]]
 _log = logging.getLogger("headlight.serve")
 
@@ -53,7 +58,8 @@ def application(engine: SharedEngine, door: Door) -> Starlette:
             door.admit(request.headers.get("authorization", ""), caller)
             async with asyncio.timeout(BODY_SECONDS):
                 data = await door.body(request.stream(), request.headers.get("content-length", ""), upload)
-            reply, media = await anyio.to_thread.run_sync(answer, request, data, limiter=threads)
+            async with _watched(request):
+                reply, media = await anyio.to_thread.run_sync(answer, request, data, limiter=threads)
             return Response(reply, media_type=media)
 
         return Route(path, _guarded(asked, figures), methods=["POST"])
@@ -81,6 +87,24 @@ def application(engine: SharedEngine, door: Door) -> Starlette:
     routes = [route(question.path, answering(question)) for question in QUESTIONS.values()]
     open_to_all = [Route("/healthz", health), Route("/metrics", metrics), Route("/openapi.json", description)]
     return Starlette(routes=[*routes, route(RECEIVE, take), *open_to_all])
+
+
+@asynccontextmanager
+async def _watched(request: Request) -> AsyncIterator[None]:
+    """While this lasts, a caller that closes its connection gives up what it asked for. Threads begun within know of it."""
+    departure = Departure()
+
+    async def watch() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        departure.go()
+
+    DEPARTURE.set(departure)
+    watching = asyncio.create_task(watch())
+    try:
+        yield
+    finally:
+        watching.cancel()
 
 
 def _read(question: Question, data: bytes) -> Any:
@@ -126,8 +150,8 @@ def _guarded(asked: Answer, figures: Figures) -> Answer:
             response = JSONResponse(error.to_json(), status_of(error))
         except TimeoutError:
             response = JSONResponse(TookTooLong(seconds=BODY_SECONDS).to_json(), 408)
-        except ClientDisconnect:
-            response = Response(status_code=400)
+        except (ClientDisconnect, Left):
+            response = Response(status_code=GONE)
         except Exception as error:
             incident = secrets.token_hex(3)
             _log.error("incident %s", incident, exc_info=error)

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from model import batching
 from model.batching import Ask, Call
-from model.engine.line import Line, Ticket
+from model.engine.line import DEPARTURE, Line, Ticket
 from model.errors import EngineAway, OutOfMemory, Superseded, TookTooLong
 
 MOST_WAITING = 256
@@ -95,12 +95,15 @@ class Workshop:
             Busy: the line is full.
             Superseded: a newer request of the session took its place.
             TookTooLong: the deadline is over.
+            Left: the caller has gone away.
             Exception: what `work` raised.
         """
         began = time.monotonic()
         with self._changed:
             ticket, waiter = self._line.join(request, work, session)
             self._changed.notify_all()
+        if departure := DEPARTURE.get():
+            departure.of(waiter)
         told = waiter.told.wait(self._deadline)
         with self._changed:
             self._line.leave(ticket, waiter)

@@ -1,0 +1,136 @@
+"""Callers that go away before they are answered: what they asked for leaves the line, or ends between two steps."""
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from model.engine.base import Decoding, RunRequest
+from model.engine.door import Door
+from model.engine.line import DEPARTURE, Departure, Left
+from model.engine.local import LocalEngine
+from model.engine.server import application
+from model.engine.workshop import Workshop
+from model.transformer.stacks import EncoderDecoder
+from tests.hosts import listening
+from tests.networks import save_checkpoint
+from tests.runs import CPU
+
+LONG = Decoding(max_length=12)
+
+
+@dataclass
+class Held:
+    """A host that does one run at a time, each step of which waits for `gate`; `steps` counts them."""
+
+    engine: LocalEngine
+    port: int = 0
+    gate: threading.Event = field(default_factory=threading.Event)
+    steps: list[int] = field(default_factory=list)
+    callers: list[socket.socket] = field(default_factory=list)
+
+    def ask(self, source: str, session: str = "") -> socket.socket:
+        """A question of which the answer is not waited for."""
+        body = json.dumps(RunRequest("tiny", source, decoding=LONG).to_json()).encode()
+        head = f"POST /v1/run HTTP/1.1\r\nHost: x\r\nHeadlight-Session: {session}\r\nContent-Length: {len(body)}\r\n\r\n"
+        caller = socket.create_connection(("127.0.0.1", self.port), 30)
+        caller.sendall(head.encode() + body)
+        self.callers.append(caller)
+        return caller
+
+    def has(self, waiting: int, running: int) -> None:
+        """Waits until so many wait and so many run."""
+        settled(lambda: self.engine.figures() == {"waiting": waiting, "running": running, "device_bytes": 0})
+
+
+def settled(so: Callable[[], bool]) -> None:
+    until = time.monotonic() + 30
+    while not so():
+        assert time.monotonic() < until
+        time.sleep(0.002)
+
+
+@pytest.fixture
+def held(tmp_path: Path) -> Iterator[Held]:
+    save_checkpoint(tmp_path / "tiny")
+    host = Held(LocalEngine(tmp_path, CPU, workshop=Workshop(most_running=1)))
+    network = host.engine.checkpoint("tiny").network
+    assert isinstance(network, EncoderDecoder)
+    decode = network.decode
+
+    def slow(*args: Any) -> Any:
+        host.steps.append(1)
+        assert host.gate.wait(30)
+        return decode(*args)
+
+    network.decode = slow  # type: ignore[method-assign, assignment]
+    with listening(application(host.engine, Door())) as host.port:
+        yield host
+        host.gate.set()
+        for caller in host.callers:
+            caller.close()
+    host.engine.workshop.close()
+
+
+def test_who_waits_and_goes_away_leaves_the_line(held: Held) -> None:
+    held.ask("w4")
+    held.has(waiting=0, running=1)
+    callers = [held.ask(f"w{number}", f"of {number}") for number in (5, 6, 7)]
+    held.has(waiting=3, running=1)
+    callers[0].close()
+    held.has(waiting=2, running=1)
+    callers[1].shutdown(socket.SHUT_WR)  # half closed: nobody who does that reads on
+    held.has(waiting=1, running=1)
+    held.gate.set()
+    assert callers[2].recv(99).startswith(b"HTTP/1.1 200")
+    held.has(waiting=0, running=0)
+
+
+def test_the_run_of_a_caller_that_goes_away_ends_between_two_steps(held: Held) -> None:
+    caller = held.ask("w4 w5")
+    settled(lambda: len(held.steps) == 1)
+    caller.close()
+    settled(lambda: not held.engine.workshop._line._in_flight)
+    held.gate.set()
+    held.has(waiting=0, running=0)
+    assert len(held.steps) == 1
+    whole = httpx.post(f"http://127.0.0.1:{held.port}/v1/run", json=RunRequest("tiny", "w4 w5", decoding=LONG).to_json())
+    assert whole.status_code == 200
+    assert len(held.steps) > 2
+
+
+def test_what_others_wait_for_too_goes_on(held: Held) -> None:
+    first, second = held.ask("w4", "mine"), held.ask("w4", "yours")
+    held.has(waiting=0, running=1)
+    settled(lambda: [len(ticket.waiters) for ticket in held.engine.workshop._line._in_flight.values()] == [2])
+    first.close()
+    settled(lambda: [len(ticket.waiters) for ticket in held.engine.workshop._line._in_flight.values()] == [1])
+    again = held.ask("w4", "mine")
+    held.gate.set()
+    for caller in (second, again):
+        assert caller.recv(99).startswith(b"HTTP/1.1 200")
+
+
+def test_the_log_tells_them_from_errors(held: Held, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "headlight.serve")
+    held.ask("w4").close()
+    settled(lambda: '"status": 499' in caplog.text)
+    assert "incident" not in caplog.text
+
+
+def test_who_has_left_before_it_gets_a_place_is_let_go() -> None:
+    workshop, departure = Workshop().start(), Departure()
+    departure.go()
+    before = DEPARTURE.set(departure)
+    with pytest.raises(Left):
+        workshop.do("x", lambda ask: time.sleep(0.2))
+    DEPARTURE.reset(before)
+    settled(lambda: workshop.running == 0)
+    workshop.close()
