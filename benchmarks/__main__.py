@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from benchmarks import decoding, drawing, enter, living, peers, recording, training
+from benchmarks import decoding, drawing, enter, living, load, peers, recording, training
 from benchmarks.timing import Row, table
 
 PARTS: dict[str, Callable[[int], Iterator[Row]]] = {
@@ -17,6 +17,7 @@ PARTS: dict[str, Callable[[int], Iterator[Row]]] = {
     "decoding": decoding.measure,
     "enter": enter.measure,
     "living": living.measure,
+    "load": load.measure,
     "drawing": drawing.measure,
     "training": training.measure,
 }

@@ -1,6 +1,7 @@
 """From Enter to the painted picture: the app in a real Chromium, split into model, server and browser."""
 
 import json
+import os
 import re
 import shutil
 import socket
@@ -78,13 +79,18 @@ class Served:
 
 
 @contextmanager
-def serving(script: Path) -> Iterator[Served]:
-    """A Streamlit server of its own."""
+def serving(script: Path, **environment: str) -> Iterator[Served]:
+    """A Streamlit server of its own.
+
+    Args:
+        environment: variables that it has besides ours.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "streamlit", "run", str(script), "--server.headless=true", f"--server.port={port}"]
-    server = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    variables = os.environ | environment
+    server = subprocess.Popen(command, cwd=ROOT, env=variables, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         _wait(f"http://127.0.0.1:{port}/_stcore/health", server)
         yield Served(f"http://127.0.0.1:{port}/", server.pid)

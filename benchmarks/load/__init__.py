@@ -1,0 +1,105 @@
+"""What a class asks of one app process, by people who speak to it as browsers do; and how many processes more people need."""
+
+import asyncio
+import math
+from collections.abc import Iterator, Mapping
+from statistics import median, quantiles
+
+from benchmarks.enter import ROOT, serving
+from benchmarks.load import classroom, runs, soak
+from benchmarks.load.classroom import Class
+from benchmarks.timing import Row
+
+JOIN_SECONDS, CLICK_SECONDS = 0.5, 0.15
+"""What 95 of 100 joins and clicks should stay below, of 300 people who come within 10 s and click 30 times a second together."""
+
+RUNS_RATIO, SOAK_RATIO = 1.6, 1.05
+"""Likewise 95 of 100 runs, to the same work alone; and the memory after 20 minutes of a class, to that before."""
+
+PACE, SLOWER, FASTER = 30.0, (20.0, 15.0, 10.0, 5.0, 2.0), (40.0, 50.0, 60.0, 80.0, 100.0)
+"""Clicks a second: the aim, and what is tried to find out how many one process carries."""
+
+VIEWERS, BETWEEN_CLICKS = 10_000, 20.0
+"""People for whom the number of processes is worked out, and the seconds between two clicks of one of them."""
+
+
+def measure(repeats: int) -> Iterator[Row]:
+    """All of it, once: a class is a matter of hundreds of turns by itself."""
+    yield from of_a_class()
+    yield from of_runs()
+    yield from of_a_soak()
+
+
+def of_a_class() -> Iterator[Row]:
+    """300 people join within 10 s and click; then at other paces, up to what is too much or down to what is not."""
+    with serving(ROOT / "app.py") as app:
+        found = asyncio.run(classroom.attend(app, Class(pace=next_pace)))
+    people, clicks = len(found.joins), found.clicks[PACE]
+    yield Row("300 people join within 10 s, p95", 1000 * p95(found.joins), note=_told(found.joins, JOIN_SECONDS, found.errors))
+    yield Row(f"{PACE:.0f} clicks a second, p95", 1000 * p95(clicks), note=_told(clicks, CLICK_SECONDS, found.errors))
+    a_click = found.cpu_of_clicks / sum(map(len, found.clicks.values()))
+    a_session = (found.bytes_after - found.bytes_before) / people
+    yield Row("CPU of the app for a join", 1000 * found.cpu_of_joins / people)
+    yield Row("CPU of the app for a click", 1000 * a_click)
+    yield Row(
+        "memory of a session", math.nan, note=f"{a_session / 1e6:.2f} MB beside {found.bytes_before / 1e6:.0f} MB of the process"
+    )
+    carried = carries(found.clicks)
+    yield Row("clicks a second that one process carries", math.nan, note=f"{carried:.0f}, with p95 ≤ {1000 * CLICK_SECONDS:.0f} ms")
+    needed = f"{processes(VIEWERS, BETWEEN_CLICKS, carried):,}" if carried else "unknown"
+    yield Row(f"app processes for {VIEWERS:,} viewers", math.nan, note=f"{needed}, a click in {BETWEEN_CLICKS:.0f} s of each")
+
+
+def of_runs() -> Iterator[Row]:
+    """30 people press Run on different sentences at once, on two models."""
+    found = runs.measure()
+    aim = f"p95 aim ≤ {RUNS_RATIO} × of the same work alone, {found.alone:.1f} s; {len(found.errors)} errors"
+    yield Row(f"{len(found.together)} runs at once, p95", 1000 * p95(found.together), p95(found.together) / found.alone, aim)
+
+
+def of_a_soak() -> Iterator[Row]:
+    """20 minutes of a class of 30, after as many to warm up."""
+    with serving(ROOT / "app.py") as app:
+        found = asyncio.run(soak.endure(app))
+    sizes = f"{found.bytes_before / 1e6:.0f} MB, then {found.bytes_after / 1e6:.0f} MB; aim ≤ {SOAK_RATIO} ×"
+    note = f"{found.asked:,} script runs; {sizes}; {len(found.errors)} errors"
+    yield Row(f"memory over {soak.MINUTES} minutes of {soak.PEOPLE} people", math.nan, found.bytes_after / found.bytes_before, note)
+
+
+def next_pace(before: Mapping[float, list[float]]) -> float | None:
+    """The next pace to try: the aim, then faster ones while clicks stay quick, or slower ones until they are."""
+    if not before:
+        return PACE
+    quick = [_is_quick(clicks) for clicks in before.values()]
+    if any(quick) != all(quick):
+        return None
+    return next((pace for pace in (FASTER if all(quick) else SLOWER) if pace not in before), None)
+
+
+def carries(clicks: Mapping[float, list[float]]) -> float:
+    """The fastest pace at which clicks stay quick; 0: none."""
+    return max((pace for pace, seconds in clicks.items() if _is_quick(seconds)), default=0.0)
+
+
+def processes(viewers: int, between_clicks: float, carried: float) -> int:
+    """How many app processes serve so many people.
+
+    Args:
+        between_clicks: seconds between two clicks of one person.
+        carried: clicks a second that one process carries.
+    """
+    return math.ceil(viewers / between_clicks / carried)
+
+
+def p95(seconds: list[float]) -> float:
+    """What 95 of 100 stay below; infinite where there are none."""
+    return quantiles(seconds, n=20)[-1] if len(seconds) > 1 else math.inf
+
+
+def _is_quick(seconds: list[float]) -> bool:
+    return p95(seconds) <= CLICK_SECONDS
+
+
+def _told(seconds: list[float], aim: float, errors: list[str]) -> str:
+    middle = 1000 * median(seconds) if seconds else math.inf
+    return f"median {middle:.0f} ms; aim p95 ≤ {1000 * aim:.0f} ms; {len(errors)} errors"

@@ -1,0 +1,140 @@
+"""A visitor of the app without a browser, who speaks as a browser does: Streamlit's protobuf messages over a websocket."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import urlencode
+
+from streamlit.proto.Alert_pb2 import Alert
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ClientState_pb2 import ClientState
+from streamlit.proto.Element_pb2 import Element
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.proto.WidgetStates_pb2 import WidgetState
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.typing import Subprotocol
+
+PATIENCE = 120.0
+"""Seconds after which a script run counts as lost."""
+
+KEPT_RUNS = 2
+"""Script runs for which a browser keeps a large message, so that the server need not send it again."""
+
+
+class Failed(Exception):
+    """The script failed, said that it had met an error, or did not end."""
+
+
+class Visitor:
+    """One session. Each method returns when the page has come to rest.
+
+    Args:
+        connection: to the server.
+        query: parameters of the link.
+    """
+
+    def __init__(self, connection: ClientConnection, query: dict[str, str]) -> None:
+        self._connection = connection
+        self._query = urlencode(query)
+        self._page = ""
+        self._widgets: dict[str, WidgetState] = {}
+        self._kept: dict[str, tuple[int, Element]] = {}
+        self._run = 0
+        self._shown: dict[str, Element] = {}
+        self.said: list[str] = []
+
+    async def join(self) -> None:
+        """Opens the page."""
+        await self._rerun()
+
+    async def select(self, site: str, head: int) -> None:
+        """Clicks on a head of the atlas."""
+        state = WidgetState(json_value=json.dumps({"selection": {"site": site, "head": head}}))
+        await self._set(self._drawing("atlas").bidi_component.id, state)
+
+    async def type(self, text: str) -> None:
+        """Types into the box of the sentence and presses Enter."""
+        box = next(e for e in self._shown.values() if e.text_input.id.endswith("-widget:text"))
+        await self._set(box.text_input.id, WidgetState(string_value=text))
+
+    def scene(self, drawing: str) -> dict[str, Any]:
+        """What a drawing was told, without its numbers."""
+        data = self._drawing(drawing).bidi_component.bytes
+        header: dict[str, Any] = json.loads(data[4 : 4 + int.from_bytes(data[:4], "little")])
+        return header
+
+    def tokens(self, strip: str) -> list[str]:
+        """The texts of a strip."""
+        strips = {each["name"]: each["tokens"] for each in self.scene("strips")["strips"]}
+        return [token["text"] for token in strips[strip]]
+
+    def _drawing(self, name: str) -> Element:
+        return next(e for e in self._shown.values() if e.bidi_component.component_name == f"headlight.{name}")
+
+    async def _set(self, widget: str, state: WidgetState) -> None:
+        state.id = widget
+        self._widgets[widget] = state
+        await self._rerun()
+
+    async def _rerun(self) -> None:
+        self._run += 1
+        self._kept = {name: kept for name, kept in self._kept.items() if self._run - kept[0] <= KEPT_RUNS}
+        asked = ClientState(query_string=self._query, page_script_hash=self._page, cached_message_hashes=list(self._kept))
+        asked.widget_states.widgets.extend(self._widgets.values())
+        self._shown, self.said = {}, []
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await self._connection.send(BackMsg(rerun_script=asked).SerializeToString())
+                while not self._read(await self._connection.recv(decode=False)):
+                    pass
+        except TimeoutError as error:
+            raise Failed(f"no end of the script within {PATIENCE:.0f} s") from error
+
+    def _read(self, data: bytes) -> bool:
+        """Takes one message; whether it is the last one of the run."""
+        message = ForwardMsg.FromString(data)
+        match message.WhichOneof("type"):
+            case "new_session":
+                self._page = message.new_session.page_script_hash
+                self._shown = {}
+            case "page_info_changed":
+                self._query = message.page_info_changed.query_string
+            case "ref_hash":
+                self._show(message, self._kept[message.ref_hash][1])
+            case "delta" if message.delta.HasField("new_element"):
+                self._show(message, message.delta.new_element)
+            case "script_finished":
+                if message.script_finished == ForwardMsg.FINISHED_WITH_COMPILE_ERROR:
+                    raise Failed("the script does not compile")
+                return bool(message.script_finished == ForwardMsg.FINISHED_SUCCESSFULLY)
+        return False
+
+    def _show(self, message: ForwardMsg, element: Element) -> None:
+        if message.metadata.cacheable or message.ref_hash:
+            self._kept[message.ref_hash or message.hash] = self._run, element
+        self._shown["/".join(map(str, message.metadata.delta_path))] = element
+        match element.WhichOneof("type"):
+            case "exception":
+                raise Failed(element.exception.message)
+            case "alert" if element.alert.format == Alert.ERROR:
+                raise Failed(element.alert.body)
+            case "alert" if element.alert.format == Alert.WARNING:
+                self.said.append(element.alert.body.replace("\\", "").replace("\u2060", ""))
+
+
+@asynccontextmanager
+async def visiting(address: str, **query: str) -> AsyncIterator[Visitor]:
+    """A visitor who has not joined yet, and leaves at the end.
+
+    Args:
+        address: of the app, `http://127.0.0.1:PORT/`.
+        query: parameters of the link.
+    """
+    stream = f"{address.replace('http', 'ws', 1).rstrip('/')}/_stcore/stream"
+    spoken = [Subprotocol("streamlit")]
+    async with connect(
+        stream, subprotocols=spoken, compression=None, max_size=None, open_timeout=PATIENCE, proxy=None
+    ) as connection:
+        yield Visitor(connection, query)
