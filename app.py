@@ -5,12 +5,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import streamlit as st
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from viz.canvas.shelf import ROUTE
 from viz.page import show_failure, start
+from viz.public import Uploads
 
 
 @asynccontextmanager
@@ -44,4 +46,6 @@ ROUTES = [
     *(Route(f"/{{page}}/_stcore/{what}", not_here) for what in ("health", "host-config")),
 ]
 
-app = st.App("viz/main.py", lifespan=warm_up, routes=ROUTES, on_script_error=show_failure)
+BEFORE = [Middleware(Uploads)]
+
+app = st.App("viz/main.py", lifespan=warm_up, routes=ROUTES, middleware=BEFORE, on_script_error=show_failure)

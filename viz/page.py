@@ -16,7 +16,7 @@ from model.engine.base import Engine, ModelInfo
 from model.engine.sitting import SharedEngine
 from model.errors import EngineAway, HeadlightError
 from model.trace import Attention, Trace
-from viz import labels, links
+from viz import labels, links, public
 from viz.links import View
 from viz.texts import _
 
@@ -33,7 +33,7 @@ def the_engine() -> SharedEngine:
 def my_engine() -> Engine:
     """The engine as this session sees it: of its runs the newest counts."""
     context = get_script_run_ctx()
-    return the_engine().of(context.session_id if context else "")
+    return public.engine_of(the_engine(), context.session_id if context else "")
 
 
 def start() -> None:

@@ -34,16 +34,13 @@ def of_a_class() -> Iterator[Row]:
     """300 people join within 10 s and click; then at other paces, up to what is too much or down to what is not."""
     with serving(ROOT / "app.py") as app:
         found = asyncio.run(classroom.attend(app, Class(pace=next_pace)))
-    people, clicks = len(found.joins), found.clicks[PACE]
+    people, clicks = max(1, len(found.joins)), found.clicks[PACE]
     yield Row("300 people join within 10 s, p95", 1000 * p95(found.joins), note=_told(found.joins, JOIN_SECONDS, found.errors))
     yield Row(f"{PACE:.0f} clicks a second, p95", 1000 * p95(clicks), note=_told(clicks, CLICK_SECONDS, found.errors))
-    a_click = found.cpu_of_clicks / sum(map(len, found.clicks.values()))
-    a_session = (found.bytes_after - found.bytes_before) / people
     yield Row("CPU of the app for a join", 1000 * found.cpu_of_joins / people)
-    yield Row("CPU of the app for a click", 1000 * a_click)
-    yield Row(
-        "memory of a session", math.nan, note=f"{a_session / 1e6:.2f} MB beside {found.bytes_before / 1e6:.0f} MB of the process"
-    )
+    yield Row("CPU of the app for a click", 1000 * found.cpu_of_clicks / max(1, sum(map(len, found.clicks.values()))))
+    a_session = f"{(found.bytes_after - found.bytes_before) / people / 1e6:.2f} MB"
+    yield Row("memory of a session", math.nan, note=f"{a_session} beside {found.bytes_before / 1e6:.0f} MB of the process")
     carried = carries(found.clicks)
     yield Row("clicks a second that one process carries", math.nan, note=f"{carried:.0f}, with p95 ≤ {1000 * CLICK_SECONDS:.0f} ms")
     needed = f"{processes(VIEWERS, BETWEEN_CLICKS, carried):,}" if carried else "unknown"

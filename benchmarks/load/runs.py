@@ -1,4 +1,4 @@
-"""Thirty people press Run on different sentences at the same moment, on two models; beside it, the same work one after the other."""
+"""Thirty people press Run on different sentences at the same moment, on two models; beside it, the same work one by one."""
 
 import asyncio
 import time

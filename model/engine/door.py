@@ -8,7 +8,10 @@ from dataclasses import dataclass, field
 
 from model.engine.base import Features, Given, RandomFeatures, RunRequest
 from model.engine.files import names_a_file
+from model.engine.sitting import Sitting
 from model.errors import BadSetting, Refused
+from model.explain import Explanation
+from model.trace import Trace
 
 BODY = 4 * 2**20
 """Bytes of a question: ids, texts, features."""
@@ -105,6 +108,31 @@ class Door:
             longest = max(map(_length, (request.source, request.target or "")))
             if longest > self.positions:
                 raise Refused(what="The input", found=f"{longest} tokens long", allowed=f"at most {self.positions}")
+
+
+@dataclass(frozen=True)
+class Guarded(Sitting):
+    """A stranger's sitting, where there is no host with a door before the engine.
+
+    Attributes:
+        door: looks at each run before it is made.
+    """
+
+    door: Door
+
+    def run(self, request: RunRequest) -> Trace:
+        """As for Engine.
+
+        Raises:
+            Refused: the input is too long for this server.
+        """
+        self.door.look_at(request)
+        return super().run(request)
+
+    def explain(self, request: RunRequest, site: str, head: int, query: int, key: int) -> Explanation:
+        """As for Engine, refused like a run."""
+        self.door.look_at(request)
+        return super().explain(request, site, head, query, key)
 
 
 def _length(given: Given) -> int:

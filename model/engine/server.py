@@ -44,6 +44,9 @@ BODY_SECONDS = 30.0
 GONE = 499
 """The status, in the log and the figures alone, of a question whose caller went away: it is nobody's error."""
 
+UNREAD = frozenset({*STATUS.values(), 408})
+"""Statuses of questions that were not read to their end. Left open, their connections would be read on, gigabytes perhaps."""
+
 Answer = Callable[[Request], Awaitable[Response]]
 _log = logging.getLogger("headlight.serve")
 
@@ -158,6 +161,8 @@ def _guarded(asked: Answer, figures: Figures) -> Answer:
             words = f"the engine's host met an error that nobody foresaw (incident {incident}, see its log)"
             response = JSONResponse(HeadlightError(detail=words).to_json(), 500)
         response.headers[SPEAKS_HEADER] = SPEAKS
+        if response.status_code in UNREAD:
+            response.headers["connection"] = "close"
         seconds = time.perf_counter() - began
         figures.saw(request.url.path, response.status_code, seconds)
         line = {"path": request.url.path, "status": response.status_code, "milliseconds": round(seconds * 1000, 1)}

@@ -1,28 +1,12 @@
 """A small class at a real app, spoken to as browsers speak: everybody sees what they asked for, and nothing of the others."""
 
 import asyncio
-from collections.abc import Iterator
 from contextlib import AsyncExitStack
-from pathlib import Path
 
-import pytest
-
-from benchmarks.enter import Served, serving
+from benchmarks.enter import Served
 from benchmarks.load.visitor import Visitor, visiting
-from tests.app.conftest import SPEC
-from tests.hosts import ROOT
-from tests.networks import save_checkpoint
 
 PEOPLE = 12
-
-
-@pytest.fixture(scope="module")
-def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    folder = tmp_path_factory.mktemp("class")
-    for seed, name in enumerate(("first", "second")):
-        save_checkpoint(folder / name, SPEC, seed=seed)
-    with serving(ROOT / "app.py", HEADLIGHT_CHECKPOINTS=str(folder), HEADLIGHT_ENGINE="", HEADLIGHT_PUBLIC="1") as served:
-        yield served
 
 
 def test_people_who_run_and_click_at_once_see_their_own_and_nothing_else(app: Served) -> None:
@@ -65,3 +49,12 @@ def test_who_comes_by_a_link_while_others_run_sees_what_it_says(app: Served) -> 
         await asyncio.gather(*(come(number % 2) for number in range(PEOPLE)))
 
     asyncio.run(all_of_them())
+
+
+def test_a_stranger_is_told_what_is_too_long(app: Served) -> None:
+    async def come() -> None:
+        async with visiting(app.address, model="first", text="w4 " * 600) as visitor:
+            await visitor.join()
+            assert visitor.said == ["The input is 600 tokens long, which is not served here: at most 512."]
+
+    asyncio.run(come())

@@ -1,6 +1,5 @@
 """Checkpoint: what a file of weights is and why, what matched, what must be told; then its heads can be seen."""
 
-import os
 from pathlib import PurePath
 
 import streamlit as st
@@ -9,7 +8,7 @@ from streamlit.navigation.page import StreamlitPage
 from model.engine.base import Engine, ModelInfo
 from model.errors import HeadlightError, SeveralLayouts
 from model.inspection import Inspection
-from viz import labels
+from viz import labels, public
 from viz.links import View
 from viz.page import say, update
 from viz.sidebar import ANOTHER_MODEL
@@ -90,7 +89,7 @@ def _take_chosen() -> None:
 
 
 def _uploader(engine: Engine) -> None:
-    if os.environ.get("HEADLIGHT_PUBLIC") == "1":
+    if public.is_public():
         st.caption(
             _("This server is open to the public, so it takes no files: run Headlight on your own machine to look into yours.")
         )

@@ -1,0 +1,134 @@
+"""The host is killed and started again while people wait for it: only what was on its way is lost, and no picture is wrong."""
+
+import re
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
+import pytest
+
+from model import checkpoints, wire
+from model.engine.base import Decoding, RunRequest
+from model.engine.local import LocalEngine
+from model.engine.protocol import SPEAKS, SPEAKS_HEADER
+from model.engine.remote import RemoteEngine
+from model.errors import EngineAway, HeadlightError
+from model.trace import Trace
+from tests.hosts import free_port, start
+from tests.networks import END, VARIANTS, save_checkpoint
+from tests.runs import CPU, assert_same
+
+PEOPLE = 6
+STEPS = 900
+"""Nobody ever comes to their end: the host is killed long before."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint that goes on writing as long as it may."""
+    found = tmp_path_factory.mktemp("faults")
+    stack = replace(VARIANTS["paper"].stacks["decoder"], max_positions=1000)
+    weights = save_checkpoint(found / "tiny", replace(VARIANTS["paper"], encoder=stack, decoder=stack)).state_dict()
+    weights["output.bias"][END] = -1e4
+    checkpoints.save_weights(found / "tiny" / "model.safetensors", weights)
+    return found
+
+
+def request(person: int, steps: int) -> RunRequest:
+    return RunRequest("tiny", f"w4 w5 w{4 + person}", decoding=Decoding(max_length=steps))
+
+
+def outcome(engine: RemoteEngine, person: int, steps: int) -> Trace | HeadlightError:
+    try:
+        return engine.of(f"person {person}").run(request(person, steps))
+    except HeadlightError as error:
+        return error
+
+
+def figure(url: str, name: str) -> float:
+    """The sum of a figure of the host over its labels."""
+    return sum(map(float, re.findall(rf"^{name}(?:{{.*}})? (\S+)$", httpx.get(f"{url}/metrics").text, flags=re.MULTILINE)))
+
+
+def wait(so: Callable[[], bool]) -> None:
+    until = time.monotonic() + 60
+    while not so():
+        assert time.monotonic() < until
+        time.sleep(0.005)
+
+
+def test_a_host_killed_in_the_middle_of_decodes_loses_these_and_nothing_else(folder: Path) -> None:
+    port, local = free_port(), LocalEngine(folder, CPU)
+    url, everybody = f"http://127.0.0.1:{port}", range(PEOPLE)
+    process = start(folder, port)
+    with closing(RemoteEngine(url)) as engine, ThreadPoolExecutor(PEOPLE) as threads:
+        try:
+            seen = list(threads.map(lambda person: outcome(engine, person, 4), everybody))
+            for person, trace in enumerate(seen):
+                assert_same(trace, local.run(request(person, 4)))
+            models = engine.models()
+            before = figure(url, "headlight_batches_total")
+            lost = [threads.submit(outcome, engine, person, STEPS) for person in everybody]
+            wait(lambda: figure(url, "headlight_running") == PEOPLE and figure(url, "headlight_batches_total") > before + 5)
+            assert not any(each.done() for each in lost)
+            kill(process)
+            assert {type(each.result()) for each in lost} == {EngineAway}
+            assert not engine.answers()
+            assert [outcome(engine, person, 4) for person in everybody] == seen, "what was seen stays"
+            assert engine.models() == models
+        finally:
+            kill(process)
+        process = start(folder, port)
+        try:
+            wait(engine.answers)
+            again = list(threads.map(lambda person: outcome(engine, person, 12), everybody))
+            for person, trace in enumerate(again):
+                assert_same(trace, local.run(request(person, 12)))
+        finally:
+            kill(process)
+    local.workshop.close()
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+
+
+@contextmanager
+def breaking_off(reply: bytes, after: int) -> Iterator[str]:
+    """A host that dies while it answers: every reply ends after so many bytes of its body."""
+    head = f"HTTP/1.1 200 OK\r\n{SPEAKS_HEADER}: {SPEAKS}\r\nContent-Length: {len(reply)}\r\n\r\n".encode()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            while True:
+                try:
+                    caller, _ = server.accept()
+                except OSError:
+                    return
+                with caller:
+                    caller.recv(2**16)
+                    caller.sendall(head + reply[:after])
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
+    thread.join(10)
+
+
+@pytest.mark.parametrize("part", [0.0, 0.001, 0.5, 0.999])
+def test_an_answer_that_breaks_off_is_no_answer(folder: Path, part: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("model.engine.remote.AGAIN_SECONDS", 0.1)
+    local = LocalEngine(folder, CPU)
+    whole = wire.to_bytes(local.run(request(0, 4)))
+    with breaking_off(whole, int(part * len(whole))) as url, closing(RemoteEngine(url)) as engine:
+        assert isinstance(outcome(engine, 0, 4), EngineAway)
+    local.workshop.close()
