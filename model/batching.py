@@ -107,27 +107,37 @@ def together(calls: Sequence[Call]) -> list[Tensor | Exception]:
     if len(calls) == 1:
         return [_alone_or_refused(calls[0])]
     try:
-        batch = Batch(calls)
-        return list(batch.answers()) if batch.hides_its_filling() else [_alone_or_refused(call) for call in calls]
-    except torch.OutOfMemoryError:
-        _release()
-        half = len(calls) // 2
-        return together(calls[:half]) + together(calls[half:])
-    except Exception:  # whose it is shows when each runs alone
-        return [_alone_or_refused(call) for call in calls]
+        return _at_once(calls)
+    except Exception as error:
+        too_large = is_out_of_memory(error)
+    if not too_large:
+        return [_alone_or_refused(call) for call in calls]  # whose error it is shows when each runs alone
+    release()  # here and not above: until its `except` has ended, an error holds the tensors of the try that failed
+    half = len(calls) // 2
+    return together(calls[:half]) + together(calls[half:])
+
+
+def _at_once(calls: Sequence[Call]) -> list[Tensor | Exception]:
+    batch = Batch(calls)
+    return list(batch.answers()) if batch.hides_its_filling() else [_alone_or_refused(call) for call in calls]
 
 
 def _alone_or_refused(call: Call) -> Tensor | Exception:
     try:
         return alone(call)
-    except torch.OutOfMemoryError:
-        _release()
-        return OutOfMemory(device=str(call.ids.device), found=f"{len(call.ids)} × {call.ids.shape[1]}")
-    except Exception as error:  # goes back to the run that asked
-        return error
+    except Exception as error:
+        if not is_out_of_memory(error):
+            return error  # goes back to the run that asked
+    release()
+    return OutOfMemory(device=str(call.ids.device), found=f"{len(call.ids)} × {call.ids.shape[1]}")
 
 
-def _release() -> None:
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether a device has no room: torch has an error for it, but on a CPU only a sentence."""
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or "DefaultCPUAllocator: can't allocate memory" in str(error)
+
+
+def release() -> None:
     """Gives memory that is kept for later back to the device, so that the next try finds it."""
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
@@ -148,13 +158,11 @@ class Batch:
         self.rows = [slice(end - len(call.ids), end) for call, end in zip(calls, ends, strict=True)]
         self.recorded: list[tuple[str, Tensor]] = []
         self.caches = [call.run.cache.copy() for call in calls if isinstance(call.run.cache, KVCache)]
-        changed = any(call.run.intervene is not change_nothing for call in calls)
-        run = Run(self._record, self._intervene if changed else change_nothing, self)
         masks = [_rows_of(call.source_mask, len(call.ids)) for call in calls if call.source_mask is not None]
         memories = [call.memory for call in calls if call.memory is not None]
         self.call = replace(
             calls[0],
-            run=run,
+            run=Run(),  # the real one would hold this batch, which would then keep its tensors until garbage is collected
             ids=_filled([call.ids for call in calls], 1),
             source_mask=Mask(_filled(masks, 3)) if masks else None,
             memory=_filled(memories, 1) if memories else None,
@@ -179,13 +187,18 @@ class Batch:
 
     def answers(self) -> list[Tensor]:
         """The answer to each call; its run's recorder and cache are then as if it had been computed alone."""
-        answer = alone(self.call)
-        for index, (call, cache) in enumerate(zip(self.calls, self.caches, strict=True)):
+        changed = any(call.run.intervene is not change_nothing for call in self.calls)
+        answer = alone(replace(self.call, run=Run(self._record, self._intervene if changed else change_nothing, self)))
+        answers = [answer[rows, : call.queries].clone() for call, rows in zip(self.calls, self.rows, strict=True)]
+        parts = [
+            [(name, self._own(index, name, value).clone()) for name, value in self.recorded] for index in range(len(self.calls))
+        ]
+        for call, cache, own in zip(self.calls, self.caches, parts, strict=True):  # needs no more memory, so it cannot fail halfway
             assert isinstance(call.run.cache, KVCache)
             call.run.cache.adopt(cache)
-            for name, value in self.recorded:
-                call.run.record(name, self._own(index, name, value).clone())
-        return [answer[rows, : call.queries].clone() for call, rows in zip(self.calls, self.rows, strict=True)]
+            for name, value in own:
+                call.run.record(name, value)
+        return answers
 
     def _record(self, name: str, value: Tensor) -> None:
         self.recorded.append((name, value))

@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 
 from model import exporting, finding, weighing
+from model.batching import is_out_of_memory, release
 from model.cells import explain_cell
 from model.checkpoints import Checkpoint
 from model.engine import environment
@@ -19,7 +20,7 @@ from model.engine.shelf import Shelf
 from model.engine.sitting import Sitting
 from model.engine.uploads import Uploads
 from model.engine.workshop import Workshop
-from model.errors import BadSetting, HeadlightError
+from model.errors import BadSetting, HeadlightError, NoRoom
 from model.explain import Explanation
 from model.inputs import Reader
 from model.inspection import Inspection
@@ -222,7 +223,7 @@ class LocalEngine:
             CheckpointError: it cannot be used.
             OpenQuestions: it leaves something open that `settings` do not tell.
             BadSetting: its network cannot be computed in `precision`.
-            OutOfMemory: the device has no room for it.
+            NoRoom: the device has no room for it.
         """
         loaded = self._loaded_with(name, settings, precision or "float32")
         if isinstance(loaded, HeadlightError):
@@ -239,6 +240,8 @@ class LocalEngine:
                 return self._loaded[name]
             key = name, settings, precision
             found = self._variants.pop(key, None) or self._try_load(name, settings, precision)
+            if isinstance(found, NoRoom):
+                return found  # there may be room the next time
             self._variants[key] = found
             while len(self._variants) > MOST_VARIANTS or (
                 len(self._variants) > 1 and sum(map(_nbytes, self._variants.values())) > self._variant_bytes
@@ -254,6 +257,11 @@ class LocalEngine:
             return upload.load(told, self._device) if upload else finding.load(self._shelf.path(name), told, self._device)
         except HeadlightError as error:
             return self._shelf.without_path(error)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+        release()
+        return NoRoom(device=self.device, model=name)
 
     def _notice(self, name: str) -> None:
         """Forgets everything about a checkpoint whose files are others than before.

@@ -160,10 +160,10 @@ class Workshop:
         """The thread of one run."""
         try:
             outcome = ticket.work(lambda call: self._ask(ticket, call))
-        except torch.OutOfMemoryError:
-            outcome = OutOfMemory(device="the device", found="all")
         except Exception as error:
-            outcome = error
+            outcome = OutOfMemory(device="the device", found="all") if batching.is_out_of_memory(error) else error
+        if isinstance(outcome, OutOfMemory):
+            batching.release()
         with self._changed:
             self._running -= 1
             self._busy -= 1

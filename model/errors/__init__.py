@@ -36,6 +36,7 @@
     │   ├── Superseded          a newer request of the same session took its place
     │   ├── TookTooLong         no answer before the deadline
     │   ├── OutOfMemory         the device has no room for it
+    │   ├── NoRoom              the device has no room for the network
     │   ├── EngineAway          the host of the engine does not answer
     │   ├── EngineMismatch      the host speaks another version, or has other weights than before
     │   └── Refused             the host does not serve this: no token, too much, too often, or switched off
@@ -50,10 +51,18 @@ line, `on_screen` is what a screen says instead.
 from collections.abc import Mapping
 from typing import Any
 
+from model.errors.notfound import NotFound as NotFound
+from model.errors.notfound import UnknownHead as UnknownHead
+from model.errors.notfound import UnknownHypothesis as UnknownHypothesis
+from model.errors.notfound import UnknownModel as UnknownModel
+from model.errors.notfound import UnknownSite as UnknownSite
+from model.errors.notfound import UnknownStage as UnknownStage
+from model.errors.notfound import UnknownTensor as UnknownTensor
 from model.errors.root import HeadlightError as HeadlightError
 from model.errors.unavailable import Busy as Busy
 from model.errors.unavailable import EngineAway as EngineAway
 from model.errors.unavailable import EngineMismatch as EngineMismatch
+from model.errors.unavailable import NoRoom as NoRoom
 from model.errors.unavailable import OutOfMemory as OutOfMemory
 from model.errors.unavailable import Refused as Refused
 from model.errors.unavailable import Superseded as Superseded
@@ -131,46 +140,6 @@ class NoStart(InputError):
         "Nobody told the token that decoding begins with: answer {setting} on the page Checkpoint, or type the target's ids "
         "into the box Target to feed."
     )
-
-
-class NotFound(HeadlightError):
-    """A name that does not exist here."""
-
-
-class UnknownModel(NotFound):
-    """Fields: asked, there."""
-
-    template = "There is no model {asked!r} here; there is: {there}. Choose one of these."
-
-
-class UnknownSite(NotFound):
-    """Fields: asked, there."""
-
-    template = "There is no attention site {asked!r} in this run; there is: {there}. Choose one of these."
-
-
-class UnknownHead(NotFound):
-    """Fields: asked, site, heads."""
-
-    template = "There is no head {asked} at {site}, which has {heads} heads, counted from 0: choose one of these."
-
-
-class UnknownHypothesis(NotFound):
-    """Fields: asked, there."""
-
-    template = "There is no hypothesis {asked}: this search ended with {there}, counted from 0; choose one of these."
-
-
-class UnknownStage(NotFound):
-    """Fields: asked, there."""
-
-    template = "There is no stage {asked!r} in this run; there is: {there}. Choose one of these."
-
-
-class UnknownTensor(NotFound):
-    """Fields: asked, there."""
-
-    template = "There is no tensor {asked!r} here; there is: {there}. Choose one of these."
 
 
 class CheckpointError(HeadlightError):

@@ -31,6 +31,15 @@ class OutOfMemory(Unavailable):
     template = "The memory of {device} does not suffice for this run ({found} positions at once): shorten the input or the beam."
 
 
+class NoRoom(Unavailable):
+    """The device has no room for a network. Fields: device, model."""
+
+    template = (
+        "The memory of {device} does not suffice for the weights of {model}: ask for a smaller model, or let the engine compute on "
+        "another device (HEADLIGHT_DEVICE)."
+    )
+
+
 class EngineAway(Unavailable):
     """The host of the engine does not answer. Fields: host, seconds."""
 

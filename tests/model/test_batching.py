@@ -2,21 +2,25 @@
 
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from model import batching
-from model.batching import Call
+from model.batching import Batch, Call
 from model.checkpoints import Checkpoint
 from model.engine.base import Decoding, RunRequest, Silence
 from model.engine.workshop import Workshop
 from model.errors import OutOfMemory
 from model.running import run
 from model.trace import Trace
+from model.transformer.attention import Run
+from model.transformer.masks import Mask
 from model.transformer.stacks import EncoderDecoder
 from tests import runs
 from tests.runs import CPU, SPECS, assert_same, checkpoint
@@ -114,3 +118,51 @@ def test_a_batch_too_large_for_the_device_is_halved_and_the_one_that_does_not_fi
     for answer, whole in zip(answers, expected, strict=True):
         if not lost:
             assert_same(answer, whole)
+
+
+def test_when_a_half_is_tried_nothing_holds_the_memory_of_the_whole_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, plain = checkpoint(SPECS["paper"]), runs.request(SPECS["paper"])
+    assert isinstance(found.network, EncoderDecoder)
+    decode, tried = found.network.decode, list[weakref.ref[Tensor]]()
+
+    def cramped(ids: Tensor, memory: Tensor, mask: Mask, run: Run, start: int = 0) -> Tensor:
+        assert not [alive for ref in tried if (alive := ref()) is not None]
+        logits = decode(ids, memory, mask, run, start)
+        if len(ids) > 1:
+            tried.append(weakref.ref(logits))
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return logits
+
+    monkeypatch.setattr(found.network, "decode", cramped)
+    for answer in at_once(found, [replace(plain, source=text, target="w4") for text in TEXTS[:4]]):
+        assert isinstance(answer, Trace), answer
+    assert len(tried) == 3
+
+
+@pytest.mark.parametrize("after", [1, 5, 40])
+def test_memory_that_runs_out_while_results_are_handed_out_leaves_no_half_of_them(
+    monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    found, plain = checkpoint(SPECS["paper"]), runs.request(SPECS["paper"])
+    asked = [replace(plain, source=text) for text in TEXTS[:4]]
+    expected = [runs.traced(found, request) for request in asked]
+    own, failed, left = Batch._own, list[int](), [after]
+
+    def cramped(self: Batch, index: int, name: str, value: Tensor) -> Tensor:
+        left[0] -= 1
+        if not left[0] and len(self.calls) > 1:
+            failed.append(index)
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return own(self, index, name, value)
+
+    monkeypatch.setattr(Batch, "_own", cramped)
+    for answer, whole in zip(at_once(found, asked), expected, strict=True):
+        assert_same(answer, whole)
+    assert failed
+
+
+def test_a_cpu_without_memory_says_so_too() -> None:
+    with pytest.raises(RuntimeError) as caught:
+        torch.empty(2**50)
+    assert batching.is_out_of_memory(caught.value)
+    assert not batching.is_out_of_memory(RuntimeError("CUDA error: device-side assert triggered"))

@@ -149,6 +149,11 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
         {"device": "cuda", "found": "1 × 900"},
         "The memory of cuda does not suffice for this run (1 × 900 positions at once): shorten the input or the beam.",
     ),
+    "NoRoom": (
+        {"device": "CUDA · NVIDIA H200", "model": "large"},
+        "The memory of CUDA · NVIDIA H200 does not suffice for the weights of large: ask for a smaller model, or let the engine "
+        "compute on another device (HEADLIGHT_DEVICE).",
+    ),
     "EngineAway": (
         {"host": "http://gpu:8765", "seconds": 12},
         "The engine at http://gpu:8765 does not answer since 12 s: it is asked again every few seconds.",

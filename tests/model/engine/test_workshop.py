@@ -3,20 +3,23 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
+from model import finding
 from model.engine.base import RunRequest
 from model.engine.line import Line
 from model.engine.local import LocalEngine
 from model.engine.workshop import Workshop
-from model.errors import Busy, EngineAway, HeadlightError, Superseded, TookTooLong
+from model.errors import Busy, EngineAway, HeadlightError, NoRoom, OutOfMemory, Superseded, TookTooLong
 from model.transformer.stacks import EncoderDecoder
 from tests.networks import save_checkpoint
-from tests.runs import CPU
+from tests.runs import CPU, assert_same
 
 
 @dataclass
@@ -210,3 +213,75 @@ def test_an_answer_that_is_kept_needs_no_computing(tmp_path: Path) -> None:
         True,
         False,
     ]
+
+
+def test_a_run_without_room_is_refused_in_words_and_the_engine_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_checkpoint(tmp_path / "tiny")
+    engine = LocalEngine(tmp_path, CPU)
+    network = engine.checkpoint("tiny").network
+    assert isinstance(network, EncoderDecoder)
+    encode = network.encode
+
+    def cramped(ids: torch.Tensor, *others: Any) -> torch.Tensor:
+        if ids.shape[1] > 4:  # three words, a start and an end
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+        return encode(ids, *others)
+
+    monkeypatch.setattr(network, "encode", cramped)
+    with ThreadPoolExecutor(3) as pool:
+        texts = ("w4 w5", "w4 w5 w6", "w7")
+        answers = [pool.submit(engine.run, RunRequest("tiny", text, target="w4")) for text in texts]
+    with pytest.raises(OutOfMemory, match=r"memory of cpu does not suffice for this run \(1 × 5 positions at once\): shorten"):
+        answers[1].result()
+    for text, answer in zip(texts, answers, strict=True):
+        if text != "w4 w5 w6":
+            assert_same(answer.result(), LocalEngine(tmp_path, CPU).run(RunRequest("tiny", text, target="w4")))
+    assert engine.run(RunRequest("tiny", "w8")).steps
+    assert engine.workshop.running == 0
+
+
+def test_memory_that_runs_out_in_the_thread_of_a_run_is_said_in_words() -> None:
+    workshop = Workshop().start()
+
+    def work(ask: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    with pytest.raises(OutOfMemory):
+        workshop.do("one", work)
+    assert workshop.do("two", lambda ask: 2) == 2
+    workshop.close()
+
+
+def test_a_network_that_the_device_has_no_room_for_is_said_and_the_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("large", "small"):
+        save_checkpoint(tmp_path / name)
+    load, room = finding.load, [False]
+
+    def cramped(path: Path, *others: Any) -> Any:
+        if path.name == "large" and not room[0]:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return load(path, *others)
+
+    monkeypatch.setattr(finding, "load", cramped)
+    engine = LocalEngine(tmp_path, CPU)
+    assert {info.name: info.problem.get("error") for info in engine.models()} == {"large": "NoRoom", "small": None}
+    with pytest.raises(NoRoom, match=r"memory of CPU .* does not suffice for the weights of large"):
+        engine.run(RunRequest("large", "w4"))
+    assert engine.run(RunRequest("small", "w4")).steps
+
+
+def test_a_lower_copy_finds_room_when_there_is_some_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_checkpoint(tmp_path / "tiny")
+    engine, request = LocalEngine(tmp_path, CPU), RunRequest("tiny", "w4", precision="bfloat16")
+    engine.models()
+
+    def no_room(*_: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    with monkeypatch.context() as cramped:
+        cramped.setattr(torch.nn.Module, "to", no_room)
+        with pytest.raises(NoRoom):
+            engine.run(request)
+    assert engine.run(request).model["dtype"] == "bfloat16"
