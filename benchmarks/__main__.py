@@ -1,15 +1,20 @@
-"""`python -m benchmarks`: measures this machine and prints a table."""
+"""`python -m benchmarks`: measures this machine and prints tables, at the end that of the aims."""
 
 import json
 import os
 import platform
+import re
+import subprocess
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from datetime import date
+from importlib.metadata import version
 from pathlib import Path
 
 import click
 
-from benchmarks import decoding, drawing, enter, living, load, peers, recording, training
+from benchmarks import aims, decoding, drawing, enter, growth, handling, living, load, peers, recording, training
 from benchmarks.timing import Row, table
 
 PARTS: dict[str, Callable[[int], Iterator[Row]]] = {
@@ -19,28 +24,59 @@ PARTS: dict[str, Callable[[int], Iterator[Row]]] = {
     "living": living.measure,
     "load": load.measure,
     "drawing": drawing.measure,
+    "handling": handling.measure,
+    "growth": growth.measure,
     "training": training.measure,
 }
 
 
 @click.command()
 @click.option("--repeats", type=click.IntRange(1, 100), default=5, show_default=True, help="turns of which the median is told")
-@click.option("--only", type=click.Choice(list(PARTS)), help="measure one part")
+@click.option("--only", type=click.Choice(list(PARTS)), multiple=True, help="measure this part alone; more than once: these")
 @click.option("--json", "out", type=click.Path(path_type=Path), help="write the numbers to this file, too")
-def main(repeats: int, only: str | None, out: Path | None) -> None:
+@click.option("--markdown", type=click.Path(path_type=Path), help="write what is printed to this file, too")
+def main(repeats: int, only: tuple[str, ...], out: Path | None, markdown: Path | None) -> None:
     """Measures what the app costs, and what it draws beside what others draw."""
-    click.echo(f"{platform.platform()}, {os.cpu_count()} cores, Python {platform.python_version()}, medians of {repeats}\n")
     measured: dict[str, list[Row]] = {}
-    for name in [only] if only else list(PARTS):
+    said: list[str] = []
+
+    def say(text: str) -> None:
+        click.echo(f"{text}\n")
+        said.append(text)
+
+    say(f"{machine()}, medians of {repeats}.")
+    for name in only or PARTS:
+        began = time.monotonic()
         try:
             measured[name] = list(PARTS[name](repeats))
         except (enter.NoBrowser, peers.NoPeers) as error:
-            click.echo(f"{error}\n")
+            say(str(error))
         else:
-            click.echo(f"{table(measured[name])}\n")
+            say(f"**{name}**, {time.monotonic() - began:.0f} s\n\n{table(measured[name])}")
+    say(aims.table([row for rows in measured.values() for row in rows]))
+    if markdown:
+        markdown.write_text("\n\n".join(said) + "\n", encoding="utf-8")
     if out:
         rows = {name: [asdict(row) for row in part] for name, part in measured.items()}
         out.write_text(json.dumps(rows, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+
+
+def machine() -> str:
+    """What the numbers are numbers of: the day, the machine, and the programs that matter."""
+    told = [f"{date.today():%-d %B %Y}", f"{processor()}, {os.cpu_count()} cores", platform.platform()]
+    told += [f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in ("torch", "streamlit", "numpy"))]
+    try:
+        asked = subprocess.run([enter.chromium(), "--version"], capture_output=True, text=True, timeout=60, check=False)
+    except enter.NoBrowser:
+        return ", ".join([*told, "no browser"])
+    return ", ".join([*told, re.sub(r" built on.*", "", asked.stdout.strip())])
+
+
+def processor() -> str:
+    """The name that the processor gives itself; where it gives none, its kind."""
+    about = Path("/proc/cpuinfo")
+    found = re.search(r"model name\s*:\s*(.+)", about.read_text(encoding="utf-8")) if about.is_file() else None
+    return found[1].strip() if found else platform.processor() or platform.machine()
 
 
 if __name__ == "__main__":

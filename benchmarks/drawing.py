@@ -1,57 +1,34 @@
-"""All heads at a glance: from the weights in memory to the painted picture in a fresh tab, ours beside what others make of them."""
+"""All heads at a glance: from the run in memory to the painted picture in a fresh tab, ours beside what others make of the weights.
+
+Of ours the server is up and holds the trace, as a visitor finds it; the time is that of the whole tab, Streamlit's own start and
+the server's work included. Of the others it is that of making the page, and then of the tab that opens it.
+"""
 
 import statistics
 import tempfile
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-import numpy as np
-import plotly.graph_objects as go
-from playwright.sync_api import Browser, Error, sync_playwright
-from plotly.subplots import make_subplots
+from playwright.sync_api import Browser
 
-from benchmarks import peers
-from benchmarks.enter import FLAGS, chromium
-from benchmarks.made_up import weights
-from benchmarks.timing import Row
+from benchmarks import alternatives, peers
+from benchmarks.alternatives import EMPTY, OURS, Case, Shown, Turn
+from benchmarks.timing import Row, ratio
+from benchmarks.visiting import ATLAS, HERE, browsing, serving, serving_atlas, serving_files, visit
 
-HERE = Path(__file__).parent
-PAINTED = (HERE / "painted.js").read_text(encoding="utf-8")
+CASES = (Case(12, 12, 128), Case(12, 12, 512), Case(6, 8, 1000, 890), Case(1, 1, 4096))
 
-CASES = ((3, 8, 30), (12, 12, 128), (12, 12, 512), (6, 8, 1000), (1, 1, 4096))
-"""Layers, heads and tokens."""
+COLD, LESS = "ours, the first visit of a server", "ours less the empty app"
 
-ONCE = 10.0
+ONCE = 5.0
 """Seconds above which a turn is not repeated."""
 
+HOPELESS = 2 * peers.SECONDS
+"""Seconds that a peer would take if they grew like the cells, from which on it is not tried."""
 
-@dataclass(frozen=True)
-class Shown:
-    """One turn.
-
-    Attributes:
-        python: seconds from the weights in memory to what is served.
-        browser: seconds from the navigation to the last change of the page.
-        megabytes: what the page is made of, its scripts left out.
-    """
-
-    python: float
-    browser: float
-    megabytes: float
-
-    @property
-    def seconds(self) -> float:
-        """Both together."""
-        return self.python + self.browser
-
-
-Turn = Callable[[Browser], Shown]
+Turns = dict[str, list[Shown] | str]
+"""What each alternative showed, turn by turn, or why it could not."""
 
 
 def measure(repeats: int) -> Iterator[Row]:
@@ -62,20 +39,41 @@ def measure(repeats: int) -> Iterator[Row]:
         NoPeers: the peers cannot be installed here.
     """
     peers.install()
-    with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder, serving_files(Path(folder)) as address:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-        try:
-            for layers, heads, tokens in CASES:
-                case = f"{layers} × {heads} × {tokens}"
-                turns = _alternatives(layers, heads, tokens, Path(folder), address)
-                yield from _rows(case, _in_turns(turns, browser, repeats))
-        finally:
-            browser.close()
+    with tempfile.TemporaryDirectory() as room, browsing() as browser, serving_files(Path(room)) as files:
+        with serving_atlas(alternatives.recorded(CASES[:1])) as (_, addresses):
+            yield _cold(addresses[CASES[0], OURS], browser)
+        hopes: dict[str, float] = {}
+        with serving_atlas(alternatives.recorded(CASES)) as (_, addresses), serving(HERE / "empty_app.py") as empty:
+            visit(browser, empty.address, "p")
+            for address in addresses.values():
+                visit(browser, address, ATLAS)
+            for case in CASES:
+                own = alternatives.ours(addresses, case)
+                nothing: dict[str, Turn] = {EMPTY: partial(alternatives.streamlit, empty.address, "p")}
+                turns = own | nothing | alternatives.others(case, Path(room), files)
+                yield from _measured(case, turns, hopes, browser, repeats)
 
 
-def _in_turns(turns: dict[str, Turn], browser: Browser, repeats: int) -> dict[str, list[Shown] | str]:
-    """What each alternative showed, turn by turn, or why it could not."""
-    shown: dict[str, list[Shown] | str] = {name: [] for name in turns}
+def _cold(address: str, browser: Browser) -> Row:
+    """The very first visit of a server: modules are imported, and the trace is read from disk."""
+    return Row(f"{CASES[0]}: {COLD}", 1000 * visit(browser, address, ATLAS).seconds, note="imports, reads the file; once")
+
+
+def _measured(case: Case, turns: dict[str, Turn], hopes: dict[str, float], browser: Browser, repeats: int) -> Iterator[Row]:
+    """The rows of a case. `hopes`: the seconds for each cell that an alternative took at the last case; grows here."""
+    hopeless = {name for name in turns if hopes.get(name, 0) * case.cells > HOPELESS}
+    shown = _in_turns({name: turn for name, turn in turns.items() if name not in hopeless}, browser, repeats)
+    for name, found in shown.items():
+        seconds = peers.SECONDS * 10 if isinstance(found, str) else statistics.median(turn.seconds for turn in found)
+        hopes[name] = seconds / case.cells
+    for name in hopeless:
+        expected = hopes[name] * case.cells
+        shown[name] = f"not tried: about {expected / 60:,.0f} min, if time grew like the cells"
+    yield from _rows(str(case), shown)
+
+
+def _in_turns(turns: dict[str, Turn], browser: Browser, repeats: int) -> Turns:
+    shown: Turns = {name: [] for name in turns}
     for turn in range(repeats):
         for name, once in turns.items():
             before = shown[name]
@@ -88,97 +86,32 @@ def _in_turns(turns: dict[str, Turn], browser: Browser, repeats: int) -> dict[st
     return shown
 
 
-def _rows(case: str, shown: dict[str, list[Shown] | str]) -> Iterator[Row]:
-    ours = next(iter(shown.values()))
+def _rows(case: str, shown: Turns) -> Iterator[Row]:
+    ours = shown.get(OURS, [])
     for name, turns in shown.items():
         if isinstance(turns, str):
-            yield Row(f"{case}: {name}", float("nan"), note=turns)
+            yield _could_not(f"{case}: {name}", turns, ours)
             continue
         milliseconds = 1000 * statistics.median(turn.seconds for turn in turns)
-        ratio = (
-            None if turns is ours or isinstance(ours, str) else milliseconds / (1000 * statistics.median(t.seconds for t in ours))
-        )
         python, megabytes = statistics.median(t.python for t in turns), statistics.median(t.megabytes for t in turns)
-        yield Row(f"{case}: {name}", milliseconds, ratio, f"{megabytes:.1f} MB, {1000 * python:.0f} ms of it in Python")
+        note = f"{megabytes:.1f} MB" + (f", {1000 * python:.0f} ms of it in Python" if python else "")
+        yield Row(f"{case}: {name}", milliseconds, _ratio(turns, ours) if turns is not ours else None, note, megabytes=megabytes)
+        if name == EMPTY and not isinstance(ours, str):
+            less = [one.seconds - other.seconds for one, other in zip(ours, turns, strict=True)]
+            yield Row(f"{case}: {LESS}", 1000 * statistics.median(less), note="in the same turn")
 
 
-# --- The alternatives ---------------------------------------------------------------------------------------------------
+def _could_not(name: str, why: str, ours: list[Shown] | str) -> Row:
+    """A peer that was cut: more than so many seconds, and at least so many times ours."""
+    if why != f"> {peers.SECONDS} s" or isinstance(ours, str):
+        return Row(name, float("nan"), note=why)
+    seconds = peers.SECONDS / statistics.median(turn.seconds for turn in ours)
+    return Row(name, 1000.0 * peers.SECONDS, seconds, "cut", least=True)
 
 
-def _alternatives(layers: int, heads: int, tokens: int, folder: Path, address: str) -> dict[str, Turn]:
-    """What draws such attention, by name."""
-    bare = partial(_bare_canvas, layers * heads, heads, tokens, folder, address)
-    subplots = partial(_subplots, layers * heads, heads, tokens, folder, address)
-    others = {name: partial(_peer, peer, layers, heads, tokens, folder, address) for peer, name in peers.NAMES.items()}
-    return {"a bare canvas page": bare, "plotly, a subplot a head": subplots, **others}
-
-
-def _bare_canvas(maps: int, heads: int, tokens: int, folder: Path, address: str, browser: Browser) -> Shown:
-    """round(255 · sqrt(w)) of every head and a page of a few lines."""
-    made = weights(maps // heads, heads, tokens)
-    began = time.perf_counter()
-    blob = np.rint(255 * np.sqrt(made)).astype(np.uint8).tobytes()
-    (folder / "weights.bin").write_bytes(blob)
-    python = time.perf_counter() - began
-    (folder / "bare_canvas.html").write_bytes((HERE / "bare_canvas.html").read_bytes())
-    return Shown(python, _open(browser, f"{address}/bare_canvas.html#{heads},{tokens}"), len(blob) / 1e6)
-
-
-def _subplots(maps: int, heads: int, tokens: int, folder: Path, address: str, browser: Browser) -> Shown:
-    """A heatmap a head, float32, as `plotly` writes a page."""
-    made = weights(maps // heads, heads, tokens)
-    page = folder / "subplots.html"
-    began = time.perf_counter()
-    figure = make_subplots(maps // heads, heads)
-    for index, one in enumerate(made):
-        figure.add_trace(go.Heatmap(z=one, showscale=False), index // heads + 1, index % heads + 1)
-    figure.write_html(page, include_plotlyjs=True)
-    python = time.perf_counter() - began
-    return Shown(python, _open(browser, f"{address}/{page.name}"), page.stat().st_size / 1e6)
-
-
-def _peer(peer: str, layers: int, heads: int, tokens: int, folder: Path, address: str, browser: Browser) -> Shown:
-    page = peers.make(peer, layers, heads, tokens, folder / f"{peer}.html")
-    size = page.html.stat().st_size / 1e6
-    seconds = _open(browser, f"{address}/{page.html.name}")
-    page.html.unlink()
-    return Shown(page.seconds, seconds, size)
-
-
-# --- The browser --------------------------------------------------------------------------------------------------------
-
-
-def _open(browser: Browser, address: str) -> float:
-    """Seconds from the navigation of a fresh tab to the frame after its last change.
-
-    Raises:
-        TooMuch: it takes more than a peer may, or the tab gives up.
-    """
-    context = browser.new_context(viewport={"width": 1440, "height": 900})
-    page = context.new_page()
-    page.add_init_script(PAINTED)
-    peers.answer_for_the_network(page)
-    try:
-        page.goto(address, wait_until="commit", timeout=1000 * peers.SECONDS)
-        page.wait_for_function("window.painted !== null", timeout=1000 * peers.SECONDS, polling=250)
-        return float(page.evaluate("window.painted")) / 1000
-    except Error as error:
-        raise peers.TooMuch(f"> {peers.SECONDS} s" if "Timeout" in error.message else "the tab gave up") from error
-    finally:
-        context.close()
-
-
-@contextmanager
-def serving_files(folder: Path) -> Iterator[str]:
-    """The address of a server of a folder's files."""
-
-    class Quiet(SimpleHTTPRequestHandler):
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
+def _ratio(turns: list[Shown], ours: list[Shown] | str) -> float | None:
+    """How many times ours: by turns, or where it was measured once, by medians."""
+    if isinstance(ours, str):
+        return None
+    own, baseline = [turn.seconds for turn in turns], [turn.seconds for turn in ours]
+    return ratio(own, baseline) if len(own) == len(baseline) else statistics.median(own) / statistics.median(baseline)

@@ -18,14 +18,27 @@
     };
   }
 
+  let said = 0; // the last message of a server that keeps in touch
+  window.WebSocket = class extends WebSocket {
+    constructor(...args) {
+      super(...args);
+      this.addEventListener("message", () => (said = performance.now()));
+    }
+  };
+
   const QUIET = 1000; // ms
-  window.painted = null; // ms from the start of the navigation to the frame after the last change
-  let frame = 0;
-  let frameOf = -1;
+  window.painted = null; // ms from the start of the navigation to the frame after the last change; null: it may change again
+  window.arrived = null; // … to the last byte before it
+  let [frame, frameOf, before] = [0, -1, 0];
   const look = (now) => {
-    if (changed !== frameOf) [frame, frameOf] = [now, changed];
-    if (document.readyState === "complete" && changed && performance.now() - changed > QUIET) window.painted = Math.max(frame, changed);
-    else requestAnimationFrame(look);
+    if (changed !== frameOf) {
+      [frame, frameOf, before] = [now, changed, said];
+      window.painted = null;
+    } else if (window.painted === null && document.readyState === "complete" && changed && performance.now() - changed > QUIET) {
+      const fetched = performance.getEntriesByType("resource").map(({ responseEnd }) => responseEnd).filter((end) => end <= changed);
+      [window.painted, window.arrived] = [Math.max(frame, changed), Math.max(before, 0, ...fetched)];
+    }
+    requestAnimationFrame(look);
   };
   requestAnimationFrame(look);
 })();

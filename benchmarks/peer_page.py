@@ -1,4 +1,4 @@
-"""Runs in the peers' environment: `python peer_page.py PEER LAYERS HEADS TOKENS OUT` writes the page that a peer makes.
+"""Runs in the peers' environment: `python peer_page.py PEER LAYERS HEADS TOKENS VALID OUT` writes the page that a peer makes.
 
 Prints the seconds from the weights in memory to the page's text. Reading modules and making the weights up do not count.
 """
@@ -61,16 +61,16 @@ PEERS = {
 }
 
 
-def page(peer: str, layers: int, heads: int, tokens: int) -> Callable[[], str]:
+def page(peer: str, layers: int, heads: int, tokens: int, valid: int) -> Callable[[], str]:
     """What makes the page's text of weights that are in memory."""
-    attention = weights(layers, heads, tokens).reshape(layers, heads, tokens, tokens)
+    attention = weights(layers, heads, tokens, valid).reshape(layers, heads, tokens, tokens)
     return PEERS[peer](attention, [f"t{i}" for i in range(tokens)])
 
 
-def main(peer: str, layers: int, heads: int, tokens: int, out: Path) -> None:
+def main(peer: str, case: list[int], out: Path) -> None:
     """Writes the page and prints the seconds it took to make."""
-    page(peer, 1, 1, 2)()  # reads what it needs, so that reading does not count
-    make = page(peer, layers, heads, tokens)
+    page(peer, 1, 1, 2, 2)()  # reads what it needs, so that reading does not count
+    make = page(peer, *case)
     began = time.perf_counter()
     html = make()
     seconds = time.perf_counter() - began
@@ -79,5 +79,4 @@ def main(peer: str, layers: int, heads: int, tokens: int, out: Path) -> None:
 
 
 if __name__ == "__main__":
-    _peer, _layers, _heads, _tokens, _out = sys.argv[1:]
-    main(_peer, int(_layers), int(_heads), int(_tokens), Path(_out))
+    main(sys.argv[1], list(map(int, sys.argv[2:-1])), Path(sys.argv[-1]))

@@ -16,6 +16,9 @@ PYTHON = ROOM / ("Scripts" if sys.platform == "win32" else "bin") / "python"
 SECONDS, BYTES = 60, 8 << 30
 """What a peer may take to make its page, and again to paint it; and the memory it may make it in."""
 
+READY = 20
+"""Seconds for what does not count before it begins: modules and weights."""
+
 SCRIPTS = {
     "require.min.js": "requirejs/require.js",
     "d3.min.js": "d3/dist/d3.min.js",
@@ -77,19 +80,22 @@ def install() -> None:
     done.write_text(wanted, encoding="utf-8")
 
 
-def make(peer: str, layers: int, heads: int, tokens: int, out: Path) -> Made:
+def make(peer: str, case: tuple[int, ...], out: Path) -> Made:
     """The page that a peer makes of such attention, in a process of its own.
+
+    Args:
+        case: layers, heads, tokens, and how many of the tokens are no padding.
 
     Raises:
         TooMuch: it takes more time or memory than it may.
     """
-    command: list[str | Path] = [PYTHON, HERE / "peer_page.py", peer, str(layers), str(heads), str(tokens), out]
+    command: list[str | Path] = [PYTHON, HERE / "peer_page.py", peer, *map(str, case), out]
 
     def limited() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
 
     try:
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=2 * SECONDS, preexec_fn=limited, check=False)
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS + READY, preexec_fn=limited, check=False)
     except subprocess.TimeoutExpired:
         raise TooMuch(f"> {SECONDS} s") from None
     if ended.returncode:

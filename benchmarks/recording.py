@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
+import psutil
 import torch
 
 from benchmarks.timing import Row, in_turns
@@ -11,12 +12,17 @@ from model import running
 from model.engine.base import KEEP, Keep
 from model.recording import Recorder
 from model.spec import AttentionSpec, ModelSpec, StackSpec
+from model.trace import Array
 from model.transformer.attention import Run
 from model.transformer.build import Network, build
 from model.transformer.stacks import CausalLM, EncoderDecoder
 
-LENGTHS = {128: 10, 512: 4, 1000: 1}
-"""Tokens, and how many turns there are for each repeat."""
+LENGTHS = (128, 512, 1000)
+SECONDS = 6.0
+"""Turns go on for so long where they are short, so that what is short is measured more often."""
+
+HELD = 6
+"""Recordings that are held at once to see what one takes."""
 
 _SMALL = StackSpec(vocab=6000, d_model=256, layers=3, hidden=512, max_positions=1000, attention=AttentionSpec(heads=8, head_dim=32))
 _LARGE = StackSpec(
@@ -33,7 +39,7 @@ def measure(repeats: int) -> Iterator[Row]:
     torch.set_num_threads(1)
     for title, spec in SPECS.items():
         network = build(spec).eval()
-        for length, turns in LENGTHS.items():
+        for length in LENGTHS:
             ids = torch.arange(4, 4 + length)[None]
             fused = length > running.LONG
             cases: dict[str, Callable[[], object]] = {
@@ -41,11 +47,17 @@ def measure(repeats: int) -> Iterator[Row]:
                 f"{title}, {length} tokens, as the app records": partial(forward, network, ids, fused, ()),
                 f"{title}, {length} tokens, everything": partial(forward, network, ids, False, KEEP),
             }
-            yield from (replace(row, note="of recording nothing" if row.ratio else "") for row in in_turns(cases, turns * repeats))
+            measured = in_turns(cases, repeats, SECONDS)
+            yield from (replace(row, note="of recording nothing" if row.ratio else "") for row in measured)
+    yield _held(network)
 
 
-def forward(network: Network, ids: torch.Tensor, fused: bool, keep: tuple[Keep, ...] | None) -> None:
-    """One pass of `ids` [batch, position] as source, and as target where there is a decoder; `keep` None records nothing."""
+def forward(network: Network, ids: torch.Tensor, fused: bool, keep: tuple[Keep, ...] | None) -> dict[str, Array]:
+    """What is recorded of one pass of `ids` [batch, position] as source, and as target where there is a decoder.
+
+    Args:
+        keep: None records nothing.
+    """
     assert not isinstance(network, CausalLM)
     recorder = None if keep is None else Recorder(keep, fused)
     run = Run(fused=fused) if recorder is None else Run(recorder, fused=fused)
@@ -54,5 +66,17 @@ def forward(network: Network, ids: torch.Tensor, fused: bool, keep: tuple[Keep, 
         memory = network.encode(ids, mask, run)
         if isinstance(network, EncoderDecoder):
             network.decode(ids, memory, mask, run)
-    if recorder is not None:
-        recorder.arrays()
+    return {} if recorder is None else recorder.arrays()
+
+
+def _held(network: Network) -> Row:
+    """How much memory recordings take, and how many bytes of queries, keys and values there are in them."""
+    ids = torch.arange(4, 4 + 512)[None]
+    forward(network, ids, True, ())
+    process = psutil.Process()
+    before = process.memory_info().rss
+    kept = [forward(network, ids, True, ()) for _ in range(HELD)]
+    taken = process.memory_info().rss - before
+    recorded = sum(array.nbytes for arrays in kept for name, array in arrays.items() if name.endswith(("/q", "/k", "/v")))
+    note = f"of the bytes recorded; {recorded / 1e6:.0f} MB in {HELD} runs of 512 tokens of the larger network"
+    return Row("memory that recordings take", float("nan"), taken / recorded, note)

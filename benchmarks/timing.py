@@ -16,27 +16,36 @@ class Row:
         milliseconds: median.
         ratio: median of the ratios to the baseline of the same turn; None: this is the baseline, or it has none.
         note: what the line means.
+        megabytes: what was transferred, where that was measured.
+        least: the time and the ratio are at least so large: it was cut.
     """
 
     case: str
     milliseconds: float
     ratio: float | None = None
     note: str = ""
+    megabytes: float | None = None
+    least: bool = False
 
 
-def in_turns(cases: Mapping[str, Callable[[], object]], repeats: int) -> list[Row]:
-    """Runs the cases one after the other, `repeats` times, after one turn that does not count. The first case is the baseline."""
-    seconds: dict[str, list[float]] = {name: [] for name in cases}
-    for turn in range(repeats + 1):
+def in_turns(cases: Mapping[str, Callable[[], object]], repeats: int, seconds: float = 0.0) -> list[Row]:
+    """Runs the cases one after the other, at least `repeats` times and for `seconds`, after one turn that does not count.
+
+    The first case is the baseline.
+    """
+    spans: dict[str, list[float]] = {name: [] for name in cases}
+    turn = 0
+    while turn <= repeats or sum(map(sum, spans.values())) < seconds:
         for name, run in cases.items():
             began = time.perf_counter()
             run()
             if turn:
-                seconds[name].append(time.perf_counter() - began)
-    baseline = next(iter(seconds.values()))
+                spans[name].append(time.perf_counter() - began)
+        turn += 1
+    baseline = next(iter(spans.values()))
     return [
         Row(name, 1000 * statistics.median(own), ratio(own, baseline) if own is not baseline else None)
-        for name, own in seconds.items()
+        for name, own in spans.items()
     ]
 
 
@@ -48,7 +57,14 @@ def ratio(own: list[float], baseline: list[float]) -> float:
 def table(rows: list[Row]) -> str:
     """The rows as a Markdown table."""
     lines = ["| case | median, ms | ratio | |", "|---|--:|--:|---|"]
-    for row in rows:
-        milliseconds = "" if isnan(row.milliseconds) else f"{row.milliseconds:.1f}"
-        lines.append(f"| {row.case} | {milliseconds} | {'' if row.ratio is None else f'{row.ratio:.2f} ×'} | {row.note} |")
-    return "\n".join(lines)
+    return "\n".join(
+        lines + [f"| {row.case} | {_told(row, row.milliseconds, '.1f')} | {_times(row)} | {row.note} |" for row in rows]
+    )
+
+
+def _told(row: Row, number: float, form: str) -> str:
+    return "" if isnan(number) else f"{'> ' if row.least else ''}{number:,{form}}"
+
+
+def _times(row: Row) -> str:
+    return "" if row.ratio is None else f"{_told(row, row.ratio, '.2f')} ×"

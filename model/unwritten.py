@@ -60,7 +60,7 @@ class Unwritten:
         parts = (*(index if isinstance(index, tuple) else (index,)), *[slice(None)] * 3)[:3]
         heads, queries, keys = (np.arange(size)[part] for size, part in zip(self.shape, parts, strict=True))
         weights = self._rows(np.atleast_1d(heads), np.atleast_1d(queries))[:, :, np.atleast_1d(keys)]
-        return np.asarray(weights.reshape(*heads.shape, *queries.shape, *keys.shape))
+        return np.asarray(weights.reshape((*heads.shape, *queries.shape, *keys.shape)))
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
         """All of it."""

@@ -1,19 +1,25 @@
 """The benchmarks tell medians and ratios; what they measure is measured by running them."""
 
+import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import click
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
-from benchmarks import decoding, drawing, timing, training
-from benchmarks.__main__ import PARTS, main
-from benchmarks.drawing import Shown
+from benchmarks import aims, alternatives, decoding, drawing, growth, runs, timing, training
+from benchmarks.__main__ import PARTS, machine, main
+from benchmarks.alternatives import Case, Shown
 from benchmarks.enter import NoBrowser, chromium
 from benchmarks.made_up import weights
 from benchmarks.peers import TooMuch
+from benchmarks.timing import Row
+from model import wire
 from model.spec import ModelSpec
+from model.unwritten import Unwritten
 from tests.networks import VARIANTS, tiny_recipe, translator
 
 ROOT = Path(__file__).parents[1]
@@ -37,9 +43,23 @@ def test_cases_run_in_turns_and_the_first_turn_does_not_count(monkeypatch: pytes
     assert rows == [timing.Row("a", 500.0), timing.Row("b", 1000.0, ratio=2.0)]
 
 
+def test_what_is_short_is_measured_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, order = [0.0], []
+
+    def taking() -> None:
+        order.append(1)
+        clock[0] += 0.5
+
+    monkeypatch.setattr("time.perf_counter", lambda: clock[0])
+    timing.in_turns({"a": taking}, repeats=2, seconds=3.0)
+    assert len(order) == 1 + 6
+
+
 def test_the_table_is_markdown() -> None:
     table = timing.table([timing.Row("slow", 12.34), timing.Row("slower", 20.0, 1.62, "of slow")])
     assert table.splitlines()[2:] == ["| slow | 12.3 |  |  |", "| slower | 20.0 | 1.62 × | of slow |"]
+    cut = timing.table([timing.Row("never", 60_000.0, 71.2, "cut", least=True)])
+    assert cut.splitlines()[2:] == ["| never | > 60,000.0 | > 71.20 × | cut |"]
 
 
 def test_without_a_browser_a_sentence_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +88,7 @@ def test_the_options_and_parts_are_documented() -> None:
 def test_what_takes_long_is_measured_once_and_what_cannot_be_done_is_told() -> None:
     calls: list[str] = []
 
-    def taking(name: str, seconds: float) -> drawing.Turn:
+    def taking(name: str, seconds: float) -> alternatives.Turn:
         def once(_: object) -> Shown:
             calls.append(name)
             if seconds > 60:
@@ -77,13 +97,97 @@ def test_what_takes_long_is_measured_once_and_what_cannot_be_done_is_told() -> N
 
         return once
 
-    turns = {"ours": taking("a", 2.0), "slow": taking("b", 20.0), "never": taking("c", 99.0)}
-    shown = drawing._in_turns(turns, None, 3)  # type: ignore[arg-type]  # no browser is needed here
+    turns = {alternatives.OURS: taking("a", 2.0), "slow": taking("b", 20.0), "never": taking("c", 99.0)}
+    case, hopes = Case(1, 2, 10), {"hopeless": 1.0}
+    shown = drawing._measured(case, {**turns, "hopeless": taking("d", 1.0)}, hopes, None, 3)  # type: ignore[arg-type]  # no browser
+    rows = {row.case: row for row in shown}
     assert "".join(calls) == "abcaa"
+    assert rows["1 × 2 × 10: slow"].ratio == 10.0
+    assert rows["1 × 2 × 10: never"] == Row("1 × 2 × 10: never", 60_000.0, 30.0, "cut", least=True)
+    assert rows["1 × 2 × 10: hopeless"].note == "not tried: about 3 min, if time grew like the cells"
+    assert hopes["slow"] == 20 / 200
+
+
+def test_what_is_left_of_ours_without_streamlit_is_of_the_same_turn() -> None:
+    shown: drawing.Turns = {
+        alternatives.OURS: [Shown(0, 2.0, 0.5), Shown(0, 9.0, 0.5), Shown(0, 3.0, 0.5)],
+        alternatives.EMPTY: [Shown(0, 1.0, 0.0), Shown(0, 8.0, 0.0), Shown(0, 1.5, 0.0)],
+    }
     rows = {row.case: row for row in drawing._rows("x", shown)}
-    assert rows["x: slow"].ratio == 10.0
-    assert rows["x: never"].note == "> 60 s"
-    assert timing.table(list(rows.values())).splitlines()[-1] == "| x: never |  |  | > 60 s |"
+    assert rows[f"x: {drawing.LESS}"].milliseconds == 1000
+
+
+def test_aims_tell_what_was_measured_and_whether_it_is_met() -> None:
+    def line(aim: aims.Aim, *rows: Row) -> tuple[str, ...]:
+        return aim.line(rows)[1:]
+
+    most = aims.Aim("x", "a", "milliseconds", 500, "ms")
+    assert line(most, Row("ab", 1), Row("a", 412.3)) == ("≤ 500 ms", "412 ms", "yes")
+    assert line(most, Row("a", 512.0)) == ("≤ 500 ms", "512 ms", "**no**")
+    assert line(most, Row("b", 1)) == ("≤ 500 ms", "not measured", "")
+    least = aims.Aim("x", "a…", "ratio", 60, least=True)
+    assert line(least, Row("a peer", 6e4, 71.0, "cut", least=True)) == ("≥ 60 ×", "> 71 ×", "yes")
+    assert line(least, Row("a peer", float("nan"), note="> 8 GB")) == ("≥ 60 ×", "> 8 GB", "yes")
+    assert line(least, Row("a peer", float("nan"), note="not tried")) == ("≥ 60 ×", "not tried", "")
+    slower = aims.Aim("x", "a", "slower", 1.5)
+    assert line(slower, Row("a", 1.0, 0.8)) == ("≤ 1.5 ×", "1.25 ×", "yes")
+    told = aims.Aim("x", "a", "milliseconds", None, "ms")
+    assert line(told, Row("a", 7.0)) == ("", "7 ms", "")
+
+
+def test_every_aim_names_a_row_that_a_part_can_yield() -> None:
+    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks").glob("*.py") if path.stem != "aims")
+    for name in (aim.row.rstrip("…").rpartition(": ")[2] for aim in aims.AIMS):
+        longest = max(re.split(r"\d[\d,]*|(?:head|layer|kind)$", name), key=len)
+        assert longest in sources, f"no part of the benchmarks says {longest!r}, which an aim looks for"
+
+
+@pytest.mark.parametrize("exponent", [0.5, 1.0, 2.0])
+def test_the_power_by_which_something_grows_is_found(exponent: float) -> None:
+    points = [growth.Point(size, 3.0 * size**exponent, 1.0, 0.1 * size) for size in (32, 64, 128, 256)]
+    assert growth.power(points, "megabytes") == pytest.approx(exponent)
+    assert growth.power(points, "server") == pytest.approx(0, abs=1e-9)
+    *sizes, last = growth.rows("ours", "tokens", points)
+    assert [row.case for row in sizes][:2] == ["32 tokens: ours", "64 tokens: ours"]
+    assert last.case == "ours: powers of tokens, 32 … 256"
+    assert last.note.startswith(f"megabytes {exponent:.2f}, server ")
+    assert last.note.endswith("0.00, browser 1.00")
+
+
+@pytest.mark.parametrize("written", [True, False])
+def test_runs_have_the_weights_that_peers_draw(written: bool, tmp_path: Path) -> None:
+    trace = runs.encoder(2, 3, 16, valid=11, written=written)
+    read = wire.from_bytes(runs.write(trace, tmp_path / "a.trace.safetensors").read_bytes())
+    maps = np.concatenate([attention.weights[:] for attention in read.attention.values()])
+    np.testing.assert_allclose(maps, weights(2, 3, 16, valid=11), atol=1e-6)
+    assert all(isinstance(a.weights, Unwritten) is not written for a in read.attention.values())
+    assert not trace.at("encoder.0.0.self").mask[:, 11:].any()
+
+
+def test_a_run_of_a_translation_has_all_kinds() -> None:
+    trace = runs.translation(2, 3, 8)
+    assert len(trace.attention) == 6
+    assert {(a.query_tokens, a.key_tokens) for a in trace.attention.values()} == {
+        ("source", "source"),
+        ("target", "target"),
+        ("target", "source"),
+    }
+
+
+def test_the_machine_is_told_where_there_is_no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert re.match(r"\d+ \w+ \d{4}, .+ cores, .+, Python 3\.\d+\.\d+, torch .+, no browser$", machine())
+
+
+def test_what_is_printed_is_written_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(PARTS, "decoding", lambda repeats: iter([Row("30 tokens, the beginning read anew", 9.0, 4.5)]))
+    monkeypatch.setattr("benchmarks.__main__.machine", lambda: "a machine")
+    page, numbers = tmp_path / "a.md", tmp_path / "a.json"
+    done = CliRunner().invoke(main, ["--only", "decoding", "--markdown", str(page), "--json", str(numbers)])
+    assert done.exit_code == 0, done.output
+    assert page.read_text(encoding="utf-8").strip() == done.output.strip()
+    assert "| decoding by reading all anew, times cached | ≥ 3 × | 4.5 × | yes |" in done.output
+    assert json.loads(numbers.read_text(encoding="utf-8"))["decoding"][0]["ratio"] == 4.5
 
 
 def test_made_up_attention_is_attention() -> None:

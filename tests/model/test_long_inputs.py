@@ -51,7 +51,7 @@ def test_unwritten_weights_are_the_formulas(empty_rows: str, monkeypatch: pytest
 
 @pytest.mark.parametrize(
     "index",
-    [0, -1, (1, 3), (2, slice(1, 4), 5), (slice(None), 2, slice(4, None)), ([0, 2], 3), (0, [1, 1, 6]), slice(1, 2)],
+    [0, -1, (1, 3), (2, 6, 8), (2, slice(1, 4), 5), (slice(None), 2, slice(4, None)), ([0, 2], 3), (0, [1, 1, 6]), slice(1, 2)],
 )
 def test_unwritten_weights_are_indexed_like_an_array(index: Any) -> None:
     made = some()

@@ -1,0 +1,127 @@
+"""What the numbers should be, and what they were: one line for each aim. Nothing is measured here."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import inf, isnan
+from typing import Literal
+
+from benchmarks import alternatives as other
+from benchmarks import drawing, handling, living, peers, recording
+from benchmarks.timing import Row
+
+
+@dataclass(frozen=True)
+class Aim:
+    """One bound.
+
+    Attributes:
+        case: what is measured.
+        row: the row that tells, by its case; where it ends in …, by how that begins.
+        of: which of its numbers; `slower` is one over the ratio: how many times the alternative's time ours is.
+        bound: what that number may be at most; None: it is told beside the others and nothing is asked of it.
+        unit: what the number is written with.
+        least: it must be so large at least.
+        aim: in words, where bound and unit do not say it.
+    """
+
+    case: str
+    row: str
+    of: Literal["milliseconds", "ratio", "slower", "megabytes"]
+    bound: float | None
+    unit: str = "×"
+    least: bool = False
+    aim: str = ""
+
+    def line(self, rows: Sequence[Row]) -> tuple[str, str, str, str]:
+        """Case, aim, what was measured, and whether that is met: yes, no, or nothing where it is not known."""
+        aim = self.aim or ("" if self.bound is None else f"{'≥' if self.least else '≤'} {self.bound:g} {self.unit}")
+        row = next((row for row in rows if row.case == self.row or row.case.startswith(self._beginning)), None)
+        if row is None:
+            return self.case, aim, "not measured", ""
+        number = self._number(row)
+        if number is None:  # an alternative that could not do it is behind by any measure
+            return self.case, aim, row.note, "yes" if row.note.startswith(">") else ""
+        sign = "" if not row.least else "< " if self.of == "slower" else "> "
+        return self.case, aim, f"{sign}{_written(number)} {self.unit}", self._met(number)
+
+    @property
+    def _beginning(self) -> str | tuple[str, ...]:
+        return self.row[:-1] if self.row.endswith("…") else ()
+
+    def _number(self, row: Row) -> float | None:
+        number = 1 / row.ratio if self.of == "slower" and row.ratio else None if self.of == "slower" else getattr(row, self.of)
+        return None if number is None or isnan(number) else number
+
+    def _met(self, number: float) -> str:
+        if self.bound is None:
+            return ""
+        return "yes" if (number >= self.bound if self.least else number <= self.bound) else "**no**"
+
+
+def _written(number: float) -> str:
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+
+
+def table(rows: Sequence[Row]) -> str:
+    """The aims as a Markdown table."""
+    lines = ["| case | aim | measured | met |", "|---|--:|--:|---|"]
+    return "\n".join(lines + [f"| {' | '.join(aim.line(rows))} |" for aim in AIMS])
+
+
+# --- The aims -----------------------------------------------------------------------------------------------------------
+
+SMALL, MEDIUM, PADDED, LARGE = map(str, drawing.CASES)
+
+
+def _small() -> Iterator[Aim]:
+    yield from _opening(SMALL, 500, 2.6)
+    for name, times in ((peers.NAMES["bertviz-model-view"], 60), (peers.NAMES["inspectus"], 3), (other.SUBPLOTS, 6)):
+        yield Aim(f"{SMALL}: {name}, times ours", f"{SMALL}: {name}", "ratio", times, least=True)
+    yield Aim(f"{SMALL}: ours, times {other.BARE} (stretch)", f"{SMALL}: {other.BARE}", "slower", 1.5)
+    for name in handling.SWITCH:
+        row = f"{handling.KINDS}: a click on another {name}"
+        yield Aim(f"another {name}, in the browser", row, "milliseconds", 50, "ms")
+        yield Aim(f"another {name}, weights fetched", row, "megabytes", 0, "MB")
+
+
+def _large() -> Iterator[Aim]:
+    yield from _opening(MEDIUM, 700, 3)
+    yield Aim(f"{MEDIUM}: any head exact, from the click", f"{MEDIUM}: a head exact, from the click", "milliseconds", 300, "ms")
+    yield from _opening(PADDED, 800)
+    yield Aim(
+        f"{PADDED}: padding seen in a tile, of what it is", f"{PADDED}: padding in a tile", "ratio", 0.8, least=True, aim="seen"
+    )
+    yield Aim(f"{PADDED}: exact head moved", f"{PADDED}: moving", "ratio", 30, "frames/s", least=True)
+    yield from _opening(LARGE, 1500)
+    yield Aim(f"{LARGE}: opened large, from the click", f"{LARGE}: opened large", "milliseconds", 1500, "ms")
+    yield Aim(f"{LARGE}: zoomed", f"{LARGE}: zooming", "ratio", 30, "frames/s", least=True)
+    yield Aim(f"{LARGE}: moved", f"{LARGE}: moving", "ratio", 30, "frames/s", least=True)
+    yield Aim(f"{LARGE}: hover, until exact", f"{LARGE}: hover, until exact", "milliseconds", inf, "ms", aim="exact")
+    yield Aim(
+        f"{LARGE}: memory of the server after 6 heads, of that after 3", f"{handling.MANY}: memory after 6 heads", "ratio", 1.1
+    )
+
+
+def _opening(case: str, ms: float, megabytes: float | None = None) -> Iterator[Aim]:
+    """A fresh tab, whole; and what of it is not Streamlit's own start, of which nothing is asked."""
+    yield Aim(f"{case}: fresh tab", f"{case}: {other.OURS}", "milliseconds", ms, "ms")
+    yield Aim(f"{case}: the same less an empty Streamlit app", f"{case}: {drawing.LESS}", "milliseconds", None, "ms")
+    if megabytes is not None:
+        yield Aim(f"{case}: transferred", f"{case}: {other.OURS}", "megabytes", megabytes, "MB")
+
+
+def _process() -> Iterator[Aim]:
+    for title in recording.SPECS:
+        for length, bound in zip(recording.LENGTHS, (1.1, 1.3, 1.1), strict=True):
+            row = f"{title}, {length} tokens, as the app records"
+            yield Aim(f"recording, {title}, {length:,} tokens", row, "ratio", bound)
+    yield Aim("memory that recordings take, of the bytes recorded", "memory that recordings take", "ratio", 1.1)
+    yield Aim("decoding by reading all anew, times cached", "30 tokens, the beginning read anew", "ratio", 3, least=True)
+    yield Aim("Enter → painted, less the model, of an app of one line", "Enter → painted, less the model", "ratio", 1.3)
+    yield Aim("server CPU of a click that selects a head", "server CPU of a click that selects a head…", "milliseconds", 10, "ms")
+    few, many = living.FEW, living.MANY
+    yield Aim(f"memory after {many} sentences, of that after {few}", f"memory after {many} sentences", "ratio", 1.15)
+
+
+AIMS = (*_small(), *_large(), *_process())
+"""In the order in which they were set."""

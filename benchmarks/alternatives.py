@@ -1,0 +1,141 @@
+"""What draws the same attention: our component, and what others make of the weights."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+import plotly.graph_objects as go
+from playwright.sync_api import Browser
+from plotly.subplots import make_subplots
+
+from benchmarks import made_up, peers, runs
+from benchmarks.visiting import ATLAS, HERE, visit
+from model import running
+from model.trace import Trace
+
+OURS, WRITTEN, AGAIN = "ours", "ours, of weights", "ours, drawn before"
+EMPTY, BARE, SUBPLOTS = "an empty Streamlit app", "a bare canvas page", "plotly, a subplot a head"
+
+
+@dataclass(frozen=True)
+class Case:
+    """Attention to draw; `valid` as in `made_up.weights`."""
+
+    layers: int
+    heads: int
+    tokens: int
+    valid: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.layers} × {self.heads} × {self.tokens:,}"
+
+    @property
+    def cells(self) -> int:
+        """Weights, all together."""
+        return self.layers * self.heads * self.tokens**2
+
+
+@lru_cache(1)
+def weights(case: Case) -> made_up.Array:
+    """[layer · head, query, key]; those of the last case are kept."""
+    return made_up.weights(case.layers, case.heads, case.tokens, case.valid)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One turn.
+
+    Attributes:
+        python: seconds of making the page; 0 where there is nothing to be made before it is asked for.
+        browser: seconds of the tab.
+        megabytes: what the drawing is made of; for ours without the scripts of Streamlit.
+    """
+
+    python: float
+    browser: float
+    megabytes: float
+
+    @property
+    def seconds(self) -> float:
+        """Both together."""
+        return self.python + self.browser
+
+
+Turn = Callable[[Browser], Shown]
+
+
+_NEW = count()
+
+
+def ours(addresses: Mapping[tuple[Case, str], str], case: Case) -> dict[str, Turn]:
+    """Our component, as a new run of the case and as one that was drawn before.
+
+    Args:
+        addresses: where the case's runs are shown, by OURS and WRITTEN; each has been visited.
+    """
+    found = {name: addresses[case, name] for name in (OURS, WRITTEN) if (case, name) in addresses}
+    new = {name: partial(_new_run, address) for name, address in found.items()}
+    return {**new, AGAIN: partial(streamlit, found[OURS], ATLAS)}
+
+
+def recorded(cases: Iterable[Case]) -> Iterator[tuple[tuple[Case, str], Trace]]:
+    """The runs of cases, as the app records them; and where that is queries and keys, with weights, too."""
+    for case in cases:
+        make = partial(runs.encoder, case.layers, case.heads, case.tokens, case.valid)
+        yield (case, OURS), make()
+        if case.tokens > running.LONG:
+            yield (case, WRITTEN), make(written=True)
+
+
+def streamlit(address: str, there: str, browser: Browser) -> Shown:
+    """A page of a Streamlit server that is up."""
+    seen = visit(browser, address, there)
+    return Shown(0, seen.seconds, seen.data / 1e6)
+
+
+def _new_run(address: str, browser: Browser) -> Shown:
+    return streamlit(f"{address}&run={next(_NEW)}", ATLAS, browser)
+
+
+def others(case: Case, folder: Path, address: str) -> dict[str, Turn]:
+    """What else draws such attention, by name."""
+    pages = {name: partial(_peer, peer, case, folder, address) for peer, name in peers.NAMES.items()}
+    return {BARE: partial(bare_canvas, case, folder, address), SUBPLOTS: partial(subplots, case, folder, address), **pages}
+
+
+def bare_canvas(case: Case, folder: Path, address: str, browser: Browser) -> Shown:
+    """round(255 · sqrt(w)) of every head and a page of a few lines."""
+    made = weights(case)
+    began = time.perf_counter()
+    blob = np.rint(255 * np.sqrt(made)).astype(np.uint8).tobytes()
+    (folder / "weights.bin").write_bytes(blob)
+    python = time.perf_counter() - began
+    (folder / "bare_canvas.html").write_bytes((HERE / "bare_canvas.html").read_bytes())
+    seen = visit(browser, f"{address}/bare_canvas.html#{case.heads},{case.tokens}", "canvas")
+    return Shown(python, seen.seconds, len(blob) / 1e6)
+
+
+def subplots(case: Case, folder: Path, address: str, browser: Browser) -> Shown:
+    """A heatmap a head, float32, as `plotly` writes a page."""
+    made = weights(case)
+    page = folder / "subplots.html"
+    began = time.perf_counter()
+    figure = make_subplots(case.layers, case.heads)
+    for index, one in enumerate(made):
+        figure.add_trace(go.Heatmap(z=one, showscale=False), index // case.heads + 1, index % case.heads + 1)
+    figure.write_html(page, include_plotlyjs=True)
+    python = time.perf_counter() - began
+    return Shown(python, visit(browser, f"{address}/{page.name}", ".heatmaplayer").seconds, page.stat().st_size / 1e6)
+
+
+def _peer(peer: str, case: Case, folder: Path, address: str, browser: Browser) -> Shown:
+    page = peers.make(peer, (case.layers, case.heads, case.tokens, case.valid or case.tokens), folder / f"{peer}.html")
+    size = page.html.stat().st_size / 1e6
+    try:
+        return Shown(page.seconds, visit(browser, f"{address}/{page.html.name}").seconds, size)
+    finally:
+        page.html.unlink()

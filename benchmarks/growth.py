@@ -1,0 +1,121 @@
+"""How bytes and times grow: with the tokens of one head, and with the number of heads of 64 tokens; and by which power."""
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from playwright.sync_api import Browser
+
+from benchmarks import alternatives, runs
+from benchmarks.alternatives import BARE, OURS, SUBPLOTS, Case
+from benchmarks.timing import Row
+from benchmarks.visiting import ATLAS, browsing, serving_atlas, serving_files, visit
+from model.trace import Trace
+from viz.canvas import scene
+from viz.canvas.shelf import SHELF
+
+TOKENS = tuple(Case(1, 1, 2**power) for power in range(5, 13))
+HEADS = tuple(Case(2**power, 2**power, 64) for power in range(6))
+CURVES = {"tokens": TOKENS, "heads": HEADS}
+
+MOST_SUBPLOTS = 256
+"""Heads above which no page of subplots is made: it takes minutes."""
+
+FITTED = 4
+"""Sizes that a power is fitted to, at each end of a curve: what is constant at one end may grow at the other."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One size: `size` is tokens or heads, `megabytes` those of the drawing, `server` and `browser` are seconds.
+
+    Of ours, `server` is what Python makes of a run that has not been drawn before, and `browser` the time from the last byte to the
+    picture; of others, the making of a page, and the tab.
+    """
+
+    size: int
+    megabytes: float
+    server: float
+    browser: float
+
+
+MEASURES = ("megabytes", "server", "browser")
+
+
+def measure(repeats: int) -> Iterator[Row]:
+    """A row for each size of each alternative, and for each end of a curve one with its powers; each point a median of up to 3.
+
+    Raises:
+        NoBrowser: there is no Chromium here.
+    """
+    turns = min(repeats, 3)
+    with browsing() as browser, tempfile.TemporaryDirectory() as room, serving_files(Path(room)) as files:
+        for of, cases in CURVES.items():
+            yield from rows(OURS, of, _ours(of, cases, browser, turns))
+            yield from rows(BARE, of, _others(of, cases, alternatives.bare_canvas, Path(room), files, browser, turns))
+            few = [case for case in cases if case.layers * case.heads <= MOST_SUBPLOTS]
+            yield from rows(SUBPLOTS, of, _others(of, few, alternatives.subplots, Path(room), files, browser, 1))
+
+
+def rows(name: str, of: str, points: Sequence[Point]) -> Iterator[Row]:
+    """What a curve looks like in the table."""
+    for point in points:
+        note = f"{point.megabytes:.3f} MB, server {1000 * point.server:.0f} ms, browser {1000 * point.browser:.0f} ms"
+        total = 1000 * (point.server + point.browser)
+        yield Row(f"{point.size:,} {of}: {name}", total, note=note, megabytes=point.megabytes)
+    for ends in dict.fromkeys((tuple(points[:FITTED]), tuple(points[-FITTED:]))):
+        found = ", ".join(f"{measure} {power(ends, measure):.2f}" for measure in MEASURES)
+        yield Row(f"{name}: powers of {of}, {ends[0].size:,} … {ends[-1].size:,}", float("nan"), note=found)
+
+
+def power(points: Sequence[Point], measure: str) -> float:
+    """The exponent of size by which a measure grows: the slope of a straight line through the logarithms."""
+    sizes = np.log([point.size for point in points])
+    return float(np.polyfit(sizes, np.log([getattr(point, measure) for point in points]), 1)[0])
+
+
+def _size(of: str, case: Case) -> int:
+    return case.tokens if of == "tokens" else case.layers * case.heads
+
+
+def _ours(of: str, cases: Sequence[Case], browser: Browser, turns: int) -> list[Point]:
+    points = []
+    servers: dict[Case, float] = {}
+
+    def traces() -> Iterator[tuple[Case, Trace]]:
+        for case in cases:
+            trace = runs.encoder(case.layers, case.heads, case.tokens)
+            servers[case] = statistics.median(_making(trace) for _ in range(turns))
+            yield case, trace
+
+    with serving_atlas(traces()) as (_, addresses):
+        for case, address in addresses.items():
+            visit(browser, address, ATLAS)
+            seen = [visit(browser, address, ATLAS) for _ in range(turns)]
+            browsers, data = (statistics.median(values) for values in ([s.drawing for s in seen], [s.data for s in seen]))
+            points.append(Point(_size(of, case), data / 1e6, servers[case], browsers))
+    return points
+
+
+def _making(trace: Trace) -> float:
+    """Seconds in which Python makes what a browser is sent of a run that it has not drawn before."""
+    SHELF.clear()
+    began = time.perf_counter()
+    scene.atlas(trace, next(iter(trace.attention)), 0, -1)
+    return time.perf_counter() - began
+
+
+Making = Callable[[Case, Path, str, Browser], alternatives.Shown]
+
+
+def _others(of: str, cases: Sequence[Case], make: Making, folder: Path, address: str, browser: Browser, turns: int) -> list[Point]:
+    points = []
+    for case in cases:
+        shown = [make(case, folder, address, browser) for _ in range(turns)]
+        python, tab, size = (statistics.median(getattr(one, name) for one in shown) for name in ("python", "browser", "megabytes"))
+        points.append(Point(_size(of, case), size, python, tab))
+    return points
