@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
@@ -23,6 +24,22 @@ KEPT_RUNS = 2
 """Script runs for which a browser keeps a large message, so that the server need not send it again."""
 
 
+ENDS = (ForwardMsg.FINISHED_SUCCESSFULLY, ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Something on the page.
+
+    Attributes:
+        element: what it is.
+        fragment: the part of the script that is run when something is done with it; "": all of it.
+    """
+
+    element: Element
+    fragment: str
+
+
 class Failed(Exception):
     """The script failed, said that it had met an error, or did not end."""
 
@@ -40,10 +57,9 @@ class Visitor:
         self._query = urlencode(query)
         self._page = ""
         self._widgets: dict[str, WidgetState] = {}
-        self._kept: dict[str, tuple[int, Element]] = {}
+        self._kept: dict[str, tuple[int, Shown]] = {}
         self._run = 0
-        self._shown: dict[str, Element] = {}
-        self.said: list[str] = []
+        self._shown: dict[str, Shown] = {}
 
     async def join(self) -> None:
         """Opens the page."""
@@ -52,16 +68,23 @@ class Visitor:
     async def select(self, site: str, head: int) -> None:
         """Clicks on a head of the atlas."""
         state = WidgetState(json_value=json.dumps({"selection": {"site": site, "head": head}}))
-        await self._set(self._drawing("atlas").bidi_component.id, state)
+        drawing = self._drawing("atlas")
+        await self._set(drawing.element.bidi_component.id, drawing.fragment, state)
 
     async def type(self, text: str) -> None:
         """Types into the box of the sentence and presses Enter."""
-        box = next(e for e in self._shown.values() if e.text_input.id.endswith("-widget:text"))
-        await self._set(box.text_input.id, WidgetState(string_value=text))
+        box = next(each for each in self._shown.values() if each.element.text_input.id.endswith("-widget:text"))
+        await self._set(box.element.text_input.id, box.fragment, WidgetState(string_value=text))
+
+    @property
+    def said(self) -> list[str]:
+        """What the page says about what could not be done as asked."""
+        alerts = [shown.element.alert for shown in self._shown.values() if shown.element.HasField("alert")]
+        return [alert.body.replace("\\", "").replace("\u2060", "") for alert in alerts if alert.format == Alert.WARNING]
 
     def scene(self, drawing: str) -> dict[str, Any]:
         """What a drawing was told, without its numbers."""
-        data = self._drawing(drawing).bidi_component.bytes
+        data = self._drawing(drawing).element.bidi_component.bytes
         header: dict[str, Any] = json.loads(data[4 : 4 + int.from_bytes(data[:4], "little")])
         return header
 
@@ -70,20 +93,20 @@ class Visitor:
         strips = {each["name"]: each["tokens"] for each in self.scene("strips")["strips"]}
         return [token["text"] for token in strips[strip]]
 
-    def _drawing(self, name: str) -> Element:
-        return next(e for e in self._shown.values() if e.bidi_component.component_name == f"headlight.{name}")
+    def _drawing(self, name: str) -> Shown:
+        return next(each for each in self._shown.values() if each.element.bidi_component.component_name == f"headlight.{name}")
 
-    async def _set(self, widget: str, state: WidgetState) -> None:
+    async def _set(self, widget: str, fragment: str, state: WidgetState) -> None:
         state.id = widget
         self._widgets[widget] = state
-        await self._rerun()
+        await self._rerun(fragment)
 
-    async def _rerun(self) -> None:
+    async def _rerun(self, fragment: str = "") -> None:
         self._run += 1
         self._kept = {name: kept for name, kept in self._kept.items() if self._run - kept[0] <= KEPT_RUNS}
-        asked = ClientState(query_string=self._query, page_script_hash=self._page, cached_message_hashes=list(self._kept))
+        asked = ClientState(query_string=self._query, page_script_hash=self._page, fragment_id=fragment)
+        asked.cached_message_hashes.extend(self._kept)
         asked.widget_states.widgets.extend(self._widgets.values())
-        self._shown, self.said = {}, []
         try:
             async with asyncio.timeout(PATIENCE):
                 await self._connection.send(BackMsg(rerun_script=asked).SerializeToString())
@@ -98,30 +121,29 @@ class Visitor:
         match message.WhichOneof("type"):
             case "new_session":
                 self._page = message.new_session.page_script_hash
-                self._shown = {}
+                again = set(message.metadata.run.fragment_ids)
+                self._shown = {path: shown for path, shown in self._shown.items() if again and shown.fragment not in again}
             case "page_info_changed":
                 self._query = message.page_info_changed.query_string
             case "ref_hash":
                 self._show(message, self._kept[message.ref_hash][1])
             case "delta" if message.delta.HasField("new_element"):
-                self._show(message, message.delta.new_element)
+                self._show(message, Shown(message.delta.new_element, message.delta.fragment_id))
             case "script_finished":
                 if message.script_finished == ForwardMsg.FINISHED_WITH_COMPILE_ERROR:
                     raise Failed("the script does not compile")
-                return bool(message.script_finished == ForwardMsg.FINISHED_SUCCESSFULLY)
+                return message.script_finished in ENDS
         return False
 
-    def _show(self, message: ForwardMsg, element: Element) -> None:
+    def _show(self, message: ForwardMsg, shown: Shown) -> None:
         if message.metadata.cacheable or message.ref_hash:
-            self._kept[message.ref_hash or message.hash] = self._run, element
-        self._shown["/".join(map(str, message.metadata.delta_path))] = element
-        match element.WhichOneof("type"):
+            self._kept[message.ref_hash or message.hash] = self._run, shown
+        self._shown["/".join(map(str, message.metadata.delta_path))] = shown
+        match shown.element.WhichOneof("type"):
             case "exception":
-                raise Failed(element.exception.message)
-            case "alert" if element.alert.format == Alert.ERROR:
-                raise Failed(element.alert.body)
-            case "alert" if element.alert.format == Alert.WARNING:
-                self.said.append(element.alert.body.replace("\\", "").replace("\u2060", ""))
+                raise Failed(shown.element.exception.message)
+            case "alert" if shown.element.alert.format == Alert.ERROR:
+                raise Failed(shown.element.alert.body)
 
 
 @asynccontextmanager
