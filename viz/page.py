@@ -11,6 +11,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from model import logbook
 from model.engine import open_engine
 from model.engine.base import Engine, ModelInfo
 from model.engine.sitting import SharedEngine
@@ -21,7 +22,10 @@ from viz.links import View
 from viz.texts import _
 
 _VIEW, _URL = "view", "url"
-_log = logging.getLogger("headlight")
+TYPED = ("text", "target", "against", "set")
+"""Parameters that hold what people typed."""
+
+_log = logging.getLogger(logbook.NAME)
 
 
 @st.cache_resource(show_spinner=False)
@@ -39,6 +43,7 @@ def my_engine() -> Engine:
 def start() -> None:
     """Opens the engine and what it offers. Where the environment asks for what cannot be had, ends the program with a sentence."""
     try:
+        logbook.begin()
         the_engine().models()
     except EngineAway as error:  # pages say so, and go on when it is back
         _log.warning("%s", error)
@@ -96,7 +101,9 @@ def show_failure(exception: Exception) -> bool:
         True: nothing else is to be shown.
     """
     incident = secrets.token_hex(3)
-    _log.error("incident %s", incident, exc_info=exception)
+    asked = links.write(st.session_state[_VIEW]) if _VIEW in st.session_state else {}
+    told = {name: value for name, value in asked.items() if logbook.texts_too() or name not in TYPED}
+    _log.error({"event": "incident", "incident": incident, "view": told}, exc_info=exception)
     text = _(
         "Something went wrong here that should not have (incident {incident}, see the server's log). "
         "Nothing is lost: change the sentence or the settings, or reload the page.",

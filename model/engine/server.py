@@ -34,12 +34,16 @@ from model.errors import (
     TookTooLong,
     Unavailable,
 )
+from model.logbook import texts_too
 
 CALLERS = 1024
 """Questions that may wait for the engine, each in a thread; the engine's own line is shorter and says how long it is."""
 
 BODY_SECONDS = 30.0
 """A caller that has not sent its question by then is let go."""
+
+MOST_LOGGED = 4096
+"""Bytes of a question that are logged where texts were asked for."""
 
 GONE = 499
 """The status, in the log and the figures alone, of a question whose caller went away: it is nobody's error."""
@@ -61,6 +65,7 @@ def application(engine: SharedEngine, door: Door) -> Starlette:
             door.admit(request.headers.get("authorization", ""), caller)
             async with asyncio.timeout(BODY_SECONDS):
                 data = await door.body(request.stream(), request.headers.get("content-length", ""), upload)
+            request.state.asked = b"a file" if upload else data
             async with _watched(request):
                 reply, media = await anyio.to_thread.run_sync(answer, request, data, limiter=threads)
             return Response(reply, media_type=media)
@@ -157,7 +162,7 @@ def _guarded(asked: Answer, figures: Figures) -> Answer:
             response = Response(status_code=GONE)
         except Exception as error:
             incident = secrets.token_hex(3)
-            _log.error("incident %s", incident, exc_info=error)
+            _log.error({"event": "incident", "incident": incident}, exc_info=error)
             words = f"the engine's host met an error that nobody foresaw (incident {incident}, see its log)"
             response = JSONResponse(HeadlightError(detail=words).to_json(), 500)
         response.headers[SPEAKS_HEADER] = SPEAKS
@@ -166,7 +171,10 @@ def _guarded(asked: Answer, figures: Figures) -> Answer:
         seconds = time.perf_counter() - began
         figures.saw(request.url.path, response.status_code, seconds)
         line = {"path": request.url.path, "status": response.status_code, "milliseconds": round(seconds * 1000, 1)}
-        _log.info(json.dumps(line | {"bytes": int(response.headers.get("content-length", 0))}))
+        line["bytes"] = int(response.headers.get("content-length", 0))
+        if texts_too():
+            line["asked"] = getattr(request.state, "asked", b"")[:MOST_LOGGED].decode("utf-8", "replace")
+        _log.info(line)
         return response
 
     return guarded

@@ -1,12 +1,12 @@
 """Starting the host of an engine in this process."""
 
-import logging
 import os
 from ipaddress import ip_address
 
 import click
 import uvicorn
 
+from model import logbook
 from model.engine.door import Door
 from model.engine.local import LocalEngine
 from model.engine.server import application
@@ -24,10 +24,10 @@ STOP_SECONDS = 10
 @click.option("--port", type=click.IntRange(1, 65535), default=8765, show_default=True, help="the port to listen on")
 def serve(host: str, port: int) -> None:
     """Serves the engine over HTTP, for apps that are told HEADLIGHT_ENGINE=http://HOST:PORT."""
+    logbook.begin()
     door = checked_door(host)
     engine = LocalEngine.from_environment()
     engine.models()
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
     uvicorn.run(
         application(engine, door),
         host=host,

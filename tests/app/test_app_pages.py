@@ -9,7 +9,7 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from model import checkpoints, running
+from model import checkpoints, logbook, running
 from model.engine.base import Decoding, RunRequest
 from model.engine.local import LocalEngine
 from model.spec import ModelSpec
@@ -164,3 +164,22 @@ def test_an_unforeseen_error_is_a_sentence_with_a_number_and_its_traceback_is_in
     record = next(record for record in caplog.records if incident[1] in record.getMessage())
     assert record.exc_info
     assert "a secret of the server" in str(record.exc_info[1])
+
+
+def test_an_incident_is_logged_with_what_was_looked_at_and_not_with_what_was_typed(
+    stocked: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from viz.page import show_failure
+
+    def failing(page: object) -> None:
+        show_failure(KeyError("w5"))
+
+    monkeypatch.setattr("viz.views.explore._strips", failing)
+    for asked in ("", "texts"):
+        monkeypatch.setenv("HEADLIGHT_LOG", asked)
+        caplog.clear()
+        visitor = Visitor(text="w4 w5", head="1")
+        assert len(visitor.app.error) == 1
+        (line,) = (logbook.Lines().format(record) for record in caplog.records if "incident" in str(record.msg))
+        assert '"head": "1"' in line
+        assert ("w4 w5" in line) == (asked == "texts")

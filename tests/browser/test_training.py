@@ -14,7 +14,7 @@ from model.engine.base import Decoding, RunRequest, at_step
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.trace import Trace
 from tests.browser.conftest import ROOT
-from tests.browser.visits import TWO_FRAMES, chips, drawing, has_parameters, hovered_weight, opened, rest, tile_of
+from tests.browser.visits import A_WHILE, chips, drawing, has_parameters, hovered_weight, opened, rest, tile_of
 
 pytestmark = pytest.mark.browser
 
@@ -67,7 +67,7 @@ def runs(step: int) -> tuple[Trace, Trace]:
 
 def picture(page: Page) -> str:
     """The pixels of the first drawing."""
-    page.evaluate(TWO_FRAMES)
+    page.evaluate(A_WHILE)
     pixels: str = drawing(page, "film").locator("canvas").first.evaluate("canvas => canvas.toDataURL()")
     return pixels
 

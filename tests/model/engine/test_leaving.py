@@ -121,7 +121,7 @@ def test_what_others_wait_for_too_goes_on(held: Held) -> None:
 def test_the_log_tells_them_from_errors(held: Held, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "headlight.serve")
     held.ask("w4").close()
-    settled(lambda: '"status": 499' in caplog.text)
+    settled(lambda: "'status': 499" in caplog.text)
     assert "incident" not in caplog.text
 
 

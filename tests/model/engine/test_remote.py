@@ -188,11 +188,16 @@ def test_what_goes_wrong_unforeseen_has_a_number_and_no_details(
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_the_log_holds_nothing_that_was_typed(local: LocalEngine, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_log_holds_nothing_that_was_typed_unless_that_was_asked_for(
+    local: LocalEngine, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     caplog.set_level("INFO")
     behind(local).run(RunRequest("tiny", "geheim"))
-    assert '"path": "/v1/run", "status": 200' in caplog.text
+    assert "'path': '/v1/run', 'status': 200" in caplog.text
     assert "geheim" not in caplog.text
+    monkeypatch.setenv("HEADLIGHT_LOG", "texts")
+    behind(local).run(RunRequest("tiny", "geheim"))
+    assert "geheim" in caplog.text
 
 
 def test_its_figures_can_be_watched(local: LocalEngine) -> None:
