@@ -33,7 +33,7 @@ def pool(cells: Array, down: int, across: int, combine: Callable[..., Any] = np.
 
 def _fold(cells: Array, size: int, combine: Callable[..., Any]) -> Array:
     """Every `size` rows as one: whole rows at once, ten times faster than numpy's reductions over two axes."""
-    found = cells[::size].copy()
+    found = cells[::size].copy(order="K")  # as it lies in memory: a transposed one would be walked across
     for offset in range(1, min(size, len(cells))):
         part = cells[offset::size]
         combine(found[: len(part)], part, out=found[: len(part)])
