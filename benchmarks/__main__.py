@@ -14,12 +14,14 @@ from pathlib import Path
 
 import click
 
-from benchmarks import aims, decoding, drawing, enter, growth, handling, living, load, peers, recording, training
+from benchmarks import aims, batching, decoding, devices, drawing, enter, growth, handling, living, load, peers, recording, training
 from benchmarks.timing import Row, table
 
 PARTS: dict[str, Callable[[int], Iterator[Row]]] = {
     "recording": recording.measure,
     "decoding": decoding.measure,
+    "batching": batching.measure,
+    "devices": devices.measure,
     "enter": enter.measure,
     "living": living.measure,
     "load": load.measure,

@@ -32,8 +32,9 @@ def measure(repeats: int) -> Iterator[Row]:
 
 def decode(network: EncoderDecoder, cached: bool) -> tuple[int, ...]:
     """The ids that a greedy decode writes."""
+    device = next(network.parameters()).device
     with torch.inference_mode():
-        source = torch.arange(4, 4 + SOURCE)[None]
+        source = torch.arange(4, 4 + SOURCE, device=device)[None]
         mask = network.source_mask(source)
         memory = network.encode(source, mask)
         run = Run(cache=KVCache()) if cached else Run()
@@ -42,4 +43,4 @@ def decode(network: EncoderDecoder, cached: bool) -> tuple[int, ...]:
             return network.decode(ids, memory, mask, run, start if cached else 0)
 
         writer = Writer(str, None, (), TOKENS + 1)
-        return tuple(step.chosen.id for step in write(read, (START,), greedy, TOKENS, writer, torch.device("cpu")))
+        return tuple(step.chosen.id for step in write(read, (START,), greedy, TOKENS, writer, device))

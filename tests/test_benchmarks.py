@@ -8,9 +8,10 @@ from pathlib import Path
 import click
 import numpy as np
 import pytest
+import torch
 from click.testing import CliRunner
 
-from benchmarks import aims, alternatives, decoding, drawing, growth, runs, timing, training
+from benchmarks import aims, alternatives, batching, decoding, devices, drawing, growth, runs, timing, training
 from benchmarks.__main__ import PARTS, machine, main
 from benchmarks.alternatives import Case, Shown
 from benchmarks.enter import NoBrowser, chromium
@@ -18,9 +19,10 @@ from benchmarks.made_up import weights
 from benchmarks.peers import TooMuch
 from benchmarks.timing import Row
 from model import wire
+from model.engine.local import LocalEngine
 from model.spec import ModelSpec
 from model.unwritten import Unwritten
-from tests.networks import VARIANTS, tiny_recipe, translator
+from tests.networks import VARIANTS, save_checkpoint, tiny_recipe, translator
 
 ROOT = Path(__file__).parents[1]
 
@@ -203,3 +205,47 @@ def test_decoding_with_and_without_a_cache_writes_the_same() -> None:
     with_cache, without = (decoding.decode(network, cached) for cached in (True, False))
     assert with_cache == without
     assert len(with_cache) == decoding.TOKENS
+
+
+def test_requests_at_once_are_answered_as_one_by_one_and_nothing_is_kept(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "tiny")
+    engine = LocalEngine(tmp_path, torch.device("cpu"), cache_bytes=0)
+    asked = batching.requests(engine, "tiny", 5)
+    assert len(set(asked)) == 5
+    once, single = batching.at_once(engine, asked), batching.one_by_one(engine, asked)
+    for request, one, other in zip(asked, once, single, strict=True):
+        assert one.tokens["source"].ids == request.source
+        assert one.tokens == other.tokens
+        assert one is not other
+    engine.workshop.close()
+
+
+def test_batching_tells_both_ways_on_every_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_checkpoint(tmp_path / "tiny")
+    monkeypatch.setattr(batching, "devices", lambda: [torch.device("cpu")])
+    before = torch.get_num_threads()
+    rows = list(batching.measure(1, tmp_path, "tiny", (1, 3)))
+    torch.set_num_threads(before)
+    assert [row.case.split(", CPU")[0] for row in rows] == ["1 request one by one", "3 requests one by one", "3 requests at once"]
+    assert all(row.note.endswith(" requests a second") for row in rows)
+    assert [row.ratio is None for row in rows] == [True, True, False]
+
+
+def test_a_device_is_waited_for_and_one_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    before = torch.get_num_threads()
+    decoded, missing = devices.measure(1)
+    torch.set_num_threads(before)
+    assert decoded.case == f"{decoding.TOKENS} tokens, cached, cpu"
+    assert decoded.note.endswith(" tokens a second")
+    assert missing.note == "there is none here"
+
+
+def test_recording_is_told_for_any_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    stack = replace(VARIANTS["paper"].writer, vocab=40, max_positions=40)
+    monkeypatch.setattr("benchmarks.recording.SPECS", {"tiny": ModelSpec(encoder=stack, decoder=stack)})
+    monkeypatch.setattr("benchmarks.recording.LENGTHS", (9,))
+    rows = list(devices.recorded(torch.device("cpu"), 1))
+    assert [row.case for row in rows] == [
+        f"cpu: tiny, 9 tokens, {how}" for how in ("fused, recording nothing", "as the app records", "everything")
+    ]
