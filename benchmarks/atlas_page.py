@@ -25,8 +25,12 @@ ask = st.query_params
 trace = opened(sys.argv[1:][int(ask.get("file", "0"))])
 if "run" in ask:
     trace = replace(trace, request={**trace.request, "run": ask["run"]})
-chosen = st.session_state.get("chosen", (str(next(iter(trace.attention))), 0))
-selection = canvas.atlas(trace, Site.parse(chosen[0]), chosen[1], -1, key="atlas")
-if selection.site is not None and selection.head is not None:
-    st.session_state.chosen = (selection.site, selection.head)
-    st.rerun()
+place = {"site": str(next(iter(trace.attention))), "head": 0} | st.session_state.get("chosen", {})
+
+
+def choose(**fields: str | int) -> None:
+    """The head that is drawn large."""
+    st.session_state.chosen = fields
+
+
+canvas.atlas(trace, Site.parse(str(place["site"])), int(place["head"]), -1, key="atlas", chosen=choose)

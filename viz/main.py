@@ -1,7 +1,7 @@
 """The Streamlit script: navigation, sidebar, the sentence, the run; then the chosen page draws it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -30,15 +30,12 @@ def main() -> None:
     st.html(STYLE)
     with st.sidebar:
         redraw_on_change()
-    prepared: list[Page] = []
+    surroundings: list[Surroundings] = []
 
     def drawing(show: Callable[[Page], None]) -> Callable[[], None]:
         def draw() -> None:
-            for page in prepared:
-                try:
-                    show(page)
-                except EngineAway as error:  # it went while the page was drawn, or the page asks for what was not kept
-                    away.wait(error, shown=True)
+            for each in surroundings:
+                _sentence_and_page(each, show)
 
         return draw
 
@@ -69,22 +66,69 @@ def main() -> None:
         sidebar.logo()
     else:
         try:
-            usable, view = _usable(view, problems)
-            if usable:
-                prepared += _prepare(usable, view, problems)
-                sidebar.waiting(_waiting(the_engine().models(), view))
+            surroundings += _surround(view, problems)
         except EngineAway as error:
             away.wait(error, shown=False)
-    for each in problems:
-        say(each)
+    if not surroundings:
+        for each in problems:
+            say(each)
     chosen.run()
 
 
-def _usable(view: View, problems: list[str]) -> tuple[list[ModelInfo], View]:
+@dataclass(frozen=True)
+class Surroundings:
+    """What stands around a page, and stays while something is chosen on the page.
+
+    Attributes:
+        info: the model in use.
+        view: what the sidebar shows.
+        problems: sentences about what could not be done as asked, which are still to be said.
+    """
+
+    info: ModelInfo
+    view: View
+    problems: list[str]
+
+
+def _surround(view: View, problems: list[str]) -> list[Surroundings]:
+    """Draws the sidebar; what is then to be done is a list of one, or of none where no model can be used."""
+    usable, waiting, view = _usable(view, problems)
+    if not usable:
+        return []
+    info = usable[0]
+    view = replace(view, model=info.name)
+    view = _begun(info, view) if view.text is None else view
+    if info.reads == "features" and info.translates and not view.target:
+        view = replace(view, target=view.text or "")  # it has no words to begin with: its target is drawn like its source
+    settle(view)
+    sidebar.draw(info, sorted(usable, key=lambda i: i.name), view)
+    sidebar.waiting(waiting)
+    return [Surroundings(info, view, problems)]
+
+
+@st.fragment
+def _sentence_and_page(around: Surroundings, show: Callable[[Page], None]) -> None:
+    """The sentence, its run, and the page that draws it. What is typed or chosen here runs this function again and no more."""
+    view = current_view()[0]
+    if sidebar.shows(view) != sidebar.shows(around.view):
+        st.rerun()
+    sentence_box(around.info)
+    pages: list[Page] = []
+    try:
+        pages = _prepare(around.info, view, around.problems)
+        while around.problems:
+            say(around.problems.pop(0))  # what was said was said
+        for page in pages:
+            show(page)
+    except EngineAway as error:  # while the page was drawn, too: it may ask for what was not kept
+        away.wait(error, shown=bool(pages))
+
+
+def _usable(view: View, problems: list[str]) -> tuple[list[ModelInfo], list[str], View]:
     """The models that can be used, the one that `view` asks for first; what cannot be had is added to `problems`.
 
     Returns:
-        The models, and the view, without settings where they cannot be used.
+        The models, those that wait for answers, and the view, without settings where they cannot be used.
     """
     models = list(the_engine().models())
     told = _as_told(view, models)
@@ -93,14 +137,14 @@ def _usable(view: View, problems: list[str]) -> tuple[list[ModelInfo], View]:
     elif told is not None:
         models = [told, *(info for info in models if info.name != told.name)]
     usable = sorted((info for info in models if not info.problem), key=lambda info: info.name != view.model)
-    aside = _waiting(models, view) if usable else []
-    problems += [problem(info) for info in models if info.problem and info.name not in aside]
+    waiting = _waiting(models, view) if usable else []
+    problems += [problem(info) for info in models if info.problem and info.name not in waiting]
     if not usable:
         problems.append(_("There is no model here that can be used: put a checkpoint folder into checkpoints/ and reload."))
     elif view.model not in ("", usable[0].name):
         gaps = {"asked": view.model[:40], "shown": usable[0].name}
         problems.append(_("There is no usable model “{asked}” here; “{shown}” is shown instead.", **gaps))
-    return usable, view if usable[:1] == [told] else replace(view, settings="")
+    return usable, waiting, view if usable[:1] == [told] else replace(view, settings="")
 
 
 def _waiting(models: Sequence[ModelInfo], view: View) -> list[str]:
@@ -119,16 +163,8 @@ def _as_told(view: View, models: Sequence[ModelInfo]) -> ModelInfo | None:
         return None
 
 
-def _prepare(usable: list[ModelInfo], view: View, problems: list[str]) -> list[Page]:
-    """Draws what stands around a page, runs the sentence, and returns what the page is to draw: nothing where that failed."""
-    info = usable[0]
-    view = replace(view, model=info.name)
-    view = _begun(info, view) if view.text is None else view
-    if info.reads == "features" and info.translates and not view.target:
-        view = replace(view, target=view.text or "")  # it has no words to begin with: its target is drawn like its source
-    settle(view)
-    sidebar.draw(info, sorted(usable, key=lambda i: i.name), view)
-    sentence_box(info)
+def _prepare(info: ModelInfo, view: View, problems: list[str]) -> list[Page]:
+    """Runs the sentence, and returns what the page is to draw: nothing where that failed."""
     try:
         trace, view = _run(view, problems)
         away.remember(trace, view)

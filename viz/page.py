@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import get_script_run_ctx
@@ -84,6 +85,21 @@ def bind(field: str, **also: object) -> dict[str, Any]:
     return {"key": key, "on_change": lambda: update(**{field: st.session_state[key]}, **also)}
 
 
+def choosing_head(table: pd.DataFrame, key: str, **also: object) -> dict[str, Any]:
+    """Keyword arguments that let a row of a table, indexed by site and head, be clicked: that head is selected.
+
+    Args:
+        also: fields that start anew then, with their values.
+    """
+
+    def choose() -> None:
+        for row in st.session_state[key].selection.rows:
+            site, head = table.index[row]
+            update(site=site, head=int(head), **also)
+
+    return {"key": key, "on_select": choose}
+
+
 def card(name: str) -> DeltaGenerator:
     """A bordered container as high as its row: `with column, card("name"):`."""
     return st.container(border=True, height="stretch", key=f"card-{name}")
@@ -134,8 +150,3 @@ class Page:
     attention: Attention
     head: int
     dark: bool
-
-    def change(self, **fields: object) -> None:
-        """Replaces fields of the state and draws anew; for the script's body."""
-        update(**fields)
-        st.rerun()

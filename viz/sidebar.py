@@ -1,6 +1,7 @@
 """The sidebar: which model, how it decodes, where it runs."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,11 @@ ANOTHER_MODEL = {
     **FRESH,
 }
 """What another model starts without: everything that speaks of the old one's tokens and heads."""
+
+
+def shows(view: View) -> tuple[object, ...]:
+    """The fields of a view that the sidebar shows: where one changes elsewhere, it is to be drawn anew."""
+    return (view.model, view.settings, view.target, replace(view.decoding(), hypothesis=0))
 
 
 def draw(info: ModelInfo, usable: Sequence[ModelInfo], view: View) -> None:

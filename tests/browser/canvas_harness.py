@@ -60,22 +60,23 @@ def main() -> None:
     state.setdefault("step", int(ask.get("step", "-1")))
     state.runs = state.get("runs", 0) + 1
     site, show = Site.parse(state.site), ask.get("show", "strips,atlas,lines,player").split(",")
-    chosen: dict[str, str | int] = {}
     if "strips" in show:
-        chosen |= canvas.strips(trace, site, state.query, key="strips").changes()
+        canvas.strips(trace, site, state.query, key="strips", chosen=choose)
     if "atlas" in show:
-        chosen |= canvas.atlas(trace, site, state.head, state.query, key="atlas").changes()
+        canvas.atlas(trace, site, state.head, state.query, key="atlas", chosen=choose)
     if "lines" in show:
-        chosen |= canvas.lines(trace, site, state.head, state.query, key="lines").changes()
+        canvas.lines(trace, site, state.head, state.query, key="lines", chosen=choose)
     if "player" in show:
-        chosen |= canvas.player(trace, site, state.head, state.step, key="player").changes()
+        canvas.player(trace, site, state.head, state.step, key="player", chosen=choose)
     st.text_input("a text field", key="field")
     st.text(f"chosen {state.site} head {state.head} query {state.query} step {state.step} runs {state.runs}")
-    if chosen:
-        if chosen.get("site", state.site) != state.site:
-            state.query = -1
-        state.update(chosen)
-        st.rerun()
+
+
+def choose(**fields: str | int) -> None:
+    """Lets the state follow."""
+    if fields.get("site", st.session_state.site) != st.session_state.site:
+        st.session_state.query = -1
+    st.session_state.update(fields)
 
 
 if __name__ == "__main__":

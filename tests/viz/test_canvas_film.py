@@ -9,7 +9,7 @@ import pytest
 from model.errors import UnknownHead
 from model.trace import Array, Site
 from tests.viz.films import STEPS, WHOLE, frames, measured
-from viz.canvas import Selection
+from viz.canvas import fields_of
 from viz.canvas.film_scene import scene as film
 from viz.canvas.packing import encode, unpack
 from viz.links import MEASURES
@@ -77,5 +77,5 @@ def test_a_head_that_is_not_there_is_refused() -> None:
 
 
 def test_a_snapshot_that_was_chosen_arrives() -> None:
-    assert Selection.read({"snapshot": 40, "at": 1.5}).changes() == {"snapshot": 40}
-    assert Selection.read({"snapshot": "40", "head": -7}).changes() == {}
+    assert fields_of({"snapshot": 40, "at": 1.5}) == {"snapshot": 40}
+    assert fields_of({"snapshot": "40", "head": -7}) == {}

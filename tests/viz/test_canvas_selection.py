@@ -1,11 +1,13 @@
-"""What a drawing tells Python: a choice is made once, although a component's state lasts."""
+"""What a drawing tells Python: a choice is told once, before the script runs for it, although a component's state lasts."""
 
+import json
 from typing import Any
 
 import pytest
+from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.testing.v1 import AppTest
 
-from viz.canvas import Selection
+from viz.canvas import fields_of
 
 
 def app() -> None:
@@ -15,27 +17,38 @@ def app() -> None:
     from tests import traces
     from viz import canvas
 
-    chosen = canvas.atlas(traces.translation(), Site("decoder", 0, 2, "cross"), 0, -1, key="atlas")
-    st.text(str(chosen.changes()))
+    st.text(str(st.session_state.pop("told", None)))
+    canvas.atlas(
+        traces.translation(),
+        Site("decoder", 0, 2, "cross"),
+        0,
+        -1,
+        key="atlas",
+        chosen=lambda **it: st.session_state.update(told=it),
+    )
 
 
 def drive(test: AppTest, selection: dict[str, Any]) -> str:
-    test.session_state["atlas"] = {"selection": selection}
-    return str(test.run().text[0].value)
+    """A script run for what the browser says of the drawing; what that run was told."""
+    (drawing,) = test.get("bidi_component")
+    state = WidgetState(id=drawing.proto.id, json_value=json.dumps({"selection": selection}))
+    test._run(WidgetStates(widgets=[state]))  # AppTest has no way to act on a component
+    assert not test.exception
+    return str(test.text[0].value)
 
 
-def test_changes_are_the_fields_that_were_chosen() -> None:
-    assert Selection().changes() == {}
-    assert Selection(site="encoder.0.0.self", head=0).changes() == {"site": "encoder.0.0.self", "head": 0}
-    assert Selection(query=-1, step=0).changes() == {"query": -1, "step": 0}
+def test_fields_are_those_that_were_chosen() -> None:
+    assert fields_of({}) == {}
+    assert fields_of({"site": "encoder.0.0.self", "head": 0, "at": 1.5}) == {"site": "encoder.0.0.self", "head": 0}
+    assert fields_of({"query": -1, "step": 0, "stage": "output/logits"}) == {"query": -1, "step": 0, "stage": "output/logits"}
 
 
-def test_a_choice_is_told_once() -> None:
+def test_a_choice_is_told_once_and_before_the_script_draws() -> None:
     test = AppTest.from_function(app, default_timeout=60).run()
     assert not test.exception
-    assert test.text[0].value == "{}"
+    assert test.text[0].value == "None"
     assert drive(test, {"site": "encoder.0.1.self", "head": 3, "at": 1}) == "{'site': 'encoder.0.1.self', 'head': 3}"
-    assert drive(test, {"site": "encoder.0.1.self", "head": 3, "at": 1}) == "{}"
+    assert drive(test, {"site": "encoder.0.1.self", "head": 3, "at": 1}) == "None"
     assert drive(test, {"site": "encoder.0.1.self", "head": 3, "at": 2}) == "{'site': 'encoder.0.1.self', 'head': 3}"
 
 
@@ -45,4 +58,4 @@ def test_a_choice_is_told_once() -> None:
 )
 def test_a_forged_choice_is_no_choice(forged: dict[str, Any]) -> None:
     test = AppTest.from_function(app, default_timeout=60).run()
-    assert drive(test, forged) == "{}"
+    assert drive(test, forged) == "None"

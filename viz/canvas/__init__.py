@@ -2,7 +2,8 @@
 map of the network, cells of a stage, tree of a beam search.
 
 Python builds a scene of bytes (`viz.canvas.scene`), the browser draws it; hover, zoom and stepping never ask the server. Each
-function mounts one drawing and returns a `Selection`: what the person chose since the last run, or nothing.
+function mounts one drawing. What a person chooses in it is told to `chosen` before the script runs for it, as fields of
+`viz.links.View`, so that one run draws what was chosen.
 
 Where things are, for tests and other tools (everything stands in the component's shadow root; CSS locators pierce it):
 
@@ -25,9 +26,8 @@ Drawings on one page tell each other what is pointed at by the event `headlight:
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Protocol
 
 import streamlit as st
 
@@ -39,41 +39,24 @@ from viz.readings.changes import Change
 from viz.readings.training import Course, Frame
 
 
-@dataclass(frozen=True)
-class Selection:
-    """What a person chose in a drawing since the last script run; None: not that.
+class Chosen(Protocol):
+    """Takes what a person chose in a drawing."""
 
-    Attributes:
-        site: text form of a Site.
-        head, query, key, step, hypothesis: counted from 0.
-        stage: text form of a Stage; whether the run has it is not known here.
-        snapshot: the step of a snapshot.
+    def __call__(self, **fields: str | int) -> None:
+        """What was chosen, by field of `viz.links.View`; positions counted from 0."""
+
+
+def fields_of(selection: Mapping[str, Any]) -> dict[str, str | int]:
+    """The fields of `viz.links.View` in what a browser reported; what a drawing would not report is left out.
+
+    Whether the run has the place is not known here.
     """
-
-    site: str | None = None
-    head: int | None = None
-    query: int | None = None
-    key: int | None = None
-    step: int | None = None
-    hypothesis: int | None = None
-    stage: str | None = None
-    snapshot: int | None = None
-
-    @classmethod
-    def read(cls, found: Mapping[str, Any]) -> Self:
-        """The selection that a browser reported; fields that are not what a drawing reports are left out."""
-        site, stage = found.get("site"), found.get("stage")
-        names = ("head", "query", "key", "step", "hypothesis", "snapshot")
-        numbers = {name: found.get(name) for name in names}
-        return cls(
-            site if isinstance(site, str) and _is_site(site) else None,
-            stage=stage if isinstance(stage, str) and len(stage) < _LONGEST_STAGE else None,
-            **{name: value for name, value in numbers.items() if type(value) is int and value >= -1},
-        )
-
-    def changes(self) -> dict[str, str | int]:
-        """What was chosen, by field of `viz.links.View`; empty: nothing."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
+    site, stage = selection.get("site"), selection.get("stage")
+    found: dict[str, str | int] = {"site": site} if isinstance(site, str) and _is_site(site) else {}
+    if isinstance(stage, str) and len(stage) < _LONGEST_STAGE:
+        found["stage"] = stage
+    numbers = {name: selection.get(name) for name in ("head", "query", "key", "step", "hypothesis", "snapshot")}
+    return found | {name: value for name, value in numbers.items() if type(value) is int and value >= -1}
 
 
 _LONGEST_STAGE = 80
@@ -122,7 +105,7 @@ _CELLS = st.components.v2.component(
 )
 
 
-def strips(trace: Trace, site: Site, query: int, *, key: str) -> Selection:
+def strips(trace: Trace, site: Site, query: int, *, key: str, chosen: Chosen) -> None:
     """The token strips: each written token with its probability, and on hover or focus the alternatives.
 
     Args:
@@ -130,29 +113,31 @@ def strips(trace: Trace, site: Site, query: int, *, key: str) -> Selection:
         query: the selected row; -1: none.
         key: stable name of this drawing on the page.
     """
-    return _mount(_STRIPS, scene.strips(trace, site, query), key)
+    _mount(_STRIPS, scene.strips(trace, site, query), key, chosen)
 
 
-def atlas(trace: Trace, site: Site, head: int, query: int, *, key: str) -> Selection:
+def atlas(trace: Trace, site: Site, head: int, query: int, *, key: str, chosen: Chosen) -> None:
     """Every head of every site at one glance; a click selects a head, a double click opens it large.
 
     Raises:
         UnknownSite, UnknownHead: the trace has no such site or head.
     """
-    return _mount(_ATLAS, scene.atlas(trace, site, head, query), key)
+    _mount(_ATLAS, scene.atlas(trace, site, head, query), key, chosen)
 
 
-def changes(first: Trace, second: Trace, found: Mapping[Site, Change], site: Site, head: int, *, key: str) -> Selection:
+def changes(first: Trace, second: Trace, found: Mapping[Site, Change], site: Site, head: int, *, key: str, chosen: Chosen) -> None:
     """An atlas of what changed from the first run to the second, where they can be compared.
 
     Args:
         found: the sites that can be compared; at least one.
         site, head: the selected head.
     """
-    return _mount(_ATLAS, changes_scene.scene(first, second, found, site, head), key)
+    _mount(_ATLAS, changes_scene.scene(first, second, found, site, head), key, chosen)
 
 
-def film(frames: Sequence[Frame], whole: Trace, measured: Course, place: tuple[Site, int, int], at: int, *, key: str) -> Selection:
+def film(
+    frames: Sequence[Frame], whole: Trace, measured: Course, place: tuple[Site, int, int], at: int, *, key: str, chosen: Chosen
+) -> None:
     """The atlas at every snapshot of a training; the slider and the keys move in the browser.
 
     Args:
@@ -163,19 +148,19 @@ def film(frames: Sequence[Frame], whole: Trace, measured: Course, place: tuple[S
     Raises:
         UnknownSite, UnknownHead: the runs have no such site or head.
     """
-    return _mount(_FILM, film_scene.scene(frames, whole, measured, *place, at), key)
+    _mount(_FILM, film_scene.scene(frames, whole, measured, *place, at), key, chosen)
 
 
-def lines(trace: Trace, site: Site, head: int, query: int, *, key: str) -> Selection:
+def lines(trace: Trace, site: Site, head: int, query: int, *, key: str, chosen: Chosen) -> None:
     """One head as lines between its query tokens (left) and key tokens (right).
 
     Raises:
         UnknownSite, UnknownHead: the trace has no such site or head.
     """
-    return _mount(_LINES, scene.lines(trace, site, head, query), key)
+    _mount(_LINES, scene.lines(trace, site, head, query), key, chosen)
 
 
-def player(trace: Trace, site: Site, head: int, step: int, *, key: str) -> Selection:
+def player(trace: Trace, site: Site, head: int, step: int, *, key: str, chosen: Chosen) -> None:
     """The decode token by token, seen from one site: rows appear as tokens are chosen. Stepping happens in the browser.
 
     Args:
@@ -184,10 +169,10 @@ def player(trace: Trace, site: Site, head: int, step: int, *, key: str) -> Selec
     Raises:
         UnknownSite, UnknownHead: the trace has no such site or head.
     """
-    return _mount(_PLAYER, scene.player(trace, site, head, step), key)
+    _mount(_PLAYER, scene.player(trace, site, head, step), key, chosen)
 
 
-def network(trace: Trace, stages: tuple[Stage, ...], titles: dict[str, str], stage: Stage, *, key: str) -> Selection:
+def network(trace: Trace, stages: tuple[Stage, ...], titles: dict[str, str], stage: Stage, *, key: str, chosen: Chosen) -> None:
     """The map of the network with the stage where one is; a click or a key goes to another.
 
     Args:
@@ -195,10 +180,10 @@ def network(trace: Trace, stages: tuple[Stage, ...], titles: dict[str, str], sta
         titles: what stages are called, by their names.
         stage: one of `stages`.
     """
-    return _mount(_NETWORK, network_scene.scene(trace, stages, titles, stage), key)
+    _mount(_NETWORK, network_scene.scene(trace, stages, titles, stage), key, chosen)
 
 
-def cells(trace: Trace, stage: Stage, head: int, opened: tuple[int, int], *, key: str) -> Selection:
+def cells(trace: Trace, stage: Stage, head: int, opened: tuple[int, int], *, key: str, chosen: Chosen) -> None:
     """The cells of one head at a stage, scores, mask or weights; a click or Enter opens one.
 
     Args:
@@ -207,30 +192,31 @@ def cells(trace: Trace, stage: Stage, head: int, opened: tuple[int, int], *, key
     Raises:
         UnknownSite, UnknownHead: the trace has no such site or head.
     """
-    return _mount(_CELLS, cells_scene.scene(trace, stage, head, *opened), key)
+    _mount(_CELLS, cells_scene.scene(trace, stage, head, *opened), key, chosen)
 
 
-def tree(trace: Trace, shown: int, *, key: str) -> Selection:
+def tree(trace: Trace, shown: int, *, key: str, chosen: Chosen) -> None:
     """The tree of a beam search; a click on a hypothesis, or Enter, asks for it.
 
     Args:
         trace: a run that has a tree.
         shown: rank of the hypothesis that the run shows.
     """
-    return _mount(_TREE, tree_scene.scene(trace, shown), key)
+    _mount(_TREE, tree_scene.scene(trace, shown), key, chosen)
 
 
-def _mount(component: Any, data: bytes, key: str) -> Selection:
-    """Draws; returns the selection if it is another than at the last run (a component's state lasts, a choice is made once).
+def _mount(component: Any, data: bytes, key: str, chosen: Chosen) -> None:
+    """Draws, and has `chosen` told what is chosen from now on.
 
     `gone` is a drawing's call for a part that the shelf has put away: the script run that it causes has put it back already.
     """
-    result = component(key=key, data=data, on_selection_change=_nothing, on_gone_change=_nothing)
-    selection, seen = result.get("selection"), f"{key}/seen"
-    if not isinstance(selection, Mapping) or selection == st.session_state.get(seen):
-        return Selection()
-    st.session_state[seen] = dict(selection)
-    return Selection.read(selection)
+
+    def tell() -> None:
+        selection = st.session_state[key].get("selection")
+        if isinstance(selection, Mapping) and (fields := fields_of(selection)):
+            chosen(**fields)
+
+    component(key=key, data=data, on_selection_change=tell, on_gone_change=_nothing)
 
 
 def _nothing() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import pandas as pd
 import streamlit as st
@@ -11,7 +12,7 @@ from viz import canvas, export, labels
 from viz.figures import heatmap
 from viz.figures.difference import difference
 from viz.figures.frame import downloadable
-from viz.page import Page, card, say
+from viz.page import Page, card, choosing_head, say, update
 from viz.readings import changes
 from viz.readings.changes import Change, Reason
 from viz.texts import _
@@ -74,18 +75,18 @@ def _atlas(page: Page, trace: Trace, title: str, name: str) -> None:
         first = next(iter(trace.attention))
         there = page.attention.site in trace.attention and page.head < trace.at(page.attention.site).heads
         site, head = (page.attention.site, page.head) if there else (first, 0)
-        chosen = canvas.atlas(trace, site, head, page.view.query if name == "first" else -1, key=f"atlas-{name}").changes()
-        _follow(page, chosen, keep_row=name == "first")
+        own = name == "first"
+        chosen = partial(_follow, page, own)
+        canvas.atlas(trace, site, head, page.view.query if own else -1, key=f"atlas-{name}", chosen=chosen)
 
 
-def _follow(page: Page, chosen: dict[str, str | int], keep_row: bool = False) -> None:
-    """Lets the state follow what was chosen in an atlas, where the first side has it; a row of the second side's is not its own."""
-    if not chosen:
-        return
-    site, head = Site.parse(str(chosen.get("site", page.attention.site))), int(chosen.get("head", page.head))
+def _follow(page: Page, own: bool, **fields: str | int) -> None:
+    """Lets the state follow what was chosen in an atlas, where the first side has it; a row is kept of its `own` atlas alone."""
+    site, head = Site.parse(str(fields.get("site", page.attention.site))), int(fields.get("head", page.head))
     if site in page.trace.attention and head < page.trace.at(site).heads:
-        page.change(site=str(site), head=head, query=chosen.get("query", page.view.query) if keep_row else -1)
-    st.toast(_("Only the second side has {head}.", head=labels.site(site, head)))
+        update(site=str(site), head=head, query=fields.get("query", page.view.query) if own else -1)
+    else:
+        st.toast(_("Only the second side has {head}.", head=labels.site(site, head)))
 
 
 def _changes(page: Page, compared: Compared) -> None:
@@ -95,7 +96,8 @@ def _changes(page: Page, compared: Compared) -> None:
         st.caption(labels.markdown(note))
     if compared.found:
         site, head = page.attention.site, page.head
-        _follow(page, canvas.changes(page.trace, compared.second, compared.found, site, head, key="atlas-changes").changes())
+        chosen = partial(_follow, page, False)
+        canvas.changes(page.trace, compared.second, compared.found, site, head, key="atlas-changes", chosen=chosen)
 
 
 def _notes(first: Trace, compared: Compared) -> list[str]:
@@ -213,9 +215,8 @@ def _ranking(page: Page, compared: Compared) -> None:
     columns = {name: st.column_config.Column(title) for name, title in names.items()}
     columns |= {name: st.column_config.NumberColumn(title, format="%.4f") for name, title in numbers.items()}
     columns |= {"rows": st.column_config.Column(_("rows"))}
-    event = st.dataframe(
-        table, column_config=columns, hide_index=True, on_select="rerun", selection_mode="single-row", key="heads-by-change"
-    )
+    clicked = choosing_head(table, "heads-by-change", query=-1)
+    st.dataframe(table, column_config=columns, hide_index=True, selection_mode="single-row", **clicked)
     st.download_button(
         _("These numbers as CSV"),
         lambda: export.csv(table),
@@ -224,10 +225,6 @@ def _ranking(page: Page, compared: Compared) -> None:
         icon=":material/download:",
         on_click="ignore",
     )
-    chosen = [table.index[row] for row in event.selection.rows]
-    if chosen and chosen != st.session_state.get("heads-by-change/seen"):
-        st.session_state["heads-by-change/seen"] = chosen
-        page.change(site=chosen[0][0], head=int(chosen[0][1]), query=-1)
 
 
 def _explain() -> None:

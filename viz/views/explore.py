@@ -6,7 +6,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from viz import canvas, export, labels
-from viz.page import Page, card, update
+from viz.page import Page, card, choosing_head, update
 from viz.readings import heads
 from viz.readings.alike import most_alike
 from viz.texts import _
@@ -17,7 +17,7 @@ from viz.walk import arithmetic
 def show(page: Page) -> None:
     """Draws the page."""
     _strips(page)
-    _follow(page, canvas.atlas(page.trace, page.attention.site, page.head, page.view.query, key="atlas"))
+    canvas.atlas(page.trace, page.attention.site, page.head, page.view.query, key="atlas", chosen=update)
     heat, lines, facts = st.columns([5, 5, 3])
     shown = reading.shown(page)
     with heat, card("heat"):
@@ -25,7 +25,7 @@ def show(page: Page) -> None:
     with lines, card("lines"):
         _heading(_("Lines"), _("from each token read to the tokens it looked at"))
         if reading_card.fits(page):
-            _follow(page, canvas.lines(page.trace, page.attention.site, page.head, page.view.query, key="lines"))
+            canvas.lines(page.trace, page.attention.site, page.head, page.view.query, key="lines", chosen=update)
         else:
             st.caption(_("Lines are drawn for up to {most} tokens a side.", most=reading_card.LONGEST))
     with facts, card("facts"):
@@ -45,7 +45,7 @@ def _opened(name: str, title: str, icon: str, draw: Callable[[], None]) -> None:
 
 def _strips(page: Page) -> None:
     """The sentence and what was written, and sentences about what the model did not know or not finish."""
-    _follow(page, canvas.strips(page.trace, page.attention.site, page.view.query, key="strips"))
+    canvas.strips(page.trace, page.attention.site, page.view.query, key="strips", chosen=update)
     for strip in page.trace.tokens.values():
         unknown = [labels.plain(text) for text, not_known in zip(strip.texts, strip.unknown, strict=True) if not_known]
         if unknown:
@@ -55,12 +55,6 @@ def _strips(page: Page) -> None:
             )
     if page.trace.steps and page.trace.steps[-1].chosen.id != page.info.spec["end_id"] and not page.view.target:
         st.caption(labels.markdown(_("The model had not come to an end after {count} tokens.", count=len(page.trace.steps))))
-
-
-def _follow(page: Page, selection: canvas.Selection) -> None:
-    """Lets the state follow what was chosen in a drawing."""
-    if changes := selection.changes():
-        page.change(**changes)
 
 
 def _heading(title: str, subtitle: str) -> None:
@@ -142,10 +136,4 @@ def _all_heads(page: Page) -> None:
     names = {"kind": _("attention"), "pass": _("pass"), "layer": _("layer"), "head": _("head"), "rows": _("rows")}
     names |= {"rows_left_out": _("rows left out")}
     columns |= {name: st.column_config.Column(title) for name, title in names.items()}
-    event = st.dataframe(
-        table, column_config=columns, hide_index=True, on_select="rerun", selection_mode="single-row", key="all-heads"
-    )
-    chosen = [table.index[row] for row in event.selection.rows]
-    if chosen and chosen != st.session_state.get("all-heads/seen"):
-        st.session_state["all-heads/seen"] = chosen
-        page.change(site=chosen[0][0], head=int(chosen[0][1]))
+    st.dataframe(table, column_config=columns, hide_index=True, selection_mode="single-row", **choosing_head(table, "all-heads"))

@@ -1,5 +1,7 @@
 """The card of Explore that draws one reading of the selected site: control, picture, and what it is in words."""
 
+from functools import partial
+
 import plotly.graph_objects as go
 import streamlit as st
 
@@ -67,8 +69,8 @@ def _cells(page: Page) -> None:
     """The weights of the head; a chosen cell becomes part of the state."""
     stage = Stage(str(page.attention.site), "weights")
     opened = (page.view.query, page.view.key)
-    if changes := canvas.cells(page.trace, stage, page.head, opened, key="heat-cells").changes():
-        page.change(site=stage.place, head=page.head, **changes)
+    chosen = partial(update, site=stage.place, head=page.head)
+    canvas.cells(page.trace, stage, page.head, opened, key="heat-cells", chosen=chosen)
 
 
 def title(page: Page, shown: Shown) -> str:

@@ -1,12 +1,14 @@
 """The beam search behind a decode: its tree, the hypotheses that it ended with, one of which is shown, and all numbers."""
 
+from functools import partial
+
 import pandas as pd
 import streamlit as st
 
 from model.beams import hypotheses, path
 from model.trace import Trace
 from viz import canvas, export, labels
-from viz.page import Page, bind
+from viz.page import Page, bind, update
 from viz.texts import _
 
 ANOTHER = {"query": -1, "key": -1, "step": -1}
@@ -31,12 +33,16 @@ def draw(page: Page) -> None:
             format_func=lambda rank: _in_words(page.trace, rank),
             **bind("hypothesis", **ANOTHER),
         )
-        chosen = canvas.tree(page.trace, page.view.hypothesis, key="tree").changes()
+        canvas.tree(page.trace, page.view.hypothesis, key="tree", chosen=partial(_show, page.trace))
         with st.expander(_("The search in numbers"), icon=":material/table:", key="part-search", on_change="rerun") as part:
             if part.open:
                 _numbers(page.trace)
-    if chosen and chosen["hypothesis"] in range(len(hypotheses(page.trace.tree))):
-        page.change(**chosen, **ANOTHER)
+
+
+def _show(trace: Trace, **fields: str | int) -> None:
+    """Shows another hypothesis, if the search ended with it."""
+    if fields.get("hypothesis") in range(len(hypotheses(trace.tree))):
+        update(**fields, **ANOTHER)
 
 
 def _in_words(trace: Trace, rank: int) -> str:

@@ -40,11 +40,7 @@ def _tokens(page: Page) -> None:
         gaps = {"weights": weights, "most": MOST_WEIGHTS}
         st.info(_("The heads of this layer have {weights:,} weights; up to {most:,} are played. Explore shows them.", **gaps))
         return
-    changes = canvas.player(page.trace, page.attention.site, page.head, page.view.step, key="player").changes()
+    canvas.player(page.trace, page.attention.site, page.head, page.view.step, key="player", chosen=update)
     arithmetic.dialog(page)
-    if "head" in changes or "site" in changes:
-        page.change(**changes)
-    if changes:
-        update(**changes)
     if not page.trace.steps:
         st.info(_("Nothing was written in this run, so there is nothing to step through."), icon=":material/info:")

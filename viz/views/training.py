@@ -8,7 +8,7 @@ import streamlit as st
 from model.engine.base import RunRequest, without_step
 from model.errors import HeadlightError
 from viz import canvas, labels
-from viz.page import Page, say
+from viz.page import Page, say, update
 from viz.readings.training import Course, Frame, course, fed
 from viz.texts import _
 from viz.views import training_curves, training_runs
@@ -33,11 +33,8 @@ def show(page: Page) -> None:
     identity = tuple((frame.step, str(frame.fed.model["fingerprint"])) for frame in frames)
     measured = _measured(identity, page.view.request(), frames, fed(page.trace).ids)
     place = (page.attention.site, page.head, page.view.query)
-    changes = canvas.film(frames, page.trace, measured, place, at, key="film").changes()
-    if changes.keys() - {"snapshot"}:
-        page.change(**changes)
-    view = training_runs.followed(page.view, changes)
-    training_curves.draw(replace(page, view=view), measured)
+    canvas.film(frames, page.trace, measured, place, at, key="film", chosen=update)
+    training_curves.draw(page, measured)
 
 
 def _of_the_training(page: Page) -> Page:

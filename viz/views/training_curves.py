@@ -10,7 +10,7 @@ from viz import export, labels
 from viz.figures import training as figures
 from viz.figures.frame import downloadable
 from viz.links import MEASURES
-from viz.page import Page, bind, card
+from viz.page import Page, bind, card, choosing_head
 from viz.readings.training import Course, explanations, moments, numbers, specialised
 from viz.texts import _
 
@@ -83,18 +83,8 @@ def _moments(page: Page, measured: Course) -> None:
     columns = {name: st.column_config.Column(text) for name, text in titles.items()}
     columns |= {name: st.column_config.NumberColumn(text, format="%.3f") for name, text in number.items()}
     columns["moment"] = st.column_config.NumberColumn(titles["moment"], format="localized")
-    event = st.dataframe(
-        table,
-        column_config=columns,
-        hide_index=True,
-        on_select="rerun",
-        selection_mode="single-row",
-        key=f"moments-{page.view.measure}",
-    )
-    chosen = [table.index[row] for row in event.selection.rows]
-    if chosen and chosen != st.session_state.get("moments/seen"):
-        st.session_state["moments/seen"] = chosen
-        page.change(site=chosen[0][0], head=int(chosen[0][1]))
+    clicked = choosing_head(table, f"moments-{page.view.measure}")
+    st.dataframe(table, column_config=columns, hide_index=True, selection_mode="single-row", **clicked)
 
 
 def _numbers(page: Page, measured: Course) -> None:

@@ -2,14 +2,12 @@
 
 import math
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 
 import streamlit as st
 
 from model.engine.base import Decoding, ModelInfo, RunRequest, at_step
 from model.errors import HeadlightError
-from viz.links import View
 from viz.page import Page, update
 from viz.readings.training import Frame
 from viz.sidebar import ANOTHER_MODEL
@@ -87,13 +85,6 @@ def _free(page: Page, request: RunRequest) -> RunRequest:
     strip = page.trace.tokens.get("target")
     written = len(strip) if strip else max(len(page.trace.steps), 1)
     return replace(request, target=None, decoding=Decoding(max_length=min(written + SPARE, page.info.max_target, 1000)))
-
-
-def followed(view: View, changes: Mapping[str, str | int]) -> View:
-    """The view at the snapshot where the person is now; the link leads there."""
-    if changes:
-        update(**changes)
-    return replace(view, **changes)  # type: ignore[arg-type]  # fields of View
 
 
 def switch(info: ModelInfo) -> None:

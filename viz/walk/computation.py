@@ -1,6 +1,7 @@
 """The computation clock: the map of the network, one stage of the run, and the arithmetic of a chosen cell."""
 
 from dataclasses import replace
+from functools import partial
 
 import streamlit as st
 
@@ -10,7 +11,7 @@ from model.errors import HeadlightError
 from model.stages import OF_CELLS, Stage
 from model.trace import Attention, Trace
 from viz import canvas
-from viz.page import Page, bind, say
+from viz.page import Page, bind, say, update
 from viz.texts import _, sentence
 from viz.walk import arithmetic
 from viz.walk import stage as one_stage
@@ -29,15 +30,13 @@ def draw(page: Page) -> None:
     page = _at(page, trace, stage)
     plan, shown = st.columns([4, 9], gap="medium")
     with plan:
-        found = canvas.network(trace, walk, titles(), stage, key="network")
+        canvas.network(trace, walk, titles(), stage, key="network", chosen=partial(_go, page, trace))
     with shown:
         if stage.in_head or stage.name == "mask":
             _choose_head(page)
         one_stage.draw(page, trace, stage)
         if stage.name in OF_CELLS and page.view.query >= 0 and page.view.key >= 0:
             arithmetic.draw(page, page.view.query, page.view.key)
-    if found.stage is not None and found.stage != str(stage):
-        page.change(**_move(page, trace, found.stage))
 
 
 def _asked(page: Page, trace: Trace, walk: tuple[Stage, ...]) -> Stage:
@@ -68,16 +67,17 @@ def _choose_head(page: Page) -> None:
         )
 
 
-def _move(page: Page, trace: Trace, text: str) -> dict[str, object]:
-    """What changes in the state where another stage is gone to: its site too, and no row of tokens that stand there no more."""
+def _go(page: Page, trace: Trace, **fields: str | int) -> None:
+    """Goes to another stage: its site changes too, and no row of tokens stays that stand there no more."""
+    text = str(fields["stage"])
     try:
         stage = stages.find(trace, text)
     except HeadlightError:
-        return {"stage": text}
+        return update(stage=text)
     attention = _attention_near(page, trace, stage)
     same = (attention.query_tokens, attention.key_tokens) == (page.attention.query_tokens, page.attention.key_tokens)
     rows = {} if same and attention.weights.shape[1:] == page.attention.weights.shape[1:] else {"query": -1, "key": -1}
-    return {"stage": text, "site": str(attention.site), **rows}
+    return update(stage=text, site=str(attention.site), **rows)
 
 
 def _attention_near(page: Page, trace: Trace, stage: Stage) -> Attention:

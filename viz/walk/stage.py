@@ -1,5 +1,7 @@
 """One stage on the page: its formula, its picture, its numbers, a sentence, and the lines that computed it."""
 
+from functools import partial
+
 import numpy as np
 import streamlit as st
 
@@ -9,7 +11,7 @@ from model.trace import Array, Trace
 from viz import canvas, export, labels
 from viz.figures import stages as figures
 from viz.figures.frame import CONFIG
-from viz.page import Page, bind, say
+from viz.page import Page, bind, say, update
 from viz.texts import _
 from viz.walk import formulas, numbers, sentences, titles
 
@@ -82,8 +84,7 @@ def _not_recorded(trace: Trace, stage: Stage) -> str:
 def _cells(page: Page, trace: Trace, stage: Stage) -> None:
     """The cells of the head; a chosen one becomes part of the state."""
     opened = (page.view.query, page.view.key)
-    if changes := canvas.cells(trace, stage, page.head, opened, key="cells").changes():
-        page.change(site=stage.place, head=page.head, **changes)
+    canvas.cells(trace, stage, page.head, opened, key="cells", chosen=partial(update, site=stage.place, head=page.head))
 
 
 def _vocabulary(page: Page, trace: Trace, stage: Stage) -> None:
