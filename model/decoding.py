@@ -53,15 +53,13 @@ class Writer:
     limit: int
     normalise: Callable[[Tensor], Tensor] = log_probabilities_of
 
-    def candidate(self, id_: int, log_probabilities: Tensor) -> Candidate:
-        """The token `id_` with its log-probability in [vocab]."""
-        return Candidate(id_, self.text_of(id_), log_probabilities[id_].item())
-
     def step(self, index: int, chosen: int, log_probabilities: Tensor, computed: tuple[int, int]) -> Step:
         """The Step that took `chosen` where the model gave `log_probabilities` [vocab]."""
-        likeliest = log_probabilities.topk(min(CANDIDATES, len(log_probabilities))).indices.tolist()
-        candidates = tuple(self.candidate(i, log_probabilities) for i in likeliest)
-        return Step(index, self.candidate(chosen, log_probabilities), candidates, computed)
+        likeliest = log_probabilities.topk(min(CANDIDATES, len(log_probabilities)))
+        pairs = zip(likeliest.indices.tolist(), likeliest.values.tolist(), strict=True)
+        candidates = tuple(Candidate(id_, self.text_of(id_), value) for id_, value in pairs)
+        taken = Candidate(chosen, self.text_of(chosen), log_probabilities[chosen].item())
+        return Step(index, taken, candidates, computed)
 
 
 def forced(read: Read, ids: Sequence[int], writer: Writer, device: torch.device, last: int | None = None) -> list[Step]:
@@ -121,9 +119,7 @@ def write(
 
 def _suppress(log_probabilities: Tensor, suppressed: Sequence[int]) -> Tensor:
     """A copy in which the suppressed ids are impossible."""
-    allowed = log_probabilities.clone()
-    allowed[..., list(suppressed)] = -torch.inf
-    return allowed
+    return log_probabilities.index_fill(-1, torch.tensor(suppressed, dtype=torch.int64), -torch.inf)
 
 
 @dataclass(frozen=True)

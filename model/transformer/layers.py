@@ -98,9 +98,10 @@ def feed_forward(x: Tensor, network: FeedForward, residual: Residual, name: str,
 
 def record_mask(run: Run, site: Site, mask: Mask, x: Tensor) -> None:
     """Hands a site's mask and its parts to the recorder, a row [key] for each query of `x` [batch, query, model]."""
+    batch, queries, _model = x.shape
     for name, part in (("mask", mask.allowed), ("mask_padding", mask.padding), ("mask_causal", mask.causal)):
         if part is not None:
-            run.record(f"attention/{site}/{name}", part.expand(len(x), 1, x.shape[1], -1))  # [batch, 1, query, key]
+            run.record(f"attention/{site}/{name}", part.expand(batch, 1, queries, -1))  # [batch, 1, query, key]
 
 
 class SelfAttentionLayer(nn.Module):

@@ -5,6 +5,7 @@ A mask keeps the parts that it was combined from, so that a page can show paddin
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import torch
@@ -62,9 +63,9 @@ class Mask:
     padding: Tensor
     causal: Tensor | None = None
 
-    @property
+    @cached_property
     def allowed(self) -> Tensor:
-        """All parts combined: a key may be looked at if every part allows it."""
+        """All parts combined: a key may be looked at if every part allows it. Every layer of a stack asks for it."""
         return self.padding if self.causal is None else self.padding & self.causal
 
 
