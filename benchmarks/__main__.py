@@ -13,6 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import click
+from playwright.sync_api import Error
 
 from benchmarks import aims, batching, decoding, devices, drawing, enter, growth, handling, living, load, peers, recording, training
 from benchmarks.timing import Row, table
@@ -48,13 +49,15 @@ def main(repeats: int, only: tuple[str, ...], out: Path | None, markdown: Path |
 
     say(f"{machine()}, medians of {repeats}.")
     for name in only or PARTS:
-        began = time.monotonic()
+        began, found = time.monotonic(), measured.setdefault(name, [])
         try:
-            measured[name] = list(PARTS[name](repeats))
+            found.extend(PARTS[name](repeats))
         except (enter.NoBrowser, peers.NoPeers) as error:
             say(str(error))
-        else:
-            say(f"**{name}**, {time.monotonic() - began:.0f} s\n\n{table(measured[name])}")
+        except (peers.TooMuch, Error) as error:  # one part that a machine is too busy for does not end the others
+            say(f"The part {name} ended early: {str(error).splitlines()[0]}.")
+        if found:
+            say(f"**{name}**, {time.monotonic() - began:.0f} s\n\n{table(found)}")
     say(aims.table([row for rows in measured.values() for row in rows]))
     if markdown:
         markdown.write_text("\n\n".join(said) + "\n", encoding="utf-8")

@@ -7,6 +7,7 @@ the server's work included. Of the others it is that of making the page, and the
 import statistics
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -44,9 +45,9 @@ def measure(repeats: int) -> Iterator[Row]:
             yield _cold(addresses[CASES[0], OURS], browser)
         hopes: dict[str, float] = {}
         with serving_atlas(alternatives.recorded(CASES)) as (_, addresses), serving(HERE / "empty_app.py") as empty:
-            visit(browser, empty.address, "p")
-            for address in addresses.values():
-                visit(browser, address, ATLAS)
+            for address, there in ((empty.address, "p"), *((address, ATLAS) for address in addresses.values())):
+                with suppress(peers.TooMuch):  # the server is warm by now, or what follows will say so
+                    visit(browser, address, there)
             for case in CASES:
                 own = alternatives.ours(addresses, case)
                 nothing: dict[str, Turn] = {EMPTY: partial(alternatives.streamlit, empty.address, "p")}
@@ -60,11 +61,12 @@ def _cold(address: str, browser: Browser) -> Row:
 
 
 def _measured(case: Case, turns: dict[str, Turn], hopes: dict[str, float], browser: Browser, repeats: int) -> Iterator[Row]:
-    """The rows of a case. `hopes`: the seconds for each cell that an alternative took at the last case; grows here."""
-    hopeless = {name for name in turns if hopes.get(name, 0) * case.cells > HOPELESS}
+    """The rows of a case. `hopes`: the seconds for each cell that a peer took at the last case; grows here."""
+    hopeless = [name for name in turns if hopes.get(name, 0) * case.cells > HOPELESS]
     shown = _in_turns({name: turn for name, turn in turns.items() if name not in hopeless}, browser, repeats)
-    for name, found in shown.items():
-        seconds = peers.SECONDS * 10 if isinstance(found, str) else statistics.median(turn.seconds for turn in found)
+    for name in shown.keys() & peers.NAMES.values():
+        found = shown[name]
+        seconds = 10 * peers.SECONDS if isinstance(found, str) else statistics.median(turn.seconds for turn in found)
         hopes[name] = seconds / case.cells
     for name in hopeless:
         expected = hopes[name] * case.cells

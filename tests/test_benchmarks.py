@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 import torch
 from click.testing import CliRunner
 
-from benchmarks import aims, alternatives, batching, decoding, devices, drawing, growth, runs, timing, training
+from benchmarks import aims, alternatives, batching, decoding, devices, drawing, growth, peers, runs, timing, training
 from benchmarks.__main__ import PARTS, machine, main
 from benchmarks.alternatives import Case, Shown
 from benchmarks.enter import NoBrowser, chromium
@@ -100,14 +101,16 @@ def test_what_takes_long_is_measured_once_and_what_cannot_be_done_is_told() -> N
         return once
 
     turns = {alternatives.OURS: taking("a", 2.0), "slow": taking("b", 20.0), "never": taking("c", 99.0)}
-    case, hopes = Case(1, 2, 10), {"hopeless": 1.0}
-    shown = drawing._measured(case, {**turns, "hopeless": taking("d", 1.0)}, hopes, None, 3)  # type: ignore[arg-type]  # no browser
+    tried, hopeless = list(peers.NAMES.values())[:2]
+    turns |= {tried: taking("d", 0.5), hopeless: taking("e", 1.0)}
+    case, hopes = Case(1, 2, 10), {hopeless: 1.0}
+    shown = drawing._measured(case, turns, hopes, None, 3)  # type: ignore[arg-type]  # no browser is needed here
     rows = {row.case: row for row in shown}
-    assert "".join(calls) == "abcaa"
+    assert "".join(calls) == "abcdadad"
     assert rows["1 × 2 × 10: slow"].ratio == 10.0
     assert rows["1 × 2 × 10: never"] == Row("1 × 2 × 10: never", 60_000.0, 30.0, "cut", least=True)
-    assert rows["1 × 2 × 10: hopeless"].note == "not tried: about 3 min, if time grew like the cells"
-    assert hopes["slow"] == 20 / 200
+    assert rows[f"1 × 2 × 10: {hopeless}"].note == "not tried: about 3 min, if time grew like the cells"
+    assert hopes == {hopeless: 1.0, tried: 0.5 / 200}
 
 
 def test_what_is_left_of_ours_without_streamlit_is_of_the_same_turn() -> None:
@@ -190,6 +193,20 @@ def test_what_is_printed_is_written_too(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert page.read_text(encoding="utf-8").strip() == done.output.strip()
     assert "| decoding by reading all anew, times cached | ≥ 3 × | 4.5 × | yes |" in done.output
     assert json.loads(numbers.read_text(encoding="utf-8"))["decoding"][0]["ratio"] == 4.5
+
+
+def test_a_part_that_ends_early_keeps_what_it_measured_and_ends_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    def busy(repeats: int) -> Iterator[Row]:
+        yield Row("measured before", 7.0)
+        raise TooMuch("> 60 s")
+
+    monkeypatch.setitem(PARTS, "decoding", busy)
+    monkeypatch.setitem(PARTS, "training", lambda repeats: iter([Row("another", 8.0)]))
+    monkeypatch.setattr("benchmarks.__main__.machine", lambda: "a machine")
+    done = CliRunner().invoke(main, ["--only", "decoding", "--only", "training"])
+    assert "The part decoding ended early: > 60 s." in done.output
+    assert "| measured before | 7.0 |" in done.output
+    assert "| another | 8.0 |" in done.output
 
 
 def test_made_up_attention_is_attention() -> None:
