@@ -48,7 +48,7 @@ def start(folder: Path, port: int, *options: str, **environment: str) -> subproc
     clean = {name: value for name, value in os.environ.items() if not name.startswith("HEADLIGHT_")}
     command = [sys.executable, "-m", "model", "serve", "--port", str(port), *options]
     process = subprocess.Popen(command, cwd=ROOT, env=clean | settings, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    until = time.monotonic() + 120
+    until = time.monotonic() + 300
     with closing(RemoteEngine(f"http://127.0.0.1:{port}")) as engine:
         while not engine.answers():
             assert process.poll() is None, "the host ended before it was ready"

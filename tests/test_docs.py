@@ -98,10 +98,10 @@ def test_the_errors_page_names_every_error_and_no_other() -> None:
 
 def test_every_dependency_is_pinned_and_has_its_reason() -> None:
     text = page("decisions.md")
-    for name in ("requirements.txt", "requirements-web.txt", "requirements-dev.txt"):
+    for name in ("requirements.txt", "requirements-web.txt", "requirements-cluster.txt", "requirements-dev.txt"):
         for line in (ROOT / name).read_text(encoding="utf-8").splitlines():
             if line and not line.startswith(("#", "-r ")):
-                package = re.fullmatch(r"([a-z0-9-]+)==[0-9.]+(?:; [a-z_]+ != \"[a-z0-9]+\")? +# .+", line)
+                package = re.fullmatch(r"([a-z0-9-]+)(?:\[[a-z]+\])?==[0-9.]+(?:; [a-z_]+ != \"[a-z0-9]+\")? +# .+", line)
                 assert package, f"{name}: {line}"
                 assert f"`{package[1]}`" in text, package[1]
 

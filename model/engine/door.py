@@ -5,6 +5,7 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 
 from model.engine.base import Features, Given, RandomFeatures, RunRequest
 from model.engine.files import names_a_file
@@ -145,6 +146,14 @@ def _length(given: Given) -> int:
         case RandomFeatures(positions, _):
             return positions
     return len(given)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address can be reached from its own machine alone."""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _too_long(found: int, most: int) -> Refused:

@@ -18,7 +18,7 @@ from model.engine.describing import describe
 from model.engine.kept import Kept
 from model.engine.shelf import Shelf
 from model.engine.sitting import Sitting
-from model.engine.uploads import Uploads
+from model.engine.uploads import SENT_WEIGHTS, Uploads
 from model.engine.workshop import Workshop
 from model.errors import BadSetting, HeadlightError, NoRoom
 from model.explain import Explanation
@@ -45,6 +45,7 @@ class LocalEngine:
         variant_bytes: bytes of the networks that are kept of uploads and of files with settings; the last one stays anyway.
         workshop: where runs are computed, not yet started; None: one with the usual limits.
         precision: the number type of runs that ask for none, where the network can be computed in it.
+        uploads: where files are kept that somebody sends; None: in this process, for it alone.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class LocalEngine:
         variant_bytes: int = VARIANT_BYTES,
         workshop: Workshop | None = None,
         precision: Precision = "float32",
+        uploads: Uploads | None = None,
     ) -> None:
         self._shelf = Shelf(folder)
         self._device = device
@@ -62,14 +64,14 @@ class LocalEngine:
         self._loaded: dict[str, Runner | HeadlightError] = {}
         self._variants: OrderedDict[tuple[str, Settings, Precision], Runner | HeadlightError] = OrderedDict()
         self._inspections: OrderedDict[tuple[str, Settings], Inspection] = OrderedDict()
-        self._uploads = Uploads()
+        self._uploads = uploads or Uploads()
         self._traces = Kept(cache_bytes)
         self._variant_bytes = variant_bytes
         self._lock = threading.RLock()
         self.workshop = (workshop or Workshop()).start()
 
     @classmethod
-    def from_environment(cls) -> "LocalEngine":
+    def from_environment(cls, uploads: Uploads | None = None) -> "LocalEngine":
         """The engine of the app. HEADLIGHT_CHECKPOINTS, HEADLIGHT_DEVICE, HEADLIGHT_THREADS and HEADLIGHT_PRECISION, where set,
         choose the folder of checkpoints, the device, the CPU threads and the number type of runs that ask for none.
 
@@ -80,7 +82,7 @@ class LocalEngine:
         """
         torch.set_num_threads(environment.threads() or max(1, (os.cpu_count() or 2) // 2))
         folder = Path(os.environ.get("HEADLIGHT_CHECKPOINTS") or CHECKPOINTS)
-        return cls(folder, environment.device(), precision=environment.precision())
+        return cls(folder, environment.device(), precision=environment.precision(), uploads=uploads)
 
     @property
     def device(self) -> str:
@@ -111,7 +113,8 @@ class LocalEngine:
         Raises:
             UnknownModel: there is no such model.
         """
-        upload = self._uploads.get(model)
+        with self._lock:
+            upload = self._uploads.get(model)
         info = describe(model, upload.name if upload else model, self._loaded_with(model, settings))
         return info if upload or info.problem else self._shelf.with_training(info)
 
@@ -240,8 +243,8 @@ class LocalEngine:
                 return self._loaded[name]
             key = name, settings, precision
             found = self._variants.pop(key, None) or self._try_load(name, settings, precision)
-            if isinstance(found, NoRoom):
-                return found  # there may be room the next time
+            if isinstance(found, NoRoom) or (isinstance(found, HeadlightError) and name.startswith(SENT_WEIGHTS)):
+                return found  # there may be room the next time, and a vocabulary that an upload lacks
             self._variants[key] = found
             while len(self._variants) > MOST_VARIANTS or (
                 len(self._variants) > 1 and sum(map(_nbytes, self._variants.values())) > self._variant_bytes

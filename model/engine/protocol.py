@@ -28,7 +28,7 @@ VERSION = 1
 SPEAKS = f"{VERSION}.{SCHEMA}"
 """Protocol and schema of traces: host and web process must agree on both. Every reply says it in the header `headlight-speaks`."""
 
-SPEAKS_HEADER, SESSION_HEADER = "headlight-speaks", "headlight-session"
+SPEAKS_HEADER, SESSION_HEADER = "headlight-speaks", "x-session-id"
 JSON, TRACE, ARRAYS = "application/json", "application/x-headlight-trace", "application/x-safetensors"
 ZIP = "application/zip"
 

@@ -40,8 +40,8 @@ PATIENCE = httpx.Timeout(150.0, connect=2.0)
 """Seconds: longer than the host's own deadline, so that its sentence arrives."""
 
 RETRIED = (httpx.ConnectError, httpx.ConnectTimeout, httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
-"""A connection that failed, or broke. To ask again is safe, since nothing is changed by a question; a time-out is not asked again,
-since the host may still be working on it."""
+"""A connection that failed, or broke, on the way to the host or behind a proxy (`_whole`). To ask again is safe, since nothing is
+changed by a question; a time-out is not asked again, since the host may still be working on it."""
 
 AGAIN_SECONDS = 2.0
 """How long a broken connection is tried again before the host counts as away."""
@@ -201,7 +201,7 @@ class RemoteEngine:
         return reply
 
     def _ask(self, what: str, body: object, model: str = "", session: str = "") -> bytes:
-        """The reply to a question. A host that has forgotten a file which was sent gets it again."""
+        """The reply to a question. A host that has forgotten files which were sent gets them again."""
         path, data = QUESTIONS[what].path, protocol.pack(asdict(body))  # type: ignore[call-overload]
         headers = {SESSION_HEADER: session} if session else {}
         try:
@@ -209,7 +209,10 @@ class RemoteEngine:
         except UnknownModel:
             if model not in self._uploads:
                 raise
-            self.receive(*self._uploads[model])
+            settings: Settings = getattr(body, "request", body).settings  # type: ignore[attr-defined]  # all that name a model have them
+            for name in (model, *dict(settings).values()):
+                if name in self._uploads:
+                    self.receive(*self._uploads[name])
             return self._post(path, data, protocol.JSON, headers=headers)
 
     def _post(self, path: str, data: bytes, media: str, **options: Any) -> bytes:
@@ -235,7 +238,7 @@ class RemoteEngine:
         )
         began = time.monotonic()
         try:
-            response = retrying(send)
+            response = retrying(_whole, send)
         except httpx.TransportError as error:
             self._away_since = self._away_since or began
             raise EngineAway(host=self._url, seconds=round(time.monotonic() - self._away_since)) from error
@@ -251,3 +254,15 @@ class RemoteEngine:
             return from_json(response.json())
         except (ValueError, KeyError, TypeError, AttributeError):
             return HeadlightError(detail=f"The engine at {self._url} replied with the status {response.status_code} and no words.")
+
+
+def _whole(send: Callable[[], httpx.Response]) -> httpx.Response:
+    """The host's own reply.
+
+    Raises:
+        httpx.TransportError: there is none; a proxy's word that it lost the host is no reply of the host.
+    """
+    response = send()
+    if response.is_server_error and SPEAKS_HEADER not in response.headers:
+        raise httpx.RemoteProtocolError(f"a proxy answers {response.status_code}")
+    return response

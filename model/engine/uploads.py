@@ -1,11 +1,12 @@
 """Uploads: files that visitors sent, opened once, kept in memory for this process and called by their content.
 
-Weights become a model; a vocabulary becomes something that `source_vocab` and `target_vocab` of an upload can name.
+Weights become a model; a vocabulary becomes something that `source_vocab` and `target_vocab` of an upload can name. Where several
+processes serve the same people, each finds `elsewhere` what another was sent: names are of contents, so nothing gets out of date.
 """
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -13,12 +14,16 @@ import torch
 
 from model.checkpoints import Checkpoint
 from model.engine.files import SENT_WORDS
+from model.engine.sharing import ALONE, Elsewhere
 from model.errors import BadSetting
 from model.inspection import Inspection
 from model.layouts.loading import Diagnosis, checkpoint_of, examine, inspection_of
 from model.layouts.telling import STEERING, VOCABULARIES, Told
 from model.opening.reading import OpenedFile, read_upload
 from model.vocabularies import vocabulary_in
+
+SENT_WEIGHTS = "upload-"
+"""What the names of uploads begin with."""
 
 MOST_BYTES = 256 * 2**20
 MOST_FILES = 16
@@ -47,14 +52,14 @@ class Upload:
         size: bytes.
         digest: SHA-256 of its bytes.
         opened: its weights.
-        words: the vocabularies that were sent, by the name that a setting gives.
+        words: the vocabulary that was sent, given the name that a setting gives; None: there is none.
     """
 
     name: str
     size: int
     digest: str
     opened: OpenedFile
-    words: Mapping[str, Words]
+    words: Callable[[str], Words | None]
 
     def inspect(self, settings: Mapping[str, str]) -> Inspection:
         """Says what it is; open questions are listed, not raised.
@@ -86,7 +91,7 @@ class Upload:
         Raises:
             BadSetting: none of that name is kept, or it is no vocabulary.
         """
-        if (words := self.words.get(known_as)) is None:
+        if (words := self.words(known_as)) is None:
             allowed = "a vocabulary that was sent to this server: send it once more, or leave it out"
             raise BadSetting(name=setting, found=known_as, allowed=allowed)
         return vocabulary_in(words.content, words.name, setting)
@@ -98,12 +103,13 @@ class Uploads:
     Args:
         most_bytes: of all files together.
         most_files: how many.
+        elsewhere: where other processes that serve the same people keep theirs.
     """
 
-    def __init__(self, most_bytes: int = MOST_BYTES, most_files: int = MOST_FILES) -> None:
+    def __init__(self, most_bytes: int = MOST_BYTES, most_files: int = MOST_FILES, elsewhere: Elsewhere = ALONE) -> None:
         self._kept: OrderedDict[str, Upload] = OrderedDict()
         self._words: OrderedDict[str, Words] = OrderedDict()
-        self._most_bytes, self._most_files = most_bytes, most_files
+        self._most_bytes, self._most_files, self._elsewhere = most_bytes, most_files, elsewhere
 
     def keep(self, data: bytes, name: str) -> str:
         """Opens a file and keeps it. Nothing in it is executed.
@@ -115,21 +121,39 @@ class Uploads:
             CheckpointError: it is no checkpoint, or not a sound one.
             BadSetting: it is a vocabulary that is too long.
         """
-        digest = hashlib.sha256(data).hexdigest()
-        if PurePath(name).suffix.lower() in WORDS:
-            return self._keep_words(data, PurePath(name).name[:200], f"{SENT_WORDS}{digest[:16]}")
-        known_as = f"upload-{digest[:16]}"
-        if self.get(known_as) is None:
-            shown = PurePath(name).name[:200] or known_as
-            self._kept[known_as] = Upload(shown, len(data), digest, read_upload(data, shown), self._words)
-            self._make_room()
+        known_as = self._keep(data, name)
+        self._elsewhere.put(known_as, data, name)
         return known_as
 
     def get(self, name: str) -> Upload | None:
         """The upload of that name; None: there is none, or it went."""
+        if name.startswith(SENT_WEIGHTS) and name not in self._kept:
+            self._fetch(name)
         if name in self._kept:
             self._kept.move_to_end(name)
         return self._kept.get(name)
+
+    def words(self, known_as: str) -> Words | None:
+        """The vocabulary of that name; None: there is none, or it went."""
+        if known_as.startswith(SENT_WORDS) and known_as not in self._words:
+            self._fetch(known_as)
+        return self._words.get(known_as)
+
+    def _fetch(self, known_as: str) -> None:
+        if found := self._elsewhere.get(known_as):
+            self._keep(*found)
+
+    def _keep(self, data: bytes, name: str) -> str:
+        digest = hashlib.sha256(data).hexdigest()
+        if PurePath(name).suffix.lower() in WORDS:
+            return self._keep_words(data, PurePath(name).name[:200], f"{SENT_WORDS}{digest[:16]}")
+        known_as = f"{SENT_WEIGHTS}{digest[:16]}"
+        if known_as not in self._kept:
+            shown = PurePath(name).name[:200] or known_as
+            self._kept[known_as] = Upload(shown, len(data), digest, read_upload(data, shown), self.words)
+            self._make_room()
+        self._kept.move_to_end(known_as)
+        return known_as
 
     def _keep_words(self, data: bytes, name: str, known_as: str) -> str:
         if len(data) > MOST_WORDS:

@@ -1,5 +1,6 @@
 """The root of all errors: a sentence with gaps, and the values for them."""
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 
@@ -17,7 +18,15 @@ class HeadlightError(Exception):
         self.fields = fields
         super().__init__(" ".join(self.template.format(**fields).split()))
 
+    def __reduce__(self) -> tuple[Callable[..., "HeadlightError"], tuple[type["HeadlightError"], dict[str, object]]]:
+        """Class and fields, for Python's own ways between processes; those of an exception would be its sentence alone."""
+        return _made_again, (type(self), self.fields)
+
     def to_json(self) -> dict[str, Any]:
         """The error as plain JSON values, from which `errors.from_json` makes it again."""
         plain = {name: v if isinstance(v, str | int | float | bool | None) else str(v) for name, v in self.fields.items()}
         return {"error": type(self).__name__, "fields": plain}
+
+
+def _made_again(kind: type[HeadlightError], fields: dict[str, object]) -> HeadlightError:
+    return kind(**fields)

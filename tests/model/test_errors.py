@@ -1,6 +1,7 @@
 """Every error is one sentence that says what was asked, what was found, what is allowed and what to do."""
 
 import json
+import pickle
 import re
 from string import Formatter
 from typing import Any
@@ -237,6 +238,14 @@ def test_every_sentence_that_speaks_of_the_command_line_has_another_for_screens(
 def test_an_error_comes_back_from_json(name: str) -> None:
     error = getattr(errors, name)(**SENTENCES[name][0])
     again = errors.from_json(json.loads(json.dumps(error.to_json())))
+    assert type(again) is type(error)
+    assert (str(again), again.fields) == (str(error), error.fields)
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_an_error_comes_back_from_another_process(name: str) -> None:
+    error = getattr(errors, name)(**SENTENCES[name][0])
+    again = pickle.loads(pickle.dumps(error))
     assert type(again) is type(error)
     assert (str(again), again.fields) == (str(error), error.fields)
 

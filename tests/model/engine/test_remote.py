@@ -100,6 +100,20 @@ def test_a_broken_connection_is_tried_again_and_a_time_out_is_not(local: LocalEn
     assert len(slow.answers) == 1
 
 
+@pytest.mark.parametrize("status", [500, 502, 503])
+def test_a_proxy_that_lost_its_host_is_asked_again_and_then_the_host_is_away(
+    local: LocalEngine, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(status, content=b"Internal Server Error")
+
+    answer = says(200, wire.to_bytes(local.run(REQUEST)))
+    assert_same(RemoteEngine("http://x", transport=Scripted(lost, lost, answer)).run(REQUEST), local.run(REQUEST))
+    monkeypatch.setattr("model.engine.remote.AGAIN_SECONDS", 0.0)
+    with pytest.raises(EngineAway):
+        RemoteEngine("http://x", transport=Scripted(lost, answer)).run(REQUEST)
+
+
 @pytest.mark.parametrize(
     ("answer", "kind", "words"),
     [

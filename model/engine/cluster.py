@@ -1,0 +1,154 @@
+"""The host of an engine on several GPUs or machines: replicas run by Ray Serve, each of them the application of `server.py` around
+a LocalEngine of its own, on a device of its own.
+
+`python -m model serve --cluster` starts them on this machine, `serve run model.engine.cluster:app` on those of a Ray cluster.
+"""
+
+import os
+import signal
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import ray
+import torch
+from ray import serve
+from ray.serve.config import AutoscalingConfig, HTTPOptions, RequestRouterConfig
+from ray.serve.experimental.consistent_hash_router import ConsistentHashRouter
+from ray.serve.schema import LoggingConfig
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from model import logbook
+from model.engine import environment
+from model.engine.door import Door, is_loopback
+from model.engine.local import LocalEngine
+from model.engine.protocol import SPEAKS, SPEAKS_HEADER
+from model.engine.replicas import Cabinet, FilesOfAll, stay_on_loopback
+from model.engine.server import CALLERS, application, status_of
+from model.engine.uploads import Uploads
+from model.engine.workshop import DEADLINE, MOST_RUNNING
+from model.errors import BadSetting, Refused
+
+MOST_REPLICAS = 1024
+STARTS_ANOTHER = MOST_RUNNING // 2
+"""Questions on their way in every replica, above which one more is started."""
+
+KEEP_ALIVE = 75
+STOP_SECONDS = 10
+"""What is on its way gets this long to end when the cluster is stopped."""
+
+HEALTH_SECONDS = 2.0
+"""How often a replica is asked whether it lives; one that does not is replaced."""
+
+
+class Replica:
+    """One process with one device, which answers as `python -m model serve` does.
+
+    Args:
+        variables: those called HEADLIGHT_… that it goes by.
+        files: the handle of the Cabinet.
+    """
+
+    def __init__(self, variables: Mapping[str, str], files: Any) -> None:
+        stay_on_loopback()
+        os.environ.update(variables)
+        logbook.begin()
+        self._engine = LocalEngine.from_environment(Uploads(elsewhere=FilesOfAll(files)))
+        self._engine.models()
+
+    def __serve_build_asgi_app__(self) -> ASGIApp:
+        """What Ray Serve asks for: the application of this replica."""
+        door = Door.from_environment(os.environ)
+        host = application(self._engine, door)
+        return host if door.token else OnLoopback(host)
+
+
+class OnLoopback:
+    """Answers callers of the same machine alone. Ray's proxies listen where somebody else told them to; a host that strangers can
+    reach needs a token.
+
+    Args:
+        host: what answers them.
+    """
+
+    def __init__(self, host: ASGIApp) -> None:
+        self._host = host
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The ASGI protocol."""
+        address, _port = scope.get("client") or ("", 0)
+        if scope["type"] != "http" or is_loopback(address):
+            return await self._host(scope, receive, send)
+        error = Refused(what="The token", found="not set there", allowed="callers of the host's own machine; set HEADLIGHT_TOKEN")
+        return await JSONResponse(error.to_json(), status_of(error), {SPEAKS_HEADER: SPEAKS})(scope, receive, send)
+
+
+def app(arguments: dict[str, str]) -> serve.Application:
+    """The application that Ray Serve runs: `serve run model.engine.cluster:app replicas=2-8`.
+
+    Args:
+        arguments: `replicas`: how many, or from how many to how many as they are needed; else from one to as many as this
+            machine has devices. The variables HEADLIGHT_… of this process count for all.
+
+    Raises:
+        BadSetting: an argument or a variable is not allowed.
+    """
+    if unknown := arguments.keys() - {"replicas"}:
+        name = min(unknown)
+        raise BadSetting(name=name, found=arguments[name], allowed="left out; there is only replicas=2-8")
+    on_gpu, threads = environment.device().type == "cuda", environment.threads() or 1
+    devices = torch.cuda.device_count() if on_gpu else max(1, (os.cpu_count() or 1) // threads)
+    environment.precision()  # refused here and not by each replica, which would be begun again and again
+    least, most = _replicas(arguments.get("replicas") or f"1-{devices}")
+    replica = serve.deployment(
+        serve.ingress()(Replica),
+        name="Replica",
+        ray_actor_options={"num_gpus": int(on_gpu), "num_cpus": threads},
+        max_ongoing_requests=CALLERS,
+        autoscaling_config=AutoscalingConfig(min_replicas=least, max_replicas=most, target_ongoing_requests=STARTS_ANOTHER),
+        request_router_config=RequestRouterConfig(request_router_class=ConsistentHashRouter),
+        health_check_period_s=HEALTH_SECONDS,
+        graceful_shutdown_timeout_s=DEADLINE,
+        logging_config=LoggingConfig(enable_access_log=False),
+    )
+    cabinet = serve.deployment(Cabinet, name="Cabinet", ray_actor_options={"num_cpus": 0})
+    ours = {name: value for name, value in os.environ.items() if name.startswith("HEADLIGHT_")}
+    return replica.bind(ours | {"HEADLIGHT_THREADS": str(threads)}, cabinet.bind())
+
+
+def hold(host: str, port: int, replicas: str) -> None:
+    """Serves the engine from a Ray cluster of this machine alone, until this process is told to end.
+
+    Args:
+        host: the address to listen on.
+        port: the port.
+        replicas: as for `app`; "": as left out there.
+
+    Raises:
+        BadSetting: as for `app`.
+    """
+    built = app({"replicas": replicas})
+    ended = threading.Event()
+    ray.init(address="local", include_dashboard=False)
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, lambda *_: ended.set())
+    try:
+        serve.start(http_options=HTTPOptions(host=host, port=port, keep_alive_timeout_s=KEEP_ALIVE))
+        serve.run(built)
+        while not ended.wait(1):  # a wait without an end does not see signals everywhere
+            pass
+        stopping = threading.Thread(target=serve.shutdown, daemon=True)
+        stopping.start()
+        stopping.join(STOP_SECONDS)
+    finally:
+        ray.shutdown()
+
+
+def _replicas(asked: str) -> tuple[int, int]:
+    """The least and the most."""
+    least, dash, most = asked.partition("-")
+    numbers = [int(part) for part in (least, most if dash else least) if part.isascii() and part.isdecimal() and len(part) < 6]
+    if len(numbers) < 2 or not 1 <= numbers[0] <= numbers[1] <= MOST_REPLICAS:
+        raise BadSetting(name="replicas", found=asked, allowed=f"a number from 1 to {MOST_REPLICAS}, or two of them such as 2-8")
+    return numbers[0], numbers[1]
