@@ -35,7 +35,7 @@ ANOTHER_MODEL = {
 
 def shows(view: View) -> tuple[object, ...]:
     """The fields of a view that the sidebar shows: where one changes elsewhere, it is to be drawn anew."""
-    return (view.model, view.settings, view.target, replace(view.decoding(), hypothesis=0))
+    return (view.model, view.settings, view.target, view.precision, replace(view.decoding(), hypothesis=0))
 
 
 def draw(info: ModelInfo, usable: Sequence[ModelInfo], view: View) -> None:

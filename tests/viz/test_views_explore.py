@@ -2,6 +2,7 @@
 
 import base64
 from dataclasses import replace
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from tests import traces
 from tests.pages import MadeUpEngine, figures, open_view, words
 from viz import links
 from viz.canvas.packing import unpack
+from viz.readings import heads
 from viz.readings.alike import most_alike
 from viz.readings.maps import entropies, value_weighted
 from viz.readings.rollout import rollout
@@ -96,6 +98,17 @@ def test_without_a_reading_the_raw_head_is_drawn_and_nothing_else_is_asked_for()
     assert "**Cross\\-attention\\, layer 2\\, head 2**" in words(app)
     assert not [request for request in made.asked if request.keep]
     assert not figures(app), "what is folded up is not computed"
+
+
+def test_the_facts_of_the_head_are_its_statistics_each_with_its_meaning() -> None:
+    made = engine()
+    app = open_view("explore", made, site=CROSS, head="1")
+    (facts,) = [found.proto.body for found in app.get("html") if "fact" in found.proto.body]
+    statistics = heads.head_statistics(made.trace, made.trace.at(CROSS), 1)
+    assert facts.count("<details") == len(heads.explanations())
+    for name, explanation in heads.explanations().items():
+        assert f"<span>{escape(explanation.title)}</span><b>{getattr(statistics, name):.2f}</b>" in facts
+        assert f"{escape(explanation.meaning)}</details>" in facts
 
 
 @pytest.mark.parametrize("name", ["mean", "max", "value", "rollout"])

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from html import escape
 
 import streamlit as st
 
@@ -63,15 +64,10 @@ def _heading(title: str, subtitle: str) -> None:
 
 
 def _facts(page: Page) -> None:
-    """The selected head in a few numbers, each explained on hover."""
+    """The selected head in a few numbers, each explained on hover, or unfolded; one element, since each costs a redraw time."""
     statistics = heads.head_statistics(page.trace, page.attention, page.head)
     _heading(_("This head"), _("weights are probabilities"))
-    for name, explanation in heads.explanations().items():
-        value = getattr(statistics, name)
-        with st.container(horizontal=True, horizontal_alignment="distribute", gap="small"):
-            st.markdown(f":small[{labels.markdown(explanation.title)}]", help=labels.markdown(explanation.meaning), width="content")
-            number = _("not defined") if math.isnan(value) else f"{value:.2f}"
-            st.markdown(f":small[**{labels.markdown(number)}**]", width="content")
+    st.html("".join(_fact(explanation, getattr(statistics, name)) for name, explanation in heads.explanations().items()))
     if statistics.rows_left_out:
         st.caption(_("{count} rows look at nothing or hold no numbers; they are left out.", count=statistics.rows_left_out))
     if page.attention.site.stack == "decoder":
@@ -80,6 +76,13 @@ def _facts(page: Page) -> None:
     with st.popover(_("Heads like this one"), icon=":material/join_inner:", key="alike", on_change="rerun") as part:
         if part.open:
             _alike(page)
+
+
+def _fact(explanation: heads.Explanation, value: float) -> str:
+    """One number of a head as HTML."""
+    title, meaning = escape(explanation.title), escape(explanation.meaning)
+    number = escape(_("not defined") if math.isnan(value) else f"{value:.2f}")
+    return f'<details class="fact"><summary title="{meaning}"><span>{title}</span><b>{number}</b></summary>{meaning}</details>'
 
 
 def _alike(page: Page) -> None:
