@@ -55,7 +55,7 @@ def of_runs() -> Iterator[Row]:
 
 
 def of_a_soak() -> Iterator[Row]:
-    """20 minutes of a class of 30, after as many to warm up."""
+    """20 minutes of a class of 30, after a warm-up."""
     with serving(ROOT / "app.py") as app:
         found = asyncio.run(soak.endure(app))
     sizes = f"{found.bytes_before / 1e6:.0f} MB, then {found.bytes_after / 1e6:.0f} MB; aim ≤ {SOAK_RATIO} ×"

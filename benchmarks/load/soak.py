@@ -2,20 +2,26 @@
 
 import asyncio
 import random
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 import psutil
 
 from benchmarks.enter import Served
-from benchmarks.load.classroom import HEADS, SITES
 from benchmarks.load.runs import MODELS, WORDS
 from benchmarks.load.visitor import Failed, Visitor, visiting
 
-MINUTES = 20
-PEOPLE = 30
-CLICKS_A_MINUTE, SENTENCES_A_MINUTE, LEAVING_A_MINUTE = 6, 1, 0.5
-"""Of each person. Who leaves comes again."""
+MINUTES, PEOPLE = 20, 30
+OFTEN = {"click": 6 * MINUTES, "sentence": MINUTES, "leave": MINUTES // 2}
+"""What each person does within the minutes. Who leaves comes again."""
+
+WARM_UP = {"click": 4, "sentence": 30, "leave": 2}
+"""What each does before memory is looked at: with so many sentences, all that the app keeps of runs is full."""
+
+SITES = [f"{stack}.0.{layer}.{kind}" for stack, kind in (("encoder", "self"), ("decoder", "cross")) for layer in range(2)]
+HEADS = 4
+"""Of both models."""
 
 AT_A_TIME = 4
 
@@ -36,11 +42,11 @@ class Measured:
     errors: list[str]
 
 
-async def endure(app: Served, minutes: float = MINUTES, warm_up: float = MINUTES) -> Measured:
-    """Lets a class use a server for so long. The warm-up fills what the app keeps, which is bounded.
+async def endure(app: Served, often: Mapping[str, int] = OFTEN, warm_up: Mapping[str, int] = WARM_UP) -> Measured:
+    """Lets a class use a server. The warm-up fills what the app keeps, which is bounded.
 
     Args:
-        minutes: of a class, not of a clock.
+        often: how often each person does what.
         warm_up: the same before memory is looked at.
     """
     process = psutil.Process(app.pid)
@@ -51,7 +57,7 @@ async def endure(app: Served, minutes: float = MINUTES, warm_up: float = MINUTES
             await seat.come()
         await _pass(seats, warm_up, seed=0)
         before = process.memory_info().rss
-        asked = await _pass(seats, minutes, seed=1)
+        asked = await _pass(seats, often, seed=1)
         return Measured(asked, before, process.memory_info().rss, [error for seat in seats for error in seat.errors])
 
 
@@ -93,11 +99,10 @@ class _Seat:
         self.errors += self._visitor.said
 
 
-async def _pass(seats: list[_Seat], minutes: float, seed: int) -> int:
-    """Minutes of a class, a few people at a time, in an order drawn at random; how many things were done."""
+async def _pass(seats: list[_Seat], often: Mapping[str, int], seed: int) -> int:
+    """All that a class does, a few people at a time, in an order drawn at random; how many things that were."""
     choice = random.Random(seed)
-    often = {"click": CLICKS_A_MINUTE, "sentence": SENTENCES_A_MINUTE, "leave": LEAVING_A_MINUTE}
-    todo = [(seat, what) for what, rate in often.items() for seat in seats for _ in range(round(rate * minutes))]
+    todo = [(seat, what) for what, times in often.items() for seat in seats for _ in range(times)]
     choice.shuffle(todo)
     turns, asked = iter(todo), len(todo)
 

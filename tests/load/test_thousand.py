@@ -1,0 +1,39 @@
+"""A thousand pieces of nonsense, as tests/model/engine/test_nonsense.py makes them up: no failure, and nothing is left of them."""
+
+import gc
+import threading
+from typing import Any
+
+import psutil
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.model.engine.test_nonsense import ENGINE, SCHEMA, ask, assert_in_words
+
+pytestmark = pytest.mark.load
+
+REQUESTS = 1000
+OF_EACH = 120
+"""Of each of nine questions."""
+
+replies: list[int] = []
+sizes: list[int] = []
+
+
+@SCHEMA.parametrize()
+@settings(max_examples=OF_EACH, suppress_health_check=list(HealthCheck), deadline=None)
+def test_whatever_is_asked_is_answered_in_words(case: Any) -> None:
+    reply = ask(case)
+    replies.append(reply.status_code)
+    sizes.append(psutil.Process().memory_info().rss)
+    assert_in_words(reply)
+
+
+def test_a_thousand_were_asked_and_nothing_is_left_of_them() -> None:
+    gc.collect()
+    assert len(replies) >= REQUESTS
+    assert any(status == 200 for status in replies)
+    assert any(status >= 400 for status in replies)
+    assert ENGINE.figures() == {"waiting": 0, "running": 0, "device_bytes": 0}
+    assert sum(thread.name == "headlight-run" for thread in threading.enumerate()) == 0
+    assert sizes[-1] <= 1.05 * sizes[len(sizes) // 3]
