@@ -45,6 +45,13 @@ def test_the_arithmetic_of_a_cell_agrees_with_what_ran(stocked: Path) -> None:
     assert "recomputed in float64, largest difference" in " ".join(element.value for element in visitor.app.markdown)
 
 
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_padding_is_not_blamed_for_the_rounding_of_a_type(stocked: Path, precision: str) -> None:
+    visitor = Visitor("masks", text="w4 w5", precision=precision, pad="9", max="3")
+    assert visitor.problems == []
+    assert "the same words were written" in captions(visitor)
+
+
 def test_two_types_are_compared(stocked: Path) -> None:
     visitor = Visitor("compare", text="w4 w5", precision="float16", against="precision=bfloat16")
     assert visitor.problems == []

@@ -140,6 +140,15 @@ def test_the_effect_of_padding_is_measured_on_weights_and_logits() -> None:
     assert padding_effect(plain, traces.padded(plain, 5)).is_rounding
 
 
+def test_what_rounding_explains_depends_on_the_number_type() -> None:
+    plain = traces.translation()
+    largest = float(np.abs(plain.logits).max())  # type: ignore[arg-type]  # it writes
+    for dtype, share in (("float32", 1e-5), ("float16", 2e-3), ("bfloat16", 2e-2)):
+        typed = replace(plain, model={**plain.model, "dtype": dtype})
+        assert padding_effect(typed, traces.padded(typed, 5, share * largest)).is_rounding
+        assert not padding_effect(typed, traces.padded(typed, 5, 10 * share * largest)).is_rounding
+
+
 def test_weight_on_padding_is_found_wherever_it_is() -> None:
     plain = traces.translation(layers=2)
     padded = traces.padded(plain, 3)
