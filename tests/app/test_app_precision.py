@@ -52,6 +52,12 @@ def test_padding_is_not_blamed_for_the_rounding_of_a_type(stocked: Path, precisi
     assert "the same words were written" in captions(visitor)
 
 
+def test_rows_of_a_rollout_add_up_to_one_but_for_the_rounding_of_a_type(stocked: Path) -> None:
+    asked = {"text": "w4 w5 w6", "reading": "rollout", "precision": "bfloat16"}
+    assert "the rest is on" not in captions(Visitor(site="encoder.0.1.self", **asked))
+    assert "the rest is on" in captions(Visitor(site="decoder.0.1.cross", **asked))
+
+
 def test_two_types_are_compared(stocked: Path) -> None:
     visitor = Visitor("compare", text="w4 w5", precision="float16", against="precision=bfloat16")
     assert visitor.problems == []
