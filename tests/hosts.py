@@ -74,7 +74,7 @@ def listening(app: Any, **settings: Any) -> Iterator[int]:
     """The port of an ASGI application that a thread of this process serves on loopback."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
-        server = uvicorn.Server(uvicorn.Config(app, log_level="critical", lifespan="off", **settings))
+        server = uvicorn.Server(uvicorn.Config(app, log_level="critical", lifespan="off", loop="asyncio", http="h11", **settings))
         thread = threading.Thread(target=server.run, args=([bound],), daemon=True)
         thread.start()
         while not server.started:

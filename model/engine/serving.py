@@ -47,6 +47,8 @@ def serve(host: str, port: int, cluster: bool, replicas: str) -> None:
         application(engine, door),
         host=host,
         port=port,
+        loop="asyncio",  # these two on every machine, and not what some other package happens to bring
+        http="h11",
         log_level="warning",
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=STOP_SECONDS,
