@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 Array: TypeAlias = npt.NDArray[Any]
 
-BLOCK = 1 << 18
-"""Weights computed at once: a megabyte, which the processor's cache holds, and little more memory than the answer takes."""
+BLOCK = 1 << 22
+"""Weights computed at once, so that little more memory is needed than the answer takes. Smaller blocks fit the processor's cache,
+but each is a product of its own, and on a busy machine the threads of each product wait for each other."""
 
 
 @dataclass(frozen=True, eq=False)
