@@ -22,6 +22,7 @@ FULL: dict[str, tuple[str, object]] = {
     "seed": ("9007199254740991", 2**53 - 1),
     "beam": ("20", 20),
     "hypothesis": ("2", 2),
+    "precision": ("bfloat16", "bfloat16"),
     "site": ("encoder.0.1.self", "encoder.0.1.self"),
     "head": ("1", 1),
     "query": ("2", 2),

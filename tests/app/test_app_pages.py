@@ -129,7 +129,8 @@ def test_another_model_starts_with_its_own_example(stocked: Path) -> None:
     visitor = Visitor(model="tiny", text="w9", target="w4", site="encoder.0.1.self", head="1", query="2")
     visitor.choose("model", "lm")
     assert visitor.problems == []
-    assert visitor.url == {"model": "lm", "text": "w4 w5 w6", "site": "decoder.0.1.self"}
+    drawn = {"decode": "sample", "temperature": "0.8", "top_k": "20", "max": "24"}
+    assert visitor.url == {"model": "lm", "text": "w4 w5 w6", "site": "decoder.0.1.self", **drawn}
 
 
 def test_a_model_without_an_example_asks_for_a_sentence(shelf: Path) -> None:
