@@ -1,8 +1,12 @@
 """What recording costs: a forward with fused attention that records nothing, and the same one recorded as the app records it."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import psutil
 import torch
@@ -17,6 +21,7 @@ from model.transformer.attention import Run
 from model.transformer.build import Network, build
 from model.transformer.stacks import CausalLM, EncoderDecoder
 
+ROOT = Path(__file__).parents[1]
 LENGTHS = (128, 512, 1000)
 SECONDS = 6.0
 """Turns go on for so long where they are short, so that what is short is measured more often."""
@@ -49,7 +54,7 @@ def measure(repeats: int) -> Iterator[Row]:
             }
             measured = in_turns(cases, repeats, SECONDS)
             yield from (replace(row, note="of recording nothing" if row.ratio else "") for row in measured)
-    yield _held(network)
+    yield _held()
 
 
 def forward(network: Network, ids: torch.Tensor, fused: bool, keep: tuple[Keep, ...] | None) -> dict[str, Array]:
@@ -69,14 +74,26 @@ def forward(network: Network, ids: torch.Tensor, fused: bool, keep: tuple[Keep, 
     return {} if recorder is None else recorder.arrays()
 
 
-def _held(network: Network) -> Row:
-    """How much memory recordings take, and how many bytes of queries, keys and values there are in them."""
-    ids = torch.arange(4, 4 + 512)[None]
+def _held() -> Row:
+    """How much memory recordings take, and how many bytes of queries, keys and values there are in them, in a process of its own.
+
+    There every large block is mapped by itself, and given back when it is free: none hides in what an earlier one left.
+    """
+    script = "from benchmarks.recording import hold; print(*hold())"
+    environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536"}
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, env=environment, check=True, capture_output=True, text=True)
+    taken, recorded = map(int, done.stdout.split())
+    note = f"of the bytes recorded; {recorded / 1e6:.0f} MB in {HELD} runs of 512 tokens of the larger network"
+    return Row("memory that recordings take", float("nan"), taken / recorded, note)
+
+
+def hold() -> tuple[int, int]:
+    """Bytes by which this process grows while recordings are held, and the bytes of queries, keys and values in them."""
+    torch.set_num_threads(1)
+    network, ids = build(SPECS["encoder of 12 layers, width 768"]).eval(), torch.arange(4, 4 + 512)[None]
     forward(network, ids, True, ())
     process = psutil.Process()
     before = process.memory_info().rss
     kept = [forward(network, ids, True, ()) for _ in range(HELD)]
     taken = process.memory_info().rss - before
-    recorded = sum(array.nbytes for arrays in kept for name, array in arrays.items() if name.endswith(("/q", "/k", "/v")))
-    note = f"of the bytes recorded; {recorded / 1e6:.0f} MB in {HELD} runs of 512 tokens of the larger network"
-    return Row("memory that recordings take", float("nan"), taken / recorded, note)
+    return taken, sum(array.nbytes for arrays in kept for name, array in arrays.items() if name.endswith(("/q", "/k", "/v")))

@@ -12,7 +12,8 @@ class Kept:
     """Traces by request. Safe to be used from many threads.
 
     Args:
-        most_bytes: of their arrays; those unused for longest go.
+        most_bytes: of their arrays; those unused for longest go. The last one stays, however large: its page asks again. 0: nothing
+            is kept.
     """
 
     def __init__(self, most_bytes: int) -> None:
@@ -30,11 +31,13 @@ class Kept:
 
     def keep(self, request: RunRequest, trace: Trace) -> None:
         """Keeps a trace, and makes room for it."""
+        if not self._most_bytes:
+            return
         with self._lock:
             self._drop(request)
             self._traces[request] = trace
             self._bytes += trace.nbytes
-            while self._bytes > self._most_bytes:
+            while self._bytes > self._most_bytes and len(self._traces) > 1:
                 self._drop(next(iter(self._traces)))
 
     def forget(self, of: Callable[[RunRequest], bool]) -> None:

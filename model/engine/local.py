@@ -29,7 +29,7 @@ from model.runner import Runner
 from model.trace import Array, Trace
 
 CHECKPOINTS = Path(__file__).parents[2] / "checkpoints"
-CACHE_BYTES = 256 * 2**20
+CACHE_BYTES = 64 * 2**20
 VARIANT_BYTES = 512 * 2**20
 MOST_VARIANTS = 64
 """Networks of uploads, of files with settings and of snapshots that are kept loaded: visitors can ask for any number of them."""

@@ -35,7 +35,7 @@ from model.trace import Array, Trace
 
 Value = TypeVar("Value")
 
-CACHE_BYTES = 256 * 2**20
+CACHE_BYTES = 64 * 2**20
 PATIENCE = httpx.Timeout(150.0, connect=2.0)
 """Seconds: longer than the host's own deadline, so that its sentence arrives."""
 
