@@ -14,8 +14,7 @@ class Network extends Drawing {
 
   connect() {
     super.connect();
-    const { signal } = this.life;
-    document.addEventListener("keydown", (event) => { if (!keyboardTaken()) this.transport.onKey(event); }, { signal });
+    this.transport.listen(this.life.signal);
   }
 
   disconnect() {

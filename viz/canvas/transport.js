@@ -17,6 +17,11 @@ class Transport {
     Object.assign(this, { moved, rested, step: 0, steps: 0, speed: 1 });
   }
 
+  /** Takes the keys that nothing else on the page wants, until `signal` aborts. */
+  listen(signal) {
+    document.addEventListener("keydown", (event) => { if (!keyboardTaken()) this.onKey(event); }, { signal });
+  }
+
   /** The bar, for `steps` steps. */
   build(steps, texts) {
     Object.assign(this, { steps, texts });
