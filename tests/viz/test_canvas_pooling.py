@@ -106,9 +106,16 @@ def test_an_overview_holds_the_largest_weight_of_each_block(tokens: int) -> None
         )
 
 
-@pytest.mark.parametrize(("layers", "heads", "tokens"), [(12, 12, 128), (12, 12, 512), (32, 32, 64), (6, 8, 1000)])
-def test_an_overview_is_bounded_in_bytes(layers: int, heads: int, tokens: int) -> None:
-    assert parts.overview(traces.encoder(layers, heads, tokens)).nbytes <= 2.6e6
+@pytest.mark.parametrize(
+    ("layers", "heads", "tokens", "cells"),
+    [(12, 12, 128, 128), (12, 12, 256, 128), (12, 12, 512, 86), (12, 12, 600, 120), (32, 32, 64, 32), (6, 8, 1000, 125)],
+)
+def test_what_opens_an_atlas_is_bounded_in_bytes_and_sharp(layers: int, heads: int, tokens: int, cells: int) -> None:
+    """A tile of 12 × 12 stands in 41 pixels on a screen of 1440 × 900: 82 cells are sharp on one with twice as many pixels."""
+    trace = traces.encoder(layers, heads, tokens)
+    overview, selected = parts.overview(trace), parts.exact(trace, Site("encoder", 0, 0, "self"), 0)
+    assert overview.nbytes + (selected.nbytes if isinstance(selected, Blob) else 0) <= 2.85e6
+    assert unpack(overview.data)[1]["weights/encoder.0.0.self"].shape == (heads, cells, cells)
 
 
 def test_a_head_travels_whole_up_to_512_tokens() -> None:

@@ -20,8 +20,12 @@ INLINE = 2**16
 WHOLE_CELLS = 512**2
 """Cells of a head that travels whole; a larger one travels as tiles."""
 
-OVERVIEW_CELLS, FINEST, COARSEST = 2_400_000, 128, 16
-"""Cells of an overview, all heads together; and along a side of one head, at most and at least."""
+_CELL_BYTES = 5
+"""Of a head that travels whole: a float32 and whether it may be looked at."""
+
+OPENING, FINEST, COARSEST = 2_800_000, 128, 16
+"""Bytes of an overview and of the head that is selected in it, together at most; and cells along a side of a head in it, at most
+and at least. So 12 × 12 × 128 is not pooled, and 12 × 12 × 512 has two cells for each pixel of a tile on a screen of 1440 × 900."""
 
 
 def scene(header: Mapping[str, Any], parts: Mapping[str, Blob | Pyramid]) -> bytes:
@@ -101,8 +105,9 @@ def _overview(trace: Trace) -> bytes:
 
 
 def blocks(mask: Array, heads: int) -> tuple[int, int]:
-    """How many queries and keys of [query, key] a block has in an overview of so many heads, which has OVERVIEW_CELLS at most."""
-    side = max(COARSEST, min(FINEST, isqrt(OVERVIEW_CELLS // max(1, heads))))
+    """How many queries and keys of [query, key] a block has in an overview of so many heads."""
+    selected = _CELL_BYTES * mask.size if mask.size <= WHOLE_CELLS else 0
+    side = max(COARSEST, min(FINEST, isqrt((OPENING - selected) // max(1, heads))))
     return -(-mask.shape[0] // side), -(-mask.shape[1] // side)
 
 
