@@ -15,7 +15,22 @@ from pathlib import Path
 import click
 from playwright.sync_api import Error
 
-from benchmarks import aims, batching, decoding, devices, drawing, enter, growth, handling, living, load, peers, recording, training
+from benchmarks import (
+    aims,
+    batching,
+    browsers,
+    decoding,
+    devices,
+    drawing,
+    enter,
+    growth,
+    handling,
+    living,
+    load,
+    peers,
+    recording,
+    training,
+)
 from benchmarks.timing import Row, table
 
 PARTS: dict[str, Callable[[int], Iterator[Row]]] = {
@@ -52,7 +67,7 @@ def main(repeats: int, only: tuple[str, ...], out: Path | None, markdown: Path |
         began, found = time.monotonic(), measured.setdefault(name, [])
         try:
             found.extend(PARTS[name](repeats))
-        except (enter.NoBrowser, peers.NoPeers) as error:
+        except (browsers.NoBrowser, peers.NoPeers) as error:
             say(str(error))
         except (peers.TooMuch, Error) as error:  # one part that a machine is too busy for does not end the others
             say(f"The part {name} ended early: {str(error).splitlines()[0]}.")
@@ -71,8 +86,8 @@ def machine() -> str:
     told = [f"{date.today():%-d %B %Y}", f"{processor()}, {os.cpu_count()} cores", platform.platform()]
     told += [f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in ("torch", "streamlit", "numpy"))]
     try:
-        asked = subprocess.run([enter.chromium(), "--version"], capture_output=True, text=True, timeout=60, check=False)
-    except enter.NoBrowser:
+        asked = subprocess.run([browsers.chromium(), "--version"], capture_output=True, text=True, timeout=60, check=False)
+    except browsers.NoBrowser:
         return ", ".join([*told, "no browser"])
     return ", ".join([*told, re.sub(r" built on.*", "", asked.stdout.strip())])
 

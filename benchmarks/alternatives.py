@@ -9,11 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import plotly.graph_objects as go
-from playwright.sync_api import Browser
 from plotly.subplots import make_subplots
 
 from benchmarks import made_up, peers, runs
-from benchmarks.visiting import ATLAS, HERE, visit
+from benchmarks.browsers import Browser
+from benchmarks.servers import HERE
+from benchmarks.visiting import ATLAS, visit
 from model import running
 from model.trace import Trace
 

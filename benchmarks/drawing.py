@@ -11,12 +11,12 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from playwright.sync_api import Browser
-
 from benchmarks import alternatives, peers
 from benchmarks.alternatives import EMPTY, OURS, Case, Shown, Turn
+from benchmarks.browsers import Browser, browsing
+from benchmarks.servers import HERE, serving, serving_atlas, serving_files
 from benchmarks.timing import Row, ratio
-from benchmarks.visiting import ATLAS, HERE, browsing, serving, serving_atlas, serving_files, visit
+from benchmarks.visiting import ATLAS, visit
 
 CASES = (Case(12, 12, 128), Case(12, 12, 512), Case(6, 8, 1000, 890), Case(1, 1, 4096))
 

@@ -1,45 +1,21 @@
 """From Enter to the painted picture: the app in a real Chromium, split into model, server and browser."""
 
 import json
-import os
 import re
-import shutil
-import socket
 import statistics
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Page
 
+from benchmarks.browsers import Browser, browsing
+from benchmarks.servers import HERE, ROOT, serving
 from benchmarks.timing import Row, ratio
 
-ROOT = Path(__file__).parents[1]
-ONE_LINE = Path(__file__).parent / "one_line.py"
-WATCH = (Path(__file__).parent / "watch.js").read_text(encoding="utf-8")
+WATCH = (HERE / "watch.js").read_text(encoding="utf-8")
 
 SENTENCE = "zwei junge hunde spielen mit einem ball im schnee und eine frau mit einem roten hut sitzt auf einer bank"
 
 STRIPS = ".hl[data-drawing=strips]"
-
-FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-
-
-class NoBrowser(Exception):
-    """There is no Chromium on this machine."""
 
 
 def measure(repeats: int) -> Iterator[Row]:
@@ -48,73 +24,13 @@ def measure(repeats: int) -> Iterator[Row]:
     Raises:
         NoBrowser: there is no Chromium here.
     """
-    with sync_playwright() as playwright, serving(ROOT / "app.py") as app, serving(ONE_LINE) as line:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-        try:
-            yield from _rows(_turns(browser, app.address, line.address, repeats))
-        finally:
-            browser.close()
-
-
-def chromium() -> str:
-    """The path of a Chromium or Chrome.
-
-    Raises:
-        NoBrowser: there is none.
-    """
-    names = ("chromium", "chromium-browser", "google-chrome", "chrome", "msedge")
-    if found := next(filter(None, map(shutil.which, names)), None):
-        return found
-    raise NoBrowser(
-        "Enter → painted was not measured: no Chromium or Chrome was found; install one, for instance `apt install chromium`."
-    )
-
-
-@dataclass(frozen=True)
-class Served:
-    """A Streamlit server: where it answers, and its process."""
-
-    address: str
-    pid: int
-
-
-@contextmanager
-def serving(script: Path, **environment: str) -> Iterator[Served]:
-    """A Streamlit server of its own.
-
-    Args:
-        environment: variables that it has besides ours.
-    """
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", str(script), "--server.headless=true", f"--server.port={port}"]
-    variables = os.environ | environment
-    server = subprocess.Popen(command, cwd=ROOT, env=variables, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        _wait(f"http://127.0.0.1:{port}/_stcore/health", server)
-        yield Served(f"http://127.0.0.1:{port}/", server.pid)
-    finally:
-        server.terminate()
-        server.wait()
-
-
-def _wait(url: str, server: "subprocess.Popen[bytes]") -> None:
-    for _ in range(600):
-        try:
-            urllib.request.urlopen(url, timeout=5).close()
-        except OSError:
-            if server.poll() is not None:
-                raise RuntimeError(f"the server ended with status {server.returncode}") from None
-            time.sleep(0.1)
-        else:
-            return
-    raise TimeoutError(url)
+    with browsing() as browser, serving(ROOT / "app.py") as app, serving(HERE / "one_line.py") as line:
+        yield from _rows(_turns(browser, app.address, line.address, repeats))
 
 
 def _turns(browser: Browser, app: str, line: str, repeats: int) -> list[dict[str, float]]:
     """Milliseconds of each turn; the first two, which warm up, left out."""
-    pages = [browser.new_page(viewport={"width": 1440, "height": 900}) for _ in range(2)]
+    pages = [browser.context().new_page() for _ in range(2)]
     for page, address in zip(pages, (app, line), strict=True):
         page.add_init_script(WATCH)
         page.goto(address)

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from playwright.sync_api import Browser
 
 from benchmarks import alternatives, runs
 from benchmarks.alternatives import BARE, OURS, SUBPLOTS, Case
+from benchmarks.browsers import Browser, browsing
+from benchmarks.servers import serving_atlas, serving_files
 from benchmarks.timing import Row
-from benchmarks.visiting import ATLAS, browsing, serving_atlas, serving_files, visit
+from benchmarks.visiting import ATLAS, visit
 from model.trace import Trace
 from viz.canvas import scene
 from viz.canvas.shelf import SHELF

@@ -8,11 +8,13 @@ from itertools import pairwise, product
 from typing import Any
 
 import psutil
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Page
 
 from benchmarks import runs
+from benchmarks.browsers import Browser, browsing
+from benchmarks.servers import HERE, serving_atlas
 from benchmarks.timing import Row
-from benchmarks.visiting import ATLAS, HERE, browsing, rest, serving_atlas, tab
+from benchmarks.visiting import ATLAS, rest, tab
 from model.trace import Trace
 from viz.theme import LIGHT
 

@@ -4,9 +4,11 @@ import json
 from collections.abc import Iterator
 
 import psutil
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
 
-from benchmarks.enter import FLAGS, ROOT, SENTENCE, chromium, serving
+from benchmarks.browsers import browsing
+from benchmarks.enter import SENTENCE
+from benchmarks.servers import ROOT, serving
 from benchmarks.timing import Row
 
 CLICKS = 20
@@ -22,19 +24,14 @@ def measure(repeats: int) -> Iterator[Row]:
     Raises:
         NoBrowser: there is no Chromium here.
     """
-    with sync_playwright() as playwright, serving(ROOT / "app.py") as app:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-        try:
-            page = browser.new_page(viewport={"width": 1440, "height": 900})
-            page.goto(app.address)
-            page.wait_for_selector(".hl[data-drawing=atlas][data-layout]", timeout=60_000)
-            process = psutil.Process(app.pid)
-            yield Row(
-                f"server CPU of a click that selects a head, mean of {CLICKS}", 1000 * _click_heads(page, process, CLICKS * repeats)
-            )
-            yield from _memory(page, process)
-        finally:
-            browser.close()
+    with browsing() as browser, serving(ROOT / "app.py") as app:
+        page = browser.context().new_page()
+        page.goto(app.address)
+        page.wait_for_selector(".hl[data-drawing=atlas][data-layout]", timeout=60_000)
+        process = psutil.Process(app.pid)
+        seconds = _click_heads(page, process, CLICKS * repeats)
+        yield Row(f"server CPU of a click that selects a head, mean of {CLICKS}", 1000 * seconds)
+        yield from _memory(page, process)
 
 
 def _click_heads(page: Page, process: psutil.Process, clicks: int) -> float:

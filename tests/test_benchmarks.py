@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from benchmarks import aims, alternatives, batching, decoding, devices, drawing, growth, peers, runs, timing, training
 from benchmarks.__main__ import PARTS, machine, main
 from benchmarks.alternatives import Case, Shown
-from benchmarks.enter import NoBrowser, chromium
+from benchmarks.browsers import NoBrowser, chromium
 from benchmarks.made_up import weights
 from benchmarks.peers import TooMuch
 from benchmarks.timing import Row

@@ -5,9 +5,9 @@ import math
 from collections.abc import Iterator, Mapping
 from statistics import median, quantiles
 
-from benchmarks.enter import ROOT, serving
 from benchmarks.load import classroom, runs, soak
 from benchmarks.load.classroom import Class
+from benchmarks.servers import ROOT, serving
 from benchmarks.timing import Row
 
 JOIN_SECONDS, CLICK_SECONDS = 0.5, 0.15

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import psutil
 
-from benchmarks.enter import Served
 from benchmarks.load.visitor import Failed, Visitor, visiting
+from benchmarks.servers import Served
 
 
 @dataclass(frozen=True)

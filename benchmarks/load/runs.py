@@ -5,8 +5,9 @@ import time
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 
-from benchmarks.enter import ROOT, SENTENCE, serving
+from benchmarks.enter import SENTENCE
 from benchmarks.load.visitor import Failed, Visitor, visiting
+from benchmarks.servers import ROOT, serving
 
 PEOPLE = 30
 WORDS = 12

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import psutil
 
-from benchmarks.enter import Served
 from benchmarks.load.runs import MODELS, WORDS
 from benchmarks.load.visitor import Failed, Visitor, visiting
+from benchmarks.servers import Served
 
 MINUTES, PEOPLE = 20, 30
 OFTEN = {"click": 6 * MINUTES, "sentence": MINUTES, "leave": MINUTES // 2}

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from benchmarks.enter import Served, serving
+from benchmarks.servers import Served, serving
 from tests.app.conftest import SPEC
 from tests.hosts import ROOT
 from tests.networks import save_checkpoint

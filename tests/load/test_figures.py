@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from benchmarks import load
-from benchmarks.enter import serving
 from benchmarks.load import classroom, runs, soak
 from benchmarks.load.classroom import Class
+from benchmarks.servers import serving
 from tests.hosts import ROOT
 
 pytestmark = pytest.mark.load

@@ -15,8 +15,8 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from benchmarks.enter import Served
 from benchmarks.load.visitor import visiting
+from benchmarks.servers import Served
 from model import wire
 from model.engine import server
 from model.engine.base import KEEP, Decoding, RunRequest

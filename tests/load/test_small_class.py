@@ -3,8 +3,8 @@
 import asyncio
 from contextlib import AsyncExitStack
 
-from benchmarks.enter import Served
 from benchmarks.load.visitor import Visitor, visiting
+from benchmarks.servers import Served
 
 PEOPLE = 12
 

@@ -1,0 +1,97 @@
+"""Servers of what is measured: Streamlit scripts, each in a process of its own, and files."""
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TypeVar
+
+from benchmarks import runs
+from model.trace import Trace
+
+K = TypeVar("K")
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+
+START_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Served:
+    """A Streamlit server: where it answers, and its process."""
+
+    address: str
+    pid: int
+
+
+@contextmanager
+def serving(script: Path, *arguments: str | Path, **environment: str) -> Iterator[Served]:
+    """A Streamlit server of its own.
+
+    Args:
+        arguments: what the script is given.
+        environment: variables that it has besides ours.
+    """
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    options = ["--server.headless=true", f"--server.port={port}", "--", *map(str, arguments)]
+    command = [sys.executable, "-m", "streamlit", "run", str(script), *options]
+    variables = os.environ | environment
+    server = subprocess.Popen(command, cwd=ROOT, env=variables, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        _wait(f"http://127.0.0.1:{port}/_stcore/health", server)
+        yield Served(f"http://127.0.0.1:{port}/", server.pid)
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def _wait(url: str, server: "subprocess.Popen[bytes]") -> None:
+    until = time.monotonic() + START_SECONDS
+    while time.monotonic() < until:
+        try:
+            urllib.request.urlopen(url, timeout=5).close()
+        except OSError:
+            if server.poll() is not None:
+                raise RuntimeError(f"the server ended with status {server.returncode}") from None
+            time.sleep(0.1)
+        else:
+            return
+    raise TimeoutError(url)
+
+
+@contextmanager
+def serving_atlas(traces: Iterable[tuple[K, Trace]]) -> Iterator[tuple[Served, dict[K, str]]]:
+    """A server of our component alone, and where it shows each trace."""
+    with tempfile.TemporaryDirectory() as room:
+        files = {key: runs.write(trace, Path(room) / f"{place}.trace.safetensors") for place, (key, trace) in enumerate(traces)}
+        with serving(HERE / "atlas_app.py", *files.values()) as served:
+            yield served, {key: f"{served.address}?file={place}" for place, key in enumerate(files)}
+
+
+@contextmanager
+def serving_files(folder: Path) -> Iterator[str]:
+    """The address of a server of a folder's files."""
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
