@@ -10,11 +10,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from random import Random
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeAlias
 
 import spacy
 
+from model import pieces
 from model.checked import read
 from model.errors import BadSetting, EmptyText, TokenOutOfRange
 from model.trace import Tokens
@@ -102,11 +104,13 @@ class WordTokenizer:
         split: the way.
         vocabulary: texts, the index is the id. The first four are SPECIALS.
         framed: whether a text stands between `<sos>` and `<eos>`; a language model's does not: it goes on.
+        joins: how words are spelled in pieces of the vocabulary (model/pieces.py); none: a word is known as a whole or not at all.
     """
 
     split: Split
     vocabulary: tuple[str, ...]
     framed: bool = True
+    joins: tuple[str, ...] = ()
 
     @cached_property
     def ids(self) -> dict[str, int]:
@@ -123,22 +127,39 @@ class WordTokenizer:
         """Whether an end token is added."""
         return self.framed
 
-    def encode(self, text: str, name: str) -> Tokens:
-        """The words, between `<sos>` and `<eos>` where texts are framed.
+    def encode(self, text: str, name: str, spell: pieces.Speller | None = None) -> Tokens:
+        """The words or their pieces, between `<sos>` and `<eos>` where texts are framed.
+
+        Args:
+            spell: takes the place of the one spelling that a word has, in training.
 
         Raises:
             EmptyText: there is nothing but blanks.
         """
-        words = split_words(text, self.split)
-        if not words:
+        found = self._known(split_words(text, self.split), spell)
+        if not found:
             raise EmptyText(what=f"{name} text")
-        unknown_id = SPECIALS.index(UNKNOWN)
-        ids = tuple(self.ids.get(word, unknown_id) for word in words)
-        strip = Tokens(name, ids, tuple(words), (False,) * len(ids), tuple(id_ == unknown_id for id_ in ids))
+        words, ids = zip(*found, strict=True)
+        strip = Tokens(name, ids, words, (False,) * len(ids), tuple(id_ == SPECIALS.index(UNKNOWN) for id_ in ids))
         if not self.framed:
             return strip
         first, last = (self.tokens([SPECIALS.index(text)], name) for text in (START, END))
         return first.then(strip).then(last)
+
+    def _known(self, words: Iterable[str], spell: pieces.Speller | None) -> list[tuple[str, int]]:
+        """Words, or the pieces that they are spelled with, and their ids; runs of blanks are no word where words are spelled."""
+        if not self.joins:
+            return [(word, self.ids.get(word, SPECIALS.index(UNKNOWN))) for word in words]
+        spell = spell or self._spell
+        return [piece for word in words if not word.isspace() for piece in spell(word)]
+
+    @cached_property
+    def _spell(self) -> pieces.Speller:
+        return pieces.speller(self.vocabulary, self.joins)
+
+    def varied(self, share: float, chance: Random) -> pieces.Speller:
+        """Spells words with other pieces each time, a share of the joins left out (model/pieces.py)."""
+        return pieces.varied_speller(self.vocabulary, self.joins, share, chance)
 
     def tokens(self, ids: Sequence[int], name: str) -> Tokens:
         """The strip of `ids`, with the vocabulary's texts.
@@ -162,8 +183,9 @@ class WordTokenizer:
         return self.joined(self.vocabulary[i] for i in ids if i == 0 or i >= len(SPECIALS))
 
     def joined(self, words: Iterable[str]) -> str:
-        """Words as one text, as far as the way to split allows: blanks that it dropped stay away."""
-        return ("" if self.split == "characters" else " ").join(words)
+        """Words as one text, as far as the way to split allows: blanks that it dropped stay away. Pieces become words."""
+        text = ("" if self.split == "characters" else " ").join(words)
+        return text.replace(f" {pieces.CONTINUING}", "") if self.joins else text
 
 
 def learn_vocabulary(texts: Iterable[str], split: Split, min_freq: int, framed: bool = True) -> WordTokenizer:
@@ -176,19 +198,30 @@ def learn_vocabulary(texts: Iterable[str], split: Split, min_freq: int, framed: 
     return WordTokenizer(split, SPECIALS + tuple(words), framed)
 
 
+def learn_pieces(texts: Iterable[str], split: Split, size: int, framed: bool = True) -> WordTokenizer:
+    """Words and pieces of words that the texts are best spelled with, `size` at most, special tokens counted."""
+    words = ([word for word in split_words(text, split) if not word.isspace()] for text in texts)
+    vocabulary, joins = pieces.learn(words, size, SPECIALS)
+    return WordTokenizer(split, vocabulary, framed, joins)
+
+
 def to_json(tokenizer: WordTokenizer) -> dict[str, Any]:
     """The tokenizer as plain JSON values."""
-    return {"split": tokenizer.split, "framed": tokenizer.framed, "vocabulary": list(tokenizer.vocabulary)}
+    plain: dict[str, Any] = {"split": tokenizer.split, "framed": tokenizer.framed, "vocabulary": list(tokenizer.vocabulary)}
+    return plain | ({"joins": list(tokenizer.joins)} if tokenizer.joins else {})
 
 
 def from_json(data: Any) -> WordTokenizer:
     """The tokenizer in JSON values, every field checked.
 
     Raises:
-        BadSetting: an unknown field, an unknown way to split, or a vocabulary that is no list of texts beginning with SPECIALS.
+        BadSetting: an unknown field, an unknown way to split, a vocabulary that is no list of texts beginning with SPECIALS, or
+            joins that its pieces do not allow.
     """
     tokenizer = read(WordTokenizer, data, "tokenizer")
     if tokenizer.vocabulary[: len(SPECIALS)] != SPECIALS:
         found = ", ".join(tokenizer.vocabulary[: len(SPECIALS)])
         raise BadSetting(name="tokenizer.vocabulary", found=found, allowed=f"a list of texts beginning {', '.join(SPECIALS)}")
+    if tokenizer.joins and (wrong := pieces.misfit(tokenizer.vocabulary, tokenizer.joins)) is not None:
+        raise BadSetting(name="tokenizer.joins", found=wrong, allowed="pairs of pieces of the vocabulary that join to one of it")
     return tokenizer

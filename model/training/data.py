@@ -4,12 +4,15 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from model.errors import BadSetting
-from model.tokenizers import END, PAD, SPECIALS, Tokenizer
+from model.pieces import Speller
+from model.tokenizers import END, PAD, SPECIALS, WordTokenizer
+from model.trace import Tokens
 from model.training.corpora import Corpus, RunningText, Texts
 
 PAD_ID, END_ID = SPECIALS.index(PAD), SPECIALS.index(END)
@@ -61,7 +64,26 @@ class Batch:
         return Batch(None if self.source is None else self.source[rows], self.target[rows])
 
 
-def examples(corpus: Corpus, texts: Texts, tokenizers: Mapping[str, Tokenizer]) -> list[Pair]:
+class Encoder(Protocol):
+    """What training needs of a tokenizer."""
+
+    def encode(self, text: str, name: str) -> Tokens:
+        """The strip `name` of a text."""
+
+
+@dataclass(frozen=True)
+class Varied:
+    """A tokenizer whose words are spelled by `spell`: with other pieces each time."""
+
+    tokenizer: WordTokenizer
+    spell: Speller
+
+    def encode(self, text: str, name: str) -> Tokens:
+        """The strip `name` of a text."""
+        return self.tokenizer.encode(text, name, self.spell)
+
+
+def examples(corpus: Corpus, texts: Texts, tokenizers: Mapping[str, Encoder]) -> list[Pair]:
     """Texts as ids: a pair for each where there is a source and a target, else stretches of the text as a whole.
 
     Raises:
@@ -75,7 +97,7 @@ def examples(corpus: Corpus, texts: Texts, tokenizers: Mapping[str, Tokenizer]) 
     return [Pair(source.encode(s, "source").ids, target.encode(t, "target").ids) for s, t in texts]
 
 
-def windows(paragraphs: Sequence[str], tokenizer: Tokenizer, window: int) -> list[Pair]:
+def windows(paragraphs: Sequence[str], tokenizer: Encoder, window: int) -> list[Pair]:
     """Stretches of one long text, paragraphs ended by `<eos>`: each predicts `window` tokens, the last one what is left.
 
     Every token but the first is predicted once.

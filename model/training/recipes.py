@@ -1,7 +1,7 @@
 """Recipes: small readable files that say how a checkpoint of this project is trained. One TOML file each, in recipes/."""
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
@@ -11,7 +11,7 @@ from model.checked import Between, read
 from model.checkpoints import Info
 from model.errors import BadSetting, UnknownModel
 from model.spec import ModelSpec, Share, from_json
-from model.tokenizers import SPECIALS, Split
+from model.tokenizers import SPECIALS, Split, WordTokenizer, learn_pieces, learn_vocabulary
 from model.training import corpora
 from model.training.corpora import Corpus
 
@@ -23,11 +23,38 @@ FOLDER = Path(__file__).parent / "recipes"
 
 @dataclass(frozen=True)
 class Side:
-    """Source or target: its language, how its text is split, how often a word must occur to be known."""
+    """Source or target.
+
+    Attributes:
+        language: for axes.
+        split: the way to split a text into words.
+        min_freq: how often a word must occur to be known.
+        pieces: how many texts the vocabulary has at most where words are spelled in pieces; 0: words are known whole or not at all.
+        skipped_joins: share of the joins of pieces that are skipped while training, others in each epoch (model/pieces.py).
+    """
 
     language: str
     split: Split
-    min_freq: Count
+    min_freq: Count = 1
+    pieces: Annotated[int, Between(0, 10**6)] = 0
+    skipped_joins: Share = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuses what would have no effect.
+
+        Raises:
+            BadSetting: both `min_freq` and `pieces` say what is known, or joins are skipped where there are none.
+        """
+        if self.pieces and self.min_freq > 1:
+            raise BadSetting(name="min_freq", found=self.min_freq, allowed="left out where pieces are learned")
+        if self.skipped_joins and not self.pieces:
+            raise BadSetting(name="skipped_joins", found=self.skipped_joins, allowed="left out where no pieces are learned")
+
+    def tokenizer(self, texts: Iterable[str], framed: bool) -> WordTokenizer:
+        """What the training texts teach: the words, or the pieces that they are spelled with."""
+        if self.pieces:
+            return learn_pieces(texts, self.split, self.pieces, framed)
+        return learn_vocabulary(texts, self.split, self.min_freq, framed)
 
 
 @dataclass(frozen=True)
@@ -41,6 +68,7 @@ class Phase:
         dropout: share of values dropped, everywhere alike.
         consistency: how much two passes over the same sentences, with other values dropped in each, must agree: the weight of their
             mean divergence beside the cross entropy (half of α in Liang et al. 2021, "R-Drop", equation 4); 0: one pass.
+        keeps: which epoch's weights stand for the phase: that of the best validation loss, or the last.
     """
 
     epochs: Count
@@ -48,6 +76,7 @@ class Phase:
     label_smoothing: Share
     dropout: Share
     consistency: Annotated[float, Between(0.0, 100.0)] = 0.0
+    keeps: Literal["best", "last"] = "best"
 
     def __post_init__(self) -> None:
         """Refuses more or fewer than two learning rates.
@@ -73,7 +102,7 @@ class Optimisation:
         average: share of the running mean of the weights that stays at each step; the mean is what is validated and kept.
         patience: epochs without a better validation loss before training stops.
         phases: one after the other.
-        shares: of each phase's best weights in the mean that is kept at the end; empty: the best of all phases is kept.
+        shares: of each phase's weights in the mean that is kept at the end; empty: the best of all phases is kept.
         calibrate: at the end, fit three numbers of the output layer to the validation data (model/training/finish.py).
     """
 
@@ -150,11 +179,13 @@ class Recipe:
         """Refuses a target that nothing reads the source for, and the other way round.
 
         Raises:
-            BadSetting: there is one of target and encoder without the other.
+            BadSetting: there is one of target and encoder without the other, or a running text would be spelled anew.
         """
         if (self.target is None) != (self.encoder is None):
             there, missing = ("target", "encoder") if self.encoder is None else ("encoder", "target")
             raise BadSetting(name=there, found="given", allowed=f"given with {missing}, or left out where a text is continued")
+        if self.target is None and self.source.skipped_joins:  # its stretches would begin elsewhere in each epoch
+            raise BadSetting(name="skipped_joins", found=self.source.skipped_joins, allowed="left out where a text is continued")
 
     @property
     def corpus(self) -> Corpus:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 
 import torch
 from accelerate import Accelerator
@@ -15,10 +16,10 @@ from tqdm import tqdm
 
 from model import checkpoints
 from model.errors import DataError
-from model.tokenizers import SPECIALS, UNKNOWN, WordTokenizer, learn_vocabulary
+from model.tokenizers import SPECIALS, UNKNOWN, WordTokenizer
 from model.training import state as states
 from model.training.corpora import RunningText, Texts
-from model.training.data import Batch, Pair, batches, examples
+from model.training.data import Batch, Pair, Varied, batches, examples
 from model.training.finish import calibrate, mix
 from model.training.losses import cross_entropy, divergence, validation_loss
 from model.training.recipes import Optimisation, Recipe
@@ -37,6 +38,7 @@ class Course:
     Attributes:
         recipe: what is trained, and how.
         tokenizers: by strip.
+        texts: of the training split.
         training, validation: examples.
         out: the folder that it leaves.
         accelerator: the device, the precision, and the other processes where there are some.
@@ -46,6 +48,7 @@ class Course:
 
     recipe: Recipe
     tokenizers: Mapping[str, WordTokenizer]
+    texts: Texts
     training: list[Pair]
     validation: list[Pair]
     out: Path
@@ -67,6 +70,20 @@ class Course:
     def vocabularies(self) -> list[int]:
         """Sizes of the vocabularies, a strip each."""
         return [tokenizer.size for tokenizer in self.tokenizers.values()]
+
+    def drawn(self, seed: int) -> list[Pair]:
+        """The training examples; where the recipe skips joins, words are spelled with other pieces for each seed.
+
+        An example that would become too long for the network is spelled as ever.
+        """
+        shares = {strip: side.skipped_joins for strip, side in self.recipe.sides.items()}
+        if not any(shares.values()):
+            return self.training
+        chance = Random(seed)
+        encoders = {strip: Varied(each, each.varied(shares[strip], chance)) for strip, each in self.tokenizers.items()}
+        longest = _longest(self.recipe)
+        drawn = examples(self.recipe.corpus, self.texts, encoders)
+        return [old if _too_long(new, longest) else new for new, old in zip(drawn, self.training, strict=True)]
 
     def save(self, weights: Mapping[str, Tensor]) -> None:
         """Writes the checkpoint."""
@@ -111,7 +128,7 @@ def _prepare(recipe: Recipe, data: Path | None, out: Path, device: torch.device,
     corpus, how = recipe.corpus, recipe.optimisation
     texts = {split: corpus.texts(data, split) for split in (corpus.train, corpus.validation)}
     tokenizers = {
-        strip: learn_vocabulary((row[i] for row in texts[corpus.train]), side.split, side.min_freq, recipe.target is not None)
+        strip: side.tokenizer((row[i] for row in texts[corpus.train]), recipe.target is not None)
         for i, (strip, side) in enumerate(recipe.sides.items())
     }
     training = examples(corpus, texts[corpus.train], tokenizers)
@@ -121,17 +138,28 @@ def _prepare(recipe: Recipe, data: Path | None, out: Path, device: torch.device,
     accelerator = Accelerator(mixed_precision=PRECISIONS[how.precision], cpu=device.type == "cpu")
     steps = snapshot_steps(how.epochs * math.ceil(len(training) / how.sentences_per_batch)) if snapshots else frozenset()
     events = board(out, writes=accelerator.is_main_process)
-    return Course(recipe, tokenizers, training, validation, out, accelerator, events, steps)
+    return Course(recipe, tokenizers, texts[corpus.train], training, validation, out, accelerator, events, steps)
 
 
 def _refuse_too_long(recipe: Recipe, training: list[Pair], texts: Texts) -> None:
     """A pair that the network has no positions for is found before training, not in the middle of it."""
-    stacks = recipe.spec([len(SPECIALS)] * 2).stacks
+    longest = _longest(recipe)
     for pair, text in zip(training, texts, strict=True):
-        for ids, (name, stack) in zip((pair.source, pair.target), stacks.items(), strict=True):
-            if len(ids) > stack.max_positions:
-                detail = f"{text[0][:60]!r} has {len(ids)} tokens for the {name}, which has {stack.max_positions} positions"
-                raise DataError(path="the training split", detail=detail, do="take it out, or raise max_positions")
+        if found := _too_long(pair, longest):
+            raise DataError(path="the training split", detail=f"{text[0][:60]!r} {found}", do="take it out, or raise max_positions")
+
+
+def _longest(recipe: Recipe) -> dict[str, int]:
+    """How many positions each stack has."""
+    return {name: stack.max_positions for name, stack in recipe.spec([len(SPECIALS)] * 2).stacks.items()}
+
+
+def _too_long(pair: Pair, longest: Mapping[str, int]) -> str:
+    """What is too long of an example; nothing where it fits."""
+    for ids, (name, positions) in zip((pair.source, pair.target), longest.items(), strict=True):
+        if len(ids) > positions:
+            return f"has {len(ids)} tokens for the {name}, which has {positions} positions"
+    return ""
 
 
 def _epoch(state: State, course: Course) -> None:
@@ -149,7 +177,7 @@ def _epoch(state: State, course: Course) -> None:
     weights = state.mean_weights
     kept = {"last.safetensors"}
     number = how.number(state.epoch - 1)
-    if loss < state.phase_best.get(number, math.inf):
+    if how.phase(state.epoch - 1).keeps == "last" or loss < state.phase_best.get(number, math.inf):
         state.phase_best[number] = loss
         kept.add(f"phase-{number + 1}.safetensors")
     better = loss < state.best
@@ -180,7 +208,7 @@ def _pass(state: State, course: Course) -> tuple[int, float]:
     how, accelerator = course.how, course.accelerator
     torch.manual_seed(how.seed + state.epoch + 2**20 * accelerator.process_index)  # of dropout: other values in each process
     bar = tqdm(
-        batches(course.training, how.sentences_per_batch, seed=how.seed + state.epoch),
+        batches(course.drawn(how.seed + state.epoch), how.sentences_per_batch, seed=how.seed + state.epoch),
         total=course.steps_per_epoch,
         desc=f"epoch {state.epoch + 1}/{how.epochs}",
         mininterval=1.0,

@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 from model import checkpoints
 from model.errors import BadSetting
 from model.training import recipes
+from model.training import train as training
 from model.training.data import Pair
 from model.training.finish import calibrate, mix
 from model.training.losses import validation_loss
@@ -74,6 +75,19 @@ def test_a_recipe_with_shares_keeps_the_mean_of_its_phases(tmp_path: Path) -> No
     assert any(not torch.equal(one[name], two[name]) for name in one)
     for name in one:
         torch.testing.assert_close(kept[name].float(), (one[name].float() + two[name].float()) / 2, atol=1e-3, rtol=1e-3)
+
+
+def test_a_phase_that_keeps_its_last_epoch_keeps_it_however_it_validated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training, "validation_loss", lambda *_, losses=iter([1.0, 2.0, 1.5, 3.0]): next(losses))
+    recipe = tiny_recipe(epochs=2)
+    phase = recipe.optimisation.phases[0]
+    how = replace(recipe.optimisation, phases=(phase, replace(phase, keeps="last")))
+    seen: list[bytes] = []
+    monkeypatch.setattr(training, "log", lambda *_: seen.append((tmp_path / "out" / "last.safetensors").read_bytes()))
+    out = train(replace(recipe, optimisation=how), write_corpus(tmp_path / "corpus"), tmp_path / "out", CPU)
+    kept = [(out / f"{name}.safetensors").read_bytes() for name in ("phase-1", "phase-2", "model")]
+    assert kept == [seen[0], seen[3], seen[0]]
+    assert len(set(seen)) == 4
 
 
 @pytest.mark.parametrize("shares", [(1.0,), (0.5, 0.6, 0.0), (0.5, 0.25, 0.0)])

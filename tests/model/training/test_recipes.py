@@ -17,7 +17,8 @@ BUNDLED = sorted(path.stem for path in recipes.FOLDER.glob("*.toml"))
 def test_the_bundled_recipe_is_the_reference_architecture_with_one_pass() -> None:
     recipe = recipes.load("multi30k-de-en")
     assert recipe.name == "multi30k-de-en"
-    assert recipe.sides == {"source": Side("German", "spacy-de", 2), "target": Side("English", "spacy-en", 2)}
+    german = Side("German", "spacy-de", pieces=7853, skipped_joins=0.1)
+    assert recipe.sides == {"source": german, "target": Side("English", "spacy-en", 2)}
     assert recipe.corpus == Parallel("{split}.de", "{split}.en", "train", "val", recipe.data["origin"])
     spec = recipe.spec([7853, 5893])
     attention = AttentionSpec(heads=8, head_dim=32)
@@ -85,6 +86,13 @@ def value(line: str) -> Callable[[str], str]:
         (value("dropout = 1"), "recipe mine.toml.optimisation.phases[0].dropout is 1.0, but it must be a number from 0.0 to 0.99"),
         (value("patience = true"), "recipe mine.toml.optimisation.patience is True, but it must be a whole number"),
         (value('split = "spacy-xx"'), "recipe mine.toml.source.split is 'spacy-xx', but it must be spacy-de or spacy-en or words"),
+        (value("pieces = -1"), "recipe mine.toml.source.pieces is -1, but it must be a whole number from 0 to 1,000,000"),
+        (value("pieces = 0"), "skipped_joins is 0.1, but it must be left out where no pieces are learned"),
+        (value("pieces = 900\nmin_freq = 3"), "min_freq is 3, but it must be left out where pieces are learned"),
+        (
+            value('dropout = 0.1\nkeeps = "first"'),
+            "recipe mine.toml.optimisation.phases[0].keeps is 'first', but it must be best or last",
+        ),
         (value("train = 3"), "recipe mine.data.train is 3, but it must be a text"),
         (value("d_model = 0"), "spec.decoder.d_model is 0, but it must be a whole number from 1"),
         (lambda text: text.replace("hidden", "hiden"), "a field of spec.decoder is 'hiden', but it must be one of vocab, d_model"),

@@ -171,6 +171,41 @@ def test_a_finished_training_is_not_done_again(corpus: Path, trained: Path, monk
     assert {path.name: path.read_bytes() for path in trained.iterdir() if path.is_file()} == before
 
 
+def test_words_are_spelled_with_other_pieces_in_each_epoch_unless_that_is_too_long(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[list[Pair]] = []
+    whole: Callable[..., Any] = getattr(training, "batches")  # noqa: B009
+
+    def watched(pairs: list[Pair], *arguments: Any, **settings: Any) -> Any:
+        read.append(list(pairs))
+        return whole(pairs, *arguments, **settings)
+
+    monkeypatch.setattr(training, "batches", watched)
+    recipe = tiny_recipe()
+    often = replace(recipe, source=replace(recipe.source, skipped_joins=0.5))
+    out = train(often, corpus, tmp_path / "often", CPU)
+    train(often, corpus, tmp_path / "again", CPU)
+    first, second, *again = read
+    assert first != second
+    assert again == [first, second]
+    tokenizer, target = (checkpoints.load(out, CPU).tokenizers[strip] for strip in ("source", "target"))
+    texts = recipe.corpus.texts(corpus, "train")
+    plain = [tokenizer.encode(source, "source").ids for source, _ in texts]
+    longest = often.spec([4, 4]).stacks["encoder"].max_positions
+    assert max(len(pair.source) for pair in first + second) <= longest
+    for pair, ids, (source, written) in zip(first, plain, texts, strict=True):
+        assert tokenizer.text(pair.source) == tokenizer.text(ids)
+        assert len(pair.source) >= len(ids)
+        assert pair.target == target.encode(written, "target").ids, source
+    assert any(pair.source == ids for pair, ids in zip(first, plain, strict=True))  # those that would have become too long
+    never = replace(recipe, source=replace(recipe.source, skipped_joins=0.0))
+    read.clear()
+    train(never, corpus, tmp_path / "never", CPU)
+    assert [pair.source for pair in read[0]] == plain
+    assert read[0] == read[1]
+
+
 def test_a_new_training_takes_the_place_of_an_old_curve(corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "curve.csv").write_text("epoch,step\n1,9\n\n2,9\n7,9\n", encoding="utf-8")
     train(tiny_recipe(), corpus, tmp_path, CPU)
