@@ -263,8 +263,8 @@ def test_the_table_and_its_file_are_those_of_the_reading() -> None:
     assert table.shape == (12, 10)
     assert table.columns[0] == "2 zwei"
     assert table.to_numpy() == pytest.approx(cells(app), rel=1e-5)
-    (download, *_whole) = app.get("download_button")
-    assert download.proto.label == "These numbers as CSV"
+    labels = [download.proto.label for download in app.get("download_button")]
+    assert labels == ["These numbers as CSV", "The whole run as a trace file", "The atlas as a page of its own"]
 
 
 def test_a_long_input_is_left_to_the_atlas_and_the_page_says_so() -> None:

@@ -26,7 +26,6 @@ Drawings on one page tell each other what is pointed at by the event `headlight:
 """
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Protocol
 
 import streamlit as st
@@ -35,6 +34,7 @@ from model.errors import UnknownSite
 from model.stages import Stage
 from model.trace import Site, Trace
 from viz.canvas import cells_scene, changes_scene, film_scene, network_scene, scene, tree_scene
+from viz.canvas.sources import BASE, OF_AN_ATLAS, OF_STRIPS, read
 from viz.readings.changes import Change
 from viz.readings.training import Course, Frame
 
@@ -69,39 +69,31 @@ def _is_site(text: str) -> bool:
         return False
 
 
-def _read(*names: str) -> str:
-    return "\n".join((Path(__file__).parent / name).read_text(encoding="utf-8") for name in names)
-
-
-_BASE = ("colours.js", "supply.js", "common.js")
-"""What every drawing begins with."""
-
 _STRIPS = st.components.v2.component(
-    "headlight.strips", css=_read("common.css", "chips.css"), js=_read(*_BASE, "chips.js", "strips.js")
+    "headlight.strips", css=read("common.css", "chips.css"), js=read(*BASE, *OF_STRIPS, "strips_alone.js")
 )
-_OF_AN_ATLAS = ("fingers.js", "paint.js", "map.js", "sheets.js", "large.js", "names.js", "card.js", "atlas.js")
 _ATLAS = st.components.v2.component(
     "headlight.atlas",
-    css=_read("common.css", "atlas.css"),
-    js=_read(*_BASE, *_OF_AN_ATLAS, "atlas_alone.js"),
+    css=read("common.css", "atlas.css"),
+    js=read(*BASE, *OF_AN_ATLAS, "atlas_alone.js"),
 )
 _FILM = st.components.v2.component(
     "headlight.film",
-    css=_read("common.css", "atlas.css", "chips.css", "player.css", "film.css"),
-    js=_read(*_BASE, *_OF_AN_ATLAS, "chips.js", "transport.js", "film.js"),
+    css=read("common.css", "atlas.css", "chips.css", "player.css", "film.css"),
+    js=read(*BASE, *OF_AN_ATLAS, "chips.js", "transport.js", "film.js"),
 )
-_LINES = st.components.v2.component("headlight.lines", css=_read("common.css"), js=_read(*_BASE, "fingers.js", "lines.js"))
+_LINES = st.components.v2.component("headlight.lines", css=read("common.css"), js=read(*BASE, "fingers.js", "lines.js"))
 _PLAYER = st.components.v2.component(
     "headlight.player",
-    css=_read("common.css", "chips.css", "player.css"),
-    js=_read(*_BASE, "fingers.js", "chips.js", "paint.js", "map.js", "transport.js", "player.js"),
+    css=read("common.css", "chips.css", "player.css"),
+    js=read(*BASE, "fingers.js", "chips.js", "paint.js", "map.js", "transport.js", "player.js"),
 )
 _NETWORK = st.components.v2.component(
-    "headlight.network", css=_read("common.css", "player.css", "network.css"), js=_read(*_BASE, "transport.js", "network.js")
+    "headlight.network", css=read("common.css", "player.css", "network.css"), js=read(*BASE, "transport.js", "network.js")
 )
-_TREE = st.components.v2.component("headlight.tree", css=_read("common.css", "tree.css"), js=_read(*_BASE, "tree.js"))
+_TREE = st.components.v2.component("headlight.tree", css=read("common.css", "tree.css"), js=read(*BASE, "tree.js"))
 _CELLS = st.components.v2.component(
-    "headlight.cells", css=_read("common.css"), js=_read(*_BASE, "fingers.js", "paint.js", "map.js", "cells.js")
+    "headlight.cells", css=read("common.css"), js=read(*BASE, "fingers.js", "paint.js", "map.js", "cells.js")
 )
 
 

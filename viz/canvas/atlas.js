@@ -41,8 +41,9 @@ class Atlas extends Drawing {
   }
 
   take() {
-    const { selection, parts } = this.header;
+    const { selection, parts, places = {} } = this.header;
     if (this.asked && same(this.asked, selection)) this.asked = null;
+    for (const [name, place] of Object.entries(places)) this.places.set(name, place);
     if (parts.exact) this.places.set(keyOf(selection), parts.exact);
     if (this.taken !== this.overview) for (const card of this.cards) card.take(this.overview);
     this.taken = this.overview;

@@ -1,7 +1,8 @@
 // Colours: of the page's scheme, of weights, and what can be read on them.
 
-/** [red, green, blue] of any CSS colour. */
+/** [red, green, blue] of any CSS colour; of #rrggbb, as ours are, without asking a canvas. */
 function rgb(colour) {
+  if (/^#[0-9a-f]{6}$/i.test(colour)) return [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
   const pen = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   pen.fillStyle = colour;
   pen.fillRect(0, 0, 1, 1);

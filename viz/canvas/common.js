@@ -5,10 +5,10 @@ const NOTHING = { queryStrip: null, query: null, keyStrip: null, key: null };
 
 /** Bytes of a scene -> {header, blobs}. The one place that knows their layout (viz/canvas/packing.py writes it). */
 function unpack(data) {
-  const { buffer } = data.slice(); // a copy of its own is aligned, what arrives is not
-  const length = new DataView(buffer).getUint32(0, true);
-  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
-  const start = Math.ceil((4 + length) / 4) * 4;
+  const { buffer, byteOffset } = data.byteOffset % 4 ? data.slice() : data; // what came in a message is not aligned, a copy is
+  const length = new DataView(buffer, byteOffset).getUint32(0, true);
+  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, byteOffset + 4, length)));
+  const start = byteOffset + Math.ceil((4 + length) / 4) * 4;
   const blobs = {};
   for (const [name, { at, shape, type }] of Object.entries(header.blobs)) {
     const count = shape.reduce((product, size) => product * size, 1);

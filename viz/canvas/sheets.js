@@ -4,9 +4,12 @@
 const REST_MS = 60; // a pointer that rests this long wants to know the weight exactly
 
 class Sheets {
-  /** `place` is what the scene says of the part; `fetched(address)` gives a tile that is here, or fetches it. */
+  /**
+   * `place` is what the scene says of the part, its finest level too, if that is not 0; `fetched(address)` gives a tile that is here,
+   * or fetches it.
+   */
   constructor(place, shelf, fetched) {
-    Object.assign(this, place, { address: `${shelf}/${place.name}`, fetched, pooling: "max" });
+    Object.assign(this, { finest: 0 }, place, { address: `${shelf}/${place.name}`, fetched, pooling: "max" });
   }
 
   at(level, row, column, pooling = this.pooling) {
@@ -15,7 +18,7 @@ class Sheets {
 
   /** The finest level whose cells are no smaller than a pixel, so that no weight falls between pixels. */
   levelFor(cellsInPixel) {
-    return Math.min(Math.max(Math.ceil(Math.log2(cellsInPixel) - 1e-6), 0), this.levels - 1);
+    return Math.min(Math.max(Math.ceil(Math.log2(cellsInPixel) - 1e-6), this.finest), this.levels - 1);
   }
 
   /** Paints the part shown at (x, y) of the screen's pixels, from the finest tiles that are here. */
@@ -96,6 +99,7 @@ class Sheets {
   /** Fetches what says a cell exactly, once nothing else has been asked for a moment. */
   rest(row, column) {
     clearTimeout(this.resting);
+    if (this.finest) return;
     this.resting = setTimeout(() => this.fetched(this.at(0, Math.floor(row / this.side), Math.floor(column / this.side))), REST_MS);
   }
 }

@@ -66,5 +66,3 @@ class Strips extends Drawing {
     this.header.strips.forEach((strip, i) => strip.tokens.forEach((token, j) => visit(this.chips[i][j], strip, token)));
   }
 }
-
-export default (component) => mount(component, Strips);

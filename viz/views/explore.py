@@ -7,6 +7,7 @@ from html import escape
 import streamlit as st
 
 from viz import canvas, export, labels
+from viz.canvas import alone
 from viz.page import Page, card, choosing_head, update
 from viz.readings import heads
 from viz.readings.alike import most_alike
@@ -116,7 +117,7 @@ def _numbers(page: Page, shown: reading.Shown) -> None:
         if reading_card.opens_cells(page, shown):
             st.caption(_("The same as a figure; the button in its corner saves it as SVG."))
             reading_card.figure(page, shown)
-    csv, whole = st.columns(2)
+    csv, whole, own = st.columns(3)
     name = export.file_name(page.trace, *reading_card.file_parts(page, shown), ending="csv")
     csv.download_button(
         _("These numbers as CSV"), lambda: export.csv(table), name, "text/csv", icon=":material/download:", on_click="ignore"
@@ -128,6 +129,15 @@ def _numbers(page: Page, shown: reading.Shown) -> None:
         "application/octet-stream",
         icon=":material/download:",
         on_click="ignore",
+    )
+    own.download_button(
+        _("The atlas as a page of its own"),
+        lambda: alone.page(page.trace, page.attention.site, page.head, page.view.query),
+        export.file_name(page.trace, ending="html"),
+        "text/html",
+        icon=":material/download:",
+        on_click="ignore",
+        help=_("One HTML file that opens without a server and without a network, with everything that the atlas can do here."),
     )
 
 

@@ -1,0 +1,154 @@
+"""The atlas as a page of its own, opened from a disk by a browser that reaches nothing."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from model.trace import Site, Trace
+from tests import traces
+from tests.browser.canvas_harness import made
+from tests.browser.conftest import PATIENCE_MS
+from tests.browser.visits import drawing, hovered_weight, middle, tile_of, tiles
+from viz.canvas import alone
+from viz.theme import DARK, LIGHT
+
+pytestmark = pytest.mark.browser
+
+CROSS = Site("decoder", 0, 2, "cross")
+Open = Callable[..., Page]
+
+
+@pytest.fixture
+def opened(browser: Browser, tmp_path: Path) -> Iterator[Open]:
+    """Saves a run's page and opens the file, offline; nothing may be asked for, thrown or written to the console."""
+    noise: list[str] = []
+    contexts = []
+
+    def go(trace: Trace, site: Site, head: int, **options: Any) -> Page:
+        file = tmp_path / "page.html"
+        file.write_bytes(alone.page(trace, site, head, -1))
+        context = browser.new_context(offline=True, **({"viewport": {"width": 1440, "height": 900}} | options))
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE_MS)
+        page.on("console", lambda message: noise.append(f"console: {message.text}"))
+        page.on("pageerror", lambda error: noise.append(f"thrown: {error}"))
+        page.on("dialog", lambda dialog: noise.append(dialog.message))
+        page.on("request", lambda request: noise.append(request.url) if request.url != file.as_uri() else None)
+        page.goto(file.as_uri())
+        page.locator(".hl[data-drawing=atlas][data-layout]").wait_for()
+        settle(page)
+        return page
+
+    yield go
+    for context in contexts:
+        context.close()
+    assert noise == []
+
+
+def settle(page: Page) -> None:
+    """Waits until what was asked for is drawn."""
+    page.evaluate("() => new Promise(done => setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(done)), 100))")
+
+
+def test_hovered_weights_of_every_head_are_those_of_the_trace(opened: Open) -> None:
+    trace = traces.translation()
+    page, rng = opened(trace, CROSS, 3), np.random.default_rng(3)
+    for _ in range(20):
+        tile = tiles(page)[rng.integers(len(tiles(page)))]
+        query, key = int(rng.integers(tile["rows"])), int(rng.integers(tile["columns"]))
+        true = trace.at(tile["site"]).head(tile["head"])[query, key]
+        assert hovered_weight(page, tile, query, key) == pytest.approx(true, rel=1e-6)
+        if trace.at(tile["site"]).mask[query, key]:
+            expect(drawing(page, "atlas").locator(".readout")).to_contain_text(f"with weight {true:.4f}")
+
+
+def test_a_head_is_selected_and_opened_large_without_a_server(opened: Open) -> None:
+    trace = traces.translation()
+    page = opened(trace, CROSS, 3)
+    tile = tile_of(page, "encoder.0.1.self", 5)
+    page.mouse.dblclick(*middle(tile, 3, 3))
+    expect(page.locator(".large h3")).to_have_text("Encoder self-attention, layer 2, head 6")
+    settle(page)
+    (large,) = tiles(page)
+    assert large["width"] > 3 * tile["width"]
+    assert hovered_weight(page, large, 2, 7) == pytest.approx(trace.at("encoder.0.1.self").head(5)[2, 7], rel=1e-6)
+    page.mouse.click(*middle(large, 2, 7))
+    expect(page.locator("[data-strip=source] .chip.selected")).to_have_text(trace.tokens["source"].texts[2])
+    page.keyboard.press("Escape")
+    expect(page.locator(".large")).to_be_hidden()
+
+
+def test_the_keyboard_selects_and_opens(opened: Open) -> None:
+    page = opened(traces.translation(), CROSS, 0)
+    page.locator("[data-strip=target] .chip").nth(4).click()
+    expect(page.locator("[data-strip=target] .chip.selected")).to_have_count(1)
+    page.keyboard.press("Tab")
+    page.locator(".card canvas").nth(2).focus()
+    for key in ("ArrowRight", "ArrowRight", " "):
+        page.keyboard.press(key)
+    expect(page.locator(".large h3")).to_have_text("Cross-attention, layer 3, head 3")
+
+
+def test_what_is_known_from_the_overview_alone_is_said_so(opened: Open) -> None:
+    trace = made("12x12x128")
+    page = opened(trace, Site("encoder", 0, 4, "self"), 7)
+    readout = drawing(page, "atlas").locator(".readout")
+    for site, head, exact in (("encoder.0.4.self", 7, True), ("encoder.0.9.self", 2, False)):
+        tile = tile_of(page, site, head)
+        page.mouse.click(*middle(tile, 64, 60))
+        settle(page)
+        page.mouse.move(*middle(tile, 66, 50))
+        said = readout.evaluate("node => ({...node.dataset})")
+        true = trace.at(site).head(head)[int(said["query"]), int(said["key"])]
+        assert float(said["weight"]) == pytest.approx(true, abs=1e-7 if exact else 0.004)
+        assert ("≈" in readout.inner_text()) is not exact
+
+
+def test_a_head_too_large_to_come_along_is_shown_as_finely_as_it_did(opened: Open) -> None:
+    trace = made("1x1x1300")
+    page = opened(trace, Site("encoder", 0, 0, "self"), 0)
+    page.locator(".card header button").click()
+    settle(page)
+    for _ in range(8):
+        page.keyboard.press("+")
+    settle(page)
+    (tile,) = tiles(page)
+    row, column = int(tile["row"] + tile["rows"] / 2), int(tile["column"] + tile["columns"] / 2)
+    page.mouse.move(*middle(tile, row, column))
+    page.wait_for_timeout(200)  # longer than a pointer has to rest where more can be had
+    said = drawing(page, "atlas").locator(".readout").evaluate("node => ({...node.dataset})")
+    top, left = int(said["query"]) // 2 * 2, int(said["key"]) // 2 * 2
+    assert float(said["most"]) == pytest.approx(trace.at(tile["site"]).head(0)[top : top + 2, left : left + 2].max(), abs=0.004)
+
+
+@pytest.mark.parametrize("colours", [LIGHT, DARK], ids=["light", "dark"])
+def test_it_follows_light_and_dark(opened: Open, colours: Any) -> None:
+    page = opened(traces.translation(), CROSS, 0, color_scheme="light" if colours is DARK else "dark")
+    page.emulate_media(color_scheme="dark" if colours is DARK else "light")
+    settle(page)
+    card = page.locator(".card").first.evaluate("node => getComputedStyle(node).backgroundColor")
+    ground = page.locator("html").evaluate("node => getComputedStyle(node).backgroundColor")
+    assert [card, ground] == [f"rgb{tuple(bytes.fromhex(colour[1:]))}" for colour in (colours.card, colours.background)]
+
+
+def test_hostile_tokens_do_nothing_and_are_read(opened: Open) -> None:
+    page = opened(made("hostile"), Site("decoder", 0, 0, "cross"), 0)
+    expect(page.locator("[data-strip=source] .chip").nth(1)).to_contain_text("</script><img␣src=x")
+    assert page.locator("img").count() == 0
+
+
+def test_it_fits_a_telephone(opened: Open) -> None:
+    page = opened(traces.translation(), CROSS, 0, viewport={"width": 390, "height": 844})
+    assert page.evaluate("document.scrollingElement.scrollWidth - innerWidth") <= 0
+
+
+def test_many_tokens_are_unfolded_on_request(opened: Open) -> None:
+    page = opened(made("2x2x128"), Site("encoder", 0, 0, "self"), 0)
+    assert page.locator(".chip").count() == 0
+    page.get_by_text("Tokens", exact=True).click()
+    expect(page.locator(".chip")).to_have_count(128)
