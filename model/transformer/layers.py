@@ -9,7 +9,7 @@ from typing import TypeAlias
 from torch import Tensor, nn
 
 from model.trace import Site
-from model.transformer.attention import MultiHeadAttention, Run
+from model.transformer.attention import Dropout, MultiHeadAttention, Run
 from model.transformer.masks import Mask
 
 Sublayer: TypeAlias = Callable[[Tensor], Tensor]
@@ -25,7 +25,7 @@ class FeedForward(nn.Module):
         super().__init__()
         self.expand = nn.Linear(d_model, hidden, bias)
         self.activation = activation
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.contract = nn.Linear(hidden, d_model, bias)
 
     def forward(self, x: Tensor, name: str = "", run: Run = Run()) -> Tensor:
@@ -34,7 +34,7 @@ class FeedForward(nn.Module):
         Args:
             name: of this application, `stack.pass.layer.feed_forward`.
         """
-        inner: Tensor = self.dropout(self.activation(self.expand(x)))  # [batch, position, hidden]
+        inner = self.dropout(self.activation(self.expand(x)))  # [batch, position, hidden]
         outer: Tensor = self.contract(inner)  # [batch, position, model]
         run.record(f"stages/{name}/hidden", inner)
         run.record(f"stages/{name}/output", outer)
@@ -53,7 +53,7 @@ class PostNorm(nn.Module):
     def __init__(self, d_model: int, dropout: float = 0.0, norm: Callable[[int], nn.Module] = nn.LayerNorm) -> None:
         super().__init__()
         self.norm = norm(d_model)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, sublayer: Sublayer, name: str = "", run: Run = Run()) -> Tensor:
         """[batch, position, model] -> [batch, position, model]; `name` is that of the sublayer's application."""
@@ -76,13 +76,13 @@ class PreNorm(nn.Module):
     def __init__(self, d_model: int, dropout: float = 0.0, norm: Callable[[int], nn.Module] = nn.LayerNorm) -> None:
         super().__init__()
         self.norm = norm(d_model)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, sublayer: Sublayer, name: str = "", run: Run = Run()) -> Tensor:
         """[batch, position, model] -> [batch, position, model]; `name` is that of the sublayer's application."""
         normed: Tensor = self.norm(x)
         run.record(f"stages/{name}/normed", normed)
-        residual: Tensor = x + self.dropout(sublayer(normed))
+        residual = x + self.dropout(sublayer(normed))
         run.record(f"stages/{name}/residual", residual)
         return residual
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from model.errors import TooManyTokens
-from model.transformer.attention import Run
+from model.transformer.attention import Dropout, Run
 from model.transformer.layers import CrossAttentionLayer, SelfAttentionLayer
 from model.transformer.lone import AttentionLayer, Features, NoOutput
 from model.transformer.masks import Mask, TargetMask, padding_mask, valid_mask
@@ -39,7 +39,7 @@ class Embedding(nn.Module):
         self.scale = scale
         self.positions = positions
         self.first = first
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, ids: Tensor, start: int, stack: str, run: Run = Run()) -> Tensor:
         """[batch, position] of ids, the first at position `start` -> [batch, position, model].
@@ -55,7 +55,7 @@ class Embedding(nn.Module):
             raise TooManyTokens(what=f"{stack}'s input", found=found, allowed=allowed, reason="it has no more positions")
         embedding: Tensor = self.token(ids)  # [batch, position, model]
         scaled = embedding * self.scale
-        x: Tensor = self.dropout(scaled + rows)  # [batch, position, model]
+        x = self.dropout(scaled + rows)  # [batch, position, model]
         run.record(f"stages/{stack}/embedding", embedding)
         run.record(f"stages/{stack}/scaled", scaled)
         run.record(f"positions/{stack}", rows[None].expand(len(ids), -1, -1))

@@ -8,7 +8,16 @@ import torch
 from torch import Tensor, nn
 
 from model.trace import Array, Site
-from model.transformer.attention import MultiHeadAttention, Run, attend, join_heads, softmax_uniform, softmax_zeros, split_heads
+from model.transformer.attention import (
+    Dropout,
+    MultiHeadAttention,
+    Run,
+    attend,
+    join_heads,
+    softmax_uniform,
+    softmax_zeros,
+    split_heads,
+)
 from model.transformer.masks import causal_mask, padding_mask
 from tests.networks import Notes
 
@@ -186,3 +195,13 @@ def test_values_may_be_made_of_another_stream_than_the_keys() -> None:
     ours(x, memory, everything, SITE, Run(record=notes["other"]), values)
     assert torch.equal(notes["other"][f"attention/{SITE}/weights"], notes["same"][f"attention/{SITE}/weights"])
     assert torch.equal(notes["other"][f"attention/{SITE}/v"], split_heads(ours.value(values), 2))
+
+
+def test_dropout_called_straight_is_that_of_torch() -> None:
+    x, dropout, theirs = normal(3, 5), Dropout(0.4), nn.Dropout(0.4)
+    torch.manual_seed(3)
+    dropped = dropout(x)
+    torch.manual_seed(3)
+    torch.testing.assert_close(dropped, theirs(x), rtol=0, atol=0)
+    assert (dropped == 0).any()
+    assert torch.equal(dropout.eval()(x), x)
