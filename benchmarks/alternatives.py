@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import count
 from pathlib import Path
@@ -17,8 +17,11 @@ from benchmarks.servers import HERE
 from benchmarks.visiting import ATLAS, visit
 from model import running
 from model.trace import Trace
+from viz.canvas import alone
+from viz.canvas.shelf import SHELF
 
 OURS, WRITTEN, AGAIN = "ours", "ours, of weights", "ours, drawn before"
+PAGE, PAGE_WRITTEN = "ours, as a page of its own", "ours, as a page of its own, of weights"
 EMPTY, BARE, SUBPLOTS = "an empty Streamlit app", "a bare canvas page", "plotly, a subplot a head"
 
 
@@ -103,9 +106,37 @@ def _new_run(address: str, browser: Browser) -> Shown:
 
 
 def others(case: Case, folder: Path, address: str) -> dict[str, Turn]:
-    """What else draws such attention, by name."""
+    """What else draws such attention, by name; first our own page to take away."""
+    own = {PAGE: partial(our_page, case, None, folder, address)}
+    if case.tokens > running.LONG:
+        own[PAGE_WRITTEN] = partial(our_page, case, True, folder, address)
     pages = {name: partial(_peer, peer, case, folder, address) for peer, name in peers.NAMES.items()}
-    return {BARE: partial(bare_canvas, case, folder, address), SUBPLOTS: partial(subplots, case, folder, address), **pages}
+    return {**own, BARE: partial(bare_canvas, case, folder, address), SUBPLOTS: partial(subplots, case, folder, address), **pages}
+
+
+@lru_cache(4)  # as recorded and with weights, and what is made first for each
+def _run(case: Case, written: bool | None) -> Trace:
+    return runs.encoder(case.layers, case.heads, case.tokens, case.valid, written)
+
+
+def our_page(case: Case, written: bool | None, folder: Path, address: str, browser: Browser) -> Shown:
+    """The page to take away, made of a run in memory that nobody has drawn before.
+
+    Args:
+        written: as in `runs.encoder`.
+    """
+    once, trace = (replace(_run(one, written), request={"run": next(_NEW)}) for one in (Case(1, 1, 2), case))
+    _page(once)  # reads what it needs, so that reading does not count
+    SHELF.clear()
+    page = folder / "ours.html"
+    began = time.perf_counter()
+    page.write_bytes(_page(trace))
+    python = time.perf_counter() - began
+    return Shown(python, visit(browser, f"{address}/{page.name}", ATLAS).seconds, page.stat().st_size / 1e6)
+
+
+def _page(trace: Trace) -> bytes:
+    return alone.page(trace, next(iter(trace.attention)), 0, -1)
 
 
 def bare_canvas(case: Case, folder: Path, address: str, browser: Browser) -> Shown:

@@ -1,7 +1,8 @@
 """All heads at a glance: from the run in memory to the painted picture in a fresh tab, ours beside what others make of the weights.
 
 Of ours the server is up and holds the trace, as a visitor finds it; the time is that of the whole tab, Streamlit's own start and
-the server's work included. Of the others it is that of making the page, and then of the tab that opens it.
+the server's work included. Of the others it is that of making the page, and then of the tab that opens it; so it is of our own page
+to take away.
 """
 
 import statistics
@@ -12,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks import alternatives, peers
-from benchmarks.alternatives import EMPTY, OURS, Case, Shown, Turn
+from benchmarks.alternatives import BARE, EMPTY, OURS, PAGE, SUBPLOTS, Case, Shown, Turn
 from benchmarks.browsers import Browser, browsing
 from benchmarks.servers import HERE, serving, serving_atlas, serving_files
 from benchmarks.timing import Row, ratio
@@ -20,7 +21,7 @@ from benchmarks.visiting import ATLAS, visit
 
 CASES = (Case(12, 12, 128), Case(12, 12, 512), Case(6, 8, 1000, 890), Case(1, 1, 4096))
 
-COLD, LESS = "ours, the first visit of a server", "ours less the empty app"
+COLD, LESS, TIMES = "ours, the first visit of a server", "ours less the empty app", "times our page"
 
 ONCE = 5.0
 """Seconds above which a turn is not repeated."""
@@ -102,10 +103,25 @@ def _rows(case: str, shown: Turns) -> Iterator[Row]:
             less = [one.seconds - other.seconds for one, other in zip(ours, turns, strict=True)]
             yield Row(f"{case}: {LESS}", 1000 * statistics.median(less), note="in the same turn")
 
+    yield from _beside_our_page(case, shown)
+
+
+def _beside_our_page(case: str, shown: Turns) -> Iterator[Row]:
+    """How many times the time of our own page the others' pages take: like beside like, since all are made and then opened."""
+    ours = shown.get(PAGE, [])
+    for name in (BARE, SUBPLOTS, *peers.NAMES.values()):
+        turns = shown.get(name, "")
+        if isinstance(turns, str):
+            row = _could_not(f"{case}: {name}: {TIMES}", turns, ours)
+        else:
+            row = Row(f"{case}: {name}: {TIMES}", float("nan"), _ratio(turns, ours))
+        if row.ratio is not None:
+            yield row
+
 
 def _could_not(name: str, why: str, ours: list[Shown] | str) -> Row:
     """A peer that was cut: more than so many seconds, and at least so many times ours."""
-    if why != f"> {peers.SECONDS} s" or isinstance(ours, str):
+    if why != f"> {peers.SECONDS} s" or isinstance(ours, str) or not ours:
         return Row(name, float("nan"), note=why)
     seconds = peers.SECONDS / statistics.median(turn.seconds for turn in ours)
     return Row(name, 1000.0 * peers.SECONDS, seconds, "cut", least=True)
@@ -113,7 +129,7 @@ def _could_not(name: str, why: str, ours: list[Shown] | str) -> Row:
 
 def _ratio(turns: list[Shown], ours: list[Shown] | str) -> float | None:
     """How many times ours: by turns, or where it was measured once, by medians."""
-    if isinstance(ours, str):
+    if isinstance(ours, str) or not ours:
         return None
     own, baseline = [turn.seconds for turn in turns], [turn.seconds for turn in ours]
     return ratio(own, baseline) if len(own) == len(baseline) else statistics.median(own) / statistics.median(baseline)

@@ -19,6 +19,7 @@ from benchmarks.browsers import NoBrowser, chromium
 from benchmarks.made_up import weights
 from benchmarks.peers import TooMuch
 from benchmarks.timing import Row
+from benchmarks.visiting import Visit
 from model import wire
 from model.engine.local import LocalEngine
 from model.spec import ModelSpec
@@ -120,6 +121,40 @@ def test_what_is_left_of_ours_without_streamlit_is_of_the_same_turn() -> None:
     }
     rows = {row.case: row for row in drawing._rows("x", shown)}
     assert rows[f"x: {drawing.LESS}"].milliseconds == 1000
+
+
+def test_pages_are_compared_with_our_page_and_not_with_the_whole_tab() -> None:
+    cut, untried, done = list(peers.NAMES.values())[:3]
+    shown: drawing.Turns = {
+        alternatives.OURS: [Shown(0, 9.0, 0.5)] * 3,
+        alternatives.PAGE: [Shown(0.5, 0.5, 0.5), Shown(1.0, 1.0, 0.5), Shown(0.5, 1.0, 0.5)],
+        done: [Shown(0, 3.0, 1.0), Shown(0, 4.0, 1.0), Shown(0, 6.0, 1.0)],
+        cut: f"> {peers.SECONDS} s",
+        untried: "not tried",
+    }
+    rows = {row.case: row for row in drawing._rows("x", shown)}
+    assert rows[f"x: {done}: {drawing.TIMES}"].ratio == 3
+    assert rows[f"x: {cut}: {drawing.TIMES}"] == Row(f"x: {cut}: {drawing.TIMES}", 60_000.0, 40.0, "cut", least=True)
+    assert f"x: {untried}: {drawing.TIMES}" not in rows
+
+
+def test_our_page_is_made_anew_of_a_run_in_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    def visited(browser: object, address: str, there: str) -> Visit:
+        seen.append(address)
+        return Visit(2.0, 1.0, 0, 0)
+
+    monkeypatch.setattr(alternatives, "visit", visited)
+    turns = alternatives.others(Case(2, 2, 300, 250), tmp_path, "http://here")
+    assert list(turns)[:2] == [alternatives.PAGE, alternatives.PAGE_WRITTEN]
+    assert alternatives.PAGE_WRITTEN not in alternatives.others(Case(2, 2, 128), tmp_path, "")
+    for name in list(turns)[:2]:
+        shown = turns[name](None)  # type: ignore[arg-type]  # no browser is needed here
+        assert shown.browser == 2.0
+        assert shown.python > 0
+        assert shown.megabytes == (tmp_path / "ours.html").stat().st_size / 1e6
+    assert seen == ["http://here/ours.html"] * 2
 
 
 def test_aims_tell_what_was_measured_and_whether_it_is_met() -> None:
