@@ -3,6 +3,7 @@
 import json
 import math
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import torch
@@ -80,3 +81,21 @@ def test_without_data_each_says_what_it_needs_and_from_where(folder: Path) -> No
     assert isinstance(done.exception, BadSetting)
     assert next(iter(files)) in str(done.exception)
     assert "--data is 'left out'" in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "written"),
+    [
+        ("tatoeba-en-zh", "Call us.", "联系我们。"),  # the sentence of reference document 004
+        (
+            "multi30k-de-en",
+            "Eine Frau mit einer Ledertasche.",
+            "a woman with a leather bag .",
+        ),  # a compound never seen
+    ],
+)
+@pytest.mark.parametrize("method", ["greedy", "beam"])
+def test_what_the_cards_say_is_written(name: str, source: str, written: str, method: Literal["greedy", "beam"]) -> None:
+    loaded = checkpoints.load(CHECKPOINTS / name, CPU)
+    trace = run(loaded, RunRequest(name, source, decoding=Decoding(method=method)), CPU, "cpu")
+    assert loaded.tokenizers["target"].text(trace.tokens["target"].ids) == written
