@@ -12,7 +12,7 @@ class NumberMap extends BigMap {
         const { masked } = cellOf(this.cells, row, column);
         const { x, y } = this.place(row, column, shown);
         const code = this.cells.codes[row * this.cells.columns + column];
-        pen.fillStyle = masked ? colours.text : inkOn(bytesOf(colours.table[code]));
+        pen.fillStyle = masked ? colours.text : inkOn(bytesOf(colours.shades[1 + code]));
         pen.fillText(this.short({ row, column }), x + width / 2, y + height / 2 + 0.5);
       }
     }

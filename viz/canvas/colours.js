@@ -38,9 +38,15 @@ function inkOn([red, green, blue]) {
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 140 ? "#16191f" : "#ffffff";
 }
 
-/** Colours for drawing: the scheme's names, and `table`, the 256 words of the weights round(255·sqrt(weight)). */
+/** Colours for drawing: the scheme's names, and `shades` of the codes round(255·sqrt(weight)). */
 function palette(scheme) {
   const stops = scheme.weights.map(rgb);
-  const table = Uint32Array.from({ length: 256 }, (_, code) => word(between(stops, (code / 255) ** 2)));
-  return { ...scheme, stops, table, maskedWord: word(rgb(scheme.masked)), cardWord: word(rgb(scheme.card)) };
+  const maskedWord = word(rgb(scheme.masked));
+  const shades = shadesOf(maskedWord, stops, (code) => (code / 255) ** 2);
+  return { ...scheme, stops, shades, maskedWord, cardWord: word(rgb(scheme.card)) };
+}
+
+/** Words of the codes -1 to 255: of -1, a cell that may not be looked at, and of the codes as their places on `stops` say. */
+function shadesOf(maskedWord, stops, placeOfCode) {
+  return Uint32Array.from({ length: 257 }, (_, at) => (at ? word(between(stops, placeOfCode(at - 1))) : maskedWord));
 }

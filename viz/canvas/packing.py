@@ -47,5 +47,5 @@ def _padded(part: bytes) -> bytes:
 
 def encode(weights: Array) -> Array:
     """Probabilities as uint8, round(255·sqrt(weight)); (b / 255)² gives them back to within 0.004. What is no number is 0."""
-    code: Array = np.rint(255 * np.sqrt(np.clip(np.nan_to_num(weights), 0, 1))).astype(np.uint8)
+    code: Array = np.rint(255 * np.sqrt(np.minimum(np.fmax(weights, 0), 1))).astype(np.uint8)
     return code

@@ -22,8 +22,7 @@ function placeOf(value, signed) {
 /** The colours of numbers that have a sign: codes whose 128 is zero. */
 function centredPalette(colours) {
   const stops = colours.diverging.map(rgb);
-  const table = Uint32Array.from({ length: 256 }, (_, code) => word(between(stops, 0.5 + (code - 128) / 254)));
-  return { ...colours, stops, table };
+  return { ...colours, stops, shades: shadesOf(colours.maskedWord, stops, (code) => 0.5 + (code - 128) / 254) };
 }
 
 /** A head whose `stored` cells stand for blocks of `down` × `across` cells each, of which they tell the largest weight. */
@@ -104,40 +103,41 @@ function paint(pen, cells, colours, place, shown = whole(cells), revealed = cell
   const words = new Uint32Array(image.data.buffer);
   const across = spans(width, shown.left, shown.right, cells.columns);
   const down = spans(height, shown.top, shown.bottom, cells.rows);
-  const shades = shadesOf(colours, cells.signed);
+  const { columns, codes, mask } = cells;
+  const [most, { shades }] = [cells.signed ? farthest : largest, colours];
   for (let line = 0, at = 0; line < height; line++) {
     const [top, bottom] = down[line];
     if (top >= revealed) words.fill(colours.cardWord, at, at + width);
     else if (line && top === down[line - 1][0] && bottom === down[line - 1][1]) words.copyWithin(at, at - width, at);
     else for (let pixel = 0; pixel < width; pixel++) {
-      words[at + pixel] = shades[1 + largest(cells, top, Math.min(bottom, revealed), across[pixel][0], across[pixel][1])];
+      const best = most(codes, mask, columns, top, Math.min(bottom, revealed), across[pixel][0], across[pixel][1]);
+      words[at + pixel] = shades[1 + best];
     }
     at += width;
   }
   pen.putImageData(image, x, y);
 }
 
-/** The rank of the largest of some cells; -1 where none may be looked at. Called for each pixel: it makes nothing. */
-function largest({ columns, codes, mask, signed }, top, bottom, left, right) {
-  const ranks = signed ? SIGNED : PLAIN;
+/** The largest code of cells that may be looked at; -1 where none may be. Called for each pixel, so it makes nothing. */
+function largest(codes, mask, columns, top, bottom, left, right) {
   let best = -1;
   for (let row = top; row < bottom; row++) {
     for (let at = row * columns + left, end = row * columns + right; at < end; at++) {
-      if (mask[at] && ranks[codes[at]] > best) best = ranks[codes[at]];
+      if (codes[at] > best && mask[at]) best = codes[at];
     }
   }
   return best;
 }
 
-/** The ranks of codes, from 0 to 255, by the size of what they stand for. */
-const PLAIN = Uint8Array.from({ length: 256 }, (_, code) => code);
-const SIGNED = PLAIN.map((code) => (code < 128 ? 255 - 2 * code : 2 * (code - 128)));
-
-/** The words of ranks from -1 on, which is a cell that may not be looked at. */
-function shadesOf({ table, maskedWord }, signed) {
-  const shades = Uint32Array.of(maskedWord, ...table);
-  if (signed) SIGNED.forEach((rank, code) => { shades[1 + rank] = table[code]; });
-  return shades;
+/** The same of codes that have a sign: the one farthest from 128. */
+function farthest(codes, mask, columns, top, bottom, left, right) {
+  let best = -1;
+  for (let row = top; row < bottom; row++) {
+    for (let at = row * columns + left, end = row * columns + right; at < end; at++) {
+      if (mask[at] && (best < 0 || Math.abs(codes[at] - 128) > Math.abs(best - 128))) best = codes[at];
+    }
+  }
+  return best;
 }
 
 /** All cells of a head as the part that is shown. */
