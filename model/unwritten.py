@@ -60,7 +60,8 @@ class Unwritten:
         """The weights at `index`: of up to three parts, each a number, a slice or a list of numbers or bools, as in `numpy.ix_`."""
         parts = (*(index if isinstance(index, tuple) else (index,)), *[slice(None)] * 3)[:3]
         heads, queries, keys = (np.arange(size)[part] for size, part in zip(self.shape, parts, strict=True))
-        weights = self._rows(np.atleast_1d(heads), np.atleast_1d(queries))[:, :, np.atleast_1d(keys)]
+        rows = self._rows(np.atleast_1d(heads), np.atleast_1d(queries))
+        weights = rows if parts[2] == slice(None) else rows.take(np.atleast_1d(keys), axis=2)
         return np.asarray(weights.reshape((*heads.shape, *queries.shape, *keys.shape)))
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
@@ -74,19 +75,27 @@ class Unwritten:
         return getattr(self[:], name)
 
     def _rows(self, heads: Array, queries: Array) -> Array:
-        """[head, query, key] of the heads and queries asked for."""
+        """[head, query, key] of the heads and queries asked for, each block worked out where it stands: new memory costs more than
+        the arithmetic.
+        """
         weights = np.empty((len(heads), len(queries), self.shape[2]), self.dtype)
         block = max(1, BLOCK // max(1, self.shape[2]))
         with np.errstate(all="ignore"):  # a run that holds NaN or infinite numbers is shown with them
             for own, head in zip(weights, heads, strict=True):
                 for start in range(0, len(queries), block):
                     rows = queries[start : start + block]
-                    own[start : start + block] = self._softmax(self.q[head, rows] @ self.k[head].T * self.scale, self.mask[rows])
+                    scores = own[start : start + block]
+                    np.matmul(self.q[head, rows], self.k[head].T, out=scores, casting="same_kind")
+                    scores *= self.scale
+                    self._softmax(scores, self.mask[rows])
         return weights
 
-    def _softmax(self, scores: Array, allowed: Array) -> Array:
-        """As `softmax_uniform` and `softmax_zeros` in model/transformer/attention.py: [query, key]."""
-        filled = np.where(allowed, scores, np.finfo(self.dtype).min).astype(self.dtype)
-        exponentials = np.exp(filled - filled.max(axis=-1, keepdims=True, initial=np.finfo(self.dtype).min))
-        weights = exponentials / exponentials.sum(axis=-1, keepdims=True)
-        return np.where(allowed, weights, 0) if self.empty_rows == "zeros" else weights
+    def _softmax(self, scores: Array, allowed: Array) -> None:
+        """As `softmax_uniform` and `softmax_zeros` in model/transformer/attention.py: [query, key] of scores become weights."""
+        fill, forbidden = np.finfo(self.dtype).min, ~allowed
+        np.copyto(scores, fill, where=forbidden)
+        scores -= scores.max(axis=-1, keepdims=True, initial=fill)
+        np.exp(scores, out=scores)
+        scores /= scores.sum(axis=-1, keepdims=True)
+        if self.empty_rows == "zeros":
+            np.copyto(scores, 0, where=forbidden)

@@ -1,5 +1,6 @@
 """Long inputs: a fused run is the written-out one, and maps made of q and k are those that the formula gives."""
 
+import tracemalloc
 from dataclasses import replace
 from typing import Any
 
@@ -56,6 +57,16 @@ def test_unwritten_weights_are_the_formulas(empty_rows: str, monkeypatch: pytest
 def test_unwritten_weights_are_indexed_like_an_array(index: Any) -> None:
     made = some()
     np.testing.assert_allclose(made[index], np.asarray(made)[index], atol=1e-7)
+
+
+def test_unwritten_weights_take_little_more_memory_than_the_answer() -> None:
+    made = some(heads=2, queries=3000, keys=2000)
+    tracemalloc.start()
+    answer = made[1]
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert answer.flags.c_contiguous
+    assert most < 1.8 * answer.nbytes
 
 
 def test_unwritten_weights_can_do_what_an_array_can() -> None:

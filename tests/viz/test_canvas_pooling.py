@@ -122,3 +122,10 @@ def test_a_head_travels_whole_up_to_512_tokens() -> None:
     site = Site("encoder", 0, 0, "self")
     assert isinstance(parts.exact(traces.encoder(1, 1, 512), site, 0), Blob)
     assert isinstance(parts.exact(traces.encoder(1, 1, 513), site, 0), Pyramid)
+
+
+def test_a_head_is_copied_where_it_is_a_piece_of_its_run_alone() -> None:
+    run, mask = RNG.random((2, 30, 20), np.float32), np.ones((30, 20), bool)
+    whole = run[:1].copy()[0]
+    assert not np.shares_memory(Pyramid(run[0], mask)._exact, run)
+    assert np.shares_memory(Pyramid(whole, mask)._exact, whole)

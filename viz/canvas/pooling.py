@@ -66,12 +66,12 @@ class Pyramid:
     `exact/0/ROW/COLUMN`, `max/LEVEL/ROW/COLUMN` and `mean/LEVEL/ROW/COLUMN`.
 
     Args:
-        weights: [query, key]; copied, so that nothing else of its run is held.
+        weights: [query, key]; copied where it is a piece of something larger, so that nothing else of its run is held.
         mask: [query, key] of bool.
     """
 
     def __init__(self, weights: Array, mask: Array) -> None:
-        self._exact = np.array(weights, np.float32, order="C")
+        self._exact = np.array(weights, np.float32, order="C", copy=None if _is_whole(weights) else True)
         self._mask = np.array(mask, np.uint8, order="C")
         self._pooled = tuple(_levels(allowed(weights, mask), mask))
 
@@ -113,14 +113,21 @@ class Pyramid:
         return None
 
 
+def _is_whole(cells: Array) -> bool:
+    """Whether the memory that `cells` lies in holds nothing else."""
+    return cells.base is None or (
+        isinstance(cells.base, np.ndarray) and cells.base.base is None and cells.base.nbytes == cells.nbytes
+    )
+
+
 def _tile(cells: Array, row: int, column: int) -> Array:
     return cells[row * TILE : (row + 1) * TILE, column * TILE : (column + 1) * TILE]
 
 
 def _levels(weights: Array, mask: Array) -> Iterator[Level]:
     """Levels from 1 on, until a map is one tile. A mean is of the cells that may be looked at, so counts are pooled, too."""
-    largest, total, count = weights, weights, mask.astype(np.float32)
+    largest, total, count = weights, weights, mask.astype(np.uint8)
     while max(largest.shape) > TILE:
         largest = pool(largest, 2, 2)
-        total, count = pool(total, 2, 2, np.add), pool(count, 2, 2, np.add)
+        total, count = pool(total, 2, 2, np.add), pool(count, 2, 2, np.add).astype(np.float32)  # 4 fit into a byte
         yield Level(encode(largest), encode(total / np.maximum(count, 1)), (count > 0).astype(np.uint8))
