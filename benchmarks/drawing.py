@@ -9,6 +9,7 @@ import statistics
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -33,6 +34,26 @@ Turns = dict[str, list[Shown] | str]
 """What each alternative showed, turn by turn, or why it could not."""
 
 
+@dataclass(frozen=True)
+class Known:
+    """What earlier cases told of a peer.
+
+    Attributes:
+        seconds: for each cell, of the last case that it did.
+        failed: the case that it could not do.
+    """
+
+    seconds: float = 0.0
+    failed: Case | None = None
+
+    def why_not(self, case: Case) -> str:
+        """Why it is not tried at a case; empty where it is."""
+        if self.failed and case.cells >= self.failed.cells:
+            return f"not tried: it could not do {self.failed}"
+        expected = self.seconds * case.cells
+        return f"not tried: about {expected / 60:,.0f} min, if time grew like the cells" if expected > HOPELESS else ""
+
+
 def measure(repeats: int) -> Iterator[Row]:
     """Every alternative on every case, in turns; what takes long, once. The first alternative, ours, is the baseline of ratios.
 
@@ -44,7 +65,7 @@ def measure(repeats: int) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as room, browsing() as browser, serving_files(Path(room)) as files:
         with serving_atlas(alternatives.recorded(CASES[:1])) as (_, addresses):
             yield _cold(addresses[CASES[0], OURS], browser)
-        hopes: dict[str, float] = {}
+        known: dict[str, Known] = {}
         with serving_atlas(alternatives.recorded(CASES)) as (_, addresses), serving(HERE / "empty_app.py") as empty:
             for address, there in ((empty.address, "p"), *((address, ATLAS) for address in addresses.values())):
                 with suppress(peers.TooMuch):  # the server is warm by now, or what follows will say so
@@ -53,7 +74,7 @@ def measure(repeats: int) -> Iterator[Row]:
                 own = alternatives.ours(addresses, case)
                 nothing: dict[str, Turn] = {EMPTY: partial(alternatives.streamlit, empty.address, "p")}
                 turns = own | nothing | alternatives.others(case, Path(room), files)
-                yield from _measured(case, turns, hopes, browser, repeats)
+                yield from _measured(case, turns, known, browser, repeats)
 
 
 def _cold(address: str, browser: Browser) -> Row:
@@ -61,18 +82,17 @@ def _cold(address: str, browser: Browser) -> Row:
     return Row(f"{CASES[0]}: {COLD}", 1000 * visit(browser, address, ATLAS).seconds, note="imports, reads the file; once")
 
 
-def _measured(case: Case, turns: dict[str, Turn], hopes: dict[str, float], browser: Browser, repeats: int) -> Iterator[Row]:
-    """The rows of a case. `hopes`: the seconds for each cell that a peer took at the last case; grows here."""
-    hopeless = [name for name in turns if hopes.get(name, 0) * case.cells > HOPELESS]
-    shown = _in_turns({name: turn for name, turn in turns.items() if name not in hopeless}, browser, repeats)
+def _measured(case: Case, turns: dict[str, Turn], known: dict[str, Known], browser: Browser, repeats: int) -> Iterator[Row]:
+    """The rows of a case. `known`: what earlier cases told of the peers; grows here."""
+    given_up = {name: why for name in turns if (why := known.get(name, Known()).why_not(case))}
+    shown = _in_turns({name: turn for name, turn in turns.items() if name not in given_up}, browser, repeats)
     for name in shown.keys() & peers.NAMES.values():
-        found = shown[name]
-        seconds = 10 * peers.SECONDS if isinstance(found, str) else statistics.median(turn.seconds for turn in found)
-        hopes[name] = seconds / case.cells
-    for name in hopeless:
-        expected = hopes[name] * case.cells
-        shown[name] = f"not tried: about {expected / 60:,.0f} min, if time grew like the cells"
-    yield from _rows(str(case), shown)
+        found, before = shown[name], known.get(name, Known())
+        if isinstance(found, str):
+            known[name] = replace(before, failed=case)
+        else:
+            known[name] = replace(before, seconds=statistics.median(turn.seconds for turn in found) / case.cells)
+    yield from _rows(str(case), {**shown, **given_up})
 
 
 def _in_turns(turns: dict[str, Turn], browser: Browser, repeats: int) -> Turns:

@@ -95,7 +95,6 @@ def _ours(of: str, cases: Sequence[Case], browser: Browser, turns: int) -> list[
 
     with serving_atlas(traces()) as (_, addresses):
         for case, address in addresses.items():
-            visit(browser, address, ATLAS)
             seen = [visit(browser, address, ATLAS) for _ in range(turns)]
             browsers, data = (statistics.median(values) for values in ([s.drawing for s in seen], [s.data for s in seen]))
             points.append(Point(_size(of, case), data / 1e6, servers[case], browsers))

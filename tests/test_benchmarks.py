@@ -104,14 +104,28 @@ def test_what_takes_long_is_measured_once_and_what_cannot_be_done_is_told() -> N
     turns = {alternatives.OURS: taking("a", 2.0), "slow": taking("b", 20.0), "never": taking("c", 99.0)}
     tried, hopeless = list(peers.NAMES.values())[:2]
     turns |= {tried: taking("d", 0.5), hopeless: taking("e", 1.0)}
-    case, hopes = Case(1, 2, 10), {hopeless: 1.0}
-    shown = drawing._measured(case, turns, hopes, None, 3)  # type: ignore[arg-type]  # no browser is needed here
+    case, known = Case(1, 2, 10), {hopeless: drawing.Known(1.0)}
+    shown = drawing._measured(case, turns, known, None, 3)  # type: ignore[arg-type]  # no browser is needed here
     rows = {row.case: row for row in shown}
     assert "".join(calls) == "abcdadad"
     assert rows["1 × 2 × 10: slow"].ratio == 10.0
     assert rows["1 × 2 × 10: never"] == Row("1 × 2 × 10: never", 60_000.0, 30.0, "cut", least=True)
     assert rows[f"1 × 2 × 10: {hopeless}"].note == "not tried: about 3 min, if time grew like the cells"
-    assert hopes == {hopeless: 1.0, tried: 0.5 / 200}
+    assert known == {hopeless: drawing.Known(1.0), tried: drawing.Known(0.5 / 200)}
+
+
+def test_a_peer_that_was_cut_is_tried_at_smaller_cases_alone() -> None:
+    name = next(iter(peers.NAMES.values()))
+
+    def cut(_: object) -> Shown:
+        raise TooMuch("> 60 s")
+
+    known = {name: drawing.Known(0.001)}
+    list(drawing._measured(Case(1, 2, 100), {name: cut}, known, None, 3))  # type: ignore[arg-type]  # no browser is needed here
+    assert known == {name: drawing.Known(0.001, Case(1, 2, 100))}
+    assert known[name].why_not(Case(2, 2, 100)) == "not tried: it could not do 1 × 2 × 100"
+    assert known[name].why_not(Case(1, 1, 100)) == ""
+    assert known[name].why_not(Case(1, 1, 130)) == ""
 
 
 def test_what_is_left_of_ours_without_streamlit_is_of_the_same_turn() -> None:
