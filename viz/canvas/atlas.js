@@ -4,6 +4,9 @@ const NARROWEST = 264; // a card narrower than this goes below the others
 const BETWEEN = 16;
 const PATIENCE_MS = 3000; // how long a head asked for is outlined before Python has answered
 
+/** What the elements of a card are made from. Its tokens are none of it, so another sentence keeps the card, and the keyboard's place. */
+const inWords = ({ title, axes, sites }) => [title, axes, sites.map(({ site, label, names }) => [site, label, names])];
+
 /** A head as a key of a Map. */
 const keyOf = ({ site, head }) => `${site}/${head}`;
 
@@ -27,7 +30,7 @@ class Atlas extends Drawing {
     const changed = this.groups !== groups;
     Object.assign(this, { groups, ends, signed, overview: blobs });
     if (changed) this.places = new Map(); // where the heads that were opened are, exactly
-    return changed ? JSON.stringify([groups, this.header.texts]) : this.built;
+    return changed ? JSON.stringify([groups.map(inWords), signed, this.header.texts]) : this.built;
   }
 
   build() {
@@ -45,7 +48,7 @@ class Atlas extends Drawing {
     if (this.asked && same(this.asked, selection)) this.asked = null;
     for (const [name, place] of Object.entries(places)) this.places.set(name, place);
     if (parts.exact) this.places.set(keyOf(selection), parts.exact);
-    if (this.taken !== this.overview) for (const card of this.cards) card.take(this.overview);
+    if (this.taken !== this.overview) this.cards.forEach((card, i) => card.take(this.groups[i], this.overview));
     this.taken = this.overview;
     const selected = this.cards.flatMap(({ tiles }) => tiles).find((each) => same(each, selection));
     if (selected) this.cellsOf(selected); // fetched now, to be read at once later
@@ -59,8 +62,11 @@ class Atlas extends Drawing {
   arrived() {
     super.arrived();
     if (this.header && this.large.open) this.large.take(this.large.tile);
-    const { tile, cell, place } = this.hovered ?? {};
-    if (tile?.card.tiles.includes(tile)) this.enter(tile, cell, place); // what is pointed at may be known exactly now
+    if (!this.hovered) return;
+    const { tile: before, cell, place } = this.hovered;
+    const tile = before.card.tiles.find((each) => same(each, before));
+    if (tile && cell.row < tile.cells.rows && cell.column < tile.cells.columns) this.enter(tile, cell, place); // it may be exact now
+    else this.leave(); // of another run, which has no such cell
   }
 
   /** The cells of a head as exactly as they are known here: as it ran once it was selected, else as in the overview. */
@@ -96,8 +102,11 @@ class Atlas extends Drawing {
     const scale = this.signed ? this.colours.diverging : this.colours.weights;
     this.ramp.style.background = `linear-gradient(90deg, ${scale.join(", ")})`;
     if (large.open) large.draw();
-    else for (const card of cards) card.draw();
-    this.root.dataset.layout = JSON.stringify(large.open ? large.layout() : cards.flatMap((card) => card.layout()));
+    else for (const step of ["arrange", "draw"]) for (const card of cards) card[step](); // first what asks for room, then what takes it
+  }
+
+  layout() {
+    return this.large.open ? this.large.layout() : this.cards.flatMap((card) => card.layout());
   }
 
   /** {row, column} of a group's tiles that something on the page points at. */

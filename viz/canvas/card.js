@@ -32,9 +32,10 @@ class Card {
     this.listen();
   }
 
-  /** Puts the numbers of an overview into tiles. */
-  take(blobs) {
-    const { sites, blocks, queries, keys } = this.group;
+  /** Puts the numbers of an overview into tiles; `group` is the same kind of attention in another run, maybe. */
+  take(group, blobs) {
+    this.group = group;
+    const { sites, blocks, queries, keys } = group;
     this.tiles = sites.flatMap(({ site, mask, names }, row) => names.map((name, head) => {
       const { shape: [, rows, columns], array } = blobs[`weights/${site}`];
       const stored = grid(rows, columns, headOf(array, head, rows, columns), blobs[mask].array, null, this.atlas.signed);
@@ -80,8 +81,8 @@ class Card {
     this.layers.value = this.layer;
   }
 
+  /** Draws the tiles where `arrange` has put them. */
   draw() {
-    this.arrange();
     this.layers.hidden = !this.alone;
     const hovered = this.atlas.hovered?.tile;
     this.names.draw(this, hovered?.card === this ? hovered : null);
@@ -213,6 +214,7 @@ class Card {
     const { name, site, head } = tile;
     Object.assign(this, { at, keyboard: true, layer: tile.row });
     this.atlas.say(fill(this.atlas.header.texts.head, { head: name }), { site, head });
+    this.arrange();
     this.draw();
     this.names.reveal(this.scroll, tile, this.size);
     this.atlas.redraw();

@@ -71,9 +71,12 @@ class Cells extends Drawing {
     this.map.draw(this.width, Math.max(300, Math.min(innerHeight - 330, 520)), {
       colours: scaled, font: this.font(), lit: at, selected: opened.row,
     });
+  }
+
+  layout() {
     const { rows, columns } = this.map.cells;
-    const place = { site: header.site, head: header.head, ...boxIn(this.root, this.canvas, this.map.box) };
-    this.root.dataset.layout = JSON.stringify([{ ...place, row: 0, column: 0, rows, columns }]);
+    const { site, head } = this.header;
+    return [{ site, head, ...boxIn(this.root, this.canvas, this.map.box), row: 0, column: 0, rows, columns }];
   }
 
   /** What stands in a cell: its number, or nothing where there is none to be expected. */

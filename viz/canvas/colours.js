@@ -38,8 +38,17 @@ function inkOn([red, green, blue]) {
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 140 ? "#16191f" : "#ffffff";
 }
 
-/** Colours for drawing: the scheme's names, and `shades` of the codes round(255·sqrt(weight)). */
+/** Palettes that were mixed: drawings come as modules of their own, and share them. */
+const palettes = (globalThis.headlightPalettes ??= new Map());
+
+/** Colours for drawing: the scheme's names, and `shades` of the codes round(255·sqrt(weight)). One for a scheme. */
 function palette(scheme) {
+  const key = JSON.stringify(scheme);
+  if (!palettes.has(key)) palettes.set(key, mixed(scheme));
+  return palettes.get(key);
+}
+
+function mixed(scheme) {
   const stops = scheme.weights.map(rgb);
   const maskedWord = word(rgb(scheme.masked));
   const shades = shadesOf(maskedWord, stops, (code) => (code / 255) ** 2);

@@ -105,11 +105,18 @@ class Drawing {
     if (data !== this.data) this.coming = unpack(data);
     this.data = data;
     this.connect();
-    this.colours = palette(schemeFor(this.root, (this.coming ?? this).header.schemes));
-    for (const name of ["background", "card", "line", "text", "faint", "accent", "second", "masked"]) {
-      for (const part of [this.root, this.tip]) part.style.setProperty(`--hl-${name}`, this.colours[name]);
-    }
+    this.paintedIn(palette(schemeFor(this.root, (this.coming ?? this).header.schemes)));
     this.arrived();
+  }
+
+  /** Takes a palette. The elements' styles are touched for a new one alone: the next drawing would wait for them to be worked out. */
+  paintedIn(colours) {
+    this.colours = colours;
+    if (colours === this.worn) return;
+    this.worn = colours;
+    for (const name of ["background", "card", "line", "text", "faint", "accent", "second", "masked"]) {
+      for (const part of [this.root, this.tip]) part.style.setProperty(`--hl-${name}`, colours[name]);
+    }
   }
 
   /** Takes a scene once all is here that it cannot be drawn without; until then the old one stays. */
@@ -179,8 +186,25 @@ class Drawing {
     this.frame ??= requestAnimationFrame(() => {
       this.frame = null;
       this.width = this.root.clientWidth;
-      if (this.width > 0) this.draw();
+      if (this.width === 0) return;
+      this.family = getComputedStyle(this.root).fontFamily;
+      this.draw();
+      this.tellLayout();
     });
+  }
+
+  /** Says in `data-layout` where things are, once the frame is laid out: asked before, the page would be laid out for each drawing. */
+  tellLayout() {
+    this.telling ??= setTimeout(() => {
+      this.telling = null;
+      const layout = this.layout();
+      if (layout) this.root.dataset.layout = JSON.stringify(layout);
+    });
+  }
+
+  /** Where things are, in CSS pixels of the drawing; null: nobody asks. */
+  layout() {
+    return null;
   }
 
   /** What the elements were made from, as text: they are made anew only if it changes. */
@@ -201,7 +225,7 @@ class Drawing {
 
   /** The page's font for a canvas. */
   font(size = 12.5, weight = 400) {
-    return `${weight} ${size}px ${getComputedStyle(this.root).fontFamily}`;
+    return `${weight} ${size}px ${(this.family ??= getComputedStyle(this.root).fontFamily)}`;
   }
 
   /** Tells Python what the person chose; `at` makes choosing the same thing twice two choices. */
@@ -211,7 +235,7 @@ class Drawing {
 
   /** Says a sentence under the drawing, with what it is about as data attributes. */
   say(sentence, about = {}) {
-    this.readout.textContent = sentence;
+    if (this.readout.textContent !== sentence) this.readout.textContent = sentence;
     for (const name of ["site", "head", "query", "key", "weight", "most"]) {
       if (about[name] === undefined) delete this.readout.dataset[name];
       else this.readout.dataset[name] = about[name];

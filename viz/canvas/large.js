@@ -50,6 +50,7 @@ class Large {
     this.box.hidden = false;
     this.atlas.cardBox.hidden = true;
     this.atlas.draw(); // now: the next key may come before the next frame
+    this.atlas.tellLayout();
     this.canvas.focus({ preventScroll: true });
     this.box.scrollIntoView({ block: "nearest" });
   }

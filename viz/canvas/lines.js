@@ -80,8 +80,10 @@ class Lines extends Drawing {
     for (const side of ["query", "key"]) {
       this.labels(side).forEach((label, index) => this.drawToken(pen, side, label, index, active));
     }
-    const spots = ["query", "key"].flatMap((side) => this.labels(side).map((_, index) => this.spot(side, index)));
-    this.root.dataset.layout = JSON.stringify(spots);
+  }
+
+  layout() {
+    return ["query", "key"].flatMap((side) => this.labels(side).map((_, index) => this.spot(side, index)));
   }
 
   /** The middle of a token, in CSS pixels of the drawing. */

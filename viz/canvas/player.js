@@ -213,7 +213,7 @@ class Player extends Drawing {
   }
 
   drawMap() {
-    const { queryStrip, keyStrip, queries, keys, site, written, decodes } = this.header;
+    const { queryStrip, keyStrip, queries, keys, written, decodes } = this.header;
     const { pointed, colours, revealed } = this;
     const row = pointed.queryStrip === queryStrip ? pointed.query : null;
     const lit = { row: row ?? -1, column: pointed.keyStrip === keyStrip ? pointed.key ?? -1 : -1 };
@@ -221,9 +221,11 @@ class Player extends Drawing {
     this.map.take(this.heads[this.head], queries, keys);
     const room = this.canvas.parentElement.clientWidth - 28;
     this.map.draw(room, Math.max(420, innerHeight - 330), { colours, font: this.font(), lit, selected: this.row, revealed, known });
+  }
+
+  layout() {
     const { rows, columns } = this.map.cells;
-    const place = { site, head: this.head, ...boxIn(this.root, this.canvas, this.map.box), row: 0, column: 0, rows, columns };
-    this.root.dataset.layout = JSON.stringify([place]);
+    return [{ site: this.header.site, head: this.head, ...boxIn(this.root, this.canvas, this.map.box), row: 0, column: 0, rows, columns }];
   }
 
   drawTiles() {
