@@ -2,6 +2,8 @@
 
 import json
 from dataclasses import dataclass, field
+from html import unescape
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from model.explain import Explanation
 from model.inspection import Inspection
 from model.trace import Array, Trace
 from tests import traces
-from viz.page import Page, current_view
+from viz.page import Page, current_view, settle, tell_url
 
 ENGINES: dict[str, "MadeUpEngine"] = {}
 """Engines by name: a script run by AppTest finds its engine here."""
@@ -76,11 +78,16 @@ def page(engine: MadeUpEngine, dark: bool = False) -> Page:
 
 def run_view(view: str, engine: str, dark: bool = False) -> None:
     """The script of a view's test: draws the page of `viz.views.VIEW` with an engine of ENGINES."""
-    import importlib
-
     from tests import pages
 
-    importlib.import_module(f"viz.views.{view}").show(pages.page(pages.ENGINES[engine], dark))
+    pages.show(view, engine, dark)
+
+
+def show(view: str, engine: str, dark: bool) -> None:
+    """What `viz/main.py` does around a view."""
+    import_module(f"viz.views.{view}").show(page(ENGINES[engine], dark))
+    settle(current_view()[0])
+    tell_url()
 
 
 def open_view(view: str, engine: MadeUpEngine, dark: bool = False, **query: str) -> AppTest:
@@ -104,6 +111,7 @@ def figures(app: AppTest) -> list[dict[str, Any]]:
 
 
 def words(app: AppTest) -> str:
-    """Everything that a page says in Markdown, captions and messages."""
+    """Everything that a page says in Markdown, HTML, captions and messages."""
     groups: list[Any] = [app.markdown, app.caption, app.warning, app.info]
-    return "\n".join(element.value for group in groups for element in group)
+    said = [element.value for group in groups for element in group]
+    return "\n".join((*said, *(unescape(element.proto.body) for element in app.get("html"))))

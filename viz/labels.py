@@ -43,6 +43,7 @@ def _visible(character: str) -> str:
     return character
 
 
+@lru_cache(maxsize=4096)
 def markdown(text: str) -> str:
     """`text` so that Streamlit's Markdown shows it letter by letter: no emphasis, formula, colour, link, emoji name or HTML.
 
@@ -59,12 +60,17 @@ _MARKUP = re.compile(f"[{re.escape(string.punctuation)}]")
 
 def token(tokens: Tokens, index: int, longest: int | None = LONGEST) -> str:
     """The label of one token, of at most `longest` characters; one that the vocabulary does not know is marked."""
-    text = plain(tokens.texts[index])
+    text = _short(tokens.texts[index], longest)
+    return f"{text} [unk]" if tokens.unknown[index] else text
+
+
+@lru_cache(maxsize=4096)
+def _short(text: str, longest: int | None) -> str:
+    text = plain(text)
     if longest is not None and len(text) > longest:
         text = text[: longest - 1] + "…"
-    if any(unicodedata.bidirectional(c) in ("R", "AL", "RLE", "RLO", "RLI") for c in text):
-        text = _ISOLATE + text + _END_ISOLATE
-    return f"{text} [unk]" if tokens.unknown[index] else text
+    right_to_left = any(unicodedata.bidirectional(c) in ("R", "AL", "RLE", "RLO", "RLI") for c in text)
+    return _ISOLATE + text + _END_ISOLATE if right_to_left else text
 
 
 def strip(tokens: Tokens, longest: int | None = LONGEST) -> list[str]:

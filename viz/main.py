@@ -13,7 +13,7 @@ from model.trace import Attention, Site, Trace
 from model.unwritten import Unwritten
 from viz import away, labels, sidebar
 from viz.links import View
-from viz.page import Page, current_view, my_engine, say, settle, the_engine
+from viz.page import Page, current_view, my_engine, say, settle, tell_url, the_engine
 from viz.scheme_change import redraw_on_change
 from viz.sentence import sentence_box
 from viz.texts import _, problem, sentence
@@ -73,6 +73,7 @@ def main() -> None:
         for each in problems:
             say(each)
     chosen.run()
+    tell_url()
 
 
 @dataclass(frozen=True)
@@ -108,11 +109,21 @@ def _surround(view: View, problems: list[str]) -> list[Surroundings]:
 
 @st.fragment
 def _sentence_and_page(around: Surroundings, show: Callable[[Page], None]) -> None:
-    """The sentence, its run, and the page that draws it. What is typed or chosen here runs this function again and no more."""
-    view = current_view()[0]
-    if sidebar.shows(view) != sidebar.shows(around.view):
-        st.rerun()
+    """The sentence box, and beneath it all that hangs on the sentence. What is typed here runs this function again and no more."""
     sentence_box(around.info)
+    _page(around, show, current_view()[0].text)
+
+
+@st.fragment
+def _page(around: Surroundings, show: Callable[[Page], None], text: str | None) -> None:
+    """The run of the sentence, and the page that draws it. What is chosen here runs this function again and no more.
+
+    Args:
+        text: what the sentence box shows.
+    """
+    view = current_view()[0]
+    if (sidebar.shows(view), view.text) != (sidebar.shows(around.view), text):
+        st.rerun()
     pages: list[Page] = []
     try:
         pages = _prepare(around.info, view, around.problems)
@@ -122,6 +133,7 @@ def _sentence_and_page(around: Surroundings, show: Callable[[Page], None]) -> No
             show(page)
     except EngineAway as error:  # while the page was drawn, too: it may ask for what was not kept
         away.wait(error, shown=bool(pages))
+    tell_url()
 
 
 def _usable(view: View, problems: list[str]) -> tuple[list[ModelInfo], list[str], View]:

@@ -5,6 +5,7 @@ import os
 import secrets
 import sys
 from dataclasses import dataclass, replace
+from html import escape
 from typing import Any
 
 import pandas as pd
@@ -62,11 +63,23 @@ def current_view() -> tuple[View, list[str]]:
 
 
 def settle(view: View) -> None:
-    """Makes `view` the state of the session, and the URL say so, so that it can be copied."""
+    """Makes `view`, into which the URL was taken, the state of the session."""
     st.session_state[_VIEW] = view
-    st.session_state[_URL] = links.write(view)
-    if st.query_params.to_dict() != st.session_state[_URL]:
-        st.query_params.from_dict(st.session_state[_URL])
+    st.session_state[_URL] = st.query_params.to_dict()
+
+
+def tell_url() -> None:
+    """Makes the URL say what the state is, so that it can be copied; not where it says something that nobody has read yet.
+
+    The last thing of a script run: a browser takes as long for it as for a drawing.
+    """
+    query = st.query_params.to_dict()
+    if _VIEW not in st.session_state or query != st.session_state[_URL]:
+        return
+    told = links.write(st.session_state[_VIEW])
+    if told != query:
+        st.session_state[_URL] = told
+        st.query_params.from_dict(told)
 
 
 def update(**fields: object) -> None:
@@ -98,6 +111,11 @@ def choosing_head(table: pd.DataFrame, key: str, **also: object) -> dict[str, An
             update(site=site, head=int(head), **also)
 
     return {"key": key, "on_select": choose}
+
+
+def heading(title: str, subtitle: str) -> str:
+    """The head of a card as HTML, for `st.html`: plain texts, the second one smaller."""
+    return f'<p class="heading">{escape(title)}</p><p class="small">{escape(subtitle)}</p>'
 
 
 def card(name: str) -> DeltaGenerator:

@@ -21,15 +21,19 @@ def sentence_box(info: ModelInfo) -> None:
             **bind("text", **FRESH),
         )
         st.button(_("Run"), icon=":material/keyboard_return:")
-        with st.popover(_("Examples")):
-            for number, example in enumerate(info.examples):
-                chosen = {"text": example, "target": "", **FRESH}
-                label = labels.markdown(example)
-                st.button(label, key=f"example:{number}", on_click=update, kwargs=chosen, type="tertiary")
+        with st.popover(_("Examples"), key="examples", on_change="rerun") as part:
+            if part.open:
+                _examples(info)
     if info.reads == "features":
         st.caption(
             _("This model reads vectors, not words: these are random, as many as the first number says; the second is their seed.")
         )
+
+
+def _examples(info: ModelInfo) -> None:
+    for number, example in enumerate(info.examples):
+        chosen = {"text": example, "target": "", **FRESH}
+        st.button(labels.markdown(example), key=f"example:{number}", on_click=update, kwargs=chosen, type="tertiary")
 
 
 def _placeholder(info: ModelInfo) -> str:

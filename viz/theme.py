@@ -1,6 +1,6 @@
 """Colours: one place. Two schemes, light and dark; scales of one hue, so that people who see no red or green can read them."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 FONT = '"Source Sans", "Source Sans 3", "Segoe UI", "Helvetica Neue", "Noto Sans", "Noto Sans CJK SC", sans-serif'
 """The page's font for pictures: what Streamlit brings, then what systems have, Chinese included."""
@@ -58,6 +58,9 @@ DARK = Scheme(
     weights=("#1d1f26", "#3d2a1f", "#6b3d1c", "#a55a20", "#de8638", "#f8b878", "#fff0dd"),
     diverging=("#9bd3f5", "#4a90bd", "#234b66", "#1d1f26", "#6b3d1c", "#d0792f", "#ffd3a6"),
 )
+
+SCHEMES = {"light": asdict(LIGHT), "dark": asdict(DARK)}
+"""Both schemes as the drawings are told them."""
 
 
 def scheme(dark: bool) -> Scheme:

@@ -78,6 +78,7 @@ def test_a_sentence_is_translated_as_the_engine_translates_it(stocked: Path) -> 
 
 def test_an_example_is_one_click_away(stocked: Path) -> None:
     visitor = Visitor(text="w9", target="w4", query="0")
+    visitor.open("examples")
     visitor.press("example:0")
     assert visitor.url == {"model": "tiny", "text": "w4 w5.", "site": "decoder.0.1.cross"}
 

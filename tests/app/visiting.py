@@ -55,6 +55,11 @@ class Visitor:
         self.app.button(key=key).click()
         self._run()
 
+    def open(self, part: str) -> None:
+        """Unfolds a part of the page that is drawn only then."""
+        self.app.session_state[part] = True
+        self._run()
+
     def _run(self) -> None:
         self.app.run()
         assert not self.app.exception, self.app.exception

@@ -95,7 +95,7 @@ def test_without_a_reading_the_raw_head_is_drawn_and_nothing_else_is_asked_for()
     np.testing.assert_array_equal(drawn, made.trace.at(CROSS).weights[1])
     assert (header["site"], header["head"], header["texts"]["value"]) == (CROSS, 1, "weight")
     assert header["opened"] == [-1, -1]
-    assert "**Cross\\-attention\\, layer 2\\, head 2**" in words(app)
+    assert ">Cross-attention, layer 2, head 2<" in words(app)
     assert not [request for request in made.asked if request.keep]
     assert not figures(app), "what is folded up is not computed"
 
@@ -131,7 +131,8 @@ def test_a_reading_is_drawn_under_its_own_name(name: str) -> None:
     titles = {"mean": "Mean over heads", "max": "Largest over heads", "value": "Weight × value", "rollout": "Rollout"}
     assert titles[name] + " · " in words(app)
     assert bool([request for request in made.asked if "qkv" in request.keep]) == (name == "value")
-    assert app.latex
+    assert not app.latex, "what is folded up is not computed"
+    assert opened(app, "about-reading").latex
 
 
 def test_values_are_measured_before_the_projection_where_the_engine_does_not_give_it_and_the_page_says_so() -> None:
@@ -141,7 +142,7 @@ def test_values_are_measured_before_the_projection_where_the_engine_does_not_giv
     v = with_values(made.trace, scale=0.01).at(CROSS).v
     assert v is not None
     assert cells(app) == pytest.approx(value_weighted(made.trace.at(CROSS).weights[0], v[0]), rel=1e-5)
-    assert "before the output projection" in words(app)
+    assert "before the output projection" in words(opened(app, "about-reading"))
 
 
 def test_a_run_that_kept_no_values_shows_the_raw_head_and_says_why() -> None:

@@ -1,7 +1,5 @@
 """The cells of one head at one stage: scores, mask or weights, as a large map whose cells can be opened."""
 
-from dataclasses import asdict
-
 import numpy as np
 
 from model import stages
@@ -10,7 +8,7 @@ from model.trace import Array, Trace
 from viz import labels
 from viz.canvas import words
 from viz.canvas.packing import encode, pack
-from viz.theme import DARK, LIGHT
+from viz.theme import SCHEMES
 
 
 def scene(trace: Trace, stage: Stage, head: int, query: int, key: int) -> bytes:
@@ -25,7 +23,7 @@ def scene(trace: Trace, stage: Stage, head: int, query: int, key: int) -> bytes:
     exact, there = _numbers(trace, stage, head)
     largest = float(np.abs(exact[there & np.isfinite(exact)]).max(initial=0)) or 1.0
     header = {
-        "schemes": {"light": asdict(LIGHT), "dark": asdict(DARK)},
+        "schemes": SCHEMES,
         "texts": words.cells(stage.name),
         "axes": words.axes(labels.query_axis(trace, attention.site), labels.key_axis(trace, attention.site)),
         "queries": labels.queries(trace, attention),

@@ -1,7 +1,6 @@
 """What changed between two runs, every head at a glance: an atlas of differences, its colours up to the largest of them."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from viz.canvas.packing import pack, unpack
 from viz.canvas.pooling import farthest, pool
 from viz.canvas.shelf import SHELF, Blob
 from viz.readings.changes import Change
-from viz.theme import DARK, LIGHT
+from viz.theme import SCHEMES
 
 
 def scene(first: Trace, second: Trace, found: Mapping[Site, Change], site: Site, head: int) -> bytes:
@@ -27,7 +26,7 @@ def scene(first: Trace, second: Trace, found: Mapping[Site, Change], site: Site,
     key = f"{parts.run_key(first)}/{parts.run_key(second)}"
     overview = SHELF.keep(key, lambda: Blob(_overview(first, second, found)))
     header = {
-        "schemes": {"light": asdict(LIGHT), "dark": asdict(DARK)},
+        "schemes": SCHEMES,
         "texts": words.changes(),
         "selection": {"site": str(site), "head": head, "query": -1},
     }

@@ -11,7 +11,7 @@ from viz import labels
 from viz.canvas import words
 from viz.canvas.packing import pack
 from viz.texts import _
-from viz.theme import DARK, LIGHT
+from viz.theme import SCHEMES
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def scene(trace: Trace, stages: tuple[Stage, ...], titles: dict[str, str], stage
         stage: one of `stages`.
     """
     header = {
-        "schemes": {"light": asdict(LIGHT), "dark": asdict(DARK)},
+        "schemes": SCHEMES,
         "texts": words.network(),
         "columns": [_column(trace, stack, [s for s in stages if s.stack == stack], titles) for stack in _stacks(stages)],
         "order": list(map(str, stages)),

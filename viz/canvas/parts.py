@@ -87,7 +87,7 @@ def _overview(trace: Trace) -> bytes:
     for site, attention in trace.attention.items():
         down, across = blocks(attention.mask, heads)
         pooled = (pool(allowed(attention.head(head), attention.mask), down, across) for head in range(attention.heads))
-        blobs[f"weights/{site}"] = np.stack([encode(head) for head in pooled])
+        blobs[f"weights/{site}"] = encode(np.stack(list(pooled)))
         mask = pool(attention.mask, down, across, np.logical_or).astype(np.uint8)
         name = masks.setdefault((mask.tobytes(), mask.shape), f"mask/{len(masks)}")
         blobs[name] = mask

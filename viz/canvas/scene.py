@@ -6,7 +6,7 @@ with four decimals (the selected head) travels as float32. Whatever grows with t
 
 import json
 import math
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from model.errors import UnknownHead
@@ -14,7 +14,7 @@ from model.trace import Attention, Site, Step, Tokens, Trace
 from viz import labels
 from viz.canvas import parts, words
 from viz.canvas.packing import pack
-from viz.theme import DARK, LIGHT
+from viz.theme import SCHEMES
 
 
 def strips(trace: Trace, site: Site, query: int) -> bytes:
@@ -87,7 +87,7 @@ def base(trace: Trace) -> dict[str, Any]:
     run = json.dumps(
         [trace.model.get("fingerprint"), dict(trace.request), {n: t.texts for n, t in trace.tokens.items()}], default=str
     )
-    return {"schemes": {"light": asdict(LIGHT), "dark": asdict(DARK)}, "run": run}
+    return {"schemes": SCHEMES, "run": run}
 
 
 def _has_decoder(trace: Trace) -> bool:

@@ -8,7 +8,7 @@ import streamlit as st
 
 from viz import canvas, export, labels
 from viz.canvas import alone
-from viz.page import Page, card, choosing_head, update
+from viz.page import Page, card, choosing_head, heading, update
 from viz.readings import heads
 from viz.readings.alike import most_alike
 from viz.texts import _
@@ -25,7 +25,7 @@ def show(page: Page) -> None:
     with heat, card("heat"):
         reading_card.draw(page, shown)
     with lines, card("lines"):
-        _heading(_("Lines"), _("from each token read to the tokens it looked at"))
+        st.html(heading(_("Lines"), _("from each token read to the tokens it looked at")))
         if reading_card.fits(page):
             canvas.lines(page.trace, page.attention.site, page.head, page.view.query, key="lines", chosen=update)
         else:
@@ -59,21 +59,17 @@ def _strips(page: Page) -> None:
         st.caption(labels.markdown(_("The model had not come to an end after {count} tokens.", count=len(page.trace.steps))))
 
 
-def _heading(title: str, subtitle: str) -> None:
-    st.markdown(f"**{labels.markdown(title)}**")
-    st.caption(labels.markdown(subtitle))
-
-
 def _facts(page: Page) -> None:
     """The selected head in a few numbers, each explained on hover, or unfolded; one element, since each costs a redraw time."""
     statistics = heads.head_statistics(page.trace, page.attention, page.head)
-    _heading(_("This head"), _("weights are probabilities"))
-    st.html("".join(_fact(explanation, getattr(statistics, name)) for name, explanation in heads.explanations().items()))
-    if statistics.rows_left_out:
-        st.caption(_("{count} rows look at nothing or hold no numbers; they are left out.", count=statistics.rows_left_out))
+    facts = (_fact(explanation, getattr(statistics, name)) for name, explanation in heads.explanations().items())
+    notes = [_("Attention says where a head looked, not why the model chose.")]
     if page.attention.site.stack == "decoder":
-        st.caption(_("A row is the token that was read; what it looks at serves the token written next: “young → dogs”."))
-    st.caption(_("Attention says where a head looked, not why the model chose."))
+        notes.insert(0, _("A row is the token that was read; what it looks at serves the token written next: “young → dogs”."))
+    if statistics.rows_left_out:
+        notes.insert(0, _("{count} rows look at nothing or hold no numbers; they are left out.", count=statistics.rows_left_out))
+    small = (f'<p class="small">{escape(note)}</p>' for note in notes)
+    st.html("".join((heading(_("This head"), _("weights are probabilities")), *facts, *small)))
     with st.popover(_("Heads like this one"), icon=":material/join_inner:", key="alike", on_change="rerun") as part:
         if part.open:
             _alike(page)

@@ -9,7 +9,7 @@ from model.stages import Stage
 from viz import canvas, export, labels, links
 from viz.figures import heatmap, rows
 from viz.figures.frame import downloadable
-from viz.page import Page, bind, update
+from viz.page import Page, bind, heading, update
 from viz.readings.catalogue import catalogue
 from viz.readings.sinks import SMALL_VALUE, Sink, sink
 from viz.texts import _
@@ -26,12 +26,11 @@ def fits(page: Page) -> bool:
 
 def draw(page: Page, shown: Shown) -> None:
     """Draws the card's content."""
-    st.markdown(f"**{labels.markdown(title(page, shown))}**")
     gaps = {
         "query": labels.query_axis(page.trace, page.attention.site),
         "key": labels.key_axis(page.trace, page.attention.site),
     }
-    st.caption(labels.markdown(_("{query} ↓ · {key} →", **gaps)))
+    st.html(heading(title(page, shown), _("{query} ↓ · {key} →", **gaps)))
     _controls(page, shown)
     if fits(page):
         if opens_cells(page, shown):
@@ -98,8 +97,9 @@ def _controls(page: Page, shown: Shown) -> None:
             width=190,
             **bind("reading"),
         )
-        with st.popover(_("What is this?"), type="tertiary", key="about-reading"):
-            _explain(shown)
+        with st.popover(_("What is this?"), type="tertiary", key="about-reading", on_change="rerun") as part:
+            if part.open:
+                _explain(shown)
     key = "widget:hide"
     st.session_state[key] = page.view.hide == "special"
     st.toggle(_("Hide special tokens"), key=key, on_change=lambda: update(hide="special" if st.session_state[key] else ""))
