@@ -21,8 +21,12 @@ def test_a_sentence_takes_few_messages_and_a_click_leaves_the_sentence_box_alone
 ) -> None:
     told: list[ForwardMsg] = []
 
+    def note(frame: bytes | str) -> None:
+        assert isinstance(frame, bytes)
+        told.append(ForwardMsg.FromString(frame))
+
     def listen(socket: WebSocket) -> None:
-        socket.on("framereceived", lambda frame: told.append(ForwardMsg.FromString(bytes(frame))))
+        socket.on("framereceived", note)
 
     watched.on("websocket", listen)
     watched.set_viewport_size({"width": 1440, "height": 1500})
