@@ -2,7 +2,8 @@
 (() => {
   let changed = 0;
   const note = () => (changed = performance.now());
-  const watch = new MutationObserver(note);
+  const shows = ({ type, attributeName }) => type !== "attributes" || !attributeName.startsWith("data-"); // those are notes for scripts
+  const watch = new MutationObserver((changes) => { if (changes.some(shows)) note(); });
   watch.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
   const attach = Element.prototype.attachShadow;
   Element.prototype.attachShadow = function (options) {

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from torch import Tensor, nn
 
 from model.trace import Site
-from model.transformer.attention import Dropout, MultiHeadAttention, Run
+from model.transformer.attention import Dropout, MultiHeadAttention, Run, record_nothing
 from model.transformer.masks import Mask
 
 Sublayer: TypeAlias = Callable[[Tensor], Tensor]
@@ -97,7 +97,12 @@ def feed_forward(x: Tensor, network: FeedForward, residual: Residual, name: str,
 
 
 def record_mask(run: Run, site: Site, mask: Mask, x: Tensor) -> None:
-    """Hands a site's mask and its parts to the recorder, a row [key] for each query of `x` [batch, query, model]."""
+    """Hands a site's mask and its parts to the recorder, a row [key] for each query of `x` [batch, query, model].
+
+    Six rows are made in each layer: for a recorder that keeps nothing, none is.
+    """
+    if run.record is record_nothing:
+        return
     batch, queries, _model = x.shape
     for name, part in (("mask", mask.allowed), ("mask_padding", mask.padding), ("mask_causal", mask.causal)):
         if part is not None:

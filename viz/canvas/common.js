@@ -169,7 +169,7 @@ class Drawing {
     const again = () => { if (this.header) this.redraw(); };
     window.addEventListener("resize", again, { signal });
     window.addEventListener("scroll", () => this.hideTip(), { signal, capture: true, passive: true });
-    document.fonts?.ready.then(again);
+    document.fonts?.addEventListener("loadingdone", again, { signal }); // names were drawn in another font until then
     const observer = new ResizeObserver(() => { if (this.root.clientWidth !== this.width) again(); });
     observer.observe(this.root);
     signal.addEventListener("abort", () => observer.disconnect());
