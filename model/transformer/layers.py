@@ -34,7 +34,7 @@ class FeedForward(nn.Module):
         Args:
             name: of this application, `stack.pass.layer.feed_forward`.
         """
-        inner = self.dropout(self.activation(self.expand(x)))  # [batch, position, hidden]
+        inner: Tensor = self.dropout(self.activation(self.expand(x)))  # [batch, position, hidden]
         outer: Tensor = self.contract(inner)  # [batch, position, model]
         run.record(f"stages/{name}/hidden", inner)
         run.record(f"stages/{name}/output", outer)
@@ -82,7 +82,7 @@ class PreNorm(nn.Module):
         """[batch, position, model] -> [batch, position, model]; `name` is that of the sublayer's application."""
         normed: Tensor = self.norm(x)
         run.record(f"stages/{name}/normed", normed)
-        residual = x + self.dropout(sublayer(normed))
+        residual: Tensor = x + self.dropout(sublayer(normed))
         run.record(f"stages/{name}/residual", residual)
         return residual
 

@@ -55,7 +55,7 @@ class Embedding(nn.Module):
             raise TooManyTokens(what=f"{stack}'s input", found=found, allowed=allowed, reason="it has no more positions")
         embedding: Tensor = self.token(ids)  # [batch, position, model]
         scaled = embedding * self.scale
-        x = self.dropout(scaled + rows)  # [batch, position, model]
+        x: Tensor = self.dropout(scaled + rows)  # [batch, position, model]
         run.record(f"stages/{stack}/embedding", embedding)
         run.record(f"stages/{stack}/scaled", scaled)
         run.record(f"positions/{stack}", rows[None].expand(len(ids), -1, -1))

@@ -84,8 +84,7 @@ def _held(trace: Trace, site: Site, head: int, query: int) -> bytes:
         place, found = _carried(trace, one, index)
         places[f"{one}/{index}"] = place
         pieces |= found
-    texts = {**header["texts"], "openLabel": _("{head}, large. Arrow keys move among cells, Enter selects a row, Escape closes.")}
-    atlas = header | {"texts": texts, "parts": {"overview": header["parts"]["overview"]}, "places": places}
+    atlas = header | {"texts": words.atlas_alone(), "parts": {"overview": header["parts"]["overview"]}, "places": places}
     scenes = {"strips": scene.strips(trace, site, query), "atlas": pack(atlas, {})}
     return pack({}, {name: np.frombuffer(data, np.uint8) for name, data in (scenes | pieces).items()})
 

@@ -84,6 +84,11 @@ def atlas() -> dict[str, str]:
     }
 
 
+def atlas_alone() -> dict[str, str]:
+    """The sentences of an atlas on a page of its own, where no arithmetic can be asked for."""
+    return {**atlas(), "openLabel": _("{head}, large. Arrow keys move among cells, Enter selects a row, Escape closes.")}
+
+
 def changes() -> dict[str, str]:
     """The sentences of an atlas of differences."""
     return {
