@@ -68,3 +68,4 @@ def looks_like(page: Page, trace: Trace) -> None:
     found = hovered_weight(page, place, len(weights) - 1, 2, "player")
     assert found == pytest.approx(float(weights[-1, 2]), abs=1e-6)
     drawing(page, "player").locator(".icon.first").click()
+    expect(drawing(page, "player")).to_have_attribute("data-step", "0")
