@@ -20,17 +20,10 @@ from urllib.parse import urlparse
 import pytest
 from playwright.sync_api import Dialog, Page, expect
 
+from benchmarks.browsers import FLAGS
+
 ROOT = Path(__file__).parents[2]
 HOST = "127.0.0.1"
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 SECONDS_TO_START = 120
 PATIENCE_MS = 60_000
 
