@@ -1,11 +1,13 @@
-"""How fast a recipe trains: target tokens a second on the CPU and, where there is one, on CUDA."""
+"""How fast a recipe trains: target tokens a second on the CPU and, where there is one, on CUDA; and a whole small training."""
 
 import random
 import statistics
+import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from pathlib import Path
 
 import torch
 from accelerate import Accelerator
@@ -14,7 +16,7 @@ from benchmarks.timing import Row
 from model.training import recipes, state
 from model.training.data import Batch, Pair, collate
 from model.training.recipes import Recipe
-from model.training.train import PRECISIONS, step
+from model.training.train import PRECISIONS, step, train
 from model.transformer.build import build
 
 VOCABULARIES = (7853, 5893)
@@ -38,6 +40,17 @@ def measure(repeats: int) -> Iterator[Row]:
             f"{tokens / seconds:,.0f} target tokens a second",
         )
         baseline = seconds
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        yield pool.submit(whole, recipes.load("reverse-digits")).result()
+
+
+def whole(recipe: Recipe) -> Row:
+    """One whole training on the CPU, of a task that needs no corpus."""
+    with tempfile.TemporaryDirectory() as folder:
+        cpu, began = time.process_time(), time.perf_counter()
+        train(recipe, None, Path(folder), torch.device("cpu"))
+        seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
+    return Row(f"{recipe.name}, trained from nothing on the CPU", 1000 * seconds, note=f"{cpu:.0f} s of CPU time")
 
 
 def steps(recipe: Recipe, device: str, repeats: int) -> tuple[int, float]:

@@ -23,6 +23,7 @@ from benchmarks.visiting import Visit
 from model import wire
 from model.engine.local import LocalEngine
 from model.spec import ModelSpec
+from model.training import recipes
 from model.unwritten import Unwritten
 from tests.networks import VARIANTS, save_checkpoint, tiny_recipe, translator
 
@@ -79,7 +80,18 @@ def test_training_counts_the_tokens_that_are_predicted() -> None:
     tokens, seconds = training.steps(recipe, "cpu", repeats=2)
     batch = training.made_up(recipe.optimisation.sentences_per_batch)
     assert tokens == sum(len([i for i in row if i != 1]) - 1 for row in batch.target.tolist())
-    assert 0 < seconds < 60
+    assert seconds > 0
+
+
+def test_a_whole_training_is_told_with_its_time() -> None:
+    recipe = recipes.load("reverse-digits")
+    phases = (replace(recipe.optimisation.phases[0], epochs=1),)
+    row = training.whole(
+        replace(recipe, data=recipe.data | {"strings": 100}, optimisation=replace(recipe.optimisation, phases=phases))
+    )
+    assert row.case == "reverse-digits, trained from nothing on the CPU"
+    assert row.milliseconds > 0
+    assert re.fullmatch(r"\d+ s of CPU time", row.note)
 
 
 def test_the_options_and_parts_are_documented() -> None:

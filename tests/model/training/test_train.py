@@ -273,12 +273,27 @@ def test_bfloat16_products_train_too(corpus: Path, trained: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize("warmup", [1, 6, 1000])
-def test_a_warm_up_as_long_as_the_training_still_trains(corpus: Path, tmp_path: Path, warmup: int) -> None:
+def test_a_warm_up_as_long_as_the_training_still_trains(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warmup: int
+) -> None:
+    """AdamW moves a weight by at most about the learning rate, and one whose gradient keeps its sign by about as much."""
+    rates, moved = [], []
+    whole = training.step
+
+    def noted(state: State, *others: Any) -> float:
+        before = {name: value.clone() for name, value in state.network.state_dict().items()}
+        rates.append(float(state.schedule.get_last_lr()[0]))
+        loss = whole(state, *others)
+        moved.append(max(float((value - before[name]).abs().max()) for name, value in state.network.state_dict().items()))
+        return loss
+
+    monkeypatch.setattr(training, "step", noted)
     recipe = tiny_recipe()
-    how = replace(recipe.optimisation, warmup_steps=warmup)
-    rows = curve(train(replace(recipe, optimisation=how), corpus, tmp_path, CPU))
-    assert 0 < float(rows[0]["learning_rate"]) <= how.phases[0].learning_rates[0]
-    assert rows[0]["validation_loss"] != rows[1]["validation_loss"]
+    train(replace(recipe, optimisation=replace(recipe.optimisation, warmup_steps=warmup)), corpus, tmp_path, CPU)
+    (highest, _) = recipe.optimisation.phases[0].learning_rates
+    assert rates == pytest.approx([highest * (1 - step / 6) * min(1, (step + 1) / warmup) for step in range(6)])
+    for rate, distance in zip(rates, moved, strict=True):
+        assert 0 < rate / 2 < distance < 2 * rate
 
 
 @pytest.mark.parametrize("size", [1, 3, 128])
