@@ -11,6 +11,8 @@ from model.errors import BadSetting, MissingFile
 from model.huggingface import folder
 from model.inspection import Inspection
 from model.layouts import loading
+from model.layouts.beside import raw_file
+from model.layouts.telling import TextsOf, texts_of_a_path
 from model.runner import Runner
 
 
@@ -35,8 +37,12 @@ def locate(checkpoint: str, bundled: Path) -> Path:
     )
 
 
-def load(path: Path, settings: Mapping[str, str], device: torch.device) -> Runner:
+def load(path: Path, settings: Mapping[str, str], device: torch.device, texts_of: TextsOf = texts_of_a_path) -> Runner:
     """The network at `path`, ready to run.
+
+    Args:
+        settings: answers to what a raw file of weights leaves open.
+        texts_of: reads a vocabulary that `settings` name.
 
     Raises:
         CheckpointError: it cannot be read or is not whole.
@@ -46,8 +52,8 @@ def load(path: Path, settings: Mapping[str, str], device: torch.device) -> Runne
     if (whole := snapshots.folder_of(path)) is not None:
         _refuse(settings)
         return checkpoints.load(whole, device, f"{snapshots.FOLDER}/{path.name}")
-    if not path.is_dir():
-        return loading.load(path, settings, device)
+    if (file := _raw(path)) is not None:
+        return loading.load(file, settings, device, texts_of)
     _refuse(settings)
     if not folder.is_here(path):
         return checkpoints.load(path, device)
@@ -56,8 +62,8 @@ def load(path: Path, settings: Mapping[str, str], device: torch.device) -> Runne
     return huggingface.load(path, device)
 
 
-def inspect(path: Path, settings: Mapping[str, str]) -> Inspection:
-    """Says what is at `path` without running it.
+def inspect(path: Path, settings: Mapping[str, str], texts_of: TextsOf = texts_of_a_path) -> Inspection:
+    """Says what is at `path` without running it. The arguments are those of `load`.
 
     Raises:
         CheckpointError: it cannot be read.
@@ -66,14 +72,19 @@ def inspect(path: Path, settings: Mapping[str, str]) -> Inspection:
     if (whole := snapshots.folder_of(path)) is not None:
         _refuse(settings)
         return checkpoints.inspect(whole, f"{snapshots.FOLDER}/{path.name}")
-    if not path.is_dir():
-        return loading.inspect(path, settings)
+    if (file := _raw(path)) is not None:
+        return loading.inspect(file, settings, texts_of)
     _refuse(settings)
     if not folder.is_here(path):
         return checkpoints.inspect(path)
     from model.huggingface import loading as huggingface
 
     return huggingface.inspect(path)
+
+
+def _raw(path: Path) -> Path | None:
+    """The raw file of weights that a path names: itself, or the only one in a folder. None: a folder that describes itself."""
+    return raw_file(path) if path.is_dir() else path
 
 
 def _refuse(settings: Mapping[str, str]) -> None:

@@ -15,6 +15,7 @@ from model.checkpoints import Checkpoint
 from model.engine import environment
 from model.engine.base import KEEP, Engine, ModelInfo, Precision, RunRequest, Settings
 from model.engine.describing import describe
+from model.engine.files import WORDS, names_words
 from model.engine.kept import Kept
 from model.engine.shelf import Shelf
 from model.engine.sitting import Sitting
@@ -107,6 +108,14 @@ class LocalEngine:
         with self._lock:
             return self._uploads.keep(data, name)
 
+    def open_path(self, path: Path) -> str:
+        """Offers a file or folder of this machine to whoever knows the name that it gets: a model, or a vocabulary.
+
+        Raises:
+            NotACheckpoint: it is not there, or closed to this program.
+        """
+        return self._uploads.open(path) if path.suffix.lower() in WORDS and path.is_file() else self._shelf.open(path)
+
     def describe(self, model: str, settings: Settings = ()) -> ModelInfo:
         """What a model is, given `settings`.
 
@@ -115,7 +124,7 @@ class LocalEngine:
         """
         with self._lock:
             upload = self._uploads.get(model)
-        info = describe(model, upload.name if upload else model, self._loaded_with(model, settings))
+        info = describe(model, upload.name if upload else self._shelf.title(model), self._loaded_with(model, settings))
         return info if upload or info.problem else self._shelf.with_training(info)
 
     def inspect(self, model: str, settings: Settings = ()) -> Inspection:
@@ -138,7 +147,7 @@ class LocalEngine:
         if (upload := self._uploads.get(model)) is not None:
             return upload.inspect(settings)
         try:
-            return finding.inspect(self._shelf.path(model), settings)
+            return finding.inspect(self._shelf.path(model), settings, self._uploads.texts_of)
         except HeadlightError as error:
             raise self._shelf.without_path(error) from error
 
@@ -243,8 +252,9 @@ class LocalEngine:
                 return self._loaded[name]
             key = name, settings, precision
             found = self._variants.pop(key, None) or self._try_load(name, settings, precision)
-            if isinstance(found, NoRoom) or (isinstance(found, HeadlightError) and name.startswith(SENT_WEIGHTS)):
-                return found  # there may be room the next time, and a vocabulary that an upload lacks
+            sent = name.startswith(SENT_WEIGHTS) or names_words(settings)
+            if isinstance(found, NoRoom) or (isinstance(found, HeadlightError) and sent):
+                return found  # there may be room the next time, and the vocabulary that was missing
             self._variants[key] = found
             while len(self._variants) > MOST_VARIANTS or (
                 len(self._variants) > 1 and sum(map(_nbytes, self._variants.values())) > self._variant_bytes
@@ -253,11 +263,11 @@ class LocalEngine:
             return found
 
     def _try_load(self, name: str, settings: Settings, precision: Precision = "float32") -> Runner | HeadlightError:
-        upload, told = self._uploads.get(name), dict(settings)
+        upload, told, device, texts_of = self._uploads.get(name), dict(settings), self._device, self._uploads.texts_of
         try:
             if precision != "float32":
                 return lowered(self.checkpoint(name, settings), precision)
-            return upload.load(told, self._device) if upload else finding.load(self._shelf.path(name), told, self._device)
+            return upload.load(told, device) if upload else finding.load(self._shelf.path(name), told, device, texts_of)
         except HeadlightError as error:
             return self._shelf.without_path(error)
         except (RuntimeError, MemoryError) as error:

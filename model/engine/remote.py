@@ -6,6 +6,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
@@ -28,7 +29,7 @@ from model.engine.protocol import (
     OfTexts,
 )
 from model.engine.sitting import Sitting
-from model.errors import EngineAway, EngineMismatch, HeadlightError, UnknownModel, from_json
+from model.errors import BadSetting, EngineAway, EngineMismatch, HeadlightError, Refused, UnknownModel, from_json
 from model.explain import Explanation
 from model.inspection import Inspection
 from model.trace import Array, Trace
@@ -110,6 +111,16 @@ class RemoteEngine:
             while len(self._uploads) > 1 and sum(len(kept) for kept, _ in self._uploads.values()) > UPLOAD_BYTES:
                 self._uploads.popitem(last=False)
         return known_as
+
+    def open_path(self, path: Path) -> str:
+        """Refuses: the host computes elsewhere and does not see this machine's files.
+
+        Raises:
+            Refused: always.
+        """
+        raise Refused(
+            what="The path", found="of another machine than the engine's", allowed="send the file, or start Headlight there"
+        )
 
     def describe(self, model: str, settings: Settings = ()) -> ModelInfo:
         """What a model is; while the host is away, what it was last."""
@@ -206,8 +217,8 @@ class RemoteEngine:
         headers = {SESSION_HEADER: session} if session else {}
         try:
             return self._post(path, data, protocol.JSON, headers=headers)
-        except UnknownModel:
-            if model not in self._uploads:
+        except (UnknownModel, BadSetting) as error:
+            if error.fields.get("asked", error.fields.get("found")) not in self._uploads:
                 raise
             settings: Settings = getattr(body, "request", body).settings  # type: ignore[attr-defined]  # all that name a model have them
             for name in (model, *dict(settings).values()):

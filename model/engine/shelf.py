@@ -1,4 +1,4 @@
-"""Shelf: the folder of checkpoints that an engine offers, seen afresh whenever it is asked."""
+"""Shelf: the folder of checkpoints that an engine offers, seen afresh whenever it is asked, and what was opened by its path."""
 
 import os
 from dataclasses import replace
@@ -7,10 +7,9 @@ from typing import TypeAlias
 
 from model import snapshots
 from model.engine.base import ModelInfo, at_step, without_step
+from model.engine.files import opened_as
 from model.errors import HeadlightError, UnknownModel
-
-WEIGHT_FILES = (".pt", ".pth", ".bin", ".ckpt", ".safetensors")
-"""Endings of files of weights."""
+from model.layouts.beside import ANSWERS, WEIGHT_FILES
 
 Stamp: TypeAlias = tuple[tuple[str, int, int], ...]
 """Name, time of the last change and size of each file that a checkpoint is made of."""
@@ -26,11 +25,26 @@ class Shelf:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._stamps: dict[str, Stamp] = {}
+        self._opened: dict[str, Path] = {}
 
     def names(self) -> list[str]:
         """What is there now, in alphabetical order."""
         there = self._folder.iterdir() if self._folder.is_dir() else ()
         return sorted(path.name for path in there if path.is_dir() or path.suffix in WEIGHT_FILES)
+
+    def open(self, path: Path) -> str:
+        """Offers a file or folder that lies elsewhere, to whoever knows the name that it gets.
+
+        Raises:
+            NotACheckpoint: it is not there, or closed to this program.
+        """
+        name = opened_as(path)
+        self._opened[name] = path.resolve()
+        return name
+
+    def title(self, name: str) -> str:
+        """What people call a checkpoint whose own files do not say it."""
+        return self._opened[name].name if name in self._opened else name
 
     def path(self, name: str) -> Path:
         """Where a checkpoint is, or a snapshot of one.
@@ -39,12 +53,13 @@ class Shelf:
             UnknownModel: there is none of that name.
         """
         there, (model, step) = self.names(), without_step(name)
-        if name in there:
-            return self._folder / name
-        if model in there and step is not None:
-            kept = snapshots.steps(self._folder / model)
+        places = {each: self._folder / each for each in there} | self._opened
+        if name in places:
+            return places[name]
+        if model in places and step is not None:
+            kept = snapshots.steps(places[model])
             if name in (there := [at_step(model, each) for each in kept]):
-                return snapshots.path(self._folder / model, step)
+                return snapshots.path(places[model], step)
         raise UnknownModel(asked=name, there=", ".join(there) or "none")
 
     def holds(self, name: str) -> bool:
@@ -53,9 +68,9 @@ class Shelf:
 
     def with_training(self, info: ModelInfo) -> ModelInfo:
         """What is known of a checkpoint's training: its snapshots and its losses; of a snapshot, its step."""
-        if not self.holds(info.name):
+        folder = self.path(info.name)
+        if snapshots.folder_of(folder) is not None:
             return replace(info, title=f"{info.title} @ {without_step(info.name)[1]:,}")
-        folder = self._folder / info.name
         return replace(info, snapshots=snapshots.steps(folder), losses=snapshots.losses(folder))
 
     def changed(self, name: str) -> bool:
@@ -78,9 +93,10 @@ class Shelf:
 
 
 def _stamp(path: Path) -> Stamp:
-    """The files of a folder, or the file and the spec.json beside it; empty while they change under our eyes."""
+    """The files of a folder, or the file and its answers beside it; empty while they change under our eyes."""
     try:
-        files = sorted(path.iterdir()) if path.is_dir() else [path, path.with_name("spec.json")]
+        answers = (path.with_name(ANSWERS), path.with_name(f"{path.stem}.{ANSWERS}"))
+        files = sorted(path.iterdir()) if path.is_dir() else [path, *answers]
         found = [(file, file.stat()) for file in files if file.is_file()]
     except OSError:
         return ()

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from model.engine.base import Engine, ModelInfo, RunRequest, Settings
@@ -15,6 +16,9 @@ class SharedEngine(Engine, Protocol):
 
     def of(self, session: str) -> Engine:
         """This engine as one session sees it: of its runs the newest counts."""
+
+    def open_path(self, path: Path) -> str:
+        """Offers a file or folder of this machine to whoever knows the name that it gets; to be asked by its owner alone."""
 
     def run(self, request: RunRequest, session: str = "") -> Trace:
         """The trace of one run; an older one of the same session that is still on its way is given up."""

@@ -6,19 +6,19 @@ processes serve the same people, each finds `elsewhere` what another was sent: n
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 import torch
 
 from model.checkpoints import Checkpoint
-from model.engine.files import SENT_WORDS
+from model.engine.files import SENT_WORDS, WORDS, closed, words_as
 from model.engine.sharing import ALONE, Elsewhere
 from model.errors import BadSetting
 from model.inspection import Inspection
 from model.layouts.loading import Diagnosis, checkpoint_of, examine, inspection_of
-from model.layouts.telling import STEERING, VOCABULARIES, Told
+from model.layouts.telling import STEERING, VOCABULARIES, TextsOf, Told, texts_of_a_path
 from model.opening.reading import OpenedFile, read_upload
 from model.vocabularies import vocabulary_in
 
@@ -27,9 +27,6 @@ SENT_WEIGHTS = "upload-"
 
 MOST_BYTES = 256 * 2**20
 MOST_FILES = 16
-
-WORDS = (".txt", ".json", ".vocab")
-"""Endings of files that are taken as vocabularies."""
 
 MOST_WORDS = 8 * 2**20
 """Bytes of a vocabulary that was sent."""
@@ -52,14 +49,14 @@ class Upload:
         size: bytes.
         digest: SHA-256 of its bytes.
         opened: its weights.
-        words: the vocabulary that was sent, given the name that a setting gives; None: there is none.
+        texts_of: reads the vocabulary that a setting names.
     """
 
     name: str
     size: int
     digest: str
     opened: OpenedFile
-    words: Callable[[str], Words | None]
+    texts_of: TextsOf
 
     def inspect(self, settings: Mapping[str, str]) -> Inspection:
         """Says what it is; open questions are listed, not raised.
@@ -82,19 +79,8 @@ class Upload:
     def _diagnosis(self, settings: Mapping[str, str]) -> Diagnosis:
         steering = {name: value for name, value in settings.items() if name in STEERING}
         others = {name: value for name, value in settings.items() if name not in STEERING}
-        texts = {name: self._texts(name, others[name]) for name in VOCABULARIES if name in others}
+        texts = {name: self.texts_of(name, others[name]) for name in VOCABULARIES if name in others}
         return examine(self.opened, PurePath(self.name), Told(steering, others, texts))
-
-    def _texts(self, setting: str, known_as: str) -> tuple[str, ...]:
-        """The vocabulary that a setting names: one that was sent, for whoever sends a file names no file of this machine.
-
-        Raises:
-            BadSetting: none of that name is kept, or it is no vocabulary.
-        """
-        if (words := self.words(known_as)) is None:
-            allowed = "a vocabulary that was sent to this server: send it once more, or leave it out"
-            raise BadSetting(name=setting, found=known_as, allowed=allowed)
-        return vocabulary_in(words.content, words.name, setting)
 
 
 class Uploads:
@@ -125,6 +111,19 @@ class Uploads:
         self._elsewhere.put(known_as, data, name)
         return known_as
 
+    def open(self, path: Path) -> str:
+        """Keeps a vocabulary of this machine as if it was sent.
+
+        Raises:
+            NotACheckpoint: it cannot be read.
+            BadSetting: it is too long.
+        """
+        try:
+            with path.open("rb") as file:
+                return self.keep(file.read(MOST_WORDS + 1), path.name)
+        except OSError as error:
+            raise closed(path, error) from error
+
     def get(self, name: str) -> Upload | None:
         """The upload of that name; None: there is none, or it went."""
         if name.startswith(SENT_WEIGHTS) and name not in self._kept:
@@ -139,6 +138,25 @@ class Uploads:
             self._fetch(known_as)
         return self._words.get(known_as)
 
+    def texts_of_sent(self, setting: str, known_as: str) -> tuple[str, ...]:
+        """The vocabulary that a setting of an upload names: one that was sent, never a file of this machine.
+
+        Raises:
+            BadSetting: none of that name is kept, or it is no vocabulary.
+        """
+        if (words := self.words(known_as)) is None:
+            allowed = "a vocabulary that was sent to this server: send it once more, or leave it out"
+            raise BadSetting(name=setting, found=known_as, allowed=allowed)
+        return vocabulary_in(words.content, words.name, setting)
+
+    def texts_of(self, setting: str, value: str) -> tuple[str, ...]:
+        """The vocabulary that a setting of a file of this machine names: one that was sent, or a path.
+
+        Raises:
+            BadSetting: there is none, or it is no vocabulary.
+        """
+        return (self.texts_of_sent if value.startswith(SENT_WORDS) else texts_of_a_path)(setting, value)
+
     def _fetch(self, known_as: str) -> None:
         if found := self._elsewhere.get(known_as):
             self._keep(*found)
@@ -146,11 +164,11 @@ class Uploads:
     def _keep(self, data: bytes, name: str) -> str:
         digest = hashlib.sha256(data).hexdigest()
         if PurePath(name).suffix.lower() in WORDS:
-            return self._keep_words(data, PurePath(name).name[:200], f"{SENT_WORDS}{digest[:16]}")
+            return self._keep_words(data, PurePath(name).name[:200], words_as(data))
         known_as = f"{SENT_WEIGHTS}{digest[:16]}"
         if known_as not in self._kept:
             shown = PurePath(name).name[:200] or known_as
-            self._kept[known_as] = Upload(shown, len(data), digest, read_upload(data, shown), self.words)
+            self._kept[known_as] = Upload(shown, len(data), digest, read_upload(data, shown), self.texts_of_sent)
             self._make_room()
         self._kept.move_to_end(known_as)
         return known_as

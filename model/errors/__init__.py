@@ -22,6 +22,7 @@
     │   ├── ShapeMismatch
     │   ├── UnknownLayout       weights named as by no program known here
     │   ├── SeveralLayouts      weights, or tables of weights, that could be read in several ways
+    │   ├── SeveralFiles        a folder with several files of weights, and nothing that says which
     │   ├── IncompleteWeights   weights of a known layout with some missing or of other shapes
     │   ├── NotACheckpoint      a file of another kind
     │   ├── UnsafeFile          a pickle that asks for a program to be run
@@ -111,7 +112,7 @@ class OpenQuestions(InputError):
 
     template = (
         "{path} (layout {layout}) does not tell {open}: add {settings}, each with the value it was trained with, "
-        "or write them into a spec.json beside the file."
+        "or write them into a file beside it that has its name and the ending .spec.json."
     )
     on_screen = (
         "{path} (layout {layout}) does not tell {open}: open the page Checkpoint, choose the file and answer the questions there, "
@@ -182,6 +183,12 @@ class SeveralLayouts(CheckpointError):
 
     template = "{path} can be read as several {what}: {there}. Choose one with --set {setting}=NAME."
     on_screen = "{path} can be read as several {what}: {there}. Choose one of these below."
+
+
+class SeveralFiles(CheckpointError):
+    """A folder with several files of weights, and nothing that says which one it is. Fields: path, there."""
+
+    template = "{path} holds several files of weights ({there}): open one of them instead of the folder."
 
 
 class IncompleteWeights(CheckpointError):

@@ -18,7 +18,7 @@ from model.layouts.base import MissingTensor, Shapes, renamed
 from model.layouts.choosing import Chosen, choose
 from model.layouts.placing import DTYPES, Placement, fill, needed, place
 from model.layouts.questions import Answers, Question, answer_of, settle
-from model.layouts.telling import Told, tell
+from model.layouts.telling import TextsOf, Told, tell, texts_of_a_path
 from model.layouts.words import tokenizers_of
 from model.measuring import measured
 from model.opening.reading import OpenedFile, read_tensors
@@ -79,17 +79,18 @@ class Diagnosis:
         return IncompleteWeights(path=self.path, layout=self.chosen.layout.name, detail=f"it lacks {error.args[0]}")
 
 
-def diagnose(path: Path, settings: Mapping[str, str]) -> Diagnosis:
+def diagnose(path: Path, settings: Mapping[str, str], texts_of: TextsOf = texts_of_a_path) -> Diagnosis:
     """Opens a file of any known layout. Nothing in it is executed.
 
     Args:
-        settings: answers by name, as `--set` takes them; those of a spec.json beside the file are read too.
+        settings: answers by name, as `--set` takes them; those of a JSON file beside the file are read too.
+        texts_of: reads a vocabulary that `settings` name.
 
     Raises:
         CheckpointError: the file cannot be read, or its layout is unknown or not certain.
         BadSetting: the settings name a layout, a table of weights or a file that is not there.
     """
-    return examine(read_tensors(path), path, tell(path, settings))
+    return examine(read_tensors(path), path, tell(path, settings, texts_of))
 
 
 def examine(opened: OpenedFile, path: PurePath, told: Told) -> Diagnosis:
@@ -106,15 +107,17 @@ def examine(opened: OpenedFile, path: PurePath, told: Told) -> Diagnosis:
     return Diagnosis(path, chosen, told.about(questions), questions, tuple(map(str, opened.problems)))
 
 
-def load(path: Path, settings: Mapping[str, str], device: torch.device) -> Checkpoint:
-    """A file as a network ready to run.
+def load(path: Path, settings: Mapping[str, str], device: torch.device, texts_of: TextsOf = texts_of_a_path) -> Checkpoint:
+    """A file as a network ready to run. The arguments are those of `diagnose`.
 
     Raises:
         CheckpointError: as for `diagnose`; or weights are missing or of other shapes.
         OpenQuestions: it leaves something open that was not told.
         BadSetting: an answer is not allowed.
     """
-    return checkpoint_of(diagnose(path, settings), hashlib.sha256(path.read_bytes()).hexdigest(), device)
+    with path.open("rb") as file:  # piece by piece: it may be larger than the memory that is left
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return checkpoint_of(diagnose(path, settings, texts_of), digest, device)
 
 
 def checkpoint_of(found: Diagnosis, digest: str, device: torch.device) -> Checkpoint:
@@ -158,14 +161,14 @@ def _fingerprint(digest: str, told: Told) -> str:
     return hashlib.sha256(json.dumps(decides).encode()).hexdigest()
 
 
-def inspect(path: Path, settings: Mapping[str, str]) -> Inspection:
-    """Says what a file is, without running it; open questions are listed, not raised.
+def inspect(path: Path, settings: Mapping[str, str], texts_of: TextsOf = texts_of_a_path) -> Inspection:
+    """Says what a file is, without running it; open questions are listed, not raised. The arguments are those of `diagnose`.
 
     Raises:
         CheckpointError: as for `diagnose`.
         BadSetting: an answer is not allowed.
     """
-    return inspection_of(diagnose(path, settings))
+    return inspection_of(diagnose(path, settings, texts_of))
 
 
 def inspection_of(found: Diagnosis) -> Inspection:

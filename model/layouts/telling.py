@@ -1,16 +1,14 @@
-"""What was told of a file: settings by name, a spec.json beside it, and what a vocabulary says of its special tokens."""
+"""What was told of a file: settings by name, a JSON file beside it, and what a vocabulary says of its special tokens."""
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeAlias
 
-from model.errors import BadSetting, DamagedFile
+from model.errors import BadSetting
+from model.layouts.beside import answers_of
 from model.layouts.questions import Question
 from model.vocabularies import ENDS, PADS, STARTS, UNKNOWNS, place_of, read_vocabulary
-
-BESIDE = "spec.json"
-"""Answers in a file beside the weights: a JSON object with the names that `--set` takes."""
 
 STEERING = ("layout", "candidate")
 """Settings that choose what is read; all others answer questions."""
@@ -49,35 +47,38 @@ class Told:
         return replace(self, settings=found | self.settings)
 
 
-def tell(path: Path, settings: Mapping[str, str]) -> Told:
-    """What `settings` and a spec.json beside the file say; `settings` weigh more.
+TextsOf: TypeAlias = Callable[[str, str], tuple[str, ...]]
+"""Reads the vocabulary that a setting, by its name, gives as its value. Raises BadSetting."""
+
+
+def texts_of_a_path(setting: str, value: str) -> tuple[str, ...]:
+    """The vocabulary in a file of this machine.
+
+    Raises:
+        BadSetting: it cannot be read, or is none.
+    """
+    return read_vocabulary(Path(value), setting)
+
+
+def tell(path: Path, settings: Mapping[str, str], texts_of: TextsOf = texts_of_a_path) -> Told:
+    """What `settings` and a JSON file beside the file of weights say; `settings` weigh more.
+
+    Args:
+        texts_of: reads a vocabulary that `settings` name. Paths in the file beside are seen from its folder.
 
     Raises:
         DamagedFile: there is such a file and it is no JSON object of names and plain values.
         BadSetting: a vocabulary cannot be read.
     """
-    every = _beside(path) | dict(settings)
+    beside = answers_of(path)
+    beside |= {name: str(path.parent / beside[name]) for name in VOCABULARIES if name in beside}
+    every = beside | dict(settings)
     steering = {name: value for name, value in every.items() if name in STEERING}
     others = {name: value for name, value in every.items() if name not in STEERING}
-    texts = {name: read_vocabulary(Path(others[name]), name) for name in VOCABULARIES if name in others}
+    texts = {
+        name: (texts_of if name in settings else texts_of_a_path)(name, others[name]) for name in VOCABULARIES if name in others
+    }
     return Told(steering, others, texts)
-
-
-def _beside(path: Path) -> dict[str, str]:
-    """The answers of the spec.json beside a file; paths in it are seen from its folder. One of our own folders holds no answers."""
-    beside = path.with_name(BESIDE)
-    if not beside.is_file():
-        return {}
-    try:
-        data = json.loads(beside.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise DamagedFile(path=beside, detail=f"{type(error).__name__}") from error
-    if not isinstance(data, dict) or not all(isinstance(value, str | int | bool) for value in data.values()):
-        if isinstance(data, dict) and "format" in data:
-            return {}
-        raise DamagedFile(path=beside, detail="it holds no JSON object of setting names and plain values")
-    told = {name: json.dumps(value) if isinstance(value, bool) else str(value) for name, value in data.items()}
-    return told | {name: str(beside.parent / told[name]) for name in VOCABULARIES if name in told}
 
 
 def parse_settings(given: Sequence[str]) -> dict[str, str]:

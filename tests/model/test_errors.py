@@ -36,7 +36,7 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
     "OpenQuestions": (
         {"path": "a.pt", "layout": "tutorial", "open": "n_heads", "settings": "--set n_heads=1|2"},
         "a.pt (layout tutorial) does not tell n_heads: add --set n_heads=1|2, each with the value it was trained with, "
-        "or write them into a spec.json beside the file.",
+        "or write them into a file beside it that has its name and the ending .spec.json.",
     ),
     "NoVocabulary": (
         {"strip": "source", "found": "hallo"},
@@ -55,6 +55,10 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
     "SeveralLayouts": (
         {"path": "a.pt", "what": "tables of weights", "there": "model, ema", "setting": "candidate"},
         "a.pt can be read as several tables of weights: model, ema. Choose one with --set candidate=NAME.",
+    ),
+    "SeveralFiles": (
+        {"path": "mine", "there": "a.pt, b.pt"},
+        "mine holds several files of weights (a.pt, b.pt): open one of them instead of the folder.",
     ),
     "IncompleteWeights": (
         {"path": "a.pt", "layout": "d2l", "detail": "it lacks decoder.dense.bias"},
