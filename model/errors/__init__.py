@@ -32,6 +32,10 @@
     │   ├── NoWeights           nothing in it is a table of named tensors
     │   ├── OverLimit           larger or slower than is opened here
     │   └── CannotExport        a network that our own folders cannot hold
+    ├── TokenizerFailed       a foreign tokenizer did not cut a text
+    │   ├── TokenizerTooSlow    it took too long
+    │   ├── TokenizerTooLarge   it needed too much memory
+    │   └── TokenizerDied       it failed in another way
     ├── Unavailable           what was asked is right, but the engine cannot answer now
     │   ├── Busy                too many requests wait
     │   ├── Superseded          a newer request of the same session took its place
@@ -60,6 +64,10 @@ from model.errors.notfound import UnknownSite as UnknownSite
 from model.errors.notfound import UnknownStage as UnknownStage
 from model.errors.notfound import UnknownTensor as UnknownTensor
 from model.errors.root import HeadlightError as HeadlightError
+from model.errors.tokenizing import TokenizerDied as TokenizerDied
+from model.errors.tokenizing import TokenizerFailed as TokenizerFailed
+from model.errors.tokenizing import TokenizerTooLarge as TokenizerTooLarge
+from model.errors.tokenizing import TokenizerTooSlow as TokenizerTooSlow
 from model.errors.unavailable import Busy as Busy
 from model.errors.unavailable import EngineAway as EngineAway
 from model.errors.unavailable import EngineMismatch as EngineMismatch

@@ -1,17 +1,14 @@
 """The tokenizer of a Hugging Face folder, behind the protocol of our own: each token is shown as the text that it stands for."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from types import MappingProxyType
 
-from tokenizers import Tokenizer as Library
-
-from model.errors import DamagedFile, EmptyText, TokenOutOfRange
+from model.errors import EmptyText, TokenOutOfRange
 from model.foreign import ForeignSpec
-from model.huggingface.folder import TOKENIZER, Folder, read_json
+from model.huggingface.folder import TOKENIZER, Folder
+from model.subwords.process import TokenizerProcess
 from model.tokenizers import Tokenizer
 from model.trace import Tokens
 from model.vocabularies import IdTokenizer, Specials
@@ -36,28 +33,25 @@ BLANK = "▁"
 
 @dataclass(frozen=True)
 class LibraryTokenizer:
-    """A tokenizer of the tokenizers library.
+    """A tokenizer of a foreign folder, which runs in a process of its own.
 
     Attributes:
-        library: the library's.
+        process: cuts texts.
         size: ids that the network's embedding has; the vocabulary may know fewer.
         specials: ids that stand for no text, besides those that the library says so of.
-        byte_level: whether its tokens are bytes written as signs.
         before: of a target: the ids that decoding begins with.
     """
 
-    library: Library
+    process: TokenizerProcess
     size: int
     specials: Specials
-    byte_level: bool = False
     before: tuple[int, ...] = ()
 
     @cached_property
     def special_ids(self) -> frozenset[int]:
         """Ids that stand for no text."""
-        added = self.library.get_added_tokens_decoder().items()
         own = (self.specials.pad, self.specials.start, self.specials.end, *self.before)
-        return frozenset(id_ for id_, token in added if token.special).union(id_ for id_ in own if id_ is not None)
+        return self.process.special.union(id_ for id_ in own if id_ is not None)
 
     @property
     def ends(self) -> bool:
@@ -69,17 +63,19 @@ class LibraryTokenizer:
 
         Raises:
             EmptyText: there is nothing but blanks.
+            TooManyTokens, TokenizerFailed: the tokenizer went beyond its bounds.
         """
         if not text.strip():
             raise EmptyText(what=f"{name} text")
         whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # half of a character is none
-        found = self.library.encode(whole)
+        found = self.process.encode(whole, name)
         ids = self._as_target(found.ids) if self.before else found.ids
         strip = self.tokens(ids, name)
         if self.before:
             return strip
-        typed = [whole[first:last] for first, last in found.offsets]
-        texts = (own if unknown and own else text for own, unknown, text in zip(typed, strip.unknown, strip.texts, strict=True))
+        texts = (
+            own if unknown and own else text for own, unknown, text in zip(found.typed, strip.unknown, strip.texts, strict=True)
+        )
         return Tokens(name, strip.ids, tuple(texts), strip.special, strip.unknown)
 
     def _as_target(self, ids: Sequence[int]) -> list[int]:
@@ -105,17 +101,21 @@ class LibraryTokenizer:
         return Tokens(name, tuple(ids), texts, special, tuple(id_ == self.specials.unknown for id_ in ids))
 
     def text(self, ids: Sequence[int]) -> str:
-        """The text of ids, special tokens left out."""
-        return str(self.library.decode(list(ids), skip_special_tokens=True))
+        """The text of ids, special tokens left out.
+
+        Raises:
+            TokenizerFailed: the tokenizer went beyond its bounds.
+        """
+        return self.process.decode(ids)
 
     def _text(self, id_: int, special: bool) -> str:
         """The piece of text that an id stands for; one that the vocabulary does not know is its number."""
-        token = self.library.id_to_token(id_)
+        token = self.process.tokens.get(id_)
         if token is None:
             return str(id_)
         if special:
             return token
-        if self.byte_level and all(sign in BYTES for sign in token):
+        if self.process.byte_level and all(sign in BYTES for sign in token):
             return bytes(BYTES[sign] for sign in token).decode("utf-8", "backslashreplace")
         return token.replace(BLANK, " ")
 
@@ -124,36 +124,18 @@ def tokenizers_of(folder: Folder, spec: ForeignSpec) -> dict[str, Tokenizer]:
     """Tokenizers by strip. Where the folder has none that can be read, ids are typed and shown.
 
     Raises:
-        DamagedFile: tokenizer.json cannot be read.
+        DamagedFile, TokenizerFailed: tokenizer.json cannot be read, or not within the bounds.
     """
     specials = Specials(spec.pad_id, spec.start_id, spec.end_id)
     source, target = spec.encoder or spec.writer, spec.decoder if spec.encoder else None
     if not (folder.path / TOKENIZER).is_file():
         both: dict[str, Tokenizer] = {"source": IdTokenizer(source.vocab, specials)}
         return both | ({"target": IdTokenizer(target.vocab, specials)} if target else {})
-    library, byte_level, unknown = _read(folder.path / TOKENIZER)
-    specials = replace(specials, unknown=unknown)
-    found: dict[str, Tokenizer] = {"source": LibraryTokenizer(library, source.vocab, specials, byte_level)}
+    path = folder.path / TOKENIZER
+    process = TokenizerProcess(path.resolve(), {"path": str(path)}, max(stack.vocab for stack in spec.stacks.values()))
+    specials = replace(specials, unknown=process.unknown)
+    found: dict[str, Tokenizer] = {"source": LibraryTokenizer(process, source.vocab, specials)}
     if target:
         before = (*(() if spec.start_id is None else (spec.start_id,)), *spec.forced)
-        found["target"] = LibraryTokenizer(library, target.vocab, specials, byte_level, before)
+        found["target"] = LibraryTokenizer(process, target.vocab, specials, before)
     return found
-
-
-def _read(path: Path) -> tuple[Library, bool, int | None]:
-    """The library's tokenizer, whether its tokens are bytes written as signs, and the id of its unknown token.
-
-    It neither cuts nor pads a text, whatever the file says: a text that is too long is refused in words.
-    """
-    data = read_json(path)
-    try:
-        library = Library.from_file(str(path))
-    except Exception as error:
-        said = " ".join(str(error).split()[:30])
-        raise DamagedFile(path=path, detail=f"the tokenizers library says: {said}") from error
-    library.no_truncation()
-    library.no_padding()
-    model = data.get("model") or {}
-    unknown = library.token_to_id(token) if isinstance(token := model.get("unk_token"), str) else model.get("unk_id")
-    splits = json.dumps([data.get("pre_tokenizer"), data.get("decoder")])
-    return library, '"ByteLevel"' in splits, unknown if type(unknown) is int else None

@@ -7,5 +7,7 @@ there (`plan`): which bytes of the file are which tensor. `sniffing` tells what 
 anything, `contents` finds the tables of tensors and what stands beside them, `checks` holds every tensor against its bytes. Only
 then does `reading` copy the bytes described into tensors.
 
+`worker` is such a process for many questions, and `bounds` are the limits of both.
+
 This file imports nothing, so that the second process does not load torch.
 """

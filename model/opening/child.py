@@ -8,11 +8,10 @@ Windows there is no such module: there the number of a pickle's instructions and
 import json
 import os
 import sys
-from contextlib import suppress
 from typing import BinaryIO
 
 from model.errors import HeadlightError, OverLimit
-from model.opening import contents, limits, plan, sniffing
+from model.opening import bounds, contents, limits, plan, sniffing
 from model.opening.archive import read_archive
 from model.opening.checks import Checks
 from model.opening.plan import Plan
@@ -48,18 +47,7 @@ def describe(file: BinaryIO, path: str) -> Plan:
 
 def limit_this_process() -> None:
     """Gives up what is not needed for reading, for good."""
-    try:
-        import resource
-    except ImportError:
-        return
-    for what, most in (
-        (resource.RLIMIT_AS, limits.MAX_MEMORY),
-        (resource.RLIMIT_CPU, limits.MAX_SECONDS),
-        (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_CORE, 0),
-    ):
-        with suppress(ValueError, OSError):
-            resource.setrlimit(what, (most, most))
+    bounds.limit_this_process(limits.MAX_MEMORY, limits.MAX_SECONDS)
 
 
 def main(path: str) -> None:

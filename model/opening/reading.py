@@ -4,7 +4,6 @@ import json
 import os
 import stat
 import subprocess
-import sys
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,9 +20,9 @@ from model import errors
 from model.errors import DamagedFile, NotACheckpoint, OverLimit
 from model.opening import limits, plan
 from model.opening.plan import Beside, Described, Format, Plan, Stored
+from model.opening.worker import ROOT, bare_python
 
 OpenFile = BufferedReader | BufferedRandom
-ROOT = Path(__file__).parents[2]
 CHILD = "import sys; root, path = sys.argv[1:]; sys.path.insert(0, root); from model.opening.child import main; main(path)"
 USUAL = frozenset({"float32", "int64", "bool"})
 
@@ -118,7 +117,7 @@ def _read(file: OpenFile, path: str) -> OpenedFile:
 def _describe(file: OpenFile, path: str) -> Plan:
     """What the other process says is in the file."""
     file.seek(0)
-    command = [sys.executable, "-I", "-S", "-B", "-c", CHILD, str(ROOT), plan.shown(path, 500)]
+    command = bare_python(CHILD, str(ROOT), plan.shown(path, 500))
     try:
         done = subprocess.run(command, stdin=file, capture_output=True, timeout=limits.MAX_SECONDS, check=False)
         answer = json.loads(done.stdout)

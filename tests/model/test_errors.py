@@ -141,6 +141,19 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
         "w.pt cannot become a folder of Headlight's own: fc.weight holds numbers that are not finite. "
         "It can still be looked at as it is.",
     ),
+    "TokenizerTooSlow": (
+        {"path": "a/tokenizer.json", "seconds": 10},
+        "The tokenizer a/tokenizer.json took more than 10 s and was stopped: shorten the text, or give ids (--source-ids).",
+    ),
+    "TokenizerTooLarge": (
+        {"path": "a/tokenizer.json", "allowed": "2,147,483,648"},
+        "The tokenizer a/tokenizer.json needed more than the 2,147,483,648 bytes of memory that a foreign tokenizer may take "
+        "and was stopped: shorten the text, or give ids (--source-ids).",
+    ),
+    "TokenizerDied": (
+        {"path": "a/tokenizer.json", "detail": "a panic"},
+        "The tokenizer a/tokenizer.json failed at this text (a panic): change the text, or give ids (--source-ids).",
+    ),
     "Busy": ({"ahead": 64}, "The engine is busy, 64 requests are ahead: try again in a few seconds."),
     "Superseded": (
         {"model": "tiny"},

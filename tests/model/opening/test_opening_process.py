@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from model.errors import DamagedFile, OverLimit, UnsafeFile
-from model.opening import child, limits, plan, reading
+from model.opening import child, limits, plan, reading, worker
 from model.opening.reading import read_tensors, read_upload
 from tests.model.opening.forge import Call, archive, entries_of, saved
 
@@ -28,7 +28,7 @@ BEFORE_MAIN = "from model.opening.child import main"
 def running(code: str, data: bytes = HONEST) -> subprocess.CompletedProcess[bytes]:
     """The other process with `code` instead of its work."""
     program = reading.CHILD.replace("main(path)", code)
-    command = [sys.executable, "-I", "-S", "-B", "-c", program, str(reading.ROOT), "x.pt"]
+    command = [sys.executable, "-I", "-S", "-B", "-c", program, str(worker.ROOT), "x.pt"]
     return subprocess.run(command, input=data, capture_output=True, check=False)
 
 

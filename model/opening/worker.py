@@ -1,0 +1,193 @@
+"""A child process that answers one question after another, within bounds, and may die: it is then started anew.
+
+Questions and answers are lines of JSON. The parent gives up after a number of seconds and ends the process; the process itself
+bounds its memory (`bounds`). Of the processes that wait for a question only so many are kept.
+"""
+
+import json
+import signal
+import subprocess
+import sys
+import weakref
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from threading import Event, Lock, Timer
+from typing import Any, Literal, TypeAlias
+
+ROOT = Path(__file__).parents[2]
+
+MOST_IDLE = 8
+"""Processes that are kept while they wait for a question; the one that waited longest is ended first."""
+
+MOST_BYTES = 64 << 20
+"""Bytes of an answer."""
+
+_SAID = 1 << 16
+"""Bytes of what a process wrote to its standard error that are read."""
+
+Reason: TypeAlias = Literal["time", "memory", "died", "length"]
+
+
+def bare_python(code: str, *arguments: str) -> list[str]:
+    """The command of a Python that knows the standard library alone: no site-packages, no user's settings, no bytecode written."""
+    return [sys.executable, "-I", "-S", "-B", "-c", code, *arguments]
+
+
+class Ended(Exception):
+    """A process was ended, or ended itself, before it answered.
+
+    Attributes:
+        reason: it took too long, needed too much memory, gave too long an answer, or died of something else.
+        said: its last words.
+    """
+
+    def __init__(self, reason: Reason, said: str = "") -> None:
+        self.reason, self.said = reason, said
+        super().__init__(reason, said)
+
+
+class Worker:
+    """A child process, started when it is first asked and started anew after it died.
+
+    Args:
+        command: starts the process.
+        first: the question that each new process is asked before all others.
+        seconds: that starting and the answer to `first` may take.
+    """
+
+    def __init__(self, command: Sequence[str], first: Mapping[str, Any], seconds: float) -> None:
+        self._command, self._first, self._seconds = command, first, seconds
+        self._lock = Lock()
+        self._alive: list[subprocess.Popen[bytes]] = []  # one or none; a list, for `finalize` must not hold the worker itself
+        weakref.finalize(self, _end_all, self._alive)
+
+    def ask(self, question: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+        """The answer to a question. Callers wait for each other.
+
+        Args:
+            seconds: that waiting for the turn may take, and the answer then.
+
+        Raises:
+            Ended: the process did not answer in time, or ended; the next question starts another.
+        """
+        if not self._lock.acquire(timeout=self._seconds + seconds):
+            raise Ended("time")
+        try:
+            if self._alive and self._alive[0].poll() is not None:
+                self._end()
+            if not self._alive and "error" in (first := self._start()):
+                self._end()
+                raise Ended("died", first["error"])
+            return self._exchange(question, seconds)
+        finally:
+            self._lock.release()
+            _IDLE.put(self)
+
+    def opened(self) -> dict[str, Any]:
+        """The answer to `first`.
+
+        Raises:
+            Ended: as for `ask`.
+        """
+        with self._lock:
+            self._end()
+            answer = self._start()
+        _IDLE.put(self)
+        return answer
+
+    def close(self) -> bool:
+        """Ends the process, unless it is at work just now; says whether none is left."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            self._end()
+        finally:
+            self._lock.release()
+        return True
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process; None: there is none now."""
+        return self._alive[0].pid if self._alive else None
+
+    def _start(self) -> dict[str, Any]:
+        pipe = subprocess.PIPE
+        self._alive.append(subprocess.Popen(self._command, stdin=pipe, stdout=pipe, stderr=pipe))
+        return self._exchange(self._first, self._seconds)
+
+    def _exchange(self, question: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+        process = self._alive[0]
+        assert process.stdin is not None
+        assert process.stdout is not None
+        late = Event()
+        timer = Timer(seconds, _stop, (process, late))
+        timer.start()
+        line = b""
+        try:
+            with suppress(OSError):  # it is dead already: the line stays empty
+                process.stdin.write(json.dumps(question).encode() + b"\n")
+                process.stdin.flush()
+                line = process.stdout.readline(MOST_BYTES)
+        finally:
+            timer.cancel()
+        if late.is_set() or not line.endswith(b"\n"):
+            raise Ended(*self._why(late.is_set(), bool(line)))
+        answer: dict[str, Any] = json.loads(line)
+        if "ended" in answer:
+            self._end()
+            raise Ended(answer["ended"], answer.get("said", ""))
+        return answer
+
+    def _why(self, late: bool, began: bool) -> tuple[Reason, str]:
+        """Why a process ended without an answer. A library that gets no memory aborts, and says so on its standard error."""
+        process = self._alive[0]
+        process.kill()
+        process.wait()
+        said = b"" if process.stderr is None else process.stderr.read(_SAID)
+        code, told = process.returncode, b"memory allocation" in said or b"bad_alloc" in said or b"MemoryError" in said
+        last = " ".join(said.decode("utf-8", "replace").split()[-20:])
+        self._end()
+        if late or code == -getattr(signal, "SIGXCPU", 0):
+            return "time", ""
+        if told:
+            return "memory", ""
+        return ("length", "") if began else ("died", last or f"exit status {code}")
+
+    def _end(self) -> None:
+        _end_all(self._alive)
+
+
+def _stop(process: subprocess.Popen[bytes], late: Event) -> None:
+    late.set()
+    process.kill()
+
+
+def _end_all(alive: list[subprocess.Popen[bytes]]) -> None:
+    while alive:
+        process = alive.pop()
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            with suppress(OSError):  # what was still to be written has no reader any more
+                if stream is not None:
+                    stream.close()
+
+
+class _Idle:
+    """Workers with a process, those used last at the end."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._workers: list[weakref.ref[Worker]] = []
+
+    def put(self, worker: Worker) -> None:
+        """Notes that a worker was used, and ends the processes that are too many."""
+        with self._lock:
+            known = [ref for ref in self._workers if (there := ref()) is not None and there is not worker and there.pid]
+            surplus, kept = known[: max(0, len(known) + 1 - MOST_IDLE)], known[max(0, len(known) + 1 - MOST_IDLE) :]
+            busy = [ref for ref in surplus if (there := ref()) is not None and not there.close()]
+            self._workers = [*busy, *kept, weakref.ref(worker)]
+
+
+_IDLE = _Idle()

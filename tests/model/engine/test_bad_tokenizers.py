@@ -1,0 +1,25 @@
+"""A folder with a bad tokenizer beside a good model: whoever asks the bad one gets a sentence, everybody else an answer."""
+
+from pathlib import Path
+
+import pytest
+
+from model.engine.base import RunRequest
+from model.engine.local import LocalEngine
+from model.errors import TokenizerDied
+from tests import folders
+from tests.bad_tokenizers import panics
+from tests.networks import save_checkpoint
+from tests.runs import CPU
+
+
+def test_a_tokenizer_that_panics_kills_no_thread_of_the_engine(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "good")
+    folders.save(tmp_path / "bad", "bert")
+    panics().save(str(tmp_path / "bad" / "tokenizer.json"))
+    engine = LocalEngine(tmp_path, CPU)
+    for session in ("one", "two"):
+        with pytest.raises(TokenizerDied, match=r"The tokenizer bad/tokenizer\.json failed at this text"):
+            engine.run(RunRequest("bad", "x" * 40), session)
+        assert engine.run(RunRequest("good", "w4 w5"), session).tokens["source"].ids == (2, 4, 5, 3)
+    assert engine.run(RunRequest("bad", "x"), "one").tokens["source"].ids == (1,)
