@@ -10,7 +10,7 @@ from typing import get_args
 import click
 import torch
 
-from model import exporting, finding, wire
+from model import errors, exporting, finding, wire
 from model.cells import explain_cell
 from model.engine import environment
 from model.engine.base import KEEP, Decoding, Keep, Method, RunRequest
@@ -93,6 +93,8 @@ def inspect(checkpoint: str, settings: tuple[str, ...], as_json: bool) -> None:
         click.echo(json.dumps(asdict(found), ensure_ascii=False))
     else:
         click.echo("\n".join(_lines(found)))
+    if found.problem:
+        raise errors.from_json(found.problem)
 
 
 @cli.command()

@@ -12,7 +12,8 @@ class TensorInfo:
         name: in the file, without the prefix that a wrapper put before all names.
         shape: axes in the file's order.
         dtype: stored type.
-        status: `matched`, `unneeded` (known and not needed), `unexpected` (nothing here uses it), or `misshapen`.
+        status: `matched`, `unneeded` (left over: no map depends on it), `unexpected` (it has no place here, so the file is not
+            run), or `misshapen`.
         becomes: our names for it.
         mean, deviation, norm, lowest, highest: of its finite numbers (deviation: standard, of all of them; norm: Euclidean); None
             where there is none.
@@ -139,6 +140,8 @@ class Inspection:
         heads: what is odd about heads; empty also while the network is not known.
         heads_seen: how many heads were looked at for that.
         sites: how many heads each attention site of the network has, in its first pass; empty while it is not known.
+        problem: why it cannot be run, the error as JSON values, the same that a run ends with; empty where it can be, or where only
+            answers are open.
     """
 
     what: str
@@ -159,3 +162,4 @@ class Inspection:
     heads: tuple[HeadNote, ...] = ()
     heads_seen: int = 0
     sites: dict[str, int] = field(default_factory=dict)
+    problem: dict[str, Any] = field(default_factory=dict)

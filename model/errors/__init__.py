@@ -177,12 +177,8 @@ class UnknownLayout(CheckpointError):
     """Weights named as by no program known here. Fields: path, nearest, reason."""
 
     template = (
-        "{path} names its weights as no layout known here; the nearest is {nearest}, but {reason}. "
-        "Choose another file, or say how to read it: --set layout=NAME."
-    )
-    on_screen = (
-        "{path} names its weights as no layout known here; the nearest is {nearest}, but {reason}. "
-        "Choose another file, or teach Headlight these names (docs/add-a-layout.md)."
+        "{path} names its weights as no layout known here; the nearest is {nearest}, but {reason}. What a tensor without a place "
+        "does cannot be known, so nothing is run: choose another file, or teach Headlight these names (docs/add-a-layout.md)."
     )
 
 

@@ -15,7 +15,8 @@ from model.spec import AttentionSpec, ModelSpec
 
 Rules: TypeAlias = Mapping[str, str | tuple[str, ...]]
 """Their names -> ours. `#` stands for a layer's number and `@` for weight or bias, in both. Several of ours share their tensor in
-equal parts along its first axis, or where one is as large as theirs, each is a copy; () is a tensor known and not needed."""
+equal parts along its first axis, or where one is as large as theirs, each is a
+copy; () is a tensor behind the network, which no map depends on."""
 
 
 @cache

@@ -9,14 +9,12 @@ from torch import Tensor
 from model.errors import BadSetting, SeveralLayouts, UnknownLayout
 from model.layouts import LAYOUTS
 from model.layouts.base import Layout, Match, Shapes, renamed
+from model.leftovers import BEHIND, shortened, what_is
 
 Value = TypeVar("Value")
 
 PREFIXES = ("module.", "_orig_mod.", "model.", "net.")
 """What wrappers put before every name: data-parallel training, torch.compile, and programs that keep the network in a field."""
-
-SHOWN = 3
-"""Names quoted in a sentence."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +39,12 @@ class Chosen:
     def shapes(self) -> Shapes:
         """Names and shapes."""
         return shapes_of(self.tensors)
+
+    def left_over(self, told: Mapping[str, str]) -> dict[str, str]:
+        """What each tensor is that changes no map and is not used, by name."""
+        names = renamed(self.shapes, self.layout.rules(self.shapes, told))
+        harmless = {name: what for name in self.tensors if name not in names and (what := what_is(name, self.tensors[name]))}
+        return {name: BEHIND for name, ours in names.items() if not ours} | harmless
 
 
 def shapes_of(tensors: Mapping[str, Tensor]) -> Shapes:
@@ -97,26 +101,21 @@ def _readings(table: Mapping[str, Tensor], candidate: str, layouts: Iterable[Lay
 
 
 def _evidence(layout: Layout, table: Mapping[str, Tensor], told: Mapping[str, str]) -> Match:
-    """What speaks for and against a layout. Names that it does not know speak against it, unless it was told."""
-    shapes = shapes_of(table)
-    match, foreign = layout.match(shapes), foreign_names(layout, shapes, told)
+    """What speaks for and against a layout. Tensors without a place in it speak against it, whatever was told."""
+    match, foreign = layout.match(shapes_of(table)), foreign_names(layout, table, told)
     known = (f"knows {len(table) - len(foreign)} of {len(table)} names",)
-    against = (f"has {_some(foreign)}, which it does not know",) if foreign and "layout" not in told else ()
+    against = (f"has {shortened(foreign)}, which has no place in it",) if foreign else ()
     return Match(match.in_favour + known, match.against + against)
 
 
-def foreign_names(layout: Layout, shapes: Shapes, told: Mapping[str, str]) -> tuple[str, ...]:
-    """Names that a layout does not know."""
+def foreign_names(layout: Layout, table: Mapping[str, Tensor], told: Mapping[str, str]) -> tuple[str, ...]:
+    """Names that a layout does not know, and that are not harmless."""
+    shapes = shapes_of(table)
     known = renamed(shapes, layout.rules(shapes, told))
-    return tuple(name for name in shapes.of if name not in known)
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
+    return tuple(name for name, tensor in table.items() if name not in known and not what_is(name, tensor))
 
 
 def _unknown(every: Sequence[Chosen], told: Mapping[str, str], path: str) -> UnknownLayout:
     """The error that names the layout which knows the most names, and why it is not this one."""
-    nearest = min(every, key=lambda one: (len(foreign_names(one.layout, one.shapes, told)), len(one.match.against)))
+    nearest = min(every, key=lambda one: (len(foreign_names(one.layout, one.tensors, told)), len(one.match.against)))
     return UnknownLayout(path=path, nearest=nearest.layout.name, reason=f"the file {' and '.join(nearest.match.against)}")

@@ -27,7 +27,6 @@ def _rules(shapes: Shapes, told: Mapping[str, str]) -> Rules:
         "transformer.wpe.weight": "embedding.positions.weight",
         f"{layer}attn.c_attn.@": tuple(f"layers.#.attention.{part}.@" for part in ("query", "key", "value")),
         f"{layer}attn.c_proj.@": "layers.#.attention.output.@",
-        f"{layer}attn.bias": (),  # the causal mask as a buffer
         f"{layer}ln_1.@": "layers.#.attention_residual.norm.@",
         f"{layer}ln_2.@": "layers.#.feed_forward_residual.norm.@",
         f"{layer}mlp.c_fc.@": "layers.#.feed_forward.expand.@",

@@ -20,6 +20,7 @@ from model.layouts.placing import DTYPES, Placement, fill, needed, place
 from model.layouts.questions import Answers, Question, answer_of, settle
 from model.layouts.telling import TextsOf, Told, tell, texts_of_a_path
 from model.layouts.words import tokenizers_of
+from model.leftovers import noted
 from model.measuring import measured
 from model.opening.reading import OpenedFile, read_tensors
 from model.spec import ModelSpec
@@ -73,7 +74,20 @@ class Diagnosis:
 
     def placement(self, spec: ModelSpec) -> Placement:
         """What becomes of each name."""
-        return place(self.shapes, self.chosen.layout.rules(self.shapes, self.told.settings), spec)
+        rules = self.chosen.layout.rules(self.shapes, self.told.settings)
+        return place(self.shapes, rules, spec, self.chosen.left_over(self.told.settings))
+
+    def notes(self) -> tuple[str, ...]:
+        """What a viewer should know, a sentence each: of such networks, and what was left over of this file."""
+        return self.chosen.layout.notes + noted(self.chosen.left_over(self.told.settings))
+
+    def flaw(self, placement: Placement) -> IncompleteWeights | None:
+        """Why these weights cannot be run; None: they can. Both who runs them and who describes them ask here."""
+        wrong = [*placement.misshapen.values(), *(f"nothing in it becomes {name}" for name in placement.missing)]
+        wrong += [f"{name} has no place in the network that was told" for name in placement.unexpected]
+        tensors = self.chosen.tensors
+        wrong += [f"{name} holds {tensors[name].dtype}" for name in placement.ours if tensors[name].dtype not in DTYPES]
+        return IncompleteWeights(path=self.path, layout=self.chosen.layout.name, detail=wrong[0]) if wrong else None
 
     def _lacks(self, error: MissingTensor) -> IncompleteWeights:
         return IncompleteWeights(path=self.path, layout=self.chosen.layout.name, detail=f"it lacks {error.args[0]}")
@@ -133,26 +147,19 @@ def checkpoint_of(found: Diagnosis, digest: str, device: torch.device) -> Checkp
     answers = found.answers()
     spec = found.spec(answers)
     placement = found.placement(spec)
-    if wrong := _wrong(placement, found.chosen.tensors):
-        raise IncompleteWeights(path=path, layout=found.chosen.layout.name, detail=wrong)
+    if flaw := found.flaw(placement):
+        raise flaw
     network = _filled(found, spec, placement)
     strips = {"source": "source"} if spec.encoder is None or spec.decoder is None else {"source": "source", "target": "target"}
     info = Info(path.name, path.name, found.chosen.layout.title, strips, (), {}, spec)
     tokenizers = tokenizers_of(spec, answers, found.told.texts, found.chosen.layout)
-    return Checkpoint(info, network.to(device).eval(), tokenizers, _fingerprint(digest, found.told), found.chosen.layout.notes)
+    return Checkpoint(info, network.to(device).eval(), tokenizers, _fingerprint(digest, found.told), found.notes())
 
 
 def _filled(found: Diagnosis, spec: ModelSpec, placement: Placement) -> Network:
     network = build(spec)
     fill(network, found.chosen.tensors, placement)
     return network
-
-
-def _wrong(placement: Placement, tensors: Mapping[str, Tensor]) -> str:
-    """The first thing that is wrong with the tensors, as a phrase; empty: nothing is."""
-    wrong = [*placement.misshapen.values(), *(f"nothing in it becomes {name}" for name in placement.missing)]
-    wrong += [f"{name} holds {tensors[name].dtype}" for name in placement.ours if tensors[name].dtype not in DTYPES]
-    return wrong[0] if wrong else ""
 
 
 def _fingerprint(digest: str, told: Told) -> str:
@@ -180,41 +187,48 @@ def inspection_of(found: Diagnosis) -> Inspection:
     """
     layout, told = found.chosen.layout, found.told.settings
     names = renamed(found.shapes, layout.rules(found.shapes, told))
+    left_over = found.chosen.left_over(told)
     try:
         answers = found.answers()
         spec = found.spec(answers)
         tokenizers_of(spec, answers, found.told.texts, layout)  # a vocabulary of another length is refused before it is used
     except OpenQuestions:
-        placement, spec_json, parameters, network = None, {}, 0, None
+        placement, flaw, spec_json, parameters, network = None, None, {}, 0, None
     else:
         placement, spec_json = found.placement(spec), specs.to_json(spec)
         parameters = sum(parameter.numel() for parameter in needed(spec).parameters())
-        network = None if _wrong(placement, found.chosen.tensors) else _filled(found, spec, placement)
+        flaw = found.flaw(placement)
+        network = None if flaw else _filled(found, spec, placement)
     inspection = Inspection(
         what=f"{found.path.name}: {layout.title}.",
         spec=spec_json,
         parameters=parameters,
-        tensors=tuple(_describe(name, tensor, names.get(name), placement) for name, tensor in found.chosen.tensors.items()),
+        tensors=tuple(
+            _describe(name, tensor, names.get(name), name in left_over, placement) for name, tensor in found.chosen.tensors.items()
+        ),
         missing=placement.missing if placement else (),
         ask=tuple(_asked(question, told) for question in found.questions),
         layout=layout.name,
         in_favour=found.chosen.match.in_favour,
         against=found.chosen.match.against,
-        notes=(*layout.notes, *found.problems),
+        notes=(*found.notes(), *found.problems),
         prefix=found.chosen.prefix,
         candidate=found.chosen.candidate,
+        problem=flaw.to_json() if flaw else {},
     )
     return diagnosed(inspection, found.chosen.tensors, network)
 
 
-def _describe(name: str, tensor: Tensor, becomes: tuple[str, ...] | None, placement: Placement | None) -> TensorInfo:
+def _describe(
+    name: str, tensor: Tensor, becomes: tuple[str, ...] | None, left_over: bool, placement: Placement | None
+) -> TensorInfo:
     """One tensor; while the network is not known, the layout's names alone decide (`becomes`, None: it knows none)."""
-    if becomes is None or (placement and name in placement.unexpected):
+    if left_over:
+        status = "unneeded"
+    elif becomes is None or (placement and name in placement.unexpected):
         status = "unexpected"
-    elif placement and name in placement.misshapen:
-        status = "misshapen"
     else:
-        status = "matched" if becomes else "unneeded"
+        status = "misshapen" if placement and name in placement.misshapen else "matched"
     return measured(TensorInfo(name, tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), status, becomes or ()), tensor)
 
 

@@ -1,7 +1,7 @@
 """Foreign tensors put into our network: every name is matched, known and not needed, unexpected, missing, or of another shape."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -20,8 +20,8 @@ class Placement:
 
     Attributes:
         ours: our names for each of their names that the network needs; several share the tensor in equal parts, or each has all.
-        unneeded: their names that are known and not needed.
-        unexpected: their names that no rule knows, or whose part this network does not have.
+        unneeded: their names that are left over, since no map depends on them.
+        unexpected: their names that have no place in this network.
         missing: our names that nothing of theirs becomes.
         misshapen: their names whose tensors have another shape than the network's, with a phrase that says so.
     """
@@ -39,8 +39,12 @@ def needed(spec: ModelSpec) -> Network:
         return build(spec)
 
 
-def place(shapes: Shapes, rules: Rules, spec: ModelSpec) -> Placement:
-    """Compares names and shapes with what the network needs; no number is read."""
+def place(shapes: Shapes, rules: Rules, spec: ModelSpec, left_over: Collection[str] = ()) -> Placement:
+    """Compares names and shapes with what the network needs; no number is read.
+
+    Args:
+        left_over: their names that no map depends on.
+    """
     network = needed(spec)
     state, tables = network.state_dict(), dict(network.named_buffers())
     there = {name: tuple(tensor.shape) for name, tensor in (state | tables).items()}
@@ -54,8 +58,8 @@ def place(shapes: Shapes, rules: Rules, spec: ModelSpec) -> Placement:
             misshapen[theirs] = f"{theirs} is {list(shapes.of[theirs])}, not {wanted}"
     return Placement(
         ours,
-        tuple(theirs for theirs, parts in names.items() if not parts),
-        tuple(theirs for theirs in shapes.of if theirs not in ours and names.get(theirs) != ()),
+        tuple(left_over),
+        tuple(theirs for theirs in shapes.of if theirs not in ours and theirs not in left_over),
         tuple(name for name in state if name not in placed),
         misshapen,
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from model.layouts.base import Layout, Rules, Shapes, attention, requires
+from model.layouts.base import Layout, Match, Rules, Shapes, attention, requires
 from model.layouts.questions import (
     Answers,
     Question,
@@ -82,10 +82,21 @@ def _read(shapes: Shapes, answers: Answers) -> ModelSpec:
     )
 
 
+_needs = requires(f"{_LAYERS}self_attn.in_proj_weight", "pos_encoder.pe", "encoder.weight", "decoder.weight")
+
+
+def _match(shapes: Shapes) -> Match:
+    """A classifier of texts may have all of the names: its last layer has other rows than the vocabulary."""
+    found = _needs(shapes)
+    if not found or shapes.of["decoder.weight"][:1] == shapes.of["encoder.weight"][:1]:
+        return found
+    return Match(found.in_favour, ("has another number of rows in decoder.weight than in encoder.weight",))
+
+
 TORCH_LM = Layout(
     name="torch-lm",
     title="Language model of PyTorch's tutorial (reference document 001)",
-    match=requires(f"{_LAYERS}self_attn.in_proj_weight", "pos_encoder.pe", "encoder.weight", "decoder.weight"),
+    match=_match,
     rules=_rules,
     ask=_ask,
     read=_read,

@@ -198,5 +198,5 @@ def _statuses() -> dict[str, str]:
         "misshapen": _("of another shape"),
         "unexpected": _("unexpected"),
         "matched": _("matched"),
-        "unneeded": _("known, not needed"),
+        "unneeded": _("left over, on no map's way"),
     }

@@ -142,6 +142,8 @@ def _titles() -> dict[str, str]:
         "source_embedding": _("Embedding of the source"),
         "target_embedding": _("Embedding of the target"),
         "output_layer": _("Output layer"),
+        "source_positions": _("Positions of the source"),
+        "target_positions": _("Positions of the target"),
     }
 
 

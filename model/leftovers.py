@@ -1,0 +1,119 @@
+"""Tensors of a file that no part of the network takes. A few kinds are harmless; every other one is an error.
+
+A tensor that is harmless has both: a name that programs give to such things, and numbers that fit the name. A buffer called `mask`
+that hides a window would change what is computed, so it is not left over.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Harmless:
+    """A kind of tensor that changes no attention.
+
+    Attributes:
+        what: the kind, in words.
+        names: the whole name of such a tensor.
+        fits: whether the numbers are of this kind.
+    """
+
+    what: str
+    names: re.Pattern[str]
+    fits: Callable[[Tensor], bool]
+
+
+def is_causal_mask(tensor: Tensor) -> bool:
+    """Whether a tensor is a mask that hides the future or nothing: [query, key], one value up to the diagonal, one after it."""
+    if tensor.dim() < 2 or tensor.shape[-1] != tensor.shape[-2] or not tensor.numel():
+        return False
+    seen = torch.ones(tensor.shape[-2:], dtype=torch.bool).tril()
+    return all(_is_constant(tensor[..., part]) for part in (seen, ~seen))
+
+
+def _is_constant(values: Tensor) -> bool:
+    return not values.numel() or bool((values == values.flatten()[0]).all())
+
+
+def _is_one_number(tensor: Tensor) -> bool:
+    return tensor.numel() == 1
+
+
+def _is_mask(tensor: Tensor) -> bool:
+    return _is_one_number(tensor) or is_causal_mask(tensor)
+
+
+def _counts_up(tensor: Tensor) -> bool:
+    """Whether a tensor holds 0, 1, 2 … in each row."""
+    whole = not (tensor.is_floating_point() or tensor.is_complex()) and tensor.dim() > 0
+    return whole and bool((tensor == torch.arange(tensor.shape[-1])).all())
+
+
+def _is_zero(tensor: Tensor) -> bool:
+    return not tensor.is_floating_point() and not tensor.any()
+
+
+def _is_anything(tensor: Tensor) -> bool:
+    return True
+
+
+HARMLESS = tuple(
+    Harmless(what, re.compile(names, re.IGNORECASE), fits)
+    for what, names, fits in (
+        (
+            "a counter",
+            r"(.*\.)?(n_averaged|num_updates|(global_|_)?step(_count)?s?|epochs?|iterations?|iter_num|version|_float_tensor|ema_decay)",
+            _is_one_number,
+        ),
+        ("a mask", r"(.*[._])?(mask|masked_bias|tril|triu)|(.*\.)?(attn|attention)\.bias", _is_mask),
+        ("the numbers of the positions", r"(.*[._])?(position_ids|pos_ids)", _counts_up),
+        ("segments that are all alike", r"(.*[._])?token_type_ids", _is_zero),
+        (
+            "of the loss",
+            r"(.*\.)?(criterion|crit|loss|loss_fn|loss_func|loss_function|\w+_loss|\w+_criterion)(\..*)?|(.*\.)?(class|loss)_weights?",
+            _is_anything,
+        ),
+        ("of a metric", r"(\w+_)?(metrics?|accuracy|perplexity|bleu)(\..*)?", _is_anything),
+    )
+)
+"""The kinds that there are. A rotary cache is none: a network that rotates queries and keys computes otherwise than ours."""
+
+
+BEHIND = "a head behind the network"
+"""What layouts and families know by its place: it reads the last states."""
+
+
+def what_is(name: str, tensor: Tensor) -> str:
+    """What a tensor without a place is, if it is harmless; empty: it is not known to be."""
+    return next((kind.what for kind in HARMLESS if kind.names.fullmatch(name) and kind.fits(tensor)), "")
+
+
+def looks_harmless(name: str) -> bool:
+    """Whether a name alone is one of a harmless tensor."""
+    return any(kind.names.fullmatch(name) for kind in HARMLESS)
+
+
+def noted(left_over: Mapping[str, str]) -> tuple[str, ...]:
+    """What was left over, as a note for viewers; nothing where there is nothing.
+
+    Args:
+        left_over: what each tensor is, by its name.
+    """
+    if not left_over:
+        return ()
+    kinds: dict[str, list[str]] = {}
+    for name, what in left_over.items():
+        kinds.setdefault(what, []).append(name)
+    listed = "; ".join(f"{', '.join(names)} ({what})" for what, names in kinds.items())
+    return (f"Left over, since nothing of it changes an attention map: {listed}.",)
+
+
+def shortened(names: Iterable[str], most: int = 3) -> str:
+    """The first few names, and how many there are besides."""
+    listed = list(names)
+    more = f" and {len(listed) - most} more" if len(listed) > most else ""
+    return ", ".join(listed[:most]) + more
