@@ -50,8 +50,8 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
     "UnknownLayout": (
         {"path": "a.pt", "nearest": "d2l", "reason": "the file has conv1.weight, which has no place in it"},
         "a.pt names its weights as no layout known here; the nearest is d2l, but the file has conv1.weight, which has no "
-        "place in it. What a tensor without a place does cannot be known, so nothing is run: choose another file, or teach Headlight "
-        "these names (docs/add-a-layout.md).",
+        "place in it. What a tensor without a place does cannot be known, so nothing is run: choose another file, or teach "
+        "Headlight these names (docs/add-a-layout.md).",
     ),
     "SeveralLayouts": (
         {"path": "a.pt", "what": "tables of weights", "there": "model, ema", "setting": "candidate"},

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from model.__main__ import main
 from model.engine.base import Decoding, RunRequest
-from model.errors import HeadlightError, IncompleteWeights, OpenQuestions, UnknownLayout
+from model.errors import IncompleteWeights, OpenQuestions, UnknownLayout
 from model.layouts.loading import inspect, load
 from model.leftovers import what_is
 from model.running import run
