@@ -24,6 +24,7 @@
     │   ├── SeveralLayouts      weights, or tables of weights, that could be read in several ways
     │   ├── SeveralFiles        a folder with several files of weights, and nothing that says which
     │   ├── IncompleteWeights   weights of a known layout with some missing or of other shapes
+    │   ├── UnsupportedModel    a folder of transformers whose network would not run here as it was trained
     │   ├── NotACheckpoint      a file of another kind
     │   ├── UnsafeFile          a pickle that asks for a program to be run
     │   ├── WholeObject         a pickled model instead of its weights
@@ -199,6 +200,16 @@ class IncompleteWeights(CheckpointError):
     """Weights of a known layout, some missing or of other shapes. Fields: path, layout, detail."""
 
     template = "{path} has the layout {layout}, but {detail}: save the whole state_dict of one model, or check what was told of it."
+
+
+class UnsupportedModel(CheckpointError):
+    """A folder of the transformers library whose network would not run here as it was trained. Fields: path, reason."""
+
+    template = (
+        "{path} is not run: {reason}. Its config.json describes what was trained, and with other values another network would run "
+        "on its weights: leave it as it is. A program that knows this model can show its attention, such as transformers with "
+        'attn_implementation="eager" and output_attentions=True.'
+    )
 
 
 class NotACheckpoint(CheckpointError):

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-from model.errors import BadSetting, DamagedFile, MissingFile
+from model.errors import DamagedFile, MissingFile, UnsupportedModel
 from model.huggingface.families import FAMILIES, Family
 from model.opening.reading import read_tensors
 
@@ -104,18 +104,19 @@ def open_folder(path: Path) -> Folder:
 
     Raises:
         MissingFile, DamagedFile: its settings cannot be read.
-        BadSetting: its architecture is not among those that are run here, or its weights are stored in a way that is not read.
+        UnsupportedModel: its architecture is not among those that are run here, or its weights are stored as is not read.
     """
     config = read_json(path / CONFIG)
     kind = config.get("model_type")
     if not isinstance(kind, str) or kind not in FAMILIES:
-        raise BadSetting(name=f"model_type in {path / CONFIG}", found=kind, allowed=f"one of {', '.join(FAMILIES)}")
+        reason = f"its architecture is {kind!r}, and those that are run here are {', '.join(FAMILIES)}"
+        raise UnsupportedModel(path=path, reason=reason)
     if config.get("quantization_config"):
-        allowed = "left out: quantised weights are not read"
-        raise BadSetting(name=f"quantization_config in {path / CONFIG}", found="set", allowed=allowed)
+        raise UnsupportedModel(path=path, reason="its weights are quantised, which is not read here")
     if FAMILIES[kind].kind == "encoder" and config.get("is_decoder"):
-        allowed = "false: an encoder is run as one that sees its whole source"
-        raise BadSetting(name=f"is_decoder in {path / CONFIG}", found=config["is_decoder"], allowed=allowed)
+        raise UnsupportedModel(
+            path=path, reason=f"its {kind} is one that looks back only (is_decoder), and here it would see everything"
+        )
     generation = config | (read_json(path / GENERATION) if (path / GENERATION).is_file() else {})
     return Folder(path, config, generation, FAMILIES[kind])
 

@@ -8,7 +8,9 @@ import os
 os.environ["HF_HUB_OFFLINE"] = "1"  # before the library is imported: nothing is ever looked up outside this machine
 
 import logging
+import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import torch
@@ -17,6 +19,7 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface, AutoModel, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 from transformers.masking_utils import eager_mask
+from transformers.models.auto import modeling_auto
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from model.huggingface.attending import attend
@@ -71,6 +74,28 @@ def new_past(kind: Kind) -> Any:
 def class_name(kind: Kind, config: Any) -> str:
     """The library's class that runs a network."""
     return str(_class(kind, config).__name__)
+
+
+@cache
+def _model_types() -> Mapping[str, frozenset[str]]:
+    """The architectures that each class of the library is of."""
+    found: dict[str, set[str]] = {}
+    for table in (value for name, value in vars(modeling_auto).items() if name.endswith("_MAPPING_NAMES")):
+        for model_type, classes in table.items():
+            for name in (classes,) if isinstance(classes, str) else classes:
+                found.setdefault(name, set()).add(model_type)
+    return {name: frozenset(kinds) for name, kinds in found.items()}
+
+
+def model_types(class_name: str) -> frozenset[str]:
+    """The architectures that a class of the library is of; none: the library has no such class."""
+    return _model_types().get(class_name, frozenset())
+
+
+def ignored(network: nn.Module) -> re.Pattern[str]:
+    """Names of tensors that the library passes over in silence."""
+    patterns: set[str] = set(network._keys_to_ignore_on_load_unexpected or ())  # type: ignore[arg-type]  # untyped library
+    return re.compile("|".join(f"({pattern})" for pattern in (*patterns, r"rotary_emb\.inv_freq", r"(^|\.)position_ids$")))
 
 
 def _class(kind: Kind, config: Any) -> Any:

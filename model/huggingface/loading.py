@@ -13,13 +13,14 @@ from torch import Tensor, nn
 from model.diagnosing import tied
 from model.errors import DamagedFile, HeadlightError, IncompleteWeights, UnsoundFile
 from model.foreign import ForeignSpec
-from model.huggingface import library
+from model.huggingface import faithful, library
 from model.huggingface.describing import ignored, spec_of
 from model.huggingface.folder import CONFIG, FOREIGN_CODE, Folder, open_folder
 from model.huggingface.network import NETWORKS, NO_SCORES, NO_STAGES, AnyForeign, ForeignTranslator, ForeignWriter
 from model.huggingface.parts import parts
 from model.huggingface.words import tokenizers_of
 from model.inspection import Inspection, TensorInfo
+from model.leftovers import noted
 from model.measuring import measured
 from model.runner import Foreign, ForeignInfo
 from model.transformer.attention import Run
@@ -38,7 +39,7 @@ def load(path: Path, device: torch.device) -> Foreign:
         CheckpointError, BadSetting: it cannot be used; the sentence says why.
     """
     folder = open_folder(path)
-    network, _report, weights = _network(folder)
+    network, left_over, weights = _network(folder)
     tokenizers = tokenizers_of(folder, network.spec)
     _probe(network.to(device), folder, device)
     title = _name(path)
@@ -46,7 +47,7 @@ def load(path: Path, device: torch.device) -> Foreign:
     info = ForeignInfo(
         title, title, f"Run by {network.spec.program}.", {strip: strip for strip in tokenizers}, examples, network.spec
     )
-    return Foreign(info, network, tokenizers, folder.fingerprint(), _notes(folder, weights))
+    return Foreign(info, network, tokenizers, folder.fingerprint(), _notes(folder, weights, left_over))
 
 
 def inspect(path: Path) -> Inspection:
@@ -56,18 +57,17 @@ def inspect(path: Path) -> Inspection:
         CheckpointError, BadSetting: as for `load`.
     """
     folder = open_folder(path)
-    network, report, weights = _network(folder)
+    network, left_over, weights = _network(folder)
     tokenizers_of(folder, network.spec)
-    unexpected = set(report["unexpected_keys"])
     return Inspection(
         what=f"{_name(path)}: a folder of the transformers library, architecture {folder.model_type}.",
         spec=asdict(network.spec),
         parameters=sum(parameter.numel() for parameter in network.parameters()),
-        tensors=tuple(_described(name, tensor, unexpected) for name, tensor in weights.items()),
+        tensors=tuple(_described(name, tensor, left_over) for name, tensor in weights.items()),
         missing=(),
         parts=parts(network),
         tied=tied(weights),
-        notes=(*_notes(folder, weights), *_recorded(network)),
+        notes=(*_notes(folder, weights, left_over), *_recorded(network)),
     )
 
 
@@ -76,20 +76,22 @@ def _name(path: Path) -> str:
     return path.name or path.resolve().name
 
 
-def _network(folder: Folder) -> tuple[AnyForeign, dict[str, Any], dict[str, Tensor]]:
-    """The network, the library's report of its names, and the weights as they are in the file."""
+def _network(folder: Folder) -> tuple[AnyForeign, dict[str, str], dict[str, Tensor]]:
+    """The network, what was left over of the weights, and the weights as they are in the file."""
     kind = folder.family.kind
     with _said_by_the_library(folder):
         config = library.config_of(folder.model_type, folder.safe_config)
         program = f"transformers {library.VERSION}, {library.class_name(kind, config)}"
-    spec = spec_of(folder, config, program)
+        faithful.check_settings(folder, config)
+        spec = spec_of(folder, config, program)
     weights = folder.weights()
     with _said_by_the_library(folder):
         _check_size(folder, library.outline(kind, config), weights)
         filled, report = library.filled(kind, config, weights)
     _check_report(folder, spec, report)
+    left_over = faithful.left_over(folder, filled, set(report["unexpected_keys"]), weights)
     windowed = getattr(config, "sliding_window", None) is not None
-    return NETWORKS[kind](filled, folder.family, spec, lambda: library.new_past(kind), windowed), report, weights
+    return NETWORKS[kind](filled, folder.family, spec, lambda: library.new_past(kind), windowed), left_over, weights
 
 
 @contextmanager
@@ -151,23 +153,27 @@ def _probe(network: AnyForeign, folder: Folder, device: torch.device) -> None:
             network.decode(ids, memory, mask, run)
 
 
-def _described(name: str, tensor: Tensor, unexpected: set[str]) -> TensorInfo:
-    status = "unexpected" if name in unexpected else "matched"
+def _described(name: str, tensor: Tensor, left_over: Mapping[str, str]) -> TensorInfo:
+    status = "unneeded" if name in left_over else "matched"
     return measured(TensorInfo(name, tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), status), tensor)
 
 
-def _notes(folder: Folder, weights: Mapping[str, Tensor]) -> tuple[str, ...]:
+def _notes(folder: Folder, weights: Mapping[str, Tensor], left_over: Mapping[str, str]) -> tuple[str, ...]:
     """What a viewer should know, a sentence each."""
     found = ["The network is run by the transformers library, with its own eager attention, in float32."]
     if folder.family.positions == "rotary":
         found.append("Queries and keys are shown as they were compared: after their rotation by position.")
     if FOREIGN_CODE in folder.config:
         found.append(f"{CONFIG} names Python code of its own ({FOREIGN_CODE}); it was not run, the library's class was.")
+    if not folder.config.get("architectures"):
+        found.append(
+            f"{CONFIG} does not say which class saved it: that these weights were trained as {folder.model_type} is its word."
+        )
     if left_out := ignored(folder):
         found.append(f"Decoding here does not do what its generation settings ask for besides: {', '.join(left_out)}.")
     if broken := [name for name, tensor in weights.items() if tensor.is_floating_point() and not tensor.isfinite().all()]:
         found.append(f"{len(broken)} tensors hold NaN or infinite numbers, the first is {broken[0]}.")
-    return tuple(found)
+    return (*found, *noted(left_over))
 
 
 def _recorded(network: AnyForeign) -> tuple[str, ...]:

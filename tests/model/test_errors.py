@@ -53,6 +53,12 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
         "place in it. What a tensor without a place does cannot be known, so nothing is run: choose another file, or teach "
         "Headlight these names (docs/add-a-layout.md).",
     ),
+    "UnsupportedModel": (
+        {"path": "tiny", "reason": "its architecture is 'mamba', and those that are run here are bert"},
+        "tiny is not run: its architecture is 'mamba', and those that are run here are bert. Its config.json describes what was "
+        "trained, and with other values another network would run on its weights: leave it as it is. A program that knows this "
+        'model can show its attention, such as transformers with attn_implementation="eager" and output_attentions=True.',
+    ),
     "SeveralLayouts": (
         {"path": "a.pt", "what": "tables of weights", "there": "model, ema", "setting": "candidate"},
         "a.pt can be read as several tables of weights: model, ema. Choose one with --set candidate=NAME.",
