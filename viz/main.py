@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from model.engine.base import Decoding, ModelInfo
 from model.errors import EngineAway, HeadlightError, UnknownHead, UnknownHypothesis, UnknownModel, UnknownSite
@@ -124,9 +125,10 @@ def _page(around: Surroundings, show: Callable[[Page], None], text: str | None) 
     view = current_view()[0]
     if (sidebar.shows(view), view.text) != (sidebar.shows(around.view), text):
         st.rerun()
+    foot = st.sidebar.container()  # always, though a run may fail: a fragment cannot begin to write there later
     pages: list[Page] = []
     try:
-        pages = _prepare(around.info, view, around.problems)
+        pages = _prepare(around.info, view, around.problems, foot)
         while around.problems:
             say(around.problems.pop(0))  # what was said was said
         for page in pages:
@@ -175,8 +177,12 @@ def _as_told(view: View, models: Sequence[ModelInfo]) -> ModelInfo | None:
         return None
 
 
-def _prepare(info: ModelInfo, view: View, problems: list[str]) -> list[Page]:
-    """Runs the sentence, and returns what the page is to draw: nothing where that failed."""
+def _prepare(info: ModelInfo, view: View, problems: list[str], foot: DeltaGenerator) -> list[Page]:
+    """Runs the sentence, and returns what the page is to draw: nothing where that failed.
+
+    Args:
+        foot: the end of the sidebar, which says where the run was computed.
+    """
     try:
         trace, view = _run(view, problems)
         away.remember(trace, view)
@@ -185,7 +191,8 @@ def _prepare(info: ModelInfo, view: View, problems: list[str]) -> list[Page]:
     except HeadlightError as error:
         problems.append(sentence(error))
         return []
-    sidebar.status(trace)
+    with foot:
+        sidebar.status(trace)
     if not trace.attention:
         problems.append(_("This run has no attention, so there is nothing here to look at."))
         return []

@@ -64,14 +64,14 @@ def logo() -> None:
 def status(trace: Trace) -> None:
     """Where the run was computed, and how long it took."""
     gaps = {"device": trace.model["device"], "milliseconds": trace.model["milliseconds"]}
-    st.sidebar.caption(labels.markdown(_("{device} · {milliseconds:.0f} ms", **gaps)))
+    st.caption(labels.markdown(_("{device} · {milliseconds:.0f} ms", **gaps)))
     if UNWRITTEN in trace.missing:
         text = _(
             "A long input: its weights were not written out as it ran. What is shown is made of the queries and keys that ran."
         )
-        st.sidebar.caption(text)
+        st.caption(text)
     if differs := _from_float32(trace):
-        st.sidebar.caption(differs)
+        st.caption(differs)
 
 
 def waiting(names: Sequence[str]) -> None:

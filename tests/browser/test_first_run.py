@@ -1,0 +1,23 @@
+"""A page whose first run fails: what is typed next runs as on every other page."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import ROOT
+from tests.browser.visits import chips, loud, rest
+
+pytestmark = pytest.mark.browser
+
+
+def test_a_sentence_typed_after_a_first_run_that_failed_is_drawn(watched: Page, serve: Callable[[Path], str]) -> None:
+    watched.goto(f"{serve(ROOT / 'app.py')}/?model=multi30k-de-en&text=")
+    expect(loud(watched)).to_have_count(1)
+    rest(watched)
+    watched.get_by_role("textbox", name="Sentence to read").fill("ein hund")
+    watched.get_by_role("button", name="Run").click()
+    expect(chips(watched, "source")).to_have_text(["<sos>", "ein", "hund", "<eos>"])
+    rest(watched)
+    assert loud(watched).all_inner_texts() == []
