@@ -139,6 +139,31 @@ def test_what_the_server_has_put_away_is_asked_for_again(browser: Browser, addre
         assert float(said["weight"]) == pytest.approx(true, rel=1e-6)
 
 
+def test_a_part_that_the_server_never_has_ends_in_a_sentence_and_not_in_endless_script_runs(browser: Browser, address: str) -> None:
+    with another(browser, f"{address}/?show=atlas&case=2x2x300", viewport={"width": 1200, "height": 900}) as page:
+        answers: list[int] = []
+        page.on("response", lambda answer: answers.append(answer.status) if "/headlight/" in answer.url else None)
+        page.route("**/headlight/**", lambda route: route.fulfill(status=404))
+        before = script_runs(page)
+        page.mouse.click(*middle(tile_of(page, "encoder.0.1.self", 1), 20, 20))
+        lost = drawing(page, "atlas").get_by_role("alert")
+        expect(lost).to_contain_text("The server no longer has the numbers of this picture")
+        rest(page)
+        assert answers == [404] * 4
+        assert script_runs(page) == before + 4, "the choice and three tries"
+        page.unroute("**/headlight/**")
+        lost.get_by_role("button").click()
+        expect(lost).to_have_count(0)
+        page.mouse.move(0, 0)
+        page.mouse.move(*middle(tile_of(page, "encoder.0.1.self", 1), 20, 20))
+        expect(drawing(page, "atlas").locator(".readout")).to_have_attribute("data-weight", re.compile("."))
+
+
+def script_runs(page: Page) -> int:
+    """How often the script has run so far."""
+    return int(page.get_by_text(re.compile("^chosen ")).inner_text().rpartition(" ")[2])
+
+
 def test_what_is_there_already_is_not_fetched_again(visit: Callable[[str], Page]) -> None:
     page = visit("case=2x2x300")
     with page.expect_response("**/headlight/**"):

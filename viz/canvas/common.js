@@ -96,13 +96,17 @@ class Drawing {
     this.root = el("div", { class: "hl", "data-drawing": name });
     this.pointed = NOTHING;
     this.wanted = new Set(); // addresses that are being fetched
+    this.lost = new LostParts((address) => this.fetched(address));
     parent.append(this.root, this.tip);
   }
 
   /** Takes a call of the component's function: a new scene, a new colour scheme, or both. */
   show({ data, setStateValue, setTriggerValue }) {
     Object.assign(this, { setStateValue, setTriggerValue });
-    if (data !== this.data) this.coming = unpack(data);
+    if (data !== this.data) {
+      this.coming = unpack(data);
+      this.lost.addresses.clear();
+    }
     this.data = data;
     this.connect();
     this.paintedIn(palette(schemeFor(this.root, (this.coming ?? this).header.schemes)));
@@ -130,7 +134,8 @@ class Drawing {
       this.built = form;
       this.take();
     }
-    this.root.setAttribute("aria-busy", Boolean(this.coming));
+    this.root.setAttribute("aria-busy", Boolean(this.coming) && !this.lost.addresses.size);
+    this.lost.tell(this.root, (this.coming ?? this).header.lost ?? {});
     if (this.header) this.redraw();
   }
 
@@ -148,13 +153,15 @@ class Drawing {
   /** The scene at an address; null: it is being fetched, and `arrived` is called when it is here. */
   fetched(address) {
     const found = supply.peek(address);
-    if (found || this.wanted.has(address)) return found;
+    if (found || this.wanted.has(address) || this.lost.addresses.has(address)) return found;
     this.wanted.add(address);
     const { wanted, life: { signal } } = this;
     const gone = () => this.setTriggerValue("gone", true); // any script run puts it back
     supply.bring(address, gone, signal).then((here) => {
       wanted.delete(address);
-      if (here) this.arrived();
+      if (signal.aborted) return;
+      if (!here) this.lost.addresses.add(address);
+      this.arrived();
     });
     return null;
   }

@@ -35,7 +35,7 @@ def scene(header: Mapping[str, Any], parts: Mapping[str, Blob | Pyramid]) -> byt
     places = {name: {"name": part.name, **(part.facts if isinstance(part, Pyramid) else {})} for name, part in parts.items()}
     small = {name: part.data for name, part in parts.items() if isinstance(part, Blob) and part.nbytes <= INLINE}
     blobs = {name: np.frombuffer(data, np.uint8) for name, data in small.items()}
-    return pack({**header, "shelf": shelf.address(), "parts": places}, blobs)
+    return pack({**header, "shelf": shelf.address(), "parts": places, "lost": words.lost()}, blobs)
 
 
 def run_key(trace: Trace) -> str:

@@ -5,7 +5,6 @@ browser, and the next script run puts it back.
 """
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,12 +12,16 @@ from hashlib import blake2b
 from typing import Protocol, TypeVar
 
 import streamlit as st
+from cachetools import LRUCache
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 PATH = "/headlight"
 LIMIT = 256 * 2**20
+MOST_KEYS = 2**14
+"""Keys whose part is known; of one that is forgotten, the part is made again."""
+
 WHOLE = "whole"
 """The piece that a Blob is served as."""
 
@@ -82,59 +85,49 @@ class Blob:
 
 
 class Shelf:
-    """Holds parts up to `limit` bytes; those that were used longest ago go first. Safe to be used from many threads."""
+    """LRU cache of parts, bounded in bytes and keyed by content: equal parts are held once. Safe to be used from many threads.
+
+    Args:
+        limit: bytes of all parts together. The part used last stays, even where it alone is larger.
+    """
 
     def __init__(self, limit: int = LIMIT) -> None:
-        self._limit = limit
-        self._kept: OrderedDict[str, Kept] = OrderedDict()
-        self._keys: dict[str, str] = {}
+        self._parts: LRUCache[str, Kept] = LRUCache(limit, getsizeof=lambda part: min(part.nbytes, limit))
+        self._names: LRUCache[str, str] = LRUCache(MOST_KEYS)
         self._lock = threading.Lock()
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
-        return sum(part.nbytes for part in self._kept.values())
+        """Bytes held; of a part larger than the limit, the limit."""
+        return int(self._parts.currsize)
 
     def keep(self, key: str, make: Callable[[], T]) -> T:
-        """What stands here under `key`, else what `make` makes, which stands here from now on.
+        """The part that was made under `key`, if it is still here; else what `make` makes.
 
         Args:
             key: tells what is meant without its content: a run and a place in it.
         """
         with self._lock:
-            if (found := self._kept.get(key)) is not None:
-                self._kept.move_to_end(key)
-                return found  # type: ignore[return-value]  # one key, one kind
+            found = self._parts.get(self._names.get(key, ""))
+        if found is not None:
+            return found  # type: ignore[return-value]  # one key, one kind
         made = make()
         with self._lock:
-            self._kept[key] = made
-            self._keys[made.name] = key
-            self._make_room()
+            self._parts[made.name] = made
+            self._names[key] = made.name
         return made
 
     def piece(self, name: str, path: str) -> bytes | None:
         """The bytes of a piece of what has the hash `name`; None: it is not here."""
         with self._lock:
-            found = self._kept.get(key := self._keys.get(name, ""))
-            if found is None:
-                return None
-            self._kept.move_to_end(key)
-        return found.piece(path)
+            found = self._parts.get(name)
+        return found.piece(path) if found is not None else None
 
     def clear(self) -> None:
         """Puts everything away."""
         with self._lock:
-            self._kept.clear()
-            self._keys.clear()
-
-    def _make_room(self) -> None:
-        """Puts away what was used longest ago; the newest stays, even where it is larger than the limit."""
-        held = self.nbytes
-        while held > self._limit and len(self._kept) > 1:
-            key, old = self._kept.popitem(last=False)
-            held -= old.nbytes
-            if self._keys.get(old.name) == key:
-                del self._keys[old.name]
+            self._parts.clear()
+            self._names.clear()
 
 
 SHELF = Shelf()

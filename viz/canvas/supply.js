@@ -2,6 +2,7 @@
 
 const SUPPLY_BYTES = 160 * 2 ** 20;
 const [FIRST_WAIT_MS, LONGEST_WAIT_MS] = [250, 8000];
+const MOST_RERUNS = 3; // that are asked for to get a part put back
 
 class Supply {
   constructor() {
@@ -32,24 +33,54 @@ class Supply {
   }
 
   /**
-   * Fetches what is at an address, as often as it takes: a connection may be lost, or the server may have made room. Then `gone()`
-   * is called, which lets the server put it back. True once it is here; false if `signal` ended it.
+   * Fetches what is at an address. A lost connection is tried again for as long as it takes. Where the server has made room, `gone()`
+   * is called, which lets it put the part back; at most MOST_RERUNS times. True once it is here; false if `signal` ended it, or the
+   * server does not have it.
    */
   async bring(address, gone, signal) {
-    for (let wait = FIRST_WAIT_MS; !signal.aborted; wait = Math.min(2 * wait, LONGEST_WAIT_MS)) {
+    let reruns = 0;
+    for (let wait = FIRST_WAIT_MS; !signal.aborted; wait = Math.min(3 * wait, LONGEST_WAIT_MS)) {
       try {
         const answer = await fetch(address, { signal });
         if (answer.ok) {
           if (!this.kept.has(address)) this.put(address, new Uint8Array(await answer.arrayBuffer()));
           return true;
         }
-        if (answer.status === 404) gone();
+        if (answer.status === 404) {
+          if (reruns++ === MOST_RERUNS) return false;
+          gone();
+        }
       } catch (error) {
         if (!(error instanceof TypeError || error.name === "AbortError")) throw error; // both say that nothing came
       }
       await new Promise((done) => setTimeout(done, wait));
     }
     return false;
+  }
+}
+
+/** The parts that a drawing could not get, and the sentence under it that says so. */
+class LostParts {
+  /** `ask` fetches what is at an address once more. */
+  constructor(ask) {
+    this.ask = ask;
+    this.addresses = new Set();
+  }
+
+  /** Shows the sentence, with a button that asks for the parts again; hides it where nothing is lost. */
+  tell(root, { sentence, button }) {
+    this.box?.remove();
+    if (!this.addresses.size) return;
+    const again = el("button", { type: "button", onclick: () => this.again() }, button);
+    this.box = el("p", { class: "lost", role: "alert" }, sentence, " ", again);
+    root.append(this.box);
+  }
+
+  again() {
+    const addresses = [...this.addresses];
+    this.addresses.clear();
+    this.box.remove();
+    addresses.forEach(this.ask);
   }
 }
 

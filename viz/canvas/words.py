@@ -59,6 +59,14 @@ def _candidates() -> dict[str, str]:
     }
 
 
+def lost() -> dict[str, str]:
+    """What a drawing says where the server no longer has a part of it."""
+    return {
+        "sentence": _("The server no longer has the numbers of this picture, so a part of it is missing."),
+        "button": _("Ask for them again"),
+    }
+
+
 def strips() -> dict[str, str]:
     """The sentences of the token strips."""
     return {**_candidates(), "tokens": _("Tokens: arrow keys move, Enter selects the row that wrote the token")}
