@@ -24,7 +24,7 @@ K = TypeVar("K")
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 
-START_SECONDS = 60
+START_SECONDS = 120
 
 
 @dataclass(frozen=True)
