@@ -149,6 +149,7 @@ class Hypothesis:
 def beam(
     read: Read,
     select: Callable[[Tensor], None],
+    prune: Callable[[list[tuple[int, ...]]], None],
     prompt: Sequence[int],
     size: int,
     max_length: int,
@@ -159,6 +160,7 @@ def beam(
 
     Args:
         select: told which batch rows go on, in which order, so that the cache follows.
+        prune: told after each step the lineages of all hypotheses that can still be shown, so that the recorder frees the others.
 
     Returns:
         finished hypotheses, or where none has ended the unfinished ones, best mean log-probability first; and the tree of all
@@ -181,6 +183,7 @@ def beam(
         fates: dict[int, Fate] = dict.fromkeys([h.node for h in ended], "finished")
         fates |= dict.fromkeys([h.node for h in alive], "kept")
         tree += _nodes(grown, parents, fates)
+        prune([h.lineage for h in alive + finished])
         if not alive or len(finished) >= size or len(alive[0].ids) > writer.limit:
             break
         select(torch.tensor([h.lineage[-1] for h in alive], device=device))

@@ -5,14 +5,14 @@ a weight that the step did not compute, because its key lay in the future, is 0 
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import torch
 from torch import Tensor
 
 from model.engine.base import KEEP, Keep
 from model.foreign import AnyAttention
-from model.trace import NAN_UNCOMPUTED, TENSORS_OF_ATTENTION, UNWRITTEN, Array, Attention, Site
+from model.trace import NAN_UNCOMPUTED, TENSORS_OF_ATTENTION, UNWRITTEN, Array, Attention, Site, Tokens
 from model.unwritten import Unwritten
 
 _KEPT_AS: dict[str, Keep] = {
@@ -41,6 +41,7 @@ class Recorder:
         self._keep = frozenset(keep) | ({"qkv"} if fused else set())
         self._fused = fused
         self._pieces: defaultdict[str, list[Tensor]] = defaultdict(list)
+        self._rows: list[list[int]] = []  # of each decoder step: the batch rows that are still held
 
     def __call__(self, name: str, value: Tensor) -> None:
         """Takes one tensor, [batch, …], under a name of the trace's file form."""
@@ -48,6 +49,32 @@ class Recorder:
         kind = _KEPT_AS.get(rest.rpartition("/")[2] if group == "attention" else group)
         if kind is None or kind in self._keep:
             self._pieces[name].append(value.detach())
+
+    def prune(self, lineages: Collection[Sequence[int]]) -> None:
+        """Frees the rows of the hypotheses that beam search has dropped. Called after each decoder step.
+
+        Args:
+            lineages: of each hypothesis that can still be shown, alive or finished: the batch row it had in each decoder step.
+        """
+        for step in reversed(range(max(map(len, lineages)))):
+            needed = sorted({lineage[step] for lineage in lineages if len(lineage) > step})
+            if step >= len(self._rows):
+                self._rows.append(needed)
+                places = needed
+            elif needed == self._rows[step]:
+                return  # the rows that these grew from are the same as well
+            else:
+                places = [self._rows[step].index(row) for row in needed]
+                self._rows[step] = needed
+            for name, pieces in self._pieces.items():
+                if _is_decoded(name) and step < len(pieces):
+                    pieces[step] = _rows_of(pieces[step], places)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory behind everything recorded so far; tensors that share memory count once."""
+        storages = [piece.untyped_storage() for pieces in self._pieces.values() for piece in pieces]
+        return sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())
 
     def arrays(self, lineage: Sequence[int] | None = None, one_row: bool = False) -> dict[str, Array]:
         """Everything recorded for one example, joined over the steps.
@@ -60,7 +87,8 @@ class Recorder:
             arrays by name, without the batch axis, in the order in which they were first recorded.
         """
         pieces = {name: _deciding(name, own) if one_row else own for name, own in self._pieces.items()}
-        return {name: _readable(_join(name, own, lineage)) for name, own in pieces.items()}
+        places = None if lineage is None else [*map(list.index, self._rows, lineage)]
+        return {name: _readable(_join(name, own, places)) for name, own in pieces.items()}
 
     def missing(self) -> dict[str, str]:
         """Why something is not there, by name."""
@@ -77,14 +105,12 @@ class Recorder:
 FUSED = "a long input: the run used a fused kernel that writes no weights out; they are computed from q and k when looked at"
 
 
-def attentions(
-    arrays: dict[str, Array], strips: Callable[[Site, int], tuple[str, str]], specs: Mapping[str, AnyAttention]
-) -> dict[Site, Attention]:
+def attentions(arrays: dict[str, Array], tokens: Mapping[str, Tokens], specs: Mapping[str, AnyAttention]) -> dict[Site, Attention]:
     """The arrays of each site put together, in the order in which the sites ran.
 
     Args:
         arrays: by name, as `Recorder.arrays` gives them. Without `weights`, a site's weights are made of its q and k.
-        strips: the token strips that a site's queries and keys are, given the site and its number of queries.
+        tokens: the strips.
         specs: what the attention of each stack is.
     """
     names = dict.fromkeys(name.split("/")[1] for name in arrays if name.startswith("attention/"))
@@ -95,9 +121,16 @@ def attentions(
         if "weights" not in tensors:
             spec = specs[site.stack]
             tensors["weights"] = Unwritten(tensors["q"], tensors["k"], tensors["mask"], spec.head_dim**-0.5, spec.empty_rows).array
-        queries, keys = strips(site, len(tensors["mask"]))
+        queries, keys = _strips(site, len(tensors["mask"]), tokens)
         sites[site] = Attention(site, queries, keys, **tensors)
     return sites
+
+
+def _strips(site: Site, queries: int, tokens: Mapping[str, Tokens]) -> tuple[str, str]:
+    """The strips of a site's queries and keys. More queries than target tokens are rows for the source's positions."""
+    target = "target" if "target" in tokens else "source"
+    own = "source" if site.stack == "encoder" or site.kind == "memory" or queries > len(tokens[target]) else target
+    return own, own if site.kind == "self" else "source"
 
 
 def _readable(tensor: Tensor) -> Array:
@@ -113,10 +146,25 @@ def _deciding(name: str, pieces: list[Tensor]) -> list[Tensor]:
     return [piece[..., -1:, :] for piece in pieces] if of_queries else pieces
 
 
-def _join(name: str, pieces: list[Tensor], lineage: Sequence[int] | None) -> Tensor:
-    """One tensor of one example: the rows of its steps one below the other, their keys padded to the last step's."""
-    decoded = name == "logits" or "decoder" in name
-    rows = lineage if lineage is not None and decoded else [0] * len(pieces)
+def _is_decoded(name: str) -> bool:
+    """Whether a name's pieces are those of the decoder's steps."""
+    return name == "logits" or "decoder" in name
+
+
+def _rows_of(piece: Tensor, rows: list[int]) -> Tensor:
+    """Some batch rows of [batch, …], in memory of their own, so that the others' is freed."""
+    if len(rows) == len(piece):
+        return piece
+    return piece[:1].expand(len(rows), *piece.shape[1:]) if piece.stride(0) == 0 else piece[rows]
+
+
+def _join(name: str, pieces: list[Tensor], places: Sequence[int] | None) -> Tensor:
+    """One tensor of one example: the rows of its steps one below the other, their keys padded to the last step's.
+
+    Args:
+        places: of the example's row in each decoder step's piece; None: the first.
+    """
+    rows = places if places is not None and _is_decoded(name) else [0] * len(pieces)
     own = [piece[row] for piece, row in zip(pieces, rows, strict=False)]  # a hypothesis may end before the search does
     kind = name.rpartition("/")[2] if name.startswith("attention/") else ""
     keys = max(piece.shape[-1] for piece in own)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from model.batching import Ask, Call, alone
+from model.beam_memory import BeamMemory
 from model.beams import Node
 from model.decoding import Read, Writer, beam, certain, forced, greedy, log_probabilities_of, sampler, write
 from model.engine.base import Given, RunRequest
@@ -20,7 +21,7 @@ from model.inputs import Input, Reader
 from model.interventions import silencer, sites
 from model.recording import Recorder, attentions
 from model.runner import Runner, cache_of, dtype_of, facts, never_recorded
-from model.trace import Array, Site, Step, Tokens, Trace
+from model.trace import Array, Step, Tokens, Trace
 from model.transformer.attention import Run
 from model.transformer.cache import KVCache
 from model.transformer.masks import Mask
@@ -50,7 +51,7 @@ def run(
         fused = _is_long(checkpoint, request, device)
         recorder, cache = Recorder(request.keep, fused), cache_of(checkpoint.network)
         run = Run(recorder, silencer(checkpoint.info.spec, request.interventions), cache, fused)
-        job = _Job(checkpoint, request, device, run, cache, ask, dictated)
+        job = _Job(checkpoint, request, device, run, cache, recorder, ask, dictated)
         tokens, written = job.result()
     if device.type == "cuda":
         torch.cuda.synchronize(device)
@@ -63,7 +64,7 @@ def run(
         tokens=tokens,
         attention=attentions(
             arrays,
-            lambda site, queries: _strips(site, queries, tokens),
+            tokens,
             {name: stack.attention for name, stack in checkpoint.info.spec.stacks.items()},
         ),
         positions=_group(arrays, "positions/"),
@@ -119,6 +120,7 @@ class _Job:
     device: torch.device
     run: Run
     cache: KVCache
+    recorder: Recorder
     ask: Ask
     dictated: tuple[int, ...]
 
@@ -151,7 +153,7 @@ class _Job:
             return self.ask(Call(network, self.run, target, beams, memory.expand(len(target), -1, -1), start))
 
         if self.request.target is None:
-            found = self._decode(read, self._start())
+            found = self._decode(read, self._start(), len(source))
             tokens = {"source": source.tokens, "target": self.reader.tokens("target", found.ids)}
             return tokens, found
         target, steps = self._force(read, self.request.target)
@@ -180,7 +182,7 @@ class _Job:
         self.ask(Call(network, self.run, source.tensor, mask))
         return {"source": source.tokens}, Written()
 
-    def _decode(self, read: Read, prompt: tuple[int, ...]) -> Written:
+    def _decode(self, read: Read, prompt: tuple[int, ...], source: int = 0) -> Written:
         decoding, writer = self.request.decoding, self._writer()
         if not decoding.max_length:  # nothing is to be written: the prompt is still read
             return Written(prompt, forced(read, prompt, writer, self.device))
@@ -188,7 +190,10 @@ class _Job:
             following = iter(self.dictated)
             return self._write(read, prompt, lambda _: next(following), len(self.dictated))
         if decoding.method == "beam":
-            found, tree = beam(read, self.cache.select, prompt, decoding.beam_size, decoding.max_length, writer, self.device)
+            size, longest = decoding.beam_size, decoding.max_length
+            memory = BeamMemory(self.spec, size, len(prompt), source, self.request.keep, self.run.fused)
+            memory.refuse_too_many(min(longest, writer.limit + 1 - len(prompt)))
+            found, tree = beam(read, self.cache.select, self.recorder.prune, prompt, size, longest, writer, self.device)
             if decoding.hypothesis >= len(found):
                 raise UnknownHypothesis(asked=decoding.hypothesis, there=len(found))
             shown = found[decoding.hypothesis]
@@ -283,13 +288,6 @@ def _is_long(checkpoint: Runner, request: RunRequest, device: torch.device) -> b
 def _asks_for_every_row(spec_: AnySpec) -> bool:
     """Whether one target token makes the decoder compute a row for each source position."""
     return spec_.decoder is not None and spec_.decoder.wiring == "memory"
-
-
-def _strips(site: Site, queries: int, tokens: Mapping[str, Tokens]) -> tuple[str, str]:
-    """The strips of a site's queries and keys. More queries than target tokens are rows for the source's positions."""
-    target = "target" if "target" in tokens else "source"
-    own = "source" if site.stack == "encoder" or site.kind == "memory" or queries > len(tokens[target]) else target
-    return own, own if site.kind == "self" else "source"
 
 
 def _group(arrays: Mapping[str, Array], prefix: str) -> dict[str, Array]:

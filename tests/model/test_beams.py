@@ -120,7 +120,7 @@ def test_the_tree_is_that_of_a_search_worked_out_by_hand() -> None:
         return torch.tensor(found).log()[:, None]
 
     writer = Writer("abE".__getitem__, end_id=2, suppressed=(), limit=9)
-    found, tree = beam(read, lambda rows: None, (9,), 2, 5, writer, CPU)
+    found, tree = beam(read, lambda rows: None, lambda lineages: None, (9,), 2, 5, writer, CPU)
     told = [(node.step, node.parent, node.text, round(float(np.exp(node.total)), 3), node.fate, node.rank) for node in tree]
     assert told == [
         (0, -1, "a", 0.6, "kept", -1),
