@@ -1,0 +1,156 @@
+"""Decoding: what is drawn has the probabilities that its settings promise, and searches rank as they say."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from model.decoding import Hypothesis, Writer, beam, greedy, sampler
+from model.engine.base import Decoding
+from model.trace import Array
+from tests.runs import CPU
+
+PROBABILITIES = np.array([0.05, 0.4, 0.02, 0.25, 0.08, 0.15, 0.05])
+"""Of seven tokens, in no order, two of them equal."""
+
+DRAWS = 1500
+CHI_SQUARE = {1: 10.83, 2: 13.82, 3: 16.27, 4: 18.47, 5: 20.52, 6: 22.46}
+"""The value that chi-square stays below in 999 of 1000 cases, by degrees of freedom: the tables' 0.001 column."""
+
+
+def exact(temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0) -> Array:
+    """The distribution that a draw has, worked out token by token."""
+    heated = PROBABILITIES ** (1 / temperature)
+    heated /= heated.sum()
+    ranked = sorted(range(len(heated)), key=lambda token: -heated[token])  # of equal ones the first
+    kept = ranked[:top_k] if top_k else ranked
+    whole = sum(heated[token] for token in kept)
+    found, held = np.zeros(len(heated)), 0.0
+    for token in kept:
+        if held >= top_p:
+            break
+        found[token] = heated[token]
+        held += heated[token] / whole
+    return found / found.sum()
+
+
+def drawn(decoding: Decoding, draws: int) -> list[int]:
+    choose, log_probabilities = sampler(decoding), torch.tensor(PROBABILITIES).log().float()
+    return [choose(log_probabilities) for _ in range(draws)]
+
+
+def chi_square(counts: Array, expected: Array) -> tuple[float, int]:
+    """How far draws are from a distribution, and its degrees of freedom; a token that it does not have is infinitely far."""
+    there = expected > 0
+    wanted = counts.sum() * expected[there]
+    distance = float(((counts[there] - wanted) ** 2 / wanted).sum())
+    return np.inf if counts[~there].any() else distance, max(1, int(there.sum()) - 1)
+
+
+SETTINGS = [
+    *({"temperature": t} for t in (0.3, 0.7, 1.0, 2.5)),
+    *({"top_k": k} for k in (2, 3, 5)),
+    *({"top_p": p} for p in (0.5, 0.66, 0.9)),
+    {"temperature": 2.0, "top_k": 4},
+    {"temperature": 0.6, "top_p": 0.8},
+    {"top_k": 4, "top_p": 0.7},
+    {"temperature": 1.7, "top_k": 5, "top_p": 0.75},
+]
+
+
+@pytest.mark.parametrize("asked", SETTINGS, ids=str)
+def test_tokens_are_drawn_with_the_probabilities_that_the_settings_promise(asked: dict[str, Any]) -> None:
+    """They fit the distribution of their own settings and, so that this can fail, that of no other settings."""
+    counts = np.bincount(drawn(Decoding("sample", seed=3, **asked), DRAWS), minlength=len(PROBABILITIES))
+    own = exact(**asked)
+    distance, freedom = chi_square(counts, own)
+    assert distance < CHI_SQUARE[freedom]
+    for other in [{}, *SETTINGS]:
+        if not np.allclose(expected := exact(**other), own):
+            distance, freedom = chi_square(counts, expected)
+            assert distance > CHI_SQUARE[freedom], other
+
+
+def test_a_temperature_near_zero_draws_the_likeliest_token() -> None:
+    assert set(drawn(Decoding("sample", temperature=0.01), 30)) == {1}
+
+
+def test_one_of_the_likeliest_one_is_no_draw() -> None:
+    assert set(drawn(Decoding("sample", top_k=1), 50)) == {1}
+    assert set(drawn(Decoding("sample", top_p=0.01), 50)) == {1}
+
+
+def test_more_of_the_likeliest_than_there_are_tokens_are_all_of_them() -> None:
+    assert drawn(Decoding("sample", top_k=1000), 200) == drawn(Decoding("sample"), 200)
+
+
+def test_the_same_seed_draws_the_same_and_another_seed_something_else() -> None:
+    first, again, other = (drawn(Decoding("sample", seed=seed), 100) for seed in (5, 5, 6))
+    assert first == again != other
+
+
+def test_a_draw_goes_on_from_the_draw_before() -> None:
+    assert len(set(drawn(Decoding("sample", seed=5), 100))) > 3
+
+
+def test_draws_of_one_run_are_not_those_of_torch_at_large() -> None:
+    torch.manual_seed(1)
+    first = drawn(Decoding("sample", seed=5), 30)
+    torch.manual_seed(2)
+    torch.rand(7)
+    assert drawn(Decoding("sample", seed=5), 30) == first
+
+
+def test_where_numbers_are_nan_the_draw_is_the_greedy_choice() -> None:
+    broken = torch.tensor([-1.0, float("nan"), -0.5])
+    assert sampler(Decoding("sample"))(broken) == greedy(broken)
+
+
+def test_a_draw_leaves_what_the_page_shows_as_it_was() -> None:
+    given = torch.tensor(PROBABILITIES).log().float()
+    before = given.clone()
+    sampler(Decoding("sample", temperature=0.5, top_k=2, top_p=0.6))(given)
+    assert torch.equal(given, before)
+
+
+def table(rows: dict[tuple[int, ...], list[float]], otherwise: list[float]) -> Callable[[Tensor, int], Tensor]:
+    """A network that gives tokens written the next one's probabilities by a table; it asks for what is new alone."""
+
+    def read(ids: Tensor, start: int) -> Tensor:
+        whole = [[rows.get(tuple(row[1 : end + 1]), otherwise) for end in range(start, len(row))] for row in ids.tolist()]
+        return torch.tensor(whole).log()
+
+    return read
+
+
+END = 2
+
+
+def writer(limit: int = 99, suppressed: tuple[int, ...] = (), vocabulary: str = "abE") -> Writer:
+    return Writer(vocabulary.__getitem__, END, suppressed, limit)
+
+
+def search(
+    read: Callable[[Tensor, int], Tensor], size: int = 2, max_length: int = 5, **of_writer: int
+) -> tuple[list[Hypothesis], list[list[int]]]:
+    selected: list[list[int]] = []
+    found, _tree = beam(
+        read, lambda rows: selected.append(rows.tolist()), lambda _: None, (9,), size, max_length, writer(**of_writer), CPU
+    )
+    return found, selected
+
+
+def test_hypotheses_are_ranked_by_their_mean_log_probability_and_not_by_their_sum() -> None:
+    """The end at once has 0.3; a and the end have 0.5 · 0.5, which is less, but a mean of 0.5 a token."""
+    found, _ = search(table({(): [0.6, 0.1, 0.3], (0,): [0.2, 0.3, 0.5]}, [0.8, 0.1, 0.1]))
+    assert [h.ids for h in found] == [(9, 0, 2), (9, 2)]
+    assert found[0].log_probability == pytest.approx(np.log(0.6 * 0.5))
+    assert found[1].log_probability == pytest.approx(np.log(0.3))
+    assert found[0].mean_log_probability == pytest.approx(np.log(0.6 * 0.5) / 2)
+
+
+def test_the_prompt_alone_has_a_mean_of_its_own() -> None:
+    assert Hypothesis((9,), log_probability=-3.0).mean_log_probability == -3.0
