@@ -7,9 +7,13 @@ isolated so that they cannot rearrange what stands around them.
 import math
 import re
 import string
+import sys
+import threading
 import unicodedata
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from functools import wraps
+
+from cachetools import LRUCache, cached
 
 from model.trace import Attention, Site, Tokens, Trace
 from viz.texts import _
@@ -17,10 +21,30 @@ from viz.texts import _
 LONGEST = 24
 """Characters of a token that a label shows; the whole text stands in tooltips and tables."""
 
+CACHE_BYTES = 1 << 20
+"""Bytes of texts, and of what was made of them, that each function below remembers: a few thousand tokens."""
+
+_ENTRY = 300  # bytes that a cache takes for an entry besides its texts
+
 _ISOLATE, _END_ISOLATE = "\u2068", "\u2069"
 
 
-@lru_cache(maxsize=4096)
+def _remembered(convert: Callable[[str], str]) -> Callable[[str], str]:
+    """`convert` with a cache of the texts that were used last, bounded in bytes: a token may be a whole line of text."""
+    cache: LRUCache[str, tuple[str, str]] = LRUCache(CACHE_BYTES, lambda texts: sum(map(sys.getsizeof, texts)) + _ENTRY)
+
+    @cached(cache, key=lambda text: text, lock=threading.Lock())
+    def both(text: str) -> tuple[str, str]:
+        return text, convert(text)
+
+    @wraps(convert)
+    def remembered(text: str) -> str:
+        return both(text)[1]
+
+    return remembered
+
+
+@_remembered
 def plain(text: str) -> str:
     """`text` with everything visible that would not be: controls as pictures, blanks as ␣, formatting characters as U+XXXX.
 
@@ -43,7 +67,7 @@ def _visible(character: str) -> str:
     return character
 
 
-@lru_cache(maxsize=4096)
+@_remembered
 def markdown(text: str) -> str:
     """`text` so that Streamlit's Markdown shows it letter by letter: no emphasis, formula, colour, link, emoji name or HTML.
 
@@ -64,11 +88,16 @@ def token(tokens: Tokens, index: int, longest: int | None = LONGEST) -> str:
     return f"{text} [unk]" if tokens.unknown[index] else text
 
 
-@lru_cache(maxsize=4096)
 def _short(text: str, longest: int | None) -> str:
-    text = plain(text)
-    if longest is not None and len(text) > longest:
-        text = text[: longest - 1] + "…"
+    if longest is None:
+        return _isolated(plain(text))
+    text = plain(text[: longest + 1])  # one character more, to see whether there are more
+    return _isolated(text if len(text) <= longest else text[: longest - 1] + "…")
+
+
+@_remembered
+def _isolated(text: str) -> str:
+    """`text`, kept from rearranging what stands around it if some of it runs from right to left."""
     right_to_left = any(unicodedata.bidirectional(c) in ("R", "AL", "RLE", "RLO", "RLI") for c in text)
     return _ISOLATE + text + _END_ISOLATE if right_to_left else text
 

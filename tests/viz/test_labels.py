@@ -2,7 +2,9 @@
 
 import re
 import string
+import tracemalloc
 import unicodedata
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -203,3 +205,31 @@ def test_sites_are_counted_from_one(stack: str, kind: Kind, name: str) -> None:
     assert labels.site(Site(stack, 0, 2, kind), head=4) == f"{name}, layer 3, head 5"
     assert labels.site(Site(stack, 1, 0, kind)) == f"{name}, pass 2, layer 1"
     assert labels.site(Site(stack, 1, 0, kind), head=0) == f"{name}, pass 2, layer 1, head 1"
+
+
+@pytest.mark.parametrize("convert", [labels.plain, labels.markdown])
+def test_labels_of_long_tokens_do_not_stay_in_memory_for_ever(convert: Callable[[str], str]) -> None:
+    """Up to 4,096 texts were remembered, however long: of 100,000 characters each, 1.6 GB."""
+    tracemalloc.start()
+    try:
+        for number in range(60):
+            assert str(number) in convert(f"{number}" + "⌘" * 20_000)  # 40 kB, and as much again for what is shown
+        held, _peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 1.5 * labels.CACHE_BYTES
+
+
+def test_a_short_label_of_a_long_token_is_made_of_its_beginning() -> None:
+    long = "a\n" * 1_000_000
+    assert labels.token(one(long), 0) == ("a␊" * 12)[:23] + "…"
+    assert labels.token(one("x" * 24), 0) == "x" * 24
+    assert labels.token(one("x" * 25), 0) == "x" * 23 + "…"
+    assert labels.token(one("\x9b" * 5), 0) == ("U+009B" * 4)[:23] + "…"
+
+
+def test_a_text_is_converted_once() -> None:
+    calls = list[str]()
+    remembered = labels._remembered(lambda text: calls.append(text) or text.upper())  # type: ignore[func-returns-value]
+    assert [remembered("a"), remembered("a"), remembered("b")] == ["A", "A", "B"]
+    assert calls == ["a", "b"]
