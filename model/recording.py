@@ -70,12 +70,6 @@ class Recorder:
                 if _is_decoded(name) and step < len(pieces):
                     pieces[step] = _rows_of(pieces[step], places)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory behind everything recorded so far; tensors that share memory count once."""
-        storages = [piece.untyped_storage() for pieces in self._pieces.values() for piece in pieces]
-        return sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())
-
     def arrays(self, lineage: Sequence[int] | None = None, one_row: bool = False) -> dict[str, Array]:
         """Everything recorded for one example, joined over the steps.
 

@@ -239,9 +239,13 @@ class Trace:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held by the arrays: what a cache counts. A row that stands for all rows, and masks that sites share, count once."""
+        """Bytes held: what a cache counts. A row that stands for all rows, and masks that sites share, count once.
+
+        Besides the arrays the steps and the tree count: a beam of 32 that writes 1,000 tokens weighs 64,000 nodes, 22 MB.
+        """
         held = {array.__array_interface__["data"][0]: _held(array) for array in self.arrays()}
-        return sum(held.values())
+        candidates = sum(1 + len(step.candidates) for step in self.steps)
+        return sum(held.values()) + _NODE_BYTES * len(self.tree) + _CANDIDATE_BYTES * candidates
 
     def written_out(self) -> Self:
         """This trace with every weight as an array: complete for readers that know nothing of q and k."""
@@ -262,6 +266,9 @@ class Trace:
     def of(self, stack: str, kind: Kind) -> tuple[Attention, ...]:
         """The sites of one stack and kind, in the order in which they ran."""
         return tuple(a for s, a in self.attention.items() if s.stack == stack and s.kind == kind)
+
+
+_NODE_BYTES, _CANDIDATE_BYTES = 350, 240  # with their texts and numbers, as Python holds them
 
 
 def _held(array: Array) -> int:

@@ -1,5 +1,6 @@
 """Trace, Site, Tokens: frozen, addressed by name, and clear about what is not there."""
 
+import tracemalloc
 from dataclasses import FrozenInstanceError, fields, replace
 
 import numpy as np
@@ -7,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from model.beams import Node
 from model.errors import UnknownHead, UnknownSite
-from model.trace import AXES, SCHEMA, TENSORS_OF_ATTENTION, Attention, Site, Trace
+from model.trace import AXES, SCHEMA, TENSORS_OF_ATTENTION, Attention, Candidate, Site, Step, Trace
 from tests.traces import translation
 
 MAPPINGS = ("model", "request", "tokens", "attention", "positions", "embedded", "hidden", "stages", "missing")
@@ -128,11 +130,27 @@ def test_a_mapping_handed_in_can_change_afterwards_without_the_trace() -> None:
 
 
 def test_bytes_are_those_of_the_arrays_each_counted_once() -> None:
-    trace = translation()
+    trace = replace(translation(), steps=(), tree=())
     assert trace.nbytes == sum(array.size * array.itemsize for array in {id(array): array for array in trace.arrays()}.values())
     row = np.broadcast_to(np.ones(1000, bool), (1000, 1000))
     attention = replace(trace.at("encoder.0.0.self"), mask=row, mask_padding=row)
     assert replace(trace, attention={attention.site: attention}).nbytes < trace.nbytes + 2000
+
+
+def test_steps_and_the_tree_of_a_beam_are_counted_as_memory() -> None:
+    """A wide and long beam search holds tens of megabytes in them, which a cache bounded in bytes did not see."""
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        tree = tuple(Node(i, i - 1, 10_000 + i, f"w{i}", i / 7, i / 3, "kept") for i in range(2000))
+        likeliest = [tuple(Candidate(10_000 + i, f"v{i}", i / 9) for i in range(9 * n, 9 * n + 9)) for n in range(500)]
+        steps = tuple(Step(i, own[0], own[1:], (i, i + 1)) for i, own in enumerate(likeliest))
+        del likeliest
+        held = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    counted = Trace({}, {}, {}, {}, steps=steps, tree=tree).nbytes
+    assert 0.8 * held < counted < 1.5 * held
 
 
 def test_every_array_of_an_attention_has_named_axes() -> None:
