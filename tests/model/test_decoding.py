@@ -272,3 +272,12 @@ def test_log_probabilities_are_float32_whatever_the_logits_are() -> None:
     assert found.dtype == torch.float32
     assert found.exp().sum().item() == pytest.approx(1.0, abs=1e-6)
     assert (found[0, 2] - found[0, 1]).item() == pytest.approx(2.0)
+
+
+def test_each_node_of_the_tree_has_the_id_of_its_own_text() -> None:
+    rows = {(): [0.55, 0.44, 0.01], (0,): [0.3, 0.3, 0.4], (1,): [0.49, 0.5, 0.01]}
+    _, tree = beam(table(rows, [0.1, 0.1, 0.8]), lambda _: None, lambda _: None, (9,), 2, 4, writer(), CPU)
+    assert len({node.id for node in tree}) == 3
+    for node in tree:
+        assert node.text == "abE"[node.id]
+        assert node.mean == pytest.approx(node.total / (node.step + 1))

@@ -1,0 +1,153 @@
+"""Values of URL parameters: what lies on a limit is taken, what lies beyond is refused, and each kind has one way to be written."""
+
+from collections.abc import Callable
+
+import pytest
+
+from model.engine.base import Silence
+from viz import link_values as values
+from viz.link_values import LONGEST_TEXT
+from viz.links import PARAMETERS, View, read, write
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("max", "0"),
+        ("max", "1000"),
+        ("temperature", "0.01"),
+        ("temperature", "10"),
+        ("top_k", "0"),
+        ("top_k", "1000000"),
+        ("top_p", "0.01"),
+        ("top_p", "1"),
+        ("seed", "9007199254740991"),
+        ("beam", "1"),
+        ("beam", "32"),
+        ("hypothesis", "0"),
+        ("hypothesis", "63"),
+        ("head", "0"),
+        ("head", "1000000000"),
+        ("query", "-1"),
+        ("key", "-1"),
+        ("key", "1000000000"),
+        ("step", "-1"),
+        ("snapshot", "-1"),
+        ("pad", "0"),
+        ("pad", "100000"),
+        ("clock", "token"),
+        ("clock", "computation"),
+        ("stage", "decoder.0.2.cross/weights"),
+        ("stage", "encoder/embedding"),
+        ("measure", "entropy"),
+        ("text", "x" * LONGEST_TEXT),
+        ("target", "x" * LONGEST_TEXT),
+        ("silence", "decoder.0.2.cross:0"),
+        ("set", "n_heads=8"),
+    ],
+)
+def test_a_value_on_its_limit_is_taken(name: str, text: str) -> None:
+    field = next(parameter.field for parameter in PARAMETERS if parameter.name == name)
+    view, problems = read({name: text})
+    assert problems == []
+    assert str(getattr(view, field)) in (text, f"{text}.0")
+    assert write(view).get(name, str(getattr(View(), field))) in (text, f"{text}.0")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("max", "1001"),
+        ("temperature", "0.0099"),
+        ("temperature", "10.01"),
+        ("temperature", "-1"),
+        ("top_k", "-1"),
+        ("top_p", "0"),
+        ("top_p", "1.01"),
+        ("seed", "-1"),
+        ("beam", "0"),
+        ("hypothesis", "-1"),
+        ("hypothesis", "64"),
+        ("head", "-1"),
+        ("head", "1000000001"),
+        ("head", "--1"),
+        ("head", "+1"),
+        ("head", "1-"),
+        ("head", "-"),
+        ("query", "-2"),
+        ("key", "-2"),
+        ("snapshot", "-2"),
+        ("pad", "-1"),
+        ("clock", "sun"),
+        ("stage", "decoder.0.2.cross"),
+        ("stage", "/weights"),
+        ("stage", "decoder.0.2.cross/"),
+        ("stage", "Decoder.0.2.cross/weights"),
+        ("stage", "decoder.0.2.cross/weights/more"),
+        ("stage", f"{'x' * 61}/weights"),
+        ("stage", f"encoder/{'x' * 21}"),
+        ("measure", "beauty"),
+        ("target", "x" * (LONGEST_TEXT + 1)),
+        ("silence", "decoder.0.2.cross:-1"),
+        ("silence", "decoder.0.2.cross:1 decoder.0.2.cross"),
+        ("set", "n_heads"),
+        ("set", "n_heads=8 n_heads=8"),
+        ("set", "N=8"),
+        ("set", "=8"),
+        ("set", f"{'x' * 41}=8"),
+        ("set", f"n_heads={'8' * 201}"),
+        ("precision", "float64"),
+    ],
+)
+def test_a_value_beyond_its_limit_is_refused(name: str, text: str) -> None:
+    view, problems = read({name: text})
+    assert view == View()
+    assert len(problems) == 1
+
+
+def test_a_whole_number_has_no_more_digits_than_any_limit() -> None:
+    wide = values.whole(0, 10**30)
+    assert wide("0" * 19 + "7") == 7
+    with pytest.raises(ValueError, match="a whole number from 0 to"):
+        wide("0" * 20 + "7")
+
+
+@pytest.mark.parametrize(
+    ("reader", "text", "written"),
+    [
+        (values.settings, " b=2  a=1 ", "a=1 b=2"),
+        (values.settings, "a=x=y", "a=x=y"),
+        (values.settings, "a=", "a="),
+        (values.settings, "", ""),
+        (values.silence, " encoder.0.1.self:2   decoder.0.0.cross:07", "encoder.0.1.self:2 decoder.0.0.cross:7"),
+        (values.silence, "", ""),
+        (values.site, "encoder.0.1.self", "encoder.0.1.self"),
+    ],
+)
+def test_a_value_is_written_in_one_way(reader: Callable[[str], str], text: str, written: str) -> None:
+    assert reader(text) == written
+    assert reader(written) == written
+
+
+def test_heads_to_be_silenced_are_counted_from_0_in_the_order_of_the_link() -> None:
+    assert values.silences("encoder.0.1.self:2 decoder.0.0.cross:0") == [
+        Silence("encoder.0.1.self", 2),
+        Silence("decoder.0.0.cross", 0),
+    ]
+
+
+def test_settings_travel_sorted_by_name() -> None:
+    assert values.settings_text({"n_heads": "8", "layout": "x"}) == "layout=x n_heads=8"
+    assert values.pairs("layout=x n_heads=8") == {"layout": "x", "n_heads": "8"}
+
+
+def test_the_sentence_about_a_parameter_shows_the_beginning_of_a_long_name() -> None:
+    _, problems = read({"u" * 100: "x"})
+    assert problems == [f"The link has a parameter “{'u' * 40}” that is unknown here; it was ignored."]
+    _, problems = read({"head": "x" * 41})
+    assert f"“{'x' * 40}”" in problems[0]
+
+
+def test_a_text_too_long_for_a_link_is_cut_behind_the_first_character_too_many() -> None:
+    assert len(write(View(text="x" * 9000))["text"]) == LONGEST_TEXT + 1
+    assert len(write(View(text="x" * LONGEST_TEXT))["text"]) == LONGEST_TEXT
