@@ -9,7 +9,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from random import Random
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeAlias
@@ -49,14 +49,43 @@ class Tokenizer(Protocol):
         """Whether an end token is added to a typed text."""
 
 
-@cache
-def _spacy(language: str) -> Callable[[str], Iterable[Any]]:
-    tokenizer: Callable[[str], Iterable[Any]] = spacy.blank(language).tokenizer
-    return tokenizer
+MOST_NEW_STRINGS = 5_000
+"""Strings that spaCy may keep of the texts it has split; it never forgets one, so it is then replaced by a fresh one."""
 
 
-def _spacy_words(language: str) -> Callable[[str], list[str]]:
-    return lambda text: [token.text.lower() for token in _spacy(language)(text)]
+class SpacySplit:
+    """spaCy's rules of a language, in memory that does not grow with the words that were split.
+
+    A memory zone of spaCy would forget the words too, but with them the cache that makes frequent words fast, and it is for one
+    thread alone.
+
+    Args:
+        language: code, such as `de`.
+    """
+
+    def __init__(self, language: str) -> None:
+        self._language = language
+        self._rules: Any = None
+        self._most = 0
+
+    def __call__(self, text: str) -> list[str]:
+        """The words of a text, lower-cased."""
+        rules = self._rules or self._fresh()
+        words = [token.text.lower() for token in rules(text)]
+        if self.strings > self._most:
+            self._fresh()
+        return words
+
+    @property
+    def strings(self) -> int:
+        """How many strings spaCy keeps."""
+        return len(self._rules.vocab.strings)
+
+    def _fresh(self) -> Any:
+        rules: Any = spacy.blank(self._language).tokenizer
+        self._most = len(rules.vocab.strings) + MOST_NEW_STRINGS
+        self._rules = rules
+        return rules
 
 
 def _words(text: str) -> list[str]:
@@ -78,8 +107,8 @@ def _characters(text: str) -> list[str]:
 
 _SPLITS: Mapping[Split, Callable[[str], list[str]]] = MappingProxyType(
     {
-        "spacy-de": _spacy_words("de"),
-        "spacy-en": _spacy_words("en"),
+        "spacy-de": SpacySplit("de"),
+        "spacy-en": SpacySplit("en"),
         "words": _words,
         "basic-english": basic_english,
         "characters": _characters,

@@ -13,7 +13,7 @@ from typing import Any
 
 from model import tokenizers
 from model.checked import read
-from model.errors import BadSetting, EmptyText, NoVocabulary, TokenOutOfRange
+from model.errors import BadSetting, EmptyText, HeadlightError, NoVocabulary, TokenOutOfRange
 from model.tokenizers import Tokenizer, WordTokenizer, basic_english, split_words
 from model.trace import Tokens
 
@@ -80,7 +80,11 @@ class IdTokenizer:
             raise EmptyText(what=f"{name} text")
         if all(word.isascii() and word.isdigit() and len(word) < _MOST_DIGITS for word in typed):
             return self.tokens([int(word) for word in typed], name)
-        raise NoVocabulary(strip=name, found=text if len(text) < 80 else f"{text[:80]}…")
+        raise self.refusal(text if len(text) < 80 else f"{text[:80]}…", name)
+
+    def refusal(self, text: str, name: str) -> HeadlightError:
+        """Why a text cannot be read, and what to do."""
+        return NoVocabulary(strip=name, found=text)
 
     def tokens(self, ids: Sequence[int], name: str) -> Tokens:
         """The strip of ids, each shown as its number.

@@ -8,6 +8,7 @@
     │   ├── BadSetting          a decoding value, option or combination outside what is allowed
     │   ├── OpenQuestions       weights that leave something open which was not told
     │   ├── NoVocabulary        words for a model whose vocabulary nobody told
+    │   ├── NoTokenizer         words for a folder without a tokenizer that is read here
     │   └── NoStart             decoding without a token to begin with
     ├── NotFound              a name that does not exist here
     │   ├── UnknownModel
@@ -139,6 +140,19 @@ class NoVocabulary(InputError):
     on_screen = (
         "The {strip} text is {found!r}, but this model's file holds weights and no words: type ids with blanks between them, "
         "such as 2 5 3."
+    )
+
+
+class NoTokenizer(InputError):
+    """Words for a folder without a tokenizer that is read here. Fields: strip, found, needed."""
+
+    template = (
+        "The {strip} text is {found!r}, but this folder has no tokenizer that is read here: give ids with blanks between them "
+        "(--{strip}-ids), or put the tokenizer's files into the folder ({needed})."
+    )
+    on_screen = (
+        "The {strip} text is {found!r}, but this folder has no tokenizer that is read here: type ids with blanks between them, "
+        "such as 2 5 3, or put the tokenizer's files into the folder ({needed})."
     )
 
 

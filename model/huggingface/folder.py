@@ -14,6 +14,21 @@ from model.huggingface.families import FAMILIES, Family
 from model.opening.reading import read_tensors
 
 CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer.json"
+VOCABULARY_FILES = (
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "spiece.model",
+    "tokenizer.model",
+    "sentencepiece.bpe.model",
+    "source.spm",
+    "target.spm",
+)
+"""Files that texts are cut by where there is no tokenizer.json."""
+
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 """Files that hold weights or list those that do, the first that is there counts."""
 
@@ -89,7 +104,8 @@ class Folder:
     def fingerprint(self) -> str:
         """SHA-256 over the files that decide what the network computes, in hexadecimal."""
         digest = hashlib.sha256()
-        for path in (*(self.path / name for name in (CONFIG, GENERATION, TOKENIZER)), *self.weight_files()):
+        cut_by = (TOKENIZER,) if (self.path / TOKENIZER).is_file() else VOCABULARY_FILES
+        for path in (*(self.path / name for name in (CONFIG, GENERATION, *cut_by)), *self.weight_files()):
             digest.update(path.read_bytes() if path.is_file() else b"")
         return digest.hexdigest()
 

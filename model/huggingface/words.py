@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 
-from model.errors import EmptyText, TokenOutOfRange
+from model.errors import EmptyText, HeadlightError, NoTokenizer, TokenOutOfRange
 from model.foreign import ForeignSpec
+from model.huggingface import slow
 from model.huggingface.folder import TOKENIZER, Folder
 from model.subwords.process import TokenizerProcess
 from model.tokenizers import Tokenizer
@@ -120,22 +121,44 @@ class LibraryTokenizer:
         return token.replace(BLANK, " ")
 
 
+@dataclass(frozen=True)
+class FolderIds(IdTokenizer):
+    """Ids of a folder that has no tokenizer which is read here.
+
+    Attributes:
+        needed: files that would let texts be typed.
+    """
+
+    needed: str = TOKENIZER
+
+    def refusal(self, text: str, name: str) -> HeadlightError:
+        """Why a text cannot be read."""
+        return NoTokenizer(strip=name, found=text, needed=self.needed)
+
+
 def tokenizers_of(folder: Folder, spec: ForeignSpec) -> dict[str, Tokenizer]:
     """Tokenizers by strip. Where the folder has none that can be read, ids are typed and shown.
 
     Raises:
-        DamagedFile, TokenizerFailed: tokenizer.json cannot be read, or not within the bounds.
+        DamagedFile, TokenizerFailed: the tokenizer cannot be read, or not within the bounds.
     """
     specials = Specials(spec.pad_id, spec.start_id, spec.end_id)
     source, target = spec.encoder or spec.writer, spec.decoder if spec.encoder else None
-    if not (folder.path / TOKENIZER).is_file():
-        both: dict[str, Tokenizer] = {"source": IdTokenizer(source.vocab, specials)}
-        return both | ({"target": IdTokenizer(target.vocab, specials)} if target else {})
-    path = folder.path / TOKENIZER
-    process = TokenizerProcess(path.resolve(), {"path": str(path)}, max(stack.vocab for stack in spec.stacks.values()))
+    if (process := _process(folder, max(stack.vocab for stack in spec.stacks.values()))) is None:
+        needed = f"{TOKENIZER}, or {slow.needed(folder)}"
+        both: dict[str, Tokenizer] = {"source": FolderIds(source.vocab, specials, needed)}
+        return both | ({"target": FolderIds(target.vocab, specials, needed)} if target else {})
     specials = replace(specials, unknown=process.unknown)
     found: dict[str, Tokenizer] = {"source": LibraryTokenizer(process, source.vocab, specials)}
     if target:
         before = (*(() if spec.start_id is None else (spec.start_id,)), *spec.forced)
         found["target"] = LibraryTokenizer(process, target.vocab, specials, before)
     return found
+
+
+def _process(folder: Folder, size: int) -> TokenizerProcess | None:
+    path = folder.path.resolve() / TOKENIZER
+    if path.is_file():
+        return TokenizerProcess(path, {"path": str(path)}, size)
+    rules = slow.rules_of(folder)
+    return None if rules is None else TokenizerProcess(path.parent, rules, size)

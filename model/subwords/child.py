@@ -49,7 +49,7 @@ def main(memory: int) -> None:
 
 def _answer(reader: Reader, question: dict[str, Any]) -> dict[str, Any]:
     if "text" in question:
-        answer = reader.encode(question["text"], question["special"])
+        answer = reader.encode(question["text"], question["special"], question["target"])
         return {"tokens": len(answer["ids"])} if len(answer["ids"]) > limits.MAX_TOKENS else answer
     text = reader.decode(question["ids"])
     return {"ended": "length"} if len(text) > limits.MAX_CHARACTERS else {"text": text}

@@ -3,7 +3,7 @@
 MAX_MEMORY = 2 << 30
 """Bytes of address space of its process (not limited on Windows, seldom on macOS)."""
 
-SECONDS_TO_OPEN = 60
+SECONDS_TO_OPEN = 120
 """Seconds that starting the process and reading its rules may take."""
 
 SECONDS_TO_CUT = 10

@@ -76,7 +76,7 @@ class TokenizerProcess:
             TooManyTokens: there are more than are taken from a foreign tokenizer.
             TokenizerTooSlow, TokenizerTooLarge, TokenizerDied: it went beyond the bounds; the next text finds a fresh process.
         """
-        found = self._ask({"text": text, "special": special})
+        found = self._ask({"text": text, "special": special, "target": name == "target"})
         if "ids" not in found:
             reason = "the limit for a foreign tokenizer"
             raise TooManyTokens(what=f"{name} text", found=found["tokens"], allowed=limits.MAX_TOKENS, reason=reason)

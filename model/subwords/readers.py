@@ -1,6 +1,7 @@
 """The libraries that cut texts, inside the child process: each is imported when a file of its kind is opened."""
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,11 +18,12 @@ class Reader(Protocol):
         """What the parent must know: `tokens`, pairs of id and text below `size`; `special`, ids that stand for no text; `unknown`,
         the id of what is unknown; `byte_level`, whether texts are bytes written as signs."""
 
-    def encode(self, text: str, special: bool) -> dict[str, Any]:
+    def encode(self, text: str, special: bool, target: bool) -> dict[str, Any]:
         """The `ids` of a text, and where the library tells it the `offsets` of each in the text, else its `pieces`.
 
         Args:
             special: whether what the rules put around a text is added.
+            target: whether it is a text of the language that is written; few rules make a difference.
         """
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -34,7 +36,25 @@ def read(question: dict[str, Any]) -> Reader:
     Raises:
         Exception: they cannot be read; of whatever class the libraries have.
     """
-    return Rules(Path(question["path"]).read_bytes() if "path" in question else question["rules"].encode())
+    match question:
+        case {"folder": folder, "class": name}:
+            return _of_folder(folder, name)
+        case {"path": path}:
+            return Rules(Path(path).read_bytes())
+    raise KeyError("neither a folder nor a file is named")
+
+
+def _of_folder(folder: str, name: str) -> Reader:
+    """The tokenizer that the transformers library's class `name` makes of a folder's files. Nothing in them is executed."""
+    os.environ["HF_HUB_OFFLINE"] = "1"  # before the library is imported: nothing is ever looked up outside this machine
+    import transformers
+    from sentencepiece import SentencePieceProcessor
+
+    for path in Path(folder).iterdir():
+        if path.suffix in (".model", ".spm"):
+            SentencePieceProcessor(model_file=str(path))  # the library would take a damaged one for something else
+    made = getattr(transformers, name).from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    return Rules(made.backend_tokenizer.to_str().encode()) if hasattr(made, "backend_tokenizer") else Pieces(made)
 
 
 class Rules:
@@ -65,10 +85,52 @@ class Rules:
             "byte_level": '"ByteLevel"' in json.dumps([self._data.get("pre_tokenizer"), self._data.get("decoder")]),
         }
 
-    def encode(self, text: str, special: bool) -> dict[str, Any]:
+    def encode(self, text: str, special: bool, target: bool) -> dict[str, Any]:
         """See Reader."""
         found = self._library.encode(text, add_special_tokens=special)
         return {"ids": found.ids, "offsets": found.offsets} if len(found.ids) <= limits.MAX_TOKENS else {"ids": found.ids}
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """See Reader."""
+        return str(self._library.decode(list(ids), skip_special_tokens=True))
+
+
+class Pieces:
+    """A tokenizer of the transformers library that is written in Python around SentencePiece, which tells no offsets."""
+
+    def __init__(self, library: Any) -> None:
+        self._library = library
+
+    def describe(self, size: int) -> dict[str, Any]:
+        """See Reader."""
+        languages: dict[int, str] = getattr(self._library, "id_to_lang_token", {})
+        texts = languages | {id_: token for token, id_ in self._library.get_vocab().items()}
+        return {
+            "tokens": [(id_, token) for id_, token in texts.items() if id_ < size],
+            "special": [*self._library.all_special_ids, *languages],
+            "unknown": self._library.unk_token_id,
+            "byte_level": False,
+        }
+
+    def encode(self, text: str, special: bool, target: bool) -> dict[str, Any]:
+        """See Reader. Pieces are told where the library's ids of the bare text stand in one row in what it adds around them."""
+        target = target and hasattr(self._library, "spm_target")  # others only add a language, which `before` of a target holds
+        key = "text_target" if target else "text"
+        ids, plain = (self._library(**{key: text}, add_special_tokens=added)["input_ids"] for added in (special, False))
+        pieces, around = self._pieces(text, target), len(ids) - len(plain)
+        before = next((n for n in range(around + 1) if ids[n : n + len(plain)] == plain), None)
+        if before is None or len(pieces) != len(plain):
+            return {"ids": ids, "pieces": [""] * len(ids)}
+        return {"ids": ids, "pieces": [*[""] * before, *pieces, *[""] * (around - before)]}
+
+    def _pieces(self, text: str, target: bool) -> list[str]:
+        if target:
+            self._library._switch_to_target_mode()
+        try:
+            return [piece.replace("▁", "") for piece in self._library.tokenize(text)]
+        finally:
+            if target:
+                self._library._switch_to_input_mode()
 
     def decode(self, ids: Sequence[int]) -> str:
         """See Reader."""

@@ -43,6 +43,11 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
         "The source text is 'hallo', but the file holds weights and no words: give ids with blanks between them (--source-ids), "
         "or tell the vocabulary (--set source_vocab=FILE).",
     ),
+    "NoTokenizer": (
+        {"strip": "source", "found": "hallo", "needed": "vocab.txt"},
+        "The source text is 'hallo', but this folder has no tokenizer that is read here: give ids with blanks between them "
+        "(--source-ids), or put the tokenizer's files into the folder (vocab.txt).",
+    ),
     "NoStart": (
         {"setting": "bos_id"},
         "Nobody told the token that decoding begins with: add --set bos_id=ID, or give the target (--target-ids).",

@@ -4,6 +4,7 @@ import json
 import re
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
+from random import Random
 from typing import Any
 
 import pytest
@@ -12,7 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.errors import BadSetting, EmptyText, TokenOutOfRange
-from model.tokenizers import SPECIALS, Split, WordTokenizer, from_json, learn_vocabulary, split_words, to_json
+from model.tokenizers import (
+    MOST_NEW_STRINGS,
+    SPECIALS,
+    SpacySplit,
+    Split,
+    WordTokenizer,
+    from_json,
+    learn_vocabulary,
+    split_words,
+    to_json,
+)
 
 WORDS = ("hund", "ein", "<pad>", "ball", ".", "schnee")
 TOKENIZER = WordTokenizer("spacy-de", SPECIALS + WORDS)
@@ -224,3 +235,16 @@ def test_threads_share_a_tokenizer() -> None:
     alone = [split_words(text, "spacy-de") for text in texts]
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(lambda text: split_words(text, "spacy-de"), texts)) == alone
+
+
+@pytest.mark.parametrize("language", ["de", "en"])
+def test_spacy_does_not_keep_every_word_that_was_ever_typed(language: str) -> None:
+    split, chance = SpacySplit(language), Random(3)
+    split("a first word")
+    before, most = split.strings, 0
+    for _ in range(100):
+        words = ["".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=9)) for _ in range(100)]
+        assert split(" ".join(words)) == words
+        most = max(most, split.strings)
+    assert before < most <= before + MOST_NEW_STRINGS
+    assert split("Don't stop.") == SpacySplit(language)("Don't stop.")
