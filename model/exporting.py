@@ -21,6 +21,7 @@ from model.checkpoints import Checkpoint
 from model.errors import CannotExport
 from model.runner import Runner
 from model.spec import ModelSpec
+from model.subwords.tokenizer import SubwordTokenizer
 from model.transformer.build import build
 
 TABLE = re.compile(r"((?:encoder|decoder)\.|)embedding\.positions\.table")
@@ -39,6 +40,9 @@ def files(checkpoint: Runner) -> dict[str, bytes]:
     for name, tensor in weights.items():
         if not tensor.isfinite().all():
             raise CannotExport(path=checkpoint.info.name, reason=f"{name} holds numbers that are not finite")
+    if any(isinstance(tokenizer, SubwordTokenizer) for tokenizer in checkpoint.tokenizers.values()):
+        reason = "its texts are cut by the rules of another program; left without its vocabulary, it can become one that reads ids"
+        raise CannotExport(path=checkpoint.info.name, reason=reason)
     info = replace(checkpoint.info, name=folder_name(checkpoint), spec=spec, notes=checkpoint.notes)
     by_strip = {strip: vocabularies.to_json(tokenizer) for strip, tokenizer in checkpoint.tokenizers.items()}
     return {

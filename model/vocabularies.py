@@ -3,11 +3,9 @@
 Without one, ids are shown as they are: a strip says "5", and typed text is refused in a sentence.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -17,11 +15,9 @@ from model.errors import BadSetting, EmptyText, HeadlightError, NoVocabulary, To
 from model.tokenizers import Tokenizer, WordTokenizer, basic_english, split_words
 from model.trace import Tokens
 
-STARTS, ENDS, PADS, UNKNOWNS = ("<sos>", "<bos>", "<s>"), ("<eos>", "</s>"), ("<pad>",), ("<unk>",)
+STARTS, ENDS = ("<sos>", "<bos>", "<s>"), ("<eos>", "</s>")
+PADS, UNKNOWNS = ("<pad>", "[PAD]"), ("<unk>", "[UNK]")
 """Texts by which a vocabulary names its special tokens."""
-
-LONGEST = 2**26
-"""Bytes of a vocabulary file at most."""
 
 _MOST_DIGITS = 12
 
@@ -210,62 +206,3 @@ def _strip(ids: Sequence[int], name: str, size: int, text_of: Callable[[int], st
 def place_of(texts: Sequence[str], wanted: Sequence[str]) -> int | None:
     """The id of the first of the texts `wanted` that a vocabulary has; None: it has none of them."""
     return next((texts.index(text) for text in wanted if text in texts), None)
-
-
-def read_vocabulary(path: Path, name: str) -> tuple[str, ...]:
-    """The texts of a vocabulary file: a JSON list (the index is the id), a JSON object token -> id, or one token a line.
-
-    Args:
-        name: of the setting that gave the path.
-
-    Raises:
-        BadSetting: the file cannot be read, or is none of these.
-    """
-    try:
-        if path.stat().st_size > LONGEST:
-            raise BadSetting(name=name, found=str(path), allowed=f"a file of at most {LONGEST:,} bytes")
-        content = path.read_bytes()
-    except OSError as error:
-        raise _unreadable(str(path), name, error) from error
-    return vocabulary_in(content, str(path), name)
-
-
-def vocabulary_in(content: bytes, shown: str, name: str) -> tuple[str, ...]:
-    """The texts in the bytes of such a file; the tokenizer.json of one of our own folders is one too.
-
-    Args:
-        shown: what the file is called.
-        name: of the setting that gave it.
-
-    Raises:
-        BadSetting: it holds no text, or is none of these.
-    """
-    try:
-        texts = _texts(content.decode("utf-8-sig").replace("\r\n", "\n"), name.removesuffix("_vocab"))
-    except UnicodeDecodeError as error:
-        raise _unreadable(shown, name, error) from error
-    if texts is None:
-        raise BadSetting(name=name, found=shown, allowed="a JSON list of texts, a JSON object token -> id, or a token a line")
-    return texts
-
-
-def _unreadable(shown: str, name: str, error: Exception) -> BadSetting:
-    return BadSetting(name=name, found=shown, allowed=f"a text file that can be read ({type(error).__name__})")
-
-
-def _texts(content: str, strip: str) -> tuple[str, ...] | None:
-    try:
-        data: Any = json.loads(content)
-    except (ValueError, RecursionError):
-        return tuple(content.removesuffix("\n").split("\n"))
-    if isinstance(data, dict) and isinstance(ours := data.get(strip), dict):
-        data = ours.get("vocabulary")
-    if isinstance(data, list) and all(isinstance(text, str) for text in data):
-        return tuple(data)
-    if (
-        isinstance(data, dict)
-        and all(type(id_) is int for id_ in data.values())
-        and sorted(data.values()) == list(range(len(data)))
-    ):
-        return tuple(sorted(data, key=data.__getitem__))
-    return None

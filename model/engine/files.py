@@ -16,7 +16,7 @@ SENT_WORDS = "words-"
 """What the names begin with that `Engine.receive` gives to vocabularies."""
 
 
-WORDS = (".txt", ".json", ".vocab")
+WORDS = (".txt", ".json", ".vocab", ".model", ".spm")
 """Endings of files that are taken as vocabularies."""
 
 

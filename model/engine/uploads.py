@@ -20,7 +20,7 @@ from model.inspection import Inspection
 from model.layouts.loading import Diagnosis, checkpoint_of, examine, inspection_of
 from model.layouts.telling import STEERING, VOCABULARIES, TextsOf, Told, texts_of_a_path
 from model.opening.reading import OpenedFile, read_upload
-from model.vocabularies import vocabulary_in
+from model.vocabulary_files import vocabulary_in
 
 SENT_WEIGHTS = "upload-"
 """What the names of uploads begin with."""

@@ -1,35 +1,18 @@
 """The tokenizer of a Hugging Face folder, behind the protocol of our own: each token is shown as the text that it stands for."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from types import MappingProxyType
 
 from model.errors import EmptyText, HeadlightError, NoTokenizer, TokenOutOfRange
 from model.foreign import ForeignSpec
 from model.huggingface import slow
 from model.huggingface.folder import TOKENIZER, Folder
 from model.subwords.process import TokenizerProcess
+from model.subwords.writing import written
 from model.tokenizers import Tokenizer
 from model.trace import Tokens
 from model.vocabularies import IdTokenizer, Specials
-
-
-def _bytes_by_sign() -> dict[str, int]:
-    """The byte that each sign of a byte-level vocabulary stands for.
-
-    A byte that can be printed is its own sign; the others, in order, are the signs from U+0100 on.
-
-    Source: Radford et al. 2019, "Language Models are Unsupervised Multitask Learners", section 2.2.
-    """
-    printed = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in printed]
-    return {chr(byte): byte for byte in printed} | {chr(256 + i): byte for i, byte in enumerate(others)}
-
-
-BYTES: Mapping[str, int] = MappingProxyType(_bytes_by_sign())
-BLANK = "▁"
-"""What stands for a blank in vocabularies of SentencePiece."""
 
 
 @dataclass(frozen=True)
@@ -116,9 +99,7 @@ class LibraryTokenizer:
             return str(id_)
         if special:
             return token
-        if self.process.byte_level and all(sign in BYTES for sign in token):
-            return bytes(BYTES[sign] for sign in token).decode("utf-8", "backslashreplace")
-        return token.replace(BLANK, " ")
+        return written(token, self.process.byte_level)
 
 
 @dataclass(frozen=True)

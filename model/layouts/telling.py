@@ -8,7 +8,8 @@ from typing import TypeAlias
 from model.errors import BadSetting
 from model.layouts.beside import answers_of
 from model.layouts.questions import Question
-from model.vocabularies import ENDS, PADS, STARTS, UNKNOWNS, place_of, read_vocabulary
+from model.vocabularies import ENDS, PADS, STARTS, UNKNOWNS, place_of
+from model.vocabulary_files import read_vocabulary
 
 STEERING = ("layout", "candidate")
 """Settings that choose what is read; all others answer questions."""

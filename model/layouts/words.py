@@ -6,6 +6,7 @@ from model.errors import BadSetting
 from model.layouts.base import Layout
 from model.layouts.questions import Answers
 from model.spec import ModelSpec
+from model.subwords.tokenizer import Subwords, SubwordTokenizer
 from model.tokenizers import Tokenizer
 from model.vocabularies import ENDS, STARTS, UNKNOWNS, IdTokenizer, Specials, VocabularyTokenizer, place_of
 
@@ -33,10 +34,23 @@ def tokenizers_of(spec: ModelSpec, answers: Answers, texts: Mapping[str, tuple[s
             )
         if vocabulary is not None:
             specials = _of_its_own(specials, vocabulary) if strip == "source" and spec.decoder and spec.encoder else specials
-            found[strip] = VocabularyTokenizer(split, vocabulary, specials, strip in layout.starts, strip in layout.ends)
+            starts, ends = strip in layout.starts, strip in layout.ends
+            if isinstance(vocabulary, Subwords):
+                found[strip] = _of_pieces(vocabulary, specials, starts, ends)
+            else:
+                found[strip] = VocabularyTokenizer(split, vocabulary, specials, starts, ends)
         elif stack.vocab:
             found[strip] = IdTokenizer(stack.vocab, specials)
     return found
+
+
+def _of_pieces(vocabulary: Subwords, specials: Specials, starts: bool, ends: bool) -> SubwordTokenizer:
+    """Rules that cut words into pieces, with the network's own ids around a text; the way to split does not matter to them."""
+    start, end = (() if id_ is None else (id_,) for id_ in (specials.start, specials.end))
+    own = (specials.pad, specials.start, specials.end)
+    special = vocabulary.process.special.union(id_ for id_ in own if id_ is not None)
+    unknown = vocabulary.process.unknown if specials.unknown is None else specials.unknown
+    return SubwordTokenizer(vocabulary, special, unknown, start if starts else (), end if ends else ())
 
 
 def _of_its_own(told: Specials, vocabulary: tuple[str, ...]) -> Specials:

@@ -1,5 +1,6 @@
 """The libraries that cut texts, inside the child process: each is imported when a file of its kind is opened."""
 
+import base64
 import json
 import os
 from collections.abc import Sequence
@@ -39,6 +40,10 @@ def read(question: dict[str, Any]) -> Reader:
     match question:
         case {"folder": folder, "class": name}:
             return _of_folder(folder, name)
+        case {"pieces": content}:
+            return SentencePieces(base64.b64decode(content))
+        case {"rules": rules}:
+            return Rules(rules.encode())
         case {"path": path}:
             return Rules(Path(path).read_bytes())
     raise KeyError("neither a folder nor a file is named")
@@ -135,3 +140,32 @@ class Pieces:
     def decode(self, ids: Sequence[int]) -> str:
         """See Reader."""
         return str(self._library.decode(list(ids), skip_special_tokens=True))
+
+
+class SentencePieces:
+    """A SentencePiece model, whose own ids count."""
+
+    def __init__(self, content: bytes) -> None:
+        from sentencepiece import SentencePieceProcessor
+
+        self._library = SentencePieceProcessor(model_proto=content)
+
+    def describe(self, size: int) -> dict[str, Any]:
+        """See Reader."""
+        ids = range(min(size, self._library.get_piece_size()))
+        unknown = self._library.unk_id()
+        return {
+            "tokens": [(id_, self._library.id_to_piece(id_)) for id_ in ids],
+            "special": [id_ for id_ in ids if self._library.is_control(id_)],
+            "unknown": None if unknown < 0 else unknown,
+            "byte_level": False,
+        }
+
+    def encode(self, text: str, special: bool, target: bool) -> dict[str, Any]:
+        """See Reader. The rules put nothing around a text."""
+        pieces = self._library.encode(text, out_type=str)
+        return {"ids": self._library.encode(text), "pieces": [piece.replace("▁", "") for piece in pieces]}
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """See Reader."""
+        return str(self._library.decode(list(ids)))

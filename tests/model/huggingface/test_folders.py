@@ -16,8 +16,8 @@ from model import finding, stages, teaching, wire
 from model.engine.base import KEEP, RunRequest
 from model.engine.local import LocalEngine
 from model.errors import BadSetting, HeadlightError
-from model.huggingface.words import BYTES
 from model.running import run
+from model.subwords.writing import BYTES
 from tests import folders
 
 CPU = torch.device("cpu")
