@@ -8,7 +8,6 @@
     │   ├── BadSetting          a decoding value, option or combination outside what is allowed
     │   ├── OpenQuestions       weights that leave something open which was not told
     │   ├── NoVocabulary        words for a model whose vocabulary nobody told
-    │   ├── NoTokenizer         words for a folder without a tokenizer that is read here
     │   └── NoStart             decoding without a token to begin with
     ├── NotFound              a name that does not exist here
     │   ├── UnknownModel
@@ -34,7 +33,8 @@
     │   ├── NoWeights           nothing in it is a table of named tensors
     │   ├── OverLimit           larger or slower than is opened here
     │   └── CannotExport        a network that our own folders cannot hold
-    ├── TokenizerFailed       a foreign tokenizer did not cut a text
+    ├── TokenizerFailed       no foreign tokenizer cut a text
+    │   ├── NoTokenizer         there is none that is read here
     │   ├── TokenizerTooSlow    it took too long
     │   ├── TokenizerTooLarge   it needed too much memory
     │   └── TokenizerDied       it failed in another way
@@ -66,6 +66,7 @@ from model.errors.notfound import UnknownSite as UnknownSite
 from model.errors.notfound import UnknownStage as UnknownStage
 from model.errors.notfound import UnknownTensor as UnknownTensor
 from model.errors.root import HeadlightError as HeadlightError
+from model.errors.tokenizing import NoTokenizer as NoTokenizer
 from model.errors.tokenizing import TokenizerDied as TokenizerDied
 from model.errors.tokenizing import TokenizerFailed as TokenizerFailed
 from model.errors.tokenizing import TokenizerTooLarge as TokenizerTooLarge
@@ -140,19 +141,6 @@ class NoVocabulary(InputError):
     on_screen = (
         "The {strip} text is {found!r}, but this model's file holds weights and no words: type ids with blanks between them, "
         "such as 2 5 3."
-    )
-
-
-class NoTokenizer(InputError):
-    """Words for a folder without a tokenizer that is read here. Fields: strip, found, needed."""
-
-    template = (
-        "The {strip} text is {found!r}, but this folder has no tokenizer that is read here: give ids with blanks between them "
-        "(--{strip}-ids), or put the tokenizer's files into the folder ({needed})."
-    )
-    on_screen = (
-        "The {strip} text is {found!r}, but this folder has no tokenizer that is read here: type ids with blanks between them, "
-        "such as 2 5 3, or put the tokenizer's files into the folder ({needed})."
     )
 
 

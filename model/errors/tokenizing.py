@@ -4,7 +4,7 @@ from model.errors.root import HeadlightError
 
 
 class TokenizerFailed(HeadlightError):
-    """A foreign tokenizer did not cut a text. The next text finds a fresh process."""
+    """No foreign tokenizer cut a text. Where one went beyond its bounds, the next text finds a fresh process."""
 
 
 class TokenizerTooSlow(TokenizerFailed):
@@ -32,3 +32,16 @@ class TokenizerDied(TokenizerFailed):
 
     template = "The tokenizer {path} failed at this text ({detail}): change the text, or give ids (--source-ids)."
     on_screen = "The tokenizer {path} failed at this text ({detail}): change the text, or choose another model."
+
+
+class NoTokenizer(TokenizerFailed):
+    """Words for a folder without a tokenizer that is read here. Fields: strip, found, needed."""
+
+    template = (
+        "The {strip} text is {found!r}, but this folder has no tokenizer that is read here: give ids with blanks between them "
+        "(--{strip}-ids), or put the tokenizer's files into the folder ({needed})."
+    )
+    on_screen = (
+        "The {strip} text is {found!r}, but this folder has no tokenizer that is read here: type ids with blanks between them, "
+        "such as 2 5 3, or put the tokenizer's files into the folder ({needed})."
+    )
