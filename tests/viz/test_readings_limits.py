@@ -1,0 +1,102 @@
+"""Readings on their limits: exactly half, exactly one key, nothing at all."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from model.trace import Array, Attention, Tokens, Trace
+from tests import traces
+from tests.traces import strip
+from viz.readings import sinks, training
+from viz.readings.aligning import counterparts
+from viz.readings.changes import changes
+from viz.readings.padding import padding_effect
+
+
+def one_head(weights: Array, **others: Any) -> tuple[Trace, Attention]:
+    """A run whose encoder has one head with these weights."""
+    trace = traces.translation(layers=1, heads=1)
+    attention = replace(trace.at("encoder.0.0.self"), weights=weights[None], scores=None, **others)
+    return replace(trace, attention={attention.site: attention}), attention
+
+
+def resting(share: float, key: int) -> Array:
+    weights = np.full((12, 12), (1 - share) / 11)
+    weights[:, key] = share
+    return weights
+
+
+def test_exactly_half_of_the_weight_is_no_sink() -> None:
+    assert sinks.sink(*one_head(resting(0.5, 0)), 0) is None
+    assert sinks.sink(*one_head(resting(0.5 + 2**-20, 0)), 0) is not None
+
+
+def test_a_row_that_may_look_at_two_keys_could_choose_and_one_without_numbers_could_not() -> None:
+    mask = np.ones((12, 12), bool)
+    mask[3, 2:] = False
+    mask[4, 1:] = False
+    mask[5] = False
+    weights = resting(0.6, 0)
+    weights[7, 1] = np.nan
+    trace, attention = one_head(weights, mask=mask)
+    assert np.flatnonzero(~sinks.rows_that_choose(attention)[0]).tolist() == [4, 5, 7]
+    found = sinks.sink(trace, attention, 0)
+    assert found is not None
+    assert found.rows == 9
+
+
+def test_values_of_no_length_have_no_relative_length() -> None:
+    found = sinks.sink(*one_head(resting(0.6, 0), v=np.zeros((1, 12, 4))), 0)
+    assert found is not None
+    assert found.value is not None
+    assert math.isnan(found.value)
+
+
+@pytest.mark.parametrize(("second", "places"), [("<sos> a b x y <eos>", 6), ("<sos> a x y z <eos>", 2)])
+def test_of_two_strips_half_of_the_words_may_differ_and_not_one_more(second: str, places: int) -> None:
+    pair: tuple[Tokens, Tokens] = strip("source", "<sos> a b c d <eos>".split()), strip("source", second.split())
+    assert counterparts(*pair) == places
+
+
+@pytest.mark.parametrize(
+    ("values", "step"),
+    [
+        ([0.0, 0.5, 1.0], 10),
+        ([0.0, 0.49, 1.0], 20),
+        ([0.0, 1.0, 0.4, 1.0], 30),
+        ([1.0, 0.5, 0.0], 10),
+        ([1.0, 0.51, 0.0], 20),
+        ([0.0, 0.0], None),
+        ([0.0, 1.0, 0.0], None),
+        ([0.0, math.nan, 1.0], None),
+        ([0.0, 1.0], 10),
+        ([0.2, 0.9, 1.0], 10),
+    ],
+)
+def test_a_head_specialises_where_it_stays_past_half_of_its_change(values: list[float], step: int | None) -> None:
+    steps = [10 * index for index in range(len(values))]
+    assert training.specialised(steps, np.array(values)) == step
+
+
+def test_a_difference_is_rounding_up_to_its_share_of_the_largest_logit_and_no_smaller_logit_than_one_counts() -> None:
+    plain = traces.translation(layers=1)
+    effect = padding_effect(plain, traces.padded(plain, 2))
+    for largest, scale in ((8.0, 8.0), (0.5, 1.0)):
+        on = replace(effect, largest_logit=largest, largest_difference=effect.rounding * scale)
+        assert on.is_rounding
+        assert not replace(on, largest_difference=effect.rounding * scale * 1.001).is_rounding
+
+
+def test_two_equal_runs_have_changed_nowhere_and_a_moved_weight_is_counted_once() -> None:
+    first, attention = one_head(resting(0.6, 0))
+    moved = attention.weights.copy()
+    moved[0, 2, 0] -= 0.25
+    moved[0, 2, 5] += 0.25
+    second = replace(first, attention={attention.site: replace(attention, weights=moved)})
+    (change,) = changes(first, second)[0].values()
+    assert change.by_row[0].tolist() == pytest.approx([0, 0, 0.25, *[0] * 9])
+    (same,) = changes(first, first)[0].values()
+    assert same.by_row[0].tolist() == [0] * 12
