@@ -9,7 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from model.engine.base import Decoding, ModelInfo
-from model.errors import EngineAway, HeadlightError, UnknownHead, UnknownHypothesis, UnknownModel, UnknownSite
+from model.errors import EngineAway, HeadlightError, NoStart, UnknownHead, UnknownHypothesis, UnknownModel, UnknownSite
 from model.trace import Attention, Site, Trace
 from model.unwritten import Unwritten
 from viz import away, labels, sidebar
@@ -18,7 +18,7 @@ from viz.page import Page, current_view, my_engine, say, settle, tell_url, the_e
 from viz.scheme_change import redraw_on_change
 from viz.sentence import sentence_box
 from viz.texts import _, problem, sentence
-from viz.views import checkpoint, compare, explore, masks, positions, step, training
+from viz.views import checkpoint, checkpoint_questions, compare, explore, masks, positions, step, training
 
 _PAGE = "page"
 DRAWN = Decoding("sample", max_length=24, temperature=0.8, top_k=20)
@@ -94,7 +94,12 @@ class Surroundings:
 
 def _surround(view: View, problems: list[str]) -> list[Surroundings]:
     """Draws the sidebar; what is then to be done is a list of one, or of none where no model can be used."""
-    usable, waiting, view = _usable(view, problems)
+    if (asking := _asking(view)) is not None:
+        settle(view)
+        sidebar.models({each.name: each.title for each in (asking, *the_engine().models()) if each is asking or not each.problem})
+        checkpoint_questions.ask_here(the_engine(), view)
+        return []
+    usable, others, view = _usable(view, problems)
     if not usable:
         return []
     info = usable[0]
@@ -104,7 +109,8 @@ def _surround(view: View, problems: list[str]) -> list[Surroundings]:
         view = replace(view, target=view.text or "")  # it has no words to begin with: its target is drawn like its source
     settle(view)
     sidebar.draw(info, sorted(usable, key=lambda i: i.name), view)
-    sidebar.waiting(waiting)
+    waiting = [each.name for each in others if _waits(each)]
+    sidebar.waiting(waiting, [each.name for each in others if each.name not in waiting])
     return [Surroundings(info, view, problems)]
 
 
@@ -138,11 +144,25 @@ def _page(around: Surroundings, show: Callable[[Page], None], text: str | None) 
     tell_url()
 
 
-def _usable(view: View, problems: list[str]) -> tuple[list[ModelInfo], list[str], View]:
-    """The models that can be used, the one that `view` asks for first; what cannot be had is added to `problems`.
+def _asking(view: View) -> ModelInfo | None:
+    """The model that `view` names, where it runs as soon as somebody answers what its file leaves open."""
+    try:
+        asked = the_engine().describe(view.model, view.told()) if view.model else None
+    except UnknownModel:
+        return None
+    return asked if asked is not None and _waits(asked) else None
+
+
+def _waits(info: ModelInfo) -> bool:
+    """Whether a model waits for answers."""
+    return info.problem.get("error") == "OpenQuestions"
+
+
+def _usable(view: View, problems: list[str]) -> tuple[list[ModelInfo], list[ModelInfo], View]:
+    """The models that can be used, the one that `view` asks for first; why it cannot be had is added to `problems`.
 
     Returns:
-        The models, those that wait for answers, and the view, without settings where they cannot be used.
+        The models, those that cannot be used, and the view, without settings where they cannot be used.
     """
     models = list(the_engine().models())
     told = _as_told(view, models)
@@ -151,19 +171,14 @@ def _usable(view: View, problems: list[str]) -> tuple[list[ModelInfo], list[str]
     elif told is not None:
         models = [told, *(info for info in models if info.name != told.name)]
     usable = sorted((info for info in models if not info.problem), key=lambda info: info.name != view.model)
-    waiting = _waiting(models, view) if usable else []
-    problems += [problem(info) for info in models if info.problem and info.name not in waiting]
+    others = [info for info in models if info.problem]
+    problems += [problem(info) for info in others if not usable or (info.name == view.model and told is None)]
     if not usable:
         problems.append(_("There is no model here that can be used: put a checkpoint folder into checkpoints/ and reload."))
     elif view.model not in ("", usable[0].name):
         gaps = {"asked": view.model[:40], "shown": usable[0].name}
         problems.append(_("There is no usable model “{asked}” here; “{shown}” is shown instead.", **gaps))
-    return usable, waiting, view if usable[:1] == [told] else replace(view, settings="")
-
-
-def _waiting(models: Sequence[ModelInfo], view: View) -> list[str]:
-    """The models that are not asked for and would run if somebody answered what their files leave open."""
-    return [info.name for info in models if info.problem.get("error") == "OpenQuestions" and info.name != view.model]
+    return usable, others, view if usable[:1] == [told] else replace(view, settings="")
 
 
 def _as_told(view: View, models: Sequence[ModelInfo]) -> ModelInfo | None:
@@ -190,6 +205,8 @@ def _prepare(info: ModelInfo, view: View, problems: list[str], foot: DeltaGenera
         return _prepare_last(error, info, view, problems)
     except HeadlightError as error:
         problems.append(sentence(error))
+        if isinstance(error, NoStart):
+            checkpoint_questions.ask_here(the_engine(), view)
         return []
     with foot:
         sidebar.status(trace)

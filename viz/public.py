@@ -1,13 +1,18 @@
 """The app before strangers: HEADLIGHT_PUBLIC=1 takes no files and no long inputs, and what is refused is not read to its end."""
 
 import os
+from urllib.parse import urlsplit
 
+import streamlit as st
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from model.engine.base import Engine
-from model.engine.door import Door, Guarded
+from model.engine.door import Door, Guarded, is_loopback
 from model.engine.sitting import SharedEngine
+
+PASSED_ON = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
+"""Headers by which proxies say that a visitor is somebody else."""
 
 UPLOADS = "/_stcore/upload_file"
 """Streamlit takes files here whether or not a page asks for one."""
@@ -16,6 +21,22 @@ UPLOADS = "/_stcore/upload_file"
 def is_public() -> bool:
     """Whether this is a server for strangers."""
     return os.environ.get("HEADLIGHT_PUBLIC") == "1"
+
+
+def is_owner() -> bool:
+    """Whether whoever looks at the page sits at the machine that serves it, so that its files are theirs.
+
+    The server listens on an address of this machine alone, the visitor comes from one, and no proxy passed the visitor on.
+    """
+    headers = st.context.headers
+    asked = urlsplit(f"//{headers.get('host', '')}").hostname or ""
+    return (
+        not is_public()
+        and is_loopback(str(st.get_option("server.address") or ""))
+        and st.context.ip_address is None  # what Streamlit says of 127.0.0.1 and ::1
+        and is_loopback(asked)
+        and not any(name in headers for name in PASSED_ON)
+    )
 
 
 def engine_of(engine: SharedEngine, session: str) -> Engine:

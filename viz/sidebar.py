@@ -1,6 +1,6 @@
 """The sidebar: which model, how it decodes, where it runs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,10 +40,8 @@ def shows(view: View) -> tuple[object, ...]:
 
 def draw(info: ModelInfo, usable: Sequence[ModelInfo], view: View) -> None:
     """The controls of model and decoding, tied to the state."""
-    logo()
-    titles = {i.name: i.title for i in usable}
+    models({each.name: each.title for each in usable})
     with st.sidebar:
-        st.selectbox(_("Model"), list(titles), format_func=titles.__getitem__, **bind("model", **ANOTHER_MODEL))
         st.caption(labels.markdown(f"{info.summary} {_size(info)}"))
         decoding(info, view, lambda field: bind(field, **FRESH))
         precision(bind("precision"))
@@ -54,6 +52,13 @@ def draw(info: ModelInfo, usable: Sequence[ModelInfo], view: View) -> None:
                 help=_("Teacher forcing: the model reads these words instead of its own, and each shows the probability it had."),
                 **bind("target", **FRESH),
             )
+
+
+def models(titles: Mapping[str, str]) -> None:
+    """The mark, and the list of models: their titles by name."""
+    logo()
+    with st.sidebar:
+        st.selectbox(_("Model"), list(titles), format_func=dict(titles).__getitem__, **bind("model", **ANOTHER_MODEL))
 
 
 def logo() -> None:
@@ -74,11 +79,14 @@ def status(trace: Trace) -> None:
         st.caption(differs)
 
 
-def waiting(names: Sequence[str]) -> None:
-    """Says which files can be used only after their questions were answered."""
+def waiting(names: Sequence[str], damaged: Sequence[str]) -> None:
+    """Says which files can be used only after their questions were answered, and which cannot be used."""
     if names:
         gaps = {"names": ", ".join(names)}
         st.sidebar.caption(labels.markdown(_("Waiting for answers, which the page Checkpoint asks for: {names}.", **gaps)))
+    if damaged:
+        gaps = {"names": ", ".join(damaged)}
+        st.sidebar.caption(labels.markdown(_("Cannot be used; the page Checkpoint says why: {names}.", **gaps)))
 
 
 def decoding(info: ModelInfo, view: View, tied: Callable[[str], dict[str, Any]]) -> None:

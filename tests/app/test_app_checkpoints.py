@@ -42,18 +42,23 @@ DAMAGES = [without_weights, with_half_of_the_weights, with_no_json, with_another
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
-def test_a_damaged_folder_is_named_and_the_app_starts_with_the_others(
+def test_a_damaged_folder_puts_no_warning_on_pages_that_show_another_model(
     stocked: Path, tiny: Path, damage: Callable[[Path], None]
 ) -> None:
     shutil.copytree(tiny, stocked / "broken")
     damage(stocked / "broken")
     visitor = Visitor()
+    assert visitor.problems == []
+    assert visitor.drawn
+    assert visitor.app.selectbox(key="widget:model").options == ["Tiny"]
+    assert "Cannot be used; the page Checkpoint says why: broken." in [
+        each.value.replace("\\", "") for each in visitor.app.sidebar.caption
+    ]
+    visitor = Visitor("checkpoint", model="broken")
     assert len(visitor.problems) == 1
     assert "broken" in visitor.problems[0]
     assert str(stocked) not in visitor.problems[0]
     assert visitor.problems[0].endswith(".")
-    assert visitor.drawn
-    assert visitor.app.selectbox(key="widget:model").options == ["Tiny"]
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)

@@ -13,6 +13,9 @@ PAGES = ("explore", "step", "masks", "positions", "compare")
 
 EVERY_PAGE = (*PAGES, "training", "checkpoint")
 
+SILENT = ("headlight.scheme", "headlight.file_limit")
+"""Components that watch the page and draw nothing."""
+
 
 class Visitor:
     """One session. Every run of the script must end without an exception on the page.
@@ -82,7 +85,7 @@ class Visitor:
     @property
     def drawn(self) -> int:
         """How many pictures the page has."""
-        drawings = [d for d in self.app.get("bidi_component") if d.proto.component_name != "headlight.scheme"]
+        drawings = [d for d in self.app.get("bidi_component") if d.proto.component_name not in SILENT]
         return len(drawings) + len(self.app.get("plotly_chart"))
 
     def scene(self, drawing: str) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The page Checkpoint in a real browser: a file is sent, asked about and seen; what is no checkpoint is refused in a sentence."""
 
+import os
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -35,7 +36,7 @@ TOLD = (
 def page(watched: Page, serve: Callable[[Path], str]) -> Page:
     watched.set_viewport_size({"width": 1440, "height": 1500})
     watched.goto(f"{serve(ROOT / 'app.py')}/checkpoint", wait_until="domcontentloaded")
-    watched.locator("input[type=file]").wait_for(state="attached")
+    watched.locator("input[type=file]").first.wait_for(state="attached")
     rest(watched)
     return watched
 
@@ -46,15 +47,14 @@ def choose(page: Page, label: str, answer: str) -> None:
 
 
 def test_a_file_is_sent_its_questions_are_answered_and_its_heads_are_seen(page: Page, tmp_path: Path) -> None:
-    page.locator("input[type=file]").set_input_files(FILE)
+    page.locator("input[type=file]").first.set_input_files(FILE)
     expect(page.get_by_text("knows 90 of 90 names")).to_be_visible()
     rest(page)
     for label, answer in CHOSEN.items():
         choose(page, label, answer)
-    page.get_by_text("What has a usual answer, or needs none").click()
     for label, answer in (TYPED | USUAL).items():
         page.get_by_role("textbox", name=label, exact=True).fill(answer)
-    page.get_by_role("button", name="Take these answers").click()
+    page.get_by_role("button", name="Take these answers", exact=True).click()
     with page.expect_download() as saved:
         page.get_by_role("button", name="Save as a folder with these answers").click()
     assert saved.value.suggested_filename == "000_tiny_a.zip"
@@ -79,14 +79,30 @@ def test_a_file_is_sent_its_questions_are_answered_and_its_heads_are_seen(page: 
 
 def test_a_picture_is_refused_in_a_sentence(page: Page) -> None:
     picture = {"name": "picture.pt", "mimeType": "application/octet-stream", "buffer": b"\x89PNG\r\n\x1a\n" + bytes(64)}
-    page.locator("input[type=file]").set_input_files(picture)  # type: ignore[arg-type]  # a FilePayload
+    page.locator("input[type=file]").first.set_input_files(picture)  # type: ignore[arg-type]  # a FilePayload
     expect(page.get_by_text("what can be opened is a safetensors file")).to_be_visible()
+
+
+def test_a_file_too_large_to_be_sent_is_answered_in_words_and_opened_by_its_path(page: Page, tmp_path: Path) -> None:
+    large = tmp_path / "large.pt"
+    large.touch()
+    os.truncate(large, 129 * 2**20)
+    expect(page.get_by_text("learned numbers")).to_be_visible()
+    page.locator("input[type=file]").first.set_input_files(large)
+    said = page.get_by_text("large.pt has 129 MB, and a browser can send at most 128 MB here")
+    expect(said).to_be_visible()
+    expect(page.get_by_text("learned numbers")).to_have_count(0)
+    path = page.get_by_role("textbox", name="Path of a file or folder on this machine")
+    path.fill(str(FILE))
+    path.press("Enter")
+    expect(page.get_by_text("knows 90 of 90 names")).to_be_visible()
+    expect(said).to_have_count(0)
 
 
 @pytest.mark.parametrize("width", [1024, 390])
 def test_nothing_is_wider_than_its_room(page: Page, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 900})
-    page.locator("input[type=file]").set_input_files(GOLDEN / "002_tiny_decoder_layer.pt")
+    page.locator("input[type=file]").first.set_input_files(GOLDEN / "002_tiny_decoder_layer.pt")
     expect(page.get_by_text("Layers or an attention module")).to_be_visible()
     rest(page)
     assert overflow(page) <= 0

@@ -159,7 +159,7 @@ def test_the_page_follows_the_readers_scheme_and_fetches_no_font() -> None:
     [
         ("server", "address", "127.0.0.1"),
         ("server", "fileWatcherType", "none"),
-        ("server", "maxUploadSize", 32),
+        ("server", "maxUploadSize", 128),
         ("server", "showEmailPrompt", False),
         ("runner", "postScriptGC", False),
         ("client", "showErrorDetails", "none"),

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from model.engine.base import RunRequest
-from model.engine.files import names_a_file
+from model.engine.files import names_a_file, words_as
 from model.engine.local import LocalEngine
 from model.engine.uploads import MOST_WORDS, Uploads
 from model.errors import BadSetting, NotACheckpoint, OpenQuestions, WholeObject
@@ -107,18 +107,23 @@ def test_a_file_is_sent_asked_about_and_its_heads_are_seen(stocked: Path) -> Non
 GERMAN, ENGLISH = (json.loads((GOLDEN / "000_tiny_a.json").read_text())["vocab"][side] for side in ("src", "trg"))
 
 
-def send_words(visitor: Visitor, strip: str, name: str, data: bytes) -> None:
-    """Sends a vocabulary and takes the answers."""
-    next(each for each in visitor.app.file_uploader if (each.key or "").endswith(f":{strip}_vocab")).upload(name, data)
-    answer(visitor)
+def send_words(visitor: Visitor, name: str, data: bytes) -> None:
+    """Sends a vocabulary."""
+    next(each for each in visitor.app.file_uploader if (each.key or "").startswith("widget:words")).upload(name, data)
+    visitor._run()
 
 
 def test_vocabularies_are_sent_and_tokens_have_names(stocked: Path) -> None:  # noqa: F811
     visitor = sent("mine.pt", (GOLDEN / "000_tiny_a.pt").read_bytes())
     answer(visitor, **{name: TOLD[name] for name in ("decoder_heads", "decoder_passes", "encoder_heads")})
-    send_words(visitor, "source", "src.txt", "\r\n".join(GERMAN).encode("utf-8-sig"))
+    send_words(visitor, "src.txt", "\r\n".join(GERMAN).encode("utf-8-sig"))
+    assert [name for name in dict(visitor.view.told()) if name.endswith("vocab")] == ["source_vocab"], "its name tells which it is"
     ours = {"target": {"split": "split", "vocabulary": ENGLISH}}
-    send_words(visitor, "target", "tokenizer.json", json.dumps(ours).encode())
+    send_words(visitor, "tokenizer.json", json.dumps(ours).encode())
+    assert "target_vocab" not in dict(visitor.view.told()), "its name does not tell"
+    second = next(field for field in visitor.app.selectbox if (field.key or "").endswith(":target_vocab"))
+    assert second.options == ["src.txt", "tokenizer.json"]
+    answer(visitor, target_vocab=words_as(json.dumps(ours).encode()))
     assert visitor.problems == []
     visitor.go("explore")
     visitor.type("text", "ein mann läuft auf der straße .")
@@ -128,8 +133,7 @@ def test_vocabularies_are_sent_and_tokens_have_names(stocked: Path) -> None:  # 
     assert visitor.problems == []
     assert Visitor(**visitor.url).tokens("target") == visitor.tokens("target"), "the link has them while the server has them"
     visitor.go("checkpoint")
-    next(box for box in visitor.app.checkbox if (box.key or "").endswith(":target_vocab")).check()
-    answer(visitor)
+    answer(visitor, target_vocab="")
     assert [name for name in dict(visitor.view.told()) if name.endswith("vocab")] == ["source_vocab"]
 
 
@@ -155,7 +159,7 @@ def test_a_vocabulary_that_does_not_fit_is_one_sentence_and_changes_nothing(
     visitor = sent("mine.pt", (GOLDEN / "000_tiny_a.pt").read_bytes())
     answer(visitor, **TOLD)
     before = visitor.view.settings
-    send_words(visitor, "source", name, data)
+    send_words(visitor, name, data)
     assert len(visitor.problems) == 1
     assert words in visitor.problems[0]
     assert visitor.view.settings == before

@@ -8,15 +8,14 @@ from streamlit.navigation.page import StreamlitPage
 from model.engine.base import Engine, ModelInfo
 from model.errors import HeadlightError, SeveralLayouts
 from model.inspection import Inspection
-from viz import labels, public
+from viz import labels
 from viz.links import View
 from viz.page import say, update
 from viz.sidebar import ANOTHER_MODEL
 from viz.texts import _, problem, sentence
-from viz.views import checkpoint_diagnosis, checkpoint_questions, checkpoint_weights
+from viz.views import checkpoint_diagnosis, checkpoint_files, checkpoint_questions, checkpoint_weights
 
-ENDINGS = ["pt", "pth", "safetensors", "bin", "ckpt"]
-_CHOSEN, _SENT, _REFUSED = "widget:checkpoint", "widget:upload", "checkpoint:refused"
+_CHOSEN = "widget:checkpoint"
 
 
 def show(engine: Engine, view: View, explore: StreamlitPage) -> None:
@@ -29,8 +28,8 @@ def show(engine: Engine, view: View, explore: StreamlitPage) -> None:
     """
     with st.container(border=True, key="card-choose"):
         model = _choose(engine, view)
-    if refused := st.session_state.get(_REFUSED):
-        say(refused)
+    if refused := checkpoint_files.refused():
+        say(refused)  # and nothing below: another model in its place would be taken for the file
         return
     if not model:
         return
@@ -44,7 +43,7 @@ def show(engine: Engine, view: View, explore: StreamlitPage) -> None:
         _open(engine, model, found, view, explore)
     if found.ask:
         with st.container(border=True, key="card-questions"):
-            checkpoint_questions.show(engine, model, view, found.ask, sent=model not in [info.name for info in engine.models()])
+            checkpoint_questions.show(engine, model, view, found.ask, explore)
     with st.container(border=True, key="card-numbers"):
         checkpoint_diagnosis.numbers(found)
     if found.sites and not engine.describe(model, view.told()).problem:
@@ -62,16 +61,18 @@ def _choose(engine: Engine, view: View) -> str:
     with there:
         model = view.model or next(iter(titles), "")
         if titles:
-            st.session_state[_CHOSEN] = model
+            st.session_state[_CHOSEN] = None if checkpoint_files.refused() else model
             st.selectbox(
-                _("A checkpoint of this server, or the last file sent"),
+                _("A checkpoint of this server, or the last file opened"),
                 list(titles),
+                index=None,
                 format_func=lambda name: " ".join(map(labels.plain, titles[name].split(" "))),
+                placeholder=_("choose"),
                 key=_CHOSEN,
                 on_change=_take_chosen,
             )
     with sent:
-        _uploader(engine)
+        checkpoint_files.offer(engine)
     return model
 
 
@@ -84,41 +85,8 @@ def _title(engine: Engine, view: View) -> str:
 
 
 def _take_chosen() -> None:
-    st.session_state.pop(_REFUSED, None)
+    checkpoint_files.forget_refusal()
     update(**ANOTHER_MODEL | {"model": st.session_state[_CHOSEN]})
-
-
-def _uploader(engine: Engine) -> None:
-    if public.is_public():
-        st.caption(
-            _("This server is open to the public, so it takes no files: run Headlight on your own machine to look into yours.")
-        )
-        return
-    st.file_uploader(
-        _("Or a file that torch.save or safetensors wrote: the weights alone, at most {size} MB", size=_most_megabytes()),
-        type=ENDINGS,
-        key=_SENT,
-        on_change=_receive,
-        args=(engine,),
-    )
-    st.caption(_("Nothing in the file is executed. It stays in this server's memory for a while; whoever has the link can see it."))
-
-
-def _most_megabytes() -> int:
-    return int(st.get_option("server.maxUploadSize"))
-
-
-def _receive(engine: Engine) -> None:
-    """Opens the file that was sent and makes it the model, or remembers why not."""
-    st.session_state.pop(_REFUSED, None)
-    if (file := st.session_state[_SENT]) is None:
-        return
-    try:
-        model = engine.receive(file.getvalue(), file.name)
-    except HeadlightError as error:
-        st.session_state[_REFUSED] = sentence(error)
-    else:
-        update(**ANOTHER_MODEL | {"model": model})
 
 
 def _say_why_not(error: HeadlightError, view: View) -> None:

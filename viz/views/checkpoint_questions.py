@@ -1,8 +1,9 @@
 """The questions that a file leaves open, as a form: what is allowed, and what depends on each answer."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import streamlit as st
+from streamlit.navigation.page import StreamlitPage
 
 from model.engine.base import Engine
 from model.engine.files import FILES
@@ -14,10 +15,10 @@ from viz.links import View
 from viz.page import say, update
 from viz.sidebar import ANOTHER_MODEL
 from viz.texts import _, sentence
+from viz.views import checkpoint_words
 
-_WRONG, _READING = "checkpoint:wrong", "widget:reading-of-file"
+_WRONG, _READING, _OPENED = "checkpoint:wrong", "widget:reading-of-file", "checkpoint:opened"
 _ITSELF = "(the file itself)"
-_ENDINGS, _MOST_MEGABYTES = ["txt", "json", "vocab"], 8
 
 
 def is_open(question: Asked) -> bool:
@@ -25,31 +26,50 @@ def is_open(question: Asked) -> bool:
     return question.needed and question.answer is None
 
 
-def show(engine: Engine, model: str, view: View, asked: Sequence[Asked], sent: bool) -> None:
+def show(engine: Engine, model: str, view: View, asked: Sequence[Asked], explore: StreamlitPage | None = None) -> None:
     """Draws the form; a wrong answer is said in a sentence and changes nothing.
 
     Args:
-        sent: the model is a file that somebody sent: its vocabularies can be sent too.
+        explore: the page that opens when the answers are taken and nothing is left open; None: the form stands on it.
     """
     st.markdown(f"**{_('What the file does not tell')}**")
     st.caption(_("Names and shapes leave this open; nothing is guessed. Answer with the values that the model was trained with."))
+    files = [question for question in asked if question.name in FILES]
+    others = [question for question in asked if question.name not in FILES]
+    if files:
+        checkpoint_words.ask_for(engine, model)
     if (wrong := st.session_state.get(_WRONG)) and wrong[:2] == (model, view.settings):
         say(wrong[2])
-    askable = [question for question in asked if question.name not in FILES]
-    files = [question for question in asked if question.name in FILES]
     with st.form("questions", border=False):
-        first = [question for question in askable if is_open(question) or _told(view, question)]
-        _fields(model, view, first)
-        with st.expander(_("What has a usual answer, or needs none")):
-            _fields(model, view, [question for question in askable if question not in first])
-        if sent:
-            _uploaders(model, view, files)
-        taken = (*askable, *files) if sent else askable
-        st.form_submit_button(_("Take these answers"), on_click=_take, args=(engine, model, view, taken), key="answers")
-    if files and not sent:
-        st.caption(
-            _("Vocabularies of a file of this server stand in a spec.json beside it, or are given on the command line with --set.")
-        )
+        _files(model, view, files)
+        _fields(model, view, first := [question for question in others if is_open(question) or _told(view, question)])
+        _fields(model, view, [question for question in others if question.answer is None and question not in first])
+        if usual := [question for question in others if question.answer is not None and question not in first]:
+            with st.expander(_("What has a usual answer")):
+                _fields(model, view, usual)
+        for name, opens, key in _buttons(explore):
+            st.form_submit_button(name, on_click=_take, args=(engine, model, view, asked, opens), key=key)
+    if explore is not None and st.session_state.pop(_OPENED, False):
+        st.switch_page(explore)
+
+
+def ask_here(engine: Engine, view: View) -> None:
+    """The form on a page that cannot draw the model of `view` before it is answered."""
+    with st.container(border=True, key="card-questions"):
+        try:
+            found = engine.inspect(view.model, view.told())
+        except HeadlightError as error:
+            say(sentence(error))
+            return
+        st.markdown(f"**{labels.markdown(found.what)}**")
+        show(engine, view.model, view, found.ask)
+
+
+def _buttons(explore: StreamlitPage | None) -> Iterator[tuple[str, bool, str]]:
+    """The buttons of the form: what each says, whether it opens Explore, and its key."""
+    if explore is not None:
+        yield _("Take these answers and open in Explore"), True, "answers-open"
+    yield _("Take these answers"), False, "answers"
 
 
 def choose_reading(error: SeveralLayouts, view: View) -> None:
@@ -71,8 +91,12 @@ def _told(view: View, question: Asked) -> bool:
 
 
 def _key(view: View, model: str, question: Asked) -> str:
-    """A field of its own for each state of the answers, so that it starts with what was told and keeps what is being typed."""
-    return f"answer:{model}:{view.settings}:{question.name}"
+    """A field of its own for each state of the answers, so that it starts with what was told and keeps what is being typed.
+
+    A vocabulary that comes in between leaves the other fields as they are.
+    """
+    told = view.told() if question.name in FILES else [pair for pair in view.told() if pair[0] not in FILES]
+    return f"answer:{model}:{settings_text(dict(told))}:{question.name}"
 
 
 def _fields(model: str, view: View, questions: Sequence[Asked]) -> None:
@@ -94,26 +118,10 @@ def _field(question: Asked, key: str) -> None:
     st.caption(labels.markdown(f"{question.name}: {question.consequence}"))
 
 
-def _uploaders(model: str, view: View, files: Sequence[Asked]) -> None:
-    """A place for each vocabulary; one that was sent stays until it is left out or another is sent."""
+def _files(model: str, view: View, files: Sequence[Asked]) -> None:
     for column, question in zip(st.columns(2, gap="large"), files, strict=False):
         with column:
-            key = _key(view, model, question)
-            st.file_uploader(_titles()[question.name], type=_ENDINGS, key=key, max_upload_size=_MOST_MEGABYTES)
-            if _told(view, question):
-                st.checkbox(_("Leave out the vocabulary that was sent"), key=_without(key))
-    if files:
-        st.caption(
-            _(
-                "A vocabulary is a text file with one token a line, a JSON list, a JSON object from token to id, or the "
-                "tokenizer.json of a folder of Headlight's own: as many texts as the embedding has rows. Then tokens are shown "
-                "as words, and words can be typed."
-            )
-        )
-
-
-def _without(key: str) -> str:
-    return f"without:{key}"
+            checkpoint_words.field(_titles()[question.name], question, _key(view, model, question))
 
 
 def _titles() -> dict[str, str]:
@@ -147,28 +155,20 @@ def _titles() -> dict[str, str]:
     }
 
 
-def _take(engine: Engine, model: str, view: View, questions: Sequence[Asked]) -> None:
-    """Makes the answers part of the state if each is allowed."""
+def _take(engine: Engine, model: str, view: View, questions: Sequence[Asked], opens: bool) -> None:
+    """Makes the answers part of the state if each is allowed; `opens`: Explore is to be opened if nothing is left open."""
     told = dict(view.told())
+    for question in questions:
+        given = (st.session_state[_key(view, model, question)] or "").strip()
+        if not given:
+            told.pop(question.name, None)
+        elif given != question.answer:
+            told[question.name] = given
     try:
-        for question in questions:
-            given = _given(engine, question, _key(view, model, question))
-            if not given:
-                told.pop(question.name, None)
-            elif given != question.answer:
-                told[question.name] = given
-        engine.inspect(model, tuple(told.items()))
+        found = engine.inspect(model, tuple(told.items()))
     except HeadlightError as error:
         st.session_state[_WRONG] = (model, view.settings, sentence(error))
     else:
         st.session_state.pop(_WRONG, None)
+        st.session_state[_OPENED] = opens and not any(map(is_open, found.ask))
         update(**ANOTHER_MODEL | {"model": model, "settings": settings_text(told)})
-
-
-def _given(engine: Engine, question: Asked, key: str) -> str:
-    """What the form says now: what was typed or chosen, or the name of the vocabulary that was sent."""
-    if question.name not in FILES:
-        return (st.session_state[key] or "").strip()
-    if (file := st.session_state[key]) is not None:
-        return engine.receive(file.getvalue(), file.name)
-    return "" if st.session_state.get(_without(key)) else question.answer or ""

@@ -1,0 +1,209 @@
+"""From a file to a picture: by its path or sent, vocabularies several at once, in four actions; and what is refused, in words."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from model.engine.files import words_as
+from tests.app.conftest import shelf, stocked, tiny  # noqa: F401  # fixtures of the whole app
+from tests.app.visiting import Visitor
+from tests.viz.test_views_checkpoint import ENGLISH, GERMAN, GOLDEN, PNG, TOLD, answer, said, sent
+from viz import public
+from viz.views import checkpoint_files, checkpoint_words
+
+HEADS = {name: TOLD[name] for name in ("decoder_heads", "decoder_passes", "encoder_heads")}
+
+
+@pytest.fixture
+def owner(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(public, "is_owner", lambda: True)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """A tutorial's checkpoint and its two vocabularies."""
+    (tmp_path / "tut6-model.pt").write_bytes((GOLDEN / "000_tiny_a.pt").read_bytes())
+    (tmp_path / "src.txt").write_text("\n".join(GERMAN), encoding="utf-8")
+    (tmp_path / "trg.txt").write_text("\n".join(ENGLISH), encoding="utf-8")
+    return tmp_path
+
+
+def open_path(visitor: Visitor, path: object, key: str = "widget:path") -> None:
+    visitor.app.text_input(key=key).set_value(str(path))
+    visitor._run()
+
+
+def send(visitor: Visitor, prefix: str, *paths: Path) -> None:
+    """Drops files on one of the two uploaders, together."""
+    uploader = next(each for each in visitor.app.file_uploader if (each.key or "").startswith(prefix))
+    uploader.set_value([(path.name, path.read_bytes(), "") for path in paths])
+    visitor._run()
+
+
+def take_and_open(visitor: Visitor, **answers: str) -> None:
+    """Fills the form and presses its first button."""
+    fields = [*visitor.app.selectbox, *visitor.app.text_input]
+    for name, value in answers.items():
+        next(field for field in fields if (field.key or "").endswith(f":{name}")).set_value(value)
+    visitor.press(
+        next(button.key or "" for button in visitor.app.button if button.label == "Take these answers and open in Explore")
+    )
+
+
+@pytest.mark.parametrize("way", ["path", "sent"])
+def test_from_file_to_picture_in_four_actions(stocked: Path, files: Path, owner: None, way: str) -> None:  # noqa: F811
+    visitor, actions = Visitor("checkpoint"), 0
+
+    if way == "path":
+        open_path(visitor, f'"{files / "tut6-model.pt"}"')
+    else:
+        send(visitor, "widget:upload", files / "tut6-model.pt")
+    actions += 1
+    assert "tut6-model.pt: Translator of the sequence-to-sequence tutorial" in said(visitor)
+
+    send(visitor, "widget:words", files / "src.txt", files / "trg.txt")
+    actions += 1
+    assert visitor.problems == []
+
+    take_and_open(visitor, **HEADS)
+    actions += 1
+    assert [key for key in visitor.app.session_state if key == "widget:text"], "Explore is open"
+
+    visitor.go("explore")
+    visitor.type("text", "ein mann läuft .")
+    actions += 1
+    assert visitor.problems == []
+    assert visitor.drawn
+    assert visitor.tokens("source") == ["<sos>", "ein", "mann", "läuft", ".", "<eos>"]
+    assert actions <= 4
+
+
+def test_weights_and_vocabularies_come_in_one_drop(stocked: Path, files: Path) -> None:  # noqa: F811
+    visitor = Visitor("checkpoint")
+    send(visitor, "widget:upload", files / "trg.txt", files / "tut6-model.pt", files / "src.txt")
+    assert [name for name, _ in visitor.view.told()] == ["source_vocab", "target_vocab"]
+    assert visitor.view.model.startswith("upload-")
+
+
+def test_a_vocabulary_is_given_to_a_file_of_the_servers_folder(stocked: Path, files: Path, owner: None) -> None:  # noqa: F811
+    (stocked / "mine.pt").write_bytes((files / "tut6-model.pt").read_bytes())
+    visitor = Visitor("checkpoint", model="mine.pt")
+    open_path(visitor, files / "src.txt", "widget:words-path")
+    assert dict(visitor.view.told()) == {"source_vocab": words_as((files / "src.txt").read_bytes())}
+    open_path(visitor, files / "nowhere.txt", "widget:words-path")
+    assert "nowhere.txt is not there" in visitor.problems[0]
+    open_path(visitor, files / "tut6-model.pt", "widget:words-path")
+    assert "tut6-model.pt is not taken as a vocabulary" in visitor.problems[0]
+
+
+def test_only_names_that_tell_the_place_give_a_vocabulary_its_place() -> None:
+    asked = ["source_vocab", "target_vocab"]
+    assert checkpoint_words.places_of({"a": "src.txt", "b": "vocab_tgt.json"}, asked) == {"source_vocab": "a", "target_vocab": "b"}
+    assert checkpoint_words.places_of({"a": "vocab.de.txt", "b": "vocab.en.txt"}, asked) == {}, "either may be read or written"
+    assert checkpoint_words.places_of({"a": "src.txt", "b": "src.json"}, asked) == {}, "two for one place"
+    assert checkpoint_words.places_of({"a": "src-trg.txt"}, asked) == {}
+    assert checkpoint_words.places_of({"a": "words.txt"}, ["source_vocab"]) == {"source_vocab": "a"}
+    assert checkpoint_words.places_of({"a": "src.txt"}, []) == {}
+
+
+def test_what_was_refused_stands_alone_and_no_other_model_in_its_place(stocked: Path) -> None:  # noqa: F811
+    visitor = Visitor("checkpoint")
+    assert visitor.app.metric, "the model that was shown before"
+    visitor.app.file_uploader[0].upload("picture.pt", PNG)
+    visitor._run()
+    assert "picture.pt is" in visitor.problems[0]
+    assert not visitor.app.metric
+    assert not visitor.app.button
+    assert visitor.app.selectbox(key="widget:checkpoint").value is None
+    visitor.choose("checkpoint", "tiny")
+    assert visitor.problems == []
+    assert visitor.app.metric
+
+
+@pytest.mark.parametrize(("home", "way"), [(True, "type its path into the field above"), (False, "python -m model view FILE")])
+def test_a_file_that_the_browser_refuses_is_said_with_the_way_on(
+    stocked: Path,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+    home: bool,
+    way: str,
+) -> None:
+    told = []
+    monkeypatch.setattr(public, "is_owner", lambda: home)
+    monkeypatch.setattr(checkpoint_files, "watch", lambda *arguments: told.append(arguments))
+    visitor = Visitor("checkpoint")
+    card, most, refuse = told[-1]
+    assert (card, most) == ("choose", 128)
+    monkeypatch.setattr(checkpoint_files.st, "session_state", visitor.app.session_state)
+    refuse("tut6-model.pt", 136.4)
+    monkeypatch.undo()
+    visitor._run()
+    assert "tut6-model.pt has 136 MB" in visitor.problems[0]
+    assert way in visitor.problems[0]
+    assert not visitor.app.metric
+
+
+@pytest.mark.parametrize("path", ["nowhere.pt", "~nobody-of-this-name/x.pt"])
+def test_a_path_that_leads_nowhere_is_one_sentence(stocked: Path, owner: None, path: str) -> None:  # noqa: F811
+    visitor = Visitor("checkpoint")
+    open_path(visitor, path)
+    assert len(visitor.problems) == 1
+    assert not visitor.app.metric
+
+
+def test_what_is_still_asked_stands_on_explore(stocked: Path) -> None:  # noqa: F811
+    visitor = sent("mine.pt", (GOLDEN / "000_tiny_a.pt").read_bytes())
+    visitor.go("explore")
+    assert visitor.problems == [], "no other model is shown in its place"
+    assert not visitor.drawn
+    assert visitor.app.selectbox(key="widget:model").value == visitor.view.model
+    answer(visitor, **TOLD)
+    assert "Nobody told the token that decoding begins with" in visitor.problems[0]
+    answer(visitor, bos_id="2", eos_id="3")
+    assert visitor.problems == []
+    assert visitor.drawn
+
+
+def test_a_file_of_the_folder_that_asks_is_asked_on_explore_and_is_left_by_the_list(stocked: Path) -> None:  # noqa: F811
+    torch.save(torch.load(GOLDEN / "001_tiny_a.pt", weights_only=True), stocked / "lm.pt")
+    visitor = Visitor(model="lm.pt")
+    assert not visitor.drawn
+    assert "lm.pt" in said(visitor)
+    visitor.choose("model", "tiny")
+    assert visitor.drawn
+    assert visitor.problems == []
+
+
+@pytest.mark.parametrize(
+    ("address", "visitor", "headers", "public_", "expected"),
+    [
+        ("127.0.0.1", None, {"host": "127.0.0.1:8501"}, "", True),
+        ("localhost", None, {"host": "localhost:8501"}, "", True),
+        ("127.0.0.1", None, {"host": "[::1]:8501"}, "", True),
+        ("0.0.0.0", None, {"host": "127.0.0.1:8501"}, "", False),
+        ("", None, {"host": "127.0.0.1:8501"}, "", False),
+        ("127.0.0.1", "10.0.0.7", {"host": "127.0.0.1:8501"}, "", False),
+        ("127.0.0.1", None, {"host": "example.org"}, "", False),
+        ("127.0.0.1", None, {}, "", False),
+        ("127.0.0.1", None, {"host": "127.0.0.1", "x-forwarded-for": "127.0.0.1"}, "", False),
+        ("127.0.0.1", None, {"host": "127.0.0.1", "via": "1.1 proxy"}, "", False),
+        ("127.0.0.1", None, {"host": "127.0.0.1:8501"}, "1", False),
+    ],
+)
+def test_paths_are_for_the_owner_of_the_machine_alone(
+    monkeypatch: pytest.MonkeyPatch, address: str, visitor: str | None, headers: dict[str, str], public_: str, expected: bool
+) -> None:
+    class Context:
+        ip_address = visitor
+
+    Context.headers = headers  # type: ignore[attr-defined]
+    monkeypatch.setenv("HEADLIGHT_PUBLIC", public_)
+    monkeypatch.setattr(public.st, "context", Context)
+    monkeypatch.setattr(public.st, "get_option", lambda name: {"server.address": address}[name])
+    assert public.is_owner() is expected
+
+
+def test_a_stranger_sees_no_field_for_paths(stocked: Path) -> None:  # noqa: F811
+    visitor = Visitor("checkpoint")
+    assert visitor.app.file_uploader
+    assert not [field for field in visitor.app.text_input if (field.key or "") == "widget:path"]

@@ -1,0 +1,126 @@
+"""How the page Checkpoint is given files: by their path for the owner of this machine, sent by everybody else."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import streamlit as st
+
+from model.engine.base import Engine
+from model.engine.files import SENT_WORDS
+from model.errors import HeadlightError
+from viz import public
+from viz.file_limit import watch
+from viz.page import current_view, the_engine, update
+from viz.sidebar import ANOTHER_MODEL
+from viz.texts import _, sentence
+from viz.views import checkpoint_words
+
+_PATH, _SENT, _ROUND = "widget:path", "widget:upload", "checkpoint:round"
+_REFUSED = "checkpoint:refused"
+
+
+def offer(engine: Engine) -> None:
+    """Draws the ways to give a file."""
+    if public.is_public():
+        st.caption(
+            _("This server is open to the public, so it takes no files: run Headlight on your own machine to look into yours.")
+        )
+        return
+    if public.is_owner():
+        st.text_input(
+            _("Path of a file or folder on this machine"),
+            placeholder="~/models/tut6-model.pt",
+            help=_(
+                "The file is read where it lies, whatever its size up to 8 GB. The command python -m model view FILE does the same."
+            ),
+            key=_PATH,
+            on_change=_open_path,
+        )
+    st.file_uploader(
+        _("Or files that torch.save or safetensors wrote, at most {size} MB each; vocabularies may come along", size=limit()),
+        accept_multiple_files=True,
+        key=f"{_SENT}:{st.session_state.get(_ROUND, 0)}",
+        on_change=_receive,
+        args=(engine,),
+    )
+    st.caption(
+        _("Nothing in a file is executed. What is sent stays in this server's memory for a while; whoever has the link can see it.")
+    )
+    watch("choose", limit(), _refuse_too_large)
+
+
+def limit() -> int:
+    """Megabytes of a file that a browser may send."""
+    return int(st.get_option("server.maxUploadSize"))
+
+
+def refused() -> str:
+    """Why the file that was given last was not opened; empty: it was."""
+    return str(st.session_state.get(_REFUSED, ""))
+
+
+def forget_refusal() -> None:
+    """Another model was chosen."""
+    st.session_state.pop(_REFUSED, None)
+
+
+def _open_path() -> None:
+    """Opens the path that was typed; people copy paths with quotation marks around them."""
+    forget_refusal()
+    if not (typed := str(st.session_state[_PATH]).strip().strip("\"'")):
+        return
+    try:
+        path = Path(typed).expanduser()
+        _take({path.name: the_engine().open_path(path)})
+    except (HeadlightError, RuntimeError) as error:  # RuntimeError: "~somebody", who is not known here
+        st.session_state[_REFUSED] = sentence(error) if isinstance(error, HeadlightError) else str(error)
+    else:
+        st.session_state[_PATH] = ""
+
+
+def _receive(engine: Engine) -> None:
+    """Opens the files that were sent, or remembers why not."""
+    forget_refusal()
+    files = st.session_state[f"{_SENT}:{st.session_state.get(_ROUND, 0)}"]
+    try:
+        _take({file.name: engine.receive(file.getvalue(), file.name) for file in files})
+    except HeadlightError as error:
+        st.session_state[_REFUSED] = sentence(error)
+    _empty()
+
+
+def _take(known: Mapping[str, str]) -> None:
+    """Makes weights the model, and offers vocabularies to it.
+
+    Args:
+        known: the names that the engine gave, by the names of the files.
+    """
+    words = {known_as: name for name, known_as in known.items() if known_as.startswith(SENT_WORDS)}
+    for known_as in known.values():
+        if known_as not in words:
+            update(**ANOTHER_MODEL | {"model": known_as})
+    if words:
+        checkpoint_words.offer(the_engine(), current_view()[0].model, words)
+
+
+def _empty() -> None:
+    """Makes the uploader a new one: Streamlit then drops its own copy of what was sent."""
+    st.session_state[_ROUND] = st.session_state.get(_ROUND, 0) + 1
+
+
+def _refuse_too_large(name: str, megabytes: float) -> None:
+    """Says of a file that the browser did not send why, and how it can be opened."""
+    gaps = {"name": name, "size": megabytes, "most": limit()}
+    if public.is_owner():
+        text = _(
+            "{name} has {size:,.0f} MB, and a browser can send at most {most} MB here: type its path into the field above instead.",
+            **gaps,
+        )
+    else:
+        text = _(
+            "{name} has {size:,.0f} MB, and this server takes at most {most} MB: start Headlight on the machine where the file is, "
+            "with python -m model view FILE, which sends nothing.",
+            **gaps,
+        )
+    st.session_state[_REFUSED] = text
+    _empty()

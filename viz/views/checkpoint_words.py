@@ -1,0 +1,153 @@
+"""Vocabularies on the page Checkpoint: those that were given in this session, and which of a model's vocabularies each one is."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import streamlit as st
+
+from model.engine.base import Engine
+from model.engine.files import FILES, WORDS
+from model.errors import HeadlightError
+from model.inspection import Asked
+from viz import labels, public
+from viz.file_limit import watch
+from viz.link_values import settings_text
+from viz.page import current_view, say, the_engine, update
+from viz.sidebar import ANOTHER_MODEL
+from viz.texts import _, sentence
+
+MOST_MEGABYTES = 8
+_GIVEN, _MOST_GIVEN = "checkpoint:words", 16
+_SENT, _PATH, _ROUND, _WRONG = "widget:words", "widget:words-path", "checkpoint:words-round", "checkpoint:words-wrong"
+_NONE = ""
+_TELLS = {
+    "source_vocab": {"src", "source", "input", "encoder"},
+    "target_vocab": {"trg", "tgt", "target", "output", "decoder"},
+}
+"""Words in the name of a file that tell which vocabulary it is. A language does not: "de" may be read or written."""
+
+
+def given() -> Mapping[str, str]:
+    """The vocabularies of this session: what their files are called, by the names that the engine gave."""
+    found: dict[str, str] = st.session_state.setdefault(_GIVEN, {})
+    return found
+
+
+def offer(engine: Engine, model: str, words: Mapping[str, str]) -> None:
+    """Keeps vocabularies, and tells the model of those whose place is certain; the form asks for the others.
+
+    Args:
+        words: what the files are called, by the names that the engine gave.
+    """
+    st.session_state.pop(_WRONG, None)
+    kept = {**given(), **words}
+    st.session_state[_GIVEN] = dict(list(kept.items())[-_MOST_GIVEN:])
+    view = current_view()[0]
+    told = dict(view.told()) if view.model == model else {}
+    try:
+        asked = [question.name for question in engine.inspect(model, tuple(told.items())).ask if question.name in FILES]
+    except HeadlightError:  # the page says why
+        return
+    if places := places_of(words, asked):
+        try:
+            engine.inspect(model, tuple((told | places).items()))
+        except HeadlightError as error:
+            st.session_state[_WRONG] = sentence(error)
+        else:
+            update(**ANOTHER_MODEL | {"model": model, "settings": settings_text(told | places)})
+
+
+def places_of(words: Mapping[str, str], asked: Sequence[str]) -> dict[str, str]:
+    """The vocabularies whose place is certain: the only one of a model that asks for one, or named after its place.
+
+    Args:
+        words: as for `offer`.
+        asked: the settings that take a vocabulary.
+
+    Returns:
+        Names that the engine gave, by setting.
+    """
+    if len(asked) == len(words) == 1:
+        return dict(zip(asked, words, strict=True))
+    found: dict[str, list[str]] = {}
+    for known_as, name in words.items():
+        parts = set(re.split(r"[^a-z]+", name.lower()))
+        telling = [setting for setting in asked if parts & _TELLS.get(setting, set())]
+        if len(telling) == 1:
+            found.setdefault(telling[0], []).append(known_as)
+    return {setting: those[0] for setting, those in found.items() if len(those) == 1}
+
+
+def ask_for(engine: Engine, model: str) -> None:
+    """The ways to give vocabularies: several at once."""
+    if wrong := st.session_state.get(_WRONG):
+        say(wrong)
+    st.file_uploader(
+        _("Vocabularies, several at once"),
+        accept_multiple_files=True,
+        key=f"{_SENT}:{st.session_state.get(_ROUND, 0)}",
+        max_upload_size=MOST_MEGABYTES,
+        on_change=_receive,
+        args=(engine, model),
+    )
+    if public.is_owner():
+        st.text_input(_("Or the path of a vocabulary on this machine"), key=_PATH, on_change=_open_path, args=(engine, model))
+    st.caption(
+        _(
+            "A vocabulary is a text file with one token a line, a JSON list, a JSON object from token to id, or the "
+            "tokenizer.json of a folder of Headlight's own: as many texts as the embedding has rows. Then tokens are shown "
+            "as words, and words can be typed."
+        )
+    )
+    watch("questions", MOST_MEGABYTES, _refuse_too_large)
+
+
+def field(title: str, question: Asked, key: str) -> None:
+    """Which of the vocabularies of this session one of the model's is."""
+    names = dict(given())
+    none = _("none: tokens are shown as numbers")
+    there = [*dict.fromkeys([*names, question.answer]), _NONE] if question.answer else [*names]
+    index = there.index(question.answer) if question.answer else None
+
+    def called(known_as: str) -> str:
+        return none if known_as == _NONE else labels.plain(names.get(known_as, Path(known_as).name))
+
+    st.selectbox(title, there, index=index, placeholder=_("choose") if names else none, format_func=called, key=key)
+
+
+def _receive(engine: Engine, model: str) -> None:
+    files = st.session_state[f"{_SENT}:{st.session_state.get(_ROUND, 0)}"]
+    if _are_words(model, [file.name for file in files]):
+        _try(engine, model, lambda: {engine.receive(file.getvalue(), file.name): file.name for file in files})
+    st.session_state[_ROUND] = st.session_state.get(_ROUND, 0) + 1
+
+
+def _open_path(engine: Engine, model: str) -> None:
+    if typed := str(st.session_state[_PATH]).strip().strip("\"'"):
+        path = Path(typed).expanduser()
+        if _are_words(model, [path.name]):
+            _try(engine, model, lambda: {the_engine().open_path(path): path.name})
+
+
+def _try(engine: Engine, model: str, take: Callable[[], Mapping[str, str]]) -> None:
+    try:
+        offer(engine, model, take())
+    except HeadlightError as error:
+        st.session_state[_WRONG] = sentence(error)
+
+
+def _are_words(model: str, names: Sequence[str]) -> bool:
+    """Whether all files have the ending of a vocabulary; says so where one has not."""
+    other = next((name for name in names if Path(name).suffix.lower() not in WORDS), None)
+    if other is not None:
+        st.session_state[_WRONG] = _(
+            "{name} is not taken as a vocabulary: those end in {endings}.", name=other, endings=", ".join(WORDS)
+        )
+    return other is None
+
+
+def _refuse_too_large(name: str, megabytes: float) -> None:
+    gaps = {"name": name, "size": megabytes, "most": MOST_MEGABYTES}
+    st.session_state[_WRONG] = _("{name} has {size:,.0f} MB, and a vocabulary may have at most {most} MB.", **gaps)
+    st.session_state[_ROUND] = st.session_state.get(_ROUND, 0) + 1
