@@ -24,6 +24,7 @@ from model.options import SETTINGS, asks_for_a_run
 from model.precision import FROM_FLOAT32, lowered, run_in
 from model.runner import Runner
 from model.trace import Trace
+from model.viewing import view
 
 DEVICE = click.option(
     "--device",
@@ -201,6 +202,7 @@ def _write(path: Path, data: bytes) -> None:
 
 
 cli.add_command(serve)
+cli.add_command(view)
 
 
 def main(arguments: list[str] | None = None) -> int:

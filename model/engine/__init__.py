@@ -2,6 +2,7 @@
 
 import os
 
+from model.engine.files import paths_to_open
 from model.engine.sitting import SharedEngine
 from model.errors import BadSetting
 
@@ -13,6 +14,7 @@ def open_engine() -> SharedEngine:
 
     Raises:
         BadSetting: a variable holds something else than is allowed.
+        NotACheckpoint: HEADLIGHT_OPEN names a path that cannot be read.
     """
     if url := os.environ.get("HEADLIGHT_ENGINE"):
         from model.engine.remote import RemoteEngine
@@ -22,4 +24,7 @@ def open_engine() -> SharedEngine:
         return RemoteEngine(url, os.environ.get("HEADLIGHT_TOKEN", ""))
     from model.engine.local import LocalEngine
 
-    return LocalEngine.from_environment()
+    engine = LocalEngine.from_environment()
+    for path in paths_to_open(os.environ):
+        engine.open_path(path)
+    return engine

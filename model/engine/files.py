@@ -1,7 +1,8 @@
 """Files that an engine is given, and what they are called from then on."""
 
 import hashlib
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from model.errors import NotACheckpoint
@@ -16,8 +17,16 @@ SENT_WORDS = "words-"
 """What the names begin with that `Engine.receive` gives to vocabularies."""
 
 
+OPEN = "HEADLIGHT_OPEN"
+"""The variable of the environment that names files and folders to be opened at the start, separated as in PATH."""
+
 WORDS = (".txt", ".json", ".vocab", ".model", ".spm")
 """Endings of files that are taken as vocabularies."""
+
+
+def paths_to_open(environment: Mapping[str, str]) -> list[Path]:
+    """The files and folders that HEADLIGHT_OPEN names."""
+    return [Path(path) for path in environment.get(OPEN, "").split(os.pathsep) if path]
 
 
 def opened_as(path: Path) -> str:

@@ -70,7 +70,7 @@ class Shelf:
         """What is known of a checkpoint's training: its snapshots and its losses; of a snapshot, its step."""
         folder = self.path(info.name)
         if snapshots.folder_of(folder) is not None:
-            return replace(info, title=f"{info.title} @ {without_step(info.name)[1]:,}")
+            return replace(info, title=f"{info.title} @ {int(folder.stem):,}")
         return replace(info, snapshots=snapshots.steps(folder), losses=snapshots.losses(folder))
 
     def changed(self, name: str) -> bool:

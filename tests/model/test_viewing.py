@@ -1,0 +1,80 @@
+"""`python -m model view`: the app starts on loopback alone, and the file is open where the printed address leads."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+
+from model import viewing
+from model.__main__ import main
+from model.engine import open_engine
+from model.engine.base import RunRequest
+from model.engine.files import words_as
+from model.errors import NotACheckpoint
+from tests.reference import GOLDEN, SETTINGS
+
+ROOT = Path(__file__).parents[2]
+FILE = GOLDEN / "000_tiny_a.pt"
+WORDS = "\n".join(["<unk>", "<pad>", "<sos>", "<eos>", *(f"wort{i}" for i in range(24))])
+
+
+def test_the_app_starts_opens_the_file_and_ends_with_ctrl_c() -> None:
+    command = [sys.executable, "-m", "model", "view", str(FILE), "--set", "n_heads=2", "--no-browser"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True) as app:
+        try:
+            assert app.stdout
+            address = next(line.strip() for line in app.stdout if "/checkpoint?" in line)
+            parts = urlsplit(address)
+            assert parts.hostname == "127.0.0.1"
+            assert parse_qs(parts.query) == {"model": [viewing.opened_as(FILE)], "set": ["n_heads=2"]}
+            assert httpx.get(address, trust_env=False).is_success
+        finally:
+            os.killpg(app.pid, signal.SIGINT)
+        assert app.wait(60) == 0
+
+
+def test_what_the_app_is_told_to_open_is_open_under_the_name_in_the_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "words.txt").write_text(WORDS, encoding="utf-8")
+    for name, value in viewing.environment(FILE, tmp_path / "words.txt").items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path))
+    told = SETTINGS["000_tiny_a"] | {"source_vocab": words_as(WORDS.encode())}
+    named = viewing.query(FILE, told)
+    assert f"source_vocab={told['source_vocab']}" in named["set"]
+    engine = open_engine()
+    trace = engine.run(RunRequest(named["model"], "wort3", (2, 3), settings=tuple(told.items())))
+    assert trace.tokens["source"].texts == ("<sos>", "wort3", "<eos>")
+    monkeypatch.setenv("HEADLIGHT_OPEN", str(tmp_path / "nowhere.pt"))
+    with pytest.raises(NotACheckpoint, match="is not there"):
+        open_engine()
+
+
+def test_it_listens_on_loopback_and_computes_here_whatever_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADLIGHT_PUBLIC", "1")
+    monkeypatch.setenv("HEADLIGHT_ENGINE", "http://elsewhere:1")
+    told = viewing.environment(FILE)
+    assert (told["HEADLIGHT_PUBLIC"], told["HEADLIGHT_ENGINE"], told["HEADLIGHT_OPEN"]) == ("", "", str(FILE))
+    assert "--server.address=127.0.0.1" in viewing.command(8501)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["nowhere.pt"], "nowhere.pt is not there"),
+        ([str(FILE), "--set", "source_vocab=nowhere.txt"], "source_vocab is 'nowhere.txt', but it must be a file that can be read"),
+        ([str(FILE), "--set", "source_vocab=w.exe"], "it must be a file that ends in .txt, .json, .vocab"),
+    ],
+)
+def test_what_cannot_be_opened_is_one_line_and_starts_nothing(
+    arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subprocess, "Popen", lambda *_arguments, **_more: pytest.fail("the app was started"))
+    assert main(["view", *arguments]) == 1
+    assert sentence in capsys.readouterr().err
