@@ -60,7 +60,7 @@ def test_a_file_is_sent_its_questions_are_answered_and_its_heads_are_seen(page: 
     assert saved.value.suggested_filename == "000_tiny_a.zip"
     with zipfile.ZipFile(saved.value.path()) as archive:
         archive.extractall(tmp_path)
-    page.get_by_role("button", name="Open in Explore").click()
+    page.locator(".st-key-open-in-explore button").click()
     drawing(page, "atlas").locator("canvas").first.wait_for()
     rest(page)
 
