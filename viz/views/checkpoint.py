@@ -65,7 +65,7 @@ def _choose(engine: Engine, view: View) -> str:
             st.selectbox(
                 _("A checkpoint of this server, or the last file opened"),
                 list(titles),
-                index=None,
+                index=None if checkpoint_files.refused() else 0,  # with None it can be emptied
                 format_func=lambda name: " ".join(map(labels.plain, titles[name].split(" "))),
                 placeholder=_("choose"),
                 key=_CHOSEN,
@@ -85,8 +85,9 @@ def _title(engine: Engine, view: View) -> str:
 
 
 def _take_chosen() -> None:
-    checkpoint_files.forget_refusal()
-    update(**ANOTHER_MODEL | {"model": st.session_state[_CHOSEN]})
+    if (chosen := st.session_state[_CHOSEN]) is not None:
+        checkpoint_files.forget_refusal()
+        update(**ANOTHER_MODEL | {"model": chosen})
 
 
 def _say_why_not(error: HeadlightError, view: View) -> None:

@@ -38,6 +38,7 @@ def show(engine: Engine, model: str, view: View, asked: Sequence[Asked], explore
     others = [question for question in asked if question.name not in FILES]
     if files:
         checkpoint_words.ask_for(engine, model)
+        checkpoint_words.say_what_is_unclear(view, files)
     if (wrong := st.session_state.get(_WRONG)) and wrong[:2] == (model, view.settings):
         say(wrong[2])
     with st.form("questions", border=False):

@@ -13,6 +13,7 @@ from model.inspection import Asked
 from viz import labels, public
 from viz.file_limit import watch
 from viz.link_values import settings_text
+from viz.links import View
 from viz.page import current_view, say, the_engine, update
 from viz.sidebar import ANOTHER_MODEL
 from viz.texts import _, sentence
@@ -101,6 +102,15 @@ def ask_for(engine: Engine, model: str) -> None:
         )
     )
     watch("questions", MOST_MEGABYTES, _refuse_too_large)
+
+
+def say_what_is_unclear(view: View, questions: Sequence[Asked]) -> None:
+    """Says which of the given vocabularies have no place in the model yet, while it has room for one."""
+    told = dict(view.told())
+    names = [name for known_as, name in given().items() if known_as not in told.values()]
+    if names and any(question.answer is None for question in questions):
+        text = _("Not told by its name which vocabulary it is, so choose below: {names}.", names=", ".join(names))
+        st.info(labels.markdown(text), icon=":material/help:")
 
 
 def field(title: str, question: Asked, key: str) -> None:
