@@ -14,7 +14,7 @@ from model import viewing
 from model.__main__ import main
 from model.engine import open_engine
 from model.engine.base import RunRequest
-from model.engine.files import words_as
+from model.engine.files import opened_as, words_as
 from model.errors import NotACheckpoint
 from tests.reference import GOLDEN, SETTINGS
 
@@ -31,7 +31,7 @@ def test_the_app_starts_opens_the_file_and_ends_with_ctrl_c() -> None:
             address = next(line.strip() for line in app.stdout if "/checkpoint?" in line)
             parts = urlsplit(address)
             assert parts.hostname == "127.0.0.1"
-            assert parse_qs(parts.query) == {"model": [viewing.opened_as(FILE)], "set": ["n_heads=2"]}
+            assert parse_qs(parts.query) == {"model": [opened_as(FILE)], "set": ["n_heads=2"]}
             assert httpx.get(address, trust_env=False).is_success
         finally:
             os.killpg(app.pid, signal.SIGINT)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import streamlit as st
 import torch
 
 from model.engine.files import words_as
@@ -134,7 +135,7 @@ def test_a_file_that_the_browser_refuses_is_said_with_the_way_on(
     visitor = Visitor("checkpoint")
     card, most, refuse = told[-1]
     assert (card, most) == ("choose", 128)
-    monkeypatch.setattr(checkpoint_files.st, "session_state", visitor.app.session_state)
+    monkeypatch.setattr(st, "session_state", visitor.app.session_state)
     refuse("tut6-model.pt", 136.4)
     monkeypatch.undo()
     visitor._run()
@@ -198,8 +199,8 @@ def test_paths_are_for_the_owner_of_the_machine_alone(
 
     Context.headers = headers  # type: ignore[attr-defined]
     monkeypatch.setenv("HEADLIGHT_PUBLIC", public_)
-    monkeypatch.setattr(public.st, "context", Context)
-    monkeypatch.setattr(public.st, "get_option", lambda name: {"server.address": address}[name])
+    monkeypatch.setattr(st, "context", Context)
+    monkeypatch.setattr(st, "get_option", lambda name: {"server.address": address}[name])
     assert public.is_owner() is expected
 
 
