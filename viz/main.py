@@ -12,7 +12,7 @@ from model.engine.base import Decoding, ModelInfo
 from model.errors import EngineAway, HeadlightError, NoStart, UnknownHead, UnknownHypothesis, UnknownModel, UnknownSite
 from model.trace import Attention, Site, Trace
 from model.unwritten import Unwritten
-from viz import away, labels, sidebar
+from viz import asking, away, labels, sidebar
 from viz.links import View
 from viz.page import Page, current_view, my_engine, say, settle, tell_url, the_engine
 from viz.scheme_change import redraw_on_change
@@ -94,10 +94,7 @@ class Surroundings:
 
 def _surround(view: View, problems: list[str]) -> list[Surroundings]:
     """Draws the sidebar; what is then to be done is a list of one, or of none where no model can be used."""
-    if (asking := _asking(view)) is not None:
-        settle(view)
-        sidebar.models({each.name: each.title for each in (asking, *the_engine().models()) if each is asking or not each.problem})
-        checkpoint_questions.ask_here(the_engine(), view)
+    if asking.asked_here(view):
         return []
     usable, others, view = _usable(view, problems)
     if not usable:
@@ -109,8 +106,7 @@ def _surround(view: View, problems: list[str]) -> list[Surroundings]:
         view = replace(view, target=view.text or "")  # it has no words to begin with: its target is drawn like its source
     settle(view)
     sidebar.draw(info, sorted(usable, key=lambda i: i.name), view)
-    waiting = [each.name for each in others if _waits(each)]
-    sidebar.waiting(waiting, [each.name for each in others if each.name not in waiting])
+    asking.name_others(others)
     return [Surroundings(info, view, problems)]
 
 
@@ -142,20 +138,6 @@ def _page(around: Surroundings, show: Callable[[Page], None], text: str | None) 
     except EngineAway as error:  # while the page was drawn, too: it may ask for what was not kept
         away.wait(error, shown=bool(pages))
     tell_url()
-
-
-def _asking(view: View) -> ModelInfo | None:
-    """The model that `view` names, where it runs as soon as somebody answers what its file leaves open."""
-    try:
-        asked = the_engine().describe(view.model, view.told()) if view.model else None
-    except UnknownModel:
-        return None
-    return asked if asked is not None and _waits(asked) else None
-
-
-def _waits(info: ModelInfo) -> bool:
-    """Whether a model waits for answers."""
-    return info.problem.get("error") == "OpenQuestions"
 
 
 def _usable(view: View, problems: list[str]) -> tuple[list[ModelInfo], list[ModelInfo], View]:

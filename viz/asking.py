@@ -1,0 +1,34 @@
+"""Models that can run as soon as somebody answers what their files leave open."""
+
+from collections.abc import Sequence
+
+from model.engine.base import ModelInfo
+from model.errors import UnknownModel
+from viz import sidebar
+from viz.links import View
+from viz.page import settle, the_engine
+from viz.views import checkpoint_questions
+
+
+def asked_here(view: View) -> bool:
+    """Draws the questions of the model that `view` names, where it waits for answers; False: it does not."""
+    try:
+        asked = the_engine().describe(view.model, view.told()) if view.model else None
+    except UnknownModel:
+        return False
+    if asked is None or not _waits(asked):
+        return False
+    settle(view)
+    sidebar.models({asked.name: asked.title} | {each.name: each.title for each in the_engine().models() if not each.problem})
+    checkpoint_questions.ask_here(the_engine(), view)
+    return True
+
+
+def name_others(others: Sequence[ModelInfo]) -> None:
+    """Names in the sidebar the models that cannot be used as they are."""
+    waiting = [each.name for each in others if _waits(each)]
+    sidebar.waiting(waiting, [each.name for each in others if each.name not in waiting])
+
+
+def _waits(info: ModelInfo) -> bool:
+    return info.problem.get("error") == "OpenQuestions"
