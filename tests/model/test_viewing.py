@@ -69,7 +69,7 @@ def test_it_listens_on_loopback_and_computes_here_whatever_the_environment_says(
     [
         (["nowhere.pt"], "nowhere.pt is not there"),
         ([str(FILE), "--set", "source_vocab=nowhere.txt"], "source_vocab is 'nowhere.txt', but it must be a file that can be read"),
-        ([str(FILE), "--set", "source_vocab=w.exe"], "it must be a file that ends in .txt, .json, .vocab"),
+        ([str(FILE), "--set", "source_vocab=w.exe"], "it must be a file that ends in .txt, .json, .vocab, .model, .spm"),
     ],
 )
 def test_what_cannot_be_opened_is_one_line_and_starts_nothing(
