@@ -96,9 +96,9 @@ def ask_for(engine: Engine, model: str) -> None:
         st.text_input(_("Or the path of a vocabulary on this machine"), key=_PATH, on_change=_open_path, args=(engine, model))
     st.caption(
         _(
-            "A vocabulary is a text file with one token a line, a JSON list, a JSON object from token to id, or the "
-            "tokenizer.json of a folder of Headlight's own: as many texts as the embedding has rows. Then tokens are shown "
-            "as words, and words can be typed."
+            "A vocabulary is a text file with one token a line, a JSON list or object (itos or stoi, of both languages too), a "
+            "SentencePiece model or a tokenizer.json: as many texts as the embedding has rows. Then tokens are shown as words, "
+            "and words can be typed."
         )
     )
     watch("questions", MOST_MEGABYTES, _refuse_too_large)
