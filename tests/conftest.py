@@ -1,14 +1,35 @@
-"""The same examples in every run, on every machine, however busy it is."""
+"""The same examples in every run, on every machine, however busy it is; and how many processes share the tests."""
+
+import os
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+# Before torch is imported: two threads wait for each other longer than they compute (12 times, measured on a busy machine).
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 settings.register_profile("headlight", deadline=None, derandomize=True, max_examples=60, database=None)
 settings.load_profile("headlight")
+
+APP = Path(__file__).parent / "app"
+WORKERS = 2
+"""Processes for the whole suite. Each imports torch and Streamlit, and may have a Chromium beside it."""
+
+SLOW = ("browser", "cluster", "load")
+"""Markers of what is slow, too. So is the folder tests/app, where the whole script runs."""
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Who names files waits for these alone, in one process; so does `-m load`, which measures."""
+    whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS and "load" not in str(config.option.markexpr)
+    return WORKERS if whole and (os.cpu_count() or 1) >= WORKERS else 0
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Browser tests come last: Playwright keeps an event loop running in this thread, beside which no other can be started.
+
+    Each worker gets whole files, in this order. What has a browser, a cluster or a load is slow, too.
 
     One that fails is tried once more, and the report says so: a machine that stalls for half a minute is no fault of the page.
     What measures a class is left out unless the command line names it: its limits mean something on a quiet machine alone.
@@ -21,3 +42,5 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("browser"):
             item.add_marker(pytest.mark.flaky(reruns=1))
+        if item.path.is_relative_to(APP) or any(item.get_closest_marker(name) for name in SLOW):
+            item.add_marker(pytest.mark.slow)

@@ -66,7 +66,7 @@ def host(folder: Path, *options: str, **environment: str) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(120)
 
 
 @contextmanager
@@ -84,4 +84,4 @@ def listening(app: Any, **settings: Any) -> Iterator[int]:
             yield int(bound.getsockname()[1])
         finally:
             server.should_exit = server.force_exit = True
-            thread.join(30)
+            thread.join(120)

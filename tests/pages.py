@@ -97,7 +97,7 @@ def open_view(view: str, engine: MadeUpEngine, dark: bool = False, **query: str)
         AssertionError: an exception reached the page.
     """
     ENGINES[view] = engine
-    app = AppTest.from_function(run_view, kwargs={"view": view, "engine": view, "dark": dark}, default_timeout=20)
+    app = AppTest.from_function(run_view, kwargs={"view": view, "engine": view, "dark": dark}, default_timeout=300)
     for name, value in query.items():
         app.query_params[name] = value
     app.run()

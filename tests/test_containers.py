@@ -129,6 +129,7 @@ def test_the_engine_gets_a_gpu_unless_the_other_file_takes_it_away() -> None:
     assert without == {"engine": {"environment": {"HEADLIGHT_DEVICE": "cpu"}, "deploy": "reset"}}
 
 
+@pytest.mark.slow
 def test_an_image_starts_with_the_files_that_it_copies(tmp_path: Path) -> None:
     app, engine = (copied(image, tmp_path / image) for image in IMAGES)
     assert (engine / "checkpoints" / "multi30k-de-en" / "model.safetensors").exists()
@@ -181,7 +182,7 @@ def started(image: str, folder: Path, told: dict[str, str]) -> Iterator[int]:
     process = subprocess.Popen(here(command(image, "CMD")), cwd=folder, env=environment, stdout=subprocess.DEVNULL)
     check = here(command(image, "HEALTHCHECK"))
     try:
-        until = time.monotonic() + 120
+        until = time.monotonic() + 300
         while subprocess.run(check, env=environment, stderr=subprocess.DEVNULL, check=False).returncode:
             assert process.poll() is None, f"{image}: its command ended"
             assert time.monotonic() < until, f"{image}: never healthy"
@@ -189,4 +190,4 @@ def started(image: str, folder: Path, told: dict[str, str]) -> Iterator[int]:
         yield port
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(120)

@@ -71,19 +71,13 @@ def goes_on(visitor: Visitor) -> None:
     ends_well(visitor, None)
 
 
-@pytest.mark.parametrize("text", PICTURES, ids=ascii)
-def test_whatever_is_typed_as_a_sentence_is_drawn(stocked: Path, text: str) -> None:
+@pytest.mark.parametrize("field", ["text", "target"])
+def test_whatever_is_typed_is_drawn(stocked: Path, field: str, subtests: pytest.Subtests) -> None:
     visitor = Visitor()
-    visitor.type("text", text)
-    ends_well(visitor, None)
-    goes_on(visitor)
-
-
-@pytest.mark.parametrize("text", PICTURES, ids=ascii)
-def test_whatever_is_typed_as_a_target_is_drawn(stocked: Path, text: str) -> None:
-    visitor = Visitor()
-    visitor.type("target", text)
-    ends_well(visitor, None)
+    for text in PICTURES:
+        with subtests.test(text=ascii(text)):
+            visitor.type(field, text)
+            ends_well(visitor, None)
     goes_on(visitor)
 
 

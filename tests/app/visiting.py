@@ -26,7 +26,7 @@ class Visitor:
     """
 
     def __init__(self, page: str = "explore", **query: str) -> None:
-        self.app = AppTest.from_file(MAIN, default_timeout=60)
+        self.app = AppTest.from_file(MAIN, default_timeout=300)
         for name, value in query.items():
             self.app.query_params[name] = value
         self.go(page)

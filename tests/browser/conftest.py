@@ -24,7 +24,7 @@ from benchmarks.browsers import FLAGS
 
 ROOT = Path(__file__).parents[2]
 HOST = "127.0.0.1"
-SECONDS_TO_START = 120
+SECONDS_TO_START = 300
 PATIENCE_MS = 60_000
 
 Serve = Callable[[Path], str]
@@ -90,7 +90,7 @@ def serve() -> Iterator[Serve]:
     yield start
     for _address, process in running.values():
         process.terminate()
-        process.wait(timeout=20)
+        process.wait(timeout=120)
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ def test_fields_are_those_that_were_chosen() -> None:
 
 
 def test_a_choice_is_told_once_and_before_the_script_draws() -> None:
-    test = AppTest.from_function(app, default_timeout=60).run()
+    test = AppTest.from_function(app, default_timeout=300).run()
     assert not test.exception
     assert test.text[0].value == "None"
     assert drive(test, {"site": "encoder.0.1.self", "head": 3, "at": 1}) == "{'site': 'encoder.0.1.self', 'head': 3}"
@@ -57,5 +57,5 @@ def test_a_choice_is_told_once_and_before_the_script_draws() -> None:
     [{"site": 3}, {"head": "0"}, {"head": True}, {"query": 1.5}, {"site": "decoder.0.0.nonsense"}, {"step": -2}, {"head": [1]}],
 )
 def test_a_forged_choice_is_no_choice(forged: dict[str, Any]) -> None:
-    test = AppTest.from_function(app, default_timeout=60).run()
+    test = AppTest.from_function(app, default_timeout=300).run()
     assert drive(test, forged) == "None"

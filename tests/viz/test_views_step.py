@@ -1,7 +1,6 @@
 """The page Step through: two clocks, and of the computation clock every stage of real runs, with the run's own numbers."""
 
 import base64
-import time
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -18,6 +17,7 @@ from model.explain import Explanation
 from model.stages import OF_CELLS, Stage
 from model.trace import Array, Trace
 from tests import traces
+from tests.counting import calls_in_threads
 from tests.pages import MadeUpEngine, figures, open_view, words
 from tests.runs import SPECS, checkpoint, request, traced
 from viz.canvas import cells_scene, network_scene
@@ -114,14 +114,10 @@ def test_the_run_behind_all_stages_keeps_everything_and_is_the_same() -> None:
     assert len(set(engine.asked)) == 1, "another stage asked for another run"
 
 
-def test_a_stage_takes_less_than_a_tenth_of_a_second() -> None:
+def test_a_stage_costs_a_bounded_number_of_calls() -> None:
+    """It was 38,000 when this was written, which took 15 ms."""
     app = opened(real("paper"), "encoder.0.0.self/normed")
-    taken = []
-    for _ in range(5):
-        began = time.process_time()
-        app.run()
-        taken.append(time.process_time() - began)
-    assert min(taken) < 0.1
+    assert 1000 < calls_in_threads(app.run) < 80_000
 
 
 def test_the_token_clock_is_the_first() -> None:

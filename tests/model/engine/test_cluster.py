@@ -99,7 +99,7 @@ def cluster(folder: Path) -> Iterator[Cluster]:
         everybody = found.process.children(recursive=True)
         process.terminate()
         assert process.wait(PATIENCE) == 0
-        left = psutil.wait_procs(everybody, timeout=10)[1]
+        left = psutil.wait_procs(everybody, timeout=60)[1]
         assert not left, "processes that nobody ended"
     finally:
         for child in psutil.Process().children():

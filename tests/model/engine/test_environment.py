@@ -86,6 +86,7 @@ def test_nonsense_in_the_environment_ends_a_command_with_one_sentence(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("variable", "value"), NONSENSE)
 def test_nonsense_in_the_environment_ends_the_start_with_one_sentence(variable: str, value: str) -> None:
     code = "from viz.page import start; start()"

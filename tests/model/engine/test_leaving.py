@@ -51,7 +51,7 @@ class Held:
 
 
 def settled(so: Callable[[], bool]) -> None:
-    until = time.monotonic() + 30
+    until = time.monotonic() + 120
     while not so():
         assert time.monotonic() < until
         time.sleep(0.002)
@@ -67,7 +67,7 @@ def held(tmp_path: Path) -> Iterator[Held]:
 
     def slow(*args: Any) -> Any:
         host.steps.append(1)
-        assert host.gate.wait(30)
+        assert host.gate.wait(120)
         return decode(*args)
 
     network.decode = slow  # type: ignore[method-assign, assignment]

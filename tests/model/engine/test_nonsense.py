@@ -45,6 +45,7 @@ def ask(case: Any) -> httpx.Response:
     return CLIENT.post(case.path, params=query, content=content)
 
 
+@pytest.mark.slow
 @SCHEMA.parametrize()
 @settings(max_examples=40, suppress_health_check=list(HealthCheck), deadline=None)
 def test_whatever_is_asked_is_answered_in_words(case: Any) -> None:

@@ -43,6 +43,7 @@ def behind(local: LocalEngine, door: Door | None = None, token: str = "") -> Rem
     return RemoteEngine("http://here", token, Loopback(application(local, door or Door())))
 
 
+@pytest.mark.slow
 def test_a_host_that_is_killed_and_started_again_is_asked_again(folder: Path, local: LocalEngine) -> None:
     port = free_port()
     process = start(folder, port)
@@ -252,13 +253,14 @@ WITHOUT_TORCH = """
 import sys
 sys.modules["torch"] = None  # `import torch` fails
 from streamlit.testing.v1 import AppTest
-app = AppTest.from_file("viz/main.py", default_timeout=60).run()
+app = AppTest.from_file("viz/main.py", default_timeout=300).run()
 assert not app.exception, app.exception
 assert not app.warning, app.warning
 assert len(app.get("bidi_component")) > 1
 """
 
 
+@pytest.mark.slow
 def test_with_an_engine_elsewhere_the_app_needs_no_torch(folder: Path) -> None:
     port = free_port()
     process = start(folder, port)

@@ -49,7 +49,7 @@ class Callers:
 
         def work(ask: Any) -> str:
             self.order.append(name)
-            assert self.gate.wait(10)
+            assert self.gate.wait(120)
             return f"done for {name}"
 
         def call() -> None:
@@ -66,12 +66,12 @@ class Callers:
     def finish(self) -> None:
         self.gate.set()
         for thread in self.threads:
-            thread.join(10)
+            thread.join(120)
 
 
 def settled(so: Callable[[], bool]) -> None:
-    """Waits until `so`, 10 s at most."""
-    until = time.monotonic() + 10
+    """Waits until `so`, two minutes at most."""
+    until = time.monotonic() + 120
     while not so():
         assert time.monotonic() < until
         time.sleep(0.001)
@@ -175,7 +175,7 @@ def test_a_run_that_is_not_wanted_any_more_ends_at_its_next_step(tmp_path: Path)
     def slow(*args: Any) -> Any:
         steps.append(1)
         begun.set()
-        assert gate.wait(10)
+        assert gate.wait(120)
         return decode(*args)
 
     network.decode = slow  # type: ignore[method-assign, assignment]
@@ -189,13 +189,13 @@ def test_a_run_that_is_not_wanted_any_more_ends_at_its_next_step(tmp_path: Path)
 
     first = threading.Thread(target=old)
     first.start()
-    assert begun.wait(10)
+    assert begun.wait(120)
     second = threading.Thread(target=lambda: engine.of("mine").run(RunRequest("tiny", "w6", target="w4")))
     second.start()
-    first.join(10)
+    first.join(120)
     assert len(failed) == 1
     gate.set()
-    second.join(10)
+    second.join(120)
     assert len(steps) == 2
     engine.workshop.close()
 

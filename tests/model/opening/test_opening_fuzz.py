@@ -15,6 +15,8 @@ from model.errors import CheckpointError
 from model.opening.reading import read_upload
 from tests.model.opening.fuzz import MARKER, files, seeds
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 COUNT = int(os.environ.get("HEADLIGHT_FUZZ", "500"))
 

@@ -62,7 +62,7 @@ def test_each_opens_with_a_sentence_whose_words_it_knows(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
-def test_each_is_evaluated_by_one_command(folder: Path, tmp_path: Path) -> None:
+def test_each_is_evaluated_by_one_command(folder: Path, tmp_path: Path, few_strings: None) -> None:
     split, files, told = DATA[folder.name]
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")

@@ -72,7 +72,7 @@ def test_a_network_that_has_learned_nothing_does_neither() -> None:
     assert weight_near_the_antidiagonal(checkpoint, "31415926") < 0.6
 
 
-def test_evaluation_decodes_what_teacher_forcing_promises() -> None:
+def test_evaluation_decodes_what_teacher_forcing_promises(few_strings: None) -> None:
     checkpoint = checkpoints.load(BUNDLED, CPU)
     scores = evaluate(checkpoint, None, "val", Decoding(), CPU)
     texts = corpora.from_json(checkpoint.info.data, "data").texts(None, "val")
@@ -88,6 +88,7 @@ def test_the_snapshots_lead_from_the_first_weights_to_the_bundled_ones() -> None
     assert all(path.stat().st_size < 300_000 for path in files)
 
 
+@pytest.mark.slow
 def test_it_is_learned_from_nothing(tmp_path: Path) -> None:
     """The bundled recipe on a sixth of its examples, and shorter ones. A network that has learned nothing does neither (above)."""
     recipe = recipes.load("reverse-digits")

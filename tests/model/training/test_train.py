@@ -409,6 +409,7 @@ def test_a_pair_that_does_not_fit_the_network_is_refused_before_training(tmp_pat
         train(tiny_recipe(), tmp_path, tmp_path / "out", CPU)
 
 
+@pytest.mark.slow
 def test_two_processes_learn_what_one_learns(corpus: Path, tmp_path: Path) -> None:
     """`accelerate launch` on two processes: each takes its part of every batch, and both end with the same weights."""
     recipe = tmp_path / "tiny.toml"
