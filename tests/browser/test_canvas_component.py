@@ -12,6 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from model.trace import Site, Trace
 from tests.browser.canvas_harness import HOSTILE, made
+from tests.browser.visits import until
 from viz.theme import DARK, LIGHT, Scheme
 
 pytestmark = pytest.mark.browser
@@ -39,15 +40,6 @@ def rest(page: Page) -> None:
     page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
     page.wait_for_timeout(100)  # a scene that has arrived is not yet a call of the drawing's function
     page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-
-
-def until(page: Page, holds: Callable[[], bool]) -> None:
-    """Waits for what the page does in its own time."""
-    for _ in range(200):
-        if holds():
-            return
-        page.wait_for_timeout(50)
-    pytest.fail("What was waited for did not come about within 10 s.")
 
 
 def drawing(page: Page, name: str) -> Locator:

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.browser.canvas_harness import made
 from tests.browser.conftest import PATIENCE_MS
-from tests.browser.visits import drawing, middle, rest, tile_of, tiles
+from tests.browser.visits import drawing, middle, rest, tile_of, tiles, until
 
 pytestmark = pytest.mark.browser
 
@@ -114,8 +114,7 @@ def test_the_mean_of_cells_smaller_than_pixels_can_be_shown(visit: Callable[[str
     page.get_by_role("button", name="mean").click()
     rest(page)
     expect(page.get_by_role("button", name="mean")).to_have_attribute("aria-pressed", "true")
-    page.wait_for_timeout(300)  # its tiles are fetched
-    assert pixels(page, ".large canvas").sum() > largest, "a mean is no larger than a maximum, so it is lighter"
+    until(page, lambda: pixels(page, ".large canvas").sum() > largest)  # a mean is no larger than a maximum, so it is lighter
 
 
 def test_what_the_server_has_put_away_is_asked_for_again(browser: Browser, address: str) -> None:

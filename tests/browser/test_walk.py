@@ -18,7 +18,7 @@ pytestmark = pytest.mark.browser
 ROOT = Path(__file__).parents[2]
 MODEL, TEXT = "multi30k-de-en", "Ein Hund spielt im Schnee."
 MAP = ".hl[data-drawing=network]"
-PATIENCE = 30_000
+PATIENCE = 120_000
 
 
 @pytest.fixture(scope="module")

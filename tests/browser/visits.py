@@ -1,9 +1,11 @@
 """What a visitor does and sees on pages of the app, for browser tests."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl, urlparse
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 AT_REST = "[data-testid=stApp][data-test-script-state=notRunning]"
@@ -20,6 +22,15 @@ def rest(page: Page) -> None:
             return
         before = now
         page.evaluate(A_WHILE)
+
+
+def until(page: Page, holds: Callable[[], bool]) -> None:
+    """Waits for what the page does in its own time."""
+    for _ in range(1200):
+        if holds():
+            return
+        page.wait_for_timeout(50)
+    pytest.fail("What was waited for did not come about within a minute.")
 
 
 def drawing(page: Page, name: str) -> Locator:

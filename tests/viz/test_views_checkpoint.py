@@ -17,6 +17,8 @@ from model.errors import BadSetting, NotACheckpoint, OpenQuestions, WholeObject
 from tests.app.conftest import shelf, stocked, tiny  # noqa: F401  # fixtures of the whole app
 from tests.app.visiting import Visitor
 
+pytestmark = pytest.mark.slow  # the whole app
+
 GOLDEN = Path(__file__).parents[1] / "golden"
 TOLD = {"decoder_heads": "2", "decoder_passes": "2", "encoder_heads": "2", "source_pad_id": "1", "target_pad_id": "1"}
 IDS = {"bos_id": "2", "eos_id": "3"}
