@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import packages_distributions
@@ -71,17 +72,30 @@ def foreign(module: str) -> set[str]:
     return {name for name in imports(module) if name.split(".")[0] not in sys.stdlib_module_names | ours}
 
 
-def road_to_torch(module: str, seen: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """The chain of imports by which a module gets to torch; empty where there is none."""
-    for name in sorted(imports(module)):
-        if within(name, "torch"):
-            return (*seen, module, name)
-        if name in FILES and name not in seen and (module, name) != LAZY:
-            parents = [".".join(name.split(".")[:n]) for n in range(1, name.count(".") + 1)]
-            for step in (*(p for p in parents if p in FILES and p not in (*seen, module)), name):
-                if road := road_to_torch(step, (*seen, module)):
-                    return road
+@cache
+def road_to_torch(module: str) -> tuple[str, ...]:
+    """The shortest chain of imports by which a module gets to torch; empty where there is none."""
+    roads = {module: (module,)}
+    ahead = deque(roads)
+    while ahead:
+        here = ahead.popleft()
+        for name in sorted(imports(here)):
+            if within(name, "torch"):
+                return (*roads[here], name)
+            if name not in FILES or (here, name) == LAZY:
+                continue
+            parts = name.split(".")
+            for step in (".".join(parts[:n]) for n in range(1, len(parts) + 1)):  # a module's packages are imported before it
+                if step in FILES and step not in roads:
+                    roads[step] = (*roads[here], step)
+                    ahead.append(step)
     return ()
+
+
+def test_a_road_to_torch_is_found() -> None:
+    assert road_to_torch("model.inspection") == ()
+    assert road_to_torch("model.engine.local")[-1].split(".")[0] == "torch"
+    assert road_to_torch("model.__main__")[0] == "model.__main__"
 
 
 @pytest.mark.parametrize("module", modules("model"))
