@@ -12,12 +12,14 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 settings.register_profile("headlight", deadline=None, derandomize=True, max_examples=60, database=None)
 settings.load_profile("headlight")
 
-APP = Path(__file__).parent / "app"
 WORKERS = 2
 """Processes for the whole suite. Each imports torch and Streamlit, and may have a Chromium beside it."""
 
 SLOW = ("browser", "cluster", "load")
-"""Markers of what is slow, too. So is the folder tests/app, where the whole script runs."""
+"""Markers of what is slow, too."""
+
+SLOW_FOLDERS = tuple(Path(__file__).parent / name for name in ("app", "load"))
+"""Where the whole script runs, and where hosts and people have processes and threads of their own."""
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
@@ -42,5 +44,5 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("browser"):
             item.add_marker(pytest.mark.flaky(reruns=1))
-        if item.path.is_relative_to(APP) or any(item.get_closest_marker(name) for name in SLOW):
+        if any(folder in item.path.parents for folder in SLOW_FOLDERS) or any(map(item.get_closest_marker, SLOW)):
             item.add_marker(pytest.mark.slow)
