@@ -75,7 +75,7 @@ def foreign(module: str) -> set[str]:
 @cache
 def road_to_torch(module: str) -> tuple[str, ...]:
     """The shortest chain of imports by which a module gets to torch; empty where there is none."""
-    roads = {module: (module,)}
+    roads: dict[str, tuple[str, ...]] = {module: (module,)}
     ahead = deque(roads)
     while ahead:
         here = ahead.popleft()
