@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from model.beams import Node, hypotheses, path
 from model.decoding import Hypothesis, Writer, beam, certain, forced, greedy, log_probabilities_of, sampler, write
 from model.engine.base import Decoding
 from model.trace import Array, Step
@@ -281,3 +282,16 @@ def test_each_node_of_the_tree_has_the_id_of_its_own_text() -> None:
     for node in tree:
         assert node.text == "abE"[node.id]
         assert node.mean == pytest.approx(node.total / (node.step + 1))
+
+
+def test_the_path_to_a_node_begins_with_the_first_token_and_ends_with_its_own() -> None:
+    parents, ranks = [-1, -1, 0, 1, 2], [-1, 2, 1, -1, 0]
+    tree = [
+        Node(index, parent, 0, "a", -1.0, -1.0, "kept", rank)
+        for index, (parent, rank) in enumerate(zip(parents, ranks, strict=True))
+    ]
+    assert path(tree, 4) == (0, 2, 4)
+    assert path(tree, 3) == (1, 3)
+    assert path(tree, 0) == (0,)
+    assert path(tree, -1) == ()
+    assert hypotheses(tree) == (4, 2, 1)
