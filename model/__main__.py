@@ -18,6 +18,7 @@ from model.engine.environment import best_device
 from model.engine.local import CHECKPOINTS
 from model.engine.serving import serve
 from model.errors import BadSetting, HeadlightError
+from model.finite import warning_of_file, warning_of_run
 from model.inspection import Inspection
 from model.layouts.telling import parse_settings
 from model.options import SETTINGS, asks_for_a_run
@@ -56,6 +57,7 @@ def run(request: RunRequest, keep: str, out: Path, device: str) -> None:
     _write(out, wire.to_bytes(trace.written_out()))
     strip = trace.tokens.get("target", trace.tokens["source"])
     click.echo(" ".join(strip.texts))
+    _warn(warning_of_run(trace))
     if found := trace.model.get(FROM_FLOAT32):
         differ = ", ".join(f"{name} {'not comparable' if value is None else f'{value:.1e}'}" for name, value in found.items())
         click.echo(f"{trace.model['dtype']}, differs from float32 by at most: {differ}")
@@ -94,6 +96,7 @@ def inspect(checkpoint: str, settings: tuple[str, ...], as_json: bool) -> None:
         click.echo(json.dumps(asdict(found), ensure_ascii=False))
     else:
         click.echo("\n".join(_lines(found)))
+    _warn(warning_of_file(found))
     if found.problem:
         raise errors.from_json(found.problem)
 
@@ -161,7 +164,8 @@ def _lines(found: Inspection) -> Iterator[str]:
     yield from found.notes
     for asked in found.ask:
         answer = asked.answer or ("MUST BE TOLD" if asked.needed else "not told")
-        yield f"--set {asked.name}={answer}  ({asked.allowed}) {asked.consequence}"
+        origin = f" from {asked.origin}" if asked.origin else ""
+        yield f"--set {asked.name}={answer}{origin}  ({asked.allowed}) {asked.consequence}"
     yield from _said_by_numbers(found)
     yield f"{found.parameters:,} parameters, {len(found.tensors)} tensors, {len(found.missing)} missing"
     for tensor in found.tensors:
@@ -184,6 +188,12 @@ def _said_by_numbers(found: Inspection) -> Iterator[str]:
         twin = f" and head {note.other}: cosine of {note.product} products {note.value:.4f}"
         yield f"{note.kind}: {note.site} head {note.head}{twin if note.other is not None else f': norm {note.value:.3g}'}"
     yield from (f"{part.stack} {part.kind.replace('_', ' ')}: {part.parameters:,} parameters" for part in found.parts)
+
+
+def _warn(sentence: str) -> None:
+    """Says on standard error what does not end a command."""
+    if sentence:
+        click.echo(f"Warning: {sentence}", err=True)
 
 
 def _keep(names: str) -> tuple[Keep, ...]:

@@ -108,6 +108,8 @@ class Asked:
         needed: whether nothing runs without an answer.
         answer: what was told or is certain; None: open.
         choices: the answers, where they can be listed.
+        origin: where the answer comes from, where nobody gave it with the request and it is not certain: the keys in the file, the
+            file of answers beside it, or a vocabulary.
     """
 
     name: str
@@ -116,6 +118,7 @@ class Asked:
     needed: bool
     answer: str | None
     choices: tuple[str, ...] = ()
+    origin: str = ""
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from model.engine.base import Decoding, ModelInfo
 from model.errors import EngineAway, HeadlightError, NoStart, UnknownHead, UnknownHypothesis, UnknownModel, UnknownSite
+from model.finite import is_finite
 from model.trace import Attention, Site, Trace
-from model.unwritten import Unwritten
 from viz import asking, away, labels, sidebar
 from viz.links import View
 from viz.page import Page, current_view, my_engine, say, settle, tell_url, the_engine
@@ -195,7 +194,7 @@ def _prepare(info: ModelInfo, view: View, problems: list[str], foot: DeltaGenera
     if not trace.attention:
         problems.append(_("This run has no attention, so there is nothing here to look at."))
         return []
-    if not _finite(trace):
+    if not is_finite(trace):
         problems.append(_not_finite(trace))
         return []
     attention, view = _select(trace, view, problems)
@@ -235,13 +234,6 @@ def _run(view: View, problems: list[str]) -> tuple[Trace, View]:
         problems.append(_("The link silences a head that this model does not have ({heads}); none is silenced.", **gaps))
         view = replace(view, silence="")
         return my_engine().run(view.request()), view
-
-
-def _finite(trace: Trace) -> bool:
-    """Whether the end of the run is finite: what is not spreads to it. Weights that are not written out stay so."""
-    last = list(trace.attention.values())[-1].weights
-    ends = (trace.logits,) if trace.logits is not None else (last.q, last.k) if isinstance(last, Unwritten) else (last,)
-    return all(bool(np.isfinite(end).all()) for end in ends)
 
 
 def _not_finite(trace: Trace) -> str:

@@ -7,6 +7,8 @@
     │   ├── TokenOutOfRange     an id that the vocabulary does not have
     │   ├── BadSetting          a decoding value, option or combination outside what is allowed
     │   ├── OpenQuestions       weights that leave something open which was not told
+    │   ├── ContradictsFile     an answer that the file itself contradicts
+    │   ├── ContradictsFile     an answer that the file itself contradicts
     │   ├── NoVocabulary        words for a model whose vocabulary nobody told
     │   └── NoStart             decoding without a token to begin with
     ├── NotFound              a name that does not exist here
@@ -128,6 +130,15 @@ class OpenQuestions(InputError):
     on_screen = (
         "{path} (layout {layout}) does not tell {open}: open the page Checkpoint, choose the file and answer the questions there, "
         "then it can run."
+    )
+
+
+class ContradictsFile(InputError):
+    """An answer that the file itself contradicts. Fields: path, name, said, where, found."""
+
+    template = (
+        "{path} itself says {name}={said} ({where}), but {found}: leave {name} out, or choose the file that it was meant for; "
+        "with another value than it was trained with, every map would be wrong."
     )
 
 

@@ -70,13 +70,13 @@ def _unread(folder: Folder, config: Any) -> Iterator[str]:
     known = {*type(config)().to_dict(), *type(config).attribute_map}
     for name, value in folder.config.items():
         translated = folder.family.positions == "rotary" and _ROTARY.fullmatch(name)
-        if name not in known and not translated and _ARITHMETIC.fullmatch(name) and not _is_neutral(value):
+        if name not in known and not translated and _ARITHMETIC.fullmatch(name) and not _is_neutral(name, value):
             yield f"{name}={value}" if isinstance(value, str | int | float) else name
 
 
-def _is_neutral(value: Any) -> bool:
-    """Whether a setting says nothing: off, no window, a factor of 1, positions as they are everywhere."""
-    return not value or (value is not True and value in (1, "absolute"))
+def _is_neutral(name: str, value: Any) -> bool:
+    """Whether a setting says nothing: off, no window, positions as they are everywhere, a factor of 1 that is not the scores' own."""
+    return not value or value == "absolute" or (value is not True and value == 1 and name != "attention_multiplier")
 
 
 def left_over(folder: Folder, network: nn.Module, unexpected: set[str], weights: Mapping[str, Tensor]) -> dict[str, str]:

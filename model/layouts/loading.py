@@ -14,10 +14,12 @@ from model.checkpoints import Checkpoint, Info
 from model.diagnosing import diagnosed
 from model.errors import IncompleteWeights, OpenQuestions
 from model.inspection import Asked, Inspection, TensorInfo
+from model.layouts import saved_settings
 from model.layouts.base import MissingTensor, Shapes, renamed
 from model.layouts.choosing import Chosen, choose
 from model.layouts.placing import DTYPES, Placement, fill, needed, place
 from model.layouts.questions import Answers, Question, answer_of, settle
+from model.layouts.saved_settings import Said
 from model.layouts.telling import TextsOf, Told, tell, texts_of_a_path
 from model.layouts.words import tokenizers_of
 from model.leftovers import noted
@@ -36,6 +38,8 @@ class Diagnosis:
         chosen: its weights and their layout.
         told: what was told of it.
         questions: what its names and shapes leave open.
+        said: of what the file itself says the things that contradict each other, by the name of the question.
+        taken: what of it was taken as an answer.
         problems: what to know of its numbers, a sentence each.
     """
 
@@ -43,6 +47,8 @@ class Diagnosis:
     chosen: Chosen
     told: Told
     questions: tuple[Question, ...]
+    said: Mapping[str, tuple[Said, ...]]
+    taken: Mapping[str, Said]
     problems: tuple[str, ...]
 
     @property
@@ -78,8 +84,9 @@ class Diagnosis:
         return place(self.shapes, rules, spec, self.chosen.left_over(self.told.settings))
 
     def notes(self) -> tuple[str, ...]:
-        """What a viewer should know, a sentence each: of such networks, and what was left over of this file."""
-        return self.chosen.layout.notes + noted(self.chosen.left_over(self.told.settings))
+        """What a viewer should know, a sentence each: of such networks, what this file says, and what was left over of it."""
+        said = saved_settings.noted(self.said, self.taken)
+        return (*self.chosen.layout.notes, *said, *noted(self.chosen.left_over(self.told.settings)))
 
     def flaw(self, placement: Placement) -> IncompleteWeights | None:
         """Why these weights cannot be run; None: they can. Both who runs them and who describes them ask here."""
@@ -112,13 +119,22 @@ def examine(opened: OpenedFile, path: PurePath, told: Told) -> Diagnosis:
 
     Raises:
         CheckpointError, BadSetting: as for `diagnose`.
+        ContradictsFile: something was told that the file itself says otherwise.
     """
-    chosen = choose(opened.candidates, told.steering | told.settings, str(path))
+    said = saved_settings.said_by(opened.beside)
+    agreed = saved_settings.agreed(said)
+    known = {name: one.value for name, one in agreed.items()} | told.settings
+    chosen = choose(opened.candidates, told.steering | known, str(path))
     try:
-        questions = chosen.layout.ask(chosen.shapes, told.settings)
+        questions = chosen.layout.ask(chosen.shapes, known)
     except MissingTensor as error:
         raise IncompleteWeights(path=path, layout=chosen.layout.name, detail=f"it lacks {error.args[0]}") from error
-    return Diagnosis(path, chosen, told.about(questions), questions, tuple(map(str, opened.problems)))
+    taken = dict(saved_settings.answers(agreed, questions, told.settings, str(path)))
+    told = told.with_answers(taken).about(questions)
+    several = {
+        name: values for name, values in said.items() if len(values) > 1 and any(name in (q.name, *q.also) for q in questions)
+    }
+    return Diagnosis(path, chosen, told, questions, several, taken, tuple(map(str, opened.problems)))
 
 
 def load(path: Path, settings: Mapping[str, str], device: torch.device, texts_of: TextsOf = texts_of_a_path) -> Checkpoint:
@@ -207,7 +223,7 @@ def inspection_of(found: Diagnosis) -> Inspection:
             _describe(name, tensor, names.get(name), name in left_over, placement) for name, tensor in found.chosen.tensors.items()
         ),
         missing=placement.missing if placement else (),
-        ask=tuple(_asked(question, told) for question in found.questions),
+        ask=tuple(_asked(question, found.told) for question in found.questions),
         layout=layout.name,
         in_favour=found.chosen.match.in_favour,
         against=found.chosen.match.against,
@@ -232,6 +248,7 @@ def _describe(
     return measured(TensorInfo(name, tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), status, becomes or ()), tensor)
 
 
-def _asked(question: Question, told: Mapping[str, str]) -> Asked:
-    answer = answer_of(question, told)
-    return Asked(question.name, question.words, question.consequence, question.needed, answer, question.allowed)
+def _asked(question: Question, told: Told) -> Asked:
+    answer = answer_of(question, told.settings)
+    origin = next((told.origins[name] for name in (question.name, *question.also) if name in told.origins), "")
+    return Asked(question.name, question.words, question.consequence, question.needed, answer, question.allowed, origin)

@@ -50,6 +50,7 @@ def place(shapes: Shapes, rules: Rules, spec: ModelSpec, left_over: Collection[s
     there = {name: tuple(tensor.shape) for name, tensor in (state | tables).items()}
     names = renamed(shapes, rules)
     ours = {theirs: parts for theirs, parts in names.items() if parts and all(part in there for part in parts)}
+    tied = dict(network.named_parameters(remove_duplicate=False)).keys() - dict(network.named_parameters()).keys()
     placed = {part for parts in ours.values() for part in parts}
     misshapen = {}
     for theirs, parts in ours.items():
@@ -60,7 +61,7 @@ def place(shapes: Shapes, rules: Rules, spec: ModelSpec, left_over: Collection[s
         ours,
         tuple(left_over),
         tuple(theirs for theirs in shapes.of if theirs not in ours and theirs not in left_over),
-        tuple(name for name in state if name not in placed),
+        tuple(name for name in state if name not in placed and name not in tied),
         misshapen,
     )
 

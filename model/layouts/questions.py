@@ -43,17 +43,19 @@ class Question:
         """The setting as one would type it, the value left open."""
         return f"--set {self.name}={'|'.join(self.allowed) or ('FILE' if self.highest is None else 'ID')}"
 
+    def allows(self, value: str) -> bool:
+        """Whether `value` is an answer."""
+        if self.allowed:
+            return value in self.allowed
+        return self.highest is None or (value.isascii() and value.isdecimal() and int(value[:12]) <= self.highest)
+
     def check(self, value: str) -> str:
         """`value`, if it is an answer.
 
         Raises:
             BadSetting: it is none.
         """
-        if self.allowed:
-            fits = value in self.allowed
-        else:
-            fits = self.highest is None or (value.isascii() and value.isdecimal() and int(value[:12]) <= self.highest)
-        if fits:
+        if self.allows(value):
             return value
         raise BadSetting(name=self.name, found=value, allowed=self.words)
 

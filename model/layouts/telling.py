@@ -1,13 +1,14 @@
 """What was told of a file: settings by name, a JSON file beside it, and what a vocabulary says of its special tokens."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
 from model.errors import BadSetting
 from model.layouts.beside import answers_of
 from model.layouts.questions import Question
+from model.layouts.saved_settings import Said
 from model.vocabularies import ENDS, PADS, STARTS, UNKNOWNS, place_of
 from model.vocabulary_files import read_vocabulary
 
@@ -25,11 +26,20 @@ class Told:
         steering: the settings among STEERING.
         settings: all others, by name.
         texts: the vocabularies that they name, by the setting's name.
+        origins: where settings come from that nobody gave with the request: the file beside, a vocabulary, or the keys in the file.
     """
 
     steering: dict[str, str]
     settings: dict[str, str]
     texts: Mapping[str, tuple[str, ...]]
+    origins: Mapping[str, str] = field(default_factory=dict)
+
+    def with_answers(self, said: Mapping[str, Said]) -> "Told":
+        """With what the file itself says; what was told stands."""
+        origins = {name: f"{one.where} in the file" for name, one in said.items()}
+        return replace(
+            self, settings={name: one.value for name, one in said.items()} | self.settings, origins=origins | self.origins
+        )
 
     def about(self, questions: Sequence[Question]) -> "Told":
         """With what the vocabularies say: `<pad>` among their texts is the id of padding, unless it was told otherwise."""
@@ -45,7 +55,7 @@ class Told:
         }
         told = {name for name in read if name in asked and any(also in self.settings for also in (name, *asked[name].also))}
         found = {name: str(id_) for name, id_ in read.items() if id_ is not None and name in asked and name not in told}
-        return replace(self, settings=found | self.settings)
+        return replace(self, settings=found | self.settings, origins=dict.fromkeys(found, "the vocabulary") | dict(self.origins))
 
 
 TextsOf: TypeAlias = Callable[[str, str], tuple[str, ...]]
@@ -73,13 +83,14 @@ def tell(path: Path, settings: Mapping[str, str], texts_of: TextsOf = texts_of_a
     """
     beside = answers_of(path)
     beside |= {name: str(path.parent / beside[name]) for name in VOCABULARIES if name in beside}
+    origins = {name: "the file of answers beside it" for name in beside if name not in settings}
     every = beside | dict(settings)
     steering = {name: value for name, value in every.items() if name in STEERING}
     others = {name: value for name, value in every.items() if name not in STEERING}
     texts = {
         name: (texts_of if name in settings else texts_of_a_path)(name, others[name]) for name in VOCABULARIES if name in others
     }
-    return Told(steering, others, texts)
+    return Told(steering, others, texts, origins)
 
 
 def parse_settings(given: Sequence[str]) -> dict[str, str]:

@@ -38,6 +38,11 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
         "a.pt (layout tutorial) does not tell n_heads: add --set n_heads=1|2, each with the value it was trained with, "
         "or write them into a file beside it that has its name and the ending .spec.json.",
     ),
+    "ContradictsFile": (
+        {"path": "a.pt", "name": "n_heads", "said": "4", "where": "model_args.n_head", "found": "8 was told"},
+        "a.pt itself says n_heads=4 (model_args.n_head), but 8 was told: leave n_heads out, or choose the file that it was meant "
+        "for; with another value than it was trained with, every map would be wrong.",
+    ),
     "NoVocabulary": (
         {"strip": "source", "found": "hallo"},
         "The source text is 'hallo', but the file holds weights and no words: give ids with blanks between them (--source-ids), "

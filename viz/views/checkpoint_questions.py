@@ -117,6 +117,8 @@ def _field(question: Asked, key: str) -> None:
     else:
         st.text_input(label, question.answer or "", placeholder=question.allowed, key=key)
     st.caption(labels.markdown(f"{question.name}: {question.consequence}"))
+    if question.origin:
+        st.caption(labels.markdown(_("The answer comes from {origin}.", origin=question.origin)))
 
 
 def _files(model: str, view: View, files: Sequence[Asked]) -> None:

@@ -1,0 +1,41 @@
+"""A file whose numbers are not finite runs on the command line with a warning, as the app says so."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from model.__main__ import main
+from tests.reference import GOLDEN, SETTINGS
+
+NAME = "000_tiny_a"
+TOLD = [part for item in SETTINGS[NAME].items() for part in ("--set", "=".join(item))]
+
+
+def all_nan(folder: Path, value: float = torch.nan) -> Path:
+    state = torch.load(GOLDEN / f"{NAME}.pt", weights_only=True)
+    torch.save({name: torch.full_like(tensor, value) for name, tensor in state.items()}, folder / "a.pt")
+    return folder / "a.pt"
+
+
+def run(path: Path, folder: Path) -> int:
+    return main(["run", str(path), *TOLD, "--source-ids", "2,5,3", "--target-ids", "2,7", "--out", str(folder / "t")])
+
+
+def test_an_all_nan_file_ran_without_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(all_nan(tmp_path), tmp_path) == 0
+    assert capsys.readouterr().err == (
+        "Warning: This run holds NaN or infinite numbers, so there is nothing to draw: the model's weights are not finite. "
+        "`inspect` says which tensors.\n"
+    )
+    assert main(["inspect", str(tmp_path / "a.pt"), *TOLD]) == 0
+    said = capsys.readouterr().err
+    assert said.startswith("Warning: ")
+    assert "numbers are NaN and 0 infinite, in " in said
+    assert said.endswith("tensors: what uses them is not finite either.\n")
+
+
+def test_a_finite_file_has_no_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(GOLDEN / f"{NAME}.pt", tmp_path) == 0
+    assert main(["inspect", str(GOLDEN / f"{NAME}.pt"), *TOLD]) == 0
+    assert capsys.readouterr().err == ""
