@@ -75,7 +75,7 @@ def _unread(folder: Folder, config: Any) -> Iterator[str]:
 
 
 def _is_neutral(name: str, value: Any) -> bool:
-    """Whether a setting says nothing: off, no window, positions as they are everywhere, a factor of 1 that is not the scores' own."""
+    """Whether a setting says nothing: off, no window, positions as they are everywhere, a factor of 1 (not of scores)."""
     return not value or value == "absolute" or (value is not True and value == 1 and name != "attention_multiplier")
 
 
