@@ -104,7 +104,7 @@ def _evidence(layout: Layout, table: Mapping[str, Tensor], told: Mapping[str, st
     """What speaks for and against a layout. Tensors without a place in it speak against it, whatever was told."""
     match, foreign = layout.match(shapes_of(table)), foreign_names(layout, table, told)
     known = (f"knows {len(table) - len(foreign)} of {len(table)} names",)
-    against = (f"has {shortened(foreign)}, which has no place in it",) if foreign else ()
+    against = (f"has {shortened(foreign)}, which {'has' if len(foreign) == 1 else 'have'} no place in it",) if foreign else ()
     return Match(match.in_favour + known, match.against + against)
 
 

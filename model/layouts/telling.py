@@ -38,7 +38,7 @@ class Told:
         """With what the file itself says; what was told stands."""
         origins = {name: f"{one.where} in the file" for name, one in said.items()}
         return replace(
-            self, settings={name: one.value for name, one in said.items()} | self.settings, origins=origins | self.origins
+            self, settings={name: one.value for name, one in said.items()} | self.settings, origins=origins | dict(self.origins)
         )
 
     def about(self, questions: Sequence[Question]) -> "Told":
