@@ -33,7 +33,7 @@ def tried(case: Case, folder: Path) -> tuple[float | None, str]:
 def documented(page: str) -> dict[str, tuple[str, str]]:
     """Difference and words of each case, by its name, as a page of the documentation has them."""
     rows = (DOCS / page).read_text(encoding="utf-8").partition(HEAD)[2].partition("\n\n")[0].splitlines()
-    cells = [row.strip("| ").replace("\\|", "\0").split("|") for row in rows]
+    cells = [row.removeprefix("|").removesuffix("|").replace("\\|", "\0").split("|") for row in rows]
     return {name.strip(): (number.strip(), words.strip().replace("\0", "\\|")) for name, number, words in cells}
 
 

@@ -13,9 +13,9 @@ CLOSE = 2e-5
 
 
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor")
-@pytest.mark.parametrize(("page", "case"), EACH)
-def test_a_foreign_case_does_what_the_table_says(page: str, case: Case, tmp_path: Path) -> None:
-    number, words = documented(page)[case.name]
+@pytest.mark.parametrize(("document", "case"), EACH)
+def test_a_foreign_case_does_what_the_table_says(document: str, case: Case, tmp_path: Path) -> None:
+    number, words = documented(document)[case.name]
     found, said = tried(case, tmp_path)
     assert said == words
     assert (found is None) == (number == "")
@@ -24,6 +24,6 @@ def test_a_foreign_case_does_what_the_table_says(page: str, case: Case, tmp_path
         assert found <= 10 * float(number) + 2e-6, "the table promises more"
 
 
-@pytest.mark.parametrize("page", TABLES)
-def test_a_table_has_a_row_for_each_case_and_no_other(page: str) -> None:
-    assert list(documented(page)) == [case.name for case in TABLES[page]]
+@pytest.mark.parametrize("document", TABLES)
+def test_a_table_has_a_row_for_each_case_and_no_other(document: str) -> None:
+    assert list(documented(document)) == [case.name for case in TABLES[document]]
