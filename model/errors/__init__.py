@@ -60,6 +60,23 @@ line, `on_screen` is what a screen says instead.
 from collections.abc import Mapping
 from typing import Any
 
+from model.errors.checkpoint import CannotExport as CannotExport
+from model.errors.checkpoint import CheckpointError as CheckpointError
+from model.errors.checkpoint import DamagedFile as DamagedFile
+from model.errors.checkpoint import IncompleteWeights as IncompleteWeights
+from model.errors.checkpoint import MissingFile as MissingFile
+from model.errors.checkpoint import NotACheckpoint as NotACheckpoint
+from model.errors.checkpoint import NoWeights as NoWeights
+from model.errors.checkpoint import OverLimit as OverLimit
+from model.errors.checkpoint import SeveralFiles as SeveralFiles
+from model.errors.checkpoint import SeveralLayouts as SeveralLayouts
+from model.errors.checkpoint import ShapeMismatch as ShapeMismatch
+from model.errors.checkpoint import UnknownLayout as UnknownLayout
+from model.errors.checkpoint import UnreadableNumbers as UnreadableNumbers
+from model.errors.checkpoint import UnsafeFile as UnsafeFile
+from model.errors.checkpoint import UnsoundFile as UnsoundFile
+from model.errors.checkpoint import UnsupportedModel as UnsupportedModel
+from model.errors.checkpoint import WholeObject as WholeObject
 from model.errors.notfound import NotFound as NotFound
 from model.errors.notfound import UnknownHead as UnknownHead
 from model.errors.notfound import UnknownHypothesis as UnknownHypothesis
@@ -163,132 +180,6 @@ class NoStart(InputError):
         "Nobody told the token that decoding begins with: answer {setting} on the page Checkpoint, or type the target's ids "
         "into the box Target to feed."
     )
-
-
-class CheckpointError(HeadlightError):
-    """A checkpoint folder or file that cannot be used."""
-
-
-class MissingFile(CheckpointError):
-    """Fields: path, needed."""
-
-    template = "{path} is not there; a checkpoint folder needs {needed}: restore the file or choose another folder."
-
-
-class DamagedFile(CheckpointError):
-    """Fields: path, detail."""
-
-    template = "{path} cannot be read ({detail}): restore it from a copy or train it anew."
-
-
-class ShapeMismatch(CheckpointError):
-    """The weights are not those that the spec describes. Fields: path, detail."""
-
-    template = "{path} does not hold the weights that its spec.json describes ({detail}): use the files of one training run."
-
-
-class UnknownLayout(CheckpointError):
-    """Weights named as by no program known here. Fields: path, nearest, reason."""
-
-    template = (
-        "{path} names its weights as no layout known here; the nearest is {nearest}, but {reason}. What a tensor without a place "
-        "does cannot be known, so nothing is run: choose another file, or teach Headlight these names (docs/add-a-layout.md)."
-    )
-
-
-class SeveralLayouts(CheckpointError):
-    """Weights, or tables of weights, that could be read in several ways. Fields: path, what, there, setting."""
-
-    template = "{path} can be read as several {what}: {there}. Choose one with --set {setting}=NAME."
-    on_screen = "{path} can be read as several {what}: {there}. Choose one of these below."
-
-
-class SeveralFiles(CheckpointError):
-    """A folder with several files of weights, and nothing that says which one it is. Fields: path, there."""
-
-    template = "{path} holds several files of weights ({there}): open one of them instead of the folder."
-
-
-class IncompleteWeights(CheckpointError):
-    """Weights of a known layout, some missing or of other shapes. Fields: path, layout, detail."""
-
-    template = "{path} has the layout {layout}, but {detail}: save the whole state_dict of one model, or check what was told of it."
-
-
-class UnsupportedModel(CheckpointError):
-    """A folder of the transformers library whose network would not run here as it was trained. Fields: path, reason."""
-
-    template = (
-        "{path} is not run: {reason}. Its config.json describes what was trained, and with other values another network would run "
-        "on its weights: leave it as it is. A program that knows this model can show its attention, such as transformers with "
-        'attn_implementation="eager" and output_attentions=True.'
-    )
-
-
-class NotACheckpoint(CheckpointError):
-    """A file of another kind. Fields: path, found."""
-
-    template = "{path} is {found}; what can be opened is a safetensors file or a file that torch.save wrote: choose one of these."
-
-
-class UnsafeFile(CheckpointError):
-    """A pickle that asks for more than weights need. Fields: path, called."""
-
-    template = (
-        "{path} asks for {called} to be called while it is opened; nothing was called, and the file stays closed. "
-        'Whoever made it can save the weights alone: torch.save(model.state_dict(), "weights.pt")'
-    )
-
-
-class WholeObject(CheckpointError):
-    """A pickled model instead of its weights. Fields: path, found."""
-
-    template = (
-        "{path} holds a whole Python object ({found}), which only its own program could bring back; nothing was run. "
-        'Load it there and save the weights alone: torch.save(model.state_dict(), "weights.pt")'
-    )
-
-
-class UnsoundFile(CheckpointError):
-    """Claims that the file's own size does not justify, or that no writer of checkpoints makes. Fields: path, detail."""
-
-    template = (
-        "{path} stays closed because {detail}; files that torch.save or safetensors wrote are not like that. "
-        'Save the weights anew: torch.save(model.state_dict(), "weights.pt")'
-    )
-
-
-class UnreadableNumbers(CheckpointError):
-    """A kind of numbers, or an order of their bytes, that is not read here. Fields: path, what, found, allowed."""
-
-    template = (
-        "{path} stores {what} as {found}, but what is read here is {allowed}. Save it as float32: "
-        'torch.save({{name: t.float() for name, t in model.state_dict().items()}}, "weights.pt")'
-    )
-
-
-class NoWeights(CheckpointError):
-    """Nothing in the file is a table of named tensors. Fields: path, found."""
-
-    template = (
-        "{path} holds no table of named tensors, only {found}. "
-        'Save the weights as one: torch.save(model.state_dict(), "weights.pt")'
-    )
-
-
-class OverLimit(CheckpointError):
-    """Larger or slower than is opened here. Fields: path, what, found, allowed."""
-
-    template = (
-        "{path} is too much for this machine's limits: {what} is {found}, and at most {allowed} is allowed. "
-        'Save the weights alone, torch.save(model.state_dict(), "weights.pt"), or raise the limit in model/opening/limits.py.'
-    )
-
-
-class CannotExport(CheckpointError):
-    """A network that our own folders cannot hold. Fields: path, reason."""
-
-    template = "{path} cannot become a folder of Headlight's own: {reason}. It can still be looked at as it is."
 
 
 class WireError(HeadlightError):
