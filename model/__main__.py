@@ -21,7 +21,7 @@ from model.errors import BadSetting, HeadlightError
 from model.finite import warning_of_file, warning_of_run
 from model.inspection import Inspection
 from model.layouts.telling import parse_settings
-from model.options import SETTINGS, asks_for_a_run
+from model.options import SETTINGS, NamedOption, asks_for_a_run
 from model.precision import FROM_FLOAT32, lowered, run_in
 from model.runner import Runner
 from model.trace import Trace
@@ -29,6 +29,7 @@ from model.viewing import view
 
 DEVICE = click.option(
     "--device",
+    cls=NamedOption,
     type=click.Choice(["auto", "cpu", "cuda", "mps"]),
     default="auto",
     envvar="HEADLIGHT_DEVICE",

@@ -6,8 +6,8 @@ from pathlib import Path
 import torch
 
 from model import checkpoints, snapshots
-from model.engine.base import without_step
-from model.errors import BadSetting, MissingFile
+from model.engine.base import at_step, without_step
+from model.errors import BadSetting, MissingFile, UnknownModel
 from model.huggingface import folder
 from model.inspection import Inspection
 from model.layouts import loading
@@ -21,6 +21,7 @@ def locate(checkpoint: str, bundled: Path) -> Path:
 
     Raises:
         MissingFile: there is neither.
+        UnknownModel: the model has snapshots, but none after that many steps.
     """
     for path in (Path(checkpoint), bundled / checkpoint):
         if path.exists():
@@ -28,7 +29,9 @@ def locate(checkpoint: str, bundled: Path) -> Path:
             return path.parent if inside else path
     name, step = without_step(checkpoint)
     for whole in (Path(name), bundled / name):
-        if step is not None and step in snapshots.steps(whole):
+        if step is not None and (there := snapshots.steps(whole)):
+            if step not in there:
+                raise UnknownModel(asked=checkpoint, there=", ".join(at_step(name, each) for each in there))
             return snapshots.path(whole, step)
     raise MissingFile(
         path=checkpoint,

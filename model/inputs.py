@@ -76,7 +76,7 @@ class Reader:
         tokenizer = self.tokenizers[name]
         for id_ in ids:
             if not 0 <= id_ < tokenizer.size:
-                raise TokenOutOfRange(what=name, found=id_, size=tokenizer.size)
+                raise TokenOutOfRange(what=name, found=id_, last=f"{tokenizer.size - 1:,}")
         return tokenizer.tokens(ids, name)
 
     def _features(self, name: str, given: Features | RandomFeatures, stack: AnyStack) -> Input:

@@ -36,7 +36,7 @@ def silencer(spec: AnySpec, silences: Sequence[Silence]) -> Intervene:
         if site not in there:
             raise UnknownSite(asked=silence.site, there=", ".join(map(str, there)))
         if not 0 <= silence.head < there[site]:
-            raise UnknownHead(asked=silence.head, site=site, heads=there[site])
+            raise UnknownHead(asked=silence.head, site=site, last=there[site] - 1)
         heads.setdefault(site, []).append(silence.head)
 
     def intervene(site: Site, name: str, value: Tensor) -> Tensor:

@@ -5,11 +5,23 @@ from collections.abc import Callable
 from typing import Any, get_args
 
 import click
+from click.core import ParameterSource
 
 from model.engine.base import Decoding, Given, Method, Precision, RunRequest
 from model.errors import BadSetting
 from model.features import FORM, read_features
 from model.layouts.telling import parse_settings
+
+
+class NamedOption(click.Option):
+    """An option that an environment variable can set. An error about it names what was given, the option or the variable."""
+
+    def get_error_hint(self, ctx: click.Context | None) -> str:
+        """The source of the value at fault."""
+        name = self.name or ""
+        given_by_variable = ctx is not None and ctx.get_parameter_source(name) is ParameterSource.ENVIRONMENT
+        return f"the environment variable {self.envvar}" if given_by_variable else " / ".join(f"'{each}'" for each in self.opts)
+
 
 SETTINGS = click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="what the file does not tell; repeatable")
 RUN_OPTIONS = (
@@ -40,6 +52,7 @@ RUN_OPTIONS = (
     click.option("--seed", type=int, default=Decoding.seed, show_default=True, help="of sampling"),
     click.option(
         "--precision",
+        cls=NamedOption,
         type=click.Choice(get_args(Precision)),
         default="float32",
         show_default=True,

@@ -198,7 +198,7 @@ class WordTokenizer:
         """
         for id_ in ids:
             if not 0 <= id_ < self.size:
-                raise TokenOutOfRange(what=name, found=id_, size=self.size)
+                raise TokenOutOfRange(what=name, found=id_, last=f"{self.size - 1:,}")
         return Tokens(
             name,
             tuple(ids),

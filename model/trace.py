@@ -132,7 +132,7 @@ class Attention:
             UnknownHead: there is no such head here.
         """
         if not 0 <= index < self.heads:
-            raise UnknownHead(asked=index, site=self.site, heads=self.heads)
+            raise UnknownHead(asked=index, site=self.site, last=self.heads - 1)
         weights: Array = self.weights[index]
         return weights
 

@@ -193,7 +193,7 @@ def _present(added: bool, id_: int | None) -> tuple[int, ...]:
 def _strip(ids: Sequence[int], name: str, size: int, text_of: Callable[[int], str], specials: Specials) -> Tokens:
     for id_ in ids:
         if not 0 <= id_ < size:
-            raise TokenOutOfRange(what=name, found=id_, size=size)
+            raise TokenOutOfRange(what=name, found=id_, last=f"{size - 1:,}")
     return Tokens(
         name,
         tuple(ids),

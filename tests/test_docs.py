@@ -6,16 +6,19 @@ import re
 from contextlib import redirect_stdout
 from dataclasses import fields
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import pytest
 
 from model import errors, wire
 from model.__main__ import cli
 from model.beams import Node
-from model.engine.base import KEEP, RunRequest
+from model.engine.base import KEEP, RunRequest, at_step
 from model.errors import HeadlightError
+from model.finding import locate
 from model.trace import TENSORS_OF_ATTENTION, Attention, Candidate, Site, Step, Tokens, Trace
 from tests.traces import translation
+from viz import links
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -149,6 +152,18 @@ def test_links_between_pages_lead_somewhere(path: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text(encoding="utf-8")):
         if not target.startswith("https://"):
             assert (path.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_links_into_the_app_open_what_they_promise(path: Path) -> None:
+    for link in re.findall(
+        r"`/(?:explore|step|masks|positions|compare|training|checkpoint)\?([^`\s]+)`", path.read_text(encoding="utf-8")
+    ):
+        query = dict(parse_qsl(link, keep_blank_values=True))
+        view, problems = links.read(query)
+        assert problems == [], link
+        model = at_step(view.model, view.snapshot) if view.snapshot >= 0 else view.model
+        assert not model or locate(model, ROOT / "checkpoints").exists(), link
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)

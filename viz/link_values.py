@@ -23,10 +23,15 @@ def whole(lowest: int, highest: int = 10**9) -> Callable[[str], int]:
     def read(text: str) -> int:
         digits = text.removeprefix("-")
         if not digits.isascii() or not digits.isdigit() or len(digits) > 20 or not lowest <= int(text) <= highest:
-            raise ValueError(_("a whole number from {lowest} to {highest}", lowest=lowest, highest=highest))
+            raise ValueError(_("a whole number from {lowest} to {highest}", lowest=_readable(lowest), highest=_readable(highest)))
         return int(text)
 
     return read
+
+
+def _readable(number: int) -> str:
+    """A whole number as people write it: thousands apart, and a minus that is not a hyphen."""
+    return f"{number:,}".replace("-", "−")
 
 
 def number(lowest: float, highest: float) -> Callable[[str], float]:

@@ -181,7 +181,7 @@ class RunRequest:
 
 
 def at_step(model: str, step: int) -> str:
-    """The name of a model as it was after `step` updates of its weights: "reverse-digits@000128"."""
+    """The name of a model as it was after `step` updates of its weights: "reverse-digits@000151"."""
     return f"{model}@{step:06}"
 
 

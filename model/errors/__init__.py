@@ -126,9 +126,9 @@ class TooManyTokens(InputError):
 
 
 class TokenOutOfRange(InputError):
-    """An id that the vocabulary does not have. Fields: what, found, size."""
+    """An id that the vocabulary does not have. Fields: what, found, last. The last is the largest id."""
 
-    template = "The {what} holds the token id {found}, but the vocabulary has the ids 0 to {size} - 1: use one of those."
+    template = "The {what} contains the token id {found}, but valid ids run from 0 to {last}: use one of those."
 
 
 class BadSetting(InputError):

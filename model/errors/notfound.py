@@ -20,15 +20,15 @@ class UnknownSite(NotFound):
 
 
 class UnknownHead(NotFound):
-    """Fields: asked, site, heads."""
+    """Fields: asked, site, last. The last is the largest number."""
 
-    template = "There is no head {asked} at {site}, which has {heads} heads, counted from 0: choose one of these."
+    template = "There is no head {asked} at {site}, whose heads are numbered from 0 to {last}: choose one of these."
 
 
 class UnknownHypothesis(NotFound):
-    """Fields: asked, there."""
+    """Fields: asked, there, last. There are so many; the last is the largest number."""
 
-    template = "There is no hypothesis {asked}: this search ended with {there}, counted from 0; choose one of these."
+    template = "There is no hypothesis {asked}: this search ended with {there}, numbered from 0 to {last}; choose one of these."
 
 
 class UnknownStage(NotFound):

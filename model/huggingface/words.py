@@ -79,7 +79,7 @@ class LibraryTokenizer:
         """
         for id_ in ids:
             if not 0 <= id_ < self.size:
-                raise TokenOutOfRange(what=name, found=id_, size=self.size)
+                raise TokenOutOfRange(what=name, found=id_, last=f"{self.size - 1:,}")
         special = tuple(id_ in self.special_ids and id_ != self.specials.unknown for id_ in ids)
         texts = tuple(self._text(id_, own) for id_, own in zip(ids, special, strict=True))
         return Tokens(name, tuple(ids), texts, special, tuple(id_ == self.specials.unknown for id_ in ids))

@@ -26,8 +26,8 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
         "The source text has 140 tokens, but at most 100 fit (the model has no more positions): shorten it.",
     ),
     "TokenOutOfRange": (
-        {"what": "source", "found": -1, "size": 7853},
-        "The source holds the token id -1, but the vocabulary has the ids 0 to 7853 - 1: use one of those.",
+        {"what": "source", "found": -1, "last": "7,852"},
+        "The source contains the token id -1, but valid ids run from 0 to 7,852: use one of those.",
     ),
     "BadSetting": (
         {"name": "method", "found": "gready", "allowed": "greedy or sample or beam"},
@@ -91,12 +91,12 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
         "There is no attention site 'decoder.9.0.self' in this run; there is: decoder.0.0.self. Choose one of these.",
     ),
     "UnknownHead": (
-        {"asked": 8, "site": "decoder.0.0.self", "heads": 8},
-        "There is no head 8 at decoder.0.0.self, which has 8 heads, counted from 0: choose one of these.",
+        {"asked": 8, "site": "decoder.0.0.self", "last": 7},
+        "There is no head 8 at decoder.0.0.self, whose heads are numbered from 0 to 7: choose one of these.",
     ),
     "UnknownHypothesis": (
-        {"asked": 7, "there": 5},
-        "There is no hypothesis 7: this search ended with 5, counted from 0; choose one of these.",
+        {"asked": 7, "there": 5, "last": 4},
+        "There is no hypothesis 7: this search ended with 5, numbered from 0 to 4; choose one of these.",
     ),
     "UnknownStage": (
         {"asked": "decoder.0.0.middle", "there": "embedding, logits"},

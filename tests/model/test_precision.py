@@ -217,6 +217,18 @@ def test_a_checkpoint_that_changed_is_lowered_anew(tmp_path: Path) -> None:
     assert np.abs(next(iter(after.attention.values())).weights - next(iter(before.attention.values())).weights).max() > 1e-3
 
 
+@pytest.mark.parametrize("option", ["precision", "device"])
+def test_an_error_names_the_option_or_the_variable_that_was_given(
+    option: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    variable, command = f"HEADLIGHT_{option.upper()}", ["run", "tiny", "--source", "w4", "--out", "t.safetensors"]
+    assert main([*command, f"--{option}", "int8"]) == 2
+    assert capsys.readouterr().err.startswith(f"Invalid value for '--{option}': 'int8' is not one of")
+    monkeypatch.setenv(variable, "int8")
+    assert main(command) == 2
+    assert capsys.readouterr().err.startswith(f"Invalid value for the environment variable {variable}: 'int8' is not one of")
+
+
 def test_the_command_line_says_how_far_a_run_is_from_float32(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     save_checkpoint(tmp_path / "tiny")
     command = ["run", str(tmp_path / "tiny"), "--source", "w4", "--device", "cpu", "--out", str(tmp_path / "t.safetensors")]

@@ -147,5 +147,7 @@ def test_the_command_line_takes_a_snapshot_by_name_and_by_path(shelf: Path) -> N
         found = from_bytes(out.read_bytes())
         assert found.model["fingerprint"] == expected.model["fingerprint"]
         assert found.tokens == expected.tokens
-    with pytest.raises(MissingFile):
+    with pytest.raises(UnknownModel, match="film@000000, film@000001, film@000002, film@000004"):
         finding.locate("film@3", shelf)
+    with pytest.raises(MissingFile):
+        finding.locate("plain@3", shelf)

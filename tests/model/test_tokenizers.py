@@ -180,9 +180,7 @@ def test_ids_are_taken_as_they_are() -> None:
 def test_an_id_that_the_vocabulary_does_not_have_is_refused_in_words(id_: int) -> None:
     with pytest.raises(TokenOutOfRange) as caught:
         TOKENIZER.tokens([2, id_], "source")
-    assert (
-        str(caught.value) == f"The source holds the token id {id_}, but the vocabulary has the ids 0 to 10 - 1: use one of those."
-    )
+    assert str(caught.value) == f"The source contains the token id {id_}, but valid ids run from 0 to 9: use one of those."
 
 
 def test_text_leaves_out_start_end_and_padding_but_not_what_is_unknown() -> None:

@@ -90,7 +90,7 @@ def test_a_head_that_is_not_there_is_refused_in_words(index: int) -> None:
     with pytest.raises(UnknownHead) as caught:
         attention.head(index)
     assert str(caught.value) == (
-        f"There is no head {index} at decoder.0.0.self, which has 4 heads, counted from 0: choose one of these."
+        f"There is no head {index} at decoder.0.0.self, whose heads are numbered from 0 to 3: choose one of these."
     )
 
 

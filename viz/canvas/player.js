@@ -60,7 +60,7 @@ class Player extends Drawing {
   tile(name, head) {
     const { headShort, headLabel } = this.header.texts;
     const canvas = el("canvas");
-    const label = { "aria-label": fill(headLabel, { head: name }), onclick: () => this.setHead(head) };
+    const label = { "aria-description": fill(headLabel, { head: name }), onclick: () => this.setHead(head) };
     const button = el("button", { type: "button", class: "tile", ...label }, fill(headShort, { head: head + 1 }), canvas);
     return { canvas, button };
   }

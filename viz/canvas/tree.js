@@ -37,7 +37,7 @@ class Tree extends Drawing {
     const { place, text, total, fate, rank } = node;
     const badge = rank < 0 ? "" : el("span", { class: "rank" }, `${rank + 1}`);
     const lines = [el("span", { class: "word" }, text), el("span", { class: "total" }, logText(total)), badge];
-    const told = { "aria-label": this.sentence(node), "data-place": place, "data-total": total, "data-rank": rank < 0 ? null : rank };
+    const told = { "aria-description": this.sentence(node), "data-place": place, "data-total": total, "data-rank": rank < 0 ? null : rank };
     const enter = () => this.enter(node);
     const listeners = { onpointerenter: enter, onfocus: enter, onpointerleave: () => this.leave(), onclick: () => this.open(node) };
     return el("button", { type: "button", tabindex: -1, class: `node ${fate}${rank < 0 ? "" : " ranked"}`, ...told, ...listeners }, ...lines);
