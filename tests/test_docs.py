@@ -168,4 +168,5 @@ def test_links_into_the_app_open_what_they_promise(path: Path) -> None:
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_pages_stay_short(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= 200
+    allowed = 300 if path.name == "decisions.md" else 200  # a list that is looked things up in
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= allowed
