@@ -67,13 +67,13 @@ def test_a_translation_is_taken_and_its_gaps_filled(tmp_path: Path, monkeypatch:
 
     catalogue = Catalog(locale="de")
     catalogue.add("{heads} heads", "{heads} Köpfe")
-    catalogue.add(errors.UnknownHead.template, "Den Kopf {asked} gibt es bei {site} nicht; dort sind {heads}.")
+    catalogue.add(errors.UnknownHead.template, "Den Kopf {asked} gibt es bei {site} nicht; der letzte ist {last}.")
     buffer = io.BytesIO()
     write_mo(buffer, catalogue)
     monkeypatch.setattr(texts, "_catalogue", gettext.GNUTranslations(io.BytesIO(buffer.getvalue())))
     assert texts._("{heads} heads", heads=8) == "8 Köpfe"
-    error = errors.UnknownHead(asked=9, site="encoder.0.0.self", heads=8)
-    assert texts.sentence(error) == "Den Kopf 9 gibt es bei encoder.0.0.self nicht; dort sind 8."
+    error = errors.UnknownHead(asked=9, site="encoder.0.0.self", last=7)
+    assert texts.sentence(error) == "Den Kopf 9 gibt es bei encoder.0.0.self nicht; der letzte ist 7."
     assert str(error).startswith("There is no head 9")
 
 

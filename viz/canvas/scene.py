@@ -61,7 +61,7 @@ def player(trace: Trace, site: Site, head: int, step: int) -> bytes:
     """The decode, token by token, seen from one site: part `heads`."""
     attention = trace.at(site)
     if not 0 <= head < attention.heads:
-        raise UnknownHead(asked=head, site=site, heads=attention.heads)
+        raise UnknownHead(asked=head, site=site, last=attention.heads - 1)
     header = {
         **base(trace),
         "texts": words.player(),
