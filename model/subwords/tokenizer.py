@@ -77,7 +77,7 @@ class SubwordTokenizer:
         """
         for id_ in ids:
             if not 0 <= id_ < self.size:
-                raise TokenOutOfRange(what=name, found=id_, size=self.size)
+                raise TokenOutOfRange(what=name, found=id_, last=f"{self.size - 1:,}")
         special = tuple(id_ in self.special and id_ != self.unknown for id_ in ids)
         byte_level = self.vocabulary.process.byte_level
         texts = tuple(

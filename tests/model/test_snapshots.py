@@ -11,6 +11,7 @@ from model.__main__ import main
 from model.engine.base import Losses, ModelInfo, RunRequest, at_step, without_step
 from model.engine.local import LocalEngine
 from model.errors import DamagedFile, HeadlightError, MissingFile, ShapeMismatch, UnknownModel
+from model.layouts.telling import TextsOf
 from model.wire import from_bytes
 from tests.networks import save_checkpoint, save_film, translate
 
@@ -110,9 +111,9 @@ def test_settings_are_refused_as_for_the_whole_folder(shelf: Path) -> None:
 def test_only_so_many_snapshots_stay_loaded(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded: list[str] = []
 
-    def load(path: Path, settings: object, device: torch.device) -> object:
+    def load(path: Path, settings: object, device: torch.device, texts_of: TextsOf) -> object:
         loaded.append(path.stem)
-        return true_load(path, {}, device)
+        return true_load(path, {}, device, texts_of)
 
     true_load = finding.load
     monkeypatch.setattr(finding, "load", load)
