@@ -167,7 +167,7 @@ def test_a_row_that_is_not_there_is_no_selection(query: int) -> None:
 
 def test_what_is_not_there_is_refused_in_words() -> None:
     trace = traces.translation()
-    with pytest.raises(UnknownHead, match=r"no head 8 at decoder\.0\.2\.cross, which has 8 heads"):
+    with pytest.raises(UnknownHead, match=r"no head 8 at decoder\.0\.2\.cross, whose heads are numbered from 0 to 7"):
         scene.atlas(trace, CROSS, 8, -1)
     with pytest.raises(UnknownHead, match="no head 9"):
         scene.lines(trace, CROSS, 9, -1)
