@@ -12,10 +12,12 @@ from model.engine.remote import RemoteEngine
 from model.engine.server import application
 from model.engine.sharing import Files
 from model.engine.uploads import Uploads
+from model.subwords.tokenizer import Subwords
 from tests.hosts import Loopback
 from tests.networks import save_checkpoint
 from tests.reference import SETTINGS
 from tests.runs import CPU
+from tests.vocabulary_files import sentence_pieces
 
 WEIGHTS = (Path(__file__).parents[2] / "golden" / "000_tiny_a.pt").read_bytes()
 WORDS = "\n".join(["<unk>", "<pad>", "<sos>", "<eos>", *(f"wort{i}" for i in range(24))]).encode()
@@ -73,3 +75,11 @@ def test_a_host_that_forgot_everything_gets_the_weights_and_their_vocabulary_aga
     hosts.now = Loopback(application(LocalEngine(tmp_path, CPU), Door()))
     trace = engine.run(RunRequest(name, "wort3 wort5", target=(2, 3), settings=TOLD))
     assert trace.tokens["source"].texts == ("<sos>", "wort3", "wort5", "<eos>")
+
+
+def test_a_sentencepiece_model_that_was_sent_is_a_vocabulary_and_no_weights() -> None:
+    uploads = Uploads()
+    for name in ("a.model", "a.spm"):
+        known_as = uploads.keep(sentence_pieces(), name)
+        assert known_as.startswith("words-")
+        assert isinstance(uploads.texts_of("source_vocab", known_as), Subwords)
