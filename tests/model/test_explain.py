@@ -146,7 +146,7 @@ def test_numbers_that_are_not_finite_never_agree() -> None:
     ("cell", "error", "text"),
     [
         (("decoder.9.1.cross", 0, 0, 0), UnknownSite, "there is: encoder.0.0.self"),
-        ((CROSS, 2, 0, 0), UnknownHead, "which has 2 heads"),
+        ((CROSS, 2, 0, 0), UnknownHead, "numbered from 0 to 1"),
         ((CROSS, 0, 5, 0), BadSetting, "query is 5, but it must be from 0 to 4 at decoder.0.1.cross"),
         ((CROSS, 0, 0, -1), BadSetting, "key is -1, but it must be from 0 to 5"),
     ],
@@ -195,5 +195,5 @@ def test_the_command_line_answers_in_one_line(folder: Any, capsys: pytest.Captur
     assert main(["explain", str(folder / "tiny"), "--source", "w4", *place]) == 1
     assert (
         capsys.readouterr().err
-        == "There is no head 7 at decoder.0.1.cross, which has 2 heads, counted from 0: choose one of these.\n"
+        == "There is no head 7 at decoder.0.1.cross, whose heads are numbered from 0 to 1: choose one of these.\n"
     )
