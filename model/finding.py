@@ -55,7 +55,7 @@ def load(path: Path, settings: Mapping[str, str], device: torch.device, texts_of
     if (whole := snapshots.folder_of(path)) is not None:
         _refuse(settings)
         return checkpoints.load(whole, device, f"{snapshots.FOLDER}/{path.name}")
-    if (file := _raw(path)) is not None:
+    if (file := raw_weights(path)) is not None:
         return loading.load(file, settings, device, texts_of)
     _refuse(settings)
     if not folder.is_here(path):
@@ -75,7 +75,7 @@ def inspect(path: Path, settings: Mapping[str, str], texts_of: TextsOf = texts_o
     if (whole := snapshots.folder_of(path)) is not None:
         _refuse(settings)
         return checkpoints.inspect(whole, f"{snapshots.FOLDER}/{path.name}")
-    if (file := _raw(path)) is not None:
+    if (file := raw_weights(path)) is not None:
         return loading.inspect(file, settings, texts_of)
     _refuse(settings)
     if not folder.is_here(path):
@@ -85,8 +85,10 @@ def inspect(path: Path, settings: Mapping[str, str], texts_of: TextsOf = texts_o
     return huggingface.inspect(path)
 
 
-def _raw(path: Path) -> Path | None:
-    """The raw file of weights that a path names: itself, or the only one in a folder. None: a folder that describes itself."""
+def raw_weights(path: Path) -> Path | None:
+    """The raw file of weights that a path names: itself, or the only one in a folder. None: a snapshot, or a folder that describes itself."""
+    if snapshots.folder_of(path) is not None:
+        return None
     return raw_file(path) if path.is_dir() else path
 
 

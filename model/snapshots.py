@@ -4,7 +4,7 @@ import csv
 import re
 from pathlib import Path
 
-from model.checkpoints import SPEC
+from model.checkpoints import SPEC, TOKENIZER
 from model.engine.base import Losses
 
 FOLDER, CURVE = "snapshots", "curve.csv"
@@ -26,6 +26,11 @@ def folder_of(file: Path) -> Path | None:
     """The checkpoint folder whose snapshot is `file`; None: it is no snapshot."""
     folder = file.parent.parent
     return folder if file.parent.name == FOLDER and (folder / SPEC).is_file() else None
+
+
+def files(folder: Path, file: Path) -> list[Path]:
+    """The files that the snapshot `file` of a checkpoint folder is made of: its weights, and the folder's spec and tokenizer."""
+    return [file, folder / SPEC, folder / TOKENIZER]
 
 
 def losses(folder: Path) -> tuple[Losses, ...]:

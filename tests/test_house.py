@@ -31,6 +31,7 @@ TORCH_FREE = (
     "engine.sitting",
     "engine.kept",
     "engine.line",
+    "engine.lru_cache",
 )
 LAZY = ("model.engine", "model.engine.local")
 """The one import that is made only when an engine is opened, so that whoever speaks of engines does not load torch."""

@@ -38,6 +38,16 @@ def device() -> torch.device:
     return best_device(os.environ.get("HEADLIGHT_DEVICE") or "auto", "HEADLIGHT_DEVICE")
 
 
+def device_name(device: torch.device) -> str:
+    """A device for people: "CPU · 2 threads", "CUDA · NVIDIA H200"."""
+    if device.type == "cuda":
+        return f"CUDA · {torch.cuda.get_device_name(device)}"
+    if device.type == "mps":
+        return "MPS"
+    threads = torch.get_num_threads()
+    return "CPU · 1 thread" if threads == 1 else f"CPU · {threads} threads"
+
+
 def threads() -> int | None:
     """The CPU threads that HEADLIGHT_THREADS asks for; None: it does not.
 

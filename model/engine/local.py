@@ -1,39 +1,53 @@
 """LocalEngine: networks in this process, on the best device that it has."""
 
 import os
-import threading
-from collections import OrderedDict
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 
-from model import exporting, finding, weighing
-from model.batching import is_out_of_memory, release
+from model import exporting, weighing
 from model.cells import explain_cell
 from model.checkpoints import Checkpoint
 from model.engine import environment
 from model.engine.base import KEEP, Engine, ModelInfo, Precision, RunRequest, Settings
 from model.engine.describing import describe
-from model.engine.files import WORDS, names_words
+from model.engine.files import WORDS
 from model.engine.kept import Kept
-from model.engine.shelf import Shelf
+from model.engine.model_cache import Loaded, ModelCache, Outcome
+from model.engine.shelf import Shelf, Stamp
 from model.engine.sitting import Sitting
-from model.engine.uploads import SENT_WEIGHTS, Uploads
+from model.engine.uploads import Uploads
 from model.engine.workshop import Workshop
-from model.errors import BadSetting, HeadlightError, NoRoom
+from model.errors import BadSetting, HeadlightError
 from model.explain import Explanation
 from model.inputs import Reader
 from model.inspection import Inspection
-from model.precision import lowered, run_in
+from model.precision import run_in
 from model.runner import Runner
 from model.trace import Array, Trace
 
 CHECKPOINTS = Path(__file__).parents[2] / "checkpoints"
 CACHE_BYTES = 64 * 2**20
 VARIANT_BYTES = 512 * 2**20
-MOST_VARIANTS = 64
-"""Networks of uploads, of files with settings and of snapshots that are kept loaded: visitors can ask for any number of them."""
+
+
+@dataclass(frozen=True)
+class VersionedRequest:
+    """What traces are cached and shared by: equal requests to networks that were loaded from the same files.
+
+    Attributes:
+        request: with the precision that it is run in.
+        version: of the model's files.
+    """
+
+    request: RunRequest
+    version: Stamp | None
+
+    @property
+    def model(self) -> str:
+        """The name of the model."""
+        return self.request.model
 
 
 class LocalEngine:
@@ -43,7 +57,8 @@ class LocalEngine:
         folder: holds a folder for each checkpoint.
         device: where networks compute.
         cache_bytes: bytes of traces that are kept for equal requests.
-        variant_bytes: bytes of the networks that are kept of uploads and of files with settings; the last one stays anyway.
+        variant_bytes: bytes of the networks that are kept of uploads, of files with settings and of snapshots; the newest one stays
+            anyway.
         workshop: where runs are computed, not yet started; None: one with the usual limits.
         precision: the number type of runs that ask for none, where the network can be computed in it.
         uploads: where files are kept that somebody sends; None: in this process, for it alone.
@@ -62,13 +77,9 @@ class LocalEngine:
         self._shelf = Shelf(folder)
         self._device = device
         self._precision = precision
-        self._loaded: dict[str, Runner | HeadlightError] = {}
-        self._variants: OrderedDict[tuple[str, Settings, Precision], Runner | HeadlightError] = OrderedDict()
-        self._inspections: OrderedDict[tuple[str, Settings], Inspection] = OrderedDict()
         self._uploads = uploads or Uploads()
-        self._traces = Kept(cache_bytes)
-        self._variant_bytes = variant_bytes
-        self._lock = threading.RLock()
+        self._models = ModelCache(self._shelf, self._uploads, device, lambda: self.device, variant_bytes)
+        self._traces: Kept[VersionedRequest] = Kept(cache_bytes)
         self.workshop = (workshop or Workshop()).start()
 
     @classmethod
@@ -88,12 +99,7 @@ class LocalEngine:
     @property
     def device(self) -> str:
         """Where it computes, for people."""
-        if self._device.type == "cuda":
-            return f"CUDA · {torch.cuda.get_device_name(self._device)}"
-        if self._device.type == "mps":
-            return "MPS"
-        threads = torch.get_num_threads()
-        return "CPU · 1 thread" if threads == 1 else f"CPU · {threads} threads"
+        return environment.device_name(self._device)
 
     def models(self) -> tuple[ModelInfo, ...]:
         """The folder's checkpoints by name, files of other programs too; those that cannot be used as they are say why."""
@@ -105,8 +111,7 @@ class LocalEngine:
         Raises:
             CheckpointError: it is no checkpoint, or not a sound one.
         """
-        with self._lock:
-            return self._uploads.keep(data, name)
+        return self._uploads.keep(data, name)
 
     def open_path(self, path: Path) -> str:
         """Offers a file or folder of this machine to whoever knows the name that it gets: a model, or a vocabulary.
@@ -122,9 +127,10 @@ class LocalEngine:
         Raises:
             UnknownModel: there is no such model.
         """
-        with self._lock:
-            upload = self._uploads.get(model)
-        info = describe(model, upload.name if upload else self._shelf.title(model), self._loaded_with(model, settings))
+        upload, found = self._uploads.get(model), self._models.network(model, settings)
+        info = describe(
+            model, upload.name if upload else self._shelf.title(model), found.runner if isinstance(found, Loaded) else found
+        )
         return info if upload or info.problem else self._shelf.with_training(info)
 
     def inspect(self, model: str, settings: Settings = ()) -> Inspection:
@@ -133,23 +139,7 @@ class LocalEngine:
         Raises:
             HeadlightError: in words, why it cannot be read, or which setting is not allowed.
         """
-        with self._lock:
-            self._notice(model)
-            key = (model, tuple(sorted(settings)))
-            if key not in self._inspections:
-                self._inspections[key] = self._inspect(model, dict(settings))
-            self._inspections.move_to_end(key)
-            if len(self._inspections) > MOST_VARIANTS:
-                self._inspections.popitem(last=False)
-            return self._inspections[key]
-
-    def _inspect(self, model: str, settings: dict[str, str]) -> Inspection:
-        if (upload := self._uploads.get(model)) is not None:
-            return upload.inspect(settings)
-        try:
-            return finding.inspect(self._shelf.path(model), settings, self._uploads.texts_of)
-        except HeadlightError as error:
-            raise self._shelf.without_path(error) from error
+        return self._models.inspection(model, settings)
 
     def of(self, session: str) -> Engine:
         """This engine as one session sees it: its newest run counts, an older one that is still on its way is given up."""
@@ -161,17 +151,23 @@ class LocalEngine:
         Raises:
             HeadlightError: in words, why it cannot be run, or why not now.
         """
-        found, request = self.checkpoint(request.model, request.settings), self._in_a_precision(request)
-        if (trace := self._traces.get(request)) is None:
-            lower = self.checkpoint(request.model, request.settings, request.precision)
-            trace = self.workshop.do(request, lambda ask: run_in(found, lower, request, self._device, self.device, ask), session)
-            self._traces.keep(request, trace)
-        return trace
+        likely = replace(request, precision=request.precision or self._precision)
+        known = self._traces.get(VersionedRequest(likely, self._models.version(request.model)))
+        return self._traced(request, session)[0] if known is None else known  # a known one waits for no network
 
-    def _in_a_precision(self, request: RunRequest) -> RunRequest:
-        """The request with the number type that it is run in: what it asks for, or the engine's where the network can do that."""
-        can = isinstance(self.checkpoint(request.model, request.settings), Checkpoint)
-        return replace(request, precision=request.precision or (self._precision if can else "float32"))
+    def _traced(self, request: RunRequest, session: str) -> tuple[Trace, Runner]:
+        """The trace of a run, and the network that ran. A trace is kept under the version of its own network's files."""
+        base = _usable(self._models.network(request.model, request.settings))
+        default = self._precision if isinstance(base.runner, Checkpoint) else "float32"
+        request = replace(request, precision=request.precision or default)
+        lower = _usable(self._models.in_precision(base, request.precision or default))
+        asked = VersionedRequest(request, base.key.version)
+        if (trace := self._traces.get(asked)) is None:
+            trace = self.workshop.do(
+                asked, lambda ask: run_in(base.runner, lower.runner, request, self._device, self.device, ask), session
+            )
+            self._traces.keep(asked, trace)
+        return trace, lower.runner
 
     def figures(self) -> dict[str, float]:
         """Requests in the line, runs on their way, and bytes that tensors hold on the device."""
@@ -192,9 +188,8 @@ class LocalEngine:
         Raises:
             HeadlightError: in words, why it cannot be run, or which site, head, query or key it does not have.
         """
-        request = self._in_a_precision(replace(request, keep=KEEP))
-        network = self.checkpoint(request.model, request.settings, request.precision).network
-        return explain_cell(network, self.run(request, session), site, head, query, key)
+        trace, runner = self._traced(replace(request, keep=KEEP), session)
+        return explain_cell(runner.network, trace, site, head, query, key)
 
     def tensors(self, model: str, names: tuple[str, ...], settings: Settings = ()) -> dict[str, Array]:
         """Tensors of a model by name, as they are or computed of them; see model/weighing.py.
@@ -237,62 +232,16 @@ class LocalEngine:
             BadSetting: its network cannot be computed in `precision`.
             NoRoom: the device has no room for it.
         """
-        loaded = self._loaded_with(name, settings, precision or "float32")
-        if isinstance(loaded, HeadlightError):
-            raise loaded
-        return loaded
-
-    def _loaded_with(self, name: str, settings: Settings, precision: Precision = "float32") -> Runner | HeadlightError:
-        """The network, or why there is none. Those of the folder, as they are, stay; of all others, snapshots too, the last few."""
-        with self._lock:
-            self._notice(name)
-            if self._shelf.holds(name) and not settings and precision == "float32":
-                if name not in self._loaded:
-                    self._loaded[name] = self._try_load(name, ())
-                return self._loaded[name]
-            key = name, settings, precision
-            found = self._variants.pop(key, None) or self._try_load(name, settings, precision)
-            sent = name.startswith(SENT_WEIGHTS) or names_words(settings)
-            if isinstance(found, NoRoom) or (isinstance(found, HeadlightError) and sent):
-                return found  # there may be room the next time, and the vocabulary that was missing
-            self._variants[key] = found
-            while len(self._variants) > MOST_VARIANTS or (
-                len(self._variants) > 1 and sum(map(_nbytes, self._variants.values())) > self._variant_bytes
-            ):
-                self._variants.popitem(last=False)
-            return found
-
-    def _try_load(self, name: str, settings: Settings, precision: Precision = "float32") -> Runner | HeadlightError:
-        upload, told, device, texts_of = self._uploads.get(name), dict(settings), self._device, self._uploads.texts_of
-        try:
-            if precision != "float32":
-                return lowered(self.checkpoint(name, settings), precision)
-            return upload.load(told, device) if upload else finding.load(self._shelf.path(name), told, device, texts_of)
-        except HeadlightError as error:
-            return self._shelf.without_path(error)
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
-                raise
-        release()
-        return NoRoom(device=self.device, model=name)
-
-    def _notice(self, name: str) -> None:
-        """Forgets everything about a checkpoint whose files are others than before.
-
-        Raises:
-            UnknownModel: there is none of that name.
-        """
-        if self._uploads.get(name) is None and self._shelf.changed(name):
-            self._loaded.pop(name, None)
-            for key in [key for key in self._variants if key[0] == name]:
-                del self._variants[key]
-            for inspected in [key for key in self._inspections if key[0] == name]:
-                del self._inspections[inspected]
-            self._traces.forget(lambda request: request.model == name)
+        loaded = _usable(self._models.network(name, settings))
+        return _usable(self._models.in_precision(loaded, precision or "float32")).runner
 
 
-def _nbytes(loaded: Runner | HeadlightError) -> int:
-    """What a network takes in memory."""
-    if isinstance(loaded, HeadlightError):
-        return 0
-    return sum(tensor.nbytes for tensor in (*loaded.network.parameters(), *loaded.network.buffers()))
+def _usable(found: Outcome) -> Loaded:
+    """The network.
+
+    Raises:
+        HeadlightError: there is none, and why.
+    """
+    if isinstance(found, HeadlightError):
+        raise found
+    return found

@@ -74,7 +74,7 @@ class RemoteEngine:
         self._client = httpx.Client(
             base_url=self._url, headers=headers, timeout=PATIENCE, transport=transport, limits=limits, trust_env=False
         )
-        self._traces = Kept(cache_bytes)
+        self._traces: Kept[RunRequest] = Kept(cache_bytes)
         self._small: OrderedDict[tuple[str, bytes], tuple[float, bytes]] = OrderedDict()
         self._weights: OrderedDict[tuple[str, Settings], str] = OrderedDict()
         self._uploads: OrderedDict[str, tuple[bytes, str]] = OrderedDict()

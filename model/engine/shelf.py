@@ -11,8 +11,8 @@ from model.engine.files import opened_as
 from model.errors import HeadlightError, UnknownModel
 from model.layouts.beside import ANSWERS, WEIGHT_FILES
 
-Stamp: TypeAlias = tuple[tuple[str, int, int], ...]
-"""Name, time of the last change and size of each file that a checkpoint is made of."""
+Stamp: TypeAlias = tuple[tuple[str, int, int, int, int], ...]
+"""The version of a checkpoint's files: of each its name, inode, times of the last write and of the last change, and size."""
 
 
 class Shelf:
@@ -24,7 +24,6 @@ class Shelf:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._stamps: dict[str, Stamp] = {}
         self._opened: dict[str, Path] = {}
 
     def names(self) -> list[str]:
@@ -73,15 +72,13 @@ class Shelf:
             return replace(info, title=f"{info.title} @ {int(folder.stem):,}")
         return replace(info, snapshots=snapshots.steps(folder), losses=snapshots.losses(folder))
 
-    def changed(self, name: str) -> bool:
-        """Whether the files of a checkpoint are others than when this was asked last.
+    def stamp(self, name: str) -> Stamp | None:
+        """The version of a checkpoint's files now; None: they change while they are looked at, or nobody may look at them.
 
         Raises:
             UnknownModel: there is none of that name.
         """
-        stamp = _stamp(self.path(name))
-        before, self._stamps[name] = self._stamps.get(name, stamp), stamp
-        return before != stamp
+        return _stamp(self.path(name))
 
     def without_path(self, error: HeadlightError) -> HeadlightError:
         """The error as visitors may read it: files are called as they are in the folder, not by where that is."""
@@ -92,12 +89,18 @@ class Shelf:
         return type(error)(**plain)
 
 
-def _stamp(path: Path) -> Stamp:
-    """The files of a folder, or the file and its answers beside it; empty while they change under our eyes."""
+def _stamp(path: Path) -> Stamp | None:
+    """Of the files of a folder, of a snapshot with its parent's other files, or of a file with its answers beside it."""
     try:
-        answers = (path.with_name(ANSWERS), path.with_name(f"{path.stem}.{ANSWERS}"))
-        files = sorted(path.iterdir()) if path.is_dir() else [path, *answers]
-        found = [(file, file.stat()) for file in files if file.is_file()]
+        found = [(file, file.stat()) for file in _files(path) if file.is_file()]
     except OSError:
-        return ()
-    return tuple((file.name, stat.st_mtime_ns, stat.st_size) for file, stat in found)
+        return None
+    return tuple((file.name, stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size) for file, stat in found)
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_dir():
+        return sorted(path.iterdir())
+    if (whole := snapshots.folder_of(path)) is not None:
+        return snapshots.files(whole, path)
+    return [path, path.with_name(ANSWERS), path.with_name(f"{path.stem}.{ANSWERS}")]

@@ -5,15 +5,18 @@ processes serve the same people, each finds `elsewhere` what another was sent: n
 """
 
 import hashlib
+import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
+from typing import TypeVar
 
 import torch
 
 from model.checkpoints import Checkpoint
 from model.engine.files import SENT_WORDS, WORDS, closed, words_as
+from model.engine.lru_cache import SingleFlight, Turns
 from model.engine.sharing import ALONE, Elsewhere
 from model.errors import BadSetting
 from model.inspection import Inspection
@@ -22,11 +25,16 @@ from model.layouts.telling import STEERING, VOCABULARIES, TextsOf, Told, texts_o
 from model.opening.reading import OpenedFile, read_upload
 from model.vocabulary_files import vocabulary_in
 
+Value = TypeVar("Value")
+
 SENT_WEIGHTS = "upload-"
 """What the names of uploads begin with."""
 
 MOST_BYTES = 256 * 2**20
 MOST_FILES = 16
+
+OPENED_AT_ONCE = 2
+"""Uploads that are opened at the same time, each by a process of its own: slow ones delay each other and nobody else."""
 
 MOST_WORDS = 8 * 2**20
 """Bytes of a vocabulary that was sent."""
@@ -84,7 +92,8 @@ class Upload:
 
 
 class Uploads:
-    """The uploads of this process; where they become too many or too large, those unused for longest go.
+    """The uploads of this process; where they become too many or too large, those unused for longest go. Thread-safe: its lock is
+    never held while a file is opened.
 
     Args:
         most_bytes: of all files together.
@@ -96,6 +105,9 @@ class Uploads:
         self._kept: OrderedDict[str, Upload] = OrderedDict()
         self._words: OrderedDict[str, Words] = OrderedDict()
         self._most_bytes, self._most_files, self._elsewhere = most_bytes, most_files, elsewhere
+        self._lock = threading.Lock()
+        self._opening: SingleFlight[str, Upload] = SingleFlight()
+        self._turns = Turns(OPENED_AT_ONCE)
 
     def keep(self, data: bytes, name: str) -> str:
         """Opens a file and keeps it. Nothing in it is executed.
@@ -126,17 +138,23 @@ class Uploads:
 
     def get(self, name: str) -> Upload | None:
         """The upload of that name; None: there is none, or it went."""
-        if name.startswith(SENT_WEIGHTS) and name not in self._kept:
+        if (found := self._found(self._kept, name)) is None and name.startswith(SENT_WEIGHTS):
             self._fetch(name)
-        if name in self._kept:
-            self._kept.move_to_end(name)
-        return self._kept.get(name)
+            found = self._found(self._kept, name)
+        return found
 
     def words(self, known_as: str) -> Words | None:
         """The vocabulary of that name; None: there is none, or it went."""
-        if known_as.startswith(SENT_WORDS) and known_as not in self._words:
+        if (found := self._found(self._words, known_as)) is None and known_as.startswith(SENT_WORDS):
             self._fetch(known_as)
-        return self._words.get(known_as)
+            found = self._found(self._words, known_as)
+        return found
+
+    def _found(self, among: OrderedDict[str, Value], name: str) -> Value | None:
+        with self._lock:
+            if name in among:
+                among.move_to_end(name)
+            return among.get(name)
 
     def texts_of_sent(self, setting: str, known_as: str) -> tuple[str, ...]:
         """The vocabulary that a setting of an upload names: one that was sent, never a file of this machine.
@@ -166,21 +184,30 @@ class Uploads:
         if PurePath(name).suffix.lower() in WORDS:
             return self._keep_words(data, PurePath(name).name[:200], words_as(data))
         known_as = f"{SENT_WEIGHTS}{digest[:16]}"
-        if known_as not in self._kept:
+        if self._found(self._kept, known_as) is None:
             shown = PurePath(name).name[:200] or known_as
-            self._kept[known_as] = Upload(shown, len(data), digest, read_upload(data, shown), self.texts_of_sent)
-            self._make_room()
-        self._kept.move_to_end(known_as)
+            upload = self._opening.do(
+                known_as, lambda: Upload(shown, len(data), digest, self._opened(data, shown), self.texts_of_sent)
+            )
+            with self._lock:
+                self._kept[known_as] = upload
+                self._kept.move_to_end(known_as)
+                self._make_room()
         return known_as
+
+    def _opened(self, data: bytes, shown: str) -> OpenedFile:
+        with self._turns:
+            return read_upload(data, shown)
 
     def _keep_words(self, data: bytes, name: str, known_as: str) -> str:
         if len(data) > MOST_WORDS:
             allowed = f"at most {MOST_WORDS:,} bytes long"
             raise BadSetting(name=f"the vocabulary {name}", found=f"{len(data):,} bytes long", allowed=allowed)
-        self._words[known_as] = Words(name, data)
-        self._words.move_to_end(known_as)
-        if len(self._words) > self._most_files:
-            self._words.popitem(last=False)
+        with self._lock:
+            self._words[known_as] = Words(name, data)
+            self._words.move_to_end(known_as)
+            if len(self._words) > self._most_files:
+                self._words.popitem(last=False)
         return known_as
 
     def _make_room(self) -> None:

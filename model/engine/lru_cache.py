@@ -1,0 +1,148 @@
+"""LRU cache bounded in bytes and in entries, and single flight: equal computations at the same time are done once. No torch."""
+
+import math
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+from typing import Generic, TypeVar
+
+from model.errors import TookTooLong
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+TURN_SECONDS = 120.0
+"""How long a caller waits for its turn to open a file."""
+
+
+class LruCache(Generic[Key, Value]):
+    """Values by key; the least recently used ones go first. Thread-safe: its lock is held for dictionary operations alone.
+
+    Args:
+        most_bytes: of all values together. The newest value stays, however large. 0: nothing is kept.
+        size: bytes of a value.
+        most_entries: how many values.
+    """
+
+    def __init__(self, most_bytes: float, size: Callable[[Value], int], most_entries: float = math.inf) -> None:
+        self._most_bytes, self._size, self._most_entries = most_bytes, size, most_entries
+        self._entries: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def get(self, key: Key) -> Value | None:
+        """The value of `key`, which becomes the most recently used one; None: it is not here, or not any more."""
+        with self._lock:
+            if key not in self._entries:
+                return None
+            self._entries.move_to_end(key)
+            return self._entries[key][0]
+
+    def keep(self, key: Key, value: Value) -> None:
+        """Keeps a value, and makes room for it."""
+        if not self._most_bytes:
+            return
+        size = self._size(value)
+        with self._lock:
+            self._drop(key)
+            self._entries[key] = value, size
+            self._bytes += size
+            while len(self._entries) > 1 and (self._bytes > self._most_bytes or len(self._entries) > self._most_entries):
+                self._drop(next(iter(self._entries)))
+
+    def forget(self, of: Callable[[Key], bool]) -> None:
+        """Drops all values whose key `of` says."""
+        with self._lock:
+            for key in [key for key in self._entries if of(key)]:
+                self._drop(key)
+
+    def _drop(self, key: Key) -> None:
+        if (entry := self._entries.pop(key, None)) is not None:
+            self._bytes -= entry[1]
+
+
+class SingleFlight(Generic[Key, Value]):
+    """Does equal computations that are asked for at the same time once. No lock is held while one runs."""
+
+    def __init__(self) -> None:
+        self._in_flight: dict[Key, Future[Value]] = {}
+        self._lock = threading.Lock()
+
+    def do(self, key: Key, compute: Callable[[], Value]) -> Value:
+        """What `compute` returns, or what an equal computation returns that another thread has begun.
+
+        Raises:
+            BaseException: what the computation raised, to all who wait for it.
+        """
+        own: Future[Value] = Future()
+        with self._lock:
+            first = self._in_flight.setdefault(key, own)
+        if first is not own:
+            return first.result()
+        try:
+            own.set_result(compute())
+        except BaseException as error:
+            own.set_exception(error)
+        finally:
+            with self._lock:
+                del self._in_flight[key]
+        return own.result()
+
+
+class ComputedOnce(Generic[Key, Value]):
+    """A cache of computed values. A slow computation delays those who ask for its own key, and nobody else.
+
+    Args:
+        cache: holds the values.
+        worth_keeping: whether a value is put into it.
+    """
+
+    def __init__(self, cache: LruCache[Key, Value], worth_keeping: Callable[[Key, Value], bool] = lambda key, value: True) -> None:
+        self._cache, self._worth_keeping = cache, worth_keeping
+        self._flight: SingleFlight[Key, Value] = SingleFlight()
+
+    def get(self, key: Key, compute: Callable[[], Value]) -> Value:
+        """The value of `key`: from the cache, or computed now.
+
+        Raises:
+            BaseException: what `compute` raised; nothing is kept then.
+        """
+        if (found := self._cache.get(key)) is not None:
+            return found
+        return self._flight.do(key, lambda: self._computed(key, compute))
+
+    def forget(self, of: Callable[[Key], bool]) -> None:
+        """Drops all values whose key `of` says."""
+        self._cache.forget(of)
+
+    def _computed(self, key: Key, compute: Callable[[], Value]) -> Value:
+        if (found := self._cache.get(key)) is not None:  # computed by another thread since this one looked
+            return found
+        value = compute()
+        if self._worth_keeping(key, value):
+            self._cache.keep(key, value)
+        return value
+
+
+class Turns:
+    """Lets so many threads at a time into a `with` block; the others wait for each other, and nobody else does.
+
+    Args:
+        at_once: how many.
+    """
+
+    def __init__(self, at_once: int) -> None:
+        self._free = threading.BoundedSemaphore(at_once)
+
+    def __enter__(self) -> None:
+        """Waits for a turn.
+
+        Raises:
+            TookTooLong: none came.
+        """
+        if not self._free.acquire(timeout=TURN_SECONDS):
+            raise TookTooLong(seconds=round(TURN_SECONDS))
+
+    def __exit__(self, *_: object) -> None:
+        self._free.release()

@@ -1,0 +1,207 @@
+"""Two sessions of one engine: what is slow for one of them does not delay the other."""
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import wait as wait_for
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from model import finding
+from model.engine import uploads
+from model.engine.base import Engine, RunRequest
+from model.engine.local import LocalEngine
+from model.errors import DamagedFile
+from tests.networks import save_checkpoint
+from tests.reference import GOLDEN
+from tests.runs import CPU
+
+SECONDS = 60.0
+"""Nothing here takes so long, however busy the machine is: who is not answered by then is blocked."""
+
+RAW = (GOLDEN / "001_tiny_a.pt").read_bytes()
+
+
+class Gate:
+    """Holds back calls of a function until it is opened, and counts them."""
+
+    def __init__(self, call: Callable[..., Any], holds: Callable[..., bool] = lambda *_: True) -> None:
+        self._call, self._holds = call, holds
+        self._calls = threading.Condition()
+        self.begun = self.inside = self.most_inside = 0
+        self.opened = threading.Event()
+
+    def __call__(self, *args: Any) -> Any:
+        if not self._holds(*args):
+            return self._call(*args)
+        self._count(1)
+        try:
+            assert self.opened.wait(SECONDS)
+            return self._call(*args)
+        finally:
+            self._count(-1)
+
+    def _count(self, change: int) -> None:
+        with self._calls:
+            self.inside += change
+            self.begun += change > 0
+            self.most_inside = max(self.most_inside, self.inside)
+            self._calls.notify_all()
+
+    def reached(self, calls: int = 1) -> None:
+        """Waits until so many calls have begun."""
+        with self._calls:
+            assert self._calls.wait_for(lambda: self.begun >= calls, SECONDS)
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(16) as found:
+        yield found
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for seed, name in enumerate(("one", "two", "three")):
+        save_checkpoint(tmp_path / name, seed=seed)
+    (tmp_path / "raw.pt").write_bytes(RAW)
+    return tmp_path
+
+
+@pytest.fixture
+def engine(folder: Path) -> Iterator[LocalEngine]:
+    found = LocalEngine(folder, CPU)
+    found.run(RunRequest("one", "w4"))
+    yield found
+    found.workshop.close()
+
+
+def named(name: str) -> Callable[..., bool]:
+    """Whether a function of model.finding is asked about the checkpoint `name`."""
+    return lambda path, *_: path.name == name
+
+
+def others_are_served(engine: LocalEngine, pool: ThreadPoolExecutor) -> None:
+    """Fails where another session has to wait: for a run in the cache, for a run of another model, for its inspection."""
+    b: Engine = engine.of("b")
+    asked: list[Future[Any]] = [
+        pool.submit(b.run, RunRequest("one", "w4")),
+        pool.submit(b.describe, "one"),
+        pool.submit(engine.of("c").run, RunRequest("two", "w5")),
+        pool.submit(b.inspect, "two"),
+    ]
+    assert not wait_for(asked, SECONDS).not_done
+    assert asked[0].result() is engine.run(RunRequest("one", "w4"))
+
+
+@pytest.mark.parametrize(
+    ("module", "function", "name", "ask"),
+    [
+        (uploads, "read_upload", None, lambda a: a.receive(RAW, "slow.pt")),
+        (finding, "load", "three", lambda a: a.run(RunRequest("three", "w4"))),
+        (finding, "load", "three", lambda a: a.describe("three")),
+        (finding, "inspect", "three", lambda a: a.inspect("three")),
+        (finding, "inspect", "raw.pt", lambda a: a.inspect("raw.pt")),
+    ],
+    ids=["receive", "run", "describe", "inspect", "inspect a file"],
+)
+def test_a_slow_opening_delayed_the_cached_run_of_another_session(
+    engine: LocalEngine,
+    pool: ThreadPoolExecutor,
+    monkeypatch: pytest.MonkeyPatch,
+    module: Any,
+    function: str,
+    name: str | None,
+    ask: Callable[[Engine], object],
+) -> None:
+    gate = Gate(getattr(module, function), named(name) if name else lambda *_: True)
+    monkeypatch.setattr(module, function, gate)
+    slow = pool.submit(ask, engine.of("a"))
+    gate.reached()
+    try:
+        others_are_served(engine, pool)
+        assert not slow.done()
+    finally:
+        gate.opened.set()
+    slow.result(SECONDS)
+
+
+@pytest.mark.parametrize("function", ["load", "inspect"])
+def test_a_model_that_two_sessions_ask_for_at_the_same_time_was_read_twice(
+    engine: LocalEngine, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch, function: str
+) -> None:
+    gate = Gate(getattr(finding, function), named("three"))
+    monkeypatch.setattr(finding, function, gate)
+    ask = {"load": engine.checkpoint, "inspect": engine.inspect}[function]
+    first = pool.submit(ask, "three")
+    gate.reached()
+    second = pool.submit(ask, "three")
+    others_are_served(engine, pool)
+    gate.opened.set()
+    assert first.result(SECONDS) is second.result(SECONDS)
+    assert gate.begun == 1
+
+
+def test_equal_files_that_two_sessions_send_at_the_same_time_were_opened_twice(
+    engine: LocalEngine, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = Gate(uploads.read_upload)
+    monkeypatch.setattr(uploads, "read_upload", gate)
+    sent = [pool.submit(engine.of(session).receive, RAW, f"{session}.pt") for session in "ab"]
+    gate.reached()
+    others_are_served(engine, pool)
+    gate.opened.set()
+    assert len({each.result(SECONDS) for each in sent}) == 1
+    assert gate.begun == 1
+
+
+def test_many_slow_files_were_opened_at_the_same_time(
+    engine: LocalEngine, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = Gate(lambda data, name: uploads.OpenedFile("torch", len(data), {}))
+    monkeypatch.setattr(uploads, "read_upload", gate)
+    sent = [pool.submit(engine.of(str(number)).receive, RAW + bytes([number]), "slow.pt") for number in range(6)]
+    gate.reached(uploads.OPENED_AT_ONCE)
+    others_are_served(engine, pool)
+    assert engine.inspect("raw.pt").tensors, "a file of the folder waits for no upload"
+    gate.opened.set()
+    assert len({each.result(SECONDS) for each in sent}) == 6
+    assert gate.most_inside == uploads.OPENED_AT_ONCE
+
+
+def test_a_loading_that_fails_fails_for_all_who_wait_and_is_tried_again(
+    engine: LocalEngine, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Panic(BaseException):
+        """What a library that is no Python raises."""
+
+    def fail(*_: object) -> None:
+        raise Panic
+
+    gate = Gate(fail, named("three"))
+    with monkeypatch.context() as patched:
+        patched.setattr(finding, "load", gate)
+        asked = [pool.submit(engine.checkpoint, "three") for _ in range(2)]
+        gate.reached()
+        gate.opened.set()
+        for each in asked:
+            with pytest.raises(Panic):
+                each.result(SECONDS)
+    assert engine.run(RunRequest("three", "w4")).steps
+
+
+def test_a_folder_that_changes_all_the_time_is_refused_and_never_kept(engine: LocalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    load = finding.load
+
+    def changing(path: Path, *others: Any) -> Any:
+        found = load(path, *others)
+        save_checkpoint(path, seed=7)
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(finding, "load", changing)
+        with pytest.raises(DamagedFile, match="change while they are read"):
+            engine.checkpoint("three")
+    assert engine.checkpoint("three") is engine.checkpoint("three")
