@@ -86,7 +86,7 @@ def inspect(path: Path, settings: Mapping[str, str], texts_of: TextsOf = texts_o
 
 
 def raw_weights(path: Path) -> Path | None:
-    """The raw file of weights that a path names: itself, or the only one in a folder. None: a snapshot, or a folder that describes itself."""
+    """The raw file of weights that a path names: itself, or the only one in a folder; None: what is there describes itself."""
     if snapshots.folder_of(path) is not None:
         return None
     return raw_file(path) if path.is_dir() else path

@@ -9,6 +9,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"  # before the library is imported: nothing is
 
 import logging
 import re
+import threading
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -31,6 +32,9 @@ RECORDED = "headlight_eager"
 
 CLASSES: Mapping[Kind, Any] = {"encoder": AutoModel, "decoder": AutoModelForCausalLM, "both": AutoModelForSeq2SeqLM}
 
+_BUILDING = threading.Lock()
+"""Held while the library builds a network: meanwhile it replaces functions of its classes, and two threads would not put them back."""
+
 AttentionInterface.register(RECORDED, attend)
 AttentionMaskInterface.register(RECORDED, eager_mask)
 transformers.utils.logging.set_verbosity(logging.ERROR)
@@ -44,25 +48,26 @@ def config_of(model_type: str, settings: Mapping[str, Any]) -> Any:
 
 def outline(kind: Kind, config: Any) -> nn.Module:
     """The network without numbers: its parameters have shapes and take no memory."""
-    with torch.device("meta"):
+    with _BUILDING, torch.device("meta"):
         network: nn.Module = _class(kind, config)(config, **_options(kind, config))
     return network
 
 
 def filled(kind: Kind, config: Any, weights: Mapping[str, Tensor]) -> tuple[nn.Module, dict[str, Any]]:
     """The network with its weights, computing in float32 with eager attention, and what the library says of their names."""
-    network, report = _class(kind, config).from_pretrained(
-        None,
-        config=config,
-        state_dict=dict(weights),
-        attn_implementation=RECORDED,
-        dtype=torch.float32,
-        ignore_mismatched_sizes=True,
-        output_loading_info=True,
-        local_files_only=True,
-        trust_remote_code=False,
-        **_options(kind, config),
-    )
+    with _BUILDING:
+        network, report = _class(kind, config).from_pretrained(
+            None,
+            config=config,
+            state_dict=dict(weights),
+            attn_implementation=RECORDED,
+            dtype=torch.float32,
+            ignore_mismatched_sizes=True,
+            output_loading_info=True,
+            local_files_only=True,
+            trust_remote_code=False,
+            **_options(kind, config),
+        )
     return network.eval().requires_grad_(False), report
 
 

@@ -3,8 +3,11 @@
 import ast
 import json
 import re
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -239,6 +242,41 @@ def test_the_library_is_imported_when_a_folder_is_opened_and_not_before() -> Non
         and re.search(r"transformers|huggingface import .*(library|loading|faithful)", ast.unparse(node))
     }
     assert at_once == {"huggingface/faithful.py", "huggingface/library.py", "huggingface/loading.py"}
+
+
+def test_two_networks_are_not_built_at_the_same_time_because_the_library_replaces_its_own_functions_meanwhile(
+    bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from model.huggingface import library  # here, because it imports the library
+
+    true, inside, begun, second = library._class, list[bool](), list[str](), threading.Event()
+
+    class Watched:
+        """The library's class, which says how it is used."""
+
+        def __init__(self, real: Any) -> None:
+            self._real = real
+
+        def __call__(self, *args: Any, **options: Any) -> Any:
+            return self._real(*args, **options)
+
+        def from_pretrained(self, *args: Any, **options: Any) -> Any:
+            begun.append("")
+            if len(begun) == 1:
+                second.wait(0.5)  # the other thread's chance to come in
+            else:
+                second.set()
+            inside.append(second.is_set())
+            return self._real.from_pretrained(*args, **options)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._real, name)
+
+    monkeypatch.setattr(library, "_class", lambda *which: Watched(true(*which)))
+    with ThreadPoolExecutor(2) as pool:
+        loaded = list(pool.map(lambda path: finding.load(path, {}, CPU), (bert, copied(bert, tmp_path / "other"))))
+    assert inside == [False, True], "the second one came in while the first one was there"
+    assert [each.info.name for each in loaded] == ["tiny-bert", "other"]
 
 
 def test_every_byte_has_a_sign() -> None:
