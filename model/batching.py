@@ -5,7 +5,7 @@ filled up, the filling is masked, and what the network records is cut into what 
 the difference but by rounding. Where the filling could be seen, every call is computed alone: see `_nobody_sees_the_filling`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TypeAlias
@@ -75,19 +75,19 @@ def alone(call: Call) -> Tensor:
     raise TypeError(f"no such call of {type(call.network).__name__}")
 
 
-def alike(call: Call) -> object:
-    """What calls have in common that may be computed at once; a value of its own for one that is always computed alone.
+def batch_key(call: Call) -> Hashable | None:
+    """Batch key: calls with equal keys can be batched. None for a call that is always computed alone.
 
     Alone go long inputs (their kernel writes no weights out), a decoder that lays its target's mask over the source, and networks
     that another program runs: what their cache holds is theirs.
     """
     if isinstance(call.network, ForeignNetwork):
-        return object()
+        return None
     over_source = isinstance(call.network, EncoderDecoder) and any(
         isinstance(own, MemoryLayer) for own in call.network.decoder.layers
     )
     if call.run.fused or (over_source and call.memory is not None) or not isinstance(call.run.cache, KVCache):
-        return object()
+        return None
     width = call.ids.shape[1] if call.start else 0  # a step goes with steps at the same position, a first reading with any other
     return id(call.network), call.memory is None, call.start, width
 
@@ -100,7 +100,7 @@ def room(calls: Sequence[Call]) -> int:
 
 
 def together(calls: Sequence[Call]) -> list[Tensor | Exception]:
-    """The answers to calls that are `alike`, or what went wrong with each.
+    """The answers to calls of one batch key, or what went wrong with each.
 
     Where memory does not suffice, each half is tried; a call for which it does not suffice alone is refused, and only that one.
     """

@@ -179,8 +179,8 @@ class LocalEngine:
         return dict(self.workshop.batches)
 
     def answers(self) -> bool:
-        """It is here."""
-        return True
+        """Whether its compute thread lives; one that does not is replaced."""
+        return self.workshop.alive()
 
     def explain(self, request: RunRequest, site: str, head: int, query: int, key: int, session: str = "") -> Explanation:
         """The arithmetic of one attention cell of a run that keeps everything.

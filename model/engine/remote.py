@@ -173,11 +173,12 @@ class RemoteEngine:
     def answers(self) -> bool:
         """Whether the host can be asked now."""
         try:
-            self._speaks_as_we_do(self._client.get("/healthz", timeout=2.0))
+            response = self._client.get("/healthz", timeout=2.0)
+            self._speaks_as_we_do(response)
         except (httpx.TransportError, EngineMismatch):
             return False
         self._away_since = None
-        return True
+        return response.is_success
 
     def _compare(self, request: RunRequest, fingerprint: str) -> None:
         """Notices that a model's weights are others than in the runs before, which are then forgotten."""

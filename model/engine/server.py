@@ -48,6 +48,8 @@ MOST_LOGGED = 4096
 GONE = 499
 """The status, in the log and the figures alone, of a question whose caller went away: it is nobody's error."""
 
+DEAD = "the compute thread has ended; another one is started"
+
 UNREAD = frozenset({*STATUS.values(), 408})
 """Statuses of questions that were not read to their end. Left open, their connections would be read on, gigabytes perhaps."""
 
@@ -87,7 +89,8 @@ def application(engine: SharedEngine, door: Door) -> Starlette:
         return Response(generate_latest(figures.registry), media_type=CONTENT_TYPE_LATEST)
 
     async def health(request: Request) -> Response:
-        return JSONResponse({"status": "ok"}, headers={SPEAKS_HEADER: SPEAKS})
+        ok = await anyio.to_thread.run_sync(engine.answers)
+        return JSONResponse({"status": "ok" if ok else DEAD}, 200 if ok else 503, {SPEAKS_HEADER: SPEAKS})
 
     async def description(request: Request) -> Response:
         return JSONResponse(openapi.describe())

@@ -1,15 +1,17 @@
-"""The workshop: runs of many callers on one device, what they ask of a network at the same time computed at once.
+"""Scheduler: runs of many callers on one device; calls that they make at the same time are computed as one batch.
 
-Each run has a thread of its own, in which it reads, chooses tokens and records. What it asks of its network it hands to the one
-thread that computes. That one waits until every run has asked or ended, answers as many calls as fit together, and goes on: so runs
-may begin and end at any time, and a run that is computed alone is only a batch of one.
+A worker thread does one run at a time: it reads, chooses tokens and records. It hands calls of its network to the compute thread.
+That one computes the oldest pending call, with all that can be batched with it, as soon as the device is free. A call that can be
+batched stays up to GATHER_SECONDS for runs that began, or were answered, just before (call_queue.py): a run that is slow in its own
+thread delays the others once, by that time.
 """
 
+import logging
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -17,34 +19,29 @@ from torch import Tensor
 
 from model import batching
 from model.batching import Ask, Call
+from model.engine.call_queue import CallQueue, PendingCall
 from model.engine.line import DEPARTURE, Line, Ticket
-from model.errors import EngineAway, OutOfMemory, Superseded, TookTooLong
+from model.errors import Busy, EngineAway, OutOfMemory, RunFailed, Superseded, TookTooLong
 
 MOST_WAITING = 256
 MOST_RUNNING = 32
 DEADLINE = 120.0
 """Seconds that a caller waits."""
 
+IDLE_SECONDS = 10.0
+"""A worker thread that had nothing to do for so long ends."""
 
-@dataclass(eq=False)
-class _Pending:
-    """A call that waits for its answer."""
-
-    ticket: Ticket
-    call: Call
-    kind: object
-    answered: threading.Event = field(default_factory=threading.Event)
-    answer: Tensor | Exception | None = None
+_log = logging.getLogger("headlight.engine")
 
 
 class Workshop:
-    """Does the work of tickets, several at a time. Safe to be used from many threads.
+    """Schedules runs and their calls. Safe to be used from many threads.
 
     Args:
-        most_waiting: tickets in the line; one more is refused at once.
-        most_running: runs that are on their way at the same time.
+        most_waiting: tickets in the queue; one more is refused at once.
+        most_running: runs that are on their way at the same time: so many worker threads there are at most.
         deadline: seconds that a caller waits.
-        together: answers calls that are alike.
+        together: answers calls of one batch.
     """
 
     def __init__(
@@ -55,17 +52,20 @@ class Workshop:
         together: Callable[[Sequence[Call]], Sequence[Tensor | Exception]] = batching.together,
     ) -> None:
         self._most_running, self._deadline, self._together = most_running, deadline, together
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._called = threading.Condition(self._lock)  # the compute thread waits for it
+        self._joined = threading.Condition(self._lock)  # idle worker threads wait for it
         self._line = Line(most_waiting)
-        self._pending: list[_Pending] = []
-        self._running = self._busy = 0  # runs on their way; those of them that do not wait for an answer
-        self._closed = False
+        self._calls = CallQueue()
+        self._running = self._workers = self._idle = 0
+        self._compute: threading.Thread | None = None
+        self._started = self._closed = False
         self.batches: Counter[int] = Counter()
 
     @property
     def waiting(self) -> int:
-        """Tickets in the line."""
-        with self._changed:
+        """Tickets in the queue."""
+        with self._lock:
             return len(self._line)
 
     @property
@@ -74,15 +74,34 @@ class Workshop:
         return self._running
 
     def start(self) -> "Workshop":
-        """Begins to compute."""
-        threading.Thread(target=self._compute, name="headlight-compute", daemon=True).start()
+        """Begins to work."""
+        with self._lock, suppress(Busy):
+            self._started = True
+            self._begin_to_compute()
+            for _ in range(min(len(self._line), self._most_running)):
+                self._hire()
         return self
+
+    def alive(self) -> bool:
+        """Whether the compute thread lives. Where it does not, another one is started, so that the next answer is yes."""
+        with self._lock:
+            found = self._compute is not None and self._compute.is_alive() and not self._closed
+            if not found and self._started and not self._closed:
+                _log.error({"event": "the compute thread had ended"})
+                with suppress(Busy):
+                    self._begin_to_compute()
+        return found
 
     def close(self) -> None:
         """Ends it: who still waits is told that there is no engine any more."""
-        with self._changed:
+        away = EngineAway(host="this process", seconds=0)
+        with self._lock:
             self._closed = True
-            self._changed.notify_all()
+            while (ticket := self._line.next()) is not None:
+                ticket.tell(away)
+            self._calls.refuse(away)
+            self._called.notify_all()
+            self._joined.notify_all()
 
     def do(self, request: Hashable, work: Callable[[Ask], Any], session: str = "") -> Any:
         """What `work` returns; equal requests in flight are worked on once.
@@ -92,95 +111,162 @@ class Workshop:
             session: whose it is: an older request of the same session is given up.
 
         Raises:
-            Busy: the line is full.
+            Busy: the queue is full, or the system starts no thread.
             Superseded: a newer request of the session took its place.
             TookTooLong: the deadline is over.
+            EngineAway: it was closed.
+            RunFailed: the run ended by what is no Exception.
             Left: the caller has gone away.
             Exception: what `work` raised.
         """
         began = time.monotonic()
-        with self._changed:
+        with self._lock:
+            if self._closed:
+                raise EngineAway(host="this process", seconds=0)
             ticket, waiter = self._line.join(request, work, session)
-            self._changed.notify_all()
+            try:
+                self._see_to_threads()
+            except Busy:
+                self._line.leave(ticket, waiter)
+                raise
         if departure := DEPARTURE.get():
             departure.of(waiter)
         told = waiter.told.wait(self._deadline)
-        with self._changed:
+        with self._lock:
             self._line.leave(ticket, waiter)
-            self._changed.notify_all()
         if not told:
             raise TookTooLong(seconds=round(time.monotonic() - began))
         if isinstance(waiter.outcome, Exception):
             raise waiter.outcome
         return waiter.outcome
 
-    def _compute(self) -> None:
-        """The one thread that computes."""
-        with torch.inference_mode():
-            while group := self._next():
-                self.batches[len(group)] += 1
-                answers = self._together([pending.call for pending in group])
-                with self._changed:
-                    self._busy += len(group)
-                for pending, answer in zip(group, answers, strict=True):
-                    pending.answer = answer
-                    pending.answered.set()
+    def _see_to_threads(self) -> None:
+        """A compute thread, and a worker for each ticket as far as they go; with none at all, the caller is refused."""
+        if not self._started:
+            return
+        self._begin_to_compute()
+        if len(self._line) > self._idle and self._workers < self._most_running:
+            try:
+                self._hire()
+            except Busy:
+                if not self._workers:
+                    raise
+        self._joined.notify()
 
-    def _next(self) -> list[_Pending]:
-        """Waits for the calls to be computed now; none: the workshop is closed."""
-        with self._changed:
+    def _begin_to_compute(self) -> None:
+        """Starts the compute thread, unless it lives."""
+        if self._compute is None or not self._compute.is_alive():
+            self._compute = self._thread(self._compute_calls, "headlight-compute")
+
+    def _hire(self) -> None:
+        """Starts a worker thread."""
+        self._thread(self._work, "headlight-run")
+        self._workers += 1
+
+    def _thread(self, target: Callable[[], None], name: str) -> threading.Thread:
+        """A thread that has started.
+
+        Raises:
+            Busy: the system starts no more threads.
+        """
+        thread = threading.Thread(target=target, name=name, daemon=True)
+        try:
+            thread.start()
+        except (RuntimeError, MemoryError) as error:
+            raise Busy(ahead=self._running) from error
+        return thread
+
+    def _compute_calls(self) -> None:
+        """The compute thread. What it cannot survive ends it: who waits for it is told, and the next caller starts another one."""
+        try:
+            with torch.inference_mode():
+                while group := self._next_calls():
+                    self._answer(group)
+        except BaseException as error:
+            _log.exception({"event": "the compute thread ends"})
+            with self._lock:
+                self._compute = None
+                self._calls.refuse(_as_exception(error))
+
+    def _next_calls(self) -> list[PendingCall]:
+        """Waits for the calls to be computed now; none: it was closed."""
+        with self._lock:
             while not self._closed:
-                self._admit()
-                if self._pending and not self._busy:
-                    return self._take()
-                self._changed.wait()
-            away = EngineAway(host="this process", seconds=0)
-            while (ticket := self._line.next()) is not None:
-                ticket.tell(away)
-            for pending in self._pending:
-                pending.answer = away
-                pending.answered.set()
+                patience = self._calls.patience() if len(self._calls) else None
+                if patience is not None and patience <= 0:
+                    return self._calls.take()
+                self._called.wait(patience)
         return []
 
-    def _admit(self) -> None:
-        """Lets those begin whose turn it is."""
-        while self._running < self._most_running and (ticket := self._line.next()) is not None:
-            self._running += 1
-            self._busy += 1
-            threading.Thread(target=self._run, args=(ticket,), name="headlight-run", daemon=True).start()
+    def _answer(self, group: list[PendingCall]) -> None:
+        self.batches[len(group)] += 1
+        answers: Sequence[Tensor | Exception]
+        try:
+            answers = self._together([pending.call for pending in group])
+        except BaseException as error:
+            answers = [_as_exception(error)] * len(group)
+        with self._lock:
+            for pending in group:
+                self._calls.expect(pending.ticket)
+        for pending, answer in zip(group, answers, strict=True):
+            pending.tell(answer)
 
-    def _take(self) -> list[_Pending]:
-        """The call that waits for longest, and all that can be computed with it."""
-        group = [pending for pending in self._pending if pending.kind == self._pending[0].kind]
-        group = group[: batching.room([pending.call for pending in group])]
-        self._pending = [pending for pending in self._pending if pending not in group]
-        return group
+    def _work(self) -> None:
+        """A worker thread: one run after the other."""
+        while (ticket := self._next_ticket()) is not None:
+            self._run(ticket)
+            del ticket  # or its trace would be kept until the next one
+
+    def _next_ticket(self) -> Ticket | None:
+        """Waits for a ticket; None: it was closed, or none came for a while."""
+        with self._lock:
+            self._idle += 1
+            while (ticket := self._line.next()) is None:
+                if self._closed or not (self._joined.wait(IDLE_SECONDS) or len(self._line)):
+                    break
+            self._idle -= 1
+            if ticket is None:
+                self._workers -= 1
+            else:
+                self._running += 1
+                self._calls.expect(ticket)
+        return ticket
 
     def _run(self, ticket: Ticket) -> None:
-        """The thread of one run."""
         try:
             outcome = ticket.work(lambda call: self._ask(ticket, call))
-        except Exception as error:
-            outcome = OutOfMemory(device="the device", found="all") if batching.is_out_of_memory(error) else error
+        except BaseException as error:
+            outcome = _as_exception(error)
         if isinstance(outcome, OutOfMemory):
             batching.release()
-        with self._changed:
+        with self._lock:
             self._running -= 1
-            self._busy -= 1
+            self._calls.end(ticket)
             self._line.done(ticket)
             ticket.tell(outcome)
-            self._changed.notify_all()
+            self._called.notify()
 
     def _ask(self, ticket: Ticket, call: Call) -> Tensor:
-        """Hands a call to the thread that computes. A run for which nobody waits any more ends here."""
-        pending = _Pending(ticket, call, batching.alike(call))
-        with self._changed:
+        """Hands a call to the compute thread. A run for which nobody waits any more ends here."""
+        with self._lock:
             if ticket.given_up:
                 raise Superseded(model=getattr(ticket.request, "model", "?"))
-            self._pending.append(pending)
-            self._busy -= 1
-            self._changed.notify_all()
+            if self._closed:
+                raise EngineAway(host="this process", seconds=0)
+            self._begin_to_compute()
+            pending = self._calls.add(ticket, call)
+            self._called.notify()
         pending.answered.wait()
         if isinstance(pending.answer, Tensor):
             return pending.answer
         raise pending.answer or RuntimeError("a call without an answer")
+
+
+def _as_exception(error: BaseException) -> Exception:
+    """What a caller is told of an error: a library that is no Python may raise what is no Exception."""
+    if isinstance(error, Exception):
+        return OutOfMemory(device="the device", found="all") if batching.is_out_of_memory(error) else error
+    _log.error({"event": "a run ended by what is no Exception"}, exc_info=error)
+    told = RunFailed(error=type(error).__name__)
+    told.__cause__ = error
+    return told

@@ -45,6 +45,7 @@
     │   ├── Superseded          a newer request of the same session took its place
     │   ├── TookTooLong         no answer before the deadline
     │   ├── OutOfMemory         the device has no room for it
+    │   ├── RunFailed           it ended inside a library
     │   ├── NoRoom              the device has no room for the network
     │   ├── EngineAway          the host of the engine does not answer
     │   ├── EngineMismatch      the host speaks another version, or has other weights than before
@@ -96,6 +97,7 @@ from model.errors.unavailable import EngineMismatch as EngineMismatch
 from model.errors.unavailable import NoRoom as NoRoom
 from model.errors.unavailable import OutOfMemory as OutOfMemory
 from model.errors.unavailable import Refused as Refused
+from model.errors.unavailable import RunFailed as RunFailed
 from model.errors.unavailable import Superseded as Superseded
 from model.errors.unavailable import TookTooLong as TookTooLong
 from model.errors.unavailable import Unavailable as Unavailable

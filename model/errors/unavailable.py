@@ -31,6 +31,15 @@ class OutOfMemory(Unavailable):
     template = "The memory of {device} does not suffice for this run ({found} positions at once): shorten the input or the beam."
 
 
+class RunFailed(Unavailable):
+    """A run ended inside a library. Fields: error."""
+
+    template = (
+        "This run ended inside a library that it uses ({error}), and the engine goes on without it: try another text or another "
+        "model, and report it if it happens again."
+    )
+
+
 class NoRoom(Unavailable):
     """The device has no room for a network. Fields: device, model."""
 

@@ -33,7 +33,7 @@ RECORDED = "headlight_eager"
 CLASSES: Mapping[Kind, Any] = {"encoder": AutoModel, "decoder": AutoModelForCausalLM, "both": AutoModelForSeq2SeqLM}
 
 _BUILDING = threading.Lock()
-"""Held while the library builds a network: meanwhile it replaces functions of its classes, and two threads would not put them back."""
+"""Held while the library builds a network: meanwhile it replaces functions of its own, which two threads would not put back."""
 
 AttentionInterface.register(RECORDED, attend)
 AttentionMaskInterface.register(RECORDED, eager_mask)

@@ -1,0 +1,231 @@
+"""Threads that cannot be started, and threads that die: one caller is told, and the engine goes on."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from model import batching
+from model.batching import Call
+from model.engine.base import RunRequest
+from model.engine.call_queue import CallQueue
+from model.engine.door import Door
+from model.engine.local import LocalEngine
+from model.engine.remote import RemoteEngine
+from model.engine.server import DEAD, application
+from model.engine.workshop import Workshop
+from model.errors import Busy, HeadlightError, RunFailed
+from model.running import run
+from model.trace import Trace
+from tests.hosts import Loopback
+from tests.networks import save_checkpoint
+from tests.runs import CPU, SPECS, assert_same, checkpoint, request, traced
+
+PAPER = SPECS["paper"]
+
+
+class PanicException(BaseException):
+    """What a library that is written in Rust raises: no Exception."""
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[LocalEngine]:
+    save_checkpoint(tmp_path / "tiny")
+    found = LocalEngine(tmp_path, CPU)
+    yield found
+    found.workshop.close()
+
+
+@pytest.fixture
+def no_more_threads(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Makes the system refuse threads of these names."""
+    start = threading.Thread.start
+
+    def refuse(*names: str) -> None:
+        def refused(thread: threading.Thread) -> None:
+            if thread.name in names:
+                raise RuntimeError("can't start new thread")
+            start(thread)
+
+        monkeypatch.setattr(threading.Thread, "start", refused)
+
+    return refuse
+
+
+def a_run(workshop: Workshop) -> Trace:
+    """A run of a network, with calls that the compute thread answers."""
+    found, asked = checkpoint(PAPER), request(PAPER)
+    answer: Trace = workshop.do(asked, lambda ask: run(found, asked, CPU, "cpu", ask))
+    return answer
+
+
+def test_one_thread_of_a_run_that_could_not_be_started_ended_the_engine_for_good(
+    engine: LocalEngine, no_more_threads: Callable[..., None]
+) -> None:
+    no_more_threads("headlight-run")
+    with pytest.raises(Busy):
+        engine.of("a").run(RunRequest("tiny", "w4"))
+    assert engine.answers()
+    no_more_threads()
+    assert engine.of("a").run(RunRequest("tiny", "w4")).steps
+    no_more_threads("headlight-run")
+    assert engine.of("b").run(RunRequest("tiny", "w5")).steps, "the thread that is there does it"
+
+
+def test_a_host_whose_compute_thread_is_dead_says_so_and_recovers(tmp_path: Path, no_more_threads: Callable[..., None]) -> None:
+    save_checkpoint(tmp_path / "tiny")
+    no_more_threads("headlight-compute")
+    engine = LocalEngine(tmp_path, CPU)
+    transport = Loopback(application(engine, Door()))
+    remote = RemoteEngine("http://here", transport=transport)
+    assert not remote.answers()
+    said = remote._client.get("/healthz")
+    assert (said.status_code, said.json()) == (503, {"status": DEAD})
+    with pytest.raises(Busy):
+        remote.run(RunRequest("tiny", "w4"))
+    no_more_threads()
+    assert not remote.answers(), "it was dead until now"
+    assert remote.answers()
+    assert remote.run(RunRequest("tiny", "w4")).steps
+    engine.workshop.close()
+    remote.close()
+
+
+@pytest.mark.parametrize("error", [PanicException, SystemExit, ValueError])
+def test_a_compute_thread_that_died_left_everybody_waiting(
+    engine: LocalEngine, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    def die(self: CallQueue) -> None:
+        raise error("dead")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(CallQueue, "take", die)
+        with pytest.raises((RunFailed, ValueError)):
+            engine.of("a").run(RunRequest("tiny", "w4"))
+    assert engine.of("a").run(RunRequest("tiny", "w4")).steps
+    assert engine.answers()
+
+
+@pytest.mark.parametrize("error", [PanicException, SystemExit, ValueError])
+def test_a_network_that_raises_what_is_no_exception_ended_the_compute_thread(error: type[BaseException]) -> None:
+    fails = [True]
+
+    def together(calls: Sequence[Call]) -> Sequence[Tensor | Exception]:
+        if fails.pop() if fails else False:
+            raise error("dead")
+        return batching.together(calls)
+
+    workshop = Workshop(together=together).start()
+    computing = workshop._compute
+    with pytest.raises((RunFailed, ValueError)):
+        a_run(workshop)
+    assert_same(a_run(workshop), traced(checkpoint(PAPER), request(PAPER)))
+    assert workshop._compute is computing
+    workshop.close()
+
+
+@pytest.mark.parametrize("error", [PanicException, SystemExit, KeyboardInterrupt])
+def test_a_run_that_ended_by_what_is_no_exception_never_answered(error: type[BaseException]) -> None:
+    workshop = Workshop(most_running=1).start()
+
+    def work(ask: Any) -> None:
+        raise error("dead")
+
+    with pytest.raises(RunFailed, match=f"ended inside a library that it uses \\({error.__name__}\\)") as told:
+        workshop.do("one", work)
+    assert isinstance(told.value.__cause__, error)
+    assert workshop.do("two", lambda ask: 2) == 2
+    assert workshop.running == 0
+    workshop.close()
+
+
+def test_a_panic_reached_the_caller_of_a_host_as_a_broken_connection(engine: LocalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def panic(*_: object) -> None:
+        raise PanicException("called `Option::unwrap()` on a `None` value")
+
+    remote = RemoteEngine("http://here", transport=Loopback(application(engine, Door())))
+    with monkeypatch.context() as patched:
+        patched.setattr("model.engine.local.run_in", panic)
+        with pytest.raises(RunFailed):
+            remote.run(RunRequest("tiny", "w4"))
+    assert remote.run(RunRequest("tiny", "w4")).steps
+    remote.close()
+
+
+@pytest.mark.parametrize("calls", [0, 1, 2])
+def test_a_run_that_is_slow_in_its_own_thread_held_up_the_device(calls: int) -> None:
+    workshop, blocked, go_on = Workshop().start(), threading.Event(), threading.Event()
+    found, asked = checkpoint(PAPER), request(PAPER)
+
+    def slow(ask: Callable[[Call], Tensor]) -> Trace:
+        left = [calls]
+
+        def counted(call: Call) -> Tensor:
+            if not left[0]:
+                blocked.set()
+                assert go_on.wait(60)
+            left[0] -= 1
+            return ask(call)
+
+        return run(found, asked, CPU, "cpu", counted)
+
+    with ThreadPoolExecutor(2) as pool:
+        held = pool.submit(workshop.do, "slow", slow, "a")
+        assert blocked.wait(60)
+        try:
+            other = pool.submit(workshop.do, "other", lambda ask: run(found, asked, CPU, "cpu", ask), "b").result(60)
+            assert not held.done()
+        finally:
+            go_on.set()
+        assert_same(held.result(60), other)
+    workshop.close()
+
+
+def test_threads_of_runs_end_when_nothing_is_to_be_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("model.engine.workshop.IDLE_SECONDS", 0.01)
+    workshop, ended = Workshop().start(), threading.Event()
+    for number in range(3):
+        assert workshop.do(number, lambda ask: threading.current_thread().name) == "headlight-run"
+        for _ in range(6000):
+            if not workshop._workers:
+                break
+            ended.wait(0.01)
+        assert not workshop._workers
+    workshop.close()
+
+
+def test_who_asks_a_closed_engine_is_told_at_once() -> None:
+    workshop = Workshop().start()
+    workshop.close()
+    with pytest.raises(HeadlightError, match="does not answer"):
+        workshop.do("one", lambda ask: 1)
+    assert not workshop.alive()
+
+
+def test_a_call_that_cannot_be_batched_waits_for_no_other_run() -> None:
+    found, queue = checkpoint(PAPER), CallQueue()
+    calls: list[Call] = []
+
+    def note(call: Call) -> Tensor:
+        calls.append(call)
+        return batching.alone(call)
+
+    run(found, request(PAPER), CPU, "cpu", note)
+    first, second, third = (object() for _ in range(3))
+    queue.expect(first)  # type: ignore[arg-type]
+    queue.expect(second)  # type: ignore[arg-type]
+    queue.add(first, calls[0])  # type: ignore[arg-type]
+    assert queue.patience() > 0, "the second one may call the same"
+    queue.end(second)  # type: ignore[arg-type]
+    assert queue.patience() <= 0, "nobody else will call"
+    assert [pending.ticket for pending in queue.take()] == [first]
+    queue.expect(second)  # type: ignore[arg-type]
+    calls[0].run.fused = True
+    queue.add(third, calls[0])  # type: ignore[arg-type]
+    assert queue.patience() <= 0
+    assert torch.is_tensor(batching.alone(calls[0]))
