@@ -14,6 +14,7 @@ from model.engine import uploads
 from model.engine.base import Engine, RunRequest
 from model.engine.local import LocalEngine
 from model.errors import DamagedFile
+from model.opening.reading import OpenedFile, read_upload
 from tests.networks import save_checkpoint
 from tests.reference import GOLDEN
 from tests.runs import CPU
@@ -134,7 +135,7 @@ def test_a_model_that_two_sessions_ask_for_at_the_same_time_was_read_twice(
 ) -> None:
     gate = Gate(getattr(finding, function), named("three"))
     monkeypatch.setattr(finding, function, gate)
-    ask = {"load": engine.checkpoint, "inspect": engine.inspect}[function]
+    ask: Callable[[str], object] = engine.checkpoint if function == "load" else engine.inspect
     first = pool.submit(ask, "three")
     gate.reached()
     second = pool.submit(ask, "three")
@@ -147,7 +148,7 @@ def test_a_model_that_two_sessions_ask_for_at_the_same_time_was_read_twice(
 def test_equal_files_that_two_sessions_send_at_the_same_time_were_opened_twice(
     engine: LocalEngine, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gate = Gate(uploads.read_upload)
+    gate = Gate(read_upload)
     monkeypatch.setattr(uploads, "read_upload", gate)
     sent = [pool.submit(engine.of(session).receive, RAW, f"{session}.pt") for session in "ab"]
     gate.reached()
@@ -160,7 +161,7 @@ def test_equal_files_that_two_sessions_send_at_the_same_time_were_opened_twice(
 def test_many_slow_files_were_opened_at_the_same_time(
     engine: LocalEngine, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gate = Gate(lambda data, name: uploads.OpenedFile("torch", len(data), {}))
+    gate = Gate(lambda data, name: OpenedFile("torch zip", len(data), {}))
     monkeypatch.setattr(uploads, "read_upload", gate)
     sent = [pool.submit(engine.of(str(number)).receive, RAW + bytes([number]), "slow.pt") for number in range(6)]
     gate.reached(uploads.OPENED_AT_ONCE)

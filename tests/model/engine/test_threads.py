@@ -3,11 +3,11 @@
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from torch import Tensor
 
 from model import batching
@@ -15,6 +15,7 @@ from model.batching import Call
 from model.engine.base import RunRequest
 from model.engine.call_queue import CallQueue
 from model.engine.door import Door
+from model.engine.line import Ticket
 from model.engine.local import LocalEngine
 from model.engine.remote import RemoteEngine
 from model.engine.server import DEAD, application
@@ -216,16 +217,14 @@ def test_a_call_that_cannot_be_batched_waits_for_no_other_run() -> None:
         return batching.alone(call)
 
     run(found, request(PAPER), CPU, "cpu", note)
-    first, second, third = (object() for _ in range(3))
-    queue.expect(first)  # type: ignore[arg-type]
-    queue.expect(second)  # type: ignore[arg-type]
-    queue.add(first, calls[0])  # type: ignore[arg-type]
+    first, second, third = (Ticket(number, print) for number in range(3))
+    queue.expect(first)
+    queue.expect(second)
+    queue.add(first, calls[0])
     assert queue.patience() > 0, "the second one may call the same"
-    queue.end(second)  # type: ignore[arg-type]
+    queue.end(second)
     assert queue.patience() <= 0, "nobody else will call"
     assert [pending.ticket for pending in queue.take()] == [first]
-    queue.expect(second)  # type: ignore[arg-type]
-    calls[0].run.fused = True
-    queue.add(third, calls[0])  # type: ignore[arg-type]
+    queue.expect(second)
+    queue.add(third, replace(calls[0], run=replace(calls[0].run, fused=True)))
     assert queue.patience() <= 0
-    assert torch.is_tensor(batching.alone(calls[0]))
