@@ -41,9 +41,14 @@ class PendingCall:
 
 
 class CallQueue:
-    """Pending calls, the oldest first, and the runs that may call next. Callers hold a lock."""
+    """Pending calls, the oldest first, and the runs that may call next. Callers hold a lock.
 
-    def __init__(self) -> None:
+    Args:
+        gather: seconds that a call waits at most for others to be batched with it.
+    """
+
+    def __init__(self, gather: float = GATHER_SECONDS) -> None:
+        self._gather = gather
         self._pending: list[PendingCall] = []
         self._thinking: dict[Ticket, float] = {}
 
@@ -67,11 +72,13 @@ class CallQueue:
     def patience(self) -> float:
         """Seconds that the oldest call still waits for others; at most 0: it is its turn.
 
-        It waits for runs that began or were answered less than GATHER_SECONDS ago, since they usually call next, and altogether no
+        It waits for runs that began or were answered less than `gather` seconds ago, since they usually call next, and in all no
         longer than that. What cannot be batched waits for nobody.
         """
-        oldest, latest = self._pending[0], max(self._thinking.values(), default=-GATHER_SECONDS)
-        return 0.0 if oldest.key is None else min(oldest.since, latest) + GATHER_SECONDS - time.monotonic()
+        oldest = self._pending[0]
+        if oldest.key is None or not self._thinking:
+            return 0.0
+        return min(oldest.since, max(self._thinking.values())) + self._gather - time.monotonic()
 
     def take(self) -> list[PendingCall]:
         """The oldest call, and all that can be batched with it."""

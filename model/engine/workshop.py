@@ -19,7 +19,7 @@ from torch import Tensor
 
 from model import batching
 from model.batching import Ask, Call
-from model.engine.call_queue import CallQueue, PendingCall
+from model.engine.call_queue import GATHER_SECONDS, CallQueue, PendingCall
 from model.engine.line import DEPARTURE, Line, Ticket
 from model.errors import Busy, EngineAway, OutOfMemory, RunFailed, Superseded, TookTooLong
 
@@ -42,6 +42,7 @@ class Workshop:
         most_running: runs that are on their way at the same time: so many worker threads there are at most.
         deadline: seconds that a caller waits.
         together: answers calls of one batch.
+        gather: seconds that a call waits at most for others to be batched with it.
     """
 
     def __init__(
@@ -50,13 +51,14 @@ class Workshop:
         most_running: int = MOST_RUNNING,
         deadline: float = DEADLINE,
         together: Callable[[Sequence[Call]], Sequence[Tensor | Exception]] = batching.together,
+        gather: float = GATHER_SECONDS,
     ) -> None:
         self._most_running, self._deadline, self._together = most_running, deadline, together
         self._lock = threading.Lock()
         self._called = threading.Condition(self._lock)  # the compute thread waits for it
         self._joined = threading.Condition(self._lock)  # idle worker threads wait for it
         self._line = Line(most_waiting)
-        self._calls = CallQueue()
+        self._calls = CallQueue(gather)
         self._running = self._workers = self._idle = 0
         self._compute: threading.Thread | None = None
         self._started = self._closed = False

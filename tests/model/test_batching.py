@@ -50,8 +50,8 @@ def some_requests(name: str) -> list[RunRequest]:
 def at_once(
     found: Checkpoint, asked: Sequence[RunRequest], together: Callable[..., Any] = batching.together
 ) -> list[Trace | Exception]:
-    """All requests, as runs that start together and ask one workshop."""
-    workshop = Workshop(most_running=len(asked), together=together)
+    """All requests, as runs that start together and ask one workshop, which waits for all of them however busy the machine is."""
+    workshop = Workshop(most_running=len(asked), together=together, gather=60.0)
     answers: list[Trace | Exception] = [ValueError("never ran")] * len(asked)
 
     def one(index: int) -> None:

@@ -181,7 +181,7 @@ def test_runs_of_different_types_are_never_computed_in_one_batch() -> None:
         batches.append(list(calls))
         return together(calls)
 
-    workshop = Workshop(most_running=len(asked), together=noted)
+    workshop = Workshop(most_running=len(asked), together=noted, gather=60.0)
 
     def work(request: RunRequest) -> Trace:
         own = lower[request.precision or "float32"]

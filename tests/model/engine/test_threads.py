@@ -209,7 +209,7 @@ def test_who_asks_a_closed_engine_is_told_at_once() -> None:
 
 
 def test_a_call_that_cannot_be_batched_waits_for_no_other_run() -> None:
-    found, queue = checkpoint(PAPER), CallQueue()
+    found, queue = checkpoint(PAPER), CallQueue(gather=60.0)
     calls: list[Call] = []
 
     def note(call: Call) -> Tensor:
