@@ -184,6 +184,11 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
         {"device": "cuda", "found": "1 × 900"},
         "The memory of cuda does not suffice for this run (1 × 900 positions at once): shorten the input or the beam.",
     ),
+    "RunFailed": (
+        {"error": "PanicException"},
+        "This run ended inside a library that it uses (PanicException), and the engine goes on without it: try another text or another "
+        "model, and report it if it happens again.",
+    ),
     "NoRoom": (
         {"device": "CUDA · NVIDIA H200", "model": "large"},
         "The memory of CUDA · NVIDIA H200 does not suffice for the weights of large: ask for a smaller model, or let the engine "
