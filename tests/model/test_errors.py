@@ -186,8 +186,8 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "RunFailed": (
         {"error": "PanicException"},
-        "This run ended inside a library that it uses (PanicException), and the engine goes on without it: try another text or another "
-        "model, and report it if it happens again.",
+        "This run ended inside a library that it uses (PanicException), and the engine goes on without it: try another text or "
+        "another model, and report it if it happens again.",
     ),
     "NoRoom": (
         {"device": "CUDA · NVIDIA H200", "model": "large"},
