@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from model.engine.base import Features, Given, RandomFeatures
 from model.errors import BadSetting, TokenOutOfRange, TooManyTokens
 from model.foreign import AnyStack
+from model.run_inputs import POSITIONS, Features, Given, RandomFeatures, check_size
 from model.tokenizers import Tokenizer
 from model.trace import Tokens
 
@@ -37,11 +37,13 @@ class Reader:
         tokenizers: by strip; features need none.
         device: where the network computes.
         dtype: of features: what the network computes in.
+        most: positions of an input that are read here, of models that have more.
     """
 
     tokenizers: Mapping[str, Tokenizer]
     device: torch.device
     dtype: torch.dtype = torch.float32
+    most: int = POSITIONS
 
     def read(self, name: str, given: Given, stack: AnyStack, unread: int = 0) -> Input:
         """What `given` is for `stack`.
@@ -53,19 +55,30 @@ class Reader:
         Raises:
             InputError: it is empty, does not fit the stack's positions, or is of a kind that the network does not read.
         """
+        allowed, reason = self.room(stack)
+        check_size(name, given, allowed + unread, reason)
         if isinstance(given, str) and not stack.vocab:
             given = _asked(name, given)
         if isinstance(given, Features | RandomFeatures):
+            check_size(name, given, allowed, reason)
             return self._features(name, given, stack)
         if not stack.vocab:
             raise BadSetting(name=name, found=given, allowed=_NO_EMBEDDING)
         tokens = self.tokenizers[name].encode(given, name) if isinstance(given, str) else self.tokens(name, given)
         if not tokens.ids:
             raise BadSetting(name=f"{name} ids", found="empty", allowed="at least one id")
-        if len(tokens) - unread > stack.max_positions:
-            reason = "the model has no more positions" if stack.positions == "learned" else "the limit set in its spec"
-            raise TooManyTokens(what=f"{name} text", found=len(tokens), allowed=stack.max_positions + unread, reason=reason)
+        if len(tokens) - unread > allowed:
+            raise TooManyTokens(what=f"{name} text", found=len(tokens), allowed=allowed + unread, reason=reason)
         return Input(tokens, torch.tensor([tokens.ids], device=self.device))
+
+    def room(self, stack: AnyStack) -> tuple[int, str]:
+        """How many positions of `stack` may be read, and why no more."""
+        if self.most < stack.max_positions:
+            return self.most, "the limit of this server"
+        return (
+            stack.max_positions,
+            "the model has no more positions" if stack.positions == "learned" else "the limit set in its spec",
+        )
 
     def tokens(self, name: str, ids: tuple[int, ...]) -> Tokens:
         """The strip of ids as they are.
@@ -83,10 +96,6 @@ class Reader:
         if stack.vocab:
             raise BadSetting(name=name, found="features", allowed="a text or ids: this network reads words through its embedding")
         rows = _draw(given, stack.d_model) if isinstance(given, RandomFeatures) else _rows(name, given, stack.d_model)
-        if len(rows) > stack.max_positions:
-            raise TooManyTokens(
-                what=f"{name} input", found=len(rows), allowed=stack.max_positions, reason="the limit set in its spec"
-            )
         texts, no = tuple(str(i + 1) for i in range(len(rows))), (False,) * len(rows)
         return Input(Tokens(name, (), texts, special=no, unknown=no), rows[None].to(self.device, self.dtype))
 

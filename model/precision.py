@@ -13,6 +13,7 @@ import torch
 from model.batching import Ask, alone
 from model.engine.base import Precision, RunRequest
 from model.errors import BadSetting
+from model.run_inputs import POSITIONS
 from model.runner import Foreign, Runner
 from model.running import run
 from model.trace import Array, Trace
@@ -34,13 +35,24 @@ def lowered(found: Runner, precision: Precision) -> Runner:
     return replace(found, network=deepcopy(found.network).to(getattr(torch, precision)))
 
 
-def run_in(found: Runner, lower: Runner, request: RunRequest, device: torch.device, device_name: str, ask: Ask = alone) -> Trace:
+def run_in(
+    found: Runner,
+    lower: Runner,
+    request: RunRequest,
+    device: torch.device,
+    device_name: str,
+    ask: Ask = alone,
+    most: int = POSITIONS,
+) -> Trace:
     """The run of `lower`, which is `found` as `lowered` made it, with its differences from a float32 run of the same tokens.
+
+    Args:
+        most: positions of an input that are read, of models that have more.
 
     Raises:
         HeadlightError: as `running.run`.
     """
-    trace = run(lower, request, device, device_name, ask)
+    trace = run(lower, request, device, device_name, ask, most=most)
     if lower is found:
         return trace
     written = tuple(step.chosen.id for step in trace.steps)

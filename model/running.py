@@ -20,6 +20,7 @@ from model.huggingface.network import ForeignEncoder, ForeignNetwork, ForeignTra
 from model.inputs import Input, Reader
 from model.interventions import silencer, sites
 from model.recording import Recorder, attentions
+from model.run_inputs import POSITIONS
 from model.runner import Runner, cache_of, dtype_of, facts, never_recorded
 from model.trace import Array, Step, Tokens, Trace
 from model.transformer.attention import Run
@@ -35,12 +36,14 @@ def run(
     device_name: str,
     ask: Ask = alone,
     dictated: tuple[int, ...] = (),
+    most: int = POSITIONS,
 ) -> Trace:
     """Runs one request on one network and records it.
 
     Args:
         ask: answers what the run asks of its network, by itself or together with what other runs ask.
         dictated: what a decode writes instead of what the network would choose: another run's tokens, to be compared with it.
+        most: positions of an input that are read, of models that have more.
 
     Raises:
         InputError: the text, the ids or a setting cannot be run.
@@ -48,7 +51,7 @@ def run(
     """
     began = time.perf_counter()
     with torch.inference_mode():
-        fused = _is_long(checkpoint, request, device)
+        fused = _is_long(checkpoint, request, device, most)
         recorder, cache = Recorder(request.keep, fused), cache_of(checkpoint.network)
         run = Run(recorder, silencer(checkpoint.info.spec, request.interventions), cache, fused)
         job = _Job(checkpoint, request, device, run, cache, recorder, ask, dictated)
@@ -264,13 +267,13 @@ class _Job:
         )
 
 
-def _is_long(checkpoint: Runner, request: RunRequest, device: torch.device) -> bool:
+def _is_long(checkpoint: Runner, request: RunRequest, device: torch.device, most: int) -> bool:
     """Whether an input is so long that its weights are computed when they are looked at.
 
     Raises:
         InputError: an input cannot be read, or what is to be kept of it would be more than LARGEST.
     """
-    reader, spec_ = Reader(checkpoint.tokenizers, device), checkpoint.info.spec
+    reader, spec_ = Reader(checkpoint.tokenizers, device, most=most), checkpoint.info.spec
     read = [len(reader.read("source", request.source, spec_.encoder or spec_.writer)), request.source_pad_to or 0]
     if request.target is not None and spec_.encoder is not None:
         read.append(len(reader.read("target", request.target, spec_.writer, unread=1)))

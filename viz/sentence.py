@@ -3,8 +3,9 @@
 import streamlit as st
 
 from model.engine.base import ModelInfo
+from model.run_inputs import allowed_characters
 from viz import labels
-from viz.page import bind, update
+from viz.page import bind, current_view, update
 from viz.texts import _
 
 FRESH = {"query": -1, "key": -1, "step": -1, "pad_to": 0, "hypothesis": 0}
@@ -18,6 +19,7 @@ def sentence_box(info: ModelInfo) -> None:
             _("Sentence to read ({language})", language=info.languages.get("source", info.title)),
             label_visibility="collapsed",
             placeholder=_placeholder(info),
+            max_chars=most_characters(info.max_source, current_view()[0].text or ""),
             **bind("text", **FRESH),
         )
         st.button(_("Run"), icon=":material/keyboard_return:")
@@ -28,6 +30,11 @@ def sentence_box(info: ModelInfo) -> None:
         st.caption(
             _("This model reads vectors, not words: these are random, as many as the first number says; the second is their seed.")
         )
+
+
+def most_characters(positions: int, shown: str) -> int:
+    """How many characters a box takes for a model that can read so many positions. A longer text of a link is shown whole."""
+    return max(allowed_characters(positions), len(shown))
 
 
 def _examples(info: ModelInfo) -> None:

@@ -12,7 +12,7 @@ from model.trace import UNWRITTEN, Trace
 from viz import labels
 from viz.links import LARGEST_SEED, MOST_CANDIDATES, MOST_TOKENS, PRECISIONS, View
 from viz.page import bind
-from viz.sentence import FRESH
+from viz.sentence import FRESH, most_characters
 from viz.texts import _
 
 ICON = Path(__file__).parent / "icon.svg"
@@ -50,6 +50,7 @@ def draw(info: ModelInfo, usable: Sequence[ModelInfo], view: View) -> None:
                 _("Target to feed ({language})", language=info.languages.get("target", info.title)),
                 placeholder=_("empty: the model decides") if info.writes else _("what it reads as its target"),
                 help=_("Teacher forcing: the model reads these words instead of its own, and each shows the probability it had."),
+                max_chars=most_characters(info.max_target, view.target),
                 **bind("target", **FRESH),
             )
 

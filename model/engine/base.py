@@ -11,6 +11,10 @@ from model.checked import read
 from model.errors import BadSetting
 from model.explain import Explanation
 from model.inspection import Inspection
+from model.run_inputs import Features as Features
+from model.run_inputs import Given as Given
+from model.run_inputs import RandomFeatures as RandomFeatures
+from model.run_inputs import check_size
 from model.trace import Array, Trace
 
 Settings: TypeAlias = tuple[tuple[str, str], ...]
@@ -85,45 +89,6 @@ class Silence:
 
 
 @dataclass(frozen=True)
-class Features:
-    """An input of float features, for networks without an embedding.
-
-    Attributes:
-        rows: [position, model].
-    """
-
-    rows: tuple[tuple[float, ...], ...]
-
-
-@dataclass(frozen=True)
-class RandomFeatures:
-    """Features drawn from the normal distribution, to see such a network run where there is no input of its own.
-
-    Attributes:
-        positions: how many rows.
-        seed: of the draws; the same seed draws the same.
-    """
-
-    positions: int
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        """Refuses what cannot be drawn.
-
-        Raises:
-            BadSetting: a value outside what is allowed.
-        """
-        if not 1 <= self.positions <= 2**14:
-            raise BadSetting(name="positions", found=self.positions, allowed=f"from 1 to {2**14}")
-        if not 0 <= self.seed < 2**63:
-            raise BadSetting(name="seed", found=self.seed, allowed="0 or a positive whole number below 2^63")
-
-
-Given: TypeAlias = str | tuple[int, ...] | Features | RandomFeatures
-"""An input: text, ids that are taken as they are (special tokens and padding included), or features."""
-
-
-@dataclass(frozen=True)
 class RunRequest:
     """One run, described: frozen, small, hashable. Equal requests to one model give equal traces.
 
@@ -156,7 +121,11 @@ class RunRequest:
 
         Raises:
             BadSetting: `keep` names something that cannot be kept, `settings` a name twice, or `precision` no number type.
+            TooManyCharacters, TooManyTokens: an input is longer than any model reads.
         """
+        check_size("source", self.source)
+        if self.target is not None:
+            check_size("target", self.target)
         if self.precision not in (None, *get_args(Precision)):
             raise BadSetting(name="precision", found=self.precision, allowed=" or ".join(get_args(Precision)))
         if unknown := set(self.keep) - set(KEEP):

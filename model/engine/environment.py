@@ -6,6 +6,7 @@ from typing import get_args
 import torch
 
 from model.engine.base import Precision
+from model.engine.door import Door
 from model.errors import BadSetting
 
 MOST_THREADS = 1024
@@ -59,6 +60,11 @@ def threads() -> int | None:
     if asked and not (digits and 1 <= int(asked) <= MOST_THREADS):
         raise BadSetting(name="HEADLIGHT_THREADS", found=asked[:40], allowed=f"a whole number from 1 to {MOST_THREADS}")
     return int(asked) if asked else None
+
+
+def most_positions() -> int:
+    """Tokens of an input that are read of models that have more positions: fewer where HEADLIGHT_PUBLIC lets strangers in."""
+    return Door.from_environment(os.environ).positions
 
 
 def precision() -> Precision:

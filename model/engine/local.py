@@ -163,8 +163,9 @@ class LocalEngine:
         lower = _usable(self._models.in_precision(base, request.precision or default))
         asked = VersionedRequest(request, base.key.version)
         if (trace := self._traces.get(asked)) is None:
+            most = environment.most_positions()
             trace = self.workshop.do(
-                asked, lambda ask: run_in(base.runner, lower.runner, request, self._device, self.device, ask), session
+                asked, lambda ask: run_in(base.runner, lower.runner, request, self._device, self.device, ask, most), session
             )
             self._traces.keep(asked, trace)
         return trace, lower.runner

@@ -4,6 +4,7 @@
     ├── InputError            what was typed or asked cannot be run
     │   ├── EmptyText           nothing but blanks
     │   ├── TooManyTokens       longer than the model has positions, or than a limit
+    │   ├── TooManyCharacters   a text too long to be split into tokens
     │   ├── TokenOutOfRange     an id that the vocabulary does not have
     │   ├── BadSetting          a decoding value, option or combination outside what is allowed
     │   ├── OpenQuestions       weights that leave something open which was not told
@@ -125,6 +126,12 @@ class TooManyTokens(InputError):
     """A longer input than the model or this machine takes. Fields: what, found, allowed, reason."""
 
     template = "The {what} has {found} tokens, but at most {allowed} fit ({reason}): shorten it."
+
+
+class TooManyCharacters(InputError):
+    """A text that is too long to be split into tokens. Fields: what, found, allowed."""
+
+    template = "The {what} has {found} characters, but at most {allowed} can be read: shorten it."
 
 
 class TokenOutOfRange(InputError):

@@ -1,14 +1,19 @@
 """Bad input: each gives a picture or one clear sentence, token text is never markup, and the session goes on."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from model.run_inputs import allowed_characters
+from tests.app.conftest import SPEC
 from tests.app.visiting import PAGES, Visitor
+from tests.networks import save_checkpoint
 
 EMPTY = r"The (source|target) text is empty: there is nothing to run; type at least one word\."
-TOO_LONG = r"The (source|target) text has 2002 tokens, but at most 4[01] fit \(the model has no more positions\): shorten it\."
+TOO_LONG = r"The (source|target) text has 53[56] tokens, but at most 4[01] fit \(the model has no more positions\): shorten it\."
+"""Of 2,000 words the box takes the first 1,600 characters."""
 
 SENTENCES = {
     "": EMPTY,
@@ -110,7 +115,7 @@ def test_as_many_words_as_there_are_positions_run_and_one_more_is_refused(stocke
     ends_well(visitor, None)
     assert len(visitor.tokens("source")) == 40
     visitor.type("text", " ".join(["w4"] * 39))
-    ends_well(visitor, TOO_LONG.replace("2002", "41"))
+    ends_well(visitor, TOO_LONG.replace("53[56]", "41"))
 
 
 def test_words_that_the_model_does_not_know_are_named(stocked: Path) -> None:
@@ -124,10 +129,32 @@ def test_words_that_the_model_does_not_know_are_named(stocked: Path) -> None:
 
 
 def test_a_text_too_long_for_a_link_runs_but_its_link_says_so(stocked: Path) -> None:
-    visitor = Visitor()
+    reads_more = replace(SPEC.stacks["encoder"], max_positions=400)
+    save_checkpoint(stocked / "more", replace(SPEC, encoder=reads_more))
+    visitor = Visitor(model="more")
     visitor.type("text", "a" * 5000)
     ends_well(visitor, None)
     copied = Visitor(**visitor.url)
     assert copied.drawn
     assert len(copied.problems) == 1
     assert "a text of at most 4000 characters" in copied.problems[0]
+
+
+def test_a_box_takes_as_many_characters_as_the_model_can_read(stocked: Path) -> None:
+    visitor = Visitor(against="text=w4")
+    for field in ("text", "target"):
+        assert visitor.app.text_input(key=f"widget:{field}").proto.max_chars == allowed_characters(40)
+    visitor.go("compare")
+    boxes = [box.proto.max_chars for box in visitor.app.text_input]
+    assert boxes == [allowed_characters(40)] * 4
+
+
+def test_a_link_with_a_text_too_long_to_be_split_into_tokens_is_refused_in_one_sentence_and_stays_whole(stocked: Path) -> None:
+    for field in ("text", "target"):
+        visitor = Visitor(**{"text": "w4", field: "w4 " * 1000})
+        ends_well(
+            visitor, rf"The {'source' if field == 'text' else field} text has 3,000 characters, but at most 1,600 can be read: .*"
+        )
+        visitor.set("max_length", 5)  # every box is sent along
+        assert getattr(visitor.view, field) == "w4 " * 1000
+        goes_on(visitor)

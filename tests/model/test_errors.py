@@ -25,6 +25,10 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
         {"what": "source text", "found": 140, "allowed": 100, "reason": "the model has no more positions"},
         "The source text has 140 tokens, but at most 100 fit (the model has no more positions): shorten it.",
     ),
+    "TooManyCharacters": (
+        {"what": "source text", "found": "2,000,000", "allowed": "1,600"},
+        "The source text has 2,000,000 characters, but at most 1,600 can be read: shorten it.",
+    ),
     "TokenOutOfRange": (
         {"what": "source", "found": -1, "last": "7,852"},
         "The source contains the token id -1, but valid ids run from 0 to 7,852: use one of those.",

@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 
 from model.errors import BadSetting, EmptyText, TokenOutOfRange
 from model.tokenizers import (
+    LONGEST_SUFFIX,
     MOST_NEW_STRINGS,
     SPECIALS,
     SpacySplit,
     Split,
     WordTokenizer,
+    _suffix,
     from_json,
     learn_vocabulary,
     split_words,
@@ -50,6 +52,34 @@ def test_words_are_those_of_spacy_lower_cased() -> None:
     text = "Zwei junge Hunde spielen z.B. mit Peters Ball (im Schnee)!"
     assert split_words(text, "spacy-de") == [token.text.lower() for token in spacy.blank("de").tokenizer(text)]
     assert split_words("Don't stop: it's U.S. time.", "spacy-en") == ["do", "n't", "stop", ":", "it", "'s", "u.s.", "time", "."]
+
+
+UNTOUCHED = {language: spacy.blank(language) for language in ("de", "en")}
+HARD = st.text(st.sampled_from("()[]\"'.,:;!?-/…$€%°0159aAzZmkgKF中http@_\u200d😀 "), max_size=300)
+
+
+@pytest.mark.parametrize("language", ["de", "en"])
+@given(HARD, st.sampled_from(["", "." * 70, "." * 64, "(" * 130, "km" * 40, "9" * 70 + "€", "a" * 61 + "..."]))
+def test_words_are_those_of_spacy_where_words_are_long_and_full_of_signs(language: str, text: str, long: str) -> None:
+    expected = [token.text.lower() for token in UNTOUCHED[language].tokenizer((text + long).strip())]
+    assert split_words(text + long, f"spacy-{language}") == expected  # type: ignore[arg-type]  # one of Split
+
+
+@pytest.mark.parametrize("sign", ["(", "):", "'", "€"])
+def test_a_word_of_4096_signs_takes_as_long_as_so_many_signs_apart_and_not_the_square(sign: str) -> None:
+    searched: list[int] = []
+    suffixes = UNTOUCHED["en"].tokenizer.suffix_search.__self__
+
+    class Counting:
+        def search(self, word: str, start: int = 0) -> re.Match[str] | None:
+            searched.append(len(word) - start)
+            found: re.Match[str] | None = suffixes.search(word, start)
+            return found
+
+    word = (sign * 4096)[:4096]
+    while word and (found := _suffix(Counting(), word)):  # type: ignore[arg-type]
+        word = word[: found.start()]
+    assert sum(searched) <= 4096 * (LONGEST_SUFFIX + 1)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from model.trace import Site, Trace
 from viz import labels, links, sidebar
 from viz.links import View, differences, differing, second_side
 from viz.page import Page, say, update
+from viz.sentence import most_characters
 from viz.texts import _, sentence
 
 _KIND, _REFUSED = "widget:against", "against:refused"
@@ -132,10 +133,18 @@ def _model(page: Page, second: View) -> None:
 
 def _sentence(page: Page, second: View) -> None:
     language = page.info.languages.get("source", page.info.title)
-    st.text_input(_("Sentence of the second side ({language})", language=language), **_tied(page, second, "text"))
+    st.text_input(
+        _("Sentence of the second side ({language})", language=language),
+        max_chars=most_characters(page.info.max_source, second.text or ""),
+        **_tied(page, second, "text"),
+    )
     if page.info.translates:
         language = page.info.languages.get("target", page.info.title)
-        st.text_input(_("Target to feed to the second side ({language})", language=language), **_tied(page, second, "target"))
+        st.text_input(
+            _("Target to feed to the second side ({language})", language=language),
+            max_chars=most_characters(page.info.max_target, second.target),
+            **_tied(page, second, "target"),
+        )
 
 
 def _settings(page: Page, second: View) -> None:
