@@ -13,7 +13,7 @@ from model.finite import is_finite
 from model.trace import Attention, Site, Trace
 from viz import asking, away, labels, sidebar
 from viz.links import View
-from viz.page import Page, current_view, my_engine, say, settle, tell_url, the_engine
+from viz.page import Page, current_view, my_engine, say, settle, tell_url
 from viz.scheme_change import redraw_on_change
 from viz.sentence import sentence_box
 from viz.texts import _, problem, sentence
@@ -41,7 +41,7 @@ def main() -> None:
 
     first = st.Page(drawing(explore.show), title=_("Explore"), url_path="explore", icon=":material/grid_view:", default=True)
     diagnosis = st.Page(
-        lambda: checkpoint.show(the_engine(), current_view()[0], first),
+        lambda: checkpoint.show(my_engine(), current_view()[0], first),
         title=_("Checkpoint"),
         url_path="checkpoint",
         icon=":material/folder_open:",
@@ -145,7 +145,7 @@ def _usable(view: View, problems: list[str]) -> tuple[list[ModelInfo], list[Mode
     Returns:
         The models, those that cannot be used, and the view, without settings where they cannot be used.
     """
-    models = list(the_engine().models())
+    models = list(my_engine().models())
     told = _as_told(view, models)
     if told is not None and told.problem:
         problems.append(problem(told))
@@ -168,7 +168,7 @@ def _as_told(view: View, models: Sequence[ModelInfo]) -> ModelInfo | None:
     if not view.settings and name in [info.name for info in models]:
         return None
     try:
-        return the_engine().describe(name, view.told())
+        return my_engine().describe(name, view.told())
     except UnknownModel:
         return None
 

@@ -1,6 +1,7 @@
-"""The app before strangers: HEADLIGHT_PUBLIC=1 takes no files and no long inputs, and what is refused is not read to its end."""
+"""The app before strangers: HEADLIGHT_PUBLIC=1 takes no files, no long inputs and no haste, and ends what it refuses."""
 
 import os
+from functools import cache
 from urllib.parse import urlsplit
 
 import streamlit as st
@@ -8,7 +9,9 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from model.engine.base import Engine
-from model.engine.door import Door, Guarded, is_loopback
+from model.engine.client_address import FORWARDED_HEADER, client_address
+from model.engine.door import Door, is_loopback
+from model.engine.guarded import Guarded
 from model.engine.sitting import SharedEngine
 
 PASSED_ON = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
@@ -40,8 +43,19 @@ def is_owner() -> bool:
 
 
 def engine_of(engine: SharedEngine, session: str) -> Engine:
-    """The engine as one session may use it: of its runs the newest counts, and a stranger's are looked at first."""
-    return Guarded(engine, session, Door.from_environment(os.environ)) if is_public() else engine.of(session)
+    """The engine as one session may use it: of its runs the newest counts, and a stranger's are counted and looked at first."""
+    return Guarded(engine, session, the_door(), _visitor() or session) if is_public() else engine.of(session)
+
+
+@cache
+def the_door() -> Door:
+    """The door of this process: one for all sessions."""
+    return Door.from_environment(os.environ)
+
+
+def _visitor() -> str:
+    """The address that a visitor comes from; empty on the server's own machine, where Streamlit does not tell it."""
+    return client_address(st.context.ip_address or "", st.context.headers.get_all(FORWARDED_HEADER), the_door().proxies)
 
 
 class Uploads:

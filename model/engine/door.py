@@ -1,24 +1,19 @@
 """The door of an engine's host: who may come in, with how much, how often. Whatever is refused is refused before it is read."""
 
 import hmac
-import time
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 
-from model.engine.base import Features, Given, RandomFeatures, RunRequest
+from model.engine.base import Decoding, RunRequest
+from model.engine.client_address import client_address, trusted_proxies
 from model.engine.files import names_a_file
-from model.engine.sitting import Sitting
+from model.engine.rate_limit import RateLimit
 from model.errors import BadSetting, Refused
-from model.explain import Explanation
-from model.trace import Trace
+from model.run_inputs import POSITIONS, check_size
 
 BODY = 4 * 2**20
 """Bytes of a question: ids, texts, features."""
-
-REMEMBERED = 10_000
-"""Sessions whose pace is known."""
 
 STATUS = {"The token": 401, "The upload": 403, "The body": 413, "The pace": 429}
 """Replies of HTTP by what is refused."""
@@ -31,46 +26,52 @@ class Door:
     Attributes:
         token: what a caller must know; "": everybody may come in.
         uploads: bytes of a file that is taken; 0: none is.
-        positions: words, ids or rows of an input that are taken.
-        pace: questions a second that one caller may go on asking.
-        burst: questions that one caller may ask at once.
+        positions: tokens, ids or rows of an input that are taken, padding counted. Of a text the engine counts them.
+        written: tokens that a decode may write, those of all its hypotheses together.
+        pace: questions a second that one address may go on asking.
+        burst: questions that one address may ask at once.
+        proxies: how many stand before this process and are trusted to say who asks.
     """
 
     token: str = ""
     uploads: int = 256 * 2**20
-    positions: int = 16_384
+    positions: int = POSITIONS
+    written: int = 32_000
     pace: float = 200.0
     burst: float = 1000.0
-    _left: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
+    proxies: int = 0
+    limit: RateLimit = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Nobody has asked yet."""
+        self.limit = RateLimit(self.pace, self.burst)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "Door":
-        """HEADLIGHT_TOKEN asks for a token; HEADLIGHT_PUBLIC=1 takes no uploads, short inputs and a human pace."""
-        token = environment.get("HEADLIGHT_TOKEN", "")
-        if environment.get("HEADLIGHT_PUBLIC") == "1":
-            return cls(token, uploads=0, positions=512, pace=10, burst=60)
-        return cls(token)
+        """HEADLIGHT_TOKEN asks for a token; HEADLIGHT_PUBLIC=1 takes no uploads, short inputs, short decodes and a human pace.
 
-    def admit(self, authorization: str, caller: str) -> None:
+        Raises:
+            BadSetting: HEADLIGHT_PROXIES is no number of proxies.
+        """
+        token, proxies = environment.get("HEADLIGHT_TOKEN", ""), trusted_proxies(environment)
+        if environment.get("HEADLIGHT_PUBLIC") == "1":
+            return cls(token, uploads=0, positions=512, written=2048, pace=10, burst=60, proxies=proxies)
+        return cls(token, proxies=proxies)
+
+    def admit(self, authorization: str, peer: str, forwarded: Iterable[str] = ()) -> None:
         """Lets a question in.
 
         Args:
             authorization: the header of that name.
-            caller: tells callers apart.
+            peer: the address of the other end of the connection.
+            forwarded: the headers X-Forwarded-For.
 
         Raises:
             Refused: wrong token, or too fast.
         """
         if self.token and not hmac.compare_digest(authorization.encode(), f"Bearer {self.token}".encode()):
             raise Refused(what="The token", found="missing or another", allowed="set HEADLIGHT_TOKEN to the one of this host")
-        now = time.monotonic()
-        left, last = self._left.pop(caller, (self.burst, now))
-        left = min(self.burst, left + (now - last) * self.pace)
-        self._left[caller] = (left - 1 if left >= 1 else left), now
-        if len(self._left) > REMEMBERED:
-            self._left.popitem(last=False)
-        if left < 1:
-            raise Refused(what="The pace", found="too fast", allowed=f"at most {self.pace:.0f} questions a second; wait a moment")
+        self.limit.admit(client_address(peer, forwarded, self.proxies))
 
     async def body(self, stream: AsyncIterator[bytes], announced: str, upload: bool) -> bytes:
         """The body of a request, refused as soon as it is known to be too long.
@@ -106,46 +107,26 @@ class Door:
             if names_a_file(name, value):
                 raise BadSetting(name=name, found=value, allowed="left out: a question reads no file of the host")
         if isinstance(request, RunRequest):
-            longest = max(map(_length, (request.source, request.target or "")))
-            if longest > self.positions:
-                raise Refused(what="The input", found=f"{longest} tokens long", allowed=f"at most {self.positions}")
+            self._count(request)
+
+    def _count(self, request: RunRequest) -> None:
+        """Refuses what would be too much to compute, as far as that is known before a text is split into tokens."""
+        for name, given in (("source", request.source), ("target", request.target or "")):
+            if isinstance(given, str):
+                check_size(name, given, self.positions)
+        inputs = [len(given) for given in (request.source, request.target or ()) if not isinstance(given, str)]
+        longest = max([*inputs, request.source_pad_to or 0, request.source_valid or 0])
+        if longest > self.positions:
+            raise Refused(what="The input", found=f"{longest} tokens long", allowed=f"at most {self.positions}")
+        written = 0 if request.target is not None else _written(request.decoding)
+        if written > self.written:
+            found = f"up to {written:,} tokens long, those of all hypotheses counted"
+            raise Refused(what="The decode", found=found, allowed=f"at most {self.written:,}")
 
 
-@dataclass(frozen=True)
-class Guarded(Sitting):
-    """A stranger's sitting, where there is no host with a door before the engine.
-
-    Attributes:
-        door: looks at each run before it is made.
-    """
-
-    door: Door
-
-    def run(self, request: RunRequest) -> Trace:
-        """As for Engine.
-
-        Raises:
-            Refused: the input is too long for this server.
-        """
-        self.door.look_at(request)
-        return super().run(request)
-
-    def explain(self, request: RunRequest, site: str, head: int, query: int, key: int) -> Explanation:
-        """As for Engine, refused like a run."""
-        self.door.look_at(request)
-        return super().explain(request, site, head, query, key)
-
-
-def _length(given: Given) -> int:
-    """Tokens of an input, or a little less."""
-    match given:
-        case str():
-            return max(len(given.split()), len(given) // 32)
-        case Features(rows):
-            return len(rows)
-        case RandomFeatures(positions, _):
-            return positions
-    return len(given)
+def _written(decoding: Decoding) -> int:
+    """Tokens that a decode may write."""
+    return decoding.max_length * (decoding.beam_size if decoding.method == "beam" else 1)
 
 
 def is_loopback(host: str) -> bool:

@@ -15,6 +15,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_e
 from model import wire
 from model.engine import protocol
 from model.engine.base import KEEP, Engine, ModelInfo, RunRequest, Settings
+from model.engine.client_address import CLIENT, FORWARDED_HEADER
 from model.engine.kept import Kept
 from model.engine.protocol import (
     QUESTIONS,
@@ -229,6 +230,8 @@ class RemoteEngine:
 
     def _post(self, path: str, data: bytes, media: str, **options: Any) -> bytes:
         headers = {"content-type": media} | options.pop("headers", {})
+        if client := CLIENT.get():
+            headers[FORWARDED_HEADER] = client
         response = self._again(lambda: self._client.post(path, content=data, headers=headers, **options))
         self._speaks_as_we_do(response)
         if response.status_code == httpx.codes.OK:

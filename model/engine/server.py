@@ -19,6 +19,7 @@ from starlette.routing import Route
 
 from model.checked import read
 from model.engine import openapi
+from model.engine.client_address import FORWARDED_HEADER
 from model.engine.door import STATUS, Door
 from model.engine.figures import Figures
 from model.engine.line import DEPARTURE, Departure, Left
@@ -63,8 +64,8 @@ def application(engine: SharedEngine, door: Door) -> Starlette:
 
     def route(path: str, answer: Callable[[Request, bytes], tuple[bytes, str]]) -> Route:
         async def asked(request: Request) -> Response:
-            upload, caller = path == RECEIVE, request.headers.get(SESSION_HEADER) or (request.client.host if request.client else "")
-            door.admit(request.headers.get("authorization", ""), caller)
+            upload, peer = path == RECEIVE, request.client.host if request.client else ""
+            door.admit(request.headers.get("authorization", ""), peer, request.headers.getlist(FORWARDED_HEADER))
             async with asyncio.timeout(BODY_SECONDS):
                 data = await door.body(request.stream(), request.headers.get("content-length", ""), upload)
             request.state.asked = b"a file" if upload else data

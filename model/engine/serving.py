@@ -6,6 +6,7 @@ import click
 import uvicorn
 
 from model import logbook
+from model.engine.client_address import MOST_PROXIES, VARIABLE
 from model.engine.door import Door, is_loopback
 from model.engine.local import LocalEngine
 from model.engine.server import application
@@ -32,9 +33,17 @@ over loopback alone (the name notwithstanding), and tell its makers nothing."""
 @click.option("--port", type=click.IntRange(1, 65535), default=8765, show_default=True, help="the port to listen on")
 @click.option("--cluster", is_flag=True, help="several processes, one for each device, by Ray Serve (requirements-cluster.txt)")
 @click.option("--replicas", default="", metavar="N|N-M", help="of a cluster: how many, or from how many to how many as needed")
-def serve(host: str, port: int, cluster: bool, replicas: str) -> None:
+@click.option(
+    "--proxies",
+    type=click.IntRange(0, MOST_PROXIES),
+    metavar="N",
+    help=f"how many proxies stand before it, each of which writes X-Forwarded-For  [default: {VARIABLE}, else 0]",
+)
+def serve(host: str, port: int, cluster: bool, replicas: str, proxies: int | None) -> None:
     """Serves the engine over HTTP, for apps that are told HEADLIGHT_ENGINE=http://HOST:PORT."""
     logbook.begin()
+    if proxies is not None:
+        os.environ[VARIABLE] = str(proxies)  # replicas of a cluster go by it, too
     door = checked_door(host)
     if cluster:
         _cluster(host, port, replicas)
@@ -49,6 +58,7 @@ def serve(host: str, port: int, cluster: bool, replicas: str) -> None:
         port=port,
         loop="asyncio",  # these two on every machine, and not what some other package happens to bring
         http="h11",
+        proxy_headers=False,  # who asks is worked out in client_address.py; uvicorn would believe any caller on loopback
         log_level="warning",
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=STOP_SECONDS,

@@ -54,7 +54,7 @@ def test_words_are_those_of_spacy_lower_cased() -> None:
     assert split_words("Don't stop: it's U.S. time.", "spacy-en") == ["do", "n't", "stop", ":", "it", "'s", "u.s.", "time", "."]
 
 
-UNTOUCHED = {language: spacy.blank(language) for language in ("de", "en")}
+UNTOUCHED: dict[str, Any] = {language: spacy.blank(language) for language in ("de", "en")}
 HARD = st.text(st.sampled_from("()[]\"'.,:;!?-/…$€%°0159aAzZmkgKF中http@_\u200d😀 "), max_size=300)
 
 

@@ -5,6 +5,8 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,8 +18,11 @@ from model.engine.base import Decoding, RunRequest
 from model.engine.door import Door
 from model.engine.line import DEPARTURE, Departure, Left
 from model.engine.local import LocalEngine
+from model.engine.protocol import SESSION_HEADER
+from model.engine.remote import RemoteEngine
 from model.engine.server import application
 from model.engine.workshop import Workshop
+from model.errors import Superseded
 from model.transformer.stacks import EncoderDecoder
 from tests.hosts import listening
 from tests.networks import save_checkpoint
@@ -39,7 +44,7 @@ class Held:
     def ask(self, source: str, session: str = "") -> socket.socket:
         """A question of which the answer is not waited for."""
         body = json.dumps(RunRequest("tiny", source, decoding=LONG).to_json()).encode()
-        head = f"POST /v1/run HTTP/1.1\r\nHost: x\r\nHeadlight-Session: {session}\r\nContent-Length: {len(body)}\r\n\r\n"
+        head = f"POST /v1/run HTTP/1.1\r\nHost: x\r\n{SESSION_HEADER}: {session}\r\nContent-Length: {len(body)}\r\n\r\n"
         caller = socket.create_connection(("127.0.0.1", self.port), 30)
         caller.sendall(head.encode() + body)
         self.callers.append(caller)
@@ -116,6 +121,38 @@ def test_what_others_wait_for_too_goes_on(held: Held) -> None:
     held.gate.set()
     for caller in (second, again):
         assert caller.recv(99).startswith(b"HTTP/1.1 200")
+
+
+def test_the_newest_request_of_a_session_wins_over_http_and_other_sessions_wait(held: Held) -> None:
+    running = held.ask("w4", "mine")
+    held.has(waiting=0, running=1)
+    older, other = held.ask("w5", "mine"), held.ask("w6", "yours")
+    assert reply(running).startswith("HTTP/1.1 503")
+    held.has(waiting=2, running=1)
+    newest = held.ask("w7", "mine")
+    assert "Superseded" in reply(older)
+    held.has(waiting=2, running=1)
+    held.gate.set()
+    for caller in (other, newest):
+        assert reply(caller).startswith("HTTP/1.1 200")
+    held.has(waiting=0, running=0)
+
+
+def test_an_app_tells_a_host_whose_each_request_is(held: Held) -> None:
+    with closing(RemoteEngine(f"http://127.0.0.1:{held.port}")) as engine, ThreadPoolExecutor(2) as threads:
+        running = threads.submit(engine.of("mine").run, RunRequest("tiny", "w4", decoding=LONG))
+        held.has(waiting=0, running=1)
+        newest = threads.submit(engine.of("mine").run, RunRequest("tiny", "w5", decoding=LONG))
+        with pytest.raises(Superseded):
+            running.result(30)
+        held.gate.set()
+        assert newest.result(30).tokens["source"].texts[1] == "w5"
+
+
+def reply(caller: socket.socket) -> str:
+    """What a caller is told, to the end of an error's words."""
+    caller.settimeout(30)
+    return caller.recv(2**16).decode("utf-8", "replace")
 
 
 def test_the_log_tells_them_from_errors(held: Held, caplog: pytest.LogCaptureFixture) -> None:

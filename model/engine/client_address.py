@@ -1,0 +1,56 @@
+"""Client address: who asks, also behind proxies that are trusted to say so. No torch."""
+
+import re
+from collections.abc import Iterable, Mapping
+from contextvars import ContextVar
+from ipaddress import IPv6Address, ip_address
+
+from model.errors import BadSetting
+
+VARIABLE = "HEADLIGHT_PROXIES"
+MOST_PROXIES = 16
+FORWARDED_HEADER = "x-forwarded-for"
+
+CLIENT: ContextVar[str] = ContextVar("client", default="")
+"""The visitor for whom this thread asks an engine; a host on another machine is told so in X-Forwarded-For."""
+
+
+def trusted_proxies(environment: Mapping[str, str]) -> int:
+    """How many proxies stand before this process: HEADLIGHT_PROXIES, else 0.
+
+    Raises:
+        BadSetting: it is no such number.
+    """
+    asked = environment.get(VARIABLE) or "0"
+    if not (asked.isascii() and asked.isdecimal() and len(asked) < 4 and int(asked) <= MOST_PROXIES):
+        raise BadSetting(name=VARIABLE, found=asked[:40], allowed=f"a whole number from 0 to {MOST_PROXIES}")
+    return int(asked)
+
+
+def client_address(peer: str, forwarded: Iterable[str], proxies: int) -> str:
+    """The address that a limit is counted for.
+
+    Each proxy writes the address of whoever asked it at the right end of X-Forwarded-For. What stands left of the trusted entries
+    is the client's own word and is not read; where there are fewer entries than proxies, the peer itself counts.
+
+    Args:
+        peer: the other end of the connection.
+        forwarded: the headers X-Forwarded-For, in order.
+        proxies: how many proxies are trusted.
+
+    Returns:
+        An IPv4 address, or the /64 network of an IPv6 address, all of which belongs to one client; any other text as it is.
+    """
+    hops = [hop.strip() for line in forwarded for hop in line.split(",")]
+    return _without_port((hops[-proxies] if 0 < proxies <= len(hops) else "") or peer)
+
+
+def _without_port(text: str) -> str:
+    bare = re.sub(r"^\[([^\]]*)\](:\d*)?$|^([^:]+):\d+$", r"\1\3", text)
+    try:
+        address = ip_address(bare)
+    except ValueError:
+        return text[:64]
+    if isinstance(address, IPv6Address) and not address.ipv4_mapped:
+        return f"{IPv6Address(int(address) >> 64 << 64)}/64"
+    return str(getattr(address, "ipv4_mapped", None) or address)

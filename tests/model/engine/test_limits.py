@@ -1,0 +1,223 @@
+"""Limits of a server for strangers rest on what is computed and on where a question comes from, never on what a visitor says."""
+
+import asyncio
+import itertools
+from dataclasses import replace
+from typing import Any
+
+import httpx
+import pytest
+from starlette.types import ASGIApp
+
+from model.__main__ import main
+from model.engine.base import Decoding, Features, RandomFeatures, RunRequest
+from model.engine.client_address import CLIENT, client_address
+from model.engine.door import Door
+from model.engine.guarded import Guarded
+from model.engine.local import LocalEngine
+from model.engine.protocol import SESSION_HEADER
+from model.engine.rate_limit import CACHED_SECONDS, RateLimit
+from model.engine.remote import RemoteEngine
+from model.engine.server import application
+from model.errors import BadSetting, Refused, TooManyCharacters
+from tests.hosts import Loopback
+from tests.networks import save_checkpoint
+from tests.runs import CPU
+
+PUBLIC = {"HEADLIGHT_PUBLIC": "1"}
+SLOW = Door(pace=0.001, burst=2)
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> LocalEngine:
+    folder = tmp_path_factory.mktemp("limits")
+    save_checkpoint(folder / "tiny")
+    return LocalEngine(folder, CPU)
+
+
+def ask(app: ASGIApp, peer: str, *headers: dict[str, str]) -> list[int]:
+    """The statuses of questions from one address, one for each set of headers."""
+
+    async def asked() -> list[int]:
+        transport = httpx.ASGITransport(app, client=(peer, 1))
+        async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
+            return [(await client.post("/v1/models", headers=each)).status_code for each in headers]
+
+    return asyncio.run(asked())
+
+
+def test_who_says_another_session_with_each_question_is_slowed_down_all_the_same(local: LocalEngine) -> None:
+    host = application(local, Door.from_environment(PUBLIC))
+    found = ask(host, "192.0.2.7", *({SESSION_HEADER: f"session {i}", "x-forwarded-for": f"10.0.0.{i}"} for i in range(300)))
+    assert 60 <= found.count(200) < 200
+    assert found.count(429) == 300 - found.count(200)
+    assert ask(host, "192.0.2.8", {}) == [200], "another address is not slowed down by it"
+
+
+def test_behind_a_proxy_the_address_that_the_proxy_saw_counts(local: LocalEngine) -> None:
+    host = application(local, replace(SLOW, proxies=1))
+    forged = [{"x-forwarded-for": f"10.0.0.{i}, 192.0.2.7"} for i in range(4)]
+    assert ask(host, "127.0.0.1", *forged) == [200, 200, 429, 429]
+    assert ask(host, "127.0.0.1", {"x-forwarded-for": "192.0.2.8"}) == [200]
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "proxies", "address"),
+    [
+        ("192.0.2.7", [], 0, "192.0.2.7"),
+        ("192.0.2.7", ["10.0.0.1"], 0, "192.0.2.7"),
+        ("127.0.0.1", ["10.0.0.1, 192.0.2.7"], 1, "192.0.2.7"),
+        ("127.0.0.1", ["10.0.0.1", "192.0.2.7"], 1, "192.0.2.7"),
+        ("127.0.0.1", ["10.0.0.1, 192.0.2.7, 203.0.113.1"], 2, "192.0.2.7"),
+        ("127.0.0.1", ["192.0.2.7"], 2, "127.0.0.1"),
+        ("127.0.0.1", [], 1, "127.0.0.1"),
+        ("127.0.0.1", ["10.0.0.1,"], 1, "127.0.0.1"),
+        ("127.0.0.1", ["192.0.2.7:4711"], 1, "192.0.2.7"),
+        ("127.0.0.1", ["[2001:db8:1:2::3]:4711"], 1, "2001:db8:1:2::/64"),
+        ("2001:db8:1:2:3:4:5:6", [], 0, "2001:db8:1:2::/64"),
+        ("::ffff:192.0.2.7", [], 0, "192.0.2.7"),
+        ("", [], 0, ""),
+        ("127.0.0.1", ["unknown"], 1, "unknown"),
+    ],
+)
+def test_the_address_is_counted_from_the_right(peer: str, forwarded: list[str], proxies: int, address: str) -> None:
+    assert client_address(peer, forwarded, proxies) == address
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"source": (4,) * 513}, "513 tokens long"),
+        ({"source": RandomFeatures(513)}, "513 tokens long"),
+        ({"source": Features(((0.0,),) * 513)}, "513 tokens long"),
+        ({"target": (4,) * 513}, "513 tokens long"),
+        ({"source_pad_to": 513}, "513 tokens long"),
+        ({"decoding": Decoding("beam", max_length=1000, beam_size=3)}, "up to 3,000 tokens long, those of all hypotheses counted"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,
+)
+def test_what_would_be_computed_is_counted(local: LocalEngine, changes: dict[str, Any], words: str) -> None:
+    request = replace(RunRequest("tiny", "w4"), **changes)
+    public = Door.from_environment(PUBLIC)
+    for engine in (
+        RemoteEngine("http://x", transport=Loopback(application(local, public))),
+        Guarded(local, "mine", public, "192.0.2.7"),
+    ):
+        with pytest.raises(Refused, match=words):
+            engine.run(request)
+    Door().look_at(request)
+
+
+@pytest.mark.parametrize("decoding", [Decoding(), Decoding("beam", 60, beam_size=32), Decoding(max_length=1000, beam_size=32)])
+def test_decodes_of_a_usual_size_are_not_refused(decoding: Decoding) -> None:
+    Door.from_environment(PUBLIC).look_at(RunRequest("tiny", "w4", decoding=decoding))
+
+
+def test_what_a_target_makes_needless_is_not_counted() -> None:
+    long = Decoding("beam", max_length=1000, beam_size=32)
+    Door.from_environment(PUBLIC).look_at(RunRequest("tiny", "w4", "w5", decoding=long))
+
+
+@pytest.mark.parametrize("changes", [{"source": "x" * 8193}, {"target": "x" * 8193}])
+def test_a_text_is_not_split_where_it_cannot_fit(changes: dict[str, Any]) -> None:
+    with pytest.raises(TooManyCharacters, match="at most 8,192"):
+        Door.from_environment(PUBLIC).look_at(replace(RunRequest("tiny", "w4"), **changes))
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def admitted(limit: RateLimit, caller: str, count: int, *question: object) -> int:
+    """How many of so many questions are admitted."""
+    found = 0
+    for _ in range(count):
+        try:
+            limit.admit(caller, *question)
+        except Refused:
+            continue
+        found += 1
+    return found
+
+
+def test_a_bucket_is_emptied_at_once_and_filled_at_its_rate() -> None:
+    clock = Clock()
+    limit = RateLimit(rate=10, burst=60, timer=clock)
+    assert admitted(limit, "a", 100) == 60
+    clock.now += 0.55
+    assert admitted(limit, "a", 100) == 5
+    assert admitted(limit, "b", 100) == 60
+    clock.now += 1e6
+    assert admitted(limit, "a", 100) == 60
+
+
+def test_an_equal_question_is_not_counted_while_its_answer_is_cached() -> None:
+    clock = Clock()
+    limit = RateLimit(rate=0.001, burst=2, timer=clock)
+    assert admitted(limit, "a", 100, ("run", 1)) == 100
+    assert admitted(limit, "a", 100, ("run", 2)) == 100
+    assert admitted(limit, "a", 100, ("run", 3)) == 0
+    clock.now += CACHED_SECONDS + 1
+    assert admitted(limit, "a", 100, ("run", 1)) == 0
+
+
+def test_callers_without_number_are_remembered_in_bounds() -> None:
+    limit = RateLimit(rate=10, burst=60, callers=100)
+    for number in range(1000):
+        limit.admit(str(number), number)
+    assert len(limit._buckets) == len(limit._counted) == 100
+
+
+def test_visitors_of_the_app_are_counted_each_alone_by_app_and_host(local: LocalEngine) -> None:
+    host = RemoteEngine("http://x", transport=Loopback(application(local, replace(SLOW, proxies=1))))
+    words = itertools.cycle(("w4", "w5", "w6", "w7", "w8", "w9"))
+    for visitor in ("192.0.2.7", "192.0.2.8"):
+        engine = Guarded(host, "mine", Door(), visitor)
+        for _ in range(2):
+            engine.run(RunRequest("tiny", next(words)))
+        with pytest.raises(Refused, match="too fast"):
+            engine.run(RunRequest("tiny", next(words)))
+    assert CLIENT.get() == ""
+
+
+@pytest.mark.parametrize(
+    "ask_engine",
+    [
+        lambda engine, i: engine.run(RunRequest("tiny", f"w{4 + i}")),
+        lambda engine, i: engine.explain(RunRequest("tiny", f"w{4 + i}"), "encoder.0.0.self", 0, 0, 0),
+        lambda engine, i: engine.describe("tiny", (("layout", str(i)),)),
+        lambda engine, i: engine.tensors("tiny", (("output.bias", "output.weight", "positions/encoder")[i],)),
+        lambda engine, i: engine.texts("tiny", "source", (4 + i,)),
+    ],
+    ids=["run", "explain", "describe", "tensors", "texts"],
+)
+def test_every_question_of_the_app_counts_and_an_equal_one_does_not(local: LocalEngine, ask_engine: Any) -> None:
+    engine = Guarded(local, "mine", Door(pace=0.001, burst=2), "192.0.2.7")
+    for number in (0, 1, 0, 1):
+        ask_engine(engine, number)
+    with pytest.raises(Refused, match="too fast"):
+        ask_engine(engine, 2)
+
+
+@pytest.mark.parametrize("proxies", ["many", "-1", "17", "1.5", "٣", "0000000000001"])
+def test_a_number_of_proxies_that_cannot_be_is_refused(
+    proxies: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(BadSetting, match=r"HEADLIGHT_PROXIES is .* a whole number from 0 to 16"):
+        Door.from_environment({"HEADLIGHT_PROXIES": proxies})
+    monkeypatch.setenv("HEADLIGHT_PROXIES", proxies)
+    assert main(["serve", "--port", "1"]) == 1
+    assert "HEADLIGHT_PROXIES" in capsys.readouterr().err
+
+
+def test_serve_is_told_of_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    doors: list[Door] = []
+    monkeypatch.setenv("HEADLIGHT_PROXIES", "1")
+    monkeypatch.setattr("model.engine.serving.application", lambda engine, door: doors.append(door))
+    monkeypatch.setattr("uvicorn.run", lambda app, **options: doors.append(options["proxy_headers"]))
+    for options in ([], ["--proxies", "2"], ["--proxies", "0"]):
+        assert main(["serve", *options]) == 0
+    assert [door if isinstance(door, bool) else door.proxies for door in doors] == [1, False, 2, False, 0, False]
