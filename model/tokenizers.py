@@ -57,7 +57,8 @@ LONGEST_SUFFIX = 64
 
 
 class SpacySplit:
-    """spaCy's rules of a language, in memory that does not grow with the words that were split, and in time that grows with the text.
+    """spaCy's rules of a language, in memory that does not grow with the words that were split, and in time that grows with the
+    text alone.
 
     The library searches the whole rest of a word for each sign that it takes off either end: 8 s for 4,096 brackets.
 
