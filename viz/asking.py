@@ -6,21 +6,21 @@ from model.engine.base import ModelInfo
 from model.errors import UnknownModel
 from viz import sidebar
 from viz.links import View
-from viz.page import settle, the_engine
+from viz.page import my_engine, settle
 from viz.views import checkpoint_questions
 
 
 def asked_here(view: View) -> bool:
     """Draws the questions of the model that `view` names, where it waits for answers; False: it does not."""
     try:
-        asked = the_engine().describe(view.model, view.told()) if view.model else None
+        asked = my_engine().describe(view.model, view.told()) if view.model else None
     except UnknownModel:
         return False
     if asked is None or not _waits(asked):
         return False
     settle(view)
-    sidebar.models({asked.name: asked.title} | {each.name: each.title for each in the_engine().models() if not each.problem})
-    checkpoint_questions.ask_here(the_engine(), view)
+    sidebar.models({asked.name: asked.title} | {each.name: each.title for each in my_engine().models() if not each.problem})
+    checkpoint_questions.ask_here(my_engine(), view)
     return True
 
 

@@ -187,7 +187,7 @@ def _prepare(info: ModelInfo, view: View, problems: list[str], foot: DeltaGenera
     except HeadlightError as error:
         problems.append(sentence(error))
         if isinstance(error, NoStart):
-            checkpoint_questions.ask_here(the_engine(), view)
+            checkpoint_questions.ask_here(my_engine(), view)
         return []
     with foot:
         sidebar.status(trace)
