@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from viz import waiting
 from viz.canvas.shelf import ROUTE
 from viz.page import show_failure, start
 from viz.public import Uploads
@@ -41,6 +42,7 @@ async def first_page(request: Request) -> Response:
 
 
 ROUTES = [
+    waiting.ROUTE,
     ROUTE,
     Route("/explore", first_page),
     *(Route(f"/{{page}}/_stcore/{what}", not_here) for what in ("health", "host-config")),

@@ -1,5 +1,7 @@
 """What a page does while the host of its engine does not answer: it shows the last result, and goes on when the host is back."""
 
+from weakref import ref
+
 import streamlit as st
 
 from model.errors import EngineAway
@@ -13,14 +15,16 @@ _LAST = "last"
 
 
 def remember(trace: Trace, view: View) -> None:
-    """Keeps what the session saw last."""
-    st.session_state[_LAST] = trace, view
+    """Notes what the session saw last. The engine's cache alone holds its trace: many sessions hold no more than its bytes."""
+    st.session_state[_LAST] = ref(trace), view
 
 
 def last() -> tuple[Trace, View] | None:
-    """What the session saw last; None: nothing yet."""
-    found: tuple[Trace, View] | None = st.session_state.get(_LAST)
-    return found
+    """What the session saw last; None: nothing yet, or the engine's cache does not hold it any more."""
+    found: tuple[ref[Trace], View] | None = st.session_state.get(_LAST)
+    if found is None or (trace := found[0]()) is None:
+        return None
+    return trace, found[1]
 
 
 def wait(error: EngineAway, shown: bool) -> None:
@@ -34,6 +38,8 @@ def wait(error: EngineAway, shown: bool) -> None:
         say(_("The engine's host does not answer since {seconds} s; the last result is shown until it is back.", seconds=seconds))
     else:
         say(sentence(error))
+        if _LAST in st.session_state and last() is None:
+            say(_("What you saw last is not kept any more."))
     _look_again()
 
 

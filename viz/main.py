@@ -1,25 +1,26 @@
 """The Streamlit script: navigation, sidebar, the sentence, the run; then the chosen page draws it."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
+from streamlit.navigation.page import StreamlitPage
 
 from model.engine.base import Decoding, ModelInfo
-from model.errors import EngineAway, HeadlightError, NoStart, UnknownHead, UnknownHypothesis, UnknownModel, UnknownSite
-from model.finite import is_finite
-from model.trace import Attention, Site, Trace
-from viz import asking, away, labels, sidebar
+from model.errors import EngineAway, UnknownModel
+from viz import asking, away, prepare, sidebar, waiting
+from viz.calls import NotKept, NotYet, Stopped
 from viz.links import View
 from viz.page import Page, current_view, my_engine, say, settle, tell_url
 from viz.scheme_change import redraw_on_change
 from viz.sentence import sentence_box
-from viz.texts import _, problem, sentence
-from viz.views import checkpoint, checkpoint_questions, compare, explore, masks, positions, step, training
+from viz.texts import _, problem
+from viz.views import checkpoint, compare, explore, masks, positions, step, training
 
-_PAGE = "page"
+_PAGE, _UNSAID = "page", "unsaid"
 DRAWN = Decoding("sample", max_length=24, temperature=0.8, top_k=20)
 STYLE = Path(__file__).parent / "page.css"
 
@@ -41,7 +42,7 @@ def main() -> None:
 
     first = st.Page(drawing(explore.show), title=_("Explore"), url_path="explore", icon=":material/grid_view:", default=True)
     diagnosis = st.Page(
-        lambda: checkpoint.show(my_engine(), current_view()[0], first),
+        lambda: _diagnosis(first),
         title=_("Checkpoint"),
         url_path="checkpoint",
         icon=":material/folder_open:",
@@ -58,6 +59,7 @@ def main() -> None:
         ]
     )
     view, problems = current_view()
+    problems = [*st.session_state.pop(_UNSAID, []), *problems]
     if st.session_state.get(_PAGE, chosen.url_path) != chosen.url_path:
         view = replace(view, key=-1)  # a cell that was opened stays on its page
     st.session_state[_PAGE] = chosen.url_path
@@ -66,7 +68,8 @@ def main() -> None:
         sidebar.logo()
     else:
         try:
-            surroundings += _surround(view, problems)
+            with waiting.shown():
+                surroundings += _surround(view, problems)
         except EngineAway as error:
             away.wait(error, shown=False)
     if not surroundings:
@@ -74,6 +77,12 @@ def main() -> None:
             say(each)
     chosen.run()
     tell_url()
+
+
+def _diagnosis(explore: StreamlitPage) -> None:
+    """The page Checkpoint."""
+    with waiting.shown():
+        checkpoint.show(my_engine(), current_view()[0], explore)
 
 
 @dataclass(frozen=True)
@@ -129,14 +138,31 @@ def _page(around: Surroundings, show: Callable[[Page], None], text: str | None) 
     foot = st.sidebar.container()  # always, though a run may fail: a fragment cannot begin to write there later
     pages: list[Page] = []
     try:
-        pages = _prepare(around.info, view, around.problems, foot)
-        while around.problems:
-            say(around.problems.pop(0))  # what was said was said
-        for page in pages:
-            show(page)
+        with waiting.allowed():
+            pages = prepare.prepare(around.info, view, around.problems, foot)
+            for each in dict.fromkeys(around.problems):
+                say(each)
+            around.problems.clear()  # what was said was said
+            st.session_state.pop(_UNSAID, None)
+            for page in pages:
+                show(page)
     except EngineAway as error:  # while the page was drawn, too: it may ask for what was not kept
         away.wait(error, shown=bool(pages))
+    except (NotYet, Stopped) as pause:
+        waiting.show(pause)
+        st.session_state[_UNSAID] = list(around.problems)
+        if not pages:
+            _show_last(around.info, view, foot, show)
     tell_url()
+
+
+def _show_last(info: ModelInfo, view: View, foot: DeltaGenerator, show: Callable[[Page], None]) -> None:
+    """What the session saw last of the same model, as far as it is kept: it stays while a newer run is on its way."""
+    for page in prepare.last_page(info, view, []):
+        with foot:
+            sidebar.status(page.trace)
+        with suppress(NotKept):
+            show(page)
 
 
 def _usable(view: View, problems: list[str]) -> tuple[list[ModelInfo], list[ModelInfo], View]:
@@ -173,104 +199,11 @@ def _as_told(view: View, models: Sequence[ModelInfo]) -> ModelInfo | None:
         return None
 
 
-def _prepare(info: ModelInfo, view: View, problems: list[str], foot: DeltaGenerator) -> list[Page]:
-    """Runs the sentence, and returns what the page is to draw: nothing where that failed.
-
-    Args:
-        foot: the end of the sidebar, which says where the run was computed.
-    """
-    try:
-        trace, view = _run(view, problems)
-        away.remember(trace, view)
-    except EngineAway as error:
-        return _prepare_last(error, info, view, problems)
-    except HeadlightError as error:
-        problems.append(sentence(error))
-        if isinstance(error, NoStart):
-            checkpoint_questions.ask_here(my_engine(), view)
-        return []
-    with foot:
-        sidebar.status(trace)
-    if not trace.attention:
-        problems.append(_("This run has no attention, so there is nothing here to look at."))
-        return []
-    if not is_finite(trace):
-        problems.append(_not_finite(trace))
-        return []
-    attention, view = _select(trace, view, problems)
-    settle(view)
-    return [Page(my_engine(), info, view, trace, attention, view.head, dark=st.context.theme.type == "dark")]
-
-
 def _begun(info: ModelInfo, view: View) -> View:
     """A model's first example. A language model draws its words unless told otherwise: the likeliest soon repeat themselves."""
     manner = DRAWN if info.continues else Decoding()
     kept = view.decoding() not in (Decoding(), DRAWN)
     return replace(view, text=next(iter(info.examples), ""), **({} if kept else asdict(manner)))
-
-
-def _prepare_last(error: EngineAway, info: ModelInfo, view: View, problems: list[str]) -> list[Page]:
-    """The page of what the session saw last of the same model, while the engine's host is away; what was asked for stays asked."""
-    trace, before = away.last() or (None, view)
-    if trace is None or before.model != view.model or not trace.attention:
-        raise error
-    away.wait(error, shown=True)
-    attention, before = _select(trace, replace(before, site=view.site, head=view.head, query=view.query), problems)
-    return [Page(my_engine(), info, before, trace, attention, before.head, dark=st.context.theme.type == "dark")]
-
-
-def _run(view: View, problems: list[str]) -> tuple[Trace, View]:
-    """The run of `view`. Where it silences a head that the model does not have, none is silenced; of hypotheses that are not there
-    the best is shown.
-    """
-    try:
-        return my_engine().run(view.request()), view
-    except UnknownHypothesis as error:
-        gaps = {"number": view.hypothesis + 1, "count": error.fields["there"]}
-        problems.append(_("This search ended with {count} hypotheses: there is no hypothesis {number}; the best is shown.", **gaps))
-        return _run(replace(view, hypothesis=0), problems)
-    except (UnknownSite, UnknownHead):
-        gaps = {"heads": view.silence}
-        problems.append(_("The link silences a head that this model does not have ({heads}); none is silenced.", **gaps))
-        view = replace(view, silence="")
-        return my_engine().run(view.request()), view
-
-
-def _not_finite(trace: Trace) -> str:
-    """Why there is nothing to draw of a run that is not finite."""
-    if trace.model["dtype"] != "float32":
-        return _("{dtype} cannot hold the numbers of this run: choose float32 as its number type.", dtype=trace.model["dtype"])
-    return _(
-        "This run holds NaN or infinite numbers, so there is nothing to draw: the model's weights are not finite. "
-        "The page Checkpoint says which tensors."
-    )
-
-
-def _select(trace: Trace, view: View, problems: list[str]) -> tuple[Attention, View]:
-    """The site, head, row and step that the view asks for, as far as this run has them; the rest is added to `problems`."""
-    default = (trace.of("decoder", "cross") or tuple(trace.attention.values()))[-1]
-    asked = Site.parse(view.site) if view.site else default.site
-    attention = trace.attention.get(asked, default)
-    (_heads, rows, keys), steps = attention.weights.shape, len(trace.steps)
-    gaps = {"asked": labels.site(asked), "shown": labels.site(attention.site), "rows": rows, "steps": steps}
-    gaps |= {"head": view.head + 1, "heads": attention.heads, "row": view.query + 1, "step": view.step + 1}
-    gaps |= {"key": view.key + 1, "keys": keys}
-    if attention.site != asked:
-        problems.append(_("This model has no “{asked}”; “{shown}” is shown instead.", **gaps))
-        view = replace(view, query=-1, key=-1)
-    if view.head >= attention.heads:
-        problems.append(_("“{shown}” has {heads} heads, so there is no head {head}; head 1 is shown.", **gaps))
-        view = replace(view, head=0)
-    if view.query >= rows:
-        problems.append(_("“{shown}” has {rows} rows in this run, so there is no row {row}; none is selected.", **gaps))
-        view = replace(view, query=-1, key=-1)
-    if view.key >= keys:
-        problems.append(_("“{shown}” has {keys} keys in this run, so there is no key {key}; no cell is opened.", **gaps))
-        view = replace(view, key=-1)
-    if view.step >= steps:
-        problems.append(_("This run has {steps} steps, so there is no step {step}; it begins with the first.", **gaps))
-        view = replace(view, step=-1)
-    return attention, replace(view, site=str(attention.site))
 
 
 main()

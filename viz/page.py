@@ -22,6 +22,7 @@ from model.trace import Attention, Trace
 from viz import labels, links, public
 from viz.links import View
 from viz.texts import _
+from viz.waiting import PatientEngine
 
 _VIEW, _URL = "view", "url"
 TYPED = ("text", "target", "against", "set")
@@ -37,9 +38,9 @@ def the_engine() -> SharedEngine:
 
 
 def my_engine() -> Engine:
-    """The engine as this session sees it: of its runs the newest counts."""
+    """The engine as this session sees it: of its runs the newest counts, and slow ones do not hold the script up."""
     context = get_script_run_ctx()
-    return public.engine_of(the_engine(), context.session_id if context else "")
+    return PatientEngine(public.engine_of(the_engine(), context.session_id if context else ""))
 
 
 def start() -> None:

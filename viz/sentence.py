@@ -7,6 +7,7 @@ from model.run_inputs import allowed_characters
 from viz import labels
 from viz.page import bind, current_view, update
 from viz.texts import _
+from viz.waiting import my_calls
 
 FRESH = {"query": -1, "key": -1, "step": -1, "pad_to": 0, "hypothesis": 0}
 """What a new sentence starts without: a row or a hypothesis of the old one."""
@@ -22,7 +23,7 @@ def sentence_box(info: ModelInfo) -> None:
             max_chars=most_characters(info.max_source, current_view()[0].text or ""),
             **bind("text", **FRESH),
         )
-        st.button(_("Run"), icon=":material/keyboard_return:")
+        st.button(_("Run"), icon=":material/keyboard_return:", on_click=my_calls().resume)
         with st.popover(_("Examples"), key="examples", on_change="rerun") as part:
             if part.open:
                 _examples(info)

@@ -1,5 +1,6 @@
 """The sidebar: which model, how it decodes, where it runs."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -40,7 +41,7 @@ def shows(view: View) -> tuple[object, ...]:
 
 def draw(info: ModelInfo, usable: Sequence[ModelInfo], view: View) -> None:
     """The controls of model and decoding, tied to the state."""
-    models({each.name: each.title for each in usable})
+    models(distinct_titles(usable))
     with st.sidebar:
         st.caption(labels.markdown(f"{info.summary} {_size(info)}"))
         decoding(info, view, lambda field: bind(field, **FRESH))
@@ -53,6 +54,12 @@ def draw(info: ModelInfo, usable: Sequence[ModelInfo], view: View) -> None:
                 max_chars=most_characters(info.max_target, view.target),
                 **bind("target", **FRESH),
             )
+
+
+def distinct_titles(infos: Sequence[ModelInfo]) -> dict[str, str]:
+    """Titles of models by name; where two have the same title, with the name: a list tells its lines apart by their text."""
+    count = Counter(info.title for info in infos)
+    return {info.name: info.title if count[info.title] == 1 else f"{info.title} ({info.name})" for info in infos}
 
 
 def models(titles: Mapping[str, str]) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +19,9 @@ from websockets.typing import Subprotocol
 
 PATIENCE = 120.0
 """Seconds after which a script run counts as lost."""
+
+AGAIN_SECONDS = 0.1
+"""After which a page that shows that it waits is asked for again; a browser is told when."""
 
 KEPT_RUNS = 2
 """Script runs for which a browser keeps a large message, so that the server need not send it again."""
@@ -94,7 +97,10 @@ class Visitor:
         return [token["text"] for token in strips[strip]]
 
     def _drawing(self, name: str) -> Shown:
-        return next(each for each in self._shown.values() if each.element.bidi_component.component_name == f"headlight.{name}")
+        return next(self._drawings(name))
+
+    def _drawings(self, name: str) -> Iterator[Shown]:
+        return (each for each in self._shown.values() if each.element.bidi_component.component_name == f"headlight.{name}")
 
     async def _set(self, widget: str, fragment: str, state: WidgetState) -> None:
         state.id = widget
@@ -102,6 +108,13 @@ class Visitor:
         await self._rerun(fragment)
 
     async def _rerun(self, fragment: str = "") -> None:
+        await self._once(fragment)
+        while (waiting := next(self._drawings("waiting"), None)) is not None:  # the page waits for an answer of the engine
+            await asyncio.sleep(AGAIN_SECONDS)
+            await self._once(waiting.fragment)
+
+    async def _once(self, fragment: str) -> None:
+        """One run of the script, or of a part of it."""
         self._run += 1
         self._kept = {name: kept for name, kept in self._kept.items() if self._run - kept[0] <= KEPT_RUNS}
         asked = ClientState(query_string=self._query, page_script_hash=self._page, fragment_id=fragment)

@@ -65,7 +65,14 @@ class Visitor:
 
     def _run(self) -> None:
         self.app.run()
+        while self.waits:  # a busy machine: a browser would ask for the page again, too
+            self.app.run()
         assert not self.app.exception, self.app.exception
+
+    @property
+    def waits(self) -> bool:
+        """Whether the page shows that it waits for an answer of the engine."""
+        return "headlight.waiting" in [part.proto.component_name for part in self.app.get("bidi_component")]
 
     @property
     def problems(self) -> list[str]:

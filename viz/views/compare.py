@@ -76,15 +76,30 @@ def _atlas(page: Page, trace: Trace, title: str, name: str) -> None:
         there = page.attention.site in trace.attention and page.head < trace.at(page.attention.site).heads
         site, head = (page.attention.site, page.head) if there else (first, 0)
         own = name == "first"
-        chosen = partial(_follow, page, own)
+        chosen = partial(_follow, _Place.of(page), own)
         canvas.atlas(trace, site, head, page.view.query if own else -1, key=f"atlas-{name}", chosen=chosen)
 
 
-def _follow(page: Page, own: bool, **fields: str | int) -> None:
+@dataclass(frozen=True)
+class _Place:
+    """What is selected, and how many heads the first side's sites have. Callbacks stay with the session: they hold no trace."""
+
+    site: Site
+    head: int
+    query: int
+    heads: dict[Site, int]
+
+    @classmethod
+    def of(cls, page: Page) -> "_Place":
+        there = {site: attention.heads for site, attention in page.trace.attention.items()}
+        return cls(page.attention.site, page.head, page.view.query, there)
+
+
+def _follow(place: _Place, own: bool, **fields: str | int) -> None:
     """Lets the state follow what was chosen in an atlas, where the first side has it; a row is kept of its `own` atlas alone."""
-    site, head = Site.parse(str(fields.get("site", page.attention.site))), int(fields.get("head", page.head))
-    if site in page.trace.attention and head < page.trace.at(site).heads:
-        update(site=str(site), head=head, query=fields.get("query", page.view.query) if own else -1)
+    site, head = Site.parse(str(fields.get("site", place.site))), int(fields.get("head", place.head))
+    if head < place.heads.get(site, 0):
+        update(site=str(site), head=head, query=fields.get("query", place.query) if own else -1)
     else:
         st.toast(_("Only the second side has {head}.", head=labels.site(site, head)))
 
@@ -96,7 +111,7 @@ def _changes(page: Page, compared: Compared) -> None:
         st.caption(labels.markdown(note))
     if compared.found:
         site, head = page.attention.site, page.head
-        chosen = partial(_follow, page, False)
+        chosen = partial(_follow, _Place.of(page), False)
         canvas.changes(page.trace, compared.second, compared.found, site, head, key="atlas-changes", chosen=chosen)
 
 

@@ -1,16 +1,17 @@
 """The control of Compare: in what the second side differs, and its run."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import streamlit as st
 
-from model.engine.base import ModelInfo
+from model.engine.base import Engine, ModelInfo
 from model.errors import HeadlightError
 from model.trace import Site, Trace
 from viz import labels, links, sidebar
 from viz.links import View, differences, differing, second_side
-from viz.page import Page, say, update
+from viz.page import Page, current_view, say, update
 from viz.sentence import most_characters
 from viz.texts import _, sentence
 
@@ -28,7 +29,7 @@ def control(page: Page) -> None:
             format_func=kinds.__getitem__,
             required=True,
             key=_KIND,
-            on_change=lambda: _begin(page, st.session_state[_KIND]),
+            on_change=partial(_begin, page.engine, page.info),
         )
         {"model": _model, "sentence": _sentence, "settings": _settings}[kind](page, second_side(page.view))
         if refused := st.session_state.pop(_REFUSED, ""):
@@ -91,32 +92,32 @@ def _kind(view: View) -> str:
     return "model" if "model" in fields else "sentence" if {"text", "target"} & fields.keys() else "settings"
 
 
-def _begin(page: Page, kind: str) -> None:
-    """Starts anew with another kind of difference."""
-    others = _others(page)
-    begun = {
-        "model": {"model": others[0].name if others else page.info.name},
-        "sentence": {"text": next((text for text in page.info.examples if text != page.view.text), page.view.text or "")},
+def _begin(engine: Engine, info: ModelInfo) -> None:
+    """Starts anew with another kind of difference. Callbacks stay with the session: they are given no trace."""
+    others, text = _others(engine, info), current_view()[0].text
+    begun: dict[str, dict[str, Any]] = {
+        "model": {"model": others[0].name if others else info.name},
+        "sentence": {"text": next((example for example in info.examples if example != text), text or "")},
         "settings": {},
     }
-    update(against=differing(**begun[kind]))
+    update(against=differing(**begun[st.session_state[_KIND]]))
 
 
-def _others(page: Page) -> list[ModelInfo]:
-    return [info for info in page.engine.models() if not info.problem and info.name != page.info.name]
+def _others(engine: Engine, info: ModelInfo) -> list[ModelInfo]:
+    return [other for other in engine.models() if not other.problem and other.name != info.name]
 
 
-def _tied(page: Page, second: View, field: str) -> dict[str, Any]:
+def _tied(second: View, field: str) -> dict[str, Any]:
     """Keyword arguments that tie a widget to one field of the second side."""
     key = f"second:{field}"
     st.session_state[key] = getattr(second, field)
 
-    return {"key": key, "on_change": lambda: _differ(page, field, st.session_state[key])}
+    return {"key": key, "on_change": lambda: _differ(field, st.session_state[key])}
 
 
-def _differ(page: Page, field: str, value: object) -> None:
+def _differ(field: str, value: object) -> None:
     """Makes the second side differ in a field, unless a link could not say so."""
-    asked, problems = links.read({"against": differing(**differences(page.view.against) | {field: value})})
+    asked, problems = links.read({"against": differing(**differences(current_view()[0].against) | {field: value})})
     if problems:
         st.session_state[_REFUSED] = _("The second side cannot take this: {problem}", problem=problems[0])
     else:
@@ -124,11 +125,11 @@ def _differ(page: Page, field: str, value: object) -> None:
 
 
 def _model(page: Page, second: View) -> None:
-    titles = {info.name: info.title for info in _others(page)}
+    titles = {info.name: info.title for info in _others(page.engine, page.info)}
     if not titles:
         st.caption(_("There is no other model here: put a second checkpoint folder into checkpoints/ and reload."))
     names = list(dict.fromkeys([*titles, second.model]))
-    st.selectbox(_("Model of the second side"), names, format_func=lambda n: titles.get(n, n), **_tied(page, second, "model"))
+    st.selectbox(_("Model of the second side"), names, format_func=lambda n: titles.get(n, n), **_tied(second, "model"))
 
 
 def _sentence(page: Page, second: View) -> None:
@@ -136,14 +137,14 @@ def _sentence(page: Page, second: View) -> None:
     st.text_input(
         _("Sentence of the second side ({language})", language=language),
         max_chars=most_characters(page.info.max_source, second.text or ""),
-        **_tied(page, second, "text"),
+        **_tied(second, "text"),
     )
     if page.info.translates:
         language = page.info.languages.get("target", page.info.title)
         st.text_input(
             _("Target to feed to the second side ({language})", language=language),
             max_chars=most_characters(page.info.max_target, second.target),
-            **_tied(page, second, "target"),
+            **_tied(second, "target"),
         )
 
 
@@ -151,14 +152,14 @@ def _settings(page: Page, second: View) -> None:
     """Decoding, silenced heads, and for a model whose file leaves something open, what is told of it."""
     decoding, heads = st.columns(2, gap="large")
     with decoding:
-        sidebar.decoding(page.info, second, lambda field: _tied(page, second, field))
-        sidebar.precision(_tied(page, second, "precision"))
+        sidebar.decoding(page.info, second, lambda field: _tied(second, field))
+        sidebar.precision(_tied(second, "precision"))
     with heads:
         _silence(page, second)
         if second.settings:
             st.text_input(
                 _("What the file does not tell (NAME=VALUE, joined by blanks)"),
-                **_tied(page, second, "settings"),
+                **_tied(second, "settings"),
             )
 
 
@@ -174,9 +175,9 @@ def _silence(page: Page, second: View) -> None:
         format_func=_heads,
         placeholder=_("no head"),
         key=key,
-        on_change=lambda: _differ(page, "silence", " ".join(st.session_state[key])),
+        on_change=lambda: _differ("silence", " ".join(st.session_state[key])),
     )
     selected = f"{page.attention.site}:{page.head}"
     if selected not in second.silence.split():
         name, together = labels.site(page.attention.site, page.head), f"{second.silence} {selected}".strip()
-        st.button(_("Silence {head}", head=name), key="silence-selected", on_click=_differ, args=(page, "silence", together))
+        st.button(_("Silence {head}", head=name), key="silence-selected", on_click=_differ, args=("silence", together))

@@ -33,15 +33,15 @@ def draw(page: Page) -> None:
             format_func=lambda rank: _in_words(page.trace, rank),
             **bind("hypothesis", **ANOTHER),
         )
-        canvas.tree(page.trace, page.view.hypothesis, key="tree", chosen=partial(_show, page.trace))
+        canvas.tree(page.trace, page.view.hypothesis, key="tree", chosen=partial(_show, len(hypotheses(page.trace.tree))))
         with st.expander(_("The search in numbers"), icon=":material/table:", key="part-search", on_change="rerun") as part:
             if part.open:
                 _numbers(page.trace)
 
 
-def _show(trace: Trace, **fields: str | int) -> None:
-    """Shows another hypothesis, if the search ended with it."""
-    if fields.get("hypothesis") in range(len(hypotheses(trace.tree))):
+def _show(count: int, **fields: str | int) -> None:
+    """Shows another hypothesis, if it is one of the `count` that the search ended with."""
+    if fields.get("hypothesis") in range(count):
         update(**fields, **ANOTHER)
 
 

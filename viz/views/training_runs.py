@@ -1,13 +1,13 @@
 """The runs of the film: each snapshot on the same sentence and target, and by itself; one after the other, with progress."""
 
 import math
-import time
 from dataclasses import replace
 
 import streamlit as st
 
 from model.engine.base import Decoding, ModelInfo, RunRequest, at_step
 from model.errors import HeadlightError
+from viz.calls import NotYet
 from viz.page import Page, update
 from viz.readings.training import Frame
 from viz.sidebar import ANOTHER_MODEL
@@ -15,9 +15,6 @@ from viz.texts import _, sentence
 
 MOST_FRAMES = 48
 """Snapshots that are shown; of more, some are left out, and a sentence says so."""
-
-PATIENCE_S = 0.3
-"""How long the page computes before it says how far it is."""
 
 SPARE = 8
 """Tokens that a snapshot may write beyond the length of the target, which a network that learned nothing would never end."""
@@ -40,20 +37,20 @@ def too_long(page: Page) -> str:
 def frames(page: Page) -> tuple[list[Frame], list[str]]:
     """What each snapshot does, and a sentence for each that could not be run. Equal requests come from the engine's cache."""
     steps = _shown(page.info.snapshots)
-    found, problems, bar, began = list[Frame](), list[str](), st.empty(), time.monotonic()
+    found, problems = list[Frame](), list[str]()
     if len(steps) < len(page.info.snapshots):
         gaps = {"shown": len(steps), "count": len(page.info.snapshots)}
         problems.append(_("This training has {count} snapshots; {shown} of them are shown, evenly spaced.", **gaps))
     for number, step in enumerate(steps):
-        if time.monotonic() - began > PATIENCE_S:
-            gaps = {"number": number + 1, "count": len(steps)}
-            bar.progress(number / len(steps), text=_("Running snapshot {number} of {count} on your sentence …", **gaps))
         try:
             found.append(_frame(page, step))
+        except NotYet:
+            gaps = {"number": number + 1, "count": len(steps)}
+            st.progress(number / len(steps), text=_("Running snapshot {number} of {count} on your sentence …", **gaps))
+            raise
         except HeadlightError as error:
             reason = sentence(error)
             problems.append(_("The snapshot of step {step:,} is left out. {reason}", step=step, reason=reason))
-    bar.empty()
     return found, problems
 
 

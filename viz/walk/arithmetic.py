@@ -7,7 +7,7 @@ import streamlit as st
 
 from model.errors import HeadlightError
 from model.explain import Explanation
-from viz import export, labels
+from viz import export, labels, waiting
 from viz.figures import arithmetic as figures
 from viz.figures.frame import CONFIG
 from viz.page import Page, say, update
@@ -21,7 +21,8 @@ def dialog(page: Page) -> None:
 
     @st.dialog(labels.markdown(labels.site(page.attention.site, page.head)), width="large", on_dismiss=lambda: update(key=-1))
     def opened() -> None:
-        draw(page, page.view.query, page.view.key)
+        with waiting.shown():
+            draw(page, page.view.query, page.view.key)
 
     opened()
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from weakref import ref
 
 import streamlit as st
 
@@ -9,7 +10,7 @@ from model import stages
 from model.engine.base import KEEP
 from model.errors import HeadlightError
 from model.stages import OF_CELLS, Stage
-from model.trace import Attention, Trace
+from model.trace import Attention, Site, Trace
 from viz import canvas
 from viz.page import Page, bind, say, update
 from viz.texts import _, sentence
@@ -30,7 +31,7 @@ def draw(page: Page) -> None:
     page = _at(page, trace, stage)
     plan, shown = st.columns([4, 9], gap="medium")
     with plan:
-        canvas.network(trace, walk, titles(), stage, key="network", chosen=partial(_go, page, trace))
+        canvas.network(trace, walk, titles(), stage, key="network", chosen=partial(_go, ref(trace), page.attention.site))
     with shown:
         if stage.in_head or stage.name == "mask":
             _choose_head(page)
@@ -67,22 +68,30 @@ def _choose_head(page: Page) -> None:
         )
 
 
-def _go(page: Page, trace: Trace, **fields: str | int) -> None:
-    """Goes to another stage: its site changes too, and no row of tokens stays that stand there no more."""
-    text = str(fields["stage"])
+def _go(found: ref[Trace], site: Site, **fields: str | int) -> None:
+    """Goes to another stage: its site changes too, and no row of tokens stays that stand there no more.
+
+    Args:
+        found: the run. A callback stays with the session, which holds no trace of its own.
+        site: where one is.
+    """
+    text, trace = str(fields["stage"]), found()
+    if trace is None:
+        return update(stage=text)
     try:
         stage = stages.find(trace, text)
     except HeadlightError:
         return update(stage=text)
-    attention = _attention_near(page, trace, stage)
-    same = (attention.query_tokens, attention.key_tokens) == (page.attention.query_tokens, page.attention.key_tokens)
-    rows = {} if same and attention.weights.shape[1:] == page.attention.weights.shape[1:] else {"query": -1, "key": -1}
+    now = trace.at(site)
+    attention = _attention_near(now, trace, stage)
+    same = (attention.query_tokens, attention.key_tokens) == (now.query_tokens, now.key_tokens)
+    rows = {} if same and attention.weights.shape[1:] == now.weights.shape[1:] else {"query": -1, "key": -1}
     return update(stage=text, site=str(attention.site), **rows)
 
 
-def _attention_near(page: Page, trace: Trace, stage: Stage) -> Attention:
+def _attention_near(now: Attention, trace: Trace, stage: Stage) -> Attention:
     """The site that a stage belongs to: its own, for the output the decoder's last, else where one is."""
     if stage.site is not None:
         return trace.at(stage.site)
     own = [attention for site, attention in trace.attention.items() if site.stack == "decoder"]
-    return own[-1] if stage.place == "output" and own else page.attention
+    return own[-1] if stage.place == "output" and own else now

@@ -1,0 +1,129 @@
+"""While a run takes long: the next sentence reaches the engine at once, the last picture stays, and Stop ends the run."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.app.visiting import PAGES, Visitor
+from tests.held import HeldEngine
+from viz import calls, page
+
+
+@pytest.fixture
+def engine(stocked: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldEngine]:
+    """The app's engine."""
+    found = HeldEngine(stocked)
+    monkeypatch.setattr(page, "open_engine", lambda: found)
+    page.the_engine.clear()
+    yield found
+    found.go.set()
+    page.the_engine.clear()
+
+
+def type_and_look(visitor: Visitor, text: str) -> None:
+    """Types a sentence, and looks at the page as it is then."""
+    visitor.app.text_input(key="widget:text").set_value(text)
+    visitor.app.run()
+    assert not visitor.app.exception
+
+
+def look_again(visitor: Visitor) -> None:
+    """What the browser does once it is told that the answer is there."""
+    until = time.monotonic() + 60
+    while visitor.waits:
+        assert time.monotonic() < until
+        visitor.app.run()
+
+
+def wait(so: Callable[[], bool]) -> None:
+    until = time.monotonic() + 60
+    while not so():
+        assert time.monotonic() < until
+        time.sleep(0.005)
+
+
+def test_a_slow_run_does_not_keep_the_next_sentence_from_the_engine(engine: HeldEngine) -> None:
+    visitor = Visitor(text="w4 w5")
+    engine.go.clear()
+    type_and_look(visitor, "w6 w7")
+    assert visitor.waits
+    assert visitor.tokens("source")[1:-1] == ["w4", "w5"], "the last picture stays"
+    type_and_look(visitor, "w8 w9")
+    assert engine.asked[-2:] == ["w6 w7", "w8 w9"], "asked for while the first still runs"
+    assert visitor.waits
+    engine.go.set()
+    look_again(visitor)
+    assert visitor.tokens("source")[1:-1] == ["w8", "w9"]
+    assert visitor.problems == []
+    assert visitor.url["text"] == "w8 w9"
+
+
+def test_stop_ends_the_run_and_keeps_the_last_picture(engine: HeldEngine) -> None:
+    visitor = Visitor(text="w4 w5")
+    engine.go.clear()
+    type_and_look(visitor, "w6 w7")
+    visitor.app.button(key="stop").click()
+    visitor.app.run()
+    assert not visitor.waits
+    assert [info.value for info in visitor.app.info] == ["This was stopped. Press Run to begin it again."]
+    assert visitor.tokens("source")[1:-1] == ["w4", "w5"]
+    asked = len(engine.asked)
+    visitor.app.run()
+    assert len(engine.asked) == asked, "what was stopped is not begun again by itself"
+    engine.go.set()
+    wait(lambda: engine.workshop.running == 0)
+    visitor.app.button[0].click()
+    visitor.app.run()
+    look_again(visitor)
+    assert visitor.tokens("source")[1:-1] == ["w6", "w7"]
+
+
+def test_a_first_run_that_is_slow_waits_too(engine: HeldEngine) -> None:
+    engine.go.clear()
+    threading.Timer(1.0, engine.go.set).start()
+    visitor = Visitor(text="w4 w5")
+    assert visitor.tokens("source")[1:-1] == ["w4", "w5"]
+
+
+@pytest.mark.parametrize("name", [*PAGES, "checkpoint"])
+def test_no_page_holds_its_visitor_up(engine: HeldEngine, name: str) -> None:
+    query = {"text": "w4 w5", "clock": "computation", "pad": "9", "against": "text=w6"}
+    engine.go.clear()
+    threading.Timer(1.0, engine.go.set).start()
+    visitor = Visitor(name, **query)
+    assert visitor.drawn
+    assert visitor.problems == []
+
+
+def test_the_arithmetic_of_a_cell_waits_in_its_dialog(engine: HeldEngine) -> None:
+    visitor = Visitor(text="w4 w5")
+    engine.go.clear()
+    threading.Timer(1.0, engine.go.set).start()
+    copied = Visitor(**visitor.url | {"query": "1", "key": "0"})
+    assert any("The arithmetic of this cell" in text.value for text in copied.app.markdown)
+
+
+@pytest.mark.parametrize("name", ["explore", "step", "masks", "compare"])
+def test_what_a_page_waits_for_in_turn_is_computed_once_each(
+    engine: HeldEngine, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calls, "PATIENCE_S", 0.0)
+    query = {"text": "w4 w5", "clock": "computation", "pad": "9", "against": "text=w6", "query": "1", "key": "0"}
+    visitor = Visitor(name, **query)
+    assert visitor.drawn
+    assert len(engine.asked) <= 3, "each rerun of the script must find what the one before has got"
+
+
+def test_what_a_link_asks_for_in_vain_is_said_once_though_the_page_waits(
+    engine: HeldEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calls, "PATIENCE_S", 0.0)
+    visitor = Visitor(model="nope", text="w4 w5", silence="decoder.0.9.cross:0")
+    assert visitor.problems == [
+        "There is no usable model “nope” here; “tiny” is shown instead.",
+        "The link silences a head that this model does not have (decoder.0.9.cross:0); none is silenced.",
+    ]
+    assert visitor.drawn

@@ -1,0 +1,36 @@
+"""The app with an engine that waits: `/hold` makes it wait, `/release` lets it go on, `/asked` lists what it was asked to run."""
+
+import streamlit as st
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from model.engine.local import CHECKPOINTS
+from tests.browser.conftest import ROOT
+from tests.held import HeldEngine
+from viz import page, waiting
+from viz.canvas.shelf import ROUTE
+
+ENGINE = HeldEngine(CHECKPOINTS)
+page.the_engine = lambda: ENGINE  # type: ignore[assignment]
+
+
+def hold(request: Request) -> Response:
+    """Nothing is computed from now on."""
+    ENGINE.go.clear()
+    return Response("held")
+
+
+def release(request: Request) -> Response:
+    """Everything is computed."""
+    ENGINE.go.set()
+    return Response("released")
+
+
+def asked(request: Request) -> Response:
+    """The texts of all runs so far, and how many are on their way."""
+    return JSONResponse({"asked": ENGINE.asked, "running": ENGINE.workshop.running})
+
+
+OWN = [Route("/hold", hold), Route("/release", release), Route("/asked", asked)]
+app = st.App(ROOT / "viz" / "main.py", routes=[*OWN, waiting.ROUTE, ROUTE], on_script_error=page.show_failure)

@@ -1,0 +1,37 @@
+"""An engine that can be made to wait, for tests of what a page does meanwhile."""
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from torch import Tensor
+
+from model import batching
+from model.batching import Call
+from model.engine.base import RunRequest
+from model.engine.local import LocalEngine
+from model.engine.workshop import Workshop
+from model.inspection import Inspection
+from model.trace import Trace
+from tests.runs import CPU
+
+
+class HeldEngine(LocalEngine):
+    """A real engine that computes nothing while `go` is not set, and notes what it was asked to run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.go, self.asked = threading.Event(), list[object]()
+        self.go.set()
+        super().__init__(folder, CPU, workshop=Workshop(together=self._together))
+
+    def _together(self, group: Sequence[Call]) -> Sequence[Tensor | Exception]:
+        assert self.go.wait(60)
+        return batching.together(group)
+
+    def run(self, request: RunRequest, session: str = "") -> Trace:
+        self.asked.append(request.source)
+        return super().run(request, session)
+
+    def inspect(self, model: str, settings: tuple[tuple[str, str], ...] = ()) -> Inspection:
+        assert self.go.wait(60)
+        return super().inspect(model, settings)

@@ -1,0 +1,139 @@
+"""Slow calls of a session: a page waits a moment, the newest run counts, and what is stopped stays so until it is resumed."""
+
+import gc
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+from weakref import ref
+
+import pytest
+
+from model.engine.line import DEPARTURE
+from model.errors import Superseded
+from model.trace import Trace
+from tests import traces
+from viz.calls import Calls, NotKept, NotYet, Stopped
+
+AT_ONCE = 0.0
+"""Until when somebody waits who does not wait."""
+
+
+class Blocked:
+    """Something that is computed once `go` is set, and notes how often it began and whether its caller has left."""
+
+    def __init__(self, value: object = "value") -> None:
+        self.value, self.begun, self.go, self.left = value, 0, threading.Event(), threading.Event()
+
+    def __call__(self) -> object:
+        self.begun += 1
+        departure = DEPARTURE.get()
+        assert departure is not None
+        departure.of(_Waiter(self.left))  # type: ignore[arg-type]  # all that a departure asks of a waiter
+        assert self.go.wait(60)
+        return self.value
+
+
+class _Waiter:
+    def __init__(self, left: threading.Event) -> None:
+        self._left = left
+
+    def tell(self, outcome: object) -> None:
+        self._left.set()
+
+
+def answered(calls: Calls, key: str, compute: Callable[[], Any]) -> Any:
+    """The answer, however long it takes."""
+    while True:
+        try:
+            return calls.ask(key, compute, time.monotonic() + 60)
+        except NotYet as pause:
+            pause.call.wait(60)
+
+
+def test_a_slow_call_does_not_hold_its_caller_up_and_is_begun_once() -> None:
+    calls, slow = Calls(), Blocked()
+    for _ in range(3):
+        with pytest.raises(NotYet):
+            calls.ask("slow", slow, AT_ONCE)
+    slow.go.set()
+    assert answered(calls, "slow", slow) == "value"
+    assert slow.begun == 1
+
+
+def test_a_newer_run_takes_the_place_of_one_that_is_on_its_way() -> None:
+    calls, old, new = Calls(), Blocked("old"), Blocked("new")
+    with pytest.raises(NotYet):
+        calls.ask("old", old, AT_ONCE)
+    new.go.set()
+    assert answered(calls, "new", new) == "new"
+    assert old.left.wait(60), "the engine must learn that nobody waits any more"
+    old.go.set()
+
+
+def test_what_is_no_run_leaves_a_run_on_its_way_alone() -> None:
+    calls, run = Calls(), Blocked()
+    with pytest.raises(NotYet):
+        calls.ask("run", run, AT_ONCE)
+    assert calls.ask("models", lambda: "models", time.monotonic() + 60, runs=False) == "models"
+    assert not run.left.is_set()
+    run.go.set()
+    assert answered(calls, "run", run) == "value"
+    assert run.begun == 1
+
+
+def test_what_is_stopped_is_given_up_and_not_begun_again_until_it_is_resumed() -> None:
+    calls, slow = Calls(), Blocked()
+    with pytest.raises(NotYet):
+        calls.ask("slow", slow, AT_ONCE)
+    calls.stop()
+    assert slow.left.wait(60)
+    slow.go.set()
+    for _ in range(2):
+        with pytest.raises(Stopped):
+            calls.ask("slow", slow, AT_ONCE)
+    assert slow.begun == 1
+    calls.resume()
+    assert answered(calls, "slow", slow) == "value"
+
+
+def test_an_error_reaches_whoever_asks_and_the_next_call_is_a_new_one() -> None:
+    calls = Calls()
+
+    def fails() -> None:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        answered(calls, "key", fails)
+    assert answered(calls, "key", lambda: "now") == "now"
+
+
+def test_a_run_that_an_older_one_of_the_same_session_superseded_is_asked_for_again() -> None:
+    outcomes = iter([Superseded(model="tiny"), "value"])
+
+    def compute() -> object:
+        outcome = next(outcomes)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    assert answered(Calls(), "key", compute) == "value"
+
+
+def test_answers_are_held_until_the_page_is_complete_and_then_by_the_engine_alone() -> None:
+    calls, made = Calls(), list[ref[Trace]]()
+
+    def compute() -> Trace:
+        trace = traces.translation()
+        made.append(ref(trace))
+        return trace
+
+    answered(calls, "first", compute)
+    gc.collect()
+    assert answered(calls, "first", compute) is made[0]()
+    assert len(made) == 1
+    calls.completed()
+    gc.collect()
+    assert made[0]() is None
+    with pytest.raises(NotKept):
+        calls.again("first")

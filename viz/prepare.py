@@ -1,0 +1,118 @@
+"""The run of a view, and what a page is then given to draw; or the run that the session saw last."""
+
+from dataclasses import replace
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from model.engine.base import ModelInfo
+from model.errors import EngineAway, HeadlightError, NoStart, UnknownHead, UnknownHypothesis, UnknownSite
+from model.finite import is_finite
+from model.trace import Attention, Site, Trace
+from viz import away, labels, sidebar
+from viz.links import View
+from viz.page import Page, my_engine, settle, the_engine
+from viz.texts import _, sentence
+from viz.views import checkpoint_questions
+from viz.waiting import EarlierAnswers
+
+
+def prepare(info: ModelInfo, view: View, problems: list[str], foot: DeltaGenerator) -> list[Page]:
+    """Runs the sentence, and returns what the page is to draw: nothing where that failed.
+
+    Args:
+        foot: the end of the sidebar, which says where the run was computed.
+    """
+    try:
+        trace, view = _run(view, problems)
+        away.remember(trace, view)
+    except EngineAway as error:
+        return _last_or_raise(error, info, view, problems)
+    except HeadlightError as error:
+        problems.append(sentence(error))
+        if isinstance(error, NoStart):
+            checkpoint_questions.ask_here(my_engine(), view)
+        return []
+    with foot:
+        sidebar.status(trace)
+    if not trace.attention:
+        problems.append(_("This run has no attention, so there is nothing here to look at."))
+        return []
+    if not is_finite(trace):
+        problems.append(_not_finite(trace))
+        return []
+    attention, view = _select(trace, view, problems)
+    settle(view)
+    return [Page(my_engine(), info, view, trace, attention, view.head, dark=st.context.theme.type == "dark")]
+
+
+def _last_or_raise(error: EngineAway, info: ModelInfo, view: View, problems: list[str]) -> list[Page]:
+    """The page of what the session saw last of the same model, while the engine's host is away; what was asked for stays asked."""
+    if not (pages := last_page(info, view, problems)):
+        raise error
+    away.wait(error, shown=True)
+    return pages
+
+
+def last_page(info: ModelInfo, view: View, problems: list[str]) -> list[Page]:
+    """The page of what the session saw last; none where that was of another model, or is not kept any more."""
+    trace, before = away.last() or (None, view)
+    if trace is None or before.model != view.model or not trace.attention:
+        return []
+    attention, before = _select(trace, replace(before, site=view.site, head=view.head, query=view.query), problems)
+    engine = EarlierAnswers(the_engine())
+    return [Page(engine, info, before, trace, attention, before.head, dark=st.context.theme.type == "dark")]
+
+
+def _run(view: View, problems: list[str]) -> tuple[Trace, View]:
+    """The run of `view`. Where it silences a head that the model does not have, none is silenced; of hypotheses that are not there
+    the best is shown.
+    """
+    try:
+        return my_engine().run(view.request()), view
+    except UnknownHypothesis as error:
+        gaps = {"number": view.hypothesis + 1, "count": error.fields["there"]}
+        problems.append(_("This search ended with {count} hypotheses: there is no hypothesis {number}; the best is shown.", **gaps))
+        return _run(replace(view, hypothesis=0), problems)
+    except (UnknownSite, UnknownHead):
+        gaps = {"heads": view.silence}
+        problems.append(_("The link silences a head that this model does not have ({heads}); none is silenced.", **gaps))
+        view = replace(view, silence="")
+        return my_engine().run(view.request()), view
+
+
+def _not_finite(trace: Trace) -> str:
+    """Why there is nothing to draw of a run that is not finite."""
+    if trace.model["dtype"] != "float32":
+        return _("{dtype} cannot hold the numbers of this run: choose float32 as its number type.", dtype=trace.model["dtype"])
+    return _(
+        "This run holds NaN or infinite numbers, so there is nothing to draw: the model's weights are not finite. "
+        "The page Checkpoint says which tensors."
+    )
+
+
+def _select(trace: Trace, view: View, problems: list[str]) -> tuple[Attention, View]:
+    """The site, head, row and step that the view asks for, as far as this run has them; the rest is added to `problems`."""
+    default = (trace.of("decoder", "cross") or tuple(trace.attention.values()))[-1]
+    asked = Site.parse(view.site) if view.site else default.site
+    attention = trace.attention.get(asked, default)
+    (_heads, rows, keys), steps = attention.weights.shape, len(trace.steps)
+    gaps = {"asked": labels.site(asked), "shown": labels.site(attention.site), "rows": rows, "steps": steps}
+    gaps |= {"head": view.head + 1, "heads": attention.heads, "row": view.query + 1, "step": view.step + 1}
+    gaps |= {"key": view.key + 1, "keys": keys}
+    if attention.site != asked:
+        problems.append(_("This model has no “{asked}”; “{shown}” is shown instead.", **gaps))
+        view = replace(view, query=-1, key=-1)
+    if view.head >= attention.heads:
+        problems.append(_("“{shown}” has {heads} heads, so there is no head {head}; head 1 is shown.", **gaps))
+        view = replace(view, head=0)
+    if view.query >= rows:
+        problems.append(_("“{shown}” has {rows} rows in this run, so there is no row {row}; none is selected.", **gaps))
+        view = replace(view, query=-1, key=-1)
+    if view.key >= keys:
+        problems.append(_("“{shown}” has {keys} keys in this run, so there is no key {key}; no cell is opened.", **gaps))
+        view = replace(view, key=-1)
+    if view.step >= steps:
+        problems.append(_("This run has {steps} steps, so there is no step {step}; it begins with the first.", **gaps))
+        view = replace(view, step=-1)
+    return attention, replace(view, site=str(attention.site))

@@ -1,0 +1,38 @@
+// Shows for how long an answer of the engine has been waited for, and asks for the page once it is there.
+
+const AGAIN_MS = 1000; // after a connection was lost
+const TICK_MS = 100;
+
+const waits = new WeakMap();
+
+async function wait(root, { path, seconds, sentence }, ready, signal) {
+  const began = performance.now() - 1000 * seconds;
+  const line = root.querySelector("p");
+  const tick = () => { line.textContent = sentence.replace("{seconds}", ((performance.now() - began) / 1000).toFixed(1)); };
+  tick();
+  const ticking = setInterval(tick, TICK_MS);
+  signal.addEventListener("abort", () => clearInterval(ticking));
+  while (!signal.aborted) {
+    try {
+      const answer = await fetch(path, { signal });
+      if (answer.ok && !(await answer.json()).done) continue;
+      if (!signal.aborted) ready();
+    } catch (error) {
+      if (!(error instanceof TypeError || error.name === "AbortError")) throw error; // both say that nothing came
+    }
+    await new Promise((done) => setTimeout(done, AGAIN_MS));
+  }
+}
+
+export default ({ parentElement, data, setTriggerValue }) => {
+  let mine = waits.get(parentElement);
+  if (mine?.path !== data.path || mine.life.signal.aborted) {
+    mine?.life.abort();
+    mine = { path: data.path, life: new AbortController(), calls: 0 };
+    waits.set(parentElement, mine);
+    wait(parentElement, data, () => mine.ready(), mine.life.signal);
+  }
+  mine.ready = () => setTriggerValue("ready", true);
+  const call = ++mine.calls;
+  return () => { if (call === mine.calls) mine.life.abort(); }; // Streamlit may clean up late, after a newer call
+};

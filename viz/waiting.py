@@ -1,0 +1,188 @@
+"""Slow answers of the engine do not block a page: it shows that it waits, with a button that stops it, and is drawn when they came.
+
+`shown` and `allowed` surround what a page draws. A call of a `PatientEngine` within them that has no answer soon raises `NotYet`,
+which ends the drawing. The browser asks a route of the app until the answer is there, and then for the page.
+"""
+
+import asyncio
+import time
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from model.engine.base import Engine, ModelInfo, RunRequest, Settings
+from model.explain import Explanation
+from model.inspection import Inspection
+from model.trace import Array, Trace
+from viz import calls
+from viz.calls import BY_TOKEN, Call, Calls, NotKept, NotYet, Stopped
+from viz.canvas import shelf
+from viz.texts import _
+
+PATH = f"{shelf.PATH}/waiting"
+ANSWER_SECONDS = 1.0
+"""How long the route lets a browser wait for its answer."""
+
+_CALLS = "calls"
+_RUNS = ("run", "explain")
+_UNTIL: ContextVar[float | None] = ContextVar("until", default=None)
+"""When the script run wants to go on; None: it waits as long as it takes."""
+
+_BAR = st.components.v2.component(
+    "headlight.waiting",
+    html='<p class="waiting" role="status"></p>',
+    css=".waiting { margin: 0; font-variant-numeric: tabular-nums; }",
+    js=(Path(__file__).parent / "waiting.js").read_text(encoding="utf-8"),
+)
+
+
+def my_calls() -> Calls:
+    """The calls of this session."""
+    found: Calls = st.session_state.setdefault(_CALLS, Calls())
+    return found
+
+
+@contextmanager
+def allowed() -> Iterator[None]:
+    """Within, calls of a PatientEngine raise NotYet where they are slow."""
+    before = _UNTIL.set(time.monotonic() + calls.PATIENCE_S)
+    try:
+        yield
+    finally:
+        _UNTIL.reset(before)
+        my_calls().completed()
+
+
+@contextmanager
+def shown() -> Iterator[None]:
+    """As `allowed`; where a call is slow, the rest is left out, and it is shown that the page waits."""
+    try:
+        with allowed():
+            yield
+    except (NotYet, Stopped) as pause:
+        show(pause)
+    except NotKept:
+        pass
+
+
+def show(pause: NotYet | Stopped) -> None:
+    """Shows that the page waits, or that the visitor has stopped it."""
+    if isinstance(pause, Stopped):
+        st.info(_("This was stopped. Press Run to begin it again."), icon=":material/stop_circle:")
+        return
+    call = pause.call
+    seconds = round(time.monotonic() - call.began, 1)
+    told = {"path": f"{shelf.address()}/waiting/{call.token}", "seconds": seconds, "sentence": _("Running: {seconds} s")}
+    with st.container(horizontal=True, vertical_alignment="center", key="waiting"):
+        _BAR(key=f"waiting-{call.token}", data=told, on_ready_change=_the_run_is_enough)
+        st.button(_("Stop"), icon=":material/stop_circle:", key="stop", on_click=my_calls().stop)
+
+
+def _the_run_is_enough() -> None:
+    """The script run that a trigger causes asks for the answer."""
+
+
+@dataclass(frozen=True)
+class PatientEngine:
+    """An Engine whose slow calls never hold a script run up. Outside of `allowed` its calls wait as long as they take.
+
+    Attributes:
+        engine: what is asked, from other threads.
+    """
+
+    engine: Engine
+
+    @property
+    def device(self) -> str:
+        """As for Engine."""
+        return self.engine.device
+
+    def models(self) -> tuple[ModelInfo, ...]:
+        """As for Engine."""
+        found: tuple[ModelInfo, ...] = self._ask("models")
+        return found
+
+    def receive(self, data: bytes, name: str) -> str:
+        """As for Engine; never patient."""
+        return self.engine.receive(data, name)
+
+    def describe(self, model: str, settings: Settings = ()) -> ModelInfo:
+        """As for Engine."""
+        found: ModelInfo = self._ask("describe", model, settings)
+        return found
+
+    def inspect(self, model: str, settings: Settings = ()) -> Inspection:
+        """As for Engine."""
+        found: Inspection = self._ask("inspect", model, settings)
+        return found
+
+    def run(self, request: RunRequest) -> Trace:
+        """As for Engine."""
+        found: Trace = self._ask("run", request)
+        return found
+
+    def explain(self, request: RunRequest, site: str, head: int, query: int, key: int) -> Explanation:
+        """As for Engine."""
+        found: Explanation = self._ask("explain", request, site, head, query, key)
+        return found
+
+    def tensors(self, model: str, names: tuple[str, ...], settings: Settings = ()) -> dict[str, Array]:
+        """As for Engine."""
+        found: dict[str, Array] = self._ask("tensors", model, names, settings)
+        return found
+
+    def export(self, model: str, settings: Settings = ()) -> bytes:
+        """As for Engine; never patient: a file is made while it is downloaded."""
+        return self.engine.export(model, settings)
+
+    def texts(self, model: str, strip: str, ids: tuple[int, ...], settings: Settings = ()) -> tuple[str, ...]:
+        """As for Engine."""
+        found: tuple[str, ...] = self._ask("texts", model, strip, ids, settings)
+        return found
+
+    def _ask(self, what: str, *about: Hashable) -> Any:
+        if (until := _UNTIL.get()) is None:
+            return getattr(self.engine, what)(*about)
+        return my_calls().ask((what, *about), lambda: getattr(self.engine, what)(*about), until, what in _RUNS)
+
+
+@dataclass(frozen=True)
+class EarlierAnswers(PatientEngine):
+    """An engine that runs nothing: it has the runs that this session saw, as far as they are still kept."""
+
+    def run(self, request: RunRequest) -> Trace:
+        """As for Engine.
+
+        Raises:
+            NotKept: this run would have to be computed.
+        """
+        found: Trace = my_calls().again(("run", request))
+        return found
+
+    def explain(self, request: RunRequest, site: str, head: int, query: int, key: int) -> Explanation:
+        """As for Engine.
+
+        Raises:
+            NotKept: always.
+        """
+        raise NotKept
+
+
+async def _answer(request: Request) -> Response:
+    """Whether a call is done, at the latest after a moment. A call that is not known is: its page is to be drawn again."""
+    call: Call | None = BY_TOKEN.get(request.path_params["token"])
+    if call is not None:
+        await asyncio.wait([asyncio.wrap_future(call.done)], timeout=ANSWER_SECONDS)
+    return JSONResponse({"done": call is None or call.done.done()}, headers={"Cache-Control": "no-store"})
+
+
+ROUTE = Route(f"{shelf.address()}/waiting/{{token}}", _answer)
+"""For `st.App(routes=…)`, before the route of parts."""
