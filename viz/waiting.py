@@ -24,7 +24,7 @@ from model.inspection import Inspection
 from model.trace import Array, Trace
 from viz import calls
 from viz.calls import BY_TOKEN, Call, Calls, NotKept, NotYet, Stopped
-from viz.canvas import shelf
+from viz.canvas import shelf, words
 from viz.texts import _
 
 PATH = f"{shelf.PATH}/waiting"
@@ -80,7 +80,7 @@ def show(pause: NotYet | Stopped) -> None:
         return
     call = pause.call
     seconds = round(time.monotonic() - call.began, 1)
-    told = {"path": f"{shelf.address()}/waiting/{call.token}", "seconds": seconds, "sentence": _("Running: {seconds} s")}
+    told = {"path": f"{shelf.address()}/waiting/{call.token}", "seconds": seconds, "sentence": words.running()}
     with st.container(horizontal=True, vertical_alignment="center", key="waiting"):
         _BAR(key=f"waiting-{call.token}", data=told, on_ready_change=_the_run_is_enough)
         st.button(_("Stop"), icon=":material/stop_circle:", key="stop", on_click=my_calls().stop)

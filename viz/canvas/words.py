@@ -59,6 +59,11 @@ def _candidates() -> dict[str, str]:
     }
 
 
+def running() -> str:
+    """What a page says while it waits for an answer of the engine."""
+    return _("Running: {seconds} s")
+
+
 def lost() -> dict[str, str]:
     """What a drawing says where the server no longer has a part of it."""
     return {
