@@ -2,7 +2,6 @@
 
 import json
 import tempfile
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -77,4 +76,4 @@ def test_known_nonsense_is_refused(body: bytes) -> None:
 
 def test_nothing_is_left_of_it() -> None:
     assert ENGINE.figures() == {"waiting": 0, "running": 0, "device_bytes": 0}
-    assert sum(thread.name == "headlight-run" for thread in threading.enumerate()) == 0
+    assert ENGINE.workshop._workers == ENGINE.workshop._idle, "a worker thread hangs in a run"
