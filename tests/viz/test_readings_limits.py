@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from model.trace import Array, Attention, Tokens, Trace
+from model.trace import Array, Attention, Site, Tokens, Trace
 from tests import traces
 from tests.traces import strip
 from viz.readings import sinks, training
@@ -100,3 +100,29 @@ def test_two_equal_runs_have_changed_nowhere_and_a_moved_weight_is_counted_once(
     assert change.by_row[0].tolist() == pytest.approx([0, 0, 0.25, *[0] * 9])
     (same,) = changes(first, first)[0].values()
     assert same.by_row[0].tolist() == [0] * 12
+
+
+def test_sites_whose_strips_differ_are_not_compared_whichever_run_comes_first() -> None:
+    first, attention = one_head(resting(0.6, 0))
+    tokens = {"source": first.tokens["source"], "target": replace(first.tokens["source"], name="target")}
+    other = replace(first, tokens=tokens, attention={attention.site: replace(attention, key_tokens="target")})
+    first = replace(first, tokens=tokens)
+    assert changes(first, other) == changes(other, first) == ({}, {attention.site: "tokens"})
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_the_effect_of_padding_needs_the_logits_of_both_runs(side: int) -> None:
+    plain = traces.translation(layers=1)
+    runs = [plain, traces.padded(plain, 2)]
+    runs[side] = replace(runs[side], logits=None)
+    effect = padding_effect(*runs)
+    assert effect.rows == 0
+    assert math.isnan(effect.largest_difference)
+
+
+def test_the_table_of_moments_counts_layers_and_heads_from_one() -> None:
+    heads = tuple((Site("decoder", 0, layer, "cross"), head) for layer in (0, 1, 2) for head in (0, 1))
+    values = np.array([np.zeros(6), np.arange(6.0, 0.0, -1.0)])
+    table = training.moments(training.Course((0, 9), heads, {"entropy": values}, np.zeros(2)), "entropy")
+    assert table[["layer", "head"]].to_numpy().tolist() == [[1, 1], [1, 2], [2, 1], [2, 2], [3, 1], [3, 2]]
+    assert table["moment"].tolist() == [9] * 6
