@@ -120,9 +120,10 @@ def test_the_effect_of_padding_needs_the_logits_of_both_runs(side: int) -> None:
     assert math.isnan(effect.largest_difference)
 
 
-def test_the_table_of_moments_counts_layers_and_heads_from_one() -> None:
+def test_the_table_of_moments_counts_layers_and_heads_from_one_and_changes_from_first_to_last() -> None:
     heads = tuple((Site("decoder", 0, layer, "cross"), head) for layer in (0, 1, 2) for head in (0, 1))
-    values = np.array([np.zeros(6), np.arange(6.0, 0.0, -1.0)])
-    table = training.moments(training.Course((0, 9), heads, {"entropy": values}, np.zeros(2)), "entropy")
+    values = np.array([np.zeros(6), np.full(6, 0.1), np.arange(6.0, 0.0, -1.0)])
+    table = training.moments(training.Course((0, 4, 9), heads, {"entropy": values}, np.zeros(3)), "entropy")
+    assert table["change"].tolist() == [6, 5, 4, 3, 2, 1]
     assert table[["layer", "head"]].to_numpy().tolist() == [[1, 1], [1, 2], [2, 1], [2, 2], [3, 1], [3, 2]]
     assert table["moment"].tolist() == [9] * 6
