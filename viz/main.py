@@ -59,12 +59,13 @@ def main() -> None:
         ]
     )
     view, problems = current_view()
-    problems = [*st.session_state.pop(_UNSAID, []), *problems]
+    problems = [*st.session_state.get(_UNSAID, []), *problems]
     if st.session_state.get(_PAGE, chosen.url_path) != chosen.url_path:
         view = replace(view, key=-1)  # a cell that was opened stays on its page
     st.session_state[_PAGE] = chosen.url_path
     if chosen.url_path == diagnosis.url_path:  # it needs no run, and no model that can be used
         settle(view)
+        st.session_state.pop(_UNSAID, None)
         sidebar.logo()
     else:
         try:
@@ -73,7 +74,7 @@ def main() -> None:
         except EngineAway as error:
             away.wait(error, shown=False)
     if not surroundings:
-        for each in problems:
+        for each in dict.fromkeys(problems):
             say(each)
     chosen.run()
     tell_url()
