@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from model.engine.base import ModelInfo
-from model.errors import UnknownModel
+from model.errors import EngineAway, UnknownModel
 from viz import sidebar
 from viz.links import View
 from viz.page import my_engine, settle
@@ -14,7 +14,7 @@ def asked_here(view: View) -> bool:
     """Draws the questions of the model that `view` names, where it waits for answers; False: it does not."""
     try:
         asked = my_engine().describe(view.model, view.told()) if view.model else None
-    except UnknownModel:
+    except (UnknownModel, EngineAway):  # of a host that is away, the models are known that it had
         return False
     if asked is None or not _waits(asked):
         return False
