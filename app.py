@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from viz import waiting
-from viz.canvas.shelf import ROUTE
+from viz.canvas.wire.part_cache import ROUTE
 from viz.page import show_failure, start
 from viz.public import Uploads
 

@@ -17,6 +17,7 @@ from playwright.sync_api import Error
 
 from benchmarks import (
     aims,
+    app_resources,
     batching,
     browsers,
     decoding,
@@ -25,7 +26,6 @@ from benchmarks import (
     enter,
     growth,
     handling,
-    living,
     load,
     peers,
     recording,
@@ -39,7 +39,7 @@ PARTS: dict[str, Callable[[int], Iterator[Row]]] = {
     "batching": batching.measure,
     "devices": devices.measure,
     "enter": enter.measure,
-    "living": living.measure,
+    "living": app_resources.measure,
     "load": load.measure,
     "drawing": drawing.measure,
     "handling": handling.measure,

@@ -6,7 +6,7 @@ from math import inf, isnan
 from typing import Literal
 
 from benchmarks import alternatives as other
-from benchmarks import drawing, handling, living, peers, recording
+from benchmarks import app_resources, drawing, handling, peers, recording
 from benchmarks.timing import Row
 
 
@@ -126,7 +126,7 @@ def _process() -> Iterator[Aim]:
     yield Aim("decoding by reading all anew, times cached", "30 tokens, the beginning read anew", "ratio", 3, least=True)
     yield Aim("Enter → painted, less the model, of an app of one line", "Enter → painted, less the model", "ratio", 1.3)
     yield Aim("server CPU of a click that selects a head", "server CPU of a click that selects a head…", "milliseconds", 10, "ms")
-    few, many = living.FEW, living.MANY
+    few, many = app_resources.FEW, app_resources.MANY
     yield Aim(f"memory after {many} sentences, of that after {few}", f"memory after {many} sentences", "ratio", 1.15)
 
 

@@ -15,10 +15,10 @@ from benchmarks import made_up, peers, runs
 from benchmarks.browsers import Browser
 from benchmarks.servers import HERE
 from benchmarks.visiting import ATLAS, visit
-from model import running
-from model.trace import Trace
-from viz.canvas import alone
-from viz.canvas.shelf import SHELF
+from model.inference import run
+from model.trace.types import Trace
+from viz.canvas import standalone
+from viz.canvas.wire.part_cache import SHELF
 
 OURS, WRITTEN, AGAIN = "ours", "ours, of weights", "ours, drawn before"
 PAGE, PAGE_WRITTEN = "ours, as a page of its own", "ours, as a page of its own, of weights"
@@ -91,7 +91,7 @@ def recorded(cases: Iterable[Case]) -> Iterator[tuple[tuple[Case, str], Trace]]:
     for case in cases:
         make = partial(runs.encoder, case.layers, case.heads, case.tokens, case.valid)
         yield (case, OURS), make()
-        if case.tokens > running.LONG:
+        if case.tokens > run.LONG:
             yield (case, WRITTEN), make(written=True)
 
 
@@ -108,7 +108,7 @@ def _new_run(address: str, browser: Browser) -> Shown:
 def others(case: Case, folder: Path, address: str) -> dict[str, Turn]:
     """What else draws such attention, by name; first our own page to take away."""
     own = {PAGE: partial(our_page, case, None, folder, address)}
-    if case.tokens > running.LONG:
+    if case.tokens > run.LONG:
         own[PAGE_WRITTEN] = partial(our_page, case, True, folder, address)
     pages = {name: partial(_peer, peer, case, folder, address) for peer, name in peers.NAMES.items()}
     return {**own, BARE: partial(bare_canvas, case, folder, address), SUBPLOTS: partial(subplots, case, folder, address), **pages}
@@ -136,7 +136,7 @@ def our_page(case: Case, written: bool | None, folder: Path, address: str, brows
 
 
 def _page(trace: Trace) -> bytes:
-    return alone.page(trace, next(iter(trace.attention)), 0, -1)
+    return standalone.page(trace, next(iter(trace.attention)), 0, -1)
 
 
 def bare_canvas(case: Case, folder: Path, address: str, browser: Browser) -> Shown:

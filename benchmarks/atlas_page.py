@@ -9,15 +9,15 @@ from pathlib import Path
 
 import streamlit as st
 
-from model import wire
-from model.trace import Site, Trace
+from model.trace import serialization
+from model.trace.types import Site, Trace
 from viz import canvas
 
 
 @st.cache_resource(show_spinner=False)
 def opened(path: str) -> Trace:
     """The trace in a file, read once."""
-    return wire.from_bytes(Path(path).read_bytes())
+    return serialization.from_bytes(Path(path).read_bytes())
 
 
 st.set_page_config(layout="wide")

@@ -12,10 +12,10 @@ import torch
 
 from benchmarks.devices import devices
 from benchmarks.timing import Row, in_turns
-from model.engine.base import Decoding, RunRequest
 from model.engine.local import CHECKPOINTS, LocalEngine
-from model.engine.workshop import Workshop
-from model.trace import Trace
+from model.engine.scheduling.scheduler import Scheduler
+from model.spec.request import Decoding, RunRequest
+from model.trace.types import Trace
 
 MODEL = "multi30k-de-en"
 AT_ONCE = (1, 4, 16, 64)
@@ -32,7 +32,7 @@ def measure(repeats: int, folder: Path = CHECKPOINTS, model: str = MODEL, counts
     Ratios are to the first device's, one by one. Nothing is kept between turns.
     """
     torch.set_num_threads(max(1, (os.cpu_count() or 2) // 2))
-    engines = [LocalEngine(folder, device, cache_bytes=0, workshop=Workshop(most_waiting=max(counts))) for device in devices()]
+    engines = [LocalEngine(folder, device, cache_bytes=0, workshop=Scheduler(most_waiting=max(counts))) for device in devices()]
     for count in counts:
         what = "1 request" if count == 1 else f"{count} requests"
         cases: dict[str, Callable[[], object]] = {}

@@ -7,9 +7,9 @@ from functools import partial
 import torch
 
 from benchmarks.timing import Row, in_turns
-from model import checkpoints
-from model.decoding import Writer, greedy, write
+from model.checkpoints import native
 from model.engine.local import CHECKPOINTS
+from model.inference.decoding import Writer, greedy, write
 from model.transformer.attention import Run
 from model.transformer.cache import KVCache
 from model.transformer.stacks import EncoderDecoder
@@ -21,7 +21,7 @@ SOURCE, START = 14, 2
 def measure(repeats: int) -> Iterator[Row]:
     """The bundled German → English model, one thread, 14 source tokens, 30 tokens written whether it would have ended or not."""
     torch.set_num_threads(1)
-    network = checkpoints.load(CHECKPOINTS / "multi30k-de-en", torch.device("cpu")).network
+    network = native.load(CHECKPOINTS / "multi30k-de-en", torch.device("cpu")).network
     assert isinstance(network, EncoderDecoder)
     cases = {
         f"{TOKENS} tokens, cached": partial(decode, network, True),

@@ -9,9 +9,10 @@ import torch
 
 from benchmarks import decoding, recording
 from benchmarks.timing import Row, in_turns
-from model import checkpoints, running
-from model.engine.base import KEEP, Keep
+from model.checkpoints import native
 from model.engine.local import CHECKPOINTS
+from model.inference import run
+from model.spec.request import KEEP, Keep
 from model.transformer.build import Network, build
 from model.transformer.stacks import EncoderDecoder
 
@@ -26,7 +27,7 @@ def measure(repeats: int) -> Iterator[Row]:
     torch.set_num_threads(1)
     cases: dict[str, Callable[[], object]] = {}
     for device in devices():
-        network = checkpoints.load(CHECKPOINTS / "multi30k-de-en", device).network
+        network = native.load(CHECKPOINTS / "multi30k-de-en", device).network
         assert isinstance(network, EncoderDecoder)
         cases[f"{decoding.TOKENS} tokens, cached, {device.type}"] = partial(decoding.decode, network, True)
     for row in in_turns(cases, 4 * repeats):
@@ -43,7 +44,7 @@ def recorded(device: torch.device, repeats: int) -> Iterator[Row]:
         network = build(spec).eval().to(device)
         for length in recording.LENGTHS:
             ids = torch.arange(4, 4 + length, device=device)[None]
-            fused = length > running.LONG
+            fused = length > run.LONG
             cases: dict[str, Callable[[], object]] = {
                 f"{title}, {length} tokens, fused, recording nothing": partial(finished, network, ids, True, None),
                 f"{title}, {length} tokens, as the app records": partial(finished, network, ids, fused, ()),

@@ -15,9 +15,9 @@ from benchmarks.browsers import Browser, browsing
 from benchmarks.servers import serving_atlas, serving_files
 from benchmarks.timing import Row
 from benchmarks.visiting import ATLAS, visit
-from model.trace import Trace
-from viz.canvas import scene
-from viz.canvas.shelf import SHELF
+from model.trace.types import Trace
+from viz.canvas.scenes import attention
+from viz.canvas.wire.part_cache import SHELF
 
 TOKENS = tuple(Case(1, 1, 2**power) for power in range(5, 13))
 HEADS = tuple(Case(2**power, 2**power, 64) for power in range(6))
@@ -105,7 +105,7 @@ def _making(trace: Trace) -> float:
     """Seconds in which Python makes what a browser is sent of a run that it has not drawn before."""
     SHELF.clear()
     began = time.perf_counter()
-    scene.atlas(trace, next(iter(trace.attention)), 0, -1)
+    attention.atlas(trace, next(iter(trace.attention)), 0, -1)
     return time.perf_counter() - began
 
 

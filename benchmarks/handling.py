@@ -15,7 +15,7 @@ from benchmarks.browsers import Browser, browsing
 from benchmarks.servers import HERE, serving_atlas
 from benchmarks.timing import Row
 from benchmarks.visiting import ATLAS, rest, tab
-from model.trace import Trace
+from model.trace.types import Trace
 from viz.theme import LIGHT
 
 TOUCHED = (HERE / "touched.js").read_text(encoding="utf-8")

@@ -12,11 +12,11 @@ import psutil
 import torch
 
 from benchmarks.timing import Row, in_turns
-from model import running
-from model.engine.base import KEEP, Keep
-from model.recording import Recorder
-from model.spec import AttentionSpec, ModelSpec, StackSpec
-from model.trace import Array
+from model.inference import run as running
+from model.inference.recorder import Recorder
+from model.spec.network import AttentionSpec, ModelSpec, StackSpec
+from model.spec.request import KEEP, Keep
+from model.trace.types import Array
 from model.transformer.attention import Run
 from model.transformer.build import Network, build
 from model.transformer.stacks import CausalLM, EncoderDecoder

@@ -5,9 +5,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.made_up import SCALE, queries_and_keys, weights
-from model import running, wire
-from model.trace import Attention, Kind, Site, Tokens, Trace
-from model.unwritten import Unwritten
+from model.inference import run
+from model.trace import serialization
+from model.trace.lazy_attention import LazyAttention
+from model.trace.types import Attention, Kind, Site, Tokens, Trace
 
 KINDS: tuple[tuple[str, Kind, str, str], ...] = (
     ("encoder", "self", "source", "source"),
@@ -24,7 +25,7 @@ def encoder(layers: int, heads: int, tokens: int, valid: int | None = None, writ
         valid: keys from this one on are padding; None: there is none.
         written: whether it holds weights, else queries and keys; None: as the app records an input of this length.
     """
-    written = tokens <= running.LONG if written is None else written
+    written = tokens <= run.LONG if written is None else written
     mask = np.broadcast_to(np.arange(tokens) < (valid or tokens), (tokens, tokens))
     queries, keys = queries_and_keys(layers, heads, tokens)
     maps = weights(layers, heads, tokens, valid) if written else None
@@ -32,7 +33,7 @@ def encoder(layers: int, heads: int, tokens: int, valid: int | None = None, writ
     for layer in range(layers):
         own, site = slice(layer * heads, (layer + 1) * heads), Site("encoder", 0, layer, "self")
         q, k = queries[own], keys[own]
-        looked = Unwritten(q, k, mask, SCALE).array if maps is None else maps[own]
+        looked = LazyAttention(q, k, mask, SCALE).array if maps is None else maps[own]
         found[site] = Attention(site, "source", "source", looked, mask, q=q, k=k)
     return _run(f"{layers} × {heads} × {tokens}, written {written}", tokens, found)
 
@@ -51,7 +52,7 @@ def translation(layers: int, heads: int, tokens: int) -> Trace:
 
 def write(trace: Trace, path: Path) -> Path:
     """Puts a run where `atlas_app.py` can read it."""
-    path.write_bytes(wire.to_bytes(trace))
+    path.write_bytes(serialization.to_bytes(trace))
     return path
 
 

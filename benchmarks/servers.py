@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from benchmarks import runs
-from model.trace import Trace
+from model.trace.types import Trace
 
 K = TypeVar("K")
 

@@ -10,22 +10,25 @@ from typing import get_args
 import click
 import torch
 
-from model import errors, exporting, finding, wire
-from model.cells import explain_cell
+from model import errors
+from model.checkpoints import export as exporting
+from model.checkpoints import loader
+from model.checkpoints.layouts.given_answers import parse_settings
+from model.checkpoints.loaded import Runner
+from model.cli.options import SETTINGS, NamedOption, asks_for_a_run
+from model.cli.serve import serve
+from model.cli.view import view
 from model.engine import environment
-from model.engine.base import KEEP, Decoding, Keep, Method, RunRequest
 from model.engine.environment import best_device
 from model.engine.local import CHECKPOINTS
-from model.engine.serving import serve
 from model.errors import BadSetting, HeadlightError
-from model.finite import warning_of_file, warning_of_run
-from model.inspection import Inspection
-from model.layouts.telling import parse_settings
-from model.options import SETTINGS, NamedOption, asks_for_a_run
-from model.precision import FROM_FLOAT32, lowered, run_in
-from model.runner import Runner
-from model.trace import Trace
-from model.viewing import view
+from model.inference.cell import explain_cell
+from model.inference.precision import FROM_FLOAT32, lowered, run_in
+from model.inspection.finite import warning_of_file, warning_of_run
+from model.inspection.report import Inspection
+from model.spec.request import KEEP, Decoding, Keep, Method, RunRequest
+from model.trace import serialization
+from model.trace.types import Trace
 
 DEVICE = click.option(
     "--device",
@@ -55,7 +58,7 @@ def cli() -> None:
 def run(request: RunRequest, keep: str, out: Path, device: str) -> None:
     """Runs CHECKPOINT on one source and writes the trace of it."""
     trace = _run(replace(request, keep=_keep(keep)), device)[1]
-    _write(out, wire.to_bytes(trace.written_out()))
+    _write(out, serialization.to_bytes(trace.written_out()))
     strip = trace.tokens.get("target", trace.tokens["source"])
     click.echo(" ".join(strip.texts))
     _warn(warning_of_run(trace))
@@ -81,7 +84,7 @@ def explain(request: RunRequest, site: str, head: int, query: int, key: int, as_
 
 def _run(request: RunRequest, device: str) -> tuple[Runner, Trace]:
     on = best_device(device)
-    found = finding.load(finding.locate(request.model, CHECKPOINTS), dict(request.settings), on)
+    found = loader.load(loader.locate(request.model, CHECKPOINTS), dict(request.settings), on)
     lower = lowered(found, request.precision or "float32")
     return lower, run_in(found, lower, request, on, str(on))
 
@@ -92,7 +95,7 @@ def _run(request: RunRequest, device: str) -> tuple[Runner, Trace]:
 @AS_JSON
 def inspect(checkpoint: str, settings: tuple[str, ...], as_json: bool) -> None:
     """Says what CHECKPOINT is and why, what its weights file holds, and what must be told."""
-    found = finding.inspect(finding.locate(checkpoint, CHECKPOINTS), parse_settings(settings))
+    found = loader.inspect(loader.locate(checkpoint, CHECKPOINTS), parse_settings(settings))
     if as_json:
         click.echo(json.dumps(asdict(found), ensure_ascii=False))
     else:
@@ -109,7 +112,7 @@ def inspect(checkpoint: str, settings: tuple[str, ...], as_json: bool) -> None:
 def export(checkpoint: str, settings: tuple[str, ...], out: Path) -> None:
     """Writes CHECKPOINT, with all answers, as a folder of our own: its questions are answered once."""
     on = best_device("cpu")
-    found = exporting.files(finding.load(finding.locate(checkpoint, CHECKPOINTS), parse_settings(settings), on))
+    found = exporting.files(loader.load(loader.locate(checkpoint, CHECKPOINTS), parse_settings(settings), on))
     try:
         out.mkdir(parents=True)
     except OSError as error:
@@ -132,7 +135,7 @@ def evaluate(checkpoint: str, data: Path | None, split: str, decode: Method, bea
     from model.training.evaluate import evaluate as scores_of
 
     on = best_device(device)
-    network = finding.load(finding.locate(checkpoint, CHECKPOINTS), {}, on)
+    network = loader.load(loader.locate(checkpoint, CHECKPOINTS), {}, on)
     scores = scores_of(network, data, split, Decoding(decode, beam_size=beam_size), on)
     if as_json:
         click.echo(json.dumps(scores))

@@ -10,9 +10,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from model.engine.base import Decoding, Features, RunRequest
-from model.layouts.loading import load
-from model.running import run
+from model.checkpoints.layouts.loading import load
+from model.inference.run import run
+from model.spec.inputs import Features
+from model.spec.request import Decoding, RunRequest
 from tests.reference import GOLDEN, SETTINGS
 
 CPU = torch.device("cpu")

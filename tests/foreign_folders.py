@@ -10,12 +10,12 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from model import finding
-from model.engine.base import Decoding, RunRequest
+from model.checkpoints import loader
 from model.huggingface import library
 from model.huggingface.families import FAMILIES
-from model.running import run
-from model.trace import Trace
+from model.inference.run import run
+from model.spec.request import Decoding, RunRequest
+from model.trace.types import Trace
 from tests import folders
 from tests.foreign_files import Case
 
@@ -49,7 +49,7 @@ def _runs(family: str, name: str = "", **tensors: Tensor) -> Case:
         kind = FAMILIES[family].kind
         target = TARGET if kind == "both" else None
         request = RunRequest("tiny", SOURCE, target, Decoding(max_length=0), keep=("hidden",))
-        trace = run(finding.load(folder, {}, CPU), request, CPU, "CPU")
+        trace = run(loader.load(folder, {}, CPU), request, CPU, "CPU")
         decoder = {"decoder_input_ids": torch.tensor([TARGET])} if target else {}
         with torch.inference_mode():
             wanted = own(torch.tensor([SOURCE]), output_attentions=True, output_hidden_states=True, **decoder)
@@ -87,7 +87,7 @@ def _refused(name: str, family: str, settings: dict[str, Any] | None = None, **t
         folders.save(folder, family)
         _add(folder, tensors)
         folders.change_config(folder, **(settings or {}))
-        finding.load(folder, {}, CPU)
+        loader.load(folder, {}, CPU)
         raise AssertionError(f"{name} was opened")
 
     return Case(name, measure)
@@ -102,7 +102,7 @@ def _edited(own: str, kind: str, settings: dict[str, Any], keeps: bool) -> Case:
         torch.manual_seed(7)
         library.CLASSES["decoder"]._model_mapping[type(config)]._from_config(config).save_pretrained(folder)
         folders.change_config(folder, model_type=kind, **({} if keeps else {"architectures": None}))
-        finding.load(folder, {}, CPU)
+        loader.load(folder, {}, CPU)
         raise AssertionError(f"{name} was opened")
 
     return Case(name, measure)
@@ -114,7 +114,7 @@ def _named(kind: str) -> Case:
     def measure(folder: Path) -> float:
         folder.mkdir(exist_ok=True)
         (folder / "config.json").write_text(json.dumps({"model_type": kind}))
-        finding.load(folder, {}, CPU)
+        loader.load(folder, {}, CPU)
         raise AssertionError(f"{kind} was opened")
 
     return Case(f"`{kind}`", measure)

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from torch import Tensor
 
-from model import batching
-from model.batching import Call
-from model.engine.base import RunRequest
 from model.engine.local import LocalEngine
-from model.engine.workshop import Workshop
-from model.inspection import Inspection
-from model.trace import Trace
+from model.engine.scheduling.scheduler import Scheduler
+from model.inference import batching
+from model.inference.batching import Call
+from model.inspection.report import Inspection
+from model.spec.request import RunRequest
+from model.trace.types import Trace
 from tests.runs import CPU
 
 
@@ -22,7 +22,7 @@ class HeldEngine(LocalEngine):
     def __init__(self, folder: Path) -> None:
         self.go, self.asked = threading.Event(), list[object]()
         self.go.set()
-        super().__init__(folder, CPU, workshop=Workshop(together=self._together))
+        super().__init__(folder, CPU, workshop=Scheduler(together=self._together))
 
     def _together(self, group: Sequence[Call]) -> Sequence[Tensor | Exception]:
         assert self.go.wait(60)

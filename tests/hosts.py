@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import uvicorn
 
-from model.engine.remote import RemoteEngine
+from model.engine.http.client import RemoteEngine
 
 ROOT = Path(__file__).parents[1]
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from model import checkpoints
-from model.spec import AttentionSpec, ModelSpec, OutputSpec, StackSpec
-from model.tokenizers import SPECIALS, WordTokenizer
+from model.checkpoints import native
+from model.spec.network import AttentionSpec, ModelSpec, OutputSpec, StackSpec
+from model.tokenizers.words import SPECIALS, WordTokenizer
 from model.training import recipes
 from model.training.recipes import Recipe
 from model.transformer.attention import Run
@@ -176,7 +176,7 @@ def save_checkpoint(folder: Path, spec: ModelSpec = VARIANTS["paper"], seed: int
         strip: tuple(f"w{i}" for i in range(len(SPECIALS), spec.stacks[stack].vocab))
         for strip, stack in zip(strips, spec.stacks, strict=True)
     }
-    info = checkpoints.Info(
+    info = native.Info(
         name="tiny",
         title="Tiny",
         summary="Random weights.",
@@ -186,7 +186,7 @@ def save_checkpoint(folder: Path, spec: ModelSpec = VARIANTS["paper"], seed: int
         spec=spec,
     )
     tokenizers = {strip: WordTokenizer("spacy-de", SPECIALS + words[strip]) for strip in strips}
-    checkpoints.save(folder, info, built.state_dict(), tokenizers)
+    native.save(folder, info, built.state_dict(), tokenizers)
     return built
 
 
@@ -196,7 +196,7 @@ def save_film(folder: Path, steps: Sequence[int] = (0, 1, 2, 4, 8), spec: ModelS
     kept = {step: network(spec, seed=step) for step in steps}
     (folder / "snapshots").mkdir()
     for step, built in kept.items():
-        checkpoints.save_weights(folder / "snapshots" / f"{step:06}.safetensors", built.state_dict())
+        native.save_weights(folder / "snapshots" / f"{step:06}.safetensors", built.state_dict())
     rows = [f"{epoch},{2 * epoch},{5 - epoch},{4.5 - epoch},1,1,1,1" for epoch in (1, 2, 3)]
     head = "epoch,step,train_loss,validation_loss,validation_ppl,learning_rate,tokens_per_second,seconds"
     (folder / "curve.csv").write_text("\n".join([head, *rows, ""]), encoding="utf-8")

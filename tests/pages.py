@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from streamlit.testing.v1 import AppTest
 
-from model.engine.base import ModelInfo, RunRequest, Settings
+from model.engine.api import ModelInfo
 from model.errors import BadSetting, UnknownModel, UnknownTensor
-from model.explain import Explanation
-from model.inspection import Inspection
-from model.trace import Array, Trace
+from model.inspection.report import Inspection
+from model.spec.request import RunRequest, Settings
+from model.trace.cell_arithmetic import Explanation
+from model.trace.types import Array, Trace
 from tests import traces
 from viz.page import Page, current_view, settle, tell_url
 

@@ -10,11 +10,12 @@ import numpy as np
 import torch
 from safetensors.numpy import load_file
 
-from model.checkpoints import Checkpoint
-from model.engine.base import KEEP, Decoding, Features, Given, RunRequest
-from model.layouts.loading import load
-from model.running import run
-from model.trace import Array, Trace
+from model.checkpoints.layouts.loading import load
+from model.checkpoints.native import Checkpoint
+from model.inference.run import run
+from model.spec.inputs import Features, Given
+from model.spec.request import KEEP, Decoding, RunRequest
+from model.trace.types import Array, Trace
 
 GOLDEN = Path(__file__).parent / "golden"
 CPU = torch.device("cpu")

@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from model.checkpoints import Checkpoint, Info
-from model.engine.base import KEEP, Decoding, Features, Given, RunRequest, Silence
-from model.runner import Runner
-from model.running import run
-from model.spec import AttentionSpec, ModelSpec, StackSpec
-from model.tokenizers import SPECIALS, WordTokenizer
-from model.trace import Trace
+from model.checkpoints.loaded import Runner
+from model.checkpoints.native import Checkpoint, Info
+from model.inference.run import run
+from model.spec.inputs import Features, Given
+from model.spec.network import AttentionSpec, ModelSpec, StackSpec
+from model.spec.request import KEEP, Decoding, RunRequest, Silence
+from model.tokenizers.words import SPECIALS, WordTokenizer
+from model.trace.types import Trace
 from tests.networks import VARIANTS, network
 
 CPU = torch.device("cpu")

@@ -20,11 +20,11 @@ from benchmarks.made_up import weights
 from benchmarks.peers import TooMuch
 from benchmarks.timing import Row
 from benchmarks.visiting import Visit
-from model import wire
 from model.engine.local import LocalEngine
-from model.spec import ModelSpec
+from model.spec.network import ModelSpec
+from model.trace import serialization
+from model.trace.lazy_attention import LazyAttention
 from model.training import recipes
-from model.unwritten import Unwritten
 from tests.networks import VARIANTS, save_checkpoint, tiny_recipe, translator
 
 ROOT = Path(__file__).parents[1]
@@ -223,10 +223,10 @@ def test_the_power_by_which_something_grows_is_found(exponent: float) -> None:
 @pytest.mark.parametrize("written", [True, False])
 def test_runs_have_the_weights_that_peers_draw(written: bool, tmp_path: Path) -> None:
     trace = runs.encoder(2, 3, 16, valid=11, written=written)
-    read = wire.from_bytes(runs.write(trace, tmp_path / "a.trace.safetensors").read_bytes())
+    read = serialization.from_bytes(runs.write(trace, tmp_path / "a.trace.safetensors").read_bytes())
     maps = np.concatenate([attention.weights[:] for attention in read.attention.values()])
     np.testing.assert_allclose(maps, weights(2, 3, 16, valid=11), atol=1e-6)
-    assert all(isinstance(a.weights, Unwritten) is not written for a in read.attention.values())
+    assert all(isinstance(a.weights, LazyAttention) is not written for a in read.attention.values())
     assert not trace.at("encoder.0.0.self").mask[:, 11:].any()
 
 

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from tests.hosts import free_port
-from tests.model.engine.test_remote import WITHOUT_TORCH
+from tests.model.engine.http.test_client import WITHOUT_TORCH
 from tests.networks import save_checkpoint
 
 ROOT = Path(__file__).parents[1]

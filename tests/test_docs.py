@@ -10,13 +10,15 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from model import errors, wire
+from model import errors
 from model.__main__ import cli
-from model.beams import Node
-from model.engine.base import KEEP, RunRequest, at_step
+from model.checkpoints.loader import locate
 from model.errors import HeadlightError
-from model.finding import locate
-from model.trace import TENSORS_OF_ATTENTION, Attention, Candidate, Site, Step, Tokens, Trace
+from model.spec.request import KEEP, RunRequest
+from model.spec.snapshots import at_step
+from model.trace import serialization
+from model.trace.beam_tree import Node
+from model.trace.types import TENSORS_OF_ATTENTION, Attention, Candidate, Site, Step, Tokens, Trace
 from tests.traces import translation
 from viz import links
 
@@ -79,7 +81,7 @@ def test_the_traces_page_lists_the_tensors_of_a_real_file() -> None:
 
 
 def stored_names(trace: Trace) -> list[str]:
-    data = wire.to_bytes(trace)
+    data = serialization.to_bytes(trace)
     header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
     return [name for name in header if name != "__metadata__"]
 
@@ -87,7 +89,7 @@ def stored_names(trace: Trace) -> list[str]:
 def test_the_example_of_the_traces_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     example = re.search(r"```python\n(.*?)```", page("trace.md"), flags=re.DOTALL)
     assert example
-    (tmp_path / "hund.trace.safetensors").write_bytes(wire.to_bytes(translation()))
+    (tmp_path / "hund.trace.safetensors").write_bytes(serialization.to_bytes(translation()))
     monkeypatch.chdir(tmp_path)
     with redirect_stdout(io.StringIO()) as said:
         exec(example[1], {})

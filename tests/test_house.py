@@ -1,6 +1,7 @@
 """The rules of the house: who may import whom, and how large things may grow. A failure says which rule is broken, and where."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections import deque
@@ -20,18 +21,18 @@ PYTHON = [ROOT / "app.py", *sorted(p for top in TOPS for p in (ROOT / top).rglob
 ROOMS = [p for p in PYTHON if p.relative_to(ROOT).parts[0] != "tests"]
 WRITTEN = [*ROOMS, *sorted(p for end in ("js", "css") for p in (ROOT / "viz").rglob(f"*.{end}"))]
 TORCH_FREE = (
-    "trace",
-    "wire",
     "errors",
-    "checked",
-    "spec",
-    "inspection",
+    "spec.network",
+    "spec.request",
+    "spec.validation",
+    "trace.types",
+    "trace.serialization",
+    "inspection.report",
     "engine",
-    "engine.base",
-    "engine.sitting",
-    "engine.kept",
-    "engine.line",
-    "engine.lru_cache",
+    "engine.api",
+    "engine.session",
+    "engine.trace_cache",
+    "engine.scheduling.queue",
 )
 LAZY = ("model.engine", "model.engine.local")
 """The one import that is made only when an engine is opened, so that whoever speaks of engines does not load torch."""
@@ -94,7 +95,7 @@ def road_to_torch(module: str) -> tuple[str, ...]:
 
 
 def test_a_road_to_torch_is_found() -> None:
-    assert road_to_torch("model.inspection") == ()
+    assert road_to_torch("model.inspection.report") == ()
     assert road_to_torch("model.engine.local")[-1].split(".")[0] == "torch"
     assert road_to_torch("model.__main__")[0] == "model.__main__"
 
@@ -124,7 +125,7 @@ def test_they_run_without_torch_indeed() -> None:
     assert done.returncode == 0, f"torch was loaded by importing {done.stderr.strip()}, which must run without it"
 
 
-FIGURES = ("numpy", "plotly", "model.trace", "model.errors", "viz.labels", "viz.theme", "viz.texts", "viz.figures")
+FIGURES = ("numpy", "plotly", "model.trace.types", "model.errors", "viz.labels", "viz.theme", "viz.texts", "viz.figures")
 
 
 @pytest.mark.parametrize("module", modules("viz.figures"))
@@ -134,41 +135,85 @@ def test_figures_are_made_of_traces_alone(module: str) -> None:
     assert not wrong, f"viz.figures may import {', '.join(FIGURES)} and Python's own modules: {module} imports {wrong}"
 
 
-ABOVE = {
-    "viz.views": ("viz.main",),
-    "viz.walk": ("viz.main", "viz.views"),
-    "viz.figures": ("viz.main", "viz.views", "viz.walk", "viz.canvas", "viz.page", "streamlit"),
-    "viz.canvas": ("viz.main", "viz.views", "viz.walk", "viz.figures", "viz.page"),
-    "viz.links": ("viz.main", "viz.views", "viz.figures", "viz.canvas", "viz.page", "streamlit"),
-    "viz.export": ("viz.main", "viz.views", "viz.canvas", "viz.page", "streamlit"),
-    "viz.labels": ("viz.main", "viz.views", "viz.figures", "viz.canvas", "viz.page", "streamlit"),
-    "viz.theme": ("viz.main", "viz.views", "viz.figures", "viz.canvas", "viz.page", "streamlit"),
-    "viz.texts": ("viz.main", "viz.views", "viz.figures", "viz.canvas", "viz.page", "streamlit"),
-}
-"""The arrows of docs/architecture.md point down: what stands at the left may not import what stands at the right."""
+def docstring(package: str) -> str:
+    """What a folder's __init__ says."""
+    return " ".join((ast.get_docstring(ast.parse(FILES[package].read_text(encoding="utf-8"))) or "").split())
 
 
-@pytest.mark.parametrize("module", modules(*ABOVE))
-def test_arrows_point_down(module: str) -> None:
-    above = next(names for part, names in ABOVE.items() if within(module, part))
-    wrong = sorted(name for name in imports(module) if within(name, *above))
-    assert not wrong, f"Arrows point from app over views to figures, canvas, links and export, never back: {module} imports {wrong}"
+def may_import(room: str) -> set[str]:
+    """The rooms that a folder's __init__ allows it."""
+    found = re.search(r"May import: (.*?)\.(?:$| )", docstring(room))
+    assert found, f"{room}/__init__.py must say what the folder may import: a line that begins with 'May import:'"
+    return set() if found[1] == "nothing of this project" else set(found[1].split(", "))
+
+
+def room_of(module: str) -> str:
+    """The folder, or the file of viz, that a module belongs to: model.engine.http.server belongs to model.engine."""
+    return ".".join(module.split(".")[:2])
+
+
+def order(top: str) -> list[str]:
+    """The rooms of `model` or `viz` from the bottom up, as its __init__ lists them."""
+    found = re.search(r"From the bottom up: (.*?)\.(?:$| )", docstring(top))
+    assert found, f"{top}/__init__.py must list its rooms: a sentence that begins with 'From the bottom up:'"
+    return [f"{top}.{name}" for name in found[1].split(", ")]
+
+
+FOLDERS = sorted(
+    name for name, path in FILES.items() if path.name == "__init__.py" and within(name, "model", "viz") and "." in name
+)
+
+
+@pytest.mark.parametrize("folder", [name for name in FOLDERS if room_of(name) == name])
+def test_a_folder_imports_what_its_init_says_and_no_more(folder: str) -> None:
+    found = {room_of(name) for module in modules(folder) for name in imports(module) if within(name, "model", "viz")} - {folder}
+    assert found == may_import(folder), f"{folder}/__init__.py says what may be imported there; it differs from what is imported"
+
+
+@pytest.mark.parametrize("top", ["model", "viz"])
+def test_no_import_runs_up(top: str) -> None:
+    rooms = order(top)
+    place = {room: number for number, room in enumerate(rooms)}
+    there = {room_of(name) for name in modules(top)} - {top, f"{top}.__main__"}
+    unlisted = sorted(room for room in there if room not in place and any(imports(m) for m in modules(room)))
+    assert not unlisted or unlisted == ["viz.locale"], f"{top}/__init__.py does not list {unlisted}"
+    for module in modules(top):
+        if (own := room_of(module)) in place:
+            up = sorted(n for n in imports(module) if within(n, top) and place.get(room_of(n), -1) > place[own])
+            assert not up, f"Imports run downwards in the order of {top}/__init__.py: {module} imports {up}"
+
+
+def test_the_parts_of_the_canvas_import_downwards() -> None:
+    for part, above in (
+        ("viz.canvas.wire", ("viz.canvas.scenes", "viz.canvas.standalone")),
+        ("viz.canvas.scenes", ("viz.canvas.standalone",)),
+    ):
+        for module in modules(part):
+            wrong = sorted(name for name in imports(module) if within(name, *above) or name == "viz.canvas")
+            assert not wrong, f"{part} may not import what stands above it: {module} imports {wrong}"
+
+
+def test_model_has_nothing_but_rooms_at_its_root() -> None:
+    loose = sorted(path.name for path in (ROOT / "model").glob("*.py") if path.name not in ("__init__.py", "__main__.py"))
+    assert not loose, f"A file of model belongs into a room: {loose}"
 
 
 @pytest.mark.parametrize("module", modules("viz.views", "viz.walk", "viz.figures", "viz.canvas", "viz.links", "viz.export"))
 def test_a_page_asks_an_engine_and_never_the_network(module: str) -> None:
     allowed = (
-        "model.trace",
-        "model.beams",
+        "model.trace.types",
+        "model.trace.beam_tree",
         "model.errors",
-        "model.wire",
-        "model.spec",
-        "model.explain",
-        "model.stages",
-        "model.teaching",
-        "model.inspection",
-        "model.engine.base",
-        "model.engine.files",
+        "model.trace.serialization",
+        "model.spec.network",
+        "model.spec.request",
+        "model.spec.snapshots",
+        "model.trace.cell_arithmetic",
+        "model.trace.stages",
+        "model.trace.source_lines",
+        "model.inspection.report",
+        "model.engine.api",
+        "model.engine.sent_files",
     )
     wrong = sorted(name for name in imports(module) if within(name, "model") and name not in allowed)
     assert not wrong, f"What draws may import of model only {', '.join(allowed)}: {module} imports {wrong}"

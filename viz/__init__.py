@@ -1,0 +1,6 @@
+"""Shows traces. Knows nothing of torch: a page asks an Engine and draws the Trace that it returns.
+
+From the bottom up: theme, texts, labels, link_values, links, readings, canvas, calls, waiting, figures, export, public, page,
+file_limit, away, sentence, scheme_change, sidebar, walk, views, asking, prepare, main.
+A file or folder imports only what stands before it.
+"""

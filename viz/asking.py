@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from model.engine.base import ModelInfo
+from model.engine.api import ModelInfo
 from model.errors import EngineAway, UnknownModel
 from viz import sidebar
 from viz.links import View

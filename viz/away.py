@@ -5,7 +5,7 @@ from weakref import ref
 import streamlit as st
 
 from model.errors import EngineAway
-from model.trace import Trace
+from model.trace.types import Trace
 from viz.links import View
 from viz.page import say, the_engine
 from viz.texts import _, sentence

@@ -8,9 +8,9 @@ from concurrent.futures import Future
 from typing import Any
 from weakref import WeakValueDictionary
 
-from model.engine.line import DEPARTURE, Departure
+from model.engine.scheduling.queue import DEPARTURE, Departure
 from model.errors import HeadlightError, Superseded
-from model.trace import Trace
+from model.trace.types import Trace
 
 PATIENCE_S = 0.25
 """How long a script run waits for a call. A usual run takes a tenth of that, so its page is painted at once."""

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from model.trace import Array, Attention, Trace
-from model.wire import to_bytes
+from model.trace.serialization import to_bytes
+from model.trace.types import Array, Attention, Trace
 from viz import labels
 from viz.texts import _
 
@@ -85,7 +85,7 @@ def csv(table: pd.DataFrame) -> bytes:
 
 
 def trace_file(trace: Trace) -> bytes:
-    """The run as a `*.trace.safetensors` file, which `model.wire.from_bytes` reads back."""
+    """The run as a `*.trace.safetensors` file, which `model.trace.serialization.from_bytes` reads back."""
     return to_bytes(trace)
 
 

@@ -15,7 +15,7 @@ from functools import wraps
 
 from cachetools import LRUCache, cached
 
-from model.trace import Attention, Site, Tokens, Trace
+from model.trace.types import Attention, Site, Tokens, Trace
 from viz.texts import _
 
 LONGEST = 24

@@ -7,10 +7,10 @@ import math
 import re
 from collections.abc import Callable, Mapping
 
-from model.engine.base import Silence
-from model.engine.files import names_a_file
+from model.engine.sent_files import names_a_file
 from model.errors import HeadlightError
-from model.trace import Site
+from model.spec.request import Silence
+from model.trace.types import Site
 from viz.texts import _
 
 LONGEST_TEXT = 4000

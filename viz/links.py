@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, get_args
 from urllib.parse import unquote
 
-from model.engine.base import Decoding, Precision, RunRequest, Settings
+from model.spec.request import Decoding, Precision, RunRequest, Settings
 from viz import link_values as values
 from viz.texts import _
 

@@ -9,8 +9,9 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.navigation.page import StreamlitPage
 
-from model.engine.base import Decoding, ModelInfo
+from model.engine.api import ModelInfo
 from model.errors import EngineAway, UnknownModel
+from model.spec.request import Decoding
 from viz import asking, away, prepare, sidebar, waiting
 from viz.calls import NotKept, NotYet, Stopped
 from viz.links import View

@@ -13,12 +13,11 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from model import logbook
-from model.engine import open_engine
-from model.engine.base import Engine, ModelInfo
-from model.engine.sitting import SharedEngine
+from model.engine import log, open_engine
+from model.engine.api import Engine, ModelInfo
+from model.engine.session import SharedEngine
 from model.errors import EngineAway, HeadlightError
-from model.trace import Attention, Trace
+from model.trace.types import Attention, Trace
 from viz import labels, links, public
 from viz.links import View
 from viz.texts import _
@@ -28,7 +27,7 @@ _VIEW, _URL = "view", "url"
 TYPED = ("text", "target", "against", "set")
 """Parameters that hold what people typed."""
 
-_log = logging.getLogger(logbook.NAME)
+_log = logging.getLogger(log.NAME)
 
 
 @st.cache_resource(show_spinner=False)
@@ -46,7 +45,7 @@ def my_engine() -> Engine:
 def start() -> None:
     """Opens the engine and what it offers. Where the environment asks for what cannot be had, ends the program with a sentence."""
     try:
-        logbook.begin()
+        log.begin()
         the_engine().models()
     except EngineAway as error:  # pages say so, and go on when it is back
         _log.warning("%s", error)
@@ -137,7 +136,7 @@ def show_failure(exception: Exception) -> bool:
     """
     incident = secrets.token_hex(3)
     asked = links.write(st.session_state[_VIEW]) if _VIEW in st.session_state else {}
-    told = {name: value for name, value in asked.items() if logbook.texts_too() or name not in TYPED}
+    told = {name: value for name, value in asked.items() if log.texts_too() or name not in TYPED}
     _log.error({"event": "incident", "incident": incident, "view": told}, exc_info=exception)
     text = _(
         "Something went wrong here that should not have (incident {incident}, see the server's log). "

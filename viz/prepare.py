@@ -5,10 +5,10 @@ from dataclasses import replace
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from model.engine.base import ModelInfo
+from model.engine.api import ModelInfo
 from model.errors import EngineAway, HeadlightError, NoStart, UnknownHead, UnknownHypothesis, UnknownSite
-from model.finite import is_finite
-from model.trace import Attention, Site, Trace
+from model.inspection.finite import is_finite
+from model.trace.types import Attention, Site, Trace
 from viz import away, labels, sidebar
 from viz.links import View
 from viz.page import Page, my_engine, settle, the_engine

@@ -8,11 +8,11 @@ import streamlit as st
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from model.engine.base import Engine
+from model.engine.api import Engine
 from model.engine.client_address import FORWARDED_HEADER, client_address
-from model.engine.door import Door, is_loopback
 from model.engine.guarded import Guarded
-from model.engine.sitting import SharedEngine
+from model.engine.http.access import AccessLimits, is_loopback
+from model.engine.session import SharedEngine
 
 PASSED_ON = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
 """Headers by which proxies say that a visitor is somebody else."""
@@ -48,9 +48,9 @@ def engine_of(engine: SharedEngine, session: str) -> Engine:
 
 
 @cache
-def the_door() -> Door:
+def the_door() -> AccessLimits:
     """The door of this process: one for all sessions."""
-    return Door.from_environment(os.environ)
+    return AccessLimits.from_environment(os.environ)
 
 
 def _visitor() -> str:

@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from model.engine.base import ModelInfo
-from model.run_inputs import allowed_characters
+from model.engine.api import ModelInfo
+from model.spec.inputs import allowed_characters
 from viz import labels
 from viz.page import bind, current_view, update
 from viz.texts import _

@@ -8,8 +8,8 @@ from typing import Any
 
 import streamlit as st
 
-from model.engine.base import ModelInfo
-from model.trace import UNWRITTEN, Trace
+from model.engine.api import ModelInfo
+from model.trace.types import UNWRITTEN, Trace
 from viz import labels
 from viz.links import LARGEST_SEED, MOST_CANDIDATES, MOST_TOKENS, PRECISIONS, View
 from viz.page import bind

@@ -8,7 +8,7 @@ import gettext
 import os
 from pathlib import Path
 
-from model.engine.base import ModelInfo
+from model.engine.api import ModelInfo
 from model.errors import HeadlightError, from_json
 
 LOCALE = Path(__file__).parent / "locale"

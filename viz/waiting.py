@@ -18,16 +18,17 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from model.engine.base import Engine, ModelInfo, RunRequest, Settings
-from model.explain import Explanation
-from model.inspection import Inspection
-from model.trace import Array, Trace
+from model.engine.api import Engine, ModelInfo
+from model.inspection.report import Inspection
+from model.spec.request import RunRequest, Settings
+from model.trace.cell_arithmetic import Explanation
+from model.trace.types import Array, Trace
 from viz import calls
 from viz.calls import BY_TOKEN, Call, Calls, NotKept, NotYet, Stopped
-from viz.canvas import shelf, words
+from viz.canvas.wire import part_cache, strings
 from viz.texts import _
 
-PATH = f"{shelf.PATH}/waiting"
+PATH = f"{part_cache.PATH}/waiting"
 ANSWER_SECONDS = 1.0
 """How long the route lets a browser wait for its answer."""
 
@@ -80,7 +81,7 @@ def show(pause: NotYet | Stopped) -> None:
         return
     call = pause.call
     seconds = round(time.monotonic() - call.began, 1)
-    told = {"path": f"{shelf.address()}/waiting/{call.token}", "seconds": seconds, "sentence": words.running()}
+    told = {"path": f"{part_cache.address()}/waiting/{call.token}", "seconds": seconds, "sentence": strings.running()}
     with st.container(horizontal=True, vertical_alignment="center", key="waiting"):
         _BAR(key=f"waiting-{call.token}", data=told, on_ready_change=_the_run_is_enough)
         st.button(_("Stop"), icon=":material/stop_circle:", key="stop", on_click=my_calls().stop)
@@ -184,5 +185,5 @@ async def _answer(request: Request) -> Response:
     return JSONResponse({"done": call is None or call.done.done()}, headers={"Cache-Control": "no-store"})
 
 
-ROUTE = Route(f"{shelf.address()}/waiting/{{token}}", _answer)
+ROUTE = Route(f"{part_cache.address()}/waiting/{{token}}", _answer)
 """For `st.App(routes=…)`, before the route of parts."""

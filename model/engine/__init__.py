@@ -1,9 +1,13 @@
-"""Engines: `base` says what one does, `local` runs networks in this process, `remote` asks another host, `cluster` several."""
+"""Engines: `base` says what one does, `local` runs networks in this process, `remote` asks another host, `cluster` several.
+
+May import: model.checkpoints, model.errors, model.inference, model.inspection, model.safe_loading, model.spec, model.tokenizers,
+model.trace.
+"""
 
 import os
 
-from model.engine.files import paths_to_open
-from model.engine.sitting import SharedEngine
+from model.engine.sent_files import paths_to_open
+from model.engine.session import SharedEngine
 from model.errors import BadSetting
 
 
@@ -17,7 +21,7 @@ def open_engine() -> SharedEngine:
         NotACheckpoint: HEADLIGHT_OPEN names a path that cannot be read.
     """
     if url := os.environ.get("HEADLIGHT_ENGINE"):
-        from model.engine.remote import RemoteEngine
+        from model.engine.http.client import RemoteEngine
 
         if not url.startswith(("http://", "https://")):
             raise BadSetting(name="HEADLIGHT_ENGINE", found=url, allowed="the address of an engine, such as http://127.0.0.1:8765")

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from model import batching
-from model.batching import Call
-from model.engine.line import Ticket
+from model.engine.scheduling.queue import Ticket
+from model.inference import batching
+from model.inference.batching import Call
 
 GATHER_SECONDS = 0.02
 """How long a call waits at most for others to be batched with it."""

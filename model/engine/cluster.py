@@ -19,15 +19,14 @@ from ray.serve.schema import LoggingConfig
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from model import logbook
-from model.engine import environment
-from model.engine.door import Door, is_loopback
+from model.engine import environment, log
+from model.engine.http.access import AccessLimits, is_loopback
+from model.engine.http.protocol import SPEAKS, SPEAKS_HEADER
+from model.engine.http.server import CALLERS, application, status_of
 from model.engine.local import LocalEngine
-from model.engine.protocol import SPEAKS, SPEAKS_HEADER
 from model.engine.replicas import Cabinet, FilesOfAll, stay_on_loopback
-from model.engine.server import CALLERS, application, status_of
+from model.engine.scheduling.scheduler import DEADLINE, MOST_RUNNING
 from model.engine.uploads import Uploads
-from model.engine.workshop import DEADLINE, MOST_RUNNING
 from model.errors import BadSetting, Refused
 
 MOST_REPLICAS = 1024
@@ -53,13 +52,13 @@ class Replica:
     def __init__(self, variables: Mapping[str, str], files: Any) -> None:
         stay_on_loopback()
         os.environ.update(variables)
-        logbook.begin()
+        log.begin()
         self._engine = LocalEngine.from_environment(Uploads(elsewhere=FilesOfAll(files)))
         self._engine.models()
 
     def __serve_build_asgi_app__(self) -> ASGIApp:
         """What Ray Serve asks for: the application of this replica."""
-        door = Door.from_environment(os.environ)
+        door = AccessLimits.from_environment(os.environ)
         host = application(self._engine, door)
         return host if door.token else OnLoopback(host)
 

@@ -5,9 +5,9 @@ from typing import get_args
 
 import torch
 
-from model.engine.base import Precision
-from model.engine.door import Door
+from model.engine.http.access import AccessLimits
 from model.errors import BadSetting
+from model.spec.request import Precision
 
 MOST_THREADS = 1024
 
@@ -64,7 +64,7 @@ def threads() -> int | None:
 
 def most_positions() -> int:
     """Tokens of an input that are read of models that have more positions: fewer where HEADLIGHT_PUBLIC lets strangers in."""
-    return Door.from_environment(os.environ).positions
+    return AccessLimits.from_environment(os.environ).positions
 
 
 def precision() -> Precision:

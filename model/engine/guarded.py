@@ -4,17 +4,18 @@ from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from model.engine.base import ModelInfo, RunRequest, Settings
+from model.engine.api import ModelInfo
 from model.engine.client_address import CLIENT
-from model.engine.door import Door
-from model.engine.sitting import Sitting
-from model.explain import Explanation
-from model.inspection import Inspection
-from model.trace import Array, Trace
+from model.engine.http.access import AccessLimits
+from model.engine.session import SessionEngine
+from model.inspection.report import Inspection
+from model.spec.request import RunRequest, Settings
+from model.trace.cell_arithmetic import Explanation
+from model.trace.types import Array, Trace
 
 
 @dataclass(frozen=True)
-class Guarded(Sitting):
+class Guarded(SessionEngine):
     """A stranger's session: every question is counted, and runs are looked at before they are made.
 
     Attributes:
@@ -22,7 +23,7 @@ class Guarded(Sitting):
         visitor: who asks: an address, or the session where none is known.
     """
 
-    door: Door
+    door: AccessLimits
     visitor: str
 
     def models(self) -> tuple[ModelInfo, ...]:

@@ -6,26 +6,28 @@ from pathlib import Path
 
 import torch
 
-from model import exporting, weighing
-from model.cells import explain_cell
-from model.checkpoints import Checkpoint
+from model.checkpoints import export as exporting
+from model.checkpoints import tensors as weighing
+from model.checkpoints.loaded import Runner
+from model.checkpoints.native import Checkpoint
 from model.engine import environment
-from model.engine.base import KEEP, Engine, ModelInfo, Precision, RunRequest, Settings
-from model.engine.describing import describe
-from model.engine.files import WORDS
-from model.engine.kept import Kept
+from model.engine.api import Engine, ModelInfo
+from model.engine.checkpoint_store import CheckpointStore, Stamp
 from model.engine.model_cache import Loaded, ModelCache, Outcome
-from model.engine.shelf import Shelf, Stamp
-from model.engine.sitting import Sitting
+from model.engine.model_info import describe
+from model.engine.scheduling.scheduler import Scheduler
+from model.engine.sent_files import WORDS
+from model.engine.session import SessionEngine
+from model.engine.trace_cache import TraceCache
 from model.engine.uploads import Uploads
-from model.engine.workshop import Workshop
 from model.errors import BadSetting, HeadlightError
-from model.explain import Explanation
-from model.inputs import Reader
-from model.inspection import Inspection
-from model.precision import run_in
-from model.runner import Runner
-from model.trace import Array, Trace
+from model.inference.cell import explain_cell
+from model.inference.inputs import Reader
+from model.inference.precision import run_in
+from model.inspection.report import Inspection
+from model.spec.request import KEEP, Precision, RunRequest, Settings
+from model.trace.cell_arithmetic import Explanation
+from model.trace.types import Array, Trace
 
 CHECKPOINTS = Path(__file__).parents[2] / "checkpoints"
 CACHE_BYTES = 64 * 2**20
@@ -70,17 +72,17 @@ class LocalEngine:
         device: torch.device,
         cache_bytes: int = CACHE_BYTES,
         variant_bytes: int = VARIANT_BYTES,
-        workshop: Workshop | None = None,
+        workshop: Scheduler | None = None,
         precision: Precision = "float32",
         uploads: Uploads | None = None,
     ) -> None:
-        self._shelf = Shelf(folder)
+        self._shelf = CheckpointStore(folder)
         self._device = device
         self._precision = precision
         self._uploads = uploads or Uploads()
         self._models = ModelCache(self._shelf, self._uploads, device, lambda: self.device, variant_bytes)
-        self._traces: Kept[VersionedRequest] = Kept(cache_bytes)
-        self.workshop = (workshop or Workshop()).start()
+        self._traces: TraceCache[VersionedRequest] = TraceCache(cache_bytes)
+        self.workshop = (workshop or Scheduler()).start()
 
     @classmethod
     def from_environment(cls, uploads: Uploads | None = None) -> "LocalEngine":
@@ -143,7 +145,7 @@ class LocalEngine:
 
     def of(self, session: str) -> Engine:
         """This engine as one session sees it: its newest run counts, an older one that is still on its way is given up."""
-        return Sitting(self, session)
+        return SessionEngine(self, session)
 
     def run(self, request: RunRequest, session: str = "") -> Trace:
         """The trace of one run; the same object again for an equal request, while the cache holds it.
@@ -193,7 +195,7 @@ class LocalEngine:
         return explain_cell(runner.network, trace, site, head, query, key)
 
     def tensors(self, model: str, names: tuple[str, ...], settings: Settings = ()) -> dict[str, Array]:
-        """Tensors of a model by name, as they are or computed of them; see model/weighing.py.
+        """Tensors of a model by name, as they are or computed of them; see model/checkpoints/tensors.py.
 
         Raises:
             UnknownModel, UnknownTensor: there is no such thing.

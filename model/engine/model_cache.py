@@ -12,17 +12,17 @@ from typing import TypeVar
 
 import torch
 
-from model import finding
-from model.batching import is_out_of_memory, release
-from model.engine.base import Precision, Settings
-from model.engine.files import names_words
+from model.checkpoints import loader
+from model.checkpoints.loaded import Runner
+from model.engine.checkpoint_store import CheckpointStore, Stamp
 from model.engine.lru_cache import ComputedOnce, LruCache, Turns
-from model.engine.shelf import Shelf, Stamp
+from model.engine.sent_files import names_words
 from model.engine.uploads import SENT_WEIGHTS, Uploads
 from model.errors import DamagedFile, HeadlightError, NoRoom
-from model.inspection import Inspection
-from model.precision import lowered
-from model.runner import Runner
+from model.inference.batching import is_out_of_memory, release
+from model.inference.precision import lowered
+from model.inspection.report import Inspection
+from model.spec.request import Precision, Settings
 
 Value = TypeVar("Value")
 
@@ -82,7 +82,7 @@ class ModelCache:
     """
 
     def __init__(
-        self, shelf: Shelf, uploads: Uploads, device: torch.device, device_name: Callable[[], str], variant_bytes: int
+        self, shelf: CheckpointStore, uploads: Uploads, device: torch.device, device_name: Callable[[], str], variant_bytes: int
     ) -> None:
         self._shelf, self._uploads, self._device, self._device_name = shelf, uploads, device, device_name
         self._plain: ComputedOnce[ModelKey, Outcome | None] = ComputedOnce(LruCache(math.inf, _nbytes), _stays)
@@ -161,7 +161,7 @@ class ModelCache:
             return self._attempt(key, lambda: upload.load(told, self._device))
         path = self._shelf.path(key.name)
         with self._turn(path):
-            return self._attempt(key, lambda: finding.load(path, told, self._device, self._uploads.texts_of))
+            return self._attempt(key, lambda: loader.load(path, told, self._device, self._uploads.texts_of))
 
     def _inspect(self, key: ModelKey) -> Inspection:
         told, upload = dict(key.settings), self._uploads.get(key.name)
@@ -170,13 +170,13 @@ class ModelCache:
         path = self._shelf.path(key.name)
         try:
             with self._turn(path):
-                return finding.inspect(path, told, self._uploads.texts_of)
+                return loader.inspect(path, told, self._uploads.texts_of)
         except HeadlightError as error:
             raise self._shelf.without_path(error) from error
 
     def _turn(self, path: Path) -> AbstractContextManager[None]:
         """A file of weights is opened by a process of its own, of which there are only so many; all else waits for none."""
-        return nullcontext() if finding.raw_weights(path) is None else self._turns
+        return nullcontext() if loader.raw_weights(path) is None else self._turns
 
     def _attempt(self, key: ModelKey, load: Callable[[], Runner]) -> Outcome:
         try:

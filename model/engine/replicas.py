@@ -8,8 +8,8 @@ from ray.exceptions import RayError
 from ray.serve._private import replica
 from ray.serve.exceptions import RayServeException
 
-from model.engine.door import is_loopback
-from model.engine.sharing import Files
+from model.engine.http.access import is_loopback
+from model.engine.shared_uploads import Files
 
 FILE_SECONDS = 10.0
 """How long a replica waits for a file that another one was sent."""

@@ -14,16 +14,16 @@ from typing import TypeVar
 
 import torch
 
-from model.checkpoints import Checkpoint
-from model.engine.files import SENT_WORDS, WORDS, closed, words_as
+from model.checkpoints.layouts.given_answers import STEERING, VOCABULARIES, TextsOf, Told, texts_of_a_path
+from model.checkpoints.layouts.loading import Diagnosis, checkpoint_of, examine, inspection_of
+from model.checkpoints.native import Checkpoint
 from model.engine.lru_cache import SingleFlight, Turns
-from model.engine.sharing import ALONE, Elsewhere
+from model.engine.sent_files import SENT_WORDS, WORDS, closed, words_as
+from model.engine.shared_uploads import ALONE, Elsewhere
 from model.errors import BadSetting
-from model.inspection import Inspection
-from model.layouts.loading import Diagnosis, checkpoint_of, examine, inspection_of
-from model.layouts.telling import STEERING, VOCABULARIES, TextsOf, Told, texts_of_a_path
-from model.opening.reading import OpenedFile, read_upload
-from model.vocabulary_files import vocabulary_in
+from model.inspection.report import Inspection
+from model.safe_loading.reader import OpenedFile, read_upload
+from model.tokenizers.vocabulary_files import vocabulary_in
 
 Value = TypeVar("Value")
 

@@ -57,6 +57,8 @@
 Each class owns one whole sentence with named gaps: what was asked, what was found, what is allowed, what to do. The fields
 travel with the error, so that a screen can say the same sentence in another language; where the sentence speaks of the command
 line, `on_screen` is what a screen says instead.
+
+May import: nothing of this project.
 """
 
 from collections.abc import Mapping

@@ -119,7 +119,7 @@ class OverLimit(CheckpointError):
 
     template = (
         "{path} is too much for this machine's limits: {what} is {found}, and at most {allowed} is allowed. "
-        'Save the weights alone, torch.save(model.state_dict(), "weights.pt"), or raise the limit in model/opening/limits.py.'
+        'Save the weights alone, torch.save(model.state_dict(), "weights.pt"), or raise the limit in model/safe_loading/limits.py.'
     )
 
 

@@ -3,4 +3,6 @@
 `folder` reads what lies there without executing anything, `families` knows where each architecture keeps its parts, `loading` puts
 the network together, `network` runs it, `attending` records it, `words` is its tokenizer, `slow` tells
 which files it is read from where there is no tokenizer.json.
+
+May import: model.errors, model.inspection, model.safe_loading, model.spec, model.tokenizers, model.trace, model.transformer.
 """

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from model.errors import DamagedFile, MissingFile, UnsupportedModel
 from model.huggingface.families import FAMILIES, Family
-from model.opening.reading import read_tensors
+from model.safe_loading.reader import read_tensors
 
 CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer.json"
 VOCABULARY_FILES = (

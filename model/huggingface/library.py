@@ -23,7 +23,7 @@ from transformers.masking_utils import eager_mask
 from transformers.models.auto import modeling_auto
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
-from model.huggingface.attending import attend
+from model.huggingface.attention import attend
 from model.huggingface.families import Kind
 
 VERSION = transformers.__version__

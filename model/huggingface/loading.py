@@ -10,21 +10,21 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from model.diagnosing import tied
 from model.errors import DamagedFile, HeadlightError, IncompleteWeights, UnsoundFile
-from model.foreign import ForeignSpec
-from model.huggingface import faithful, library
-from model.huggingface.describing import ignored, spec_of
+from model.huggingface import fidelity, library
+from model.huggingface.config import ignored, spec_of
 from model.huggingface.folder import CONFIG, FOREIGN_CODE, Folder, open_folder
+from model.huggingface.loaded import Foreign, ForeignInfo
 from model.huggingface.network import NETWORKS, NO_SCORES, NO_STAGES, AnyForeign, ForeignTranslator, ForeignWriter
 from model.huggingface.parts import parts
-from model.huggingface.words import tokenizers_of
-from model.inspection import Inspection, TensorInfo
-from model.leftovers import noted
-from model.measuring import measured
-from model.runner import Foreign, ForeignInfo
+from model.huggingface.tokenizer import tokenizers_of
+from model.inspection.diagnostics import tied
+from model.inspection.leftovers import noted
+from model.inspection.report import Inspection, TensorInfo
+from model.inspection.tensor_stats import measured
+from model.spec.external import ForeignSpec
+from model.tokenizers.vocabulary import IdTokenizer
 from model.transformer.attention import Run
-from model.vocabularies import IdTokenizer
 
 SPARE = 1 << 22
 """Numbers that a network may hold beyond what its file justifies: tables that are computed and not stored."""
@@ -82,14 +82,14 @@ def _network(folder: Folder) -> tuple[AnyForeign, dict[str, str], dict[str, Tens
     with _said_by_the_library(folder):
         config = library.config_of(folder.model_type, folder.safe_config)
         program = f"transformers {library.VERSION}, {library.class_name(kind, config)}"
-        faithful.check_settings(folder, config)
+        fidelity.check_settings(folder, config)
         spec = spec_of(folder, config, program)
     weights = folder.weights()
     with _said_by_the_library(folder):
         _check_size(folder, library.outline(kind, config), weights)
         filled, report = library.filled(kind, config, weights)
     _check_report(folder, spec, report)
-    left_over = faithful.left_over(folder, filled, set(report["unexpected_keys"]), weights)
+    left_over = fidelity.left_over(folder, filled, set(report["unexpected_keys"]), weights)
     windowed = getattr(config, "sliding_window", None) is not None
     return NETWORKS[kind](filled, folder.family, spec, lambda: library.new_past(kind), windowed), left_over, weights
 

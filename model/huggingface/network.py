@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from model.errors import UnknownTensor
-from model.foreign import ForeignSpec
-from model.huggingface.attending import Watch, watched
+from model.huggingface.attention import Watch, watched
 from model.huggingface.families import Family
-from model.trace import Kind, Site
+from model.spec.external import ForeignSpec
+from model.trace.types import Kind, Site
 from model.transformer.attention import Run
 from model.transformer.cache import KVCache
 from model.transformer.masks import Mask, padding_mask, valid_mask

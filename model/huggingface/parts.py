@@ -5,7 +5,7 @@ from collections import Counter
 from torch import nn
 
 from model.huggingface.network import ForeignNetwork
-from model.inspection import Part
+from model.inspection.report import Part
 
 
 def parts(network: ForeignNetwork) -> tuple[Part, ...]:

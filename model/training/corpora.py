@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Protocol, TypeAlias
 
-from model.checked import Between, read
 from model.errors import BadSetting, DataError
-from model.tokenizers import split_words
+from model.spec.validation import Between, read
+from model.tokenizers.words import split_words
 
 Texts: TypeAlias = Sequence[tuple[str, ...]]
 Seed: TypeAlias = Annotated[int, Between(0, 2**32)]

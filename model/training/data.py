@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from model.errors import BadSetting
-from model.pieces import Speller
-from model.tokenizers import END, PAD, SPECIALS, WordTokenizer
-from model.trace import Tokens
+from model.tokenizers.bpe import Speller
+from model.tokenizers.words import END, PAD, SPECIALS, WordTokenizer
+from model.trace.types import Tokens
 from model.training.corpora import Corpus, RunningText, Texts
 
 PAD_ID, END_ID = SPECIALS.index(PAD), SPECIALS.index(END)

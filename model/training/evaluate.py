@@ -9,12 +9,12 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from tqdm import tqdm
 
-from model.checkpoints import Checkpoint
-from model.engine.base import Decoding, RunRequest
+from model.checkpoints.loaded import Runner
+from model.checkpoints.native import Checkpoint
 from model.errors import BadSetting
-from model.runner import Runner
-from model.running import run
-from model.tokenizers import WordTokenizer, split_words
+from model.inference.run import run
+from model.spec.request import Decoding, RunRequest
+from model.tokenizers.words import WordTokenizer, split_words
 from model.training import corpora
 from model.training.corpora import Reversal, Texts
 from model.training.data import examples

@@ -7,11 +7,11 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
-from model.checked import Between, read
-from model.checkpoints import Info
+from model.checkpoints.native import Info
 from model.errors import BadSetting, UnknownModel
-from model.spec import ModelSpec, Share, from_json
-from model.tokenizers import SPECIALS, Split, WordTokenizer, learn_pieces, learn_vocabulary
+from model.spec.network import ModelSpec, Share, from_json
+from model.spec.validation import Between, read
+from model.tokenizers.words import SPECIALS, Split, WordTokenizer, learn_pieces, learn_vocabulary
 from model.training import corpora
 from model.training.corpora import Corpus
 
@@ -30,7 +30,7 @@ class Side:
         split: the way to split a text into words.
         min_freq: how often a word must occur to be known.
         pieces: how many texts the vocabulary has at most where words are spelled in pieces; 0: words are known whole or not at all.
-        skipped_joins: share of the joins of pieces that are skipped while training, others in each epoch (model/pieces.py).
+        skipped_joins: share of the joins of pieces that are skipped while training, others in each epoch (model/tokenizers/bpe.py).
     """
 
     language: str
@@ -103,7 +103,7 @@ class Optimisation:
         patience: epochs without a better validation loss before training stops.
         phases: one after the other.
         shares: of each phase's weights in the mean that is kept at the end; empty: the best of all phases is kept.
-        calibrate: at the end, fit three numbers of the output layer to the validation data (model/training/finish.py).
+        calibrate: at the end, fit three numbers of the output layer to the validation data (model/training/calibration.py).
     """
 
     seed: Annotated[int, Between(0, 2**32)]

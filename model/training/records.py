@@ -7,7 +7,7 @@ from pathlib import Path
 from tensorboardX import SummaryWriter
 from torch import Tensor
 
-from model.checkpoints import save_weights
+from model.checkpoints.native import save_weights
 
 COLUMNS = ("epoch", "step", "train_loss", "validation_loss", "validation_ppl", "learning_rate", "tokens_per_second", "seconds")
 """Columns of curve.csv: losses in nats a target token (training with label smoothing and dropout, validation with neither)."""

@@ -14,17 +14,17 @@ from tensorboardX import SummaryWriter
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from model import checkpoints
+from model.checkpoints import native
 from model.errors import DataError
-from model.tokenizers import SPECIALS, UNKNOWN, WordTokenizer
-from model.training import state as states
+from model.tokenizers.words import SPECIALS, UNKNOWN, WordTokenizer
+from model.training import resume as states
+from model.training.calibration import calibrate, mix
 from model.training.corpora import RunningText, Texts
 from model.training.data import Batch, Pair, Varied, batches, examples
-from model.training.finish import calibrate, mix
 from model.training.losses import cross_entropy, divergence, validation_loss
 from model.training.recipes import Optimisation, Recipe
 from model.training.records import board, keep_snapshot, log, snapshot_steps
-from model.training.state import State
+from model.training.resume import State
 from model.transformer.build import build
 
 PRECISIONS = {"float32": "no", "bfloat16": "bf16"}
@@ -87,7 +87,7 @@ class Course:
 
     def save(self, weights: Mapping[str, Tensor]) -> None:
         """Writes the checkpoint."""
-        checkpoints.save(self.out, self.recipe.info(self.vocabularies), weights, self.tokenizers)
+        native.save(self.out, self.recipe.info(self.vocabularies), weights, self.tokenizers)
 
 
 def train(recipe: Recipe, data: Path | None, out: Path, device: torch.device, snapshots: bool = False) -> Path:
@@ -186,7 +186,7 @@ def _epoch(state: State, course: Course) -> None:
     if not accelerator.is_main_process:
         return
     for name in kept:
-        checkpoints.save_weights(course.out / name, weights)
+        native.save_weights(course.out / name, weights)
     if better:
         course.save(weights)
     rate = float(state.schedule.get_last_lr()[0])
@@ -255,7 +255,7 @@ def _snapshot(state: State, course: Course) -> None:
 def _finish(state: State, course: Course) -> None:
     """Mixes the phases' best weights and calibrates them, where the recipe says so, in place of the best of one epoch."""
     how = course.how
-    weights = load_file(course.out / checkpoints.WEIGHTS)
+    weights = load_file(course.out / native.WEIGHTS)
     if how.shares:
         weights = mix([course.out / f"phase-{n}.safetensors" for n in range(1, len(how.phases) + 1)], how.shares)
     if how.calibrate:

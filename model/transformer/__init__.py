@@ -5,4 +5,6 @@ The axes of every tensor are named at the ends of lines: batch, head, query, key
 `query` and `key` are positions too, seen from attention.
 
 Source: Vaswani et al. 2017, "Attention Is All You Need"; section and equation numbers are of that paper.
+
+May import: model.errors, model.spec, model.trace.
 """

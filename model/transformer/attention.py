@@ -10,7 +10,7 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from model.trace import Site
+from model.trace.types import Site
 from model.transformer.cache import NO_CACHE, Cache
 
 # --- What accompanies a run --------------------------------------------------------------------------------------------
@@ -37,7 +37,7 @@ class Run:
     """What goes along with one run through a network, handed from call to call; the network itself stores nothing.
 
     Attributes:
-        record: called with a name of model/trace.py's file form and the tensor, at the moment it is computed.
+        record: called with a name of model/trace/types.py's file form and the tensor, at the moment it is computed.
         intervene: called for `weights` and `context` of each site.
         cache: keys and values of earlier steps of the same decode.
         fused: the weights are never written out (`attend_fused`), for inputs so long that writing them costs more than it shows.
@@ -131,7 +131,7 @@ def attend_fused(
     """The context that `attend` computes, from a kernel that holds no more than a few rows of the weights at a time.
 
     The one second path, for long inputs: their weights are computed from the recorded queries and keys when somebody looks at them
-    (model/unwritten.py). Arguments as for `attend`.
+    (model/trace/lazy_attention.py). Arguments as for `attend`.
 
     Returns:
         [batch, head, query, head_dim].

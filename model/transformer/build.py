@@ -7,10 +7,9 @@ from typing import TypeAlias
 
 from torch import nn
 
-from model.spec import AttentionSpec, ModelSpec, StackSpec
+from model.spec.network import AttentionSpec, ModelSpec, StackSpec
 from model.transformer.attention import MultiHeadAttention, softmax_uniform, softmax_zeros
 from model.transformer.layers import CrossAttentionLayer, FeedForward, PostNorm, PreNorm, Residual, SelfAttentionLayer
-from model.transformer.lone import AttentionLayer, Features, NoOutput
 from model.transformer.masks import TargetMask, causal_padding_mask, padding_only_mask
 from model.transformer.norms import UnbiasedNorm, norm_without_bias
 from model.transformer.positions import (
@@ -35,6 +34,7 @@ from model.transformer.stacks import (
     ReadingLayer,
     WritingLayer,
 )
+from model.transformer.standalone import AttentionLayer, Features, NoOutput
 
 Network: TypeAlias = EncoderDecoder | CausalLM | EncoderAlone
 

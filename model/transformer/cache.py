@@ -10,7 +10,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from model.trace import Site
+from model.trace.types import Site
 
 
 class Cache(Protocol):

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from torch import Tensor, nn
 
-from model.trace import Site
+from model.trace.types import Site
 from model.transformer.attention import Dropout, MultiHeadAttention, Run, record_nothing
 from model.transformer.masks import Mask
 

@@ -6,7 +6,7 @@ Its layers are built of the same attention as the others; what differs is the pr
 from torch import Tensor, nn
 
 from model.errors import BadSetting
-from model.trace import Site
+from model.trace.types import Site
 from model.transformer.attention import MultiHeadAttention, Run
 from model.transformer.layers import FeedForward, Residual, feed_forward, record_mask
 from model.transformer.masks import Mask

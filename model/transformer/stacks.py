@@ -9,10 +9,10 @@ from torch import Tensor, nn
 from model.errors import TooManyTokens
 from model.transformer.attention import Dropout, Run
 from model.transformer.layers import CrossAttentionLayer, SelfAttentionLayer
-from model.transformer.lone import AttentionLayer, Features, NoOutput
 from model.transformer.masks import Mask, TargetMask, padding_mask, valid_mask
 from model.transformer.positions import PositionalEncoding, running
 from model.transformer.shared_head import MemoryLayer
+from model.transformer.standalone import AttentionLayer, Features, NoOutput
 
 
 class Embedding(nn.Module):

@@ -8,10 +8,10 @@ from typing import Any
 import httpx
 import pytest
 
-from model.engine.door import Door
+from model.engine.http.access import AccessLimits
+from model.engine.http.client import RemoteEngine
+from model.engine.http.server import application
 from model.engine.local import LocalEngine
-from model.engine.remote import RemoteEngine
-from model.engine.server import application
 from tests.app.visiting import Visitor
 from tests.hosts import Loopback
 from tests.runs import CPU
@@ -32,10 +32,10 @@ class Cord(Loopback):
 @pytest.fixture
 def cord(stocked: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cord]:
     """The way to a host with one checkpoint, which the app asks."""
-    found = Cord(application(LocalEngine(stocked, CPU), Door()))
+    found = Cord(application(LocalEngine(stocked, CPU), AccessLimits()))
     monkeypatch.setattr(page, "open_engine", lambda: RemoteEngine("http://gpu", transport=found))
-    monkeypatch.setattr("model.engine.remote.AGAIN_SECONDS", 0.0)
-    monkeypatch.setattr("model.engine.remote.FRESH_SECONDS", 0.0)
+    monkeypatch.setattr("model.engine.http.client.AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr("model.engine.http.client.FRESH_SECONDS", 0.0)
     page.the_engine.clear()
     yield found
     page.the_engine.clear()

@@ -6,8 +6,8 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from model.engine.base import RunRequest
 from model.engine.local import LocalEngine
+from model.spec.request import RunRequest
 from tests import folders
 from tests.app.visiting import EVERY_PAGE, PAGES, Visitor
 from viz import labels

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from model import checkpoints
-from model.engine.base import Decoding, RunRequest
+from model.checkpoints import native
 from model.engine.local import LocalEngine
-from model.spec import ModelSpec
-from model.tokenizers import SPECIALS, WordTokenizer
+from model.spec.network import ModelSpec
+from model.spec.request import Decoding, RunRequest
+from model.tokenizers.words import SPECIALS, WordTokenizer
 from tests.app.visiting import PAGES, Visitor
 from tests.networks import VARIANTS, network
 from tests.reference import GOLDEN, SETTINGS
@@ -26,9 +26,9 @@ def save(folder: Path, spec: ModelSpec) -> None:
     """Writes a network of one strip with random weights and words of its own."""
     size = spec.writer.vocab - len(SPECIALS)
     words = (*WORDS, *(f"w{i}" for i in range(size)))[:size]
-    info = checkpoints.Info(folder.name, "One strip", "Random weights.", {"source": "English"}, ("the game",), {}, spec)
+    info = native.Info(folder.name, "One strip", "Random weights.", {"source": "English"}, ("the game",), {}, spec)
     tokenizer = WordTokenizer("basic-english", SPECIALS + words, framed=False)
-    checkpoints.save(folder, info, network(spec).state_dict(), {"source": tokenizer})
+    native.save(folder, info, network(spec).state_dict(), {"source": tokenizer})
 
 
 @pytest.fixture

@@ -9,11 +9,13 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from model import checkpoints, logbook, running
-from model.engine.base import Decoding, RunRequest
+from model.checkpoints import native
+from model.engine import log
 from model.engine.local import LocalEngine
-from model.spec import ModelSpec
-from model.tokenizers import SPECIALS, WordTokenizer
+from model.inference import run
+from model.spec.network import ModelSpec
+from model.spec.request import Decoding, RunRequest
+from model.tokenizers.words import SPECIALS, WordTokenizer
 from tests.app.visiting import PAGES, Visitor
 from tests.networks import LANGUAGE_MODELS, TRANSLATORS, VARIANTS, language_model, save_checkpoint
 
@@ -21,9 +23,9 @@ from tests.networks import LANGUAGE_MODELS, TRANSLATORS, VARIANTS, language_mode
 def save_language_model(folder: Path, spec: ModelSpec) -> None:
     """Writes a language model with random weights, whose words are w4, w5, …"""
     words = SPECIALS + tuple(f"w{i}" for i in range(len(SPECIALS), spec.writer.vocab))
-    info = checkpoints.Info("lm", "A language model", "Random weights.", {"source": "Words"}, ("w4 w5 w6",), {}, spec)
+    info = native.Info("lm", "A language model", "Random weights.", {"source": "Words"}, ("w4 w5 w6",), {}, spec)
     tokenizer = WordTokenizer("spacy-en", words)
-    checkpoints.save(folder, info, language_model(spec).state_dict(), {"source": tokenizer})
+    native.save(folder, info, language_model(spec).state_dict(), {"source": tokenizer})
 
 
 @pytest.mark.parametrize("variant", TRANSLATORS)
@@ -49,7 +51,7 @@ def test_every_page_draws_every_kind_of_language_model(shelf: Path, variant: str
 
 
 def test_every_page_draws_a_long_input_and_the_page_says_what_is_shown(stocked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "LONG", 0)
+    monkeypatch.setattr(run, "LONG", 0)
     visitor = Visitor(text="w4 w5 w6 w7")
     for page in PAGES:
         visitor.go(page)
@@ -136,13 +138,13 @@ def test_another_model_starts_with_its_own_example(stocked: Path) -> None:
 
 def test_a_model_without_an_example_asks_for_a_sentence(shelf: Path) -> None:
     save_checkpoint(shelf / "tiny")
-    described = checkpoints.read_info(shelf / "tiny")
+    described = native.read_info(shelf / "tiny")
     words = {
         strip: WordTokenizer("spacy-de", SPECIALS + tuple(f"w{i}" for i in range(4, size)))
         for strip, size in (("source", 11), ("target", 10))
     }
-    weights = checkpoints.load(shelf / "tiny", torch.device("cpu")).network.state_dict()
-    checkpoints.save(shelf / "tiny", replace(described, examples=()), weights, words)
+    weights = native.load(shelf / "tiny", torch.device("cpu")).network.state_dict()
+    native.save(shelf / "tiny", replace(described, examples=()), weights, words)
     visitor = Visitor()
     assert visitor.problems == ["The source text is empty: there is nothing to run; type at least one word."]
     visitor.type("text", "w4")
@@ -182,6 +184,6 @@ def test_an_incident_is_logged_with_what_was_looked_at_and_not_with_what_was_typ
         caplog.clear()
         visitor = Visitor(text="w4 w5", head="1")
         assert len(visitor.app.error) == 1
-        (line,) = (logbook.Lines().format(record) for record in caplog.records if "incident" in str(record.msg))
+        (line,) = (log.Lines().format(record) for record in caplog.records if "incident" in str(record.msg))
         assert '"head": "1"' in line
         assert ("w4 w5" in line) == (asked == "texts")

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from model import checkpoints
-from model.engine.base import Decoding, RunRequest, at_step
+from model.checkpoints import native
 from model.engine.environment import best_device
 from model.engine.local import LocalEngine
+from model.spec.request import Decoding, RunRequest
+from model.spec.snapshots import at_step
 from tests.app.conftest import SPEC
 from tests.app.test_app_pages import save_language_model
 from tests.app.visiting import Visitor
@@ -125,7 +126,7 @@ def test_a_language_model_is_filmed_on_its_prompt_and_what_it_went_on_with(shelf
     (shelf / "lm" / "snapshots").mkdir()
     for step in STEPS:
         weights = network(VARIANTS["language model"], seed=step).state_dict()
-        checkpoints.save_weights(shelf / "lm" / "snapshots" / f"{step:06}.safetensors", weights)
+        native.save_weights(shelf / "lm" / "snapshots" / f"{step:06}.safetensors", weights)
     visitor = Visitor("training", model="lm", text=TEXT, max="4")
     assert visitor.problems == []
     assert visitor.drawn == 3

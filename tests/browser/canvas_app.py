@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from viz.canvas.shelf import ROUTE, SHELF
+from viz.canvas.wire.part_cache import ROUTE, SHELF
 
 
 def forget(request: Request) -> Response:

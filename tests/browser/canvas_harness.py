@@ -6,7 +6,7 @@ from functools import cache
 
 import streamlit as st
 
-from model.trace import Site, Trace
+from model.trace.types import Site, Trace
 from tests import traces
 from viz import canvas
 

@@ -9,7 +9,7 @@ from model.engine.local import CHECKPOINTS
 from tests.browser.conftest import ROOT
 from tests.held import HeldEngine
 from viz import page, waiting
-from viz.canvas.shelf import ROUTE
+from viz.canvas.wire.part_cache import ROUTE
 
 ENGINE = HeldEngine(CHECKPOINTS)
 page.the_engine = lambda: ENGINE  # type: ignore[assignment]

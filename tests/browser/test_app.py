@@ -11,10 +11,10 @@ import pytest
 import torch
 from playwright.sync_api import Browser, BrowserContext, Page, WebSocket, expect
 
-from model.engine.base import Decoding, RunRequest
 from model.engine.local import CHECKPOINTS, LocalEngine
-from model.pieces import CONTINUING
-from model.trace import Trace
+from model.spec.request import Decoding, RunRequest
+from model.tokenizers.bpe import CONTINUING
+from model.trace.types import Trace
 from tests.app.visiting import EVERY_PAGE
 from tests.browser.conftest import PATIENCE_MS, ROOT
 from tests.browser.visits import (

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from model.trace import Site, Trace
+from model.trace.types import Site, Trace
 from tests.browser.canvas_harness import HOSTILE, made
 from tests.browser.visits import until
 from viz.theme import DARK, LIGHT, Scheme

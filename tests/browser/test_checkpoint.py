@@ -9,8 +9,8 @@ import pytest
 import torch
 from playwright.sync_api import Page, expect
 
-from model.engine.base import RunRequest
 from model.engine.local import LocalEngine
+from model.spec.request import RunRequest
 from tests.browser.conftest import ROOT
 from tests.browser.visits import chips, drawing, hovered_weight, overflow, rest, tile_of, tiles
 from tests.reference import GOLDEN

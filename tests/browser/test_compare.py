@@ -8,8 +8,8 @@ import pytest
 import torch
 from playwright.sync_api import Page, expect
 
-from model.engine.base import RunRequest, Silence
 from model.engine.local import CHECKPOINTS, LocalEngine
+from model.spec.request import RunRequest, Silence
 from tests.browser.conftest import ROOT
 from tests.browser.visits import drawing, has_parameters, hovered_weight, middle, opened, overflow, parameters, rest, tiles
 

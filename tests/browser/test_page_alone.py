@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from model.trace import Site, Trace
+from model.trace.types import Site, Trace
 from tests import traces
 from tests.browser.canvas_harness import made
 from tests.browser.conftest import PATIENCE_MS
 from tests.browser.visits import drawing, hovered_weight, middle, tile_of, tiles
-from viz.canvas import alone
+from viz.canvas import standalone
 from viz.theme import DARK, LIGHT
 
 pytestmark = pytest.mark.browser
@@ -30,7 +30,7 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Open]:
 
     def go(trace: Trace, site: Site, head: int, **options: Any) -> Page:
         file = tmp_path / "page.html"
-        file.write_bytes(alone.page(trace, site, head, -1))
+        file.write_bytes(standalone.page(trace, site, head, -1))
         context = browser.new_context(offline=True, **({"viewport": {"width": 1440, "height": 900}} | options))
         contexts.append(context)
         page = context.new_page()

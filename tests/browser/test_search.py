@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from model.beams import hypotheses
-from model.engine.base import Decoding, RunRequest
 from model.engine.environment import best_device
 from model.engine.local import CHECKPOINTS, LocalEngine
-from model.trace import Trace
+from model.spec.request import Decoding, RunRequest
+from model.trace.beam_tree import hypotheses
+from model.trace.types import Trace
 from tests.browser.visits import drawing, has_parameters, hovered_weight, opened, rest, tiles
 
 pytestmark = pytest.mark.browser

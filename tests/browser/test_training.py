@@ -10,9 +10,10 @@ import pytest
 import torch
 from playwright.sync_api import Page, WebSocketRoute, expect
 
-from model.engine.base import Decoding, RunRequest, at_step
 from model.engine.local import CHECKPOINTS, LocalEngine
-from model.trace import Trace
+from model.spec.request import Decoding, RunRequest
+from model.spec.snapshots import at_step
+from model.trace.types import Trace
 from tests.browser.conftest import ROOT
 from tests.browser.visits import A_WHILE, chips, drawing, has_parameters, hovered_weight, opened, rest, tile_of
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from model import stages
-from model.engine.base import KEEP, RunRequest
 from model.engine.environment import best_device
 from model.engine.local import CHECKPOINTS, LocalEngine
+from model.spec.request import KEEP, RunRequest
+from model.trace import stages
 from tests.browser.visits import drawing, has_parameters, middle, rest, tiles
 
 pytestmark = pytest.mark.browser

@@ -14,13 +14,14 @@ from pathlib import Path
 import httpx
 import pytest
 
-from model import checkpoints, wire
-from model.engine.base import Decoding, RunRequest
+from model.checkpoints import native
+from model.engine.http.client import RemoteEngine
+from model.engine.http.protocol import SPEAKS, SPEAKS_HEADER
 from model.engine.local import LocalEngine
-from model.engine.protocol import SPEAKS, SPEAKS_HEADER
-from model.engine.remote import RemoteEngine
 from model.errors import EngineAway, HeadlightError
-from model.trace import Trace
+from model.spec.request import Decoding, RunRequest
+from model.trace import serialization
+from model.trace.types import Trace
 from tests.hosts import free_port, start
 from tests.networks import END, VARIANTS, save_checkpoint
 from tests.runs import CPU, assert_same
@@ -37,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     stack = replace(VARIANTS["paper"].stacks["decoder"], max_positions=1000)
     weights = save_checkpoint(found / "tiny", replace(VARIANTS["paper"], encoder=stack, decoder=stack)).state_dict()
     weights["output.bias"][END] = -1e4
-    checkpoints.save_weights(found / "tiny" / "model.safetensors", weights)
+    native.save_weights(found / "tiny" / "model.safetensors", weights)
     return found
 
 
@@ -126,9 +127,9 @@ def breaking_off(reply: bytes, after: int) -> Iterator[str]:
 
 @pytest.mark.parametrize("part", [0.0, 0.001, 0.5, 0.999])
 def test_an_answer_that_breaks_off_is_no_answer(folder: Path, part: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("model.engine.remote.AGAIN_SECONDS", 0.1)
+    monkeypatch.setattr("model.engine.http.client.AGAIN_SECONDS", 0.1)
     local = LocalEngine(folder, CPU)
-    whole = wire.to_bytes(local.run(request(0, 4)))
+    whole = serialization.to_bytes(local.run(request(0, 4)))
     with breaking_off(whole, int(part * len(whole))) as url, closing(RemoteEngine(url)) as engine:
         assert isinstance(outcome(engine, 0, 4), EngineAway)
     local.workshop.close()

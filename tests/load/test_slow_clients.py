@@ -17,12 +17,12 @@ from starlette.types import Receive, Scope, Send
 
 from benchmarks.load.visitor import visiting
 from benchmarks.servers import Served
-from model import wire
-from model.engine import server
-from model.engine.base import KEEP, Decoding, RunRequest
-from model.engine.door import Door
+from model.engine.http import server
+from model.engine.http.access import AccessLimits
+from model.engine.http.server import application
 from model.engine.local import LocalEngine
-from model.engine.server import application
+from model.spec.request import KEEP, Decoding, RunRequest
+from model.trace import serialization
 from tests.hosts import listening
 from tests.networks import save_checkpoint
 from tests.runs import CPU, assert_same
@@ -66,20 +66,20 @@ def connected(port: int, *sent: bytes, half_closed: bool = False) -> Iterator[li
 @pytest.mark.parametrize("half_closed", [False, True])
 def test_a_host_answers_while_slow_callers_hang_on(local: LocalEngine, half_closed: bool) -> None:
     with (
-        listening(application(local, Door())) as port,
+        listening(application(local, AccessLimits())) as port,
         connected(port, *list(SLOW.values()) * OF_EACH, half_closed=half_closed),
         httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client,
     ):
         for word in ("w6", "w7", "w8"):
             asked = replace(REQUEST, source=word)
             reply = client.post("/v1/run", json=asked.to_json())
-            assert_same(wire.from_bytes(reply.content), local.run(asked))
+            assert_same(serialization.from_bytes(reply.content), local.run(asked))
     assert local.figures() == {"waiting": 0, "running": 0, "device_bytes": 0}
 
 
 def test_who_does_not_finish_a_question_is_let_go(local: LocalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "BODY_SECONDS", 0.05)
-    with listening(application(local, Door())) as port, connected(port, SLOW["half a body"]) as callers:
+    with listening(application(local, AccessLimits())) as port, connected(port, SLOW["half a body"]) as callers:
         assert callers[0].recv(99).startswith(b"HTTP/1.1 408")
 
 
@@ -87,7 +87,7 @@ def test_who_does_not_finish_a_question_is_let_go(local: LocalEngine, monkeypatc
 @pytest.mark.parametrize("most", [0, 2**20])
 def test_of_two_gigabytes_a_host_reads_next_to_nothing(local: LocalEngine, announced: bool, most: int) -> None:
     before = psutil.Process().memory_info().rss
-    with listening(application(local, Door(uploads=most))) as port:
+    with listening(application(local, AccessLimits(uploads=most))) as port:
         status, sent = send_too_much(port, "POST /v1/receive?name=big HTTP/1.1", announced)
     assert status == (413 if most else 403)
     assert sent < 48 * 2**20, "what fits into buffers, and not what was announced"

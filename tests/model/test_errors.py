@@ -155,7 +155,7 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
     "OverLimit": (
         {"path": "w.pt", "what": "its size", "found": "9 GB", "allowed": "4 GB"},
         "w.pt is too much for this machine's limits: its size is 9 GB, and at most 4 GB is allowed. "
-        'Save the weights alone, torch.save(model.state_dict(), "weights.pt"), or raise the limit in model/opening/limits.py.',
+        'Save the weights alone, torch.save(model.state_dict(), "weights.pt"), or raise the limit in model/safe_loading/limits.py.',
     ),
     "CannotExport": (
         {"path": "w.pt", "reason": "fc.weight holds numbers that are not finite"},

@@ -10,12 +10,12 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
-from model import viewing
 from model.__main__ import main
+from model.cli import view
 from model.engine import open_engine
-from model.engine.base import RunRequest
-from model.engine.files import opened_as, words_as
+from model.engine.sent_files import opened_as, words_as
 from model.errors import NotACheckpoint
+from model.spec.request import RunRequest
 from tests.reference import GOLDEN, SETTINGS
 
 ROOT = Path(__file__).parents[2]
@@ -42,11 +42,11 @@ def test_what_the_app_is_told_to_open_is_open_under_the_name_in_the_address(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "words.txt").write_text(WORDS, encoding="utf-8")
-    for name, value in viewing.environment(FILE, tmp_path / "words.txt").items():
+    for name, value in view.environment(FILE, tmp_path / "words.txt").items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path))
     told = SETTINGS["000_tiny_a"] | {"source_vocab": words_as(WORDS.encode())}
-    named = viewing.query(FILE, told)
+    named = view.query(FILE, told)
     assert f"source_vocab={told['source_vocab']}" in named["set"]
     engine = open_engine()
     trace = engine.run(RunRequest(named["model"], "wort3", (2, 3), settings=tuple(told.items())))
@@ -59,9 +59,9 @@ def test_what_the_app_is_told_to_open_is_open_under_the_name_in_the_address(
 def test_it_listens_on_loopback_and_computes_here_whatever_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADLIGHT_PUBLIC", "1")
     monkeypatch.setenv("HEADLIGHT_ENGINE", "http://elsewhere:1")
-    told = viewing.environment(FILE)
+    told = view.environment(FILE)
     assert (told["HEADLIGHT_PUBLIC"], told["HEADLIGHT_ENGINE"], told["HEADLIGHT_OPEN"]) == ("", "", str(FILE))
-    assert "--server.address=127.0.0.1" in viewing.command(8501)
+    assert "--server.address=127.0.0.1" in view.command(8501)
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from weakref import ref
 
 import pytest
 
-from model.engine.line import DEPARTURE
+from model.engine.scheduling.queue import DEPARTURE
 from model.errors import Superseded
-from model.trace import Trace
+from model.trace.types import Trace
 from tests import traces
 from viz.calls import Calls, NotKept, NotYet, Stopped
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from model.trace import Site
+from model.trace.types import Site
 from tests import traces
-from viz.canvas import changes_scene
-from viz.canvas.packing import unpack
+from viz.canvas.scenes import changes as changes_scene
+from viz.canvas.wire.packing import unpack
 from viz.readings.changes import changes
 
 CROSS = Site("decoder", 0, 1, "cross")

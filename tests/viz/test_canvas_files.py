@@ -7,20 +7,20 @@ from pathlib import Path
 import pytest
 
 from viz import canvas
-from viz.canvas import words
+from viz.canvas.wire import strings
 
-FOLDER = Path(canvas.__file__).parent
+FOLDER = Path(canvas.__file__).parent / "frontend"
 SCRIPTS = sorted(FOLDER.glob("*.js"))
 USES: dict[str, Callable[[], dict[str, str]]] = {
-    "chips.js": words.strips,
-    "atlas.js": words.atlas,
-    "film.js": lambda: words.atlas() | words.film(),
-    "large.js": words.atlas,
-    "paint.js": words.atlas,
-    "lines.js": words.lines,
-    "player.js": words.player,
-    "tree.js": words.tree,
-    "transport.js": words.player,
+    "chips.js": strings.strips,
+    "atlas.js": strings.atlas,
+    "film.js": lambda: strings.atlas() | strings.film(),
+    "large.js": strings.atlas,
+    "paint.js": strings.atlas,
+    "lines.js": strings.lines,
+    "player.js": strings.player,
+    "tree.js": strings.tree,
+    "transport.js": strings.player,
 }
 
 
@@ -33,7 +33,7 @@ def test_no_text_can_become_markup(path: Path) -> None:
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
 def test_nothing_is_fetched_but_parts_of_scenes_from_the_apps_own_route(path: Path) -> None:
     text = path.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
-    if path.name == "supply.js":
+    if path.name == "part_fetcher.js":
         text = text.replace("fetch(address, { signal })", "")
     assert not re.search(r"https?://|fetch\(|XMLHttpRequest|import\(|^import ", text, re.MULTILINE)
 
@@ -53,12 +53,12 @@ def test_every_sentence_that_a_script_asks_for_is_there(name: str) -> None:
 def test_the_player_has_what_chips_and_maps_ask_for() -> None:
     for name in ("chips.js", "paint.js"):
         asked = set(re.findall(r"\btexts\.(\w+)", (FOLDER / name).read_text(encoding="utf-8")))
-        assert asked <= words.player().keys()
+        assert asked <= strings.player().keys()
 
 
 @pytest.mark.parametrize(
     "texts",
-    [words.strips, words.atlas, words.film, words.lines, words.player, words.tree],
+    [strings.strips, strings.atlas, strings.film, strings.lines, strings.player, strings.tree],
     ids=lambda texts: texts.__name__,
 )
 def test_every_sentence_is_asked_for(texts: Callable[[], dict[str, str]]) -> None:

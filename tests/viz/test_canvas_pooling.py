@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from model.trace import Array, Site
+from model.trace.types import Array, Site
 from tests import traces
-from viz.canvas import parts, pooling
-from viz.canvas.packing import encode, unpack
-from viz.canvas.pooling import Pyramid, pool
-from viz.canvas.shelf import Blob
+from viz.canvas.wire import parts, pooling
+from viz.canvas.wire.packing import encode, unpack
+from viz.canvas.wire.part_cache import Blob
+from viz.canvas.wire.pooling import Pyramid, pool
 
 RNG = np.random.default_rng(7)
 

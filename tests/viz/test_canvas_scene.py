@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from model.errors import UnknownHead, UnknownSite
-from model.trace import Array, Candidate, Site, Trace
+from model.trace.types import Array, Candidate, Site, Trace
 from tests import traces
-from viz.canvas import scene
-from viz.canvas.packing import encode, pack, unpack
+from viz.canvas.scenes import attention as scene
+from viz.canvas.wire.packing import encode, pack, unpack
 
 CROSS = Site("decoder", 0, 2, "cross")
 

@@ -13,7 +13,7 @@ from viz.canvas import fields_of
 def app() -> None:
     import streamlit as st
 
-    from model.trace import Site
+    from model.trace.types import Site
     from tests import traces
     from viz import canvas
 

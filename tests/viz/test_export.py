@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from model import wire
 from model.errors import UnknownHead
+from model.trace import serialization
 from tests import traces
 from viz import export
 from viz.readings import heads
@@ -63,7 +63,7 @@ def test_all_heads_as_csv() -> None:
 
 def test_the_file_of_a_run_reads_back() -> None:
     trace = traces.translation(layers=1)
-    back = wire.from_bytes(export.trace_file(trace))
+    back = serialization.from_bytes(export.trace_file(trace))
     site = next(iter(trace.attention))
     assert np.array_equal(back.at(site).weights, trace.at(site).weights)
 

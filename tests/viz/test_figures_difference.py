@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from model.errors import UnknownHead
-from model.trace import Trace
+from model.trace.types import Trace
 from tests import traces
 from viz.figures.difference import difference
 from viz.theme import DARK, LIGHT

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from model.errors import UnknownHead
-from model.trace import Trace
+from model.trace.types import Trace
 from tests import traces
 from viz.figures.frame import downloadable, literal
 from viz.figures.heatmap import Cells, cells, head_weights

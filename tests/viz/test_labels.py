@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.trace import Kind, Site, Tokens, Trace
+from model.trace.types import Kind, Site, Tokens, Trace
 from tests.traces import attention, strip, translation
 from viz import labels
 

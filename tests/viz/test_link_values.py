@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from model.engine.base import Silence
+from model.spec.request import Silence
 from viz import link_values as values
 from viz.link_values import LONGEST_TEXT
 from viz.links import PARAMETERS, View, read, write

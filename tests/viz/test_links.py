@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.engine.base import Decoding, Silence
+from model.spec.request import Decoding, Silence
 from viz import links
 from viz.link_values import LONGEST_TEXT
 from viz.links import PARAMETERS, View

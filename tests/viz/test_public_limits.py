@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 import streamlit as st
 
-from model.engine.door import Door
 from model.engine.guarded import Guarded
+from model.engine.http.access import AccessLimits
 from tests.app.conftest import shelf, stocked, tiny  # noqa: F401
 from tests.app.visiting import Visitor
 from viz import public
@@ -16,14 +16,14 @@ from viz import public
 TOO_FAST = "The pace is too fast, which is not served here: at most 0 questions a second; wait a moment"
 
 
-DOOR: list[Door] = []
+DOOR: list[AccessLimits] = []
 
 
 @pytest.fixture(autouse=True)
 def strangers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A public server with a door of its own."""
     monkeypatch.setenv("HEADLIGHT_PUBLIC", "1")
-    DOOR[:] = [Door(pace=0.001, burst=20)]
+    DOOR[:] = [AccessLimits(pace=0.001, burst=20)]
     before = public.the_door
     before.cache_clear()
     yield

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from model.trace import Array, Candidate, Site, Step, Trace
+from model.trace.types import Array, Candidate, Site, Step, Trace
 from tests import traces
 from viz import labels
 from viz.readings.changes import changes, table, written

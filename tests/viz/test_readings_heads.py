@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from model.errors import UnknownHead
-from model.trace import Attention, Site, Tokens, Trace
+from model.trace.types import Attention, Site, Tokens, Trace
 from tests import traces
 from viz.readings.heads import READINGS, HeadStatistics, all_heads, distances, explanations, head_statistics
 from viz.readings.padding import padding_effect

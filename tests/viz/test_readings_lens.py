@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from model import spec
-from model.spec import ModelSpec
-from model.trace import Array, Trace
+from model.spec import network
+from model.spec.network import ModelSpec
+from model.trace.types import Array, Trace
 from tests import networks, traces
 from viz.readings.lens import Lens, lens, logits_of, output_names
 
@@ -34,7 +34,7 @@ def run(model: ModelSpec) -> tuple[Trace, dict[str, Array], dict[str, Array]]:
     with torch.inference_mode():
         said = {name: built.output(norm(state)).double().numpy() for name, state in hidden.items() if "decoder" in name}  # type: ignore[operator]
     parameters = built.state_dict()
-    tensors = {name: parameters[name].numpy() for name in output_names(spec.to_json(model))}
+    tensors = {name: parameters[name].numpy() for name in output_names(network.to_json(model))}
     whole = replace(traces.translation(), hidden={name: state.numpy() for name, state in hidden.items()})
     return replace(whole, logits=notes["logits"][0].numpy()), tensors, said
 
@@ -58,7 +58,7 @@ def test_the_last_layer_says_what_the_model_said(name: str) -> None:
     trace, tensors, _said = run(VARIANTS[name])
     last = list(trace.hidden.values())[-1]
     assert trace.logits is not None
-    assert logits_of(last, spec.to_json(VARIANTS[name]), tensors) == pytest.approx(trace.logits.astype(float), abs=1e-4)
+    assert logits_of(last, network.to_json(VARIANTS[name]), tensors) == pytest.approx(trace.logits.astype(float), abs=1e-4)
 
 
 def test_a_small_vocabulary_has_no_more_candidates_than_words() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from model.trace import Array, Attention, Site, Tokens, Trace
+from model.trace.types import Array, Attention, Site, Tokens, Trace
 from tests import traces
 from tests.traces import strip
 from viz.readings import sinks, training

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from model.errors import UnknownHead
-from model.trace import Array, Attention, Site, Trace
+from model.trace.types import Array, Attention, Site, Trace
 from tests import traces
 from viz.readings import alike, maps, sinks
 

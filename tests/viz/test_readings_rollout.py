@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from model.trace import Array, Attention, Kind, Site, Trace
+from model.trace.types import Array, Attention, Kind, Site, Trace
 from tests import traces
 from viz.readings.rollout import can_be_rolled_out, rollout
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from model.trace import Array, Site
+from model.trace.types import Array, Site
 from tests import traces
 from tests.viz.films import STEPS, WHOLE, frames, measured
 from viz.links import MEASURES

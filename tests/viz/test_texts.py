@@ -93,7 +93,7 @@ def test_sentences_are_literal_and_their_gaps_are_filled(path: Path) -> None:
         assert len(call.args) == 1, f"{where}: one sentence, then gaps by name"
         sentence = call.args[0].value if isinstance(call.args[0], ast.Constant) else None
         assert isinstance(sentence, str), f"{where}: a sentence must be written out, not put together"
-        for_javascript = path.name == "words.py" and not call.keywords
+        for_javascript = path.name == "strings.py" and not call.keywords
         if all(k.arg for k in call.keywords) and not for_javascript:
             given = {k.arg for k in call.keywords}
             assert gaps(sentence) == given, f"{where}: gaps {gaps(sentence)}, filled {given}"

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from model.engine.base import RunRequest
-from model.engine.files import names_a_file, words_as
 from model.engine.local import LocalEngine
+from model.engine.sent_files import names_a_file, words_as
 from model.engine.uploads import MOST_WORDS, Uploads
 from model.errors import BadSetting, NotACheckpoint, OpenQuestions, WholeObject
+from model.spec.request import RunRequest
 from tests.app.conftest import shelf, stocked, tiny  # noqa: F401  # fixtures of the whole app
 from tests.app.visiting import Visitor
 

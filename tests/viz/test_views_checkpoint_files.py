@@ -6,7 +6,7 @@ import pytest
 import streamlit as st
 import torch
 
-from model.engine.files import words_as
+from model.engine.sent_files import words_as
 from tests.app.conftest import shelf, stocked, tiny  # noqa: F401  # fixtures of the whole app
 from tests.app.visiting import Visitor
 from tests.viz.test_views_checkpoint import ENGLISH, GERMAN, GOLDEN, PNG, TOLD, answer, said, sent

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from model.engine.base import ModelInfo, RunRequest
+from model.engine.api import ModelInfo
 from model.errors import BadSetting, UnknownModel
-from model.trace import Trace
+from model.spec.request import RunRequest
+from model.trace.types import Trace
 from tests import traces
 from tests.pages import MadeUpEngine, figures, open_view, words
 from tests.viz.test_views_explore import decoded
-from viz.canvas.packing import unpack
+from viz.canvas.wire.packing import unpack
 
 CROSS = "decoder.0.1.cross"
 SILENCED = f"silence={CROSS}:1"

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from model.engine.base import RunRequest, Settings
 from model.errors import UnknownTensor
-from model.trace import Array, Trace
+from model.spec.request import RunRequest, Settings
+from model.trace.types import Array, Trace
 from tests import traces
 from tests.pages import MadeUpEngine, figures, open_view, words
 from viz import links
-from viz.canvas.packing import unpack
+from viz.canvas.wire.packing import unpack
 from viz.readings import heads
 from viz.readings.alike import most_alike
 from viz.readings.maps import entropies, value_weighted

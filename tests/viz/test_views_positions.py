@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from model.trace import Array
+from model.trace.types import Array
 from tests.pages import MadeUpEngine, figures, open_view, words
 from viz.figures.positions import sinusoids
 

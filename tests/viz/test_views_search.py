@@ -7,13 +7,13 @@ from itertools import pairwise
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from model.beams import Node, hypotheses, path
-from model.engine.base import Decoding
-from model.trace import Trace
+from model.spec.request import Decoding
+from model.trace.beam_tree import Node, hypotheses, path
+from model.trace.types import Trace
 from tests.pages import MadeUpEngine, open_view
 from tests.runs import SPECS, checkpoint, request, traced
-from viz.canvas import tree_scene
-from viz.canvas.packing import unpack
+from viz.canvas.scenes import tree as tree_scene
+from viz.canvas.wire.packing import unpack
 from viz.views import search
 
 

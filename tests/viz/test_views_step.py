@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from model import stages
-from model.cells import explain_cell
-from model.checkpoints import Checkpoint
-from model.engine.base import KEEP, RunRequest
-from model.explain import Explanation
-from model.stages import OF_CELLS, Stage
-from model.trace import Array, Trace
+from model.checkpoints.native import Checkpoint
+from model.inference.cell import explain_cell
+from model.spec.request import KEEP, RunRequest
+from model.trace import stages
+from model.trace.cell_arithmetic import Explanation
+from model.trace.stages import OF_CELLS, Stage
+from model.trace.types import Array, Trace
 from tests import traces
 from tests.counting import calls_in_threads
 from tests.pages import MadeUpEngine, figures, open_view, words
 from tests.runs import SPECS, checkpoint, request, traced
-from viz.canvas import cells_scene, network_scene
-from viz.canvas.packing import unpack
+from viz.canvas.scenes import cells, network
+from viz.canvas.wire.packing import unpack
 from viz.walk.titles import titles
 
 
@@ -228,7 +228,7 @@ def test_the_map_has_every_stage_once_and_in_order() -> None:
     for name in SPECS:
         trace = made(name)[1]
         walk = stages.walk(trace)
-        header, _blobs = unpack(network_scene.scene(trace, walk, titles(), walk[3]))
+        header, _blobs = unpack(network.scene(trace, walk, titles(), walk[3]))
         boxes = [box for column in header["columns"] for part in column["parts"] for box in part["boxes"]]
         assert [stage for box in boxes for stage, _title in box["stages"]] == list(map(str, walk)) == header["order"]
         crossing = [box for box in boxes if box["reads_encoder"]]
@@ -251,13 +251,13 @@ def test_cells_travel_as_they_ran() -> None:
     trace = made("paper")[1]
     scores = trace.at("decoder.0.1.self").scores
     assert scores is not None
-    header, blobs = unpack(cells_scene.scene(trace, Stage("decoder.0.1.self", "scores"), 1, 2, 1))
+    header, blobs = unpack(cells.scene(trace, Stage("decoder.0.1.self", "scores"), 1, 2, 1))
     np.testing.assert_array_equal(blobs["exact"], scores[1])
     np.testing.assert_array_equal(blobs["there"], np.isfinite(scores[1]))
     assert not blobs["wrong"].any(), "a score that was never computed is no fault"
     assert header["opened"] == [2, 1]
     assert header["texts"]["none"] == "never computed: a later position"
-    _header, blobs = unpack(cells_scene.scene(trace, Stage("decoder.0.1.self", "mask"), 1, -1, -1))
+    _header, blobs = unpack(cells.scene(trace, Stage("decoder.0.1.self", "mask"), 1, -1, -1))
     mask = trace.at("decoder.0.1.self").mask
     np.testing.assert_array_equal(blobs["exact"], np.where(mask, 0, -np.inf).astype(np.float32))
     np.testing.assert_array_equal(blobs["there"], mask)

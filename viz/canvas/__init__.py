@@ -1,7 +1,7 @@
 """Our own drawings, Streamlit components (v2) of plain JavaScript, without a build: token strips, atlas, film, lines, step player,
 map of the network, cells of a stage, tree of a beam search.
 
-Python builds a scene of bytes (`viz.canvas.scene`), the browser draws it; hover, zoom and stepping never ask the server. Each
+Python builds a scene of bytes (`viz.canvas.scenes`), the browser draws it; hover, zoom and stepping never ask the server. Each
 function mounts one drawing. What a person chooses in it is told to `chosen` before the script runs for it, as fields of
 `viz.links.View`, so that one run draws what was chosen.
 
@@ -23,6 +23,8 @@ Where things are, for tests and other tools (everything stands in the component'
 
 Drawings on one page tell each other what is pointed at by the event `headlight:query` on the document: `detail` is
 `{queryStrip, query, keyStrip, key}`, with nulls for what is not.
+
+May import: model.errors, model.trace, viz.labels, viz.links, viz.readings, viz.texts, viz.theme.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,10 +33,15 @@ from typing import Any, Protocol
 import streamlit as st
 
 from model.errors import UnknownSite
-from model.stages import Stage
-from model.trace import Site, Trace
-from viz.canvas import cells_scene, changes_scene, film_scene, network_scene, scene, tree_scene
-from viz.canvas.sources import BASE, OF_AN_ATLAS, OF_STRIPS, read
+from model.trace.stages import Stage
+from model.trace.types import Site, Trace
+from viz.canvas.assets import BASE, OF_AN_ATLAS, OF_STRIPS, read
+from viz.canvas.scenes import attention
+from viz.canvas.scenes import cells as cells_scene
+from viz.canvas.scenes import changes as changes_scene
+from viz.canvas.scenes import film as film_scene
+from viz.canvas.scenes import network as network_scene
+from viz.canvas.scenes import tree as tree_scene
 from viz.readings.changes import Change
 from viz.readings.training import Course, Frame
 
@@ -70,30 +77,30 @@ def _is_site(text: str) -> bool:
 
 
 _STRIPS = st.components.v2.component(
-    "headlight.strips", css=read("common.css", "chips.css"), js=read(*BASE, *OF_STRIPS, "strips_alone.js")
+    "headlight.strips", css=read("common.css", "chips.css"), js=read(*BASE, *OF_STRIPS, "strips_standalone.js")
 )
 _ATLAS = st.components.v2.component(
     "headlight.atlas",
     css=read("common.css", "atlas.css"),
-    js=read(*BASE, *OF_AN_ATLAS, "atlas_alone.js"),
+    js=read(*BASE, *OF_AN_ATLAS, "atlas_standalone.js"),
 )
 _FILM = st.components.v2.component(
     "headlight.film",
     css=read("common.css", "atlas.css", "chips.css", "player.css", "film.css"),
     js=read(*BASE, *OF_AN_ATLAS, "chips.js", "transport.js", "film.js"),
 )
-_LINES = st.components.v2.component("headlight.lines", css=read("common.css"), js=read(*BASE, "fingers.js", "lines.js"))
+_LINES = st.components.v2.component("headlight.lines", css=read("common.css"), js=read(*BASE, "touch.js", "lines.js"))
 _PLAYER = st.components.v2.component(
     "headlight.player",
     css=read("common.css", "chips.css", "player.css"),
-    js=read(*BASE, "fingers.js", "chips.js", "paint.js", "map.js", "transport.js", "player.js"),
+    js=read(*BASE, "touch.js", "chips.js", "paint.js", "heatmap.js", "transport.js", "player.js"),
 )
 _NETWORK = st.components.v2.component(
     "headlight.network", css=read("common.css", "player.css", "network.css"), js=read(*BASE, "transport.js", "network.js")
 )
 _TREE = st.components.v2.component("headlight.tree", css=read("common.css", "tree.css"), js=read(*BASE, "tree.js"))
 _CELLS = st.components.v2.component(
-    "headlight.cells", css=read("common.css"), js=read(*BASE, "fingers.js", "paint.js", "map.js", "cells.js")
+    "headlight.cells", css=read("common.css"), js=read(*BASE, "touch.js", "paint.js", "heatmap.js", "cells.js")
 )
 
 
@@ -105,7 +112,7 @@ def strips(trace: Trace, site: Site, query: int, *, key: str, chosen: Chosen) ->
         query: the selected row; -1: none.
         key: stable name of this drawing on the page.
     """
-    _mount(_STRIPS, scene.strips(trace, site, query), key, chosen)
+    _mount(_STRIPS, attention.strips(trace, site, query), key, chosen)
 
 
 def atlas(trace: Trace, site: Site, head: int, query: int, *, key: str, chosen: Chosen) -> None:
@@ -114,7 +121,7 @@ def atlas(trace: Trace, site: Site, head: int, query: int, *, key: str, chosen: 
     Raises:
         UnknownSite, UnknownHead: the trace has no such site or head.
     """
-    _mount(_ATLAS, scene.atlas(trace, site, head, query), key, chosen)
+    _mount(_ATLAS, attention.atlas(trace, site, head, query), key, chosen)
 
 
 def changes(first: Trace, second: Trace, found: Mapping[Site, Change], site: Site, head: int, *, key: str, chosen: Chosen) -> None:
@@ -149,7 +156,7 @@ def lines(trace: Trace, site: Site, head: int, query: int, *, key: str, chosen: 
     Raises:
         UnknownSite, UnknownHead: the trace has no such site or head.
     """
-    _mount(_LINES, scene.lines(trace, site, head, query), key, chosen)
+    _mount(_LINES, attention.lines(trace, site, head, query), key, chosen)
 
 
 def player(trace: Trace, site: Site, head: int, step: int, *, key: str, chosen: Chosen) -> None:
@@ -161,7 +168,7 @@ def player(trace: Trace, site: Site, head: int, step: int, *, key: str, chosen: 
     Raises:
         UnknownSite, UnknownHead: the trace has no such site or head.
     """
-    _mount(_PLAYER, scene.player(trace, site, head, step), key, chosen)
+    _mount(_PLAYER, attention.player(trace, site, head, step), key, chosen)
 
 
 def network(trace: Trace, stages: tuple[Stage, ...], titles: dict[str, str], stage: Stage, *, key: str, chosen: Chosen) -> None:

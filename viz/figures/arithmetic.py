@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from model.trace import Array
+from model.trace.types import Array
 from viz.figures.frame import axis, picture
 from viz.figures.stages import rows_of_tokens, token_bars
 from viz.texts import _

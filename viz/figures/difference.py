@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from model.trace import Array, Attention, Trace
+from model.trace.types import Array, Attention, Trace
 from viz import labels
 from viz.figures.frame import BAR_HEIGHT, ON_AXIS, cell_layer, colour_bar, fitting_height, literal, picture, scale, token_axis
 from viz.texts import _

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from model.trace import Array, Attention, Trace
+from model.trace.types import Array, Attention, Trace
 from viz.figures.frame import (
     BAR_HEIGHT,
     cell_layer,

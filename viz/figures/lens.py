@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from model.trace import Array
+from model.trace.types import Array
 from viz.figures.frame import BAR_HEIGHT, ON_AXIS, axis, colour_bar, literal, picture, scale
 from viz.texts import _
 from viz.theme import scheme

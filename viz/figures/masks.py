@@ -5,7 +5,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import plotly.graph_objects as go
 
-from model.trace import Array, Attention, Trace
+from model.trace.types import Array, Attention, Trace
 from viz.figures.frame import BAR_HEIGHT, LEGEND, fitting_height, picture, query_key_axes, whole_labels
 from viz.texts import _
 from viz.theme import Scheme, scheme

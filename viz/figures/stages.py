@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from model.trace import Array
+from model.trace.types import Array
 from viz.figures.frame import BAR_HEIGHT, ON_AXIS, axis, colour_bar, literal, picture, scale, token_axis
 from viz.texts import _
 from viz.theme import Scheme, scheme

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from model.trace import Array
+from model.trace.types import Array
 from viz.figures.frame import BAR_HEIGHT, LEGEND, axis, literal, picture
 from viz.texts import _
 from viz.theme import Scheme, scheme

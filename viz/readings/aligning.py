@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.trace import Array, Tokens
+from model.trace.types import Array, Tokens
 
 MOST_REPLACED = 0.5
 """Strips in which a larger share of the words differs have no counterparts beyond their common beginning."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.trace import Array, Attention, Site, Trace
+from model.trace.types import Array, Attention, Site, Trace
 from viz.readings.maps import entropies
 from viz.readings.sinks import rows_that_choose
 

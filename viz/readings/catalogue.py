@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from model.trace import Site
+from model.trace.types import Site
 from viz.texts import _
 
 

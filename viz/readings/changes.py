@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
-from model.trace import Array, Attention, Site, Tokens, Trace
+from model.trace.types import Array, Attention, Site, Tokens, Trace
 from viz import labels
 from viz.readings.aligning import counterparts
 from viz.readings.sinks import rows_that_choose

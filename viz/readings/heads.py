@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from model.trace import Array, Attention, Trace
+from model.trace.types import Array, Attention, Trace
 from viz import labels
 from viz.texts import _
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from model.trace import Array, Trace
+from model.trace.types import Array, Trace
 
 
 @dataclass(frozen=True, eq=False)

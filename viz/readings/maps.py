@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.trace import Array
+from model.trace.types import Array
 
 
 def mean_over_heads(weights: Array) -> Array:

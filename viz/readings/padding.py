@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.trace import Trace
+from model.trace.types import Trace
 
 ROUNDING = {"float32": 2e-5, "bfloat16": 3e-2, "float16": 4e-3}
 """What sums in another order explain, by number type, as a share of the largest logit. Of float32 335 times the unit roundoff,

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from model.trace import Array, Attention, Site, Trace
+from model.trace.types import Array, Attention, Site, Trace
 from viz.readings.maps import mean_over_heads
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.trace import Array, Attention, Trace
+from model.trace.types import Array, Attention, Trace
 from viz.readings.maps import lengths
 
 SINK_SHARE = 0.5

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from model.trace import Array, Attention, Site, Tokens, Trace
+from model.trace.types import Array, Attention, Site, Tokens, Trace
 from viz import labels
 from viz.links import MEASURES
 from viz.readings import heads

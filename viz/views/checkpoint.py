@@ -5,9 +5,9 @@ from pathlib import PurePath
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
-from model.engine.base import Engine, ModelInfo
+from model.engine.api import Engine, ModelInfo
 from model.errors import HeadlightError, SeveralLayouts
-from model.inspection import Inspection
+from model.inspection.report import Inspection
 from viz import labels
 from viz.links import View
 from viz.page import say, update

@@ -6,8 +6,8 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from model.inspection import Freshness, HeadNote, Inspection, TensorInfo
-from model.trace import Site
+from model.inspection.report import Freshness, HeadNote, Inspection, TensorInfo
+from model.trace.types import Site
 from viz import labels
 from viz.texts import _
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import streamlit as st
 
-from model.engine.base import Engine
-from model.engine.files import SENT_WORDS
+from model.engine.api import Engine
+from model.engine.sent_files import SENT_WORDS
 from model.errors import HeadlightError
 from viz import public
 from viz.file_limit import watch

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
-from model.engine.base import Engine
-from model.engine.files import FILES
+from model.engine.api import Engine
+from model.engine.sent_files import FILES
 from model.errors import HeadlightError, SeveralLayouts
-from model.inspection import Asked
+from model.inspection.report import Asked
 from viz import labels
 from viz.link_values import settings_text
 from viz.links import View

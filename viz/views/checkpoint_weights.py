@@ -4,10 +4,10 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from model.engine.base import Engine
+from model.engine.api import Engine
 from model.errors import HeadlightError
-from model.inspection import Inspection
-from model.trace import Array, Site
+from model.inspection.report import Inspection
+from model.trace.types import Array, Site
 from viz import labels
 from viz.figures import weights
 from viz.figures.frame import CONFIG

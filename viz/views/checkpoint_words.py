@@ -6,10 +6,10 @@ from pathlib import Path
 
 import streamlit as st
 
-from model.engine.base import Engine
-from model.engine.files import FILES, WORDS
+from model.engine.api import Engine
+from model.engine.sent_files import FILES, WORDS
 from model.errors import HeadlightError
-from model.inspection import Asked
+from model.inspection.report import Asked
 from viz import labels, public
 from viz.file_limit import watch
 from viz.link_values import settings_text

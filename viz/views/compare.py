@@ -7,7 +7,7 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from model.trace import Attention, Site, Trace
+from model.trace.types import Attention, Site, Trace
 from viz import canvas, export, labels
 from viz.figures import heatmap
 from viz.figures.difference import difference

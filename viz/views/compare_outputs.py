@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from model.trace import Trace
+from model.trace.types import Trace
 from viz import labels
 from viz.readings.aligning import Pair, align
 from viz.readings.changes import Written, written

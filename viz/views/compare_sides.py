@@ -6,9 +6,9 @@ from typing import Any
 
 import streamlit as st
 
-from model.engine.base import Engine, ModelInfo
+from model.engine.api import Engine, ModelInfo
 from model.errors import HeadlightError
-from model.trace import Site, Trace
+from model.trace.types import Site, Trace
 from viz import labels, links, sidebar
 from viz.links import View, differences, differing, second_side
 from viz.page import Page, current_view, say, update

@@ -7,7 +7,7 @@ from html import escape
 import streamlit as st
 
 from viz import canvas, export, labels
-from viz.canvas import alone
+from viz.canvas import standalone
 from viz.page import Page, card, choosing_head, heading, update
 from viz.readings import heads
 from viz.readings.alike import most_alike
@@ -128,7 +128,7 @@ def _numbers(page: Page, shown: reading.Shown) -> None:
     )
     own.download_button(
         _("The atlas as a page of its own"),
-        lambda: alone.page(page.trace, page.attention.site, page.head, page.view.query),
+        lambda: standalone.page(page.trace, page.attention.site, page.head, page.view.query),
         export.file_name(page.trace, ending="html"),
         "text/html",
         icon=":material/download:",

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from model.engine.base import Engine, RunRequest
+from model.engine.api import Engine
 from model.errors import HeadlightError
-from model.trace import Array
+from model.spec.request import RunRequest
+from model.trace.types import Array
 from viz import export, labels
 from viz.figures import lens as figure
 from viz.figures.frame import downloadable

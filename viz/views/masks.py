@@ -3,7 +3,7 @@
 import streamlit as st
 
 from model.errors import HeadlightError
-from model.trace import Array, Attention, Site, Trace
+from model.trace.types import Array, Attention, Site, Trace
 from viz import labels
 from viz.figures import masks
 from viz.figures.frame import CONFIG

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 import streamlit as st
 
-from model.trace import Array
+from model.trace.types import Array
 from viz.figures import positions
 from viz.figures.frame import CONFIG
 from viz.page import Page

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from model.errors import HeadlightError
-from model.trace import Array, Attention, Site
+from model.trace.types import Array, Attention, Site
 from viz.page import Page
 from viz.readings import maps
 from viz.readings.catalogue import Reading, catalogue

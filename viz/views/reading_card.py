@@ -5,7 +5,7 @@ from functools import partial
 import plotly.graph_objects as go
 import streamlit as st
 
-from model.stages import Stage
+from model.trace.stages import Stage
 from viz import canvas, export, labels, links
 from viz.figures import heatmap, rows
 from viz.figures.frame import downloadable

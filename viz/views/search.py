@@ -5,8 +5,8 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from model.beams import hypotheses, path
-from model.trace import Trace
+from model.trace.beam_tree import hypotheses, path
+from model.trace.types import Trace
 from viz import canvas, export, labels
 from viz.page import Page, bind, update
 from viz.texts import _

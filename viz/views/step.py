@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from model.trace import Site
+from model.trace.types import Site
 from viz import canvas, labels
 from viz.page import Page, bind, update
 from viz.texts import _

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import streamlit as st
 
-from model.engine.base import RunRequest, without_step
 from model.errors import HeadlightError
+from model.spec.request import RunRequest
+from model.spec.snapshots import without_step
 from viz import canvas, labels
 from viz.page import Page, say, update
 from viz.readings.training import Course, Frame, course, fed

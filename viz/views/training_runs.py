@@ -5,8 +5,10 @@ from dataclasses import replace
 
 import streamlit as st
 
-from model.engine.base import Decoding, ModelInfo, RunRequest, at_step
+from model.engine.api import ModelInfo
 from model.errors import HeadlightError
+from model.spec.request import Decoding, RunRequest
+from model.spec.snapshots import at_step
 from viz.calls import NotYet
 from viz.page import Page, update
 from viz.readings.training import Frame

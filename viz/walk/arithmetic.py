@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from model.errors import HeadlightError
-from model.explain import Explanation
+from model.trace.cell_arithmetic import Explanation
 from viz import export, labels, waiting
 from viz.figures import arithmetic as figures
 from viz.figures.frame import CONFIG

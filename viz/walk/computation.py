@@ -6,11 +6,11 @@ from weakref import ref
 
 import streamlit as st
 
-from model import stages
-from model.engine.base import KEEP
 from model.errors import HeadlightError
-from model.stages import OF_CELLS, Stage
-from model.trace import Attention, Site, Trace
+from model.spec.request import KEEP
+from model.trace import stages
+from model.trace.stages import OF_CELLS, Stage
+from model.trace.types import Attention, Site, Trace
 from viz import canvas
 from viz.page import Page, bind, say, update
 from viz.texts import _, sentence

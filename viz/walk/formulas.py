@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from model import stages
-from model.stages import AXES, Stage
-from model.trace import Trace
+from model.trace import stages
+from model.trace.stages import AXES, Stage
+from model.trace.types import Trace
 from viz import labels
 from viz.texts import _
 from viz.walk.titles import titles

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from model import stages
-from model.stages import AXES, Stage
-from model.trace import Array, Trace
+from model.trace import stages
+from model.trace.stages import AXES, Stage
+from model.trace.types import Array, Trace
 from viz import labels
 from viz.texts import _
 from viz.walk import titles

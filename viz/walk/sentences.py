@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from model.stages import Stage
-from model.trace import Trace
+from model.trace.stages import Stage
+from model.trace.types import Trace
 from viz.texts import _
 
 

@@ -5,9 +5,9 @@ from functools import partial
 import numpy as np
 import streamlit as st
 
-from model import stages, teaching
-from model.stages import AXES, OF_CELLS, Stage
-from model.trace import Array, Trace
+from model.trace import source_lines, stages
+from model.trace.stages import AXES, OF_CELLS, Stage
+from model.trace.types import Array, Trace
 from viz import canvas, export, labels
 from viz.figures import stages as figures
 from viz.figures.frame import CONFIG
@@ -173,7 +173,7 @@ def _never_computed(trace: Trace, stage: Stage, head: int) -> int:
 
 def _code(trace: Trace, stage: Stage) -> None:
     """The line that computed the stage, and the function that it stands in."""
-    lines = teaching.code(trace, stage)
+    lines = source_lines.code(trace, stage)
     if lines is None:
         return
     st.caption(_("Computed in {path}, line {line}:", path=f"`{lines.path}`", line=lines.line))

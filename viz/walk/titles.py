@@ -1,8 +1,8 @@
 """What a stage is called, and where it is."""
 
-from model import stages
-from model.stages import AXES, Stage
-from model.trace import Trace
+from model.trace import stages
+from model.trace.stages import AXES, Stage
+from model.trace.types import Trace
 from viz import labels
 from viz.texts import _
 

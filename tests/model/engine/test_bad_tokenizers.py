@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from model.engine.base import RunRequest
 from model.engine.local import LocalEngine
 from model.errors import TokenizerDied
+from model.spec.request import RunRequest
 from tests import folders
 from tests.bad_tokenizers import panics
 from tests.networks import save_checkpoint

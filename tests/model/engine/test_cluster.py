@@ -20,15 +20,15 @@ import psutil
 import pytest
 
 from model.__main__ import main
-from model.engine.base import Decoding, RunRequest
-from model.engine.door import Door
+from model.cli.serve import RAY
+from model.engine.http.access import AccessLimits
+from model.engine.http.client import RemoteEngine
+from model.engine.http.protocol import SESSION_HEADER, SPEAKS, SPEAKS_HEADER
+from model.engine.http.server import application
 from model.engine.local import LocalEngine
-from model.engine.protocol import SESSION_HEADER, SPEAKS, SPEAKS_HEADER
-from model.engine.remote import RemoteEngine
-from model.engine.server import application
-from model.engine.serving import RAY
 from model.engine.uploads import Uploads
 from model.errors import BadSetting
+from model.spec.request import Decoding, RunRequest
 from tests.hosts import ROOT, free_port, start
 from tests.model.engine import test_contract
 from tests.networks import save_checkpoint
@@ -255,7 +255,7 @@ def test_without_a_token_strangers_are_refused_wherever_the_cluster_listens(
     module: Any, local: LocalEngine, address: str, status: int
 ) -> None:
     async def asked() -> httpx.Response:
-        transport = httpx.ASGITransport(module.OnLoopback(application(local, Door())), client=(address, 1))
+        transport = httpx.ASGITransport(module.OnLoopback(application(local, AccessLimits())), client=(address, 1))
         async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
             return await client.post("/v1/models")
 

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from model.engine.base import KEEP, Decoding, RunRequest, Silence
-from model.engine.door import Door
+from model.engine.http.access import AccessLimits
+from model.engine.http.client import RemoteEngine
+from model.engine.http.server import application
 from model.engine.local import LocalEngine
-from model.engine.remote import RemoteEngine
-from model.engine.server import application
-from model.engine.sitting import SharedEngine
+from model.engine.session import SharedEngine
 from model.errors import BadSetting, EmptyText, HeadlightError, UnknownHead, UnknownModel, UnknownSite, UnknownTensor
+from model.spec.request import KEEP, Decoding, RunRequest, Silence
 from tests.hosts import Loopback, host
 from tests.networks import save_checkpoint
 from tests.runs import CPU, assert_same
@@ -47,7 +47,7 @@ def engine(request: pytest.FixtureRequest, folder: Path, local: LocalEngine) -> 
         case "local":
             yield LocalEngine(folder, CPU)
         case "loopback":
-            yield RemoteEngine("http://here", "secret", Loopback(application(local, Door("secret"))))
+            yield RemoteEngine("http://here", "secret", Loopback(application(local, AccessLimits("secret"))))
         case "http":
             with host(folder, HEADLIGHT_TOKEN="secret") as url, closing(RemoteEngine(url, "secret")) as remote:
                 yield remote

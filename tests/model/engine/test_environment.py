@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from model.__main__ import main
-from model.engine.base import RunRequest
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.errors import BadSetting
+from model.spec.request import RunRequest
 from tests.networks import save_checkpoint
 
 ROOT = Path(__file__).parents[3]

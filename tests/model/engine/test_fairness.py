@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from model import finding
+from model.checkpoints import loader
 from model.engine import uploads
-from model.engine.base import Engine, RunRequest
+from model.engine.api import Engine
 from model.engine.local import LocalEngine
 from model.errors import DamagedFile
-from model.opening.reading import OpenedFile, read_upload
+from model.safe_loading.reader import OpenedFile, read_upload
+from model.spec.request import RunRequest
 from tests.networks import save_checkpoint
 from tests.reference import GOLDEN
 from tests.runs import CPU
@@ -80,7 +81,7 @@ def engine(folder: Path) -> Iterator[LocalEngine]:
 
 
 def named(name: str) -> Callable[..., bool]:
-    """Whether a function of model.finding is asked about the checkpoint `name`."""
+    """Whether a function of model.checkpoints.loader is asked about the checkpoint `name`."""
     return lambda path, *_: path.name == name
 
 
@@ -101,10 +102,10 @@ def others_are_served(engine: LocalEngine, pool: ThreadPoolExecutor) -> None:
     ("module", "function", "name", "ask"),
     [
         (uploads, "read_upload", None, lambda a: a.receive(RAW, "slow.pt")),
-        (finding, "load", "three", lambda a: a.run(RunRequest("three", "w4"))),
-        (finding, "load", "three", lambda a: a.describe("three")),
-        (finding, "inspect", "three", lambda a: a.inspect("three")),
-        (finding, "inspect", "raw.pt", lambda a: a.inspect("raw.pt")),
+        (loader, "load", "three", lambda a: a.run(RunRequest("three", "w4"))),
+        (loader, "load", "three", lambda a: a.describe("three")),
+        (loader, "inspect", "three", lambda a: a.inspect("three")),
+        (loader, "inspect", "raw.pt", lambda a: a.inspect("raw.pt")),
     ],
     ids=["receive", "run", "describe", "inspect", "inspect a file"],
 )
@@ -133,8 +134,8 @@ def test_a_slow_opening_delayed_the_cached_run_of_another_session(
 def test_a_model_that_two_sessions_ask_for_at_the_same_time_was_read_twice(
     engine: LocalEngine, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch, function: str
 ) -> None:
-    gate = Gate(getattr(finding, function), named("three"))
-    monkeypatch.setattr(finding, function, gate)
+    gate = Gate(getattr(loader, function), named("three"))
+    monkeypatch.setattr(loader, function, gate)
     ask: Callable[[str], object] = engine.checkpoint if function == "load" else engine.inspect
     first = pool.submit(ask, "three")
     gate.reached()
@@ -183,7 +184,7 @@ def test_a_loading_that_fails_fails_for_all_who_wait_and_is_tried_again(
 
     gate = Gate(fail, named("three"))
     with monkeypatch.context() as patched:
-        patched.setattr(finding, "load", gate)
+        patched.setattr(loader, "load", gate)
         asked = [pool.submit(engine.checkpoint, "three") for _ in range(2)]
         gate.reached()
         gate.opened.set()
@@ -194,7 +195,7 @@ def test_a_loading_that_fails_fails_for_all_who_wait_and_is_tried_again(
 
 
 def test_a_folder_that_changes_all_the_time_is_refused_and_never_kept(engine: LocalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    load = finding.load
+    load = loader.load
 
     def changing(path: Path, *others: Any) -> Any:
         found = load(path, *others)
@@ -202,7 +203,7 @@ def test_a_folder_that_changes_all_the_time_is_refused_and_never_kept(engine: Lo
         return found
 
     with monkeypatch.context() as patched:
-        patched.setattr(finding, "load", changing)
+        patched.setattr(loader, "load", changing)
         with pytest.raises(DamagedFile, match="change while they are read"):
             engine.checkpoint("three")
     assert engine.checkpoint("three") is engine.checkpoint("three")

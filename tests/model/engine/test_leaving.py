@@ -14,15 +14,15 @@ from typing import Any
 import httpx
 import pytest
 
-from model.engine.base import Decoding, RunRequest
-from model.engine.door import Door
-from model.engine.line import DEPARTURE, Departure, Left
+from model.engine.http.access import AccessLimits
+from model.engine.http.client import RemoteEngine
+from model.engine.http.protocol import SESSION_HEADER
+from model.engine.http.server import application
 from model.engine.local import LocalEngine
-from model.engine.protocol import SESSION_HEADER
-from model.engine.remote import RemoteEngine
-from model.engine.server import application
-from model.engine.workshop import Workshop
+from model.engine.scheduling.queue import DEPARTURE, Departure, Left
+from model.engine.scheduling.scheduler import Scheduler
 from model.errors import Superseded
+from model.spec.request import Decoding, RunRequest
 from model.transformer.stacks import EncoderDecoder
 from tests.hosts import listening
 from tests.networks import save_checkpoint
@@ -65,7 +65,7 @@ def settled(so: Callable[[], bool]) -> None:
 @pytest.fixture
 def held(tmp_path: Path) -> Iterator[Held]:
     save_checkpoint(tmp_path / "tiny")
-    host = Held(LocalEngine(tmp_path, CPU, workshop=Workshop(most_running=1)))
+    host = Held(LocalEngine(tmp_path, CPU, workshop=Scheduler(most_running=1)))
     network = host.engine.checkpoint("tiny").network
     assert isinstance(network, EncoderDecoder)
     decode = network.decode
@@ -76,7 +76,7 @@ def held(tmp_path: Path) -> Iterator[Held]:
         return decode(*args)
 
     network.decode = slow  # type: ignore[method-assign, assignment]
-    with listening(application(host.engine, Door())) as host.port:
+    with listening(application(host.engine, AccessLimits())) as host.port:
         yield host
         host.gate.set()
         for caller in host.callers:
@@ -163,7 +163,7 @@ def test_the_log_tells_them_from_errors(held: Held, caplog: pytest.LogCaptureFix
 
 
 def test_who_has_left_before_it_gets_a_place_is_let_go() -> None:
-    workshop, departure = Workshop().start(), Departure()
+    workshop, departure = Scheduler().start(), Departure()
     departure.go()
     before = DEPARTURE.set(departure)
     with pytest.raises(Left):

@@ -10,22 +10,23 @@ import pytest
 from starlette.types import ASGIApp
 
 from model.__main__ import main
-from model.engine.base import Decoding, Features, RandomFeatures, RunRequest
 from model.engine.client_address import CLIENT, client_address
-from model.engine.door import Door
 from model.engine.guarded import Guarded
+from model.engine.http.access import AccessLimits
+from model.engine.http.client import RemoteEngine
+from model.engine.http.protocol import SESSION_HEADER
+from model.engine.http.server import application
 from model.engine.local import LocalEngine
-from model.engine.protocol import SESSION_HEADER
 from model.engine.rate_limit import CACHED_SECONDS, RateLimit
-from model.engine.remote import RemoteEngine
-from model.engine.server import application
 from model.errors import BadSetting, Refused, TooManyCharacters
+from model.spec.inputs import Features, RandomFeatures
+from model.spec.request import Decoding, RunRequest
 from tests.hosts import Loopback
 from tests.networks import save_checkpoint
 from tests.runs import CPU
 
 PUBLIC = {"HEADLIGHT_PUBLIC": "1"}
-SLOW = Door(pace=0.001, burst=2)
+SLOW = AccessLimits(pace=0.001, burst=2)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +48,7 @@ def ask(app: ASGIApp, peer: str, *headers: dict[str, str]) -> list[int]:
 
 
 def test_who_says_another_session_with_each_question_is_slowed_down_all_the_same(local: LocalEngine) -> None:
-    host = application(local, Door.from_environment(PUBLIC))
+    host = application(local, AccessLimits.from_environment(PUBLIC))
     found = ask(host, "192.0.2.7", *({SESSION_HEADER: f"session {i}", "x-forwarded-for": f"10.0.0.{i}"} for i in range(300)))
     assert 60 <= found.count(200) < 200
     assert found.count(429) == 300 - found.count(200)
@@ -98,30 +99,30 @@ def test_the_address_is_counted_from_the_right(peer: str, forwarded: list[str], 
 )
 def test_what_would_be_computed_is_counted(local: LocalEngine, changes: dict[str, Any], words: str) -> None:
     request = replace(RunRequest("tiny", "w4"), **changes)
-    public = Door.from_environment(PUBLIC)
+    public = AccessLimits.from_environment(PUBLIC)
     for engine in (
         RemoteEngine("http://x", transport=Loopback(application(local, public))),
         Guarded(local, "mine", public, "192.0.2.7"),
     ):
         with pytest.raises(Refused, match=words):
             engine.run(request)
-    Door().look_at(request)
+    AccessLimits().look_at(request)
 
 
 @pytest.mark.parametrize("decoding", [Decoding(), Decoding("beam", 60, beam_size=32), Decoding(max_length=1000, beam_size=32)])
 def test_decodes_of_a_usual_size_are_not_refused(decoding: Decoding) -> None:
-    Door.from_environment(PUBLIC).look_at(RunRequest("tiny", "w4", decoding=decoding))
+    AccessLimits.from_environment(PUBLIC).look_at(RunRequest("tiny", "w4", decoding=decoding))
 
 
 def test_what_a_target_makes_needless_is_not_counted() -> None:
     long = Decoding("beam", max_length=1000, beam_size=32)
-    Door.from_environment(PUBLIC).look_at(RunRequest("tiny", "w4", "w5", decoding=long))
+    AccessLimits.from_environment(PUBLIC).look_at(RunRequest("tiny", "w4", "w5", decoding=long))
 
 
 @pytest.mark.parametrize("changes", [{"source": "x" * 8193}, {"target": "x" * 8193}])
 def test_a_text_is_not_split_where_it_cannot_fit(changes: dict[str, Any]) -> None:
     with pytest.raises(TooManyCharacters, match="at most 8,192"):
-        Door.from_environment(PUBLIC).look_at(replace(RunRequest("tiny", "w4"), **changes))
+        AccessLimits.from_environment(PUBLIC).look_at(replace(RunRequest("tiny", "w4"), **changes))
 
 
 class Clock:
@@ -175,7 +176,7 @@ def test_visitors_of_the_app_are_counted_each_alone_by_app_and_host(local: Local
     host = RemoteEngine("http://x", transport=Loopback(application(local, replace(SLOW, proxies=1))))
     words = itertools.cycle(("w4", "w5", "w6", "w7", "w8", "w9"))
     for visitor in ("192.0.2.7", "192.0.2.8"):
-        engine = Guarded(host, "mine", Door(), visitor)
+        engine = Guarded(host, "mine", AccessLimits(), visitor)
         for _ in range(2):
             engine.run(RunRequest("tiny", next(words)))
         with pytest.raises(Refused, match="too fast"):
@@ -195,7 +196,7 @@ def test_visitors_of_the_app_are_counted_each_alone_by_app_and_host(local: Local
     ids=["run", "explain", "describe", "tensors", "texts"],
 )
 def test_every_question_of_the_app_counts_and_an_equal_one_does_not(local: LocalEngine, ask_engine: Any) -> None:
-    engine = Guarded(local, "mine", Door(pace=0.001, burst=2), "192.0.2.7")
+    engine = Guarded(local, "mine", AccessLimits(pace=0.001, burst=2), "192.0.2.7")
     for number in (0, 1, 0, 1):
         ask_engine(engine, number)
     with pytest.raises(Refused, match="too fast"):
@@ -207,16 +208,16 @@ def test_a_number_of_proxies_that_cannot_be_is_refused(
     proxies: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(BadSetting, match=r"HEADLIGHT_PROXIES is .* a whole number from 0 to 16"):
-        Door.from_environment({"HEADLIGHT_PROXIES": proxies})
+        AccessLimits.from_environment({"HEADLIGHT_PROXIES": proxies})
     monkeypatch.setenv("HEADLIGHT_PROXIES", proxies)
     assert main(["serve", "--port", "1"]) == 1
     assert "HEADLIGHT_PROXIES" in capsys.readouterr().err
 
 
 def test_serve_is_told_of_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
-    doors: list[Door] = []
+    doors: list[AccessLimits] = []
     monkeypatch.setenv("HEADLIGHT_PROXIES", "1")
-    monkeypatch.setattr("model.engine.serving.application", lambda engine, door: doors.append(door))
+    monkeypatch.setattr("model.cli.serve.application", lambda engine, door: doors.append(door))
     monkeypatch.setattr("uvicorn.run", lambda app, **options: doors.append(options["proxy_headers"]))
     for options in ([], ["--proxies", "2"], ["--proxies", "0"]):
         assert main(["serve", *options]) == 0

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from model.engine.line import Departure, Left, Line, Ticket, Waiter
+from model.engine.scheduling.queue import Departure, Left, Queue, Ticket, Waiter
 from model.errors import Busy, Superseded
 
 
@@ -13,7 +13,7 @@ def work() -> None:
     raise AssertionError("nothing is worked on here")
 
 
-def order(line: Line) -> list[Any]:
+def order(line: Queue) -> list[Any]:
     """The requests in the order in which their turn comes; the line is empty then."""
     found = list[Any]()
     while (ticket := line.next()) is not None:
@@ -21,13 +21,13 @@ def order(line: Line) -> list[Any]:
     return found
 
 
-def joined(line: Line, *asked: tuple[str, str]) -> list[tuple[Ticket, Waiter]]:
+def joined(line: Queue, *asked: tuple[str, str]) -> list[tuple[Ticket, Waiter]]:
     """Who asked for what, one after the other: (request, session)."""
     return [line.join(request, work, session) for request, session in asked]
 
 
 def test_whoever_came_first_goes_first() -> None:
-    line = Line(9)
+    line = Queue(9)
     joined(line, ("a", "one"), ("b", "two"), ("c", ""), ("d", ""))
     assert len(line) == 4
     assert order(line) == ["a", "b", "c", "d"]
@@ -35,7 +35,7 @@ def test_whoever_came_first_goes_first() -> None:
 
 
 def test_a_newer_request_of_a_session_takes_the_place_of_its_older_one_and_tells_it() -> None:
-    line = Line(9)
+    line = Queue(9)
     (old, waiter), _, (new, newer) = joined(line, ("a", "one"), ("b", "two"), ("c", "one"))
     assert isinstance(waiter.outcome, Superseded)
     assert waiter.told.is_set()
@@ -45,7 +45,7 @@ def test_a_newer_request_of_a_session_takes_the_place_of_its_older_one_and_tells
 
 
 def test_requests_of_nobodys_session_do_not_replace_each_other() -> None:
-    line = Line(9)
+    line = Queue(9)
     (_, first), (_, second) = joined(line, ("a", ""), ("b", ""))
     assert not first.told.is_set()
     assert not second.told.is_set()
@@ -53,7 +53,7 @@ def test_requests_of_nobodys_session_do_not_replace_each_other() -> None:
 
 
 def test_equal_requests_wait_for_one_piece_of_work() -> None:
-    line = Line(9)
+    line = Queue(9)
     (first, one), (second, other) = joined(line, ("a", "one"), ("a", "two"))
     assert first is second
     assert first.waiters == [one, other]
@@ -63,7 +63,7 @@ def test_equal_requests_wait_for_one_piece_of_work() -> None:
 
 
 def test_the_same_request_again_of_the_same_session_replaces_nobody() -> None:
-    line = Line(9)
+    line = Queue(9)
     (_, first), (_, second) = joined(line, ("a", "one"), ("a", "one"))
     assert first.outcome is None
     assert second.outcome is None
@@ -71,7 +71,7 @@ def test_the_same_request_again_of_the_same_session_replaces_nobody() -> None:
 
 
 def test_work_that_another_caller_waits_for_goes_on_when_one_asks_for_something_else() -> None:
-    line = Line(9)
+    line = Queue(9)
     (shared, gone), (_, other), _ = joined(line, ("a", "one"), ("a", "two"), ("b", "one"))
     assert isinstance(gone.outcome, Superseded)
     assert shared.waiters == [other]
@@ -79,7 +79,7 @@ def test_work_that_another_caller_waits_for_goes_on_when_one_asks_for_something_
 
 
 def test_a_full_line_refuses_and_nothing_has_changed() -> None:
-    line = Line(2)
+    line = Queue(2)
     joined(line, ("a", "one"), ("b", "two"))
     with pytest.raises(Busy):
         line.join("c", work, "three")
@@ -89,13 +89,13 @@ def test_a_full_line_refuses_and_nothing_has_changed() -> None:
 
 
 def test_a_session_that_waits_in_a_full_line_may_ask_for_something_else() -> None:
-    line = Line(2)
+    line = Queue(2)
     joined(line, ("a", "one"), ("b", "two"), ("c", "one"))
     assert order(line) == ["b", "c"]
 
 
 def test_a_session_whose_work_others_wait_for_as_well_frees_no_place_in_a_full_line() -> None:
-    line = Line(2)
+    line = Queue(2)
     (_, waiter), *_ = joined(line, ("a", "one"), ("a", "three"), ("b", "two"))
     with pytest.raises(Busy):
         line.join("c", work, "one")
@@ -103,7 +103,7 @@ def test_a_session_whose_work_others_wait_for_as_well_frees_no_place_in_a_full_l
 
 
 def test_a_session_whose_work_has_begun_frees_no_place_in_a_full_line() -> None:
-    line = Line(1)
+    line = Queue(1)
     (_, waiter), *_ = joined(line, ("a", "one"))
     assert line.next() is not None
     line.join("b", work, "two")
@@ -113,7 +113,7 @@ def test_a_session_whose_work_has_begun_frees_no_place_in_a_full_line() -> None:
 
 
 def test_how_many_are_ahead_counts_what_is_worked_on_too() -> None:
-    line = Line(1)
+    line = Queue(1)
     joined(line, ("a", "one"))
     line.next()
     line.join("b", work, "two")
@@ -122,8 +122,8 @@ def test_how_many_are_ahead_counts_what_is_worked_on_too() -> None:
 
 
 @pytest.mark.parametrize("end", [lambda line, ticket, waiter: line.done(ticket), lambda line, *place: line.leave(*place)])
-def test_an_equal_request_after_the_end_is_a_new_piece_of_work(end: Callable[[Line, Ticket, Waiter], None]) -> None:
-    line = Line(9)
+def test_an_equal_request_after_the_end_is_a_new_piece_of_work(end: Callable[[Queue, Ticket, Waiter], None]) -> None:
+    line = Queue(9)
     ((first, waiter),) = joined(line, ("a", "one"))
     assert line.next() is first
     end(line, first, waiter)
@@ -133,7 +133,7 @@ def test_an_equal_request_after_the_end_is_a_new_piece_of_work(end: Callable[[Li
 
 
 def test_who_leaves_last_gives_the_work_up_and_who_leaves_before_does_not() -> None:
-    line = Line(9)
+    line = Queue(9)
     (ticket, one), (_, other), _ = joined(line, ("a", "one"), ("a", "two"), ("b", "three"))
     line.leave(ticket, one)
     assert not ticket.given_up
@@ -145,7 +145,7 @@ def test_who_leaves_last_gives_the_work_up_and_who_leaves_before_does_not() -> N
 
 
 def test_who_has_left_is_not_told_that_a_newer_request_came() -> None:
-    line = Line(9)
+    line = Queue(9)
     ((ticket, waiter),) = joined(line, ("a", "one"))
     line.leave(ticket, waiter)
     line.join("b", work, "one")
@@ -153,7 +153,7 @@ def test_who_has_left_is_not_told_that_a_newer_request_came() -> None:
 
 
 def test_work_that_was_given_up_ends_without_ending_an_equal_one_that_began_since() -> None:
-    line = Line(9)
+    line = Queue(9)
     ((old, waiter),) = joined(line, ("a", "one"))
     line.next()
     line.leave(old, waiter)

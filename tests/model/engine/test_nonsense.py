@@ -11,10 +11,10 @@ import schemathesis
 from hypothesis import HealthCheck, settings
 from schemathesis.generation import GenerationMode
 
-from model.engine import openapi
-from model.engine.door import Door
+from model.engine.http import openapi
+from model.engine.http.access import AccessLimits
+from model.engine.http.server import application
 from model.engine.local import LocalEngine
-from model.engine.server import application
 from tests.hosts import Loopback
 from tests.networks import save_checkpoint
 from tests.runs import CPU
@@ -22,7 +22,7 @@ from tests.runs import CPU
 FOLDER = Path(tempfile.mkdtemp(prefix="headlight-nonsense-"))
 save_checkpoint(FOLDER / "tiny")
 ENGINE = LocalEngine(FOLDER, CPU)
-CLIENT = httpx.Client(transport=Loopback(application(ENGINE, Door(pace=1e9, burst=1e9))), base_url="http://x")
+CLIENT = httpx.Client(transport=Loopback(application(ENGINE, AccessLimits(pace=1e9, burst=1e9))), base_url="http://x")
 SCHEMA = schemathesis.openapi.from_dict(openapi.describe())
 SCHEMA.config.generation.update(modes=[GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
 

@@ -6,13 +6,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from model.engine.base import RunRequest
-from model.engine.door import Door
-from model.engine.files import names_a_file
+from model.engine.http.access import AccessLimits
+from model.engine.http.client import RemoteEngine
+from model.engine.http.server import application
 from model.engine.local import LocalEngine
-from model.engine.remote import RemoteEngine
-from model.engine.server import application
+from model.engine.sent_files import names_a_file
 from model.errors import BadSetting, NotACheckpoint, Refused, UnknownModel
+from model.spec.request import RunRequest
 from tests.hosts import Loopback
 from tests.networks import save_checkpoint
 from tests.reference import GOLDEN, SETTINGS
@@ -93,7 +93,7 @@ def test_a_vocabulary_that_went_is_asked_for_and_taken_when_it_comes_back(tmp_pa
 
 def test_a_host_that_forgot_a_vocabulary_gets_it_again(tmp_path: Path) -> None:
     class Hosts(httpx.BaseTransport):
-        now = Loopback(application(LocalEngine(tmp_path, CPU), Door()))
+        now = Loopback(application(LocalEngine(tmp_path, CPU), AccessLimits()))
 
         def handle_request(self, request: httpx.Request) -> httpx.Response:
             return self.now.handle_request(request)
@@ -102,11 +102,11 @@ def test_a_host_that_forgot_a_vocabulary_gets_it_again(tmp_path: Path) -> None:
     hosts = Hosts()
     engine = RemoteEngine("http://here", transport=hosts)
     told = (*TOLD, ("source_vocab", engine.receive(WORDS.encode(), "words.txt")))
-    hosts.now = Loopback(application(LocalEngine(tmp_path, CPU), Door()))
+    hosts.now = Loopback(application(LocalEngine(tmp_path, CPU), AccessLimits()))
     assert engine.inspect("mine.pt", told).layout == "tutorial"
 
 
 def test_no_path_is_asked_of_a_host_elsewhere(tmp_path: Path) -> None:
-    engine = RemoteEngine("http://here", transport=Loopback(application(LocalEngine(tmp_path, CPU), Door())))
+    engine = RemoteEngine("http://here", transport=Loopback(application(LocalEngine(tmp_path, CPU), AccessLimits())))
     with pytest.raises(Refused):
         engine.open_path(put(tmp_path / "mine.pt"))

@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 from torch import Tensor
 
-from model import batching
-from model.batching import Call
-from model.engine.base import RunRequest
 from model.engine.call_queue import CallQueue
-from model.engine.door import Door
-from model.engine.line import Ticket
+from model.engine.http.access import AccessLimits
+from model.engine.http.client import RemoteEngine
+from model.engine.http.server import DEAD, application
 from model.engine.local import LocalEngine
-from model.engine.remote import RemoteEngine
-from model.engine.server import DEAD, application
-from model.engine.workshop import Workshop
+from model.engine.scheduling.queue import Ticket
+from model.engine.scheduling.scheduler import Scheduler
 from model.errors import Busy, HeadlightError, RunFailed
-from model.running import run
-from model.trace import Trace
+from model.inference import batching
+from model.inference.batching import Call
+from model.inference.run import run
+from model.spec.request import RunRequest
+from model.trace.types import Trace
 from tests.hosts import Loopback
 from tests.networks import save_checkpoint
 from tests.runs import CPU, SPECS, assert_same, checkpoint, request, traced
@@ -58,7 +58,7 @@ def no_more_threads(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return refuse
 
 
-def a_run(workshop: Workshop) -> Trace:
+def a_run(workshop: Scheduler) -> Trace:
     """A run of a network, with calls that the compute thread answers."""
     found, asked = checkpoint(PAPER), request(PAPER)
     answer: Trace = workshop.do(asked, lambda ask: run(found, asked, CPU, "cpu", ask))
@@ -82,7 +82,7 @@ def test_a_host_whose_compute_thread_is_dead_says_so_and_recovers(tmp_path: Path
     save_checkpoint(tmp_path / "tiny")
     no_more_threads("headlight-compute")
     engine = LocalEngine(tmp_path, CPU)
-    transport = Loopback(application(engine, Door()))
+    transport = Loopback(application(engine, AccessLimits()))
     remote = RemoteEngine("http://here", transport=transport)
     assert not remote.answers()
     said = remote._client.get("/healthz")
@@ -121,7 +121,7 @@ def test_a_network_that_raises_what_is_no_exception_ended_the_compute_thread(err
             raise error("dead")
         return batching.together(calls)
 
-    workshop = Workshop(together=together).start()
+    workshop = Scheduler(together=together).start()
     computing = workshop._compute
     with pytest.raises((RunFailed, ValueError)):
         a_run(workshop)
@@ -132,7 +132,7 @@ def test_a_network_that_raises_what_is_no_exception_ended_the_compute_thread(err
 
 @pytest.mark.parametrize("error", [PanicException, SystemExit, KeyboardInterrupt])
 def test_a_run_that_ended_by_what_is_no_exception_never_answered(error: type[BaseException]) -> None:
-    workshop = Workshop(most_running=1).start()
+    workshop = Scheduler(most_running=1).start()
 
     def work(ask: Any) -> None:
         raise error("dead")
@@ -149,7 +149,7 @@ def test_a_panic_reached_the_caller_of_a_host_as_a_broken_connection(engine: Loc
     def panic(*_: object) -> None:
         raise PanicException("called `Option::unwrap()` on a `None` value")
 
-    remote = RemoteEngine("http://here", transport=Loopback(application(engine, Door())))
+    remote = RemoteEngine("http://here", transport=Loopback(application(engine, AccessLimits())))
     with monkeypatch.context() as patched:
         patched.setattr("model.engine.local.run_in", panic)
         with pytest.raises(RunFailed):
@@ -160,7 +160,7 @@ def test_a_panic_reached_the_caller_of_a_host_as_a_broken_connection(engine: Loc
 
 @pytest.mark.parametrize("calls", [0, 1, 2])
 def test_a_run_that_is_slow_in_its_own_thread_held_up_the_device(calls: int) -> None:
-    workshop, blocked, go_on = Workshop().start(), threading.Event(), threading.Event()
+    workshop, blocked, go_on = Scheduler().start(), threading.Event(), threading.Event()
     found, asked = checkpoint(PAPER), request(PAPER)
 
     def slow(ask: Callable[[Call], Tensor]) -> Trace:
@@ -188,8 +188,8 @@ def test_a_run_that_is_slow_in_its_own_thread_held_up_the_device(calls: int) -> 
 
 
 def test_threads_of_runs_end_when_nothing_is_to_be_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("model.engine.workshop.IDLE_SECONDS", 0.01)
-    workshop, ended = Workshop().start(), threading.Event()
+    monkeypatch.setattr("model.engine.scheduling.scheduler.IDLE_SECONDS", 0.01)
+    workshop, ended = Scheduler().start(), threading.Event()
     for number in range(3):
         assert workshop.do(number, lambda ask: threading.current_thread().name) == "headlight-run"
         for _ in range(6000):
@@ -201,7 +201,7 @@ def test_threads_of_runs_end_when_nothing_is_to_be_done(monkeypatch: pytest.Monk
 
 
 def test_who_asks_a_closed_engine_is_told_at_once() -> None:
-    workshop = Workshop().start()
+    workshop = Scheduler().start()
     workshop.close()
     with pytest.raises(HeadlightError, match="does not answer"):
         workshop.do("one", lambda ask: 1)

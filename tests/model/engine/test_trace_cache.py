@@ -5,15 +5,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from model.engine.base import RunRequest
-from model.engine.kept import Kept
-from model.trace import Trace
+from model.engine.trace_cache import TraceCache
+from model.spec.request import RunRequest
+from model.trace.types import Trace
 
 A, B, C, D = (RunRequest("tiny", text) for text in "abcd")
 
 
 def kept(most_bytes: int) -> Any:
-    return Kept(most_bytes)
+    return TraceCache(most_bytes)
 
 
 def trace(nbytes: int = 100) -> Trace:

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import httpx
 
-from model.engine.base import RunRequest, Settings
-from model.engine.door import Door
+from model.engine.http.access import AccessLimits
+from model.engine.http.client import RemoteEngine
+from model.engine.http.server import application
 from model.engine.local import LocalEngine
-from model.engine.remote import RemoteEngine
-from model.engine.server import application
-from model.engine.sharing import Files
+from model.engine.shared_uploads import Files
 from model.engine.uploads import Uploads
-from model.subwords.tokenizer import Subwords
+from model.spec.request import RunRequest, Settings
+from model.tokenizers.subwords.tokenizer import Subwords
 from tests.hosts import Loopback
 from tests.networks import save_checkpoint
 from tests.reference import SETTINGS
@@ -63,7 +63,7 @@ def test_weights_whose_vocabulary_comes_later_can_be_used_then(tmp_path: Path) -
 
 def test_a_host_that_forgot_everything_gets_the_weights_and_their_vocabulary_again(tmp_path: Path) -> None:
     class Hosts(httpx.BaseTransport):
-        now = Loopback(application(LocalEngine(tmp_path, CPU), Door()))
+        now = Loopback(application(LocalEngine(tmp_path, CPU), AccessLimits()))
 
         def handle_request(self, request: httpx.Request) -> httpx.Response:
             return self.now.handle_request(request)
@@ -72,7 +72,7 @@ def test_a_host_that_forgot_everything_gets_the_weights_and_their_vocabulary_aga
     engine = RemoteEngine("http://here", transport=hosts)
     name, words = engine.receive(WEIGHTS, "mine.pt"), engine.receive(WORDS, "words.txt")
     assert words == TOLD[-1][1]
-    hosts.now = Loopback(application(LocalEngine(tmp_path, CPU), Door()))
+    hosts.now = Loopback(application(LocalEngine(tmp_path, CPU), AccessLimits()))
     trace = engine.run(RunRequest(name, "wort3 wort5", target=(2, 3), settings=TOLD))
     assert trace.tokens["source"].texts == ("<sos>", "wort3", "wort5", "<eos>")
 

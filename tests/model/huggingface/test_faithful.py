@@ -9,11 +9,11 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from model import __main__ as command_line
-from model import finding
-from model.engine.base import Decoding, RunRequest
+from model.checkpoints import loader
 from model.errors import IncompleteWeights, UnsupportedModel
 from model.huggingface import library
-from model.running import run
+from model.inference.run import run
+from model.spec.request import Decoding, RunRequest
 from tests import folders
 
 CPU = torch.device("cpu")
@@ -60,7 +60,7 @@ def edited(folder: Path, own: str, **changes: Any) -> Path:
 def refused(folder: Path) -> str:
     """The one sentence that a run and an inspection end with."""
     said = []
-    for opens in (lambda: finding.load(folder, {}, CPU), lambda: finding.inspect(folder, {})):
+    for opens in (lambda: loader.load(folder, {}, CPU), lambda: loader.inspect(folder, {})):
         with pytest.raises(UnsupportedModel) as error:
             opens()
         said.append(str(error.value))
@@ -84,14 +84,14 @@ def test_a_config_edited_to_another_architecture_ran_with_wrong_maps(own: str, t
     saved_by = json.loads((tmp_path / "kept" / "config.json").read_text())["architectures"][0]
     assert f"says model_type {kind}, and that {saved_by} saved it, which is of {own}" in said
     with pytest.raises(UnsupportedModel, match=sentence):
-        finding.load(edited(tmp_path / "whole", own, model_type=kind, architectures=None), {}, CPU)
+        loader.load(edited(tmp_path / "whole", own, model_type=kind, architectures=None), {}, CPU)
 
 
 @pytest.mark.parametrize("own", ["cohere", "phi3"])
 def test_other_architectures_edited_are_refused_too(own: str, tmp_path: Path) -> None:
     kind, _made_with, sentence = EDITED[own]
     with pytest.raises((UnsupportedModel, IncompleteWeights)) as error:
-        finding.load(edited(tmp_path / own, own, model_type=kind, architectures=None), {}, CPU)
+        loader.load(edited(tmp_path / own, own, model_type=kind, architectures=None), {}, CPU)
     assert sentence in str(error.value)
 
 
@@ -105,9 +105,9 @@ def test_tensors_betray_an_architecture_whose_settings_were_taken_away(tmp_path:
 
 def test_a_folder_that_does_not_say_what_saved_it_says_so(tmp_path: Path) -> None:
     folders.save(tmp_path / "bert", "bert")
-    assert not any("which class saved" in note for note in finding.inspect(tmp_path / "bert", {}).notes)
+    assert not any("which class saved" in note for note in loader.inspect(tmp_path / "bert", {}).notes)
     folders.change_config(tmp_path / "bert", architectures=None)
-    assert any("which class saved" in note for note in finding.inspect(tmp_path / "bert", {}).notes)
+    assert any("which class saved" in note for note in loader.inspect(tmp_path / "bert", {}).notes)
 
 
 @pytest.mark.parametrize(
@@ -127,16 +127,16 @@ def test_settings_that_say_nothing_are_left_alone(tmp_path: Path) -> None:
     folders.change_config(
         tmp_path / "llama", **neutral, rope_theta=10000.0, rope_scaling=None, pretraining_tp=1, gradient_checkpointing=True
     )
-    assert finding.inspect(tmp_path / "llama", {}).parameters
+    assert loader.inspect(tmp_path / "llama", {}).parameters
 
 
 def test_a_class_that_somebody_wrote_may_have_saved_it(tmp_path: Path) -> None:
     folders.save(tmp_path / "bert", "bert")
     folders.change_config(tmp_path / "bert", architectures=["MyClassifier"])
-    assert finding.inspect(tmp_path / "bert", {}).parameters
+    assert loader.inspect(tmp_path / "bert", {}).parameters
     folders.save(tmp_path / "mt5", "mt5")
     folders.change_config(tmp_path / "mt5", architectures=["T5ForConditionalGeneration"])
-    assert finding.inspect(tmp_path / "mt5", {}).parameters
+    assert loader.inspect(tmp_path / "mt5", {}).parameters
 
 
 def extended(folder: Path, family: str, **tensors: torch.Tensor) -> Path:
@@ -168,10 +168,10 @@ LEFT_OVER: dict[str, tuple[str, dict[str, torch.Tensor], str]] = {
 def test_what_is_left_over_is_named_on_the_page_and_in_the_trace(name: str, tmp_path: Path) -> None:
     family, extra, what = LEFT_OVER[name]
     folder = extended(tmp_path / family, family, **extra)
-    found = finding.load(folder, {}, CPU)
+    found = loader.load(folder, {}, CPU)
     target = (2, 3) if family == "t5" else None
     trace = run(found, RunRequest("x", (4, 5), target, decoding=Decoding(max_length=0)), CPU, "cpu")
-    for notes in (finding.inspect(folder, {}).notes, trace.model["notes"]):
+    for notes in (loader.inspect(folder, {}).notes, trace.model["notes"]):
         note = next(note for note in notes if note.startswith("Left over"))
         assert what in note
         assert all(tensor in note for tensor in extra)

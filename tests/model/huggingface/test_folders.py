@@ -15,12 +15,13 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from model import __main__ as command_line
-from model import finding, stages, teaching, wire
-from model.engine.base import KEEP, RunRequest
+from model.checkpoints import loader
 from model.engine.local import LocalEngine
 from model.errors import BadSetting, HeadlightError
-from model.running import run
-from model.subwords.writing import BYTES
+from model.inference.run import run
+from model.spec.request import KEEP, RunRequest
+from model.tokenizers.subwords.writing import BYTES
+from model.trace import serialization, source_lines, stages
 from tests import folders
 
 CPU = torch.device("cpu")
@@ -117,7 +118,7 @@ def test_a_spoilt_folder_is_refused_in_one_sentence(bert: Path, tmp_path: Path, 
     spoil(folder)
     before = sorted(folder.iterdir())
     with pytest.raises(HeadlightError, match=sentence) as refused:
-        finding.load(folder, {}, CPU)
+        loader.load(folder, {}, CPU)
     assert "\n" not in str(refused.value)
     assert sorted(folder.iterdir()) == before
 
@@ -126,7 +127,7 @@ def test_code_of_the_folder_is_not_run(bert: Path, tmp_path: Path) -> None:
     folder = copied(bert, tmp_path / "coded")
     (folder / "modeling_own.py").write_text(f"open({str(folder / 'opened')!r}, 'w')\nclass Own: pass\n")
     folders.change_config(folder, auto_map={"AutoModel": "modeling_own.Own", "AutoConfig": "modeling_own.Own"})
-    found = finding.load(folder, {}, CPU)
+    found = loader.load(folder, {}, CPU)
     assert any("auto_map" in note for note in found.notes)
     assert not (folder / "opened").exists()
 
@@ -135,7 +136,7 @@ def test_weights_in_a_pickle_of_tensors_are_the_same(bert: Path, tmp_path: Path)
     folder = copied(bert, tmp_path / "old")
     torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
-    both = [finding.load(path, {}, CPU).network.state_dict() for path in (bert, folder)]
+    both = [loader.load(path, {}, CPU).network.state_dict() for path in (bert, folder)]
     assert both[0].keys() == both[1].keys()
     assert all(torch.equal(both[0][name], both[1][name]) for name in both[0])
 
@@ -149,7 +150,7 @@ def test_weights_in_several_files(bert: Path, tmp_path: Path) -> None:
     for file in set(files.values()):
         save_file({name: weights[name] for name in names if files[name] == file}, folder / file)
     _text("model.safetensors.index.json", json.dumps({"weight_map": files}))(folder)
-    assert finding.inspect(folder, {}).parameters == finding.inspect(bert, {}).parameters
+    assert loader.inspect(folder, {}).parameters == loader.inspect(bert, {}).parameters
 
 
 def test_inspect_says_what_is_recorded(bert: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -172,7 +173,7 @@ def test_inspect_says_what_is_recorded(bert: Path, capsys: pytest.CaptureFixture
 )
 def test_parts_are_told_by_what_modules_are(tmp_path: Path, family: str, own: dict[str, int]) -> None:
     folders.save(tmp_path / family, family)
-    found = finding.inspect(tmp_path / family, {})
+    found = loader.inspect(tmp_path / family, {})
     assert sum(part.parameters for part in found.parts) == found.parameters
     kinds = {part.kind: sum(p.parameters for p in found.parts if p.kind == part.kind) for part in found.parts}
     assert kinds | own == kinds
@@ -181,7 +182,7 @@ def test_parts_are_told_by_what_modules_are(tmp_path: Path, family: str, own: di
 @pytest.mark.parametrize(("family", "first"), [("t5", "encoder.0.0.self"), ("bert", "encoder")])
 def test_the_walk_has_what_the_library_showed_and_no_lines_of_ours(tmp_path: Path, family: str, first: str) -> None:
     folders.save(tmp_path / family, family)
-    found = finding.load(tmp_path / family, {}, CPU)
+    found = loader.load(tmp_path / family, {}, CPU)
     trace = run(found, RunRequest("x", (4, 5), target=(2, 6) if family == "t5" else None, keep=KEEP), CPU, "CPU")
     walked = stages.walk(trace)
     assert walked[2].place == first
@@ -189,13 +190,13 @@ def test_the_walk_has_what_the_library_showed_and_no_lines_of_ours(tmp_path: Pat
         own = stages.path(stage)
         there = stages.recorded(trace, stage) is not None
         assert there or not own or stages.why_missing(trace, stage) or stage.name in ("mask", "logits"), str(stage)
-        assert teaching.code(trace, stage) is None or stage.name in ("probabilities", "chosen")
+        assert source_lines.code(trace, stage) is None or stage.name in ("probabilities", "chosen")
 
 
 def test_the_command_line_runs_and_explains_a_folder(bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "t.trace.safetensors"
     assert command_line.main(["run", str(bert), "--source", "the dog", "--keep", "all", "--out", str(out)]) == 0
-    assert wire.from_bytes(out.read_bytes()).tokens["source"].texts == ("[CLS]", "the", "dog", "[SEP]")
+    assert serialization.from_bytes(out.read_bytes()).tokens["source"].texts == ("[CLS]", "the", "dog", "[SEP]")
     cell = ["--site", "encoder.0.1.self", "--head", "2", "--query", "1", "--key", "2"]
     assert command_line.main(["explain", str(bert), "--source", "the dog", *cell]) == 0
     assert "(agrees)" in capsys.readouterr().out
@@ -222,7 +223,7 @@ def test_the_engine_offers_a_folder_with_all_it_needs(bert: Path) -> None:
     table = engine.tensors("tiny-bert", ("positions/encoder",))["positions/encoder"]
     np.testing.assert_array_equal(trace.positions["encoder"], table[:5])
     assert engine.inspect("tiny-bert").what.startswith("tiny-bert")
-    assert wire.from_bytes(wire.to_bytes(trace)).missing == trace.missing
+    assert serialization.from_bytes(serialization.to_bytes(trace)).missing == trace.missing
 
 
 def test_only_float32_is_computed_in_and_another_type_is_refused_in_words(bert: Path) -> None:
@@ -233,15 +234,15 @@ def test_only_float32_is_computed_in_and_another_type_is_refused_in_words(bert: 
 
 
 def test_the_library_is_imported_when_a_folder_is_opened_and_not_before() -> None:
-    root = Path(finding.__file__).parent
+    root = Path(loader.__file__).parents[1]
     at_once = {
         path.relative_to(root).as_posix()
         for path in root.rglob("*.py")
         for node in ast.parse(path.read_text(encoding="utf-8")).body
         if isinstance(node, ast.Import | ast.ImportFrom)
-        and re.search(r"transformers|huggingface import .*(library|loading|faithful)", ast.unparse(node))
+        and re.search(r"transformers|huggingface import .*(library|loading|fidelity)", ast.unparse(node))
     }
-    assert at_once == {"huggingface/faithful.py", "huggingface/library.py", "huggingface/loading.py"}
+    assert at_once == {"huggingface/fidelity.py", "huggingface/library.py", "huggingface/loading.py"}
 
 
 def test_two_networks_are_not_built_at_the_same_time_because_the_library_replaces_its_own_functions_meanwhile(
@@ -274,7 +275,7 @@ def test_two_networks_are_not_built_at_the_same_time_because_the_library_replace
 
     monkeypatch.setattr(library, "_class", lambda *which: Watched(true(*which)))
     with ThreadPoolExecutor(2) as pool:
-        loaded = list(pool.map(lambda path: finding.load(path, {}, CPU), (bert, copied(bert, tmp_path / "other"))))
+        loaded = list(pool.map(lambda path: loader.load(path, {}, CPU), (bert, copied(bert, tmp_path / "other"))))
     assert inside == [False, True], "the second one came in while the first one was there"
     assert [each.info.name for each in loaded] == ["tiny-bert", "other"]
 

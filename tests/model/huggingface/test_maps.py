@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch import nn
 
-from model import finding
-from model.engine.base import Decoding, Keep, RunRequest, Silence
+from model.checkpoints import loader
 from model.huggingface.families import FAMILIES
-from model.runner import Foreign
-from model.running import run
-from model.trace import Array, Site, Trace
+from model.huggingface.loaded import Foreign
+from model.inference.run import run
+from model.spec.request import Decoding, Keep, RunRequest, Silence
+from model.trace.types import Array, Site, Trace
 from tests import folders
 
 CPU = torch.device("cpu")
@@ -27,7 +27,7 @@ READERS = [name for name, family in FAMILIES.items() if family.kind == "encoder"
 def opened(tmp_path: Path, family: str, **changes: Any) -> tuple[Foreign, nn.Module]:
     """A saved folder as we open it, and the library's own network of the same weights."""
     own = folders.save(tmp_path / family, family, **changes)
-    found = finding.load(tmp_path / family, {}, CPU)
+    found = loader.load(tmp_path / family, {}, CPU)
     assert isinstance(found, Foreign)
     return found, own
 

@@ -8,13 +8,13 @@ import torch
 import transformers
 from sentencepiece import SentencePieceProcessor
 
-from model import finding
-from model.engine.base import RunRequest
+from model.checkpoints import loader
 from model.errors import BadSetting, DamagedFile, NoTokenizer
-from model.huggingface import slow
+from model.huggingface import slow_tokenizers
 from model.huggingface.folder import VOCABULARY_FILES, Folder, open_folder
-from model.running import run
-from model.subwords.process import TokenizerProcess
+from model.inference.run import run
+from model.spec.request import RunRequest
+from model.tokenizers.subwords.process import TokenizerProcess
 from tests import folders
 from tests.vocabulary_files import WORD_PIECES, byte_pairs, marian, sentence_pieces, write
 
@@ -42,7 +42,7 @@ def folder_of(path: Path, family: str, files: dict[str, bytes]) -> Folder:
 
 
 def opened(folder: Folder) -> TokenizerProcess:
-    rules = slow.rules_of(folder)
+    rules = slow_tokenizers.rules_of(folder)
     assert rules is not None
     return TokenizerProcess(folder.path, rules, 1 << 20)
 
@@ -52,7 +52,7 @@ def opened(folder: Folder) -> TokenizerProcess:
 def test_a_text_is_cut_as_the_library_cuts_it(tmp_path: Path, family: str) -> None:
     folder = folder_of(tmp_path / family, family, KINDS[family])
     found = opened(folder)
-    named = slow.SLOW[family].classes[1 if family == "electra" else 0]
+    named = slow_tokenizers.SLOW[family].classes[1 if family == "electra" else 0]
     theirs = getattr(transformers, named).from_pretrained(folder.path, local_files_only=True)
     assert found.unknown == (None if family in ("gpt2", "llama") else theirs.unk_token_id)
     assert found.special >= set(theirs.all_special_ids)
@@ -88,7 +88,7 @@ def translator(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_folder_of_marian_reads_and_writes_texts(translator: Path) -> None:
-    found = finding.load(translator, {}, CPU)
+    found = loader.load(translator, {}, CPU)
     vocabulary = json.loads(KINDS["marian"]["vocab.json"])
     tokens = found.tokenizers["source"].encode("the dogs ☃", "source")
     assert tokens.texts[-3:] == (" ", "☃", "</s>")
@@ -108,9 +108,9 @@ def test_another_vocabulary_is_another_model(translator: Path, tmp_path: Path) -
 
 
 def test_every_architecture_says_which_files_it_is_cut_by() -> None:
-    assert slow.SLOW.keys() == folders.SETTINGS.keys()
-    assert {file for kind in slow.SLOW.values() for file in kind.files} < set(VOCABULARY_FILES)
-    assert all(hasattr(transformers, name) for kind in slow.SLOW.values() for name in kind.classes)
+    assert slow_tokenizers.SLOW.keys() == folders.SETTINGS.keys()
+    assert {file for kind in slow_tokenizers.SLOW.values() for file in kind.files} < set(VOCABULARY_FILES)
+    assert all(hasattr(transformers, name) for kind in slow_tokenizers.SLOW.values() for name in kind.classes)
 
 
 @pytest.mark.parametrize(
@@ -124,12 +124,12 @@ def test_every_architecture_says_which_files_it_is_cut_by() -> None:
 )
 def test_what_cannot_be_read_is_ids_and_the_sentence_says_what_helps(tmp_path: Path, files: dict[str, bytes]) -> None:
     folders.save(tmp_path, "bert")
-    found = finding.load(write(tmp_path, files), {}, CPU)
+    found = loader.load(write(tmp_path, files), {}, CPU)
     assert found.tokenizers["source"].encode("3 4", "source").ids == (3, 4)
     with pytest.raises(NoTokenizer, match=r"put the tokenizer's files into the folder \(tokenizer.json, or vocab.txt\)"):
         found.tokenizers["source"].encode("a dog", "source")
     with pytest.raises(BadSetting, match="source_vocab"):
-        finding.load(tmp_path, {"source_vocab": "vocab.txt"}, CPU)
+        loader.load(tmp_path, {"source_vocab": "vocab.txt"}, CPU)
 
 
 @pytest.mark.parametrize("family", ["t5", "gpt2"])

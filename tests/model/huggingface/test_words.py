@@ -6,13 +6,13 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from model import finding
-from model.engine.base import RunRequest
+from model.checkpoints import loader
 from model.errors import EmptyText, TokenOutOfRange, TooManyTokens
-from model.huggingface.words import LibraryTokenizer
-from model.runner import Foreign
-from model.running import run
-from model.vocabularies import IdTokenizer
+from model.huggingface.loaded import Foreign
+from model.huggingface.tokenizer import LibraryTokenizer
+from model.inference.run import run
+from model.spec.request import RunRequest
+from model.tokenizers.vocabulary import IdTokenizer
 from tests import folders
 
 CPU = torch.device("cpu")
@@ -22,7 +22,7 @@ def opened(path: Path, family: str, tokenizer: Tokenizer | None, **changes: obje
     folders.save(path, family, **changes)
     if tokenizer:
         tokenizer.save(str(path / "tokenizer.json"))
-    found = finding.load(path, {}, CPU)
+    found = loader.load(path, {}, CPU)
     assert isinstance(found, Foreign)
     return found
 

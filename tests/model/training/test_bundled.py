@@ -9,12 +9,12 @@ import pytest
 import torch
 from click.testing import CliRunner
 
-from model import checkpoints
 from model.__main__ import cli
-from model.engine.base import Decoding, RunRequest
+from model.checkpoints import native
 from model.engine.local import CHECKPOINTS
 from model.errors import BadSetting
-from model.running import run
+from model.inference.run import run
+from model.spec.request import Decoding, RunRequest
 from model.training import recipes
 
 CPU = torch.device("cpu")
@@ -42,17 +42,17 @@ def test_each_has_a_card_a_curve_and_the_network_of_its_recipe(folder: Path) -> 
         assert f"\n## {heading}\n" in card, heading
     assert f"(`{folder.name}`)" in card.splitlines()[0]
     assert len((folder / "curve.csv").read_text(encoding="utf-8").splitlines()) > 5
-    loaded = checkpoints.load(folder, CPU)
+    loaded = native.load(folder, CPU)
     recipe = recipes.load(folder.name)
     sizes = [tokenizer.size for tokenizer in loaded.tokenizers.values()]
     assert loaded.info.spec.stacks == recipe.spec(sizes).stacks
     assert loaded.info.spec.output == recipe.spec(sizes).output
-    assert checkpoints.inspect(folder).missing == ()
+    assert native.inspect(folder).missing == ()
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_each_opens_with_a_sentence_whose_words_it_knows(folder: Path) -> None:
-    loaded = checkpoints.load(folder, CPU)
+    loaded = native.load(folder, CPU)
     assert loaded.info.title
     assert "\n" not in loaded.info.summary.strip() != ""
     for example in loaded.info.examples:
@@ -96,6 +96,6 @@ def test_without_data_each_says_what_it_needs_and_from_where(folder: Path) -> No
 )
 @pytest.mark.parametrize("method", ["greedy", "beam"])
 def test_what_the_cards_say_is_written(name: str, source: str, written: str, method: Literal["greedy", "beam"]) -> None:
-    loaded = checkpoints.load(CHECKPOINTS / name, CPU)
+    loaded = native.load(CHECKPOINTS / name, CPU)
     trace = run(loaded, RunRequest(name, source, decoding=Decoding(method=method)), CPU, "cpu")
     assert loaded.tokenizers["target"].text(trace.tokens["target"].ids) == written

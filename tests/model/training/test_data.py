@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.errors import BadSetting
-from model.tokenizers import learn_vocabulary
+from model.tokenizers.words import learn_vocabulary
 from model.training.corpora import Parallel, RunningText
 from model.training.data import PAD_ID, Batch, Pair, batches, collate, examples, windows
 

@@ -9,12 +9,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from model import checkpoints
+from model.checkpoints import native
 from model.errors import BadSetting
 from model.training import recipes
 from model.training import train as training
+from model.training.calibration import calibrate, mix
 from model.training.data import Pair
-from model.training.finish import calibrate, mix
 from model.training.losses import validation_loss
 from model.training.train import train
 from tests.networks import VARIANTS, tiny_recipe, translator, write_corpus
@@ -26,7 +26,7 @@ PAIRS = [Pair((2, 5 + i % 3, 4, 3), (2, 4 + i % 5, 0 if i % 2 else 6, 3)) for i 
 def test_the_mean_of_weights_is_their_weighted_sum(tmp_path: Path) -> None:
     one, two = {"w": torch.full((3,), 2.0)}, {"w": torch.tensor([0.0, 4.0, 8.0])}
     for name, weights in (("one", one), ("two", two)):
-        checkpoints.save_weights(tmp_path / f"{name}.safetensors", weights)
+        native.save_weights(tmp_path / f"{name}.safetensors", weights)
     files = [tmp_path / "one.safetensors", tmp_path / "two.safetensors"]
     assert mix(files, (0.25, 0.75))["w"].tolist() == [0.5, 3.5, 6.5]
     assert mix(files, (1.0, 0.0))["w"].tolist() == [2.0, 2.0, 2.0]

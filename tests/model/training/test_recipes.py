@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from model.errors import BadSetting, UnknownModel
-from model.spec import AttentionSpec, StackSpec
+from model.spec.network import AttentionSpec, StackSpec
 from model.training import recipes
 from model.training.corpora import Parallel
 from model.training.recipes import Side

@@ -8,11 +8,11 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from model import checkpoints
-from model.checkpoints import Checkpoint
-from model.engine.base import Decoding, RunRequest
+from model.checkpoints import native
+from model.checkpoints.native import Checkpoint
 from model.engine.local import CHECKPOINTS
-from model.running import run
+from model.inference.run import run
+from model.spec.request import Decoding, RunRequest
 from model.training import corpora, recipes
 from model.training.corpora import Texts
 from model.training.data import batches, examples
@@ -60,11 +60,11 @@ def assert_reverses(checkpoint: Checkpoint, share: float) -> None:
 
 
 def test_the_bundled_checkpoint_looks_along_the_antidiagonal_and_reverses_what_it_has_not_seen() -> None:
-    assert_reverses(checkpoints.load(BUNDLED, CPU), 0.99)
+    assert_reverses(native.load(BUNDLED, CPU), 0.99)
 
 
 def test_a_network_that_has_learned_nothing_does_neither() -> None:
-    checkpoint = checkpoints.load(BUNDLED, CPU)
+    checkpoint = native.load(BUNDLED, CPU)
     checkpoint.network.load_state_dict(
         {name: value.float() for name, value in load_file(BUNDLED / "snapshots" / "000000.safetensors").items()}
     )
@@ -73,7 +73,7 @@ def test_a_network_that_has_learned_nothing_does_neither() -> None:
 
 
 def test_evaluation_decodes_what_teacher_forcing_promises(few_strings: None) -> None:
-    checkpoint = checkpoints.load(BUNDLED, CPU)
+    checkpoint = native.load(BUNDLED, CPU)
     scores = evaluate(checkpoint, None, "val", Decoding(), CPU)
     texts = corpora.from_json(checkpoint.info.data, "data").texts(None, "val")
     assert scores["accuracy"] == pytest.approx(share_right(checkpoint, texts))
@@ -99,5 +99,5 @@ def test_it_is_learned_from_nothing(tmp_path: Path) -> None:
         data=recipe.data | {"longest": 6, "strings": 3000},
         optimisation=replace(how, phases=phases, sentences_per_batch=32),
     )
-    learned = checkpoints.load(train(small, None, tmp_path, CPU), CPU)
+    learned = native.load(train(small, None, tmp_path, CPU), CPU)
     assert_reverses(learned, 0.95)

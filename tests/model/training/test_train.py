@@ -21,18 +21,18 @@ from accelerate.state import AcceleratorState
 from safetensors.torch import load_file
 from tensorboardX.proto.event_pb2 import Event
 
-from model import checkpoints
-from model.engine.base import Decoding, RunRequest
+from model.checkpoints import native
 from model.errors import DamagedFile, DataError
-from model.running import run
+from model.inference.run import run
+from model.spec.request import Decoding, RunRequest
 from model.training import losses, recipes
-from model.training import state as states
+from model.training import resume as states
 from model.training import train as training
 from model.training.data import Batch, Pair
 from model.training.losses import validation_loss
 from model.training.recipes import Recipe, Side
 from model.training.records import COLUMNS, snapshot_steps
-from model.training.state import State
+from model.training.resume import State
 from model.training.train import train
 from tests.networks import VARIANTS, some_ids, tiny_recipe, translator, write_corpus
 
@@ -63,7 +63,7 @@ def test_it_leaves_a_checkpoint_its_last_weights_its_curve_and_its_state(trained
     assert {path.name for path in trained.iterdir()} == weights | others
     for name in ("model.safetensors", "last.safetensors"):
         assert {value.dtype for value in load_file(trained / name).values()} == {torch.float16}
-    loaded = checkpoints.load(trained, CPU)
+    loaded = native.load(trained, CPU)
     assert loaded.info.name == "tiny"
     assert json.loads((trained / "spec.json").read_text(encoding="utf-8"))["format"] == 1
     vocabulary = json.loads((trained / "tokenizer.json").read_text(encoding="utf-8"))["source"]["vocabulary"]
@@ -189,7 +189,7 @@ def test_words_are_spelled_with_other_pieces_in_each_epoch_unless_that_is_too_lo
     first, second, *again = read
     assert first != second
     assert again == [first, second]
-    tokenizer, target = (checkpoints.load(out, CPU).tokenizers[strip] for strip in ("source", "target"))
+    tokenizer, target = (native.load(out, CPU).tokenizers[strip] for strip in ("source", "target"))
     texts = recipe.corpus.texts(corpus, "train")
     plain = [tokenizer.encode(source, "source").ids for source, _ in texts]
     longest = often.spec([4, 4]).stacks["encoder"].max_positions
@@ -392,7 +392,7 @@ def test_a_language_model_learns_to_go_on(tmp_path: Path) -> None:
     how = replace(recipe.optimisation, average=0.5)
     source = Side("English", "basic-english", 1)
     recipe = replace(recipe, data=data, source=source, target=None, encoder=None, optimisation=how, examples=())
-    loaded = checkpoints.load(train(recipe, tmp_path, tmp_path / "out", CPU), CPU)
+    loaded = native.load(train(recipe, tmp_path, tmp_path / "out", CPU), CPU)
     assert loaded.info.languages == {"source": "English"}
     assert loaded.info.spec.encoder is None
     request = RunRequest("lm", "three four", decoding=Decoding(max_length=4))

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from model.trace import Array, Site
+from model.trace.types import Array, Site
 from model.transformer.attention import (
     Dropout,
     MultiHeadAttention,

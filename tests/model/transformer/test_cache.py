@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.trace import Site
+from model.trace.types import Site
 from model.transformer.attention import Run
 from model.transformer.cache import NO_CACHE, KVCache
 from model.transformer.stacks import EncoderDecoder

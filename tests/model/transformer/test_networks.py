@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 
-from model.spec import AttentionSpec, ModelSpec, OutputSpec, StackSpec
-from model.trace import Array
+from model.spec.network import AttentionSpec, ModelSpec, OutputSpec, StackSpec
+from model.trace.types import Array
 from tests.networks import (
     LANGUAGE_MODELS,
     PAD,

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.trace import Site
+from model.trace.types import Site
 from model.transformer.attention import Run
 from model.transformer.stacks import EncoderDecoder
 from tests.networks import (

@@ -1,0 +1,5 @@
+"""Opens checkpoints: folders of our own, files of other programs through a layout, folders of the transformers library.
+
+May import: model.errors, model.huggingface, model.inspection, model.safe_loading, model.spec, model.tokenizers, model.trace,
+model.transformer.
+"""

@@ -1,0 +1,121 @@
+"""Which layout a file has: tables of weights, prefixes that wrappers put before names, and the evidence for each layout."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from torch import Tensor
+
+from model.checkpoints.layouts import LAYOUTS
+from model.checkpoints.layouts.base import Layout, Match, Shapes, renamed
+from model.errors import BadSetting, SeveralLayouts, UnknownLayout
+from model.inspection.leftovers import BEHIND, shortened, what_is
+
+Value = TypeVar("Value")
+
+PREFIXES = ("module.", "_orig_mod.", "model.", "net.")
+"""What wrappers put before every name: data-parallel training, torch.compile, and programs that keep the network in a field."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A table of weights and the layout that it has.
+
+    Attributes:
+        layout: the layout.
+        tensors: by the names that the layout knows, prefixes taken off.
+        prefix: what was taken off.
+        candidate: the keys that lead to the table in the file, joined by dots; empty: the file is the table.
+        match: the evidence.
+    """
+
+    layout: Layout
+    tensors: Mapping[str, Tensor]
+    prefix: str
+    candidate: str
+    match: Match
+
+    @property
+    def shapes(self) -> Shapes:
+        """Names and shapes."""
+        return shapes_of(self.tensors)
+
+    def left_over(self, told: Mapping[str, str]) -> dict[str, str]:
+        """What each tensor is that changes no map and is not used, by name."""
+        names = renamed(self.shapes, self.layout.rules(self.shapes, told))
+        harmless = {name: what for name in self.tensors if name not in names and (what := what_is(name, self.tensors[name]))}
+        return {name: BEHIND for name, ours in names.items() if not ours} | harmless
+
+
+def shapes_of(tensors: Mapping[str, Tensor]) -> Shapes:
+    """Names and shapes of tensors."""
+    return Shapes({name: tuple(tensor.shape) for name, tensor in tensors.items()})
+
+
+def choose(candidates: Mapping[str, Mapping[str, Tensor]], told: Mapping[str, str], path: str) -> Chosen:
+    """The layout that a file has.
+
+    Args:
+        candidates: tables of named tensors by the keys that lead to them.
+        told: all settings; `layout` and `candidate` decide where there are several.
+
+    Raises:
+        UnknownLayout: none fits; the sentence names the nearest.
+        SeveralLayouts: more than one layout or table fits.
+        BadSetting: `layout` or `candidate` names none that there is.
+    """
+    layouts = _told(told, "layout", {layout.name: layout for layout in LAYOUTS})
+    tables = _told(told, "candidate", candidates)
+    every = [one for name, table in tables.items() for one in _readings(table, name, layouts.values(), told)]
+    fitting = [one for one in every if one.match]
+    if not fitting:
+        raise _unknown(every, told, path)
+    for what, setting, names in (
+        ("tables of weights", "candidate", [one.candidate or "(the file itself)" for one in fitting]),
+        ("layouts", "layout", [one.layout.name for one in fitting]),
+    ):
+        if len(there := list(dict.fromkeys(names))) > 1:
+            raise SeveralLayouts(path=path, what=what, there=", ".join(there), setting=setting)
+    return fitting[0]
+
+
+def _told(told: Mapping[str, str], setting: str, there: Mapping[str, Value]) -> Mapping[str, Value]:
+    """What a setting leaves of `there`: one, or where it was not told all."""
+    if (name := told.get(setting)) is None:
+        return there
+    if name not in there:
+        raise BadSetting(name=f"the setting {setting}", found=name, allowed=f"one of {', '.join(there)}")
+    return {name: there[name]}
+
+
+def _readings(table: Mapping[str, Tensor], candidate: str, layouts: Iterable[Layout], told: Mapping[str, str]) -> list[Chosen]:
+    """The table under each layout, prefixes taken off until one fits."""
+    found: list[Chosen] = []
+    prefix = ""
+    while True:
+        found += [Chosen(layout, table, prefix, candidate, _evidence(layout, table, told)) for layout in layouts]
+        wrapper = next((p for p in PREFIXES if sum(name.startswith(p) for name in table) > len(table) / 2), None)
+        if wrapper is None or any(one.match for one in found):
+            return found
+        table, prefix = {name.removeprefix(wrapper): tensor for name, tensor in table.items()}, prefix + wrapper
+
+
+def _evidence(layout: Layout, table: Mapping[str, Tensor], told: Mapping[str, str]) -> Match:
+    """What speaks for and against a layout. Tensors without a place in it speak against it, whatever was told."""
+    match, foreign = layout.match(shapes_of(table)), foreign_names(layout, table, told)
+    known = (f"knows {len(table) - len(foreign)} of {len(table)} names",)
+    against = (f"has {shortened(foreign)}, which {'has' if len(foreign) == 1 else 'have'} no place in it",) if foreign else ()
+    return Match(match.in_favour + known, match.against + against)
+
+
+def foreign_names(layout: Layout, table: Mapping[str, Tensor], told: Mapping[str, str]) -> tuple[str, ...]:
+    """Names that a layout does not know, and that are not harmless."""
+    shapes = shapes_of(table)
+    known = renamed(shapes, layout.rules(shapes, told))
+    return tuple(name for name, tensor in table.items() if name not in known and not what_is(name, tensor))
+
+
+def _unknown(every: Sequence[Chosen], told: Mapping[str, str], path: str) -> UnknownLayout:
+    """The error that names the layout which knows the most names, and why it is not this one."""
+    nearest = min(every, key=lambda one: (len(foreign_names(one.layout, one.tensors, told)), len(one.match.against)))
+    return UnknownLayout(path=path, nearest=nearest.layout.name, reason=f"the file {' and '.join(nearest.match.against)}")

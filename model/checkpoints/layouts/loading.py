@@ -1,0 +1,254 @@
+"""From a file to a network that runs, or to a diagnosis: what it is, why, what matched, and what must be told."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+import torch
+from torch import Tensor
+
+from model.checkpoints.layouts import saved_settings
+from model.checkpoints.layouts.base import MissingTensor, Shapes, renamed
+from model.checkpoints.layouts.detect import Chosen, choose
+from model.checkpoints.layouts.given_answers import TextsOf, Told, tell, texts_of_a_path
+from model.checkpoints.layouts.key_mapping import DTYPES, Placement, fill, needed, place
+from model.checkpoints.layouts.questions import Answers, Question, answer_of, settle
+from model.checkpoints.layouts.saved_settings import Said
+from model.checkpoints.layouts.vocabularies import tokenizers_of
+from model.checkpoints.native import Checkpoint, Info
+from model.errors import IncompleteWeights, OpenQuestions
+from model.inspection.diagnostics import diagnosed
+from model.inspection.leftovers import noted
+from model.inspection.report import Asked, Inspection, TensorInfo
+from model.inspection.tensor_stats import measured
+from model.safe_loading.reader import OpenedFile, read_tensors
+from model.spec import network as specs
+from model.spec.network import ModelSpec
+from model.transformer.build import Network, build
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """A file, the layout that it has, and what is known so far.
+
+    Attributes:
+        path: of the file.
+        chosen: its weights and their layout.
+        told: what was told of it.
+        questions: what its names and shapes leave open.
+        said: of what the file itself says the things that contradict each other, by the name of the question.
+        taken: what of it was taken as an answer.
+        problems: what to know of its numbers, a sentence each.
+    """
+
+    path: PurePath
+    chosen: Chosen
+    told: Told
+    questions: tuple[Question, ...]
+    said: Mapping[str, tuple[Said, ...]]
+    taken: Mapping[str, Said]
+    problems: tuple[str, ...]
+
+    @property
+    def shapes(self) -> Shapes:
+        """Names and shapes of the weights."""
+        return self.chosen.shapes
+
+    def answers(self) -> Answers:
+        """Answers to all questions.
+
+        Raises:
+            BadSetting: one is not allowed.
+            OpenQuestions: one is needed and was not told.
+        """
+        return settle(self.questions, self.told.settings, str(self.path), self.chosen.layout.name)
+
+    def spec(self, answers: Answers) -> ModelSpec:
+        """The network, its sizes within what is built here.
+
+        Raises:
+            BadSetting: they are not, or answers contradict each other.
+            IncompleteWeights: a tensor that tells a size is missing.
+        """
+        try:
+            spec = self.chosen.layout.read(self.shapes, answers)
+        except MissingTensor as error:
+            raise self._lacks(error) from error
+        return specs.from_json(specs.to_json(spec))
+
+    def placement(self, spec: ModelSpec) -> Placement:
+        """What becomes of each name."""
+        rules = self.chosen.layout.rules(self.shapes, self.told.settings)
+        return place(self.shapes, rules, spec, self.chosen.left_over(self.told.settings))
+
+    def notes(self) -> tuple[str, ...]:
+        """What a viewer should know, a sentence each: of such networks, what this file says, and what was left over of it."""
+        said = saved_settings.noted(self.said, self.taken)
+        return (*self.chosen.layout.notes, *said, *noted(self.chosen.left_over(self.told.settings)))
+
+    def flaw(self, placement: Placement) -> IncompleteWeights | None:
+        """Why these weights cannot be run; None: they can. Both who runs them and who describes them ask here."""
+        wrong = [*placement.misshapen.values(), *(f"nothing in it becomes {name}" for name in placement.missing)]
+        wrong += [f"{name} has no place in the network that was told" for name in placement.unexpected]
+        tensors = self.chosen.tensors
+        wrong += [f"{name} holds {tensors[name].dtype}" for name in placement.ours if tensors[name].dtype not in DTYPES]
+        return IncompleteWeights(path=self.path, layout=self.chosen.layout.name, detail=wrong[0]) if wrong else None
+
+    def _lacks(self, error: MissingTensor) -> IncompleteWeights:
+        return IncompleteWeights(path=self.path, layout=self.chosen.layout.name, detail=f"it lacks {error.args[0]}")
+
+
+def diagnose(path: Path, settings: Mapping[str, str], texts_of: TextsOf = texts_of_a_path) -> Diagnosis:
+    """Opens a file of any known layout. Nothing in it is executed.
+
+    Args:
+        settings: answers by name, as `--set` takes them; those of a JSON file beside the file are read too.
+        texts_of: reads a vocabulary that `settings` name.
+
+    Raises:
+        CheckpointError: the file cannot be read, or its layout is unknown or not certain.
+        BadSetting: the settings name a layout, a table of weights or a file that is not there.
+    """
+    return examine(read_tensors(path), path, tell(path, settings, texts_of))
+
+
+def examine(opened: OpenedFile, path: PurePath, told: Told) -> Diagnosis:
+    """The same for a file that is open already, an upload for instance; `path` is what it is called.
+
+    Raises:
+        CheckpointError, BadSetting: as for `diagnose`.
+        ContradictsFile: something was told that the file itself says otherwise.
+    """
+    said = saved_settings.said_by(opened.beside)
+    agreed = saved_settings.agreed(said)
+    known = {name: one.value for name, one in agreed.items()} | told.settings
+    chosen = choose(opened.candidates, told.steering | known, str(path))
+    try:
+        questions = chosen.layout.ask(chosen.shapes, known)
+    except MissingTensor as error:
+        raise IncompleteWeights(path=path, layout=chosen.layout.name, detail=f"it lacks {error.args[0]}") from error
+    taken = dict(saved_settings.answers(agreed, questions, told.settings, str(path)))
+    told = told.with_answers(taken).about(questions)
+    several = {
+        name: values for name, values in said.items() if len(values) > 1 and any(name in (q.name, *q.also) for q in questions)
+    }
+    return Diagnosis(path, chosen, told, questions, several, taken, tuple(map(str, opened.problems)))
+
+
+def load(path: Path, settings: Mapping[str, str], device: torch.device, texts_of: TextsOf = texts_of_a_path) -> Checkpoint:
+    """A file as a network ready to run. The arguments are those of `diagnose`.
+
+    Raises:
+        CheckpointError: as for `diagnose`; or weights are missing or of other shapes.
+        OpenQuestions: it leaves something open that was not told.
+        BadSetting: an answer is not allowed.
+    """
+    with path.open("rb") as file:  # piece by piece: it may be larger than the memory that is left
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return checkpoint_of(diagnose(path, settings, texts_of), digest, device)
+
+
+def checkpoint_of(found: Diagnosis, digest: str, device: torch.device) -> Checkpoint:
+    """The network of a file that was diagnosed; it computes in float32, whatever its weights are stored in.
+
+    Args:
+        digest: SHA-256 of the file.
+
+    Raises:
+        IncompleteWeights, OpenQuestions, BadSetting: as for `load`.
+    """
+    path = found.path
+    answers = found.answers()
+    spec = found.spec(answers)
+    placement = found.placement(spec)
+    if flaw := found.flaw(placement):
+        raise flaw
+    network = _filled(found, spec, placement)
+    strips = {"source": "source"} if spec.encoder is None or spec.decoder is None else {"source": "source", "target": "target"}
+    info = Info(path.name, path.name, found.chosen.layout.title, strips, (), {}, spec)
+    tokenizers = tokenizers_of(spec, answers, found.told.texts, found.chosen.layout)
+    return Checkpoint(info, network.to(device).eval(), tokenizers, _fingerprint(digest, found.told), found.notes())
+
+
+def _filled(found: Diagnosis, spec: ModelSpec, placement: Placement) -> Network:
+    network = build(spec)
+    fill(network, found.chosen.tensors, placement)
+    return network
+
+
+def _fingerprint(digest: str, told: Told) -> str:
+    """SHA-256 over everything that decides what the network computes."""
+    decides = [digest, sorted((told.steering | told.settings).items()), sorted(told.texts.items())]
+    return hashlib.sha256(json.dumps(decides).encode()).hexdigest()
+
+
+def inspect(path: Path, settings: Mapping[str, str], texts_of: TextsOf = texts_of_a_path) -> Inspection:
+    """Says what a file is, without running it; open questions are listed, not raised. The arguments are those of `diagnose`.
+
+    Raises:
+        CheckpointError: as for `diagnose`.
+        BadSetting: an answer is not allowed.
+    """
+    return inspection_of(diagnose(path, settings, texts_of))
+
+
+def inspection_of(found: Diagnosis) -> Inspection:
+    """What a diagnosis says, as plain values; open questions are listed, not raised.
+
+    Raises:
+        IncompleteWeights: a tensor that tells a size is missing.
+        BadSetting: an answer is not allowed, or a vocabulary has another length than the embedding.
+    """
+    layout, told = found.chosen.layout, found.told.settings
+    names = renamed(found.shapes, layout.rules(found.shapes, told))
+    left_over = found.chosen.left_over(told)
+    try:
+        answers = found.answers()
+        spec = found.spec(answers)
+        tokenizers_of(spec, answers, found.told.texts, layout)  # a vocabulary of another length is refused before it is used
+    except OpenQuestions:
+        placement, flaw, spec_json, parameters, network = None, None, {}, 0, None
+    else:
+        placement, spec_json = found.placement(spec), specs.to_json(spec)
+        parameters = sum(parameter.numel() for parameter in needed(spec).parameters())
+        flaw = found.flaw(placement)
+        network = None if flaw else _filled(found, spec, placement)
+    inspection = Inspection(
+        what=f"{found.path.name}: {layout.title}.",
+        spec=spec_json,
+        parameters=parameters,
+        tensors=tuple(
+            _describe(name, tensor, names.get(name), name in left_over, placement) for name, tensor in found.chosen.tensors.items()
+        ),
+        missing=placement.missing if placement else (),
+        ask=tuple(_asked(question, found.told) for question in found.questions),
+        layout=layout.name,
+        in_favour=found.chosen.match.in_favour,
+        against=found.chosen.match.against,
+        notes=(*found.notes(), *found.problems),
+        prefix=found.chosen.prefix,
+        candidate=found.chosen.candidate,
+        problem=flaw.to_json() if flaw else {},
+    )
+    return diagnosed(inspection, found.chosen.tensors, network)
+
+
+def _describe(
+    name: str, tensor: Tensor, becomes: tuple[str, ...] | None, left_over: bool, placement: Placement | None
+) -> TensorInfo:
+    """One tensor; while the network is not known, the layout's names alone decide (`becomes`, None: it knows none)."""
+    if left_over:
+        status = "unneeded"
+    elif becomes is None or (placement and name in placement.unexpected):
+        status = "unexpected"
+    else:
+        status = "misshapen" if placement and name in placement.misshapen else "matched"
+    return measured(TensorInfo(name, tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), status, becomes or ()), tensor)
+
+
+def _asked(question: Question, told: Told) -> Asked:
+    answer = answer_of(question, told.settings)
+    origin = next((told.origins[name] for name in (question.name, *question.also) if name in told.origins), "")
+    return Asked(question.name, question.words, question.consequence, question.needed, answer, question.allowed, origin)

@@ -1,0 +1,231 @@
+"""Questions that a file leaves open, and the answers: from `--set`, from a spec.json beside the file, or from a form."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast, get_args
+
+from model.errors import BadSetting, OpenQuestions
+from model.spec.network import Activation, DecodePositions, EmbedScale, NormOrder, Positions
+from model.tokenizers.vocabulary import SPLITS
+
+
+@dataclass(frozen=True)
+class Question:
+    """One thing that names and shapes do not tell.
+
+    Attributes:
+        name: what `--set` takes.
+        consequence: a sentence: what depends on the answer.
+        allowed: the answers; empty: a whole number up to `highest`, or where that is None a file.
+        highest: of a whole number.
+        default: the answer where nothing is told; None: there is none.
+        needed: whether the network cannot be built without an answer.
+        also: names that answer several questions at once, this one among them.
+    """
+
+    name: str
+    consequence: str
+    allowed: tuple[str, ...] = ()
+    highest: int | None = None
+    default: str | None = None
+    needed: bool = True
+    also: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """What is allowed, in words."""
+        if self.allowed:
+            return " or ".join(self.allowed)
+        return "a file" if self.highest is None else f"a whole number from 0 to {self.highest}"
+
+    @property
+    def form(self) -> str:
+        """The setting as one would type it, the value left open."""
+        return f"--set {self.name}={'|'.join(self.allowed) or ('FILE' if self.highest is None else 'ID')}"
+
+    def allows(self, value: str) -> bool:
+        """Whether `value` is an answer."""
+        if self.allowed:
+            return value in self.allowed
+        return self.highest is None or (value.isascii() and value.isdecimal() and int(value[:12]) <= self.highest)
+
+    def check(self, value: str) -> str:
+        """`value`, if it is an answer.
+
+        Raises:
+            BadSetting: it is none.
+        """
+        if self.allows(value):
+            return value
+        raise BadSetting(name=self.name, found=value, allowed=self.words)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Checked answers by the name of the question. What is not there was not told and is not needed."""
+
+    of: Mapping[str, str]
+
+    def text(self, name: str) -> str:
+        """The answer as it was given."""
+        return self.of[name]
+
+    def number(self, name: str) -> int:
+        """The answer to a question about a number."""
+        return int(self.of[name])
+
+    def optional_number(self, name: str) -> int | None:
+        """The same, or None where it was not told."""
+        return int(self.of[name]) if name in self.of else None
+
+    @property
+    def norm_order(self) -> NormOrder:
+        """Where the norms stand."""
+        return cast(NormOrder, self.of["norm_order"])
+
+    @property
+    def activation(self) -> Activation:
+        """What stands between the two maps of the feed-forward network."""
+        return cast(Activation, self.of["activation"])
+
+    @property
+    def embed_scale(self) -> EmbedScale:
+        """Whether embeddings are scaled."""
+        return cast(EmbedScale, self.of["embed_scale"])
+
+    @property
+    def positions(self) -> Positions:
+        """How positions are told apart."""
+        return cast(Positions, self.of["positions"])
+
+    @property
+    def decode_positions(self) -> DecodePositions:
+        """Which positions a cached decode gives."""
+        return cast(DecodePositions, self.of["decode_positions"])
+
+    def flag(self, name: str) -> bool:
+        """The answer to a question about true or false."""
+        return self.of[name] == "true"
+
+
+def settle(questions: Sequence[Question], told: Mapping[str, str], path: str, layout: str) -> Answers:
+    """Answers to all questions.
+
+    Raises:
+        BadSetting: something was told that no question asks for, or a value outside what is allowed.
+        OpenQuestions: something that is needed was not told; the sentence names each question and how to answer it.
+    """
+    names = [name for question in questions for name in (question.name, *question.also)]
+    for name, value in told.items():
+        if name not in names:
+            raise BadSetting(
+                name=f"the setting {name}",
+                found=value,
+                allowed=f"a setting of the layout {layout}: {', '.join(dict.fromkeys(names))}",
+            )
+    found = {question.name: answer for question in questions if (answer := answer_of(question, told)) is not None}
+    unanswered = [question for question in questions if question.needed and question.name not in found]
+    if unanswered:
+        raise OpenQuestions(
+            path=path,
+            layout=layout,
+            open=", ".join(question.name for question in unanswered),
+            settings=" ".join(question.form for question in unanswered),
+        )
+    return Answers(found)
+
+
+def answer_of(question: Question, told: Mapping[str, str]) -> str | None:
+    """What was told, or else the default; None: the question is open.
+
+    Raises:
+        BadSetting: what was told is not allowed.
+    """
+    for name in (question.name, *question.also):
+        if name in told:
+            return question.check(told[name])
+    return question.default
+
+
+def divisors(number: int) -> tuple[str, ...]:
+    """The numbers that divide `number`, up to 1,000, as texts."""
+    return tuple(str(candidate) for candidate in range(1, min(number, 1000) + 1) if number % candidate == 0)
+
+
+def heads(name: str, width: int, told: Mapping[str, str], also: tuple[str, ...] = (), whose: str = "the network") -> Question:
+    """How many heads share `width` columns. A head_dim that was told answers it too."""
+    head_dim = told.get("head_dim", "")
+    known = str(width // int(head_dim)) if head_dim in divisors(width) else None
+    consequence = (
+        f"Cuts the {width} columns of {whose}'s attention into heads: another number gives other maps, all of them plausible."
+    )
+    return Question(name, consequence, divisors(width), default=known, also=also)
+
+
+def head_dim(*widths: int) -> Question:
+    """Another way to tell how many heads there are."""
+    common = tuple(value for value in divisors(widths[0]) if all(width % int(value) == 0 for width in widths))
+    return Question("head_dim", "The width of a head: another way to tell how many there are.", common, needed=False)
+
+
+def heads_differ(name: str, count: int, told: int, width: int) -> BadSetting:
+    """The error for a head_dim and a number of heads that contradict each other."""
+    return BadSetting(name="head_dim", found=told, allowed=f"{width // count}, which {name}={count} leaves of {width} columns")
+
+
+def choice(name: str, consequence: str, kind: Any, default: str | None = None, also: tuple[str, ...] = ()) -> Question:
+    """A question with the choices of a Literal."""
+    return Question(name, consequence, get_args(kind), default=default, also=also)
+
+
+def norm_order(default: str | None = None) -> Question:
+    """Where the norms stand."""
+    return choice(
+        "norm_order", "Norms stand after each sum (post) or before each sublayer (pre); the names are the same.", NormOrder, default
+    )
+
+
+def activation(default: str | None = None) -> Question:
+    """What stands between the two maps of the feed-forward network."""
+    return choice("activation", "The function between the two maps of the feed-forward network.", Activation, default)
+
+
+def embed_scale(default: str | None = None) -> Question:
+    """Whether embeddings are scaled."""
+    consequence = "Embeddings are multiplied by the square root of their width (sqrt) or not (none)."
+    return choice("embed_scale", consequence, EmbedScale, default)
+
+
+def decode_positions(default: str) -> Question:
+    """Which positions a cached decode gives."""
+    consequence = "A token written in step t gets position t (running), or each one position 0 (zero)."
+    return choice("decode_positions", consequence, DecodePositions, default)
+
+
+def causal(default: str | None, consequence: str = "Whether a target position is kept from looking at later ones.") -> Question:
+    """Whether the decoder's mask hides the future."""
+    return Question("causal", consequence, ("true", "false"), default=default)
+
+
+def id_(name: str, vocab: int, consequence: str, needed: bool = False, also: tuple[str, ...] = ()) -> Question:
+    """A token's id."""
+    return Question(name, consequence, highest=vocab - 1, needed=needed, also=also)
+
+
+def decoding_ids(vocab: int) -> tuple[Question, ...]:
+    """The ids that decoding needs; without them, targets can still be given."""
+    return (
+        id_("bos_id", vocab, "Decoding begins with this token; without it, a target must be given."),
+        id_("eos_id", vocab, "Decoding ends with this token; without it, only the longest length ends it."),
+        id_("unk_id", vocab, "Stands for words that the vocabulary does not have."),
+    )
+
+
+def vocabularies(*names: str) -> tuple[Question, ...]:
+    """Files of texts, one for each name, and the way to split a text."""
+    files = tuple(Question(name, "The texts of the ids; without it, ids are shown as numbers.", needed=False) for name in names)
+    splits = (*SPLITS, "spacy-de,spacy-en", "spacy-en,spacy-de") if len(names) > 1 else tuple(SPLITS)
+    split = Question(
+        "tokenizer", "How a typed text is cut; two names with a comma cut source and target differently.", splits, default="split"
+    )
+    return (*files, split)

@@ -1,0 +1,128 @@
+"""Settings that a training program saved beside its weights: `model_args`, `hyper_parameters`, `args`, `config` and the like.
+
+They answer questions as if they were told. Plain values count alone, as the safe opener lists them; a value that stands there under
+two names or in two places counts where all say the same.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from model.checkpoints.layouts.questions import Question
+from model.errors import ContradictsFile
+from model.safe_loading.plan import Beside
+
+CONTAINERS = re.compile(
+    r"model_(args|config|cfg|hparams|params)|hyper_?param(eter)?s|hparams|args|arguments|config|cfg|conf|params|opts?|options|settings"
+    r"|__metadata__",
+    re.IGNORECASE,
+)
+"""Keys under which programs save what a network was made with; a file's topmost level counts too."""
+
+_NAMES: Mapping[str, str] = {
+    "n_heads": "n_heads n_head nhead nheads num_heads num_head heads num_attention_heads attention_heads n_attention_heads h",
+    "encoder_heads": "encoder_heads enc_heads encoder_attention_heads num_encoder_heads n_enc_heads",
+    "decoder_heads": "decoder_heads dec_heads decoder_attention_heads num_decoder_heads n_dec_heads",
+    "head_dim": "head_dim d_head dim_head head_size",
+    "decoder_passes": "decoder_passes",
+    "norm_order": "norm_order norm_first pre_norm prenorm pre_ln preln normalize_before",
+    "activation": "activation activation_function activation_fn hidden_act act_fn act",
+    "embed_scale": "embed_scale scale_embedding scale_embeddings",
+    "causal": "causal is_causal",
+    "pad_id": "pad_id pad_idx pad_index pad_token_id padding_idx",
+    "source_pad_id": "source_pad_id src_pad_id src_pad_idx source_pad_idx src_pad_token_id",
+    "target_pad_id": "target_pad_id tgt_pad_id tgt_pad_idx trg_pad_id trg_pad_idx target_pad_idx",
+    "bos_id": "bos_id bos_idx bos_token_id sos_id sos_idx sos_token_id start_id trg_sos_idx tgt_sos_idx",
+    "eos_id": "eos_id eos_idx eos_token_id end_id trg_eos_idx tgt_eos_idx",
+    "unk_id": "unk_id unk_idx unk_token_id",
+}
+"""Names that programs have for what a question asks."""
+
+_QUESTIONS = {name: question for question, names in _NAMES.items() for name in names.split()}
+_SWITCHES = {"norm_order": ("post", "pre"), "embed_scale": ("none", "sqrt"), "causal": ("false", "true")}
+"""What false and true stand for."""
+
+_ACTIVATIONS = dict.fromkeys(("gelu_new", "gelu_tanh", "gelu_fast", "gelu_pytorch_tanh", "gelu_approx"), "gelu-tanh")
+
+
+@dataclass(frozen=True)
+class Said:
+    """One answer of a file: its value as `--set` takes it, and the keys that lead to it, joined by dots."""
+
+    value: str
+    where: str
+
+
+def said_by(beside: Sequence[Beside]) -> dict[str, tuple[Said, ...]]:
+    """What a file says, by the name of the question: once, or several times where its places differ."""
+    found: dict[str, dict[str, Said]] = {}
+    for entry in beside:
+        *parents, last = entry.name.split(".")
+        question = _QUESTIONS.get(last.lower(), "")
+        if question and (not parents or any(map(CONTAINERS.fullmatch, parents))):
+            question = _of_a_stack(question, parents)
+            if value := _in_words(question, entry.value):
+                found.setdefault(question, {}).setdefault(value, Said(value, entry.name))
+    return {question: tuple(values.values()) for question, values in found.items()}
+
+
+def _of_a_stack(question: str, parents: Iterable[str]) -> str:
+    """`encoder.n_heads` is about the encoder."""
+    stack = next((stack for stack in ("encoder", "decoder") if stack in parents), "")
+    return f"{stack}_heads" if stack and question == "n_heads" else question
+
+
+def _in_words(question: str, value: object) -> str:
+    """A plain value as an answer; empty: it is none."""
+    if isinstance(value, bool):
+        return _SWITCHES[question][value] if question in _SWITCHES else ""
+    text = str(value).strip().lower() if isinstance(value, str | int) else ""
+    if question == "activation":
+        return _ACTIVATIONS.get(text, text)
+    if question not in _SWITCHES:
+        return text if text.isascii() and text.isdecimal() else ""
+    if text in ("true", "false"):
+        return _SWITCHES[question][text == "true"]
+    return text if text in _SWITCHES[question] else ""
+
+
+def agreed(said: Mapping[str, tuple[Said, ...]]) -> dict[str, Said]:
+    """Where a file does not contradict itself."""
+    return {question: values[0] for question, values in said.items() if len(values) == 1}
+
+
+def answers(
+    said: Mapping[str, Said], questions: Sequence[Question], told: Mapping[str, str], path: str
+) -> Iterator[tuple[str, Said]]:
+    """What a file answers of what is asked, by the name of the question.
+
+    Raises:
+        ContradictsFile: something else was told, or what it says is nothing that this layout can be.
+    """
+    for question in questions:
+        names = (question.name, *question.also)
+        found = next((said[name] for name in names if name in said), None)
+        given = next((told[name] for name in names if name in told), None)
+        if found is None or (question.highest is not None and not question.allows(found.value)):
+            continue  # an id that no vocabulary has stands for none, such as -100
+        if not question.allows(found.value):
+            raise ContradictsFile(
+                path=path, name=question.name, said=found.value, where=found.where, found=f"only {question.words} fits"
+            )
+        if given is not None and given != found.value:
+            raise ContradictsFile(path=path, name=question.name, said=found.value, where=found.where, found=f"{given} was told")
+        if given is None:
+            yield question.name, found
+
+
+def noted(said: Mapping[str, tuple[Said, ...]], taken: Mapping[str, Said]) -> tuple[str, ...]:
+    """What viewers should know of it, a sentence each: what was taken, and where a file contradicts itself."""
+    listed = ", ".join(f"{name}={one.value} ({one.where})" for name, one in taken.items())
+    several = {name: values for name, values in said.items() if len(values) > 1}
+    return (
+        *((f"The file itself answers: {listed}.",) if taken else ()),
+        *(
+            f"The file says several things of {name}, so none was taken: {', '.join(f'{v.value} ({v.where})' for v in values)}."
+            for name, values in several.items()
+        ),
+    )

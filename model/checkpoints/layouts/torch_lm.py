@@ -1,0 +1,104 @@
+"""Reference document 001: PyTorch's language-model tutorial, an nn.TransformerEncoder behind a causal mask (`pos_encoder.pe`)."""
+
+from collections.abc import Mapping
+
+from model.checkpoints.layouts.base import Layout, Match, Rules, Shapes, attention, requires
+from model.checkpoints.layouts.questions import (
+    Answers,
+    Question,
+    activation,
+    causal,
+    decoding_ids,
+    embed_scale,
+    head_dim,
+    heads,
+    norm_order,
+    vocabularies,
+)
+from model.spec.network import ModelSpec, OutputSpec, StackSpec
+
+_LAYERS = "transformer_encoder.layers.#."
+
+
+def encoder_layer_rules(theirs: str, ours: str) -> Rules:
+    """The names of an nn.TransformerEncoderLayer; both prefixes end in a dot."""
+    return {
+        f"{theirs}self_attn.in_proj_@": tuple(f"{ours}attention.{part}.@" for part in ("query", "key", "value")),
+        f"{theirs}self_attn.out_proj.@": f"{ours}attention.output.@",
+        f"{theirs}linear1.@": f"{ours}feed_forward.expand.@",
+        f"{theirs}linear2.@": f"{ours}feed_forward.contract.@",
+        f"{theirs}norm1.@": f"{ours}attention_residual.norm.@",
+        f"{theirs}norm2.@": f"{ours}feed_forward_residual.norm.@",
+    }
+
+
+def _rules(shapes: Shapes, told: Mapping[str, str]) -> Rules:
+    return {
+        "encoder.weight": "embedding.token.weight",
+        "pos_encoder.pe": "embedding.positions.table",
+        "decoder.@": "output.@",
+        "transformer_encoder.norm.@": "final_norm.@",
+        **encoder_layer_rules(_LAYERS, "layers.#."),
+    }
+
+
+def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
+    width = shapes.size("encoder.weight", 1)
+    return (
+        heads("n_heads", width, told),
+        head_dim(width),
+        causal("true", "Whether a position is kept from looking at later ones; a language model's is."),
+        norm_order("post"),
+        activation("relu"),
+        embed_scale("sqrt"),
+        *decoding_ids(shapes.size("encoder.weight", 0)),
+        *vocabularies("source_vocab"),
+    )
+
+
+def _read(shapes: Shapes, answers: Answers) -> ModelSpec:
+    width = shapes.size("encoder.weight", 1)
+    stack = StackSpec(
+        vocab=shapes.size("encoder.weight", 0),
+        d_model=width,
+        layers=shapes.layers(f"{_LAYERS}self_attn.in_proj_weight"),
+        attention=attention(answers, "n_heads", width, shapes.has(f"{_LAYERS}self_attn.in_proj_bias")),
+        hidden=shapes.size("transformer_encoder.layers.0.linear1.weight", 0),
+        activation=answers.activation,
+        norm_order=answers.norm_order,
+        final_norm=shapes.has("transformer_encoder.norm.weight"),
+        positions="sinusoidal",
+        max_positions=shapes.size("pos_encoder.pe", 0),
+        embed_scale=answers.embed_scale,
+        causal=answers.flag("causal"),
+    )
+    return ModelSpec(
+        stack,
+        output=OutputSpec(bias=shapes.has("decoder.bias")),
+        pad_id=None,
+        start_id=answers.optional_number("bos_id"),
+        end_id=answers.optional_number("eos_id"),
+        unk_id=answers.optional_number("unk_id"),
+    )
+
+
+_needs = requires(f"{_LAYERS}self_attn.in_proj_weight", "pos_encoder.pe", "encoder.weight", "decoder.weight")
+
+
+def _match(shapes: Shapes) -> Match:
+    """A classifier of texts may have all of the names: its last layer has other rows than the vocabulary."""
+    found = _needs(shapes)
+    if not found or shapes.of["decoder.weight"][:1] == shapes.of["encoder.weight"][:1]:
+        return found
+    return Match(found.in_favour, ("has another number of rows in decoder.weight than in encoder.weight",))
+
+
+TORCH_LM = Layout(
+    name="torch-lm",
+    title="Language model of PyTorch's tutorial (reference document 001)",
+    match=_match,
+    rules=_rules,
+    ask=_ask,
+    read=_read,
+    notes=("Padding is not masked: this program has no padding mask.",),
+)

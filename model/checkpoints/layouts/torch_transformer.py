@@ -1,0 +1,179 @@
+"""PyTorch's own modules: nn.Transformer, nn.TransformerEncoder, nn.TransformerDecoder, alone or inside a model of any names, and
+one of their layers on its own.
+
+What stands around them has names that its author chose: embeddings, output layer and table of positions are asked for unless there
+is but one candidate. What PyTorch leaves to the caller (masks) or to the constructor (heads, norm order) is asked for as well.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from model.checkpoints.layouts.base import Layout, Match, Rules, Shapes, attention
+from model.checkpoints.layouts.questions import (
+    Answers,
+    Question,
+    activation,
+    causal,
+    decoding_ids,
+    embed_scale,
+    head_dim,
+    heads,
+    id_,
+    norm_order,
+    vocabularies,
+)
+from model.checkpoints.layouts.torch_around import EMBEDDINGS, IN_PROJECTION, TABLES, Around, Stacks, find_stacks
+from model.checkpoints.layouts.torch_lm import TORCH_LM, encoder_layer_rules
+from model.spec.network import ModelSpec, OutputSpec, StackSpec
+
+LONGEST = 4096
+"""Positions at most where no table bounds them."""
+
+
+def _writes(found: Stacks, around: Around, told: Mapping[str, str]) -> bool:
+    """Whether a lone nn.TransformerEncoder is a language model: it looks back only, or there is an output layer."""
+    return found.decoder is None and (told.get("causal") == "true" or "output_layer" in around.filled)
+
+
+def _match(shapes: Shapes) -> Match:
+    if TORCH_LM.match(shapes):
+        return Match((), (f"has the names of the layout {TORCH_LM.name}",))
+    found = find_stacks(shapes)
+    if found is None:
+        return Match((), (f"lacks layers.#.{IN_PROJECTION}, or has several piles of them",))
+    prefixes = [prefix for prefix in (found.encoder, found.decoder) if prefix is not None]
+    return Match(tuple(f"has {found.layer(prefix)}{IN_PROJECTION}" for prefix in prefixes), ())
+
+
+def _decoder_layer_rules(theirs: str, ours: str) -> Rules:
+    both = {"self_attn": "self_attention", "multihead_attn": "cross_attention"}
+    rules: dict[str, str | tuple[str, ...]] = {
+        f"{theirs}linear1.@": f"{ours}feed_forward.expand.@",
+        f"{theirs}linear2.@": f"{ours}feed_forward.contract.@",
+    }
+    for their, our in both.items():
+        rules[f"{theirs}{their}.in_proj_@"] = tuple(f"{ours}{our}.{part}.@" for part in ("query", "key", "value"))
+        rules[f"{theirs}{their}.out_proj.@"] = f"{ours}{our}.output.@"
+    for i, residual in enumerate(("self_residual", "cross_residual", "feed_forward_residual")):
+        rules[f"{theirs}norm{i + 1}.@"] = f"{ours}{residual}.norm.@"
+    return rules
+
+
+def _rules(shapes: Shapes, told: Mapping[str, str]) -> Rules:
+    if (found := find_stacks(shapes)) is None:
+        return {}
+    around = Around(shapes, found, told)
+    reads, number = "" if _writes(found, around, told) else "encoder.", "0" if found.lone else "#"
+    rules: dict[str, str | tuple[str, ...]] = {}
+    if found.encoder is not None:
+        rules |= encoder_layer_rules(found.layer(found.encoder), f"{reads}layers.{number}.")
+        rules[f"{found.encoder}norm.@"] = f"{reads}final_norm.@"
+    if found.decoder is not None:
+        rules |= _decoder_layer_rules(found.layer(found.decoder), f"decoder.layers.{number}.")
+        rules[f"{found.decoder}norm.@"] = "decoder.final_norm.@"
+    return {**rules, **around.rules(reads, "weight" if _positions(around, told) == "learned" else "table")}
+
+
+def _positions(around: Around, told: Mapping[str, str]) -> str | None:
+    """How positions are told apart; a table that is a parameter was learned, a buffer holds waves."""
+    learned = any(table.endswith("weight") for table in around.tables)
+    return told.get("positions") or (None if not around.tables else "learned" if learned else "sinusoidal")
+
+
+def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
+    found = find_stacks(shapes)
+    if found is None:
+        return ()
+    width, around = shapes.size(found.width, -1), Around(shapes, found, told)
+    future = "PyTorch leaves the mask to the caller: whether a position is kept from looking at later ones (of a decoder: its own)."
+    return (
+        heads("n_heads", width, told),
+        head_dim(width),
+        norm_order(),
+        activation(),
+        causal(None, future),
+        *around.questions(),
+        *_about_words(shapes, around, told),
+    )
+
+
+def _about_words(shapes: Shapes, around: Around, told: Mapping[str, str]) -> tuple[Question, ...]:
+    """Questions of a model that reads ids."""
+    filled = around.filled
+    embeddings = {role: shapes.size(filled[role], 0) for role in EMBEDDINGS if role in filled}
+    if not embeddings:
+        return ()
+    vocab = list(embeddings.values())[-1]
+    waves = "How positions are told apart; a table in the file is used as it is."
+    padding = "Positions that hold this id are hidden from attention; without it, none are."
+    names = [("source_pad_id", "source_vocab"), ("target_pad_id", "target_vocab")][: len(embeddings)]
+    return (
+        embed_scale(),
+        Question("positions", waves, ("learned", "sinusoidal", "none"), default=_positions(around, told)),
+        *(id_(name, size, padding, also=("pad_id",)) for (name, _), size in zip(names, embeddings.values(), strict=True)),
+        *decoding_ids(vocab),
+        *vocabularies(*(name for _, name in names)),
+    )
+
+
+def _stack(shapes: Shapes, found: Stacks, prefix: str, role: str, around: Around, answers: Answers) -> StackSpec:
+    width = shapes.size(found.width, -1)
+    embedding, table = around.filled.get(role), around.filled.get(TABLES[role])
+    rows = next(size for size in shapes.of[table] if size != 1) if table else LONGEST
+    first = found.layer(prefix, "0")
+    return StackSpec(
+        vocab=shapes.size(embedding, 0) if embedding else 0,
+        d_model=width,
+        layers=1 if found.lone else shapes.layers(f"{found.layer(prefix)}{IN_PROJECTION}"),
+        attention=attention(answers, "n_heads", width, shapes.has(f"{first}self_attn.in_proj_bias")),
+        hidden=shapes.size(f"{first}linear1.weight", 0),
+        activation=answers.activation,
+        bias=shapes.has(f"{first}linear1.bias"),
+        norm_order=answers.norm_order,
+        norm="standard" if shapes.has(f"{first}norm1.bias") else "bias-free",
+        final_norm=shapes.has(f"{prefix}norm.weight"),
+        positions=answers.positions if embedding and (table or not around.tables) else "none",
+        max_positions=rows,
+        embed_scale=answers.embed_scale if embedding else "none",
+        causal=answers.flag("causal"),
+    )
+
+
+def _read(shapes: Shapes, answers: Answers) -> ModelSpec:
+    found = find_stacks(shapes)
+    assert found is not None
+    around = Around(shapes, found, answers.of)
+    stacks = {
+        name: _stack(shapes, found, prefix, role, around, answers)
+        for name, prefix, role in zip(("encoder", "decoder"), (found.encoder, found.decoder), EMBEDDINGS, strict=True)
+        if prefix is not None
+    }
+    encoder, decoder = stacks.get("encoder"), stacks.get("decoder")
+    if encoder is None and decoder is not None:  # a decoder alone looks at features in place of an encoder's output
+        encoder = replace(decoder, vocab=0, layers=0, final_norm=False, positions="none")
+    elif _writes(found, around, answers.of):
+        encoder, decoder = None, encoder
+    output = around.filled.get("output_layer") if decoder is not None and decoder.vocab else None
+    return ModelSpec(
+        decoder,
+        encoder,
+        output=OutputSpec(bias=bool(around.bias_of(output))) if output else None,
+        pad_id=answers.optional_number("target_pad_id" if found.decoder is not None else "source_pad_id"),
+        source_pad_id=answers.optional_number("source_pad_id"),
+        start_id=answers.optional_number("bos_id"),
+        end_id=answers.optional_number("eos_id"),
+        unk_id=answers.optional_number("unk_id"),
+    )
+
+
+TORCH_TRANSFORMER = Layout(
+    name="torch-transformer",
+    title="PyTorch's nn.Transformer, nn.TransformerEncoder or nn.TransformerDecoder, or a layer of these",
+    match=_match,
+    rules=_rules,
+    ask=_ask,
+    read=_read,
+    notes=("Masks are the caller's in PyTorch: what was masked in training is as told here.",),
+    starts=("source", "target"),
+    ends=("source", "target"),
+)

@@ -1,0 +1,129 @@
+"""Reference document 000, and the tutorial it comes from: a translator with learned positions (`encoder.tok_embedding`, `fc_q`)."""
+
+from collections.abc import Mapping
+
+from model.checkpoints.layouts.base import Layout, Rules, Shapes, attention, requires
+from model.checkpoints.layouts.questions import (
+    Answers,
+    Question,
+    activation,
+    decoding_ids,
+    embed_scale,
+    head_dim,
+    heads,
+    id_,
+    norm_order,
+    vocabularies,
+)
+from model.spec.network import ModelSpec, StackSpec
+
+
+def _sublayer(theirs: str, ours: str, norm: str, residual: str) -> Rules:
+    return {
+        f"{theirs}.fc_q.@": f"{ours}.query.@",
+        f"{theirs}.fc_k.@": f"{ours}.key.@",
+        f"{theirs}.fc_v.@": f"{ours}.value.@",
+        f"{theirs}.fc_o.@": f"{ours}.output.@",
+        f"{norm}.@": f"{residual}.norm.@",
+    }
+
+
+def layer_rules(theirs: str, ours: str, decoder: bool) -> Rules:
+    """The names of one layer, or with `#` in both prefixes of all layers. Prefixes end in a dot, or are empty."""
+    names = {
+        f"{theirs}positionwise_feedforward.fc_1.@": f"{ours}feed_forward.expand.@",
+        f"{theirs}positionwise_feedforward.fc_2.@": f"{ours}feed_forward.contract.@",
+        f"{theirs}ff_layer_norm.@": f"{ours}feed_forward_residual.norm.@",
+    }
+    own, residual = ("self_attention", "self_residual") if decoder else ("attention", "attention_residual")
+    first = _sublayer(f"{theirs}self_attention", f"{ours}{own}", f"{theirs}self_attn_layer_norm", f"{ours}{residual}")
+    cross = _sublayer(
+        f"{theirs}encoder_attention", f"{ours}cross_attention", f"{theirs}enc_attn_layer_norm", f"{ours}cross_residual"
+    )
+    return {**names, **first, **(cross if decoder else {})}
+
+
+def _rules(shapes: Shapes, told: Mapping[str, str]) -> Rules:
+    return {
+        "encoder.tok_embedding.weight": "encoder.embedding.token.weight",
+        "encoder.pos_embedding.weight": "encoder.embedding.positions.weight",
+        "decoder.tok_embedding.weight": "decoder.embedding.token.weight",
+        "decoder.pos_embedding.weight": "decoder.embedding.positions.weight",
+        "decoder.fc_out.@": "output.@",
+        **layer_rules("encoder.layers.#.", "encoder.layers.#.", decoder=False),
+        **layer_rules("decoder.layers.#.", "decoder.layers.#.", decoder=True),
+    }
+
+
+def _columns(shapes: Shapes, stack: str) -> int:
+    return shapes.size(f"{stack}.layers.0.self_attention.fc_q.weight", 0)
+
+
+def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
+    columns = {stack: _columns(shapes, stack) for stack in ("encoder", "decoder")}
+    vocab = {stack: shapes.size(f"{stack}.tok_embedding.weight", 0) for stack in columns}
+    passes = (
+        "The same names are written by two programs: one sends the target once through the decoder's layers, the other twice; "
+        "with the wrong answer everything behind the first pass is wrong."
+    )
+    padding = "Positions that hold this id are hidden from attention."
+    return (
+        heads("encoder_heads", columns["encoder"], told, also=("n_heads",), whose="the encoder"),
+        heads("decoder_heads", columns["decoder"], told, also=("n_heads",), whose="the decoder"),
+        head_dim(*columns.values()),
+        Question("decoder_passes", passes, ("1", "2")),
+        id_("source_pad_id", vocab["encoder"], padding, needed=True, also=("pad_id",)),
+        id_("target_pad_id", vocab["decoder"], padding, needed=True, also=("pad_id",)),
+        *decoding_ids(vocab["decoder"]),
+        norm_order("post"),
+        activation("relu"),
+        embed_scale("sqrt"),
+        *vocabularies("source_vocab", "target_vocab"),
+    )
+
+
+def stack(shapes: Shapes, name: str, answers: Answers, passes: int = 1) -> StackSpec:
+    """One of the two stacks."""
+    return StackSpec(
+        vocab=shapes.size(f"{name}.tok_embedding.weight", 0),
+        d_model=shapes.size(f"{name}.tok_embedding.weight", 1),
+        layers=shapes.layers(f"{name}.layers.#.self_attention.fc_q.weight"),
+        attention=attention(
+            answers, f"{name}_heads", _columns(shapes, name), shapes.has(f"{name}.layers.0.self_attention.fc_q.bias")
+        ),
+        hidden=shapes.size(f"{name}.layers.0.positionwise_feedforward.fc_1.weight", 0),
+        passes=passes,
+        activation=answers.activation,
+        norm_order=answers.norm_order,
+        max_positions=shapes.size(f"{name}.pos_embedding.weight", 0),
+        embed_scale=answers.embed_scale,
+    )
+
+
+def _read(shapes: Shapes, answers: Answers) -> ModelSpec:
+    return ModelSpec(
+        encoder=stack(shapes, "encoder", answers),
+        decoder=stack(shapes, "decoder", answers, answers.number("decoder_passes")),
+        pad_id=answers.number("target_pad_id"),
+        source_pad_id=answers.number("source_pad_id"),
+        start_id=answers.optional_number("bos_id"),
+        end_id=answers.optional_number("eos_id"),
+        unk_id=answers.optional_number("unk_id"),
+    )
+
+
+TUTORIAL = Layout(
+    name="tutorial",
+    title="Translator of the sequence-to-sequence tutorial (reference document 000)",
+    match=requires(
+        "encoder.tok_embedding.weight",
+        "encoder.pos_embedding.weight",
+        "encoder.layers.#.self_attention.fc_q.weight",
+        "decoder.layers.#.encoder_attention.fc_q.weight",
+    ),
+    rules=_rules,
+    ask=_ask,
+    read=_read,
+    starts=("source", "target"),
+    ends=("source", "target"),
+)

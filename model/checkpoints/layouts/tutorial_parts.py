@@ -1,0 +1,91 @@
+"""Reference document 002: parts of that translator on their own, which read float features and write no words."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from model.checkpoints.layouts.base import Layout, Match, Rules, Shapes, attention
+from model.checkpoints.layouts.questions import Answers, Question, activation, causal, head_dim, heads, norm_order
+from model.checkpoints.layouts.tutorial import layer_rules
+from model.spec.network import ModelSpec, StackSpec
+
+LONGEST = 4096
+"""Positions at most: features have no table of positions that would bound them."""
+
+
+def _prefix(shapes: Shapes) -> str:
+    """What stands before the names of the first layer's parts."""
+    return "layers.0." if shapes.has("layers.#.self_attention.fc_q.weight") else ""
+
+
+def _is_module(shapes: Shapes) -> bool:
+    return shapes.has("fc_q.weight")
+
+
+def _is_decoder(shapes: Shapes) -> bool:
+    return shapes.has(f"{_prefix(shapes)}encoder_attention.fc_q.weight")
+
+
+def _match(shapes: Shapes) -> Match:
+    names = ("layers.#.self_attention.fc_q.weight", "self_attention.fc_q.weight", "fc_q.weight")
+    there = tuple(name for name in names if shapes.has(name))
+    return Match(tuple(f"has {name}" for name in there), () if there else (f"lacks {' and '.join(names)}",))
+
+
+def _rules(shapes: Shapes, told: Mapping[str, str]) -> Rules:
+    if _is_module(shapes):
+        places = {"q": "query", "k": "key", "v": "value", "o": "output"}
+        return {f"fc_{theirs}.@": f"encoder.layers.0.attention.{ours}.@" for theirs, ours in places.items()}
+    theirs, number = ("layers.#.", "#") if _prefix(shapes) else ("", "0")
+    decoder = _is_decoder(shapes)
+    return layer_rules(theirs, f"{'decoder' if decoder else 'encoder'}.layers.{number}.", decoder)
+
+
+def _query(shapes: Shapes) -> str:
+    return "fc_q.weight" if _is_module(shapes) else f"{_prefix(shapes)}self_attention.fc_q.weight"
+
+
+def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
+    columns = shapes.size(_query(shapes), 0)
+    cut = (heads("n_heads", columns, told), head_dim(columns))
+    if _is_module(shapes):
+        return cut
+    future = causal("false", "Whether a target position is kept from looking at later ones; this layer is not, as it was written.")
+    return (*cut, norm_order("post"), activation("relu"), *((future,) if _is_decoder(shapes) else ()))
+
+
+def _read(shapes: Shapes, answers: Answers) -> ModelSpec:
+    query = _query(shapes)
+    width = shapes.size(query, 1)
+    one = StackSpec(
+        vocab=0,
+        d_model=width,
+        layers=shapes.layers("layers.#.self_attention.fc_q.weight") or 1,
+        attention=attention(answers, "n_heads", shapes.size(query, 0), shapes.has(query.replace("weight", "bias"))),
+        hidden=0,
+        wiring="attention",
+        positions="none",
+        max_positions=LONGEST,
+    )
+    if _is_module(shapes):
+        return features_only(encoder=one)
+    hidden = shapes.size(f"{_prefix(shapes)}positionwise_feedforward.fc_1.weight", 0)
+    whole = replace(one, wiring="standard", hidden=hidden, activation=answers.activation, norm_order=answers.norm_order)
+    if not _is_decoder(shapes):
+        return features_only(encoder=whole)
+    return features_only(encoder=replace(whole, layers=0), decoder=replace(whole, causal=answers.flag("causal")))
+
+
+def features_only(encoder: StackSpec, decoder: StackSpec | None = None) -> ModelSpec:
+    """A network that reads features and writes no words: no id stands for anything."""
+    return ModelSpec(decoder, encoder, output=None, pad_id=None, start_id=None, end_id=None, unk_id=None)
+
+
+TUTORIAL_PARTS = Layout(
+    name="tutorial-parts",
+    title="Layers or an attention module of the sequence-to-sequence tutorial (reference document 002)",
+    match=_match,
+    rules=_rules,
+    ask=_ask,
+    read=_read,
+    notes=("These are parts of a translator: they read float features in place of words and write no words.",),
+)

@@ -1,0 +1,98 @@
+"""Any checkpoint by its path or name: a folder of our own, one of the transformers library, or a file of any known layout."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+
+from model.checkpoints import native, snapshots
+from model.checkpoints.layouts import loading
+from model.checkpoints.layouts.beside import raw_file
+from model.checkpoints.layouts.given_answers import TextsOf, texts_of_a_path
+from model.checkpoints.loaded import Runner
+from model.errors import BadSetting, MissingFile, UnknownModel
+from model.huggingface import folder
+from model.inspection.report import Inspection
+from model.spec.snapshots import at_step, without_step
+
+
+def locate(checkpoint: str, bundled: Path) -> Path:
+    """A path as it is, or a name in the folder `bundled`; NAME@STEP is a snapshot. The weights in a folder of our own stand for it.
+
+    Raises:
+        MissingFile: there is neither.
+        UnknownModel: the model has snapshots, but none after that many steps.
+    """
+    for path in (Path(checkpoint), bundled / checkpoint):
+        if path.exists():
+            inside = path.name == native.WEIGHTS and path.with_name(native.TOKENIZER).is_file()
+            return path.parent if inside else path
+    name, step = without_step(checkpoint)
+    for whole in (Path(name), bundled / name):
+        if step is not None and (there := snapshots.steps(whole)):
+            if step not in there:
+                raise UnknownModel(asked=checkpoint, there=", ".join(at_step(name, each) for each in there))
+            return snapshots.path(whole, step)
+    raise MissingFile(
+        path=checkpoint,
+        needed=f"to be a path or a name in {bundled.name}/ that holds {native.WEIGHTS}, {native.SPEC} and "
+        f"{native.TOKENIZER}, or what the transformers library saved; a file needs weights of torch.save or safetensors",
+    )
+
+
+def load(path: Path, settings: Mapping[str, str], device: torch.device, texts_of: TextsOf = texts_of_a_path) -> Runner:
+    """The network at `path`, ready to run.
+
+    Args:
+        settings: answers to what a raw file of weights leaves open.
+        texts_of: reads a vocabulary that `settings` name.
+
+    Raises:
+        CheckpointError: it cannot be read or is not whole.
+        OpenQuestions: it leaves something open that was not told.
+        BadSetting: an answer is not allowed.
+    """
+    if (whole := snapshots.folder_of(path)) is not None:
+        _refuse(settings)
+        return native.load(whole, device, f"{snapshots.FOLDER}/{path.name}")
+    if (file := raw_weights(path)) is not None:
+        return loading.load(file, settings, device, texts_of)
+    _refuse(settings)
+    if not folder.is_here(path):
+        return native.load(path, device)
+    from model.huggingface import loading as huggingface  # it imports the transformers library, which takes seconds
+
+    return huggingface.load(path, device)
+
+
+def inspect(path: Path, settings: Mapping[str, str], texts_of: TextsOf = texts_of_a_path) -> Inspection:
+    """Says what is at `path` without running it. The arguments are those of `load`.
+
+    Raises:
+        CheckpointError: it cannot be read.
+        BadSetting: an answer is not allowed.
+    """
+    if (whole := snapshots.folder_of(path)) is not None:
+        _refuse(settings)
+        return native.inspect(whole, f"{snapshots.FOLDER}/{path.name}")
+    if (file := raw_weights(path)) is not None:
+        return loading.inspect(file, settings, texts_of)
+    _refuse(settings)
+    if not folder.is_here(path):
+        return native.inspect(path)
+    from model.huggingface import loading as huggingface
+
+    return huggingface.inspect(path)
+
+
+def raw_weights(path: Path) -> Path | None:
+    """The raw file of weights that a path names: itself, or the only one in a folder; None: what is there describes itself."""
+    if snapshots.folder_of(path) is not None:
+        return None
+    return raw_file(path) if path.is_dir() else path
+
+
+def _refuse(settings: Mapping[str, str]) -> None:
+    """A folder tells everything itself."""
+    for name, value in settings.items():
+        raise BadSetting(name=f"the setting {name}", found=value, allowed="left out: the folder's own files tell everything")

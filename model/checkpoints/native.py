@@ -1,0 +1,250 @@
+"""Checkpoint folders of our own: NAME/{model.safetensors, spec.json, tokenizer.json, CARD.md}. Opening one executes nothing."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from model.errors import BadSetting, CheckpointError, DamagedFile, MissingFile, ShapeMismatch
+from model.inspection.diagnostics import diagnosed
+from model.inspection.report import Inspection, TensorInfo
+from model.inspection.tensor_stats import measured
+from model.spec import network as specs
+from model.spec.network import ModelSpec
+from model.spec.validation import read
+from model.tokenizers import vocabulary, words
+from model.tokenizers.words import Tokenizer, WordTokenizer
+from model.transformer.build import Network, build
+
+WEIGHTS, SPEC, TOKENIZER = "model.safetensors", "spec.json", "tokenizer.json"
+FORMAT = 1
+DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+
+@dataclass(frozen=True)
+class Info:
+    """What spec.json says.
+
+    Attributes:
+        name: the folder's name when it was trained.
+        title, summary: one line each, for a list of models.
+        languages: what the strips `source` and `target` hold, for axes.
+        examples: sentences to begin with.
+        data: the corpus that it was trained on, in the plain values of a recipe (model/training/corpora.py).
+        spec: the network.
+        notes: what a viewer should know of how it computes, a sentence each.
+    """
+
+    name: str
+    title: str
+    summary: str
+    languages: Mapping[str, str]
+    examples: tuple[str, ...]
+    data: Mapping[str, Any]
+    spec: ModelSpec
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A network ready to run.
+
+    Attributes:
+        info: what is known of it.
+        network: in float32, on its device.
+        tokenizers: by strip; none for a strip of float features.
+        fingerprint: SHA-256 of the files that it came from, and of what was told of them.
+        notes: what a viewer should know of how it computes, a sentence each.
+    """
+
+    info: Info
+    network: Network
+    tokenizers: Mapping[str, Tokenizer]
+    fingerprint: str
+    notes: tuple[str, ...] = ()
+
+
+def save(folder: Path, info: Info, weights: Mapping[str, Tensor], by_strip: Mapping[str, WordTokenizer]) -> None:
+    """Writes a checkpoint folder, weights as float16; `by_strip` are its tokenizers."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = {strip: words.to_json(tokenizer) for strip, tokenizer in by_strip.items()}
+    _write(folder / SPEC, described(info))
+    _write(folder / TOKENIZER, json.dumps(written, ensure_ascii=False, separators=(",", ":")) + "\n")
+    save_weights(folder / WEIGHTS, weights)
+
+
+def described(info: Info) -> str:
+    """The text of spec.json."""
+    data = {
+        "format": FORMAT,
+        "name": info.name,
+        "title": info.title,
+        "summary": info.summary,
+        "languages": dict(info.languages),
+        "examples": list(info.examples),
+        "data": dict(info.data),
+        "notes": list(info.notes),
+        "spec": specs.to_json(info.spec),
+    }
+    return json.dumps(data, ensure_ascii=False, indent=2) + "\n"
+
+
+def save_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
+    """Writes `weights` as float16 safetensors, whole or not at all."""
+    fresh = path.with_suffix(".part")
+    save_file({name: value.half().contiguous() for name, value in weights.items()}, fresh)
+    fresh.replace(path)
+
+
+def read_info(folder: Path) -> Info:
+    """What a checkpoint folder says of itself; the weights are not read.
+
+    Raises:
+        MissingFile, DamagedFile: the folder cannot be used.
+    """
+    data = _read_json(folder, SPEC)
+    if (found := data.pop("format", None)) != FORMAT:
+        raise DamagedFile(path=folder / SPEC, detail=f"its format is {found!r}, this version reads {FORMAT}")
+    try:
+        return read(Info, data, SPEC)
+    except BadSetting as error:
+        raise DamagedFile(path=folder / SPEC, detail=_reason(error)) from error
+
+
+def load(folder: Path, device: torch.device, weights_file: str = WEIGHTS) -> Checkpoint:
+    """Opens a checkpoint folder, with the weights in `weights_file`; the network computes in float32, whatever they are stored in.
+
+    Raises:
+        MissingFile, DamagedFile, ShapeMismatch: the folder cannot be used.
+    """
+    info = read_info(folder)
+    by_strip = _read_tokenizers(folder, info.spec)
+    weights = _read_weights(_existing(folder, weights_file), info.spec)
+    network = build(info.spec)
+    network.load_state_dict(weights)
+    return Checkpoint(info, network.to(device).eval(), by_strip, fingerprint(folder, weights_file), info.notes)
+
+
+def _read_tokenizers(folder: Path, spec: ModelSpec) -> dict[str, Tokenizer]:
+    """Tokenizers of the strips that have ids, each with as many texts as the network has ids."""
+    data, path = _read_json(folder, TOKENIZER), folder / TOKENIZER
+    needed = {strip: stack.vocab for strip, stack in zip(("source", "target"), spec.stacks.values(), strict=False) if stack.vocab}
+    try:
+        by_strip = {strip: vocabulary.from_json(data.get(strip)) for strip in needed}
+    except BadSetting as error:
+        raise DamagedFile(path=path, detail=_reason(error)) from error
+    for strip, vocab in needed.items():
+        if by_strip[strip].size != vocab:
+            raise DamagedFile(path=path, detail=f"its {strip} vocabulary has {by_strip[strip].size} texts, the network {vocab} ids")
+    return by_strip
+
+
+def _read_weights(path: Path, spec: ModelSpec) -> dict[str, Tensor]:
+    """The weights as float32, checked against what the spec needs before anything is built."""
+    needed = _needed(spec)
+    try:
+        stored = load_file(path)
+    except (SafetensorError, OSError, ValueError, KeyError) as error:
+        raise DamagedFile(path=path, detail=_reason(error)) from error
+    for name in sorted(needed.keys() | stored.keys()):
+        if name not in stored or name not in needed:
+            raise ShapeMismatch(path=path, detail=f"{name} is {'missing' if name in needed else 'unexpected'}")
+        if stored[name].shape != needed[name].shape:
+            raise ShapeMismatch(path=path, detail=f"{name} is {list(stored[name].shape)}, not {list(needed[name].shape)}")
+        if stored[name].dtype not in DTYPES or not stored[name].isfinite().all():
+            raise DamagedFile(path=path, detail=f"{name} holds something else than finite floating-point numbers")
+    return {name: value.float() for name, value in stored.items()}
+
+
+def _needed(spec: ModelSpec) -> dict[str, Tensor]:
+    """The network's tensors by name: their shapes alone, no memory is taken for their values."""
+    with torch.device("meta"):
+        return build(spec).state_dict()
+
+
+def inspect(folder: Path, weights_file: str = WEIGHTS) -> Inspection:
+    """Says what a checkpoint folder is with the weights in `weights_file`, without running it.
+
+    Raises:
+        MissingFile, DamagedFile: the folder cannot be read.
+    """
+    info = read_info(folder)
+    path, needed = _existing(folder, weights_file), _needed(info.spec)
+    try:
+        with safe_open(path, framework="pt") as file:
+            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  # not a mapping
+            found = {
+                name: TensorInfo(name, tuple(s.get_shape()), s.get_dtype(), "matched" if name in needed else "unexpected")
+                for name, s in slices.items()
+            }
+            tensors = tuple(measured(info_, file.get_tensor(name)) for name, info_ in found.items())
+    except (SafetensorError, OSError, ValueError) as error:
+        raise DamagedFile(path=path, detail=_reason(error)) from error
+    kinds = {"encoder": "an encoder", "decoder": "a language model"}
+    kind = kinds.get("".join(info.spec.stacks), "an encoder-decoder")
+    inspection = Inspection(
+        what=f"{info.title}: a checkpoint folder of Headlight, format {FORMAT}, holding the weights of {kind}.",
+        spec=specs.to_json(info.spec),
+        parameters=sum(value.numel() for value in needed.values()),
+        tensors=tensors,
+        missing=tuple(sorted(needed.keys() - {t.name for t in tensors})),
+        notes=info.notes,
+    )
+    return diagnosed(inspection, load_file(path), _network_of(path, info.spec))
+
+
+def _network_of(path: Path, spec: ModelSpec) -> Network | None:
+    """The network with the weights in `path`; None: they are not whole."""
+    try:
+        weights = _read_weights(path, spec)
+    except CheckpointError:
+        return None
+    network = build(spec)
+    network.load_state_dict(weights)
+    return network
+
+
+def fingerprint(folder: Path, weights_file: str = WEIGHTS) -> str:
+    """SHA-256 over the files that decide what the network computes, in hexadecimal."""
+    digest = hashlib.sha256()
+    for name in (SPEC, TOKENIZER, weights_file):
+        digest.update(_existing(folder, name).read_bytes())
+    return digest.hexdigest()
+
+
+def _existing(folder: Path, name: str) -> Path:
+    path = folder / name
+    if not path.is_file():
+        raise MissingFile(path=path, needed=f"{WEIGHTS}, {SPEC} and {TOKENIZER}")
+    return path
+
+
+def _read_json(folder: Path, name: str) -> dict[str, Any]:
+    path = _existing(folder, name)
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DamagedFile(path=path, detail=_reason(error)) from error
+    if not isinstance(data, dict):
+        raise DamagedFile(path=path, detail="it holds no JSON object")
+    return data
+
+
+def _write(path: Path, text: str) -> None:
+    fresh = path.with_suffix(".part")
+    fresh.write_text(text, encoding="utf-8")
+    fresh.replace(path)
+
+
+def _reason(error: Exception) -> str:
+    """One line: what went wrong."""
+    if isinstance(error, BadSetting):
+        return "{name} is {found!r}, not {allowed}".format(**error.fields)
+    return f"{type(error).__name__}: {' '.join(str(error).split()[:30])}"

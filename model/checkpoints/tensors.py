@@ -1,0 +1,111 @@
+"""Tensors of a network by name, for whoever wants to look at them: as they are stored, by head, or computed of them."""
+
+import re
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from model.checkpoints.loaded import AnyNetwork
+from model.errors import UnknownTensor
+from model.huggingface.network import ForeignNetwork
+from model.inspection import head_circuits
+from model.trace.types import Site
+from model.transformer.build import Network
+from model.transformer.stacks import CausalLM, Embedding
+
+NEIGHBOURS = 12
+
+_COMPUTED = re.compile(
+    r"positions/(?P<stack>encoder|decoder)"
+    r"|heads/(?P<site>[a-z0-9.]+)/(?P<part>query|key|value|output)"
+    r"|singular/(?P<of>[a-z0-9.]+)/(?P<product>query-key|value-output)"
+    r"|near/(?P<strip>source|target)/(?P<id>[0-9]{1,9})"
+)
+_FORMS = ("positions/STACK", "heads/SITE/PART", "singular/SITE/PRODUCT", "near/STRIP/ID")
+
+
+def tensor(network: AnyNetwork, name: str) -> Tensor:
+    """A tensor of the network; the names are those of `Engine.tensors`.
+
+    Raises:
+        UnknownTensor: it has none of that name.
+    """
+    if isinstance(network, ForeignNetwork):
+        return _of_foreign(network, name)
+    state: dict[str, Tensor] = network.state_dict()
+    if name in state:
+        return state[name]
+    match = _COMPUTED.fullmatch(name)
+    found = match and (
+        _positions(network, match["stack"])
+        or _of_head(network, match["site"] or match["of"], match["part"] or match["product"])
+        or _near(network, match["strip"], int(match["id"] or 0))
+    )
+    if not found:
+        raise UnknownTensor(asked=name, there=", ".join((*_FORMS, *state)))
+    return found()
+
+
+def _of_foreign(network: ForeignNetwork, name: str) -> Tensor:
+    """A tensor of a network that another program runs: as it is stored, or its positions."""
+    there = network.tables() | dict(network.state_dict())
+    if name not in there:
+        raise UnknownTensor(asked=name, there=", ".join(there))
+    return there[name]
+
+
+def _embeddings(network: Network) -> dict[str, Embedding]:
+    """The embeddings by stack."""
+    stacks = {"decoder": network} if isinstance(network, CausalLM) else dict(network.named_children())
+    found = {name: getattr(stack, "embedding", None) for name, stack in stacks.items()}
+    return {name: embedding for name, embedding in found.items() if isinstance(embedding, Embedding)}
+
+
+def _positions(network: Network, stack: str | None) -> Callable[[], Tensor] | None:
+    """The positional encodings, all that the stack has: [position, model]."""
+    embedding = _embeddings(network).get(stack or "")
+    return embedding and (lambda: embedding.positions.rows(0, 10**6))
+
+
+def _of_head(network: Network, site: str | None, what: str | None) -> Callable[[], Tensor] | None:
+    """Maps or singular values of all heads of a site."""
+    attention = {str(each): attention for each, attention in head_circuits.sites(network).items()}.get(_first_pass(site))
+    if attention is None or what is None:
+        return None
+    maps = head_circuits.head_maps(attention)
+    if what in maps.products:
+        return lambda: head_circuits.singular_values(*maps.products[what])
+    return lambda: getattr(maps, what)
+
+
+def _first_pass(site: str | None) -> str:
+    """The same site in the first pass: all passes have the same weights."""
+    match = re.fullmatch(r"(encoder|decoder)\.\d+\.(\d+\.\w+)", site or "")
+    return str(Site.parse(f"{match[1]}.0.{match[2]}")) if match else ""
+
+
+def _near(network: Network, strip: str | None, id_: int) -> Callable[[], Tensor] | None:
+    """Ids and cosines of the embeddings nearest to one, itself left out: [neighbour, 2]."""
+    embeddings = _embeddings(network)
+    embedding = embeddings.get("decoder" if strip == "target" or "encoder" not in embeddings else "encoder")
+    if strip is None or embedding is None or id_ >= len(embedding.token.weight):
+        return None
+    return lambda: nearest(embedding.token.weight.detach(), id_)
+
+
+def nearest(table: Tensor, id_: int) -> Tensor:
+    """Ids of the rows that point most nearly where one points, and the cosines, falling; a row of zeros points nowhere.
+
+    Args:
+        table: [vocab, model].
+
+    Returns:
+        [neighbour, 2], float64.
+    """
+    rows = table.cpu().double()
+    lengths = rows.norm(dim=1)
+    cosines = (rows @ rows[id_] / (lengths * lengths[id_]).clamp(min=1e-300)).nan_to_num(-1.0)
+    cosines[id_] = -2.0
+    values, ids = cosines.sort(descending=True, stable=True)
+    return torch.stack([ids.double(), values], dim=1)[: min(NEIGHBOURS, len(rows) - 1)]

@@ -1,0 +1,92 @@
+"""Starting the host of an engine in this process."""
+
+import os
+
+import click
+import uvicorn
+
+from model.engine import log
+from model.engine.client_address import MOST_PROXIES, VARIABLE
+from model.engine.http.access import AccessLimits, is_loopback
+from model.engine.http.server import application
+from model.engine.local import LocalEngine
+from model.errors import BadSetting
+
+KEEP_ALIVE = 75
+STOP_SECONDS = 10
+"""What is on its way gets this long to end when the host is stopped."""
+
+RAY = {
+    "RAY_AUTH_MODE": "token",
+    "RAY_DEDUP_LOGS": "0",
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+    "RAY_USAGE_STATS_ENABLED": "0",
+}
+"""What Ray reads when it is imported: its processes know each other by a token, the log has all its lines, they speak to each other
+over loopback alone (the name notwithstanding), and tell its makers nothing."""
+
+
+@click.command()
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="the address to listen on; another than loopback needs a token"
+)
+@click.option("--port", type=click.IntRange(1, 65535), default=8765, show_default=True, help="the port to listen on")
+@click.option("--cluster", is_flag=True, help="several processes, one for each device, by Ray Serve (requirements-cluster.txt)")
+@click.option("--replicas", default="", metavar="N|N-M", help="of a cluster: how many, or from how many to how many as needed")
+@click.option(
+    "--proxies",
+    type=click.IntRange(0, MOST_PROXIES),
+    metavar="N",
+    help=f"how many proxies stand before it, each of which writes X-Forwarded-For  [default: {VARIABLE}, else 0]",
+)
+def serve(host: str, port: int, cluster: bool, replicas: str, proxies: int | None) -> None:
+    """Serves the engine over HTTP, for apps that are told HEADLIGHT_ENGINE=http://HOST:PORT."""
+    log.begin()
+    if proxies is not None:
+        os.environ[VARIABLE] = str(proxies)  # replicas of a cluster go by it, too
+    door = checked_door(host)
+    if cluster:
+        _cluster(host, port, replicas)
+        return
+    if replicas:
+        raise BadSetting(name="--replicas", found=replicas, allowed="left out where there is no --cluster")
+    engine = LocalEngine.from_environment()
+    engine.models()
+    uvicorn.run(
+        application(engine, door),
+        host=host,
+        port=port,
+        loop="asyncio",  # these two on every machine, and not what some other package happens to bring
+        http="h11",
+        proxy_headers=False,  # who asks is worked out in client_address.py; uvicorn would believe any caller on loopback
+        log_level="warning",
+        timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=STOP_SECONDS,
+    )
+
+
+def _cluster(host: str, port: int, replicas: str) -> None:
+    """As `serve`, in several processes.
+
+    Raises:
+        BadSetting: Ray is not installed.
+    """
+    os.environ.update(RAY)
+    try:
+        from model.engine.cluster import hold
+    except ModuleNotFoundError as error:
+        allowed = "left out where Ray is not installed (pip install -r requirements-cluster.txt)"
+        raise BadSetting(name="--cluster", found=str(error), allowed=allowed) from error
+    hold(host, port, replicas)
+
+
+def checked_door(host: str) -> AccessLimits:
+    """The door that the environment asks for.
+
+    Raises:
+        BadSetting: strangers could reach `host`, and there is no token.
+    """
+    door = AccessLimits.from_environment(os.environ)
+    if not (door.token or is_loopback(host)):
+        raise BadSetting(name="--host", found=host, allowed="127.0.0.1, or another address together with a HEADLIGHT_TOKEN")
+    return door

@@ -1,0 +1,118 @@
+"""`python -m model view`: the app on this machine, with a file or folder opened by its path."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import webbrowser
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import urlencode
+
+import click
+import httpx
+
+from model.checkpoints import loader
+from model.checkpoints.layouts.given_answers import parse_settings
+from model.cli.options import SETTINGS
+from model.engine.local import CHECKPOINTS
+from model.engine.sent_files import FILES, OPEN, WORDS, opened_as, words_as
+from model.errors import BadSetting
+
+ROOT = Path(__file__).parents[2]
+HOME = "127.0.0.1"
+FIRST_PORT, LAST_PORT = 8501, 8600
+PATIENCE = 120
+"""Seconds that the app may take to start."""
+
+
+@click.command()
+@click.argument("checkpoint")
+@SETTINGS
+@click.option(
+    "--port", type=click.IntRange(1, 65535), help=f"the port to listen on [default: the first free one from {FIRST_PORT}]"
+)
+@click.option("--no-browser", is_flag=True, help="print the address and open no browser")
+def view(checkpoint: str, settings: tuple[str, ...], port: int | None, no_browser: bool) -> None:
+    """Starts the app, for this machine alone, with CHECKPOINT on the page Checkpoint; ends with Ctrl+C."""
+    path, told = loader.locate(checkpoint, CHECKPOINTS), parse_settings(settings)
+    words = {name: Path(value) for name, value in told.items() if name in FILES}
+    told |= {name: words_as(_content(name, file)) for name, file in words.items()}
+    port = port or _free_port()
+    address = f"http://{HOME}:{port}/checkpoint?{urlencode(query(path, told))}"
+    app = subprocess.Popen(command(port), cwd=ROOT, env=environment(path, *words.values()))
+    try:
+        if _answers(app, port):
+            click.echo(address)
+            if not no_browser:
+                webbrowser.open(address)
+        status = app.wait()
+    except KeyboardInterrupt:
+        status = 0
+    finally:
+        app.terminate()
+        app.wait()
+    if status:
+        raise click.ClickException(f"The app ended with the status {status}; what it said stands above.")
+
+
+def command(port: int) -> list[str]:
+    """Starts the app on loopback alone, whatever its settings say."""
+    options = {"server.address": HOME, "server.port": port, "server.headless": "true"}
+    return [sys.executable, "-m", "streamlit", "run", "app.py", *(f"--{name}={value}" for name, value in options.items())]
+
+
+def environment(*paths: Path) -> dict[str, str]:
+    """The environment of an app that computes here, is not public and opens `paths`."""
+    return os.environ | {
+        OPEN: os.pathsep.join(str(path.resolve()) for path in paths),
+        "HEADLIGHT_PUBLIC": "",
+        "HEADLIGHT_ENGINE": "",
+    }
+
+
+def query(path: Path, told: Mapping[str, str]) -> dict[str, str]:
+    """The parameters of the page that shows what is at `path`."""
+    settings = " ".join(f"{name}={value}" for name, value in sorted(told.items()))
+    return {"model": opened_as(path)} | ({"set": settings} if settings else {})
+
+
+def _content(name: str, file: Path) -> bytes:
+    """The bytes of a vocabulary.
+
+    Raises:
+        BadSetting: it cannot be read, or has another ending than vocabularies have.
+    """
+    if file.suffix.lower() not in WORDS:
+        raise BadSetting(name=name, found=str(file), allowed=f"a file that ends in {', '.join(WORDS)}")
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise BadSetting(name=name, found=str(file), allowed=f"a file that can be read ({type(error).__name__})") from error
+
+
+def _free_port() -> int:
+    """The first port that nobody listens on.
+
+    Raises:
+        BadSetting: there is none.
+    """
+    for port in range(FIRST_PORT, LAST_PORT):
+        with socket.socket() as tried:
+            if tried.connect_ex((HOME, port)):
+                return port
+    raise BadSetting(name="--port", found="left out", allowed=f"given: all ports from {FIRST_PORT} to {LAST_PORT - 1} are taken")
+
+
+def _answers(app: subprocess.Popen[bytes], port: int) -> bool:
+    """Waits until the app answers; False: it ended, or takes too long."""
+    for _attempt in range(PATIENCE * 4):
+        if app.poll() is not None:
+            return False
+        with suppress(httpx.TransportError):
+            if httpx.get(f"http://{HOME}:{port}/_stcore/health", trust_env=False).is_success:
+                return True
+        time.sleep(0.25)
+    return False

@@ -1,0 +1,141 @@
+"""The door of an engine's host: who may come in, with how much, how often. Whatever is refused is refused before it is read."""
+
+import hmac
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+
+from model.engine.client_address import client_address, trusted_proxies
+from model.engine.rate_limit import RateLimit
+from model.engine.sent_files import names_a_file
+from model.errors import BadSetting, Refused
+from model.spec.inputs import POSITIONS, check_size
+from model.spec.request import Decoding, RunRequest
+
+BODY = 4 * 2**20
+"""Bytes of a question: ids, texts, features."""
+
+STATUS = {"The token": 401, "The upload": 403, "The body": 413, "The pace": 429}
+"""Replies of HTTP by what is refused."""
+
+
+@dataclass
+class AccessLimits:
+    """Rules of one host.
+
+    Attributes:
+        token: what a caller must know; "": everybody may come in.
+        uploads: bytes of a file that is taken; 0: none is.
+        positions: tokens, ids or rows of an input that are taken, padding counted. Of a text the engine counts them.
+        written: tokens that a decode may write, those of all its hypotheses together.
+        pace: questions a second that one address may go on asking.
+        burst: questions that one address may ask at once.
+        proxies: how many stand before this process and are trusted to say who asks.
+    """
+
+    token: str = ""
+    uploads: int = 256 * 2**20
+    positions: int = POSITIONS
+    written: int = 32_000
+    pace: float = 200.0
+    burst: float = 1000.0
+    proxies: int = 0
+    limit: RateLimit = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Nobody has asked yet."""
+        self.limit = RateLimit(self.pace, self.burst)
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> "AccessLimits":
+        """HEADLIGHT_TOKEN asks for a token; HEADLIGHT_PUBLIC=1 takes no uploads, short inputs, short decodes and a human pace.
+
+        Raises:
+            BadSetting: HEADLIGHT_PROXIES is no number of proxies.
+        """
+        token, proxies = environment.get("HEADLIGHT_TOKEN", ""), trusted_proxies(environment)
+        if environment.get("HEADLIGHT_PUBLIC") == "1":
+            return cls(token, uploads=0, positions=512, written=2048, pace=10, burst=60, proxies=proxies)
+        return cls(token, proxies=proxies)
+
+    def admit(self, authorization: str, peer: str, forwarded: Iterable[str] = ()) -> None:
+        """Lets a question in.
+
+        Args:
+            authorization: the header of that name.
+            peer: the address of the other end of the connection.
+            forwarded: the headers X-Forwarded-For.
+
+        Raises:
+            Refused: wrong token, or too fast.
+        """
+        if self.token and not hmac.compare_digest(authorization.encode(), f"Bearer {self.token}".encode()):
+            raise Refused(what="The token", found="missing or another", allowed="set HEADLIGHT_TOKEN to the one of this host")
+        self.limit.admit(client_address(peer, forwarded, self.proxies))
+
+    async def body(self, stream: AsyncIterator[bytes], announced: str, upload: bool) -> bytes:
+        """The body of a request, refused as soon as it is known to be too long.
+
+        Args:
+            stream: its pieces.
+            announced: the header content-length.
+            upload: whether it is a file.
+
+        Raises:
+            Refused: it is too long, or a file where none is taken.
+        """
+        if upload and not self.uploads:
+            raise Refused(what="The upload", found="a file", allowed="this host takes no files")
+        most, found = self.uploads if upload else BODY, bytearray()
+        if announced.isascii() and announced.isdecimal() and int(announced[:20]) > most:
+            raise _too_long(int(announced[:20]), most)
+        async for piece in stream:
+            found += piece
+            if len(found) > most:
+                raise _too_long(len(found), most)
+        return bytes(found)
+
+    def look_at(self, body: object) -> None:
+        """Refuses what may be asked of an engine at home, but not by strangers.
+
+        Raises:
+            BadSetting: a setting names a file of the host.
+            Refused: an input is too long.
+        """
+        request = getattr(body, "request", body)
+        for name, value in getattr(request, "settings", ()):
+            if names_a_file(name, value):
+                raise BadSetting(name=name, found=value, allowed="left out: a question reads no file of the host")
+        if isinstance(request, RunRequest):
+            self._count(request)
+
+    def _count(self, request: RunRequest) -> None:
+        """Refuses what would be too much to compute, as far as that is known before a text is split into tokens."""
+        for name, given in (("source", request.source), ("target", request.target or "")):
+            if isinstance(given, str):
+                check_size(name, given, self.positions)
+        inputs = [len(given) for given in (request.source, request.target or ()) if not isinstance(given, str)]
+        longest = max([*inputs, request.source_pad_to or 0, request.source_valid or 0])
+        if longest > self.positions:
+            raise Refused(what="The input", found=f"{longest} tokens long", allowed=f"at most {self.positions}")
+        written = 0 if request.target is not None else _written(request.decoding)
+        if written > self.written:
+            found = f"up to {written:,} tokens long, those of all hypotheses counted"
+            raise Refused(what="The decode", found=found, allowed=f"at most {self.written:,}")
+
+
+def _written(decoding: Decoding) -> int:
+    """Tokens that a decode may write."""
+    return decoding.max_length * (decoding.beam_size if decoding.method == "beam" else 1)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address can be reached from its own machine alone."""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _too_long(found: int, most: int) -> Refused:
+    return Refused(what="The body", found=f"{found / 2**20:,.1f} MB long", allowed=f"at most {most / 2**20:,.0f} MB")

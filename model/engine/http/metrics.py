@@ -1,0 +1,46 @@
+"""Figures of a host for whoever watches it, in the form of Prometheus."""
+
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from model.engine.session import SharedEngine
+
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120)
+
+
+class Figures:
+    """What `/metrics` shows.
+
+    Args:
+        engine: whose.
+    """
+
+    def __init__(self, engine: SharedEngine) -> None:
+        self._engine = engine
+        self.registry = CollectorRegistry()
+        self._seconds = Histogram(
+            "headlight_request_seconds", "How long a question took.", ("path", "status"), buckets=SECONDS, registry=self.registry
+        )
+        self.registry.register(self)
+
+    def saw(self, path: str, status: int, seconds: float) -> None:
+        """Counts one question."""
+        self._seconds.labels(path, str(status)).observe(seconds)
+
+    def collect(self) -> Iterator[Metric]:
+        """What the engine says of itself now."""
+        for name, value in self._engine.figures().items():
+            yield GaugeMetricFamily(f"headlight_{name}", _WORDS[name], value=value)
+        batches = CounterMetricFamily("headlight_batches", "Batches computed, by how many runs were in them.", labels=["runs"])
+        for size, count in sorted(self._engine.batches().items()):
+            batches.add_metric([str(size)], count)
+        yield batches
+
+
+_WORDS = {
+    "waiting": "Requests in the line.",
+    "running": "Runs on their way.",
+    "device_bytes": "Memory of the device that tensors hold.",
+}

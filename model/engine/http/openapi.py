@@ -1,0 +1,62 @@
+"""The description of an engine's host in the form of OpenAPI 3.1, made of the same types that check its requests."""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from model.engine.http.protocol import JSON, QUESTIONS, RECEIVE, SESSION_HEADER, VERSION, Nothing
+
+_PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
+
+
+def describe() -> dict[str, Any]:
+    """The description, as JSON values."""
+    paths: dict[str, Any] = {}
+    for question in QUESTIONS.values():
+        body = {"required": True, "content": {JSON: {"schema": schema(question.body)}}} if question.body is not Nothing else None
+        paths[question.path] = {"post": _operation(question.summary, body, question.media)}
+    file = {"required": True, "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
+    taken = _operation("Takes a file; replies with the name that it has from now on.", file, JSON)
+    taken["parameters"].append({"name": "name", "in": "query", "required": True, "schema": {"type": "string", "minLength": 1}})
+    paths[RECEIVE] = {"post": taken}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Headlight engine", "version": str(VERSION)},
+        "paths": paths,
+        "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
+    }
+
+
+def schema(kind: Any) -> dict[str, Any]:
+    """JSON Schema of a type that `model.spec.validation.read` reads."""
+    origin, choices = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return {}
+    if is_dataclass(kind):
+        hints = get_type_hints(kind)
+        needed = [f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING]
+        properties = {name: schema(hint) for name, hint in hints.items()}
+        return {"type": "object", "properties": properties, "required": needed, "additionalProperties": False}
+    if origin in (Union, UnionType):
+        return {"anyOf": [schema(choice) for choice in choices]}
+    if origin is Literal:
+        return {"enum": list(choices)}
+    if origin is tuple and choices[1:] == (...,):
+        return {"type": "array", "items": schema(choices[0])}
+    if origin is tuple:
+        return {"type": "array", "prefixItems": [schema(c) for c in choices], "minItems": len(choices), "maxItems": len(choices)}
+    if origin in (dict, Mapping):
+        return {"type": "object", "additionalProperties": schema(choices[1])}
+    return {"type": _PLAIN[kind]}
+
+
+def _operation(summary: str, body: dict[str, Any] | None, media: str) -> dict[str, Any]:
+    error = {"type": "object", "properties": {"error": {"type": "string"}, "fields": {"type": "object"}}, "required": ["error"]}
+    refused = {"description": "An error in words.", "content": {JSON: {"schema": error}}}
+    answer = {"type": "string", "format": "binary"} if media != JSON else {}
+    replies = {"200": {"description": "The answer.", "content": {media: {"schema": answer}}}}
+    replies |= dict.fromkeys(("400", "401", "403", "404", "408", "413", "422", "429", "503", "507"), refused)
+    session = {"name": SESSION_HEADER, "in": "header", "required": False, "schema": {"type": "string"}}
+    found: dict[str, Any] = {"summary": summary, "security": [{"token": []}, {}], "parameters": [session], "responses": replies}
+    return found | ({"requestBody": body} if body else {})

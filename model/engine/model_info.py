@@ -1,0 +1,61 @@
+"""A loaded checkpoint as a line of the list of models."""
+
+from dataclasses import asdict
+from itertools import islice
+
+from model.checkpoints.loaded import Runner
+from model.engine.api import ModelInfo, Reads
+from model.errors import HeadlightError
+from model.tokenizers.vocabulary import IdTokenizer
+
+FIRST_IDS = 5
+"""Ids, besides start and end, of the example that a model without a vocabulary begins with."""
+
+FIRST_FEATURES = "6 0"
+"""Positions and seed of the random features that a model without an embedding begins with."""
+
+
+def describe(name: str, title: str, loaded: Runner | HeadlightError) -> ModelInfo:
+    """What a model is, or why it cannot be used.
+
+    Args:
+        name: what a RunRequest asks for.
+        title: where the checkpoint gives none.
+        loaded: the checkpoint, or the error that loading it ended with.
+    """
+    if isinstance(loaded, HeadlightError):
+        return ModelInfo(name, title, "", {}, (), 0, {}, 0, 0, problem=loaded.to_json())
+    info, spec_ = loaded.info, loaded.info.spec
+    return ModelInfo(
+        name=name,
+        title=info.title,
+        summary=info.summary,
+        languages=info.languages,
+        examples=info.examples or _example(loaded),
+        parameters=sum(p.numel() for p in loaded.network.parameters()),
+        spec=asdict(spec_),
+        max_source=(spec_.encoder or spec_.writer).max_positions,
+        max_target=spec_.writer.max_positions,
+        reads=_reads(loaded),
+    )
+
+
+def _reads(checkpoint: Runner) -> Reads:
+    tokenizer = checkpoint.tokenizers.get("source")
+    if tokenizer is None:
+        return "features"
+    return "ids" if isinstance(tokenizer, IdTokenizer) else "words"
+
+
+def _example(checkpoint: Runner) -> tuple[str, ...]:
+    """Something to begin with, where there are no words: some ids, or the number of random features and a seed."""
+    tokenizer, spec_ = checkpoint.tokenizers.get("source"), checkpoint.info.spec
+    if tokenizer is None:
+        return (FIRST_FEATURES,)
+    if not isinstance(tokenizer, IdTokenizer):
+        return ()
+    plain = (id_ for id_ in range(tokenizer.size) if id_ not in tokenizer.specials and id_ != spec_.unk_id)
+    last = spec_.end_id if spec_.encoder else None
+    room = (spec_.encoder or spec_.writer).max_positions - 2
+    ids = (spec_.start_id, *islice(plain, max(1, min(FIRST_IDS, room))), last)
+    return (" ".join(str(id_) for id_ in ids if id_ is not None),)

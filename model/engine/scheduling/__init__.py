@@ -1,0 +1,4 @@
+"""Decides what runs next: a bounded queue with one place a session, and the scheduler that batches calls.
+
+May import: model.errors, model.inference.
+"""

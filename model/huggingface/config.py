@@ -1,0 +1,113 @@
+"""From the library's settings of a network to what is known of it here, every number within limits before anything is allocated."""
+
+from dataclasses import asdict
+from typing import Any
+
+from model.errors import BadSetting, DamagedFile
+from model.huggingface.folder import CONFIG, Folder
+from model.spec.external import ForeignAttention, ForeignSpec, ForeignStack
+from model.spec.network import OutputSpec
+from model.spec.validation import read
+
+UNTABLED = 2**12
+"""Positions of a stack that has no table of them and no limit of its own."""
+
+
+def spec_of(folder: Folder, config: Any, program: str) -> ForeignSpec:
+    """What is known of the network that `config` describes.
+
+    Args:
+        config: the library's.
+        program: what runs it.
+
+    Raises:
+        DamagedFile: a size is missing, no number, or beyond what is built here.
+    """
+    try:
+        stacks = {stack: _stack(folder, config, stack) for stack in folder.family.stacks}
+        last = list(stacks.values())[-1]
+        spec = ForeignSpec(
+            program=program,
+            encoder=stacks.get("encoder"),
+            decoder=stacks.get("decoder"),
+            output=None if folder.family.kind == "encoder" else OutputSpec(),
+            **_ids(folder, config, last.vocab),
+        )
+        return read(ForeignSpec, asdict(spec), CONFIG)
+    except BadSetting as error:
+        detail = "{name} is {found!r}, not {allowed}".format(**error.fields)
+        raise DamagedFile(path=folder.path / CONFIG, detail=detail) from error
+    except (TypeError, ValueError, ZeroDivisionError) as error:
+        raise DamagedFile(path=folder.path / CONFIG, detail=f"its sizes make no sense: {error}") from error
+
+
+def ignored(folder: Folder) -> list[str]:
+    """What generation_config.json asks for that decoding here does not do."""
+    names = ("no_repeat_ngram_size", "repetition_penalty", "length_penalty", "min_length", "encoder_no_repeat_ngram_size")
+    neutral = (None, 0, 1, 1.0)
+    ends = folder.generation.get("eos_token_id")
+    also = ["eos_token_id beyond its first"] if isinstance(ends, list) and len(ends) > 1 else []
+    return [name for name in names if folder.generation.get(name) not in neutral] + also
+
+
+def _stack(folder: Folder, config: Any, stack: str) -> ForeignStack:
+    heads = _first(config, f"{stack}_attention_heads", "num_heads", "num_attention_heads")
+    width = _first(config, "d_model", "hidden_size")
+    layers = ("encoder_layers", "num_layers") if stack == "encoder" else ("decoder_layers", "num_decoder_layers")
+    return ForeignStack(
+        vocab=_first(config, *(("decoder_vocab_size",) if stack == "decoder" else ()), "vocab_size"),
+        d_model=width,
+        layers=_first(config, *layers, "num_hidden_layers"),
+        attention=ForeignAttention(
+            heads, _first(config, "num_key_value_heads", default=heads), _first(config, "d_kv", "head_dim", default=width // heads)
+        ),
+        positions=folder.family.positions,
+        max_positions=_positions(folder, config),
+    )
+
+
+def _positions(folder: Folder, config: Any) -> int:
+    if folder.family.positions == "relative":
+        return UNTABLED
+    positions = _first(config, "max_position_embeddings")
+    in_table = folder.family.offset is None and folder.family.kind == "encoder"
+    return positions - (config.pad_token_id + 1) if in_table else positions  # its table holds the padding's rows too
+
+
+def _first(config: Any, *names: str, default: int | None = None) -> int:
+    """The first of the settings that is told."""
+    for name in names:
+        if (value := getattr(config, name, None)) is not None:
+            if type(value) is not int:
+                raise TypeError(f"{name} is {value!r}")
+            return value
+    if default is None:
+        raise TypeError(f"{names[-1]} is missing")
+    return default
+
+
+def _ids(folder: Folder, config: Any, vocab: int) -> dict[str, Any]:
+    """The ids that stand for no text; those that the vocabulary does not have are none."""
+
+    def told(name: str) -> int | None:
+        value = folder.generation.get(name, getattr(config, name, None))
+        first = value[0] if isinstance(value, list) and value else value
+        return first if type(first) is int and 0 <= first < vocab else None
+
+    pad, end, writes = told("pad_token_id"), told("eos_token_id"), folder.family.kind != "encoder"
+    start = told("decoder_start_token_id") if folder.family.kind == "both" else told("bos_token_id")
+    forced = told("forced_bos_token_id") if folder.family.kind == "both" else None
+    return {
+        "pad_id": None if folder.family.kind == "decoder" and pad == end else pad,
+        "start_id": start,
+        "end_id": end if writes else None,
+        "forced": () if forced is None else (forced,),
+        "suppressed": _suppressed(folder, vocab) if writes else (),
+    }
+
+
+def _suppressed(folder: Folder, vocab: int) -> tuple[int, ...]:
+    """Ids that the folder forbids to write: those of one token."""
+    words, tokens = folder.generation.get("bad_words_ids") or (), folder.generation.get("suppress_tokens") or ()
+    single = [word[0] for word in words if isinstance(word, list) and len(word) == 1]
+    return tuple(sorted({id_ for id_ in (*single, *tokens) if type(id_) is int and 0 <= id_ < vocab}))

@@ -1,0 +1,121 @@
+"""Whether the library's class of an architecture computes what a folder's weights were trained for.
+
+A config.json can be edited by hand: under the `model_type` of another architecture many weights fit by name and shape, and give
+other maps. Three things betray it: tensors without a place, settings that this class does not read, and the class that saved it.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from model.errors import UnsupportedModel
+from model.huggingface import library
+from model.huggingface.folder import Folder
+from model.inspection.leftovers import BEHIND, shortened, what_is
+
+_HEADS = re.compile(
+    r"(cls|classifier|classification_head|lm_head|pooler|qa_outputs|vocab_transform|vocab_layer_norm|vocab_projector|pre_classifier"
+    r"|discriminator_predictions|generator_predictions|generator_lm_head|score|sequence_summary|summary|multiple_choice_head|linear"
+    r"|v_head|logits_proj)\..*"
+)
+"""Modules that the library's classes, and trainers around them, put behind a network."""
+
+_UNREAD = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
+"""Stored with the first T5 models, and read by none of the library's classes."""
+
+_ARITHMETIC = re.compile(
+    r".*softcap.*|.*_multipliers?|.*alibi.*|query_pre_attn_scalar|logits?_scal(e|ing)|residual_scale|scale_(emb|depth|attn|logits).*"
+    r"|.*qk_?(layer_?)?norm.*|.*sliding_window.*|attention_window|window_size|layer_types|attention_(types|layers|chunk_size)"
+    r"|no_rope_layer.*|rope_.*|rotary_.*|partial_rotary_.*|position_embedding_type|relative_attention|pos_att_type|.*experts.*|moe_.*"
+    r"|clip_qkv|q_lora_rank|kv_lora_rank|parallel_(attn|block)|use_parallel_residual|.*residual_connection_post_layernorm"
+    r"|attn_temperature_tuning|mup_.*|.*attention_sinks?|differential_.*|mamba_.*|hybrid_.*|conv_.*"
+)
+"""Names of settings that change what is computed without a tensor to show for it."""
+
+_ROTARY = re.compile(r"rope_(theta|scaling|parameters)|rotary_(pct|emb_base)")
+"""What the library itself translates for networks that rotate queries and keys."""
+
+_SAME_CODE = ({"t5", "mt5"}, {"roberta", "xlm-roberta", "camembert"})
+"""Architectures whose classes compute the same."""
+
+
+def check_settings(folder: Folder, config: Any) -> None:
+    """Refuses a folder whose settings speak of another network than the one that would run.
+
+    Raises:
+        UnsupportedModel: they do.
+    """
+    for name in folder.config.get("architectures") or ():
+        kinds = library.model_types(name) if isinstance(name, str) else set()
+        if kinds and not kinds & _like(folder.model_type):
+            own = ", ".join(sorted(kinds))
+            reason = f"its config.json says model_type {folder.model_type}, and that {name} saved it, which is of {own}"
+            raise UnsupportedModel(path=folder.path, reason=reason)
+    if unread := list(_unread(folder, config)):
+        reason = (
+            f"its config.json sets {shortened(unread)}, which {folder.model_type} does not read, and which changes what is computed"
+        )
+        raise UnsupportedModel(path=folder.path, reason=reason)
+
+
+def _like(model_type: str) -> set[str]:
+    return next((alike for alike in _SAME_CODE if model_type in alike), {model_type})
+
+
+def _unread(folder: Folder, config: Any) -> Iterator[str]:
+    """Settings that the library's class does not know, and that change the arithmetic where they say anything."""
+    known = {*type(config)().to_dict(), *type(config).attribute_map}
+    for name, value in folder.config.items():
+        translated = folder.family.positions == "rotary" and _ROTARY.fullmatch(name)
+        if name not in known and not translated and _ARITHMETIC.fullmatch(name) and not _is_neutral(name, value):
+            yield f"{name}={value}" if isinstance(value, str | int | float) else name
+
+
+def _is_neutral(name: str, value: Any) -> bool:
+    """Whether a setting says nothing: off, no window, positions as they are everywhere, a factor of 1 (not of scores)."""
+    return not value or value == "absolute" or (value is not True and value == 1 and name != "attention_multiplier")
+
+
+def left_over(folder: Folder, network: nn.Module, unexpected: set[str], weights: Mapping[str, Tensor]) -> dict[str, str]:
+    """What each tensor of a folder is that the network does not take, by its name in the file.
+
+    Args:
+        network: the library's, filled.
+        unexpected: the names that the library says so of; it leaves out some that it knows.
+
+    Raises:
+        UnsupportedModel: one is not harmless: it would have changed what is computed.
+    """
+    prefix = f"{network.base_model_prefix}."
+    ignored = library.ignored(network)
+    state = network.state_dict().keys()
+    found: dict[str, str] = {}
+    for name, tensor in weights.items():
+        bare = name.removeprefix(prefix)
+        taken = not {name, bare, prefix + name}.isdisjoint(state)
+        if not {name, bare} & unexpected and (taken or not ignored.search(name)):
+            continue
+        found[name] = BEHIND if _HEADS.fullmatch(bare) else _what_is(bare, tensor, network)
+    if wrong := [name for name, what in found.items() if not what]:
+        reason = (
+            f"its weights hold {shortened(wrong)}, which {'has' if len(wrong) == 1 else 'have'} no place in {folder.model_type}"
+        )
+        raise UnsupportedModel(path=folder.path, reason=reason)
+    return found
+
+
+def _what_is(name: str, tensor: Tensor, network: nn.Module) -> str:
+    """What a tensor is that no class reads: harmless as in other files, or a table that the network worked out itself."""
+    if name == _UNREAD:
+        return "read by no class of the library"
+    return what_is(name, tensor) or ("worked out by the network itself" if _is_worked_out(name, tensor, network) else "")
+
+
+def _is_worked_out(name: str, tensor: Tensor, network: nn.Module) -> bool:
+    """Whether the network has the same numbers: rotary caches, tables of waves. Old files keep a copy in each layer."""
+    last = ".".join(name.split(".")[-2:])
+    same = [buffer for key, buffer in network.named_buffers() if key.endswith(last) and buffer.shape == tensor.shape]
+    return any(torch.allclose(buffer.float(), tensor.float(), rtol=1e-2, atol=1e-4) for buffer in same)

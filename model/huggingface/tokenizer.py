@@ -1,0 +1,145 @@
+"""The tokenizer of a Hugging Face folder, behind the protocol of our own: each token is shown as the text that it stands for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from model.errors import EmptyText, HeadlightError, NoTokenizer, TokenOutOfRange
+from model.huggingface import slow_tokenizers
+from model.huggingface.folder import TOKENIZER, Folder
+from model.spec.external import ForeignSpec
+from model.tokenizers.subwords.process import TokenizerProcess
+from model.tokenizers.subwords.writing import written
+from model.tokenizers.vocabulary import IdTokenizer, Specials
+from model.tokenizers.words import Tokenizer
+from model.trace.types import Tokens
+
+
+@dataclass(frozen=True)
+class LibraryTokenizer:
+    """A tokenizer of a foreign folder, which runs in a process of its own.
+
+    Attributes:
+        process: cuts texts.
+        size: ids that the network's embedding has; the vocabulary may know fewer.
+        specials: ids that stand for no text, besides those that the library says so of.
+        before: of a target: the ids that decoding begins with.
+    """
+
+    process: TokenizerProcess
+    size: int
+    specials: Specials
+    before: tuple[int, ...] = ()
+
+    @cached_property
+    def special_ids(self) -> frozenset[int]:
+        """Ids that stand for no text."""
+        own = (self.specials.pad, self.specials.start, self.specials.end, *self.before)
+        return self.process.special.union(id_ for id_ in own if id_ is not None)
+
+    @property
+    def ends(self) -> bool:
+        """Whether a typed target gets an end token."""
+        return bool(self.before) and self.specials.end is not None
+
+    def encode(self, text: str, name: str) -> Tokens:
+        """The strip of a typed text, with what the tokenizer adds; of a target with what decoding begins with.
+
+        Raises:
+            EmptyText: there is nothing but blanks.
+            TooManyTokens, TokenizerFailed: the tokenizer went beyond its bounds.
+        """
+        if not text.strip():
+            raise EmptyText(what=f"{name} text")
+        whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # half of a character is none
+        found = self.process.encode(whole, name)
+        ids = self._as_target(found.ids) if self.before else found.ids
+        strip = self.tokens(ids, name)
+        if self.before:
+            return strip
+        texts = (
+            own if unknown and own else text for own, unknown, text in zip(found.typed, strip.unknown, strip.texts, strict=True)
+        )
+        return Tokens(name, strip.ids, tuple(texts), strip.special, strip.unknown)
+
+    def _as_target(self, ids: Sequence[int]) -> list[int]:
+        """What the decoder is fed for a text: its beginning, the text, the end token last.
+
+        Tokens of the source's language and end tokens that the template puts around a text are no part of a target.
+        """
+        words = [id_ for id_ in ids if id_ not in self.special_ids or id_ == self.specials.unknown]
+        first = [] if len(self.before) > 1 or not ids or ids[0] not in self.special_ids else [ids[0]]
+        return [*self.before, *first, *words, *([] if self.specials.end is None else [self.specials.end])]
+
+    def tokens(self, ids: Sequence[int], name: str) -> Tokens:
+        """The strip of ids that are taken as they are.
+
+        Raises:
+            TokenOutOfRange: the network has no such id.
+        """
+        for id_ in ids:
+            if not 0 <= id_ < self.size:
+                raise TokenOutOfRange(what=name, found=id_, last=f"{self.size - 1:,}")
+        special = tuple(id_ in self.special_ids and id_ != self.specials.unknown for id_ in ids)
+        texts = tuple(self._text(id_, own) for id_, own in zip(ids, special, strict=True))
+        return Tokens(name, tuple(ids), texts, special, tuple(id_ == self.specials.unknown for id_ in ids))
+
+    def text(self, ids: Sequence[int]) -> str:
+        """The text of ids, special tokens left out.
+
+        Raises:
+            TokenizerFailed: the tokenizer went beyond its bounds.
+        """
+        return self.process.decode(ids)
+
+    def _text(self, id_: int, special: bool) -> str:
+        """The piece of text that an id stands for; one that the vocabulary does not know is its number."""
+        token = self.process.tokens.get(id_)
+        if token is None:
+            return str(id_)
+        if special:
+            return token
+        return written(token, self.process.byte_level)
+
+
+@dataclass(frozen=True)
+class FolderIds(IdTokenizer):
+    """Ids of a folder that has no tokenizer which is read here.
+
+    Attributes:
+        needed: files that would let texts be typed.
+    """
+
+    needed: str = TOKENIZER
+
+    def refusal(self, text: str, name: str) -> HeadlightError:
+        """Why a text cannot be read."""
+        return NoTokenizer(strip=name, found=text, needed=self.needed)
+
+
+def tokenizers_of(folder: Folder, spec: ForeignSpec) -> dict[str, Tokenizer]:
+    """Tokenizers by strip. Where the folder has none that can be read, ids are typed and shown.
+
+    Raises:
+        DamagedFile, TokenizerFailed: the tokenizer cannot be read, or not within the bounds.
+    """
+    specials = Specials(spec.pad_id, spec.start_id, spec.end_id)
+    source, target = spec.encoder or spec.writer, spec.decoder if spec.encoder else None
+    if (process := _process(folder, max(stack.vocab for stack in spec.stacks.values()))) is None:
+        needed = f"{TOKENIZER}, or {slow_tokenizers.needed(folder)}"
+        both: dict[str, Tokenizer] = {"source": FolderIds(source.vocab, specials, needed)}
+        return both | ({"target": FolderIds(target.vocab, specials, needed)} if target else {})
+    specials = replace(specials, unknown=process.unknown)
+    found: dict[str, Tokenizer] = {"source": LibraryTokenizer(process, source.vocab, specials)}
+    if target:
+        before = (*(() if spec.start_id is None else (spec.start_id,)), *spec.forced)
+        found["target"] = LibraryTokenizer(process, target.vocab, specials, before)
+    return found
+
+
+def _process(folder: Folder, size: int) -> TokenizerProcess | None:
+    path = folder.path.resolve() / TOKENIZER
+    if path.is_file():
+        return TokenizerProcess(path, {"path": str(path)}, size)
+    rules = slow_tokenizers.rules_of(folder)
+    return None if rules is None else TokenizerProcess(path.parent, rules, size)

@@ -1,0 +1,234 @@
+"""Decoding: loops that write a target token by token and yield a Step for each.
+
+They ask a network one question, `read(ids, start)`: the logits after each position from `start` on; what lies before `start` is in
+the cache of whoever made `read`. Greedy decoding, sampling and teacher forcing follow one hypothesis, beam search several.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+from model.spec.request import Decoding
+from model.trace.beam_tree import Fate, Node
+from model.trace.types import Candidate, Step
+
+Read: TypeAlias = Callable[[Tensor, int], Tensor]
+"""ids [batch, position], first position to compute -> logits [batch, query, vocab]."""
+
+CANDIDATES = 8
+"""How many of the likeliest tokens a Step carries."""
+
+
+def log_probabilities_of(logits: Tensor) -> Tensor:
+    """Natural log-probabilities, float32 on the CPU, of logits [..., vocab]."""
+    return logits.float().log_softmax(dim=-1).cpu()
+
+
+def certain(logits: Tensor) -> Tensor:
+    """Log-probabilities, [..., vocab], under a softmax over the batch: of one example alone each probability is 1.
+
+    What reference document 003 computes.
+    """
+    return torch.zeros_like(logits, dtype=torch.float32, device="cpu")
+
+
+@dataclass(frozen=True)
+class Writer:
+    """What a decode needs to know beside the network.
+
+    Attributes:
+        text_of: the text of an id.
+        end_id: the token that ends a target; None: nothing does.
+        suppressed: ids that are never chosen.
+        limit: positions that the stack has: as many tokens can be read.
+        normalise: logits [..., vocab] to natural log-probabilities, float32 on the CPU.
+    """
+
+    text_of: Callable[[int], str]
+    end_id: int | None
+    suppressed: tuple[int, ...]
+    limit: int
+    normalise: Callable[[Tensor], Tensor] = log_probabilities_of
+
+    def step(self, index: int, chosen: int, log_probabilities: Tensor, computed: tuple[int, int]) -> Step:
+        """The Step that took `chosen` where the model gave `log_probabilities` [vocab]."""
+        likeliest = log_probabilities.topk(min(CANDIDATES, len(log_probabilities)))
+        pairs = zip(likeliest.indices.tolist(), likeliest.values.tolist(), strict=True)
+        candidates = tuple(Candidate(id_, self.text_of(id_), value) for id_, value in pairs)
+        taken = Candidate(chosen, self.text_of(chosen), log_probabilities[chosen].item())
+        return Step(index, taken, candidates, computed)
+
+
+def forced(read: Read, ids: Sequence[int], writer: Writer, device: torch.device, last: int | None = None) -> list[Step]:
+    """Teacher forcing: all of `ids` is read at once, and each step's token is the one that follows in `ids`.
+
+    Args:
+        last: one more token that is compared and not read (the end token of a typed target).
+    """
+    log_probabilities = writer.normalise(read(torch.tensor([list(ids)], device=device), 0)[0])  # [query, vocab]
+    following = [*ids[1:], *([] if last is None else [last])]
+    return [writer.step(i, token, log_probabilities[i], (i, i + 1)) for i, token in enumerate(following)]
+
+
+def greedy(log_probabilities: Tensor) -> int:
+    """The likeliest token of [vocab]; of equal ones the first."""
+    return int(log_probabilities.argmax())
+
+
+def sampler(decoding: Decoding) -> Callable[[Tensor], int]:
+    """Draws a token: logits / temperature, then the top-k, then the smallest set that holds top-p, then one draw.
+
+    Where logits hold NaN nothing can be drawn: the token is `greedy`'s, so that the run ends and can be looked at.
+
+    Source: Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration", section 3.1, for top-p.
+    """
+    generator = torch.Generator().manual_seed(decoding.seed)
+
+    def choose(log_probabilities: Tensor) -> int:
+        if log_probabilities.isnan().any():
+            return greedy(log_probabilities)
+        probabilities, order = (log_probabilities / decoding.temperature).softmax(dim=-1).sort(descending=True, stable=True)
+        if decoding.top_k:
+            probabilities[decoding.top_k :] = 0
+        probabilities /= probabilities.sum()
+        before = probabilities.cumsum(0) - probabilities  # what the likelier tokens hold together
+        probabilities[before >= decoding.top_p] = 0
+        return int(order[torch.multinomial(probabilities, 1, generator=generator)])
+
+    return choose
+
+
+def write(
+    read: Read, prompt: Sequence[int], choose: Callable[[Tensor], int], max_length: int, writer: Writer, device: torch.device
+) -> Iterator[Step]:
+    """Follows one hypothesis: reads what is new, chooses, appends, until the end token, `max_length` or the last position."""
+    ids, start = list(prompt), 0
+    for index in range(max_length):
+        logits = read(torch.tensor([ids], device=device), start)[0, -1]  # [vocab]
+        log_probabilities = writer.normalise(logits)
+        chosen = choose(_suppress(log_probabilities, writer.suppressed))
+        yield writer.step(index, chosen, log_probabilities, (start, len(ids)))
+        start = len(ids)
+        ids.append(chosen)
+        if chosen == writer.end_id or len(ids) > writer.limit:
+            return
+
+
+def _suppress(log_probabilities: Tensor, suppressed: Sequence[int]) -> Tensor:
+    """A copy in which the suppressed ids are impossible."""
+    return log_probabilities.index_fill(-1, torch.tensor(suppressed, dtype=torch.int64), -torch.inf)
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One beginning, or one finished target, of a beam search.
+
+    Attributes:
+        ids: prompt included.
+        log_probability: sum over the tokens written.
+        steps: how it was written.
+        lineage: the batch row it had in each decoder step.
+        node: its place in the tree of the search; -1: the prompt.
+    """
+
+    ids: tuple[int, ...]
+    log_probability: float = 0.0
+    steps: tuple[Step, ...] = ()
+    lineage: tuple[int, ...] = ()
+    node: int = -1
+
+    @property
+    def mean_log_probability(self) -> float:
+        """Log-probability a token written: what finished hypotheses of unequal length are ranked by."""
+        return self.log_probability / max(1, len(self.steps))
+
+
+def beam(
+    read: Read,
+    select: Callable[[Tensor], None],
+    prune: Callable[[list[tuple[int, ...]]], None],
+    prompt: Sequence[int],
+    size: int,
+    max_length: int,
+    writer: Writer,
+    device: torch.device,
+) -> tuple[list[Hypothesis], tuple[Node, ...]]:
+    """Beam search: in each step the `size` likeliest continuations of all beginnings go on; one that ends leaves the beam.
+
+    Args:
+        select: told which batch rows go on, in which order, so that the cache follows.
+        prune: told after each step the lineages of all hypotheses that can still be shown, so that the recorder frees the others.
+
+    Returns:
+        finished hypotheses, or where none has ended the unfinished ones, best mean log-probability first; and the tree of all
+            continuations that were weighed.
+
+    Source: Graves 2012, "Sequence Transduction with Recurrent Neural Networks", section 3; ranked by mean as in Wu et al. 2016,
+        equation 14, with α = 1.
+    """
+    alive, finished, start = [Hypothesis(tuple(prompt))], list[Hypothesis](), 0
+    tree: list[Node] = []
+    for index in range(max_length):
+        logits = read(torch.tensor([h.ids for h in alive], device=device), start)[:, -1]  # [hypothesis, vocab]
+        log_probabilities = writer.normalise(logits)
+        computed = (start, len(alive[0].ids))
+        grown = _continuations(alive, log_probabilities, 2 * size, index, computed, writer, len(tree))
+        ended = [h for h in grown[:size] if h.ids[-1] == writer.end_id]
+        start = len(alive[0].ids)
+        parents, alive = alive, [h for h in grown if h.ids[-1] != writer.end_id][:size]
+        finished += ended
+        fates: dict[int, Fate] = dict.fromkeys([h.node for h in ended], "finished")
+        fates |= dict.fromkeys([h.node for h in alive], "kept")
+        tree += _nodes(grown, parents, fates)
+        prune([h.lineage for h in alive + finished])
+        if not alive or len(finished) >= size or len(alive[0].ids) > writer.limit:
+            break
+        select(torch.tensor([h.lineage[-1] for h in alive], device=device))
+    ranked = sorted(finished or alive, key=lambda h: -h.mean_log_probability)
+    for rank, hypothesis in enumerate(ranked):
+        tree[hypothesis.node] = replace(tree[hypothesis.node], rank=rank)
+    return ranked, tuple(tree)
+
+
+def _nodes(grown: Sequence[Hypothesis], parents: Sequence[Hypothesis], fates: dict[int, Fate]) -> list[Node]:
+    """The continuations of one step as nodes of the tree; one without a fate was pruned."""
+    return [
+        Node(
+            step=h.steps[-1].index,
+            parent=parents[h.lineage[-1]].node,
+            id=h.ids[-1],
+            text=h.steps[-1].chosen.text,
+            log_probability=h.steps[-1].chosen.log_probability,
+            total=h.log_probability,
+            fate=fates.get(h.node, "pruned"),
+        )
+        for h in grown
+    ]
+
+
+def _continuations(
+    alive: Sequence[Hypothesis],
+    log_probabilities: Tensor,
+    count: int,
+    index: int,
+    computed: tuple[int, int],
+    writer: Writer,
+    first: int,
+) -> list[Hypothesis]:
+    """The `count` likeliest one-token continuations of all hypotheses, likeliest first; nodes are counted from `first`."""
+    so_far = torch.tensor([h.log_probability for h in alive])
+    totals = so_far[:, None] + _suppress(log_probabilities, writer.suppressed)  # [hypothesis, vocab]
+    best = totals.flatten().topk(min(count, totals.numel()))
+    grown: list[Hypothesis] = []
+    for total, place in zip(best.values.tolist(), best.indices.tolist(), strict=True):
+        if total == -torch.inf:
+            break
+        row, token = divmod(place, totals.shape[1])
+        step = writer.step(index, token, log_probabilities[row], computed)
+        parent = alive[row]
+        ids, steps, lineage = (*parent.ids, token), (*parent.steps, step), (*parent.lineage, row)
+        grown.append(Hypothesis(ids, total, steps, lineage, first + len(grown)))
+    return grown

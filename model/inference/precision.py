@@ -1,0 +1,93 @@
+"""Runs in bfloat16 and float16, each beside a float32 run of the same tokens: the trace says how far the two are apart.
+
+Weights, inputs and all arithmetic are of the lower type; what is recorded of them is exact in float32, as which a trace keeps it.
+Log-probabilities are worked out in float32 from the logits.
+"""
+
+from copy import deepcopy
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from model.checkpoints.loaded import Runner
+from model.errors import BadSetting
+from model.huggingface.loaded import Foreign
+from model.inference.batching import Ask, alone
+from model.inference.run import run
+from model.spec.inputs import POSITIONS
+from model.spec.request import Precision, RunRequest
+from model.trace.types import Array, Trace
+
+FROM_FLOAT32 = "from_float32"
+"""The entry of `Trace.model` that holds the differences: of `weights`, `logits` and `probabilities`, each a number or None."""
+
+
+def lowered(found: Runner, precision: Precision) -> Runner:
+    """The network `found` with its numbers in `precision`; itself where that is float32.
+
+    Raises:
+        BadSetting: another program runs the network, which keeps some numbers of its own in float32 and may not do without.
+    """
+    if precision == "float32":
+        return found
+    if isinstance(found, Foreign):
+        raise BadSetting(name="precision", found=precision, allowed="float32 for a model that the transformers library runs")
+    return replace(found, network=deepcopy(found.network).to(getattr(torch, precision)))
+
+
+def run_in(
+    found: Runner,
+    lower: Runner,
+    request: RunRequest,
+    device: torch.device,
+    device_name: str,
+    ask: Ask = alone,
+    most: int = POSITIONS,
+) -> Trace:
+    """The run of `lower`, which is `found` as `lowered` made it, with its differences from a float32 run of the same tokens.
+
+    Args:
+        most: positions of an input that are read, of models that have more.
+
+    Raises:
+        HeadlightError: as `running.run`.
+    """
+    trace = run(lower, request, device, device_name, ask, most=most)
+    if lower is found:
+        return trace
+    written = tuple(step.chosen.id for step in trace.steps)
+    beside = run(found, replace(request, keep=()), device, device_name, ask, written)
+    return replace(trace, model={**trace.model, FROM_FLOAT32: differences(trace, beside)})
+
+
+def differences(lower: Trace, full: Trace) -> dict[str, float | None]:
+    """The largest absolute differences between two runs of the same tokens.
+
+    Returns:
+        of `weights` over all sites, None where a long input's were not written out; of `logits` and of the `probabilities` made of
+            them, None where there are none. None, too, where the lower type overflowed.
+    """
+    pairs = [(own.weights, full.attention[site].weights) for site, own in lower.attention.items()]
+    written_out = bool(pairs) and all(isinstance(array, np.ndarray) for pair in pairs for array in pair)
+    found: dict[str, float | None] = {"weights": None, "logits": None, "probabilities": None}
+    if written_out:
+        found["weights"] = float(np.max([_largest(*pair) for pair in pairs]))
+    if lower.logits is not None and full.logits is not None:
+        found["logits"] = _largest(lower.logits, full.logits)
+        if (lower.model["spec"]["output"] or {}).get("softmax") != "batch":  # else each probability is 1
+            rows = zip(lower.logits, full.logits, strict=True)  # one row at a time: a vocabulary is large
+            found["probabilities"] = float(np.max([_largest(_softmax(ours), _softmax(theirs)) for ours, theirs in rows]))
+    return {name: value if value is not None and np.isfinite(value) else None for name, value in found.items()}
+
+
+def _largest(ours: Array, theirs: Array) -> float:
+    with np.errstate(all="ignore"):
+        return float(np.abs(ours.astype(np.float64) - theirs).max(initial=0))
+
+
+def _softmax(logits: Array) -> Array:
+    """[vocab], float64."""
+    with np.errstate(all="ignore"):  # a run that holds NaN or infinite numbers is compared with them
+        exponentials = np.exp(logits.astype(np.float64) - logits.max())
+        return np.asarray(exponentials / exponentials.sum())

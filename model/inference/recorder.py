@@ -1,0 +1,171 @@
+"""The recorder: collects what a network hands to `Run.record`, and makes arrays of one example out of it.
+
+A cached decode runs the decoder once a step, so a site's rows arrive in pieces. They are joined here, and nothing is computed anew:
+a weight that the step did not compute, because its key lay in the future, is 0 as the causal mask makes it; a score is NaN.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from model.spec.external import AnyAttention
+from model.spec.request import KEEP, Keep
+from model.trace.lazy_attention import LazyAttention
+from model.trace.types import NAN_UNCOMPUTED, TENSORS_OF_ATTENTION, UNWRITTEN, Array, Attention, Site, Tokens
+
+_KEPT_AS: dict[str, Keep] = {
+    "scores": "scores",
+    "q": "qkv",
+    "k": "qkv",
+    "v": "qkv",
+    "context": "context",
+    "output": "output",
+    "hidden": "hidden",
+    "embedded": "hidden",
+    "stages": "stages",
+}
+_FILL = {"weights": 0.0, "scores": torch.nan, "mask": False, "mask_causal": False}
+
+
+class Recorder:
+    """Callable as `Run.record`. One for each run.
+
+    Args:
+        keep: what is recorded besides weights, masks, positions and logits.
+        fused: whether the run writes no weights out; then queries and keys are always kept, since weights are made of them.
+    """
+
+    def __init__(self, keep: Sequence[Keep] = (), fused: bool = False) -> None:
+        self._keep = frozenset(keep) | ({"qkv"} if fused else set())
+        self._fused = fused
+        self._pieces: defaultdict[str, list[Tensor]] = defaultdict(list)
+        self._rows: list[list[int]] = []  # of each decoder step: the batch rows that are still held
+
+    def __call__(self, name: str, value: Tensor) -> None:
+        """Takes one tensor, [batch, …], under a name of the trace's file form."""
+        group, _, rest = name.partition("/")
+        kind = _KEPT_AS.get(rest.rpartition("/")[2] if group == "attention" else group)
+        if kind is None or kind in self._keep:
+            self._pieces[name].append(value.detach())
+
+    def prune(self, lineages: Collection[Sequence[int]]) -> None:
+        """Frees the rows of the hypotheses that beam search has dropped. Called after each decoder step.
+
+        Args:
+            lineages: of each hypothesis that can still be shown, alive or finished: the batch row it had in each decoder step.
+        """
+        for step in reversed(range(max(map(len, lineages)))):
+            needed = sorted({lineage[step] for lineage in lineages if len(lineage) > step})
+            if step >= len(self._rows):
+                self._rows.append(needed)
+                places = needed
+            elif needed == self._rows[step]:
+                return  # the rows that these grew from are the same as well
+            else:
+                places = [self._rows[step].index(row) for row in needed]
+                self._rows[step] = needed
+            for name, pieces in self._pieces.items():
+                if _is_decoded(name) and step < len(pieces):
+                    pieces[step] = _rows_of(pieces[step], places)
+
+    def arrays(self, lineage: Sequence[int] | None = None, one_row: bool = False) -> dict[str, Array]:
+        """Everything recorded for one example, joined over the steps.
+
+        Args:
+            lineage: the batch row that the example had in each decoder step, as beam search tells; None: row 0 in every step.
+            one_row: of each decoder step the last row alone, the one that decides, where a step computes more than it reads tokens.
+
+        Returns:
+            arrays by name, without the batch axis, in the order in which they were first recorded.
+        """
+        pieces = {name: _deciding(name, own) if one_row else own for name, own in self._pieces.items()}
+        places = None if lineage is None else [*map(list.index, self._rows, lineage)]
+        return {name: _readable(_join(name, own, places)) for name, own in pieces.items()}
+
+    def missing(self) -> dict[str, str]:
+        """Why something is not there, by name."""
+        absent = [kind for kind in KEEP if kind not in self._keep]
+        why = {name: f"not recorded: ask for it with --keep {kind}" for kind in absent for name, k in _KEPT_AS.items() if k == kind}
+        named = {
+            name if name in ("hidden", "embedded", "stages") else f"attention/*/{name}": reason for name, reason in why.items()
+        }
+        stepped = any(len(pieces) > 1 for name, pieces in self._pieces.items() if name.endswith("/scores"))
+        named |= {"attention/decoder.*/scores": NAN_UNCOMPUTED} if stepped else {}
+        return named | ({UNWRITTEN: FUSED} if self._fused else {})
+
+
+FUSED = "a long input: the run used a fused kernel that writes no weights out; they are computed from q and k when looked at"
+
+
+def attentions(arrays: dict[str, Array], tokens: Mapping[str, Tokens], specs: Mapping[str, AnyAttention]) -> dict[Site, Attention]:
+    """The arrays of each site put together, in the order in which the sites ran.
+
+    Args:
+        arrays: by name, as `Recorder.arrays` gives them. Without `weights`, a site's weights are made of its q and k.
+        tokens: the strips.
+        specs: what the attention of each stack is.
+    """
+    names = dict.fromkeys(name.split("/")[1] for name in arrays if name.startswith("attention/"))
+    sites = {}
+    for site in map(Site.parse, names):
+        tensors = {n: arrays[path] for n in TENSORS_OF_ATTENTION if (path := f"attention/{site}/{n}") in arrays}
+        tensors |= {name: array[0] for name, array in tensors.items() if name.startswith("mask")}  # the same for every head
+        if "weights" not in tensors:
+            spec = specs[site.stack]
+            tensors["weights"] = LazyAttention(
+                tensors["q"], tensors["k"], tensors["mask"], spec.head_dim**-0.5, spec.empty_rows
+            ).array
+        queries, keys = _strips(site, len(tensors["mask"]), tokens)
+        sites[site] = Attention(site, queries, keys, **tensors)
+    return sites
+
+
+def _strips(site: Site, queries: int, tokens: Mapping[str, Tokens]) -> tuple[str, str]:
+    """The strips of a site's queries and keys. More queries than target tokens are rows for the source's positions."""
+    target = "target" if "target" in tokens else "source"
+    own = "source" if site.stack == "encoder" or site.kind == "memory" or queries > len(tokens[target]) else target
+    return own, own if site.kind == "self" else "source"
+
+
+def _readable(tensor: Tensor) -> Array:
+    """The numbers of a tensor, exactly: float32 holds those of the lower types, of which numpy has only one."""
+    lower = tensor.dtype in (torch.bfloat16, torch.float16)
+    array: Array = (tensor.float() if lower else tensor).cpu().numpy()
+    return array
+
+
+def _deciding(name: str, pieces: list[Tensor]) -> list[Tensor]:
+    """The last row of each piece that has a row for each query of a decoder step."""
+    of_queries = ("decoder" in name or name == "logits") and ".memory" not in name and name.rpartition("/")[2] not in ("k", "v")
+    return [piece[..., -1:, :] for piece in pieces] if of_queries else pieces
+
+
+def _is_decoded(name: str) -> bool:
+    """Whether a name's pieces are those of the decoder's steps."""
+    return name == "logits" or "decoder" in name
+
+
+def _rows_of(piece: Tensor, rows: list[int]) -> Tensor:
+    """Some batch rows of [batch, …], in memory of their own, so that the others' is freed."""
+    if len(rows) == len(piece):
+        return piece
+    return piece[:1].expand(len(rows), *piece.shape[1:]) if piece.stride(0) == 0 else piece[rows]
+
+
+def _join(name: str, pieces: list[Tensor], places: Sequence[int] | None) -> Tensor:
+    """One tensor of one example: the rows of its steps one below the other, their keys padded to the last step's.
+
+    Args:
+        places: of the example's row in each decoder step's piece; None: the first.
+    """
+    rows = places if places is not None and _is_decoded(name) else [0] * len(pieces)
+    own = [piece[row] for piece, row in zip(pieces, rows, strict=False)]  # a hypothesis may end before the search does
+    kind = name.rpartition("/")[2] if name.startswith("attention/") else ""
+    keys = max(piece.shape[-1] for piece in own)
+    if kind in _FILL and len(own) > 1:
+        own = [torch.nn.functional.pad(piece, (0, keys - piece.shape[-1]), value=_FILL[kind]) for piece in own]
+    if kind == "mask_padding":  # of the keys alone: what the last step says of a key, which was not there yet, holds for each row
+        own = [own[-1][..., -1:, :].expand(*piece.shape[:-1], -1) for piece in own]
+    return torch.cat(own, dim=-2) if len(own) > 1 else own[0]  # a mask's repeated rows stay one row in memory

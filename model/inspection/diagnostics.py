@@ -1,0 +1,166 @@
+"""What the numbers of a file say of the network: where they are, which are shared, whether they were trained, and odd heads."""
+
+import hashlib
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from model.inspection import head_circuits
+from model.inspection.report import Freshness, Inspection, Part, TensorInfo
+
+MOST_NUMBERS = 200_000_000
+"""Learned numbers of a network whose heads are compared; larger ones would keep a visitor waiting for minutes."""
+
+LEAST_NUMBERS = 64
+"""Of a matrix, for its statistics to mean anything."""
+
+SURE = 5.0
+"""Standard errors by which a fresh matrix may miss what its draw expects: one in a million does by chance."""
+
+_KINDS = (
+    (r"norm\.", "norms"),
+    (r"embedding\.token\.", "embedding"),
+    (r"embedding\.positions\.", "positions"),
+    (r"cross_attention\.", "cross_attention"),
+    (r"attention\.", "attention"),
+    (r"feed_forward\.", "feed_forward"),
+    (r"^output\.", "output"),
+)
+_NORM = re.compile(r"norm\.(weight|bias)$")
+
+
+def diagnosed(found: Inspection, tensors: Mapping[str, Tensor], network: nn.Module | None) -> Inspection:
+    """`found` with what the numbers say.
+
+    Args:
+        tensors: of the file, by the names in `found`.
+        network: with these numbers; None: it is not known yet, or the file is not whole.
+    """
+    notes = found.notes
+    compared = network is not None and found.parameters <= MOST_NUMBERS
+    if network is not None and not compared:
+        notes += (f"Heads are not compared: the network has more than {MOST_NUMBERS:,} learned numbers.",)
+    sites = {} if network is None else {str(site): attention.heads for site, attention in head_circuits.sites(network).items()}
+    return replace(
+        found,
+        notes=notes,
+        parts=parts(network) if network is not None else (),
+        tied=tied(tensors),
+        freshness=freshness(found.tensors),
+        heads=head_circuits.notes(network) if compared and network is not None else (),
+        heads_seen=sum(sites.values()) if compared else 0,
+        sites=sites,
+    )
+
+
+def parts(network: nn.Module) -> tuple[Part, ...]:
+    """Learned numbers by part, in the order in which the network has them."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for name, parameter in network.named_parameters():
+        stack = "encoder" if name.startswith("encoder.") else "decoder"
+        kind = next(kind for pattern, kind in _KINDS if re.search(pattern, name))
+        counts[stack, kind] += parameter.numel()
+    return tuple(Part(stack, kind, count) for (stack, kind), count in counts.items())
+
+
+def tied(tensors: Mapping[str, Tensor]) -> tuple[tuple[str, ...], ...]:
+    """Names of matrices with the same numbers, byte by byte; those whose numbers are all alike say nothing and are left out."""
+    groups: defaultdict[tuple[object, ...], list[str]] = defaultdict(list)
+    for name, tensor in tensors.items():
+        if tensor.dim() > 1 and tensor.numel() > 1:
+            groups[tensor.shape, tensor.dtype, _sample(tensor)].append(name)
+    alike = [names for names in groups.values() if len(names) > 1]
+    found: defaultdict[tuple[int, bytes], list[str]] = defaultdict(list)
+    for number, names in enumerate(alike):
+        for name in names:
+            if not bool((tensors[name] == tensors[name].flatten()[0]).all()):
+                found[number, _digest(tensors[name])].append(name)
+    return tuple(tuple(names) for names in found.values() if len(names) > 1)
+
+
+def _sample(tensor: Tensor) -> bytes:
+    """A few of the bytes, so that not every tensor must be read whole to be told from the others."""
+    return _digest(tensor.flatten()[:: max(1, tensor.numel() // 64)])
+
+
+def _digest(tensor: Tensor) -> bytes:
+    return hashlib.blake2b(tensor.contiguous().view(torch.uint8).numpy().tobytes(), digest_size=16).digest()
+
+
+def freshness(tensors: Sequence[TensorInfo]) -> Freshness | None:
+    """Whether the matched tensors look as they did before any training."""
+    matched = [tensor for tensor in tensors if tensor.status == "matched"]
+    if not matched:
+        return None
+    ours = {tensor.name: tensor.becomes or (tensor.name,) for tensor in matched}
+    norms = [tensor for tensor in matched if _NORM.search(ours[tensor.name][0])]
+    untouched = _untouched(norms, ours)
+    matrices = [t for t in matched if t not in norms and len(t.shape) == 2 and math.prod(t.shape) >= LEAST_NUMBERS]
+    layers = len({number for names in ours.values() for name in names for number in re.findall(r"layers\.(\d+)\.", name)})
+    draws = Counter(draw for tensor in matrices if (draw := _draw(tensor, layers)))
+    all_untouched = all(untouched.values())
+    fresh = draws.total()
+    return Freshness(
+        norms=len(untouched),
+        untouched_norms=sum(untouched.values()),
+        matrices=len(matrices),
+        fresh_matrices=fresh,
+        draws=dict(draws),
+        untrained=bool(matrices) and all_untouched and fresh >= 0.9 * len(matrices),
+    )
+
+
+def _untouched(norms: Iterable[TensorInfo], ours: Mapping[str, tuple[str, ...]]) -> dict[str, bool]:
+    """By norm, whether its gains are all 1 and its biases all 0."""
+    found: dict[str, bool] = {}
+    for tensor in norms:
+        norm, _, kind = ours[tensor.name][0].rpartition(".")
+        as_begun = 1.0 if kind == "weight" else 0.0
+        found[norm] = found.get(norm, True) and tensor.lowest == tensor.highest == as_begun
+    return found
+
+
+def _draw(tensor: TensorInfo, layers: int) -> str:
+    """The initial draw that a matrix is like; empty: none."""
+    count = math.prod(tensor.shape)
+    if tensor.mean is None or tensor.deviation is None or tensor.lowest is None or tensor.highest is None or tensor.nan:
+        return ""
+    farthest = max(-tensor.lowest, tensor.highest)
+    shapes = {tensor.shape, (tensor.shape[0] // max(1, len(tensor.becomes)), tensor.shape[1])}
+    for name, deviation, edge in (draw for rows, columns in shapes for draw in _draws(rows, columns, layers)):
+        error = math.sqrt((0.2 if edge else 0.5) / count)  # of the deviation of a uniform, of a normal sample
+        near = abs(tensor.deviation / deviation - 1) < SURE * error + 1e-3  # float16 rounds by up to half of that
+        central = abs(tensor.mean) < SURE * deviation / math.sqrt(count)
+        within = not edge or edge * (1 - 12 / count) <= farthest <= edge * 1.001
+        if near and central and within:
+            return name
+    return ""
+
+
+def _draws(rows: int, columns: int, layers: int) -> Iterator[tuple[str, float, float]]:
+    """Draws that programs begin with: name, standard deviation, and of a uniform one its edge (else 0).
+
+    Sources: Glorot and Bengio 2010 (Xavier); He et al. 2015 (Kaiming); torch's nn.Linear and nn.Embedding; Radford et al. 2019
+    (0.02, less for what adds to the residual stream).
+    """
+    for name, edge in (
+        ("Xavier uniform", math.sqrt(6 / (rows + columns))),
+        ("nn.Linear's uniform", math.sqrt(1 / columns)),
+        ("Kaiming uniform", math.sqrt(6 / columns)),
+        ("uniform to 0.1", 0.1),
+    ):
+        yield name, edge / math.sqrt(3), edge
+    for name, deviation in (
+        ("nn.Embedding's normal", 1.0),
+        ("normal 0.02", 0.02),
+        ("normal 0.02 / √(2 layers)", 0.02 / math.sqrt(2 * max(1, layers))),
+        ("normal 1 / √width", columns**-0.5),
+        ("Xavier normal", math.sqrt(2 / (rows + columns))),
+        ("Kaiming normal", math.sqrt(2 / columns)),
+    ):
+        yield name, deviation, 0.0

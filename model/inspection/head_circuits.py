@@ -1,0 +1,111 @@
+"""Heads by their weights: the maps of each, the two products that say what it does, and heads that do nothing or the same.
+
+A head compares x W_Q with y W_K, so W_Q W_Kᵀ decides where it looks; it adds weighted y W_V W_O, so W_V W_O decides what it moves.
+The four matrices alone say less: any invertible map between W_Q and W_K, or W_V and W_O, leaves both products as they are.
+
+Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits", QK and OV circuits.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from model.inspection.report import HeadNote
+from model.trace.types import Site
+from model.transformer.attention import MultiHeadAttention
+from model.transformer.shared_head import SharedProjection
+
+DEAD, TWIN = 0.01, 0.99
+"""A share of the largest norm, and a cosine; see HeadNote. Products of heads drawn at random have a cosine of about 0."""
+
+_PLACE = re.compile(r"(?:(encoder|decoder)\.)?layers\.(\d+)\.(attention|self_attention|cross_attention|memory_attention)")
+_KINDS = {"attention": "self", "self_attention": "self", "cross_attention": "cross", "memory_attention": "memory"}
+
+
+@dataclass(frozen=True)
+class HeadMaps:
+    """The maps of all heads of a site, biases aside.
+
+    Attributes:
+        query, key, value: [head, head_dim, model].
+        output: [head, model, head_dim].
+    """
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    output: Tensor
+
+    @property
+    def products(self) -> dict[str, tuple[Tensor, Tensor]]:
+        """The factors of both products by name: [head, model, head_dim] and [head, head_dim, model]."""
+        return {"query-key": (self.query.mT, self.key), "value-output": (self.output, self.value)}
+
+
+def sites(network: nn.Module) -> dict[Site, MultiHeadAttention]:
+    """The attention sublayers by the site of their first pass."""
+    found = {}
+    for name, module in network.named_modules():
+        if isinstance(module, MultiHeadAttention) and (place := _PLACE.fullmatch(name)):
+            found[Site(place[1] or "decoder", 0, int(place[2]), _KINDS[place[3]])] = module  # type: ignore[arg-type]  # of _KINDS
+    return found
+
+
+def head_maps(attention: MultiHeadAttention) -> HeadMaps:
+    """The maps of each head, in float64."""
+    query, key, value = (_rows(projection, attention.heads) for projection in (attention.query, attention.key, attention.value))
+    output: Tensor = attention.output.weight.detach().cpu().double().unflatten(1, (attention.heads, -1))  # [model, head, head_dim]
+    return HeadMaps(query, key, value, output.transpose(0, 1))
+
+
+def _rows(projection: nn.Linear, heads: int) -> Tensor:
+    """[head, head_dim, model]. A matrix that all heads share sees each head's own columns of the stream alone."""
+    weight = projection.weight.detach().cpu().double()
+    if isinstance(projection, SharedProjection):
+        own = torch.eye(heads, dtype=weight.dtype)
+        return torch.stack([torch.kron(own[head : head + 1], weight) for head in range(heads)])
+    separate: Tensor = weight.unflatten(0, (heads, -1))
+    return separate
+
+
+def singular_values(left: Tensor, right: Tensor) -> Tensor:
+    """Of the product of each head, falling: [head, head_dim], all others being 0; NaN where a number is not finite.
+
+    Args:
+        left: [head, model, head_dim].
+        right: [head, head_dim, model].
+    """
+    if not (left.isfinite().all() and right.isfinite().all()):
+        return torch.full((len(left), left.shape[-1]), torch.nan)
+    inner = torch.linalg.qr(left).R @ torch.linalg.qr(right.mT).R.mT  # [head, head_dim, head_dim]: the same singular values
+    values: Tensor = torch.linalg.svdvals(inner)
+    return values
+
+
+def notes(network: nn.Module) -> tuple[HeadNote, ...]:
+    """What is odd about heads of the network."""
+    return tuple(note for site, attention in sites(network).items() for note in _notes(site, head_maps(attention)))
+
+
+def _notes(site: Site, maps: HeadMaps) -> Iterator[HeadNote]:
+    inner = {name: _inner(*factors) for name, factors in maps.products.items()}
+    norms = inner["value-output"].diagonal().clamp(min=0).sqrt()
+    dead = [head for head, norm in enumerate(norms.tolist()) if norm == 0 or norm < DEAD * norms.max().item()]
+    for head in dead:
+        yield HeadNote(str(site), head, "dead", "value-output", norms[head].item())
+    for name, products in inner.items():
+        lengths = products.diagonal().clamp(min=0).sqrt()
+        cosines = products / (lengths[:, None] * lengths)
+        for head, other in (cosines >= TWIN).triu(diagonal=1).nonzero().tolist():
+            if head not in dead and other not in dead:
+                yield HeadNote(str(site), head, "twin", name, cosines[head, other].item(), other)
+
+
+def _inner(left: Tensor, right: Tensor) -> Tensor:
+    """The inner products of all pairs of heads' products, [head, head], without forming one of them."""
+    first = torch.einsum("hmd,gme->hgde", left, left)
+    second = torch.einsum("hdm,gem->hgde", right, right)
+    return (first * second).sum(dim=(-2, -1))

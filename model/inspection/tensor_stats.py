@@ -1,0 +1,68 @@
+"""What is measured of a tensor of a file: every number counts, read piece by piece, so that a large one takes no more memory."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from model.inspection.report import TensorInfo
+
+PIECE = 2**20
+"""Numbers that are looked at together, as float64."""
+
+BINS = 24
+"""Of a histogram, all of one width, from the lowest number to the highest."""
+
+_measured = WeakTensorKeyDictionary()
+"""What was measured of tensors that are still held: an upload's are the same whatever is answered."""
+
+
+def measured(info: TensorInfo, tensor: Tensor) -> TensorInfo:
+    """`info` with what the tensor's numbers are like, computed in float64; as it is where the tensor holds no real numbers."""
+    if not tensor.numel() or tensor.dtype == torch.bool or tensor.is_complex():
+        return info
+    if tensor not in _measured:
+        _measured[tensor] = _measure(tensor)
+    return replace(info, **_measured[tensor])
+
+
+def _measure(tensor: Tensor) -> dict[str, Any]:
+    """Two passes: range, sum and what is not finite; then the deviation from the mean, and the histogram."""
+    lowest, highest, total, squares, zeros, nan, infinite = math.inf, -math.inf, 0.0, 0.0, 0, 0, 0
+    for piece in _pieces(tensor):
+        finite = _finite(piece)
+        if finite is not piece:
+            nan, infinite = nan + int(piece.isnan().sum()), infinite + int(piece.isinf().sum())
+        if finite.numel():
+            low, high = finite.aminmax()
+            lowest, highest = min(lowest, low.item()), max(highest, high.item())
+            total += finite.sum().item()
+            zeros += finite.numel() - int(finite.count_nonzero())
+            squares = math.hypot(squares, finite.norm().item())
+    count = tensor.numel() - nan - infinite
+    found: dict[str, Any] = {"nan": nan, "infinite": infinite}
+    if not count:
+        return found
+    found |= {"mean": total / count, "lowest": lowest, "highest": highest, "norm": squares, "sparsity": zeros / count}
+    apart, bars = 0.0, torch.zeros(BINS, dtype=torch.float64)
+    for piece in map(_finite, _pieces(tensor)):
+        apart = math.hypot(apart, (piece - total / count).norm().item())
+        if lowest < highest:
+            bars += torch.histc(piece, BINS, lowest, highest)
+    histogram = tuple(map(int, bars.tolist())) if lowest < highest else ()
+    found |= {"deviation": apart / math.sqrt(count), "histogram": histogram}
+    return {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in found.items()}
+
+
+def _pieces(tensor: Tensor) -> Iterator[Tensor]:
+    for piece in tensor.reshape(-1).split(PIECE):
+        yield piece.double()
+
+
+def _finite(piece: Tensor) -> Tensor:
+    """The finite numbers of a piece: itself where all are. A number that is not finite makes the sum so."""
+    return piece if piece.sum().isfinite() else piece[piece.isfinite()]

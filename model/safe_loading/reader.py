@@ -1,0 +1,178 @@
+"""The way into a file: what is in it, described by another process, and then its bytes as tensors."""
+
+import json
+import os
+import stat
+import subprocess
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from io import BufferedRandom, BufferedReader
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from model import errors
+from model.errors import DamagedFile, NotACheckpoint, OverLimit
+from model.safe_loading import limits, plan
+from model.safe_loading.plan import Beside, Described, Format, Plan, Stored
+from model.safe_loading.worker import ROOT, bare_python
+
+OpenFile = BufferedReader | BufferedRandom
+CHILD = "import sys; root, path = sys.argv[1:]; sys.path.insert(0, root); from model.safe_loading.sandbox import main; main(path)"
+USUAL = frozenset({"float32", "int64", "bool"})
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something to know before the weights are used. `str(problem)` is one sentence."""
+
+    template: ClassVar[str] = "{detail}"
+    fields: Mapping[str, object]
+
+    def __str__(self) -> str:
+        return self.template.format(**self.fields)
+
+
+class NotFinite(Problem):
+    """Fields: candidate, tensor, nan, infinite, count."""
+
+    template = "Of the {count} numbers of {tensor}, {nan} are NaN and {infinite} infinite: whatever uses them is not finite either."
+
+
+class UnusualNumbers(Problem):
+    """Fields: candidate, count, total, dtype."""
+
+    template = "{count} of the {total} tensors are stored as {dtype}, not as float32."
+
+
+@dataclass(frozen=True)
+class OpenedFile:
+    """A file's weights. Tensors that share bytes in the file share them here.
+
+    Attributes:
+        format: which of the three formats it is.
+        size: bytes of the file.
+        candidates: tables of named tensors by the keys that lead to them, joined by dots: "" is the file's own table, others are
+            "model", "state_dict", "ema" and so on.
+        beside: what else the file holds, by name and type.
+        problems: what to know before the weights are used.
+    """
+
+    format: Format
+    size: int
+    candidates: Mapping[str, Mapping[str, Tensor]]
+    beside: tuple[Beside, ...] = ()
+    problems: tuple[Problem, ...] = field(default=())
+
+
+def read_tensors(path: Path) -> OpenedFile:
+    """Opens any file that claims to be a checkpoint, by its content. Nothing in it is executed.
+
+    Raises:
+        CheckpointError: it is no checkpoint, or not a sound one; the sentence says why and what to do.
+    """
+    with _open(path) as file:
+        return _read(file, str(path))
+
+
+def read_upload(data: bytes, name: str) -> OpenedFile:
+    """The same for the bytes of a file called `name`. They pass through a nameless temporary file, which leaves nothing behind."""
+    with TemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        return _read(file, name)
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[OpenFile]:
+    try:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            raise NotACheckpoint(path=path, found="a folder" if stat.S_ISDIR(mode) else "no file but a device or a pipe")
+        file = path.open("rb")
+    except FileNotFoundError as error:
+        raise NotACheckpoint(path=path, found="not there") from error
+    except OSError as error:
+        raise NotACheckpoint(path=path, found=f"closed to this program ({error.strerror})") from error
+    with file:
+        yield file
+
+
+def _read(file: OpenFile, path: str) -> OpenedFile:
+    described = _describe(file, path)
+    size = file.seek(0, os.SEEK_END)
+    storages = {key: _storage(file, where, path) for key, where in described.storages.items()}
+    candidates = {
+        name: {key: _tensor(storages[tensor.storage], tensor) for key, tensor in table.items()}
+        for name, table in described.candidates.items()
+    }
+    return OpenedFile(described.format, size, candidates, described.beside, tuple(_problems(candidates)))
+
+
+def _describe(file: OpenFile, path: str) -> Plan:
+    """What the other process says is in the file."""
+    file.seek(0)
+    command = bare_python(CHILD, str(ROOT), plan.shown(path, 500))
+    try:
+        done = subprocess.run(command, stdin=file, capture_output=True, timeout=limits.MAX_SECONDS, check=False)
+        answer = json.loads(done.stdout)
+    except subprocess.TimeoutExpired as error:
+        seconds = f"{limits.MAX_SECONDS} seconds"
+        raise OverLimit(path=path, what="the time for looking into it", found=f"over {seconds}", allowed=seconds) from error
+    except ValueError as error:
+        allowed = f"{limits.MAX_MEMORY:,} bytes in {limits.MAX_SECONDS} seconds"
+        raise OverLimit(
+            path=path, what="the work of looking into it", found="more than its process has", allowed=allowed
+        ) from error
+    if "error" in answer:
+        raise getattr(errors, answer["error"])(**answer["fields"] | {"path": path})
+    return plan.from_json(answer["plan"])
+
+
+def _storage(file: OpenFile, where: Stored, path: str) -> Tensor:
+    """A storage's bytes, checked against their checksum. 0 is none: torch can save without."""
+    raw = torch.empty(where.size, dtype=torch.uint8)
+    file.seek(where.start)
+    if file.readinto(raw.numpy().data) < where.size:
+        raise DamagedFile(path=path, detail="it became shorter while it was read")
+    if where.checksum and zlib.crc32(raw.numpy().data) != where.checksum:
+        raise DamagedFile(path=path, detail=f"the checksum of the {where.size:,} bytes at {where.start:,} is wrong")
+    return raw
+
+
+def _tensor(raw: Tensor, described: Described) -> Tensor:
+    """The view of a storage's bytes. A truth value is 0 or 1 whatever the file says: torch relies on it."""
+    dtype = getattr(torch, described.dtype)
+    if 0 in described.shape:
+        return torch.empty(described.shape, dtype=dtype)
+    if dtype == torch.bool:
+        raw.ne_(0)
+    return raw.view(dtype).as_strided(described.shape, described.stride, described.offset)
+
+
+def _problems(candidates: Mapping[str, Mapping[str, Tensor]]) -> Iterator[Problem]:
+    for name, table in candidates.items():
+        kinds = [str(tensor.dtype).removeprefix("torch.") for tensor in table.values()]
+        for kind in dict.fromkeys(kinds):
+            if kind not in USUAL:
+                yield UnusualNumbers({"candidate": name, "count": kinds.count(kind), "total": len(kinds), "dtype": kind})
+        for key, tensor in table.items():
+            if problem := _not_finite(name, key, tensor):
+                yield problem
+
+
+def _not_finite(candidate: str, name: str, tensor: Tensor) -> NotFinite | None:
+    if not (tensor.is_floating_point() or tensor.is_complex()):
+        return None
+    values = tensor.float() if tensor.is_floating_point() and tensor.element_size() == 1 else tensor
+    if torch.isfinite(values.sum()):  # one number that is not finite makes the sum so: no need to look at each
+        return None
+    nan, infinite = int(values.isnan().sum()), int(values.isinf().sum())
+    if not nan + infinite:
+        return None
+    return NotFinite({"candidate": candidate, "tensor": name, "nan": nan, "infinite": infinite, "count": tensor.numel()})

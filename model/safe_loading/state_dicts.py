@@ -1,0 +1,130 @@
+"""Where the weights are in what a file describes, and what stands beside them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from model.errors import NoWeights, UnsoundFile, WholeObject
+from model.safe_loading import allowed_names, limits
+from model.safe_loading.inert_values import Inert, Named, Tensor
+from model.safe_loading.plan import Beside, shown
+
+FEW = 16
+"""Items of a list that may be tables of tensors; longer lists are data."""
+
+OPTIMIZER = "torch.optim"
+
+
+class Search:
+    """Looks through tables in tables. A table of tensors, one of which has at least `axes` axes, is a candidate.
+
+    Attributes:
+        tables: the candidates by the keys that lead to them, joined by dots.
+        beside: everything else.
+        objects: classes of whole networks that were passed by.
+    """
+
+    def __init__(self, axes: int, path: str) -> None:
+        self.tables: dict[str, dict[str, Tensor]] = {}
+        self.beside: list[Beside] = []
+        self.objects: list[str] = []
+        self._axes = axes
+        self._path = path
+        self._seen: set[int] = set()
+
+    def look(self, node: Any, name: str = "", depth: int = 0) -> None:
+        """Sorts `node`, which `name` leads to, and everything in it."""
+        if isinstance(node, Inert) and node.is_module:
+            self.objects.append(node.kind)
+        if (entries := _entries(node)) is None or depth > limits.MAX_DEPTH or id(node) in self._seen:
+            self._note(node, name)
+            return
+        self._seen.add(id(node))
+        if isinstance(node, Inert):
+            self._note(node, name)
+        tensors = {key: value for key, value in entries if type(key) is str and isinstance(value, Tensor)}
+        is_table = any(len(tensor.shape) >= self._axes for tensor in tensors.values())
+        if is_table and self.tables.setdefault(name, tensors) is not tensors:
+            raise UnsoundFile(path=self._path, detail=f"two of its tables are called {name!r}")
+        for key, value in entries:
+            if not (is_table and type(key) is str and isinstance(value, Tensor)):
+                self.look(value, f"{name}.{shown(_word(key))}".removeprefix("."), depth + 1)
+
+    def _note(self, node: Any, name: str) -> None:
+        if len(self.beside) < limits.MAX_BESIDE:
+            self.beside.append(_beside(node, name))
+
+
+def find(root: Any, path: str) -> tuple[dict[str, dict[str, Tensor]], list[Beside]]:
+    """The tables of named tensors in `root`, by the keys that lead to them ("" is `root` itself), and what stands beside them.
+
+    Single numbers and lists of numbers are beside, unless there is nothing else: weights have a matrix among them.
+
+    Raises:
+        WholeObject: there is an object of some class instead of a table.
+        NoWeights: there is neither.
+        UnsoundFile: two tables have the same name.
+    """
+    for axes in (2, 0):
+        search = Search(axes, path)
+        search.look(root)
+        if search.tables:
+            return search.tables, search.beside
+    if isinstance(root, Inert):
+        search.objects.append(root.kind)
+    if search.objects:
+        raise WholeObject(path=path, found=shown(search.objects[0]))
+    raise NoWeights(path=path, found=_summary(root))
+
+
+def _entries(node: Any) -> list[tuple[Any, Any]] | None:
+    """What is in `node`, if it is to be looked through: an optimizer's tensors are no weights."""
+    if isinstance(node, dict):
+        return None if _is_optimizer(node) else list(node.items())
+    if isinstance(node, list | tuple) and len(node) <= FEW:
+        return list(enumerate(node))
+    if isinstance(node, Inert) and not node.is_module:
+        attributes = node.state if isinstance(node.state, dict) else {}
+        return [*node.items.items(), *attributes.items()]
+    return None
+
+
+def _is_optimizer(node: Any) -> bool:
+    return isinstance(node, dict) and "state" in node and "param_groups" in node
+
+
+def _beside(node: Any, name: str) -> Beside:
+    if isinstance(node, Tensor):
+        return Beside(name, "torch.Tensor", size=_size(node))
+    if _is_optimizer(node):
+        return Beside(name, OPTIMIZER, size=sum(_size(tensor) for tensor in _tensors_of_optimizer(node)))
+    if isinstance(node, Inert | Named):
+        return Beside(name, shown(node.kind if isinstance(node, Inert) else node.name))
+    value = shown(node, 200) if isinstance(node, str) else node
+    is_plain = isinstance(value, str | float | bool) or (isinstance(value, int) and abs(value) < 2**63)
+    return Beside(name, type(node).__name__, value if is_plain else None)
+
+
+def _tensors_of_optimizer(node: dict[Any, Any]) -> Iterator[Tensor]:
+    state = node["state"]
+    for of_parameter in state.values() if isinstance(state, dict) else ():
+        if isinstance(of_parameter, dict):
+            yield from (value for value in of_parameter.values() if isinstance(value, Tensor))
+
+
+def _size(tensor: Tensor) -> int:
+    """Bytes of the storage that the tensor is a view of."""
+    count = tensor.storage.count
+    return count * allowed_names.item_size(tensor.storage.dtype) if 0 <= count < 2**48 else 0
+
+
+def _word(key: Any) -> str:
+    return str(key) if isinstance(key, str | float | bool) or (isinstance(key, int) and abs(key) < 2**63) else "?"
+
+
+def _summary(root: Any) -> str:
+    if isinstance(root, Tensor):
+        return "one tensor without a name"
+    if isinstance(root, dict) and root:
+        first = [f"{shown(_word(key), 40)} ({type(value).__name__})" for key, value in list(root.items())[:5]]
+        return f"a table of other things: {', '.join(first)}"
+    return f"a value of the type {type(root).__name__}"

@@ -1,0 +1,43 @@
+"""torch's format before 1.6: five pickles one behind the other, then the bytes of each storage with their count in front."""
+
+from io import BytesIO
+from typing import Any, BinaryIO
+
+from model.errors import DamagedFile
+from model.safe_loading import allowed_names, limits
+from model.safe_loading.file_type import LEGACY_MAGIC
+from model.safe_loading.pickle_machine import Machine
+from model.safe_loading.plan import Stored, shown
+
+PROTOCOL = 1001
+COUNT = 8
+"""Bytes of the count in front of each storage."""
+
+
+def read_stream(file: BinaryIO, size: int, path: str) -> tuple[Any, dict[str, Stored]]:
+    """What the stream's pickles describe, and where the bytes of each storage are. Numbers are always little-endian here.
+
+    Raises:
+        DamagedFile: the stream is cut off or its parts do not fit together.
+        UnsafeFile: a pickle asks for a call that weights do not need.
+        UnsoundFile: a pickle uses instructions that no checkpoint needs.
+        OverLimit: its pickles have more instructions than are followed.
+    """
+    file.seek(0)
+    pickles, machine = BytesIO(file.read(limits.MAX_HEADER)), Machine(path)
+    magic, protocol, _system, root, keys = (machine.follow(pickles) for _ in range(5))
+    if (magic, protocol) != (LEGACY_MAGIC, PROTOCOL) or not isinstance(keys, list):
+        raise DamagedFile(path=path, detail="its five pickles are not those of torch.save")
+    stored, position = dict[str, Stored](), pickles.tell()
+    for key in keys:
+        storage = machine.storages.get(key) if isinstance(key, str) and key not in stored else None
+        if storage is None:
+            raise DamagedFile(path=path, detail=f"its list of storages names {shown(key)}, which no tensor uses")
+        file.seek(position)
+        count = int.from_bytes(file.read(COUNT), "little")
+        where = Stored(position + COUNT, count * allowed_names.item_size(storage.dtype))
+        position = where.start + where.size
+        if count != storage.count or position > size:
+            raise DamagedFile(path=path, detail=f"the bytes of its storage {shown(key)} are cut off or of another count")
+        stored[key] = where
+    return root, stored

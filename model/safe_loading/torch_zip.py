@@ -1,0 +1,149 @@
+"""torch's zip format: where its entries are, and what its pickle describes. No entry is ever unpacked."""
+
+import struct
+import zlib
+from collections.abc import Iterable, Mapping
+from io import BytesIO
+from itertools import pairwise
+from typing import Any, BinaryIO
+from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+
+from model.errors import DamagedFile, NotACheckpoint, OverLimit, UnreadableNumbers, UnsoundFile
+from model.safe_loading import limits
+from model.safe_loading.pickle_machine import Machine
+from model.safe_loading.plan import Stored, shown
+
+END, LOCATOR, RECORD = 22, 20, 56
+"""Bytes of the three records that end an archive: the last one, and before it the two of an archive with 64-bit sizes."""
+
+LOCAL = 30
+"""Bytes before the name that stands in front of each entry."""
+
+
+def read_archive(file: BinaryIO, size: int, path: str) -> tuple[Any, dict[str, Stored]]:
+    """What the archive's pickle describes, and where the bytes of each storage are.
+
+    Raises:
+        NotACheckpoint: a zip archive, but none that torch.save writes.
+        UnsoundFile: entries that are compressed, encrypted, doubled, overlapping, larger than the file, or that lead elsewhere.
+        UnreadableNumbers: its numbers are not little-endian.
+        OverLimit: its directory or its pickle is larger than is read.
+        DamagedFile: the archive is cut off or its parts do not fit together.
+        UnsafeFile: its pickle asks for a call that weights do not need.
+    """
+    entries = _entries(file, size, path)
+    folder = _folder(entries, path)
+    _check_order(_small(file, entries.get(f"{folder}/byteorder")), path)
+    pickle = entries[f"{folder}/data.pkl"]
+    if pickle.size > limits.MAX_HEADER:
+        raise _too_large(path, "the size of its pickle", pickle.size)
+    written = _read(file, pickle)
+    if pickle.checksum and zlib.crc32(written) != pickle.checksum:
+        raise DamagedFile(path=path, detail="the checksum of its data.pkl is wrong")
+    root = Machine(path).follow(BytesIO(written))
+    place = f"{folder}/data/"
+    return root, {name.removeprefix(place): where for name, where in entries.items() if name.startswith(place)}
+
+
+def _entries(file: BinaryIO, size: int, path: str) -> dict[str, Stored]:
+    """Where each entry's bytes are, once all of them are known to be sound."""
+    _check_end(file, size, path)
+    try:
+        archive = ZipFile(file)
+    except (BadZipFile, NotImplementedError, ValueError, IndexError, OverflowError, OSError, struct.error) as error:
+        raise DamagedFile(path=path, detail=f"its directory makes no sense: {shown(error)}") from error
+    infos = sorted(archive.infolist(), key=lambda info: info.header_offset)
+    for info in sorted(infos, key=lambda info: -info.file_size):
+        if flaw := _flaw(info):
+            raise UnsoundFile(path=path, detail=f"its entry {shown(info.orig_filename)} {flaw}")
+    if len({info.orig_filename for info in infos}) < len(infos):
+        raise UnsoundFile(path=path, detail=f"its entry {shown(_double(infos))} is there twice")
+    if (total := sum(info.file_size for info in infos)) > size:
+        raise UnsoundFile(path=path, detail=f"its entries claim {total:,} bytes, and the file has {size:,}")
+    return _places(file, infos, archive.start_dir, path)
+
+
+def _check_end(file: BinaryIO, size: int, path: str) -> None:
+    """The directory must stand where zipfile looks for it, and be of a size that may be read."""
+    file.seek(max(0, size - END - LOCATOR - RECORD))
+    tail = file.read().rjust(END + LOCATOR + RECORD, b"\0")
+    record, locator, end = tail[:RECORD], tail[RECORD:-END], tail[-END:]
+    if end[:4] != b"PK\x05\x06":
+        raise DamagedFile(path=path, detail="the end of its zip archive is missing: it is cut off, or something was added to it")
+    (directory,) = struct.unpack_from("<I", end, 12)
+    if locator[:4] == b"PK\x06\x07":
+        (at,) = struct.unpack_from("<Q", locator, 8)
+        (directory,) = struct.unpack_from("<Q", record, 40)
+        if record[:4] != b"PK\x06\x06" or at != size - END - LOCATOR - RECORD:
+            raise DamagedFile(path=path, detail="the end of its zip archive makes no sense")
+    if directory > limits.MAX_HEADER:
+        raise _too_large(path, "the size of its directory", directory)
+
+
+def _flaw(info: ZipInfo) -> str | None:
+    """What torch.save would never do, if this entry has it."""
+    name = info.orig_filename
+    if info.flag_bits & 0x1:
+        return "is encrypted"
+    if info.compress_type != ZIP_STORED or info.file_size != info.compress_size:
+        return f"is compressed ({info.compress_size:,} bytes would become {info.file_size:,})"
+    if name.startswith("/") or ".." in name.split("/") or any(letter in name for letter in "\\:\0"):
+        return "leads out of the archive"
+    return None
+
+
+def _double(infos: Iterable[ZipInfo]) -> str:
+    names = sorted(info.orig_filename for info in infos)
+    return next(one for one, other in pairwise(names) if one == other)
+
+
+def _places(file: BinaryIO, infos: Iterable[ZipInfo], directory: int, path: str) -> dict[str, Stored]:
+    """Entries in the order of the file: each must begin behind the one before, and all end before the directory."""
+    places, behind = dict[str, Stored](), 0
+    for info in infos:
+        name = info.orig_filename
+        if info.header_offset < behind:
+            raise UnsoundFile(path=path, detail=f"its entry {shown(name)} shares bytes with another")
+        file.seek(min(info.header_offset, directory))
+        header = file.read(LOCAL)
+        if header[:4] != b"PK\x03\x04" or len(header) < LOCAL:
+            raise DamagedFile(path=path, detail=f"its entry {shown(name)} is not where its directory says")
+        start = info.header_offset + LOCAL + sum(struct.unpack_from("<HH", header, 26))
+        behind = start + info.file_size
+        places[name] = Stored(start, info.file_size, info.CRC)
+    if behind > directory:
+        raise UnsoundFile(path=path, detail="its last entry shares bytes with its directory")
+    return places
+
+
+def _folder(entries: Mapping[str, Stored], path: str) -> str:
+    """The one folder at the top, in which torch.save keeps everything."""
+    folders = [name.removesuffix("/data.pkl") for name in entries if name.endswith("/data.pkl") and name.count("/") == 1]
+    if not folders:
+        raise NotACheckpoint(path=path, found="a zip archive without the data.pkl that torch.save writes")
+    if len(folders) > 1:
+        raise UnsoundFile(path=path, detail="it holds more than one data.pkl")
+    if f"{folders[0]}/constants.pkl" in entries:
+        raise NotACheckpoint(path=path, found="a TorchScript program, not weights")
+    return folders[0]
+
+
+def _check_order(order: bytes, path: str) -> None:
+    if order not in (b"", b"little"):
+        raise UnreadableNumbers(
+            path=path, what="its numbers", found=f"{shown(order.decode('latin-1'))}-endian bytes", allowed="little-endian bytes"
+        )
+
+
+def _small(file: BinaryIO, where: Stored | None) -> bytes:
+    """An entry that should be short; of a longer one its beginning. Nothing, if there is none, as before torch 2.1."""
+    return b"" if where is None else _read(file, Stored(where.start, min(where.size, 16)))
+
+
+def _read(file: BinaryIO, where: Stored) -> bytes:
+    file.seek(where.start)
+    return file.read(where.size)
+
+
+def _too_large(path: str, what: str, found: int) -> OverLimit:
+    return OverLimit(path=path, what=what, found=f"{found:,} bytes", allowed=f"{limits.MAX_HEADER:,}")

@@ -1,0 +1,27 @@
+"""Names of training snapshots, and the losses of a training."""
+
+from dataclasses import dataclass
+
+from model.spec.inputs import Features as Features
+from model.spec.inputs import Given as Given
+from model.spec.inputs import RandomFeatures as RandomFeatures
+
+
+def at_step(model: str, step: int) -> str:
+    """The name of a model as it was after `step` updates of its weights: "reverse-digits@000151"."""
+    return f"{model}@{step:06}"
+
+
+def without_step(name: str) -> tuple[str, int | None]:
+    """The model and the step in the name of a snapshot; None: `name` names no snapshot."""
+    model, _at, step = name.rpartition("@")
+    return (model, int(step)) if model and step.isascii() and step.isdigit() and len(step) < 13 else (name, None)
+
+
+@dataclass(frozen=True)
+class Losses:
+    """What a training had come to after `step` updates of the weights: mean losses in nats a target token."""
+
+    step: int
+    training: float
+    validation: float

@@ -1,0 +1,184 @@
+"""Files of vocabularies, by their form: lists and tables of texts, and rules that cut words into pieces."""
+
+import base64
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path, PurePath
+from typing import Any
+
+from model.errors import BadSetting, DamagedFile
+from model.tokenizers.subwords.process import TokenizerProcess
+from model.tokenizers.subwords.tokenizer import Subwords
+from model.tokenizers.subwords.writing import BYTES
+
+LONGEST = 2**26
+"""Bytes of a vocabulary file at most."""
+
+MOST_IDS = 2**22
+"""Texts of a vocabulary at most."""
+
+PIECES = (".model", ".spm")
+"""Endings of SentencePiece models."""
+
+MERGES = "merges.txt"
+"""The joins of byte pairs, in a file beside their vocabulary."""
+
+FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")
+"""Texts of the first ids of a dictionary of fairseq, which its file leaves out."""
+
+_FORMS = (
+    "a JSON list of texts, a JSON object token -> id or id -> token, one token a line, a SentencePiece model, a tokenizer.json, "
+    "or a vocab.json with its merges.txt beside it"
+)
+_NAMES: Mapping[str, tuple[str, ...]] = {
+    strip: tuple(f"{word}{end}" for word in words for end in ("", "_itos", "_stoi", "_vocab"))
+    for strip, words in {"source": ("source", "src"), "target": ("target", "trg", "tgt")}.items()
+}
+_WHOLE = ("itos", "stoi", "vocab", "vocabulary")
+_COUNTED = re.compile(r"(\S+)[ \t]+-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
+
+
+def read_vocabulary(path: Path, name: str) -> tuple[str, ...]:
+    """The texts of a vocabulary file.
+
+    Args:
+        name: of the setting that gave the path.
+
+    Raises:
+        BadSetting: the file cannot be read, or has none of the forms.
+        TokenizerFailed: its rules went beyond the bounds.
+    """
+    try:
+        if path.stat().st_size > LONGEST:
+            raise BadSetting(name=name, found=str(path), allowed=f"a file of at most {LONGEST:,} bytes")
+        content, beside = path.read_bytes(), path.with_name(MERGES)
+        merges = beside.read_bytes() if path.suffix == ".json" and beside.is_file() else None
+    except OSError as error:
+        raise _unreadable(str(path), name, error) from error
+    return vocabulary_in(content, str(path), name, merges)
+
+
+def vocabulary_in(content: bytes, shown: str, name: str, merges: bytes | None = None) -> tuple[str, ...]:
+    """The texts in the bytes of such a file; the tokenizer.json of one of our own folders is one too.
+
+    Args:
+        shown: what the file is called.
+        name: of the setting that gave it.
+        merges: what lies beside it as merges.txt.
+
+    Returns:
+        The texts by id; Subwords where the file holds rules that cut words into pieces.
+
+    Raises:
+        BadSetting, TokenizerFailed: as for `read_vocabulary`.
+    """
+    if PurePath(shown).suffix.lower() in PIECES:
+        return _subwords({"pieces": base64.b64encode(content).decode()}, shown, name)
+    if content[:1] == b"\x80" or content[:4] == b"PK\x03\x04":
+        allowed = (
+            "a text file: this is a pickle, which is not executed here. Write its texts as JSON: json.dump(vocab.get_itos(), file)"
+        )
+        raise BadSetting(name=name, found=shown, allowed=allowed)
+    try:
+        text = content.decode("utf-8-sig").replace("\r\n", "\n")
+        joins = None if merges is None else merges.decode("utf-8").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        raise _unreadable(shown, name, error) from error
+    try:
+        data: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return _of_lines(text.removesuffix("\n").split("\n"), shown, name)
+    return _of_json(data, text, shown, name, joins)
+
+
+def _of_lines(lines: list[str], shown: str, name: str) -> tuple[str, ...]:
+    if "[UNK]" in lines and any(line.startswith("##") for line in lines):
+        return _subwords({"rules": json.dumps(_word_pieces(lines))}, shown, name)
+    counted = [_COUNTED.fullmatch(line) for line in lines]
+    texts = tuple(match[1] for match in counted if match)
+    if len(texts) < len(lines):
+        return tuple(lines)
+    fairseq = re.fullmatch(r"dict(\.[\w-]+)?\.txt", PurePath(shown).name) and not set(FAIRSEQ) & set(texts)
+    return (*FAIRSEQ, *texts) if fairseq else texts
+
+
+def _of_json(data: Any, content: str, shown: str, name: str, merges: str | None) -> tuple[str, ...]:
+    if isinstance(data, Mapping) and isinstance(data.get("model"), Mapping):
+        return _subwords({"rules": content}, shown, name)
+    if (texts := _texts(_part(data, name.removesuffix("_vocab")))) is None:
+        raise BadSetting(name=name, found=shown, allowed=_FORMS)
+    if not set(BYTES) <= set(texts):
+        return texts
+    if merges is None:
+        allowed = "given with its merges.txt beside it, or as tokenizer.json: it holds byte pairs, and not how they are joined"
+        raise BadSetting(name=name, found=shown, allowed=allowed)
+    return _subwords({"rules": json.dumps(_byte_pairs(texts, merges))}, shown, name)
+
+
+def _part(data: Any, strip: str) -> Any:
+    """What a file of both strips says of one."""
+    while isinstance(data, Mapping):
+        names = _NAMES.get(strip, (strip,)) + _WHOLE
+        inner = next((data[key] for key in names if isinstance(data.get(key), Mapping | list)), None)
+        if inner is None:
+            break
+        data = inner
+    return data
+
+
+def _texts(data: Any) -> tuple[str, ...] | None:
+    """Of a list, of a table token -> id, or of a table id -> token; every id once."""
+    if isinstance(data, list) and all(isinstance(text, str) for text in data):
+        return tuple(data)
+    if not isinstance(data, Mapping):
+        return None
+    by_id: dict[Any, Any] = {id_: text for text, id_ in data.items() if type(id_) in (int, str)}
+    if all(isinstance(text, str) for text in data.values()) and all(re.fullmatch(r"0|[1-9]\d{0,8}", id_) for id_ in data):
+        by_id = {int(id_): text for id_, text in data.items()}
+    known = len(by_id) == len(data) and all(type(id_) is int for id_ in by_id) and sorted(by_id) == list(range(len(by_id)))
+    return tuple(by_id[id_] for id_ in range(len(by_id))) if known else None
+
+
+def _subwords(rules: Mapping[str, Any], shown: str, name: str) -> Subwords:
+    try:
+        return Subwords.of(TokenizerProcess(shown, rules, MOST_IDS))
+    except DamagedFile as error:
+        raise BadSetting(name=name, found=shown, allowed=f"a tokenizer that can be read ({error.fields['detail']})") from error
+
+
+def _word_pieces(lines: list[str]) -> dict[str, Any]:
+    """BERT's rules for a vocabulary. Texts are lower-cased where no piece of it has a capital letter."""
+    lower = all(line == line.lower() for line in lines if not line.startswith("["))
+    ids = {text: id_ for id_, text in enumerate(lines)}
+    normalizer = {"clean_text": True, "handle_chinese_chars": True, "strip_accents": None, "lowercase": lower}
+    return {
+        "version": "1.0",
+        "normalizer": {"type": "BertNormalizer", **normalizer},
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
+        "model": {
+            "type": "WordPiece",
+            "unk_token": "[UNK]",
+            "continuing_subword_prefix": "##",
+            "max_input_chars_per_word": 100,
+            "vocab": ids,
+        },
+    }
+
+
+def _byte_pairs(texts: tuple[str, ...], merges: str) -> dict[str, Any]:
+    """GPT-2's rules for a vocabulary and its joins."""
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    joins = [line for line in merges.split("\n") if line and not line.startswith("#version")]
+    ids = {text: id_ for id_, text in enumerate(texts)}
+    return {
+        "version": "1.0",
+        "pre_tokenizer": byte_level,
+        "decoder": byte_level,
+        "model": {"type": "BPE", "vocab": ids, "merges": joins},
+    }
+
+
+def _unreadable(shown: str, name: str, error: Exception) -> BadSetting:
+    return BadSetting(name=name, found=shown, allowed=f"a text file that can be read ({type(error).__name__})")

@@ -1,0 +1,101 @@
+"""Attention maps that a run did not write out: computed from its queries and keys when somebody looks at them.
+
+A long input goes through a fused kernel, which never holds the weights of a head as a whole (model/transformer/attention.py). What
+is shown is then softmax(q kᵀ · scale) over the allowed keys, of the q and k that ran, a block of rows at a time. numpy alone: a
+page can look without torch.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+
+Array: TypeAlias = npt.NDArray[Any]
+
+BLOCK = 1 << 22
+"""Weights computed at once, so that little more memory is needed than the answer takes. Smaller blocks fit the processor's cache,
+but each is a product of its own, and on a busy machine the threads of each product wait for each other."""
+
+
+@dataclass(frozen=True, eq=False)
+class LazyAttention:
+    """Weights [head, query, key] that are used like an array and computed at each look; nothing of them is kept.
+
+    Attributes:
+        q: [head, query, head_dim].
+        k: [head, key, head_dim].
+        mask: [query, key] of bool, True where the query may look at the key.
+        scale: what the products are multiplied with.
+        empty_rows: what a row without any allowed key is: `uniform` or `zeros`.
+    """
+
+    q: Array
+    k: Array
+    mask: Array
+    scale: float
+    empty_rows: Literal["uniform", "zeros"] = "uniform"
+
+    dtype: ClassVar[npt.DTypeLike] = np.dtype(np.float32)
+    ndim: ClassVar[int] = 3
+
+    @property
+    def array(self) -> Array:
+        """Itself, for whoever expects an array: it can do what is asked of one."""
+        return cast(Array, self)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Heads, queries, keys."""
+        return len(self.q), *self.mask.shape
+
+    def __len__(self) -> int:
+        return len(self.q)
+
+    def __iter__(self) -> Iterator[Array]:
+        return (self[head] for head in range(len(self)))
+
+    def __getitem__(self, index: Any) -> Array:
+        """The weights at `index`: of up to three parts, each a number, a slice or a list of numbers or bools, as in `numpy.ix_`."""
+        parts = (*(index if isinstance(index, tuple) else (index,)), *[slice(None)] * 3)[:3]
+        heads, queries, keys = (np.arange(size)[part] for size, part in zip(self.shape, parts, strict=True))
+        rows = self._rows(np.atleast_1d(heads), np.atleast_1d(queries))
+        weights = rows if parts[2] == slice(None) else rows.take(np.atleast_1d(keys), axis=2)
+        return np.asarray(weights.reshape((*heads.shape, *queries.shape, *keys.shape)))
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
+        """All of it."""
+        return self[:].astype(dtype or self.dtype, copy=False)
+
+    def __getattr__(self, name: str) -> Any:
+        """What else an array has, of all of it."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self[:], name)
+
+    def _rows(self, heads: Array, queries: Array) -> Array:
+        """[head, query, key] of the heads and queries asked for, each block worked out where it stands: new memory costs more than
+        the arithmetic.
+        """
+        weights = np.empty((len(heads), len(queries), self.shape[2]), self.dtype)
+        block = max(1, BLOCK // max(1, self.shape[2]))
+        with np.errstate(all="ignore"):  # a run that holds NaN or infinite numbers is shown with them
+            for own, head in zip(weights, heads, strict=True):
+                for start in range(0, len(queries), block):
+                    rows = queries[start : start + block]
+                    scores = own[start : start + block]
+                    np.matmul(self.q[head, rows], self.k[head].T, out=scores, casting="same_kind")
+                    scores *= self.scale
+                    self._softmax(scores, self.mask[rows])
+        return weights
+
+    def _softmax(self, scores: Array, allowed: Array) -> None:
+        """As `softmax_uniform` and `softmax_zeros` in model/transformer/attention.py: [query, key] of scores become weights."""
+        fill, forbidden = np.finfo(self.dtype).min, ~allowed
+        np.copyto(scores, fill, where=forbidden)
+        scores -= scores.max(axis=-1, keepdims=True, initial=fill)
+        np.exp(scores, out=scores)
+        scores /= scores.sum(axis=-1, keepdims=True)
+        if self.empty_rows == "zeros":
+            np.copyto(scores, 0, where=forbidden)

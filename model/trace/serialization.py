@@ -1,0 +1,187 @@
+"""Trace <-> bytes: safetensors with one JSON entry. The same bytes are the download, the wire format and the offline replay.
+
+Masks are stored as uint8 (1 = may be looked at), everything else as float32, ids as int64. Nothing is pickled, nothing executed.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from safetensors import SafetensorError, deserialize
+from safetensors.numpy import save
+
+from model.errors import BadSetting, UnknownSite, WireError
+from model.spec.validation import read
+from model.trace.beam_tree import Node
+from model.trace.lazy_attention import LazyAttention
+from model.trace.types import AXES, SCHEMA, TENSORS_OF_ATTENTION, Array, Attention, Site, Step, Tokens, Trace
+
+ENTRY = "headlight"
+"""Key of the metadata entry that holds everything which is no array."""
+
+_DTYPES = {"F32": np.float32, "U8": np.uint8, "I64": np.int64}
+
+
+@dataclass(frozen=True)
+class _Strip:
+    """Tokens but for their name and ids."""
+
+    texts: tuple[str, ...]
+    special: tuple[bool, ...]
+    unknown: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class _Made:
+    """What makes a site's weights of its queries and keys, where a trace has none: fields of `Unwritten`."""
+
+    scale: float
+    empty_rows: Literal["uniform", "zeros"]
+
+
+@dataclass(frozen=True)
+class _Header:
+    """Everything that is no array.
+
+    `sites` holds for each site the strips of its queries and its keys, `unwritten` those sites whose weights are not in the file.
+    """
+
+    schema: int
+    model: Mapping[str, Any]
+    request: Mapping[str, Any]
+    tokens: Mapping[str, _Strip]
+    sites: Mapping[str, tuple[str, str]]
+    steps: tuple[Step, ...]
+    missing: Mapping[str, str]
+    unwritten: Mapping[str, _Made] = field(default_factory=dict)
+    tree: tuple[Node, ...] = ()
+
+
+def to_bytes(trace: Trace) -> bytes:
+    """The file `*.trace.safetensors` of a trace."""
+    header = _Header(
+        schema=trace.schema,
+        model=dict(trace.model),
+        request=dict(trace.request),
+        tokens={name: _Strip(t.texts, t.special, t.unknown) for name, t in trace.tokens.items()},
+        sites={str(site): (a.query_tokens, a.key_tokens) for site, a in trace.attention.items()},
+        steps=trace.steps,
+        missing=dict(trace.missing),
+        unwritten={str(site): _Made(w.scale, w.empty_rows) for site, w in _unwritten(trace)},
+        tree=trace.tree,
+    )
+    return save(_arrays(trace), metadata={ENTRY: json.dumps(asdict(header))})
+
+
+def from_bytes(data: bytes) -> Trace:
+    """The trace in a file's bytes.
+
+    Raises:
+        WireError: the bytes are no safetensors file, no trace, damaged, of another schema, or their parts do not fit together.
+    """
+    try:
+        stored = {name: np.frombuffer(t["data"], _DTYPES[t["dtype"]]).reshape(t["shape"]) for name, t in deserialize(data)}
+        header = json.loads(json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"][ENTRY])
+        schema = header["schema"]
+    except (SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
+        raise WireError(detail=f"{type(error).__name__}: {error}") from error
+    if schema != SCHEMA:
+        raise WireError(detail=f"its schema is {schema!r}, this version reads {SCHEMA}")
+    try:
+        return _trace(read(_Header, header, "header"), stored)
+    except (BadSetting, UnknownSite, KeyError, ValueError) as error:
+        raise WireError(detail=f"its parts do not fit together: {error}") from error
+
+
+def _unwritten(trace: Trace) -> Iterator[tuple[Site, LazyAttention]]:
+    for site, attention in trace.attention.items():
+        weights: object = attention.weights
+        if isinstance(weights, LazyAttention):
+            yield site, weights
+
+
+def _arrays(trace: Trace) -> dict[str, Array]:
+    arrays: dict[str, Array] = {f"ids/{name}": np.asarray(t.ids, np.int64) for name, t in trace.tokens.items()}
+    for site, attention in trace.attention.items():
+        for name in TENSORS_OF_ATTENTION:
+            if isinstance(array := getattr(attention, name), np.ndarray):
+                arrays[f"attention/{site}/{name}"] = array.astype(np.uint8 if name.startswith("mask") else np.float32)
+    for group in ("positions", "embedded", "hidden", "stages"):
+        arrays |= {f"{group}/{name}": a.astype(np.float32) for name, a in getattr(trace, group).items()}
+    if trace.logits is not None:
+        arrays["logits"] = trace.logits.astype(np.float32)
+    return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+
+
+def _trace(header: _Header, stored: dict[str, Array]) -> Trace:
+    """Takes every array out of `stored`; one that is left over has no place in a trace."""
+    tokens = {name: _tokens(name, strip, stored) for name, strip in header.tokens.items()}
+    attention = {
+        (site := Site.parse(text)): _attention(site, strips, tokens, stored, header.unwritten.get(text))
+        for text, strips in header.sites.items()
+    }
+    trace = Trace(
+        model=header.model,
+        request=header.request,
+        tokens=tokens,
+        attention=attention,
+        positions=_group("positions", stored),
+        embedded=_group("embedded", stored),
+        hidden=_group("hidden", stored),
+        stages=_group("stages", stored),
+        logits=_take("logits", np.float32, 2, stored) if "logits" in stored else None,
+        steps=header.steps,
+        tree=header.tree,
+        missing=header.missing,
+    )
+    if any(node.parent >= place for place, node in enumerate(trace.tree)):
+        raise ValueError("a node of the tree stands before the one that it continues")
+    if stored:
+        raise ValueError(f"no place for {', '.join(stored)}")
+    return trace
+
+
+def _take(name: str, dtype: type[np.generic], dims: int, stored: dict[str, Array]) -> Array:
+    array = stored.pop(name)
+    if array.dtype != dtype or array.ndim != dims:
+        raise ValueError(f"{name} is {array.dtype} with {array.ndim} axes, not {dtype.__name__} with {dims}")
+    return array
+
+
+def _tokens(name: str, strip: _Strip, stored: dict[str, Array]) -> Tokens:
+    ids = _take(f"ids/{name}", np.int64, 1, stored).tolist()
+    if len({len(strip.texts), len(strip.special), len(strip.unknown), len(ids) or len(strip.texts)}) > 1:
+        raise ValueError(f"the strip {name} has parts of unequal length")
+    return Tokens(name, tuple(ids), strip.texts, strip.special, strip.unknown)
+
+
+def _attention(
+    site: Site,
+    strips: tuple[str, str],
+    tokens: dict[str, Tokens],
+    stored: dict[str, Array],
+    made: _Made | None,
+) -> Attention:
+    tensors, sizes = dict[str, Array](), dict[str, int]()
+    for name, axes in AXES.items():
+        if (path := f"attention/{site}/{name}") in stored:
+            array = _take(path, np.uint8 if name.startswith("mask") else np.float32, len(axes), stored)
+            if any(sizes.setdefault(axis, size) != size for axis, size in zip(axes, array.shape, strict=True)):
+                raise ValueError(f"{path} has the shape {array.shape} beside {sizes}")
+            tensors[name] = array.astype(bool) if name.startswith("mask") else array
+    needed = {"weights", "mask"} if made is None else {"q", "k", "mask"}
+    if not needed <= tensors.keys():
+        raise ValueError(f"{site} lacks one of {', '.join(sorted(needed))}")
+    query_tokens, key_tokens = strips
+    if sizes["query"] > len(tokens[query_tokens]) or sizes["key"] > len(tokens[key_tokens]):
+        raise ValueError(f"{site} has more queries or keys than there are tokens")
+    if made is not None:
+        tensors["weights"] = LazyAttention(tensors["q"], tensors["k"], tensors["mask"], made.scale, made.empty_rows).array
+    return Attention(site, query_tokens, key_tokens, **tensors)
+
+
+def _group(group: str, stored: dict[str, Array]) -> dict[str, Array]:
+    names = [name for name in stored if name.startswith(f"{group}/")]
+    return {name.removeprefix(f"{group}/"): _take(name, np.float32, 2, stored) for name in names}

@@ -1,0 +1,113 @@
+"""The lines of the teaching text that compute a stage, read from the files themselves, so that they cannot drift."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from model.trace.stages import Stage
+from model.trace.types import Trace
+
+MODEL = Path(__file__).parents[1]
+
+_LINES = {
+    "features": ("transformer/standalone.py", "Features.forward", "return features"),
+    "embedding": ("transformer/stacks.py", "Embedding.forward", "embedding: Tensor ="),
+    "scaled": ("transformer/stacks.py", "Embedding.forward", "scaled ="),
+    "positioned": ("transformer/stacks.py", "Embedding.forward", "x: Tensor ="),
+    "normed, post": ("transformer/layers.py", "PostNorm.forward", "normed: Tensor ="),
+    "normed, pre": ("transformer/layers.py", "PreNorm.forward", "normed: Tensor ="),
+    "residual, post": ("transformer/layers.py", "PostNorm.forward", "residual ="),
+    "residual, pre": ("transformer/layers.py", "PreNorm.forward", "residual: Tensor ="),
+    "queries": ("transformer/attention.py", "MultiHeadAttention.forward", "q ="),
+    "keys": ("transformer/attention.py", "MultiHeadAttention.keys_and_values", "k, v ="),
+    "values": ("transformer/attention.py", "MultiHeadAttention.keys_and_values", "k, v ="),
+    "scores": ("transformer/attention.py", "attend", "scores ="),
+    "mask": ("transformer/masks.py", "Mask.allowed", "return"),
+    "weights, uniform": ("transformer/attention.py", "softmax_uniform", "return"),
+    "weights, zeros": ("transformer/attention.py", "softmax_zeros", "return"),
+    "context": ("transformer/attention.py", "attend", "context ="),
+    "output": ("transformer/attention.py", "MultiHeadAttention.forward", "output: Tensor ="),
+    "hidden": ("transformer/layers.py", "FeedForward.forward", "inner: Tensor ="),
+    "contracted": ("transformer/layers.py", "FeedForward.forward", "outer: Tensor ="),
+    "final, encoder": ("transformer/stacks.py", "Encoder.forward", "last: Tensor ="),
+    "final, decoder": ("transformer/stacks.py", "Decoder.forward", "last: Tensor ="),
+    "final, alone": ("transformer/stacks.py", "CausalLM.forward", "last: Tensor ="),
+    "logits": ("transformer/stacks.py", "Output.forward", "logits ="),
+    "probabilities, vocab": ("inference/decoding.py", "log_probabilities_of", "return"),
+    "probabilities, batch": ("inference/decoding.py", "certain", "return"),
+    "chosen, greedy": ("inference/decoding.py", "greedy", "return"),
+    "chosen, sample": ("inference/decoding.py", "sampler", "def choose"),
+    "chosen, beam": ("inference/decoding.py", "beam", "return"),
+    "chosen, given": ("inference/decoding.py", "forced", "following ="),
+}
+"""For each stage, with a choice of the spec where it decides: the file, the function, and how the line begins."""
+
+
+@dataclass(frozen=True)
+class Code:
+    """Lines of a file.
+
+    Attributes:
+        path: from the project's folder on.
+        function: that the line stands in.
+        line: number of the line that computes the stage; `statement` is its text, further lines of it included.
+        first_line: number of the function's first line; `text` is the whole function.
+    """
+
+    path: str
+    function: str
+    line: int
+    statement: str
+    first_line: int
+    text: str
+
+
+def code(trace: Trace, stage: Stage) -> Code | None:
+    """The lines that computed a stage of this run; None: it is no work of the network (tokens and ids), or the run does not say."""
+    choice = _choice(trace, stage)
+    return _read(*_LINES[choice]) if choice in _LINES else None
+
+
+def _choice(trace: Trace, stage: Stage) -> str:
+    spec = trace.model.get("spec") or {}
+    stack = spec.get(stage.stack) or {}
+    if spec.get("program") and stage.name not in ("probabilities", "chosen"):  # another program's lines computed it
+        return ""
+    match stage.name:
+        case "normed" | "residual":
+            return f"{stage.name}, {stack.get('norm_order')}"
+        case "weights":
+            return f"weights, {stack.get('attention', {}).get('empty_rows')}"
+        case "final":
+            return f"final, {stage.stack if spec.get('encoder') else 'alone'}"
+        case "probabilities":
+            return f"probabilities, {(spec.get('output') or {}).get('softmax')}"
+        case "chosen":
+            given = trace.request.get("target") is not None
+            return f"chosen, {'given' if given else (trace.request.get('decoding') or {}).get('method')}"
+    return stage.name
+
+
+@cache
+def _read(file: str, qualified: str, begins: str) -> Code:
+    source = (MODEL / file).read_text(encoding="utf-8")
+    lines = source.splitlines()
+    node: ast.AST = ast.parse(source)
+    for part in qualified.split("."):
+        node = next(child for child in ast.iter_child_nodes(node) if getattr(child, "name", None) == part)
+    assert isinstance(node, ast.FunctionDef)
+    statement = next(s for s in _statements(node) if lines[s.lineno - 1].strip().startswith(begins))
+    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+    return Code(
+        f"model/{file}", qualified, statement.lineno, _cut(lines, statement.lineno, statement), first, _cut(lines, first, node)
+    )
+
+
+def _statements(function: ast.FunctionDef) -> Iterator[ast.stmt]:
+    return (node for node in ast.walk(function) if isinstance(node, ast.stmt) and node is not function)
+
+
+def _cut(lines: list[str], first: int, node: ast.stmt) -> str:
+    return "\n".join(line[node.col_offset :] for line in lines[first - 1 : node.end_lineno])

@@ -1,0 +1,228 @@
+"""The stages of a run, in the order in which they ran: the computation clock.
+
+The order is this network's own: a pre-norm layer norms before its attention, a post-norm layer after the sum, and a stack that is
+applied twice is walked twice. docs/stages.md has a line for each stage name, `model.trace.source_lines` the lines of code.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import groupby
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from model.errors import UnknownStage
+from model.trace.types import Array, Site, Trace
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage of one run.
+
+    Attributes:
+        place: where in the network: a stack (`encoder`), a Site (`decoder.0.2.cross`), a feed-forward sublayer
+            (`decoder.0.2.feed_forward`), or `output`.
+        name: what happens there: one of NAMES.
+    """
+
+    place: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.place}/{self.name}"
+
+    @property
+    def site(self) -> Site | None:
+        """The attention site that the stage is in or around; None: in none."""
+        whole = self.place in ("encoder", "decoder", "output")
+        return None if whole or self.place.endswith("feed_forward") else Site.parse(self.place)
+
+    @property
+    def stack(self) -> str:
+        """The stack that the stage is in; of the output the decoder."""
+        return "decoder" if self.place == "output" else self.place.partition(".")[0]
+
+    @property
+    def in_head(self) -> bool:
+        """Whether each head has its own numbers here."""
+        return self.name in OF_HEADS
+
+
+ATTENTION = ("queries", "keys", "values", "scores", "mask", "weights", "context", "output")
+OF_HEADS = ("queries", "keys", "values", "scores", "weights", "context")
+OF_CELLS = ("scores", "mask", "weights")
+"""Stages whose numbers are of a query and a key."""
+OUTPUT = ("logits", "probabilities", "chosen")
+
+AXES: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "features": ("position", "model"),
+        "embedding": ("position", "model"),
+        "scaled": ("position", "model"),
+        "positioned": ("position", "model"),
+        "normed": ("position", "model"),
+        "queries": ("query", "head_dim"),
+        "keys": ("key", "head_dim"),
+        "values": ("key", "head_dim"),
+        "scores": ("query", "key"),
+        "mask": ("query", "key"),
+        "weights": ("query", "key"),
+        "context": ("query", "head_dim"),
+        "output": ("query", "model"),
+        "residual": ("position", "model"),
+        "hidden": ("position", "hidden"),
+        "contracted": ("position", "model"),
+        "final": ("position", "model"),
+        "logits": ("position", "vocab"),
+    }
+)
+"""The axes of what each stage makes, for those that make a tensor (of one head, where heads have their own)."""
+
+NAMES = ("tokens", "ids", *AXES, "probabilities", "chosen")
+
+
+def walk(trace: Trace) -> tuple[Stage, ...]:
+    """All stages of a run, first to last; those too that were not recorded, but are known to have been there."""
+    return tuple(_through(trace))
+
+
+def _through(trace: Trace) -> Iterator[Stage]:
+    described = trace.model.get("spec") or {}
+    for stack in ("encoder", "decoder"):
+        sites = [site for site in trace.attention if site.stack == stack]
+        if sites or described.get(stack):
+            yield from _through_stack(trace, stack, sites, described.get(stack) or {})
+    if trace.logits is not None:
+        yield from (Stage("output", name) for name in OUTPUT)
+
+
+def _through_stack(trace: Trace, stack: str, sites: list[Site], spec: Mapping[str, Any]) -> Iterator[Stage]:
+    yield Stage(stack, "tokens")
+    if trace.tokens[strip(trace, Stage(stack, "tokens"))].ids:
+        yield Stage(stack, "ids")
+    yield from (Stage(stack, name) for name in _inputs(spec))
+    for (pass_, layer), own in groupby(sites, key=lambda site: (site.pass_, site.layer)):
+        for site in own:
+            yield from _sublayer(str(site), ATTENTION, spec)
+        if spec.get("hidden") and spec["wiring"] != "attention":
+            yield from _sublayer(f"{stack}.{pass_}.{layer}.feed_forward", ("hidden", "contracted"), spec)
+    if spec.get("final_norm"):
+        yield Stage(stack, "final")
+
+
+def _inputs(spec: Mapping[str, Any]) -> tuple[str, ...]:
+    """What happens before the first layer. Of a network that nobody described nothing is known."""
+    if not spec:
+        return ()
+    if not spec["vocab"]:
+        return ("features",)
+    if "embed_scale" not in spec:  # another program's: the stream that reaches the first layer is all that is known
+        return () if spec["positions"] in ("rotary", "relative") else ("positioned",)
+    return ("embedding", "scaled", "positioned") if spec["embed_scale"] == "sqrt" else ("embedding", "positioned")
+
+
+def _sublayer(place: str, names: tuple[str, ...], spec: Mapping[str, Any]) -> Iterator[Stage]:
+    """A sublayer inside its residual connection, in this network's order of sum and norm."""
+    around = spec.get("wiring", "attention") != "attention"
+    order = {"pre": ("normed", *names, "residual"), "post": (*names, "residual", "normed")}
+    yield from (Stage(place, name) for name in (order[spec["norm_order"]] if around else names))
+
+
+def find(trace: Trace, text: str) -> Stage:
+    """The stage whose text form is `text`.
+
+    Raises:
+        UnknownStage: the run has no such stage.
+    """
+    there = {str(stage): stage for stage in walk(trace)}
+    if text not in there:
+        place = text.partition("/")[0]
+        near = [name for name in there if name.startswith(f"{place}/")] or list(dict.fromkeys(str(s.place) for s in walk(trace)))
+        raise UnknownStage(asked=text, there=", ".join(near))
+    return there[text]
+
+
+def path(stage: Stage) -> str:
+    """The name that a stage's tensor has in a trace file; empty: it is no tensor."""
+    if stage.name not in AXES:
+        return ""
+    if stage.site is not None and stage.name in ATTENTION:
+        name = {"queries": "q", "keys": "k", "values": "v"}.get(stage.name, stage.name)
+        return f"attention/{stage.place}/{name}"
+    match stage.name:
+        case "features" | "positioned":
+            return f"embedded/{stage.place}"
+        case "contracted":
+            return f"stages/{stage.place}/output"
+        case "logits":
+            return "logits"
+    return f"stages/{stage}"
+
+
+def recorded(trace: Trace, stage: Stage) -> Array | None:
+    """What a stage made in all heads, as it was recorded; None: it is no tensor, or was not recorded."""
+    match path(stage).split("/"):
+        case ["attention", site, name]:
+            found: Array | None = getattr(trace.at(site), name)
+            return found
+        case ["embedded", stack]:
+            return trace.embedded.get(stack)
+        case ["logits"]:
+            return trace.logits
+        case ["stages", *_]:
+            return trace.stages.get(path(stage).removeprefix("stages/"))
+    return None
+
+
+def tensor(trace: Trace, stage: Stage, head: int) -> Array | None:
+    """What a stage made, with the axes of AXES, as it was recorded; None: it is no tensor, or was not recorded.
+
+    Args:
+        head: counted from 0, for the stages in which each head has its own numbers.
+
+    Raises:
+        UnknownHead: the site has no such head.
+    """
+    if not stage.in_head:
+        return recorded(trace, stage)
+    trace.at(stage.place).head(head)
+    whole = recorded(trace, stage)
+    return None if whole is None else whole[head]
+
+
+def why_missing(trace: Trace, stage: Stage) -> str:
+    """Why the run did not record a stage's tensor; empty: it does not say."""
+    name = path(stage)
+    return next((why for key, why in trace.missing.items() if fnmatchcase(name, key) or name.startswith(f"{key}/")), "")
+
+
+def strip(trace: Trace, stage: Stage) -> str:
+    """The name of the token strip that stands on the first axis of a stage."""
+    target = "target" if "target" in trace.tokens else "source"
+    if stage.place in ("encoder", "decoder", "output"):
+        return "source" if stage.place == "encoder" else target
+    prefix = stage.place.rpartition(".")[0]
+    own = [attention for site, attention in trace.attention.items() if str(site).startswith(f"{prefix}.")]
+    attention = own[-1] if stage.site is None else trace.at(stage.site)
+    return attention.key_tokens if AXES[stage.name][0] == "key" else attention.query_tokens
+
+
+def unsound(trace: Trace, stage: Stage) -> Array | None:
+    """Where a stage made something that is no finite number: bool, as `recorded`; None: nowhere.
+
+    A score that was never computed, since its key lay in the future, is no such thing.
+    """
+    array = recorded(trace, stage)
+    if array is None or np.isfinite(array).all():
+        return None
+    wrong = ~np.isfinite(array)
+    if stage.name == "scores":
+        wrong &= trace.at(stage.place).mask
+    return wrong if wrong.any() else None
+
+
+def first_unsound(trace: Trace) -> Stage | None:
+    """The first stage that made something that is no finite number; None: there is none."""
+    return next((stage for stage in walk(trace) if unsound(trace, stage) is not None), None)

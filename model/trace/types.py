@@ -1,0 +1,278 @@
+"""The value that flows from the model to the screen: one example, one run, frozen.
+
+Axis words, used everywhere: head, query, key, position, head_dim, model, hidden, vocab, candidate, step.
+Weights are probabilities; scores are logits after scaling and before the mask; log-probabilities are natural.
+Layers, heads, positions and steps count from 0 here, from 1 on screen.
+
+This module needs numpy alone. `model.trace.serialization` turns a Trace into bytes and back; docs/trace.md describes the file.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from math import prod
+from types import MappingProxyType
+from typing import Any, Literal, Self, TypeAlias
+
+import numpy as np
+
+from model.errors import UnknownHead, UnknownSite
+from model.trace.beam_tree import Node
+from model.trace.lazy_attention import Array as Array
+
+SCHEMA = 1
+"""Number of the layout of a Trace. It grows whenever an old reader would misread a new file."""
+
+Kind: TypeAlias = Literal["self", "cross", "memory"]
+
+_COUNTS = {str(count): count for count in range(1000)}
+"""Passes and layers by their one text form: no leading zero, no sign, no digits of other scripts."""
+
+UNWRITTEN = "attention/*/weights"
+"""The entry of `Trace.missing` of a run whose weights are computed when they are looked at."""
+
+NAN_UNCOMPUTED = "keys in the future of a cached step were never scored: those scores are NaN"
+
+
+@dataclass(frozen=True, order=True)
+class Site:
+    """One application of an attention sublayer: which stack, which pass through it, which layer, which kind.
+
+    The text form is `stack.pass.layer.kind`, for instance `decoder.1.0.cross`. A stack applied twice has passes 0 and 1.
+    `memory` is attention of the encoder's output on itself inside a decoder layer.
+    """
+
+    stack: str
+    pass_: int
+    layer: int
+    kind: Kind
+
+    def __str__(self) -> str:
+        return f"{self.stack}.{self.pass_}.{self.layer}.{self.kind}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The Site that `text` names.
+
+        Raises:
+            UnknownSite: `text` is not of the form stack.pass.layer.kind.
+        """
+        match text.split("."):
+            case [("encoder" | "decoder") as stack, pass_, layer, ("self" | "cross" | "memory") as kind] if (
+                pass_ in _COUNTS and layer in _COUNTS
+            ):
+                return cls(stack, _COUNTS[pass_], _COUNTS[layer], kind)
+        raise UnknownSite(asked=text, there="sites of the form stack.pass.layer.kind, such as encoder.0.0.self")
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """One strip of tokens.
+
+    Attributes:
+        name: `source` or `target`.
+        ids: what the network was given, one id a token. Empty for an input of float features.
+        texts: what is shown: the piece of text as typed, also where the vocabulary does not know it.
+        special: True for tokens that stand for no text (start, end, padding).
+        unknown: True where the vocabulary does not know the text, so that the network saw its unknown token instead.
+    """
+
+    name: str
+    ids: tuple[int, ...]
+    texts: tuple[str, ...]
+    special: tuple[bool, ...]
+    unknown: tuple[bool, ...]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def then(self, other: Self) -> Self:
+        """This strip with another's tokens behind it."""
+        parts = ("ids", "texts", "special", "unknown")
+        return replace(self, **{part: getattr(self, part) + getattr(other, part) for part in parts})
+
+
+@dataclass(frozen=True, eq=False)
+class Attention:
+    """What one attention site did.
+
+    Shapes:
+        weights: [head, query, key], probabilities: each row sums to 1 where any key is allowed. Of a long input it is
+            `Unwritten`, which is used like an array and computes from q and k what is looked at.
+        mask: [query, key] of bool, True where the query may look at the key.
+        mask_padding, mask_causal: [query, key], the parts that `mask` was combined from; None where the site has no such part.
+        scores: [head, query, key], after scaling, before the mask. NaN where a cached step never computed them.
+        q: [head, query, head_dim]; k, v: [head, key, head_dim].
+        context: [head, query, head_dim], the weighted values.
+        output: [query, model], heads joined and projected.
+    """
+
+    site: Site
+    query_tokens: str
+    key_tokens: str
+    weights: Array
+    mask: Array
+    mask_padding: Array | None = None
+    mask_causal: Array | None = None
+    scores: Array | None = None
+    q: Array | None = None
+    k: Array | None = None
+    v: Array | None = None
+    context: Array | None = None
+    output: Array | None = None
+
+    @property
+    def heads(self) -> int:
+        """How many heads this site has."""
+        return int(self.weights.shape[0])
+
+    def head(self, index: int) -> Array:
+        """Weights [query, key] of one head.
+
+        Raises:
+            UnknownHead: there is no such head here.
+        """
+        if not 0 <= index < self.heads:
+            raise UnknownHead(asked=index, site=self.site, last=self.heads - 1)
+        weights: Array = self.weights[index]
+        return weights
+
+
+AXES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "weights": ("head", "query", "key"),
+        "mask": ("query", "key"),
+        "mask_padding": ("query", "key"),
+        "mask_causal": ("query", "key"),
+        "scores": ("head", "query", "key"),
+        "q": ("head", "query", "head_dim"),
+        "k": ("head", "key", "head_dim"),
+        "v": ("head", "key", "head_dim of v"),
+        "context": ("head", "query", "head_dim of v"),
+        "output": ("query", "model"),
+    }
+)
+"""The axes of each array of an Attention: those of one name have one size."""
+
+TENSORS_OF_ATTENTION = tuple(AXES)
+"""Names of the arrays of an Attention, in the order of the file."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One token that could have been written, with its natural log-probability under the model."""
+
+    id: int
+    text: str
+    log_probability: float
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of decoding, or one forced target token.
+
+    Attributes:
+        index: from 0; step i reads position i and writes position i + 1 of the strip (a language model starts after its prompt).
+        chosen: the token taken.
+        candidates: the likeliest tokens, best first.
+        computed: the rows (query positions) that this step added, as (first, one past the last).
+    """
+
+    index: int
+    chosen: Candidate
+    candidates: tuple[Candidate, ...]
+    computed: tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """Everything that one run showed: the contract between `model`, which makes it, and `viz`, which draws it.
+
+    Attributes:
+        schema: the layout's number.
+        model: facts about the network and the machine (name, title, fingerprint, spec, languages, device, dtype, milliseconds, and
+            `notes`: what a viewer should know of how it computes, a sentence each).
+        request: the RunRequest, as plain JSON values.
+        tokens: strips by name, `source` and (for an encoder-decoder) `target`. The last target token may be one that was
+            written and not read: then there are fewer query rows than tokens.
+        attention: what each site did, in the order in which the sites ran.
+        positions: [position, model] for `encoder` and `decoder`, the positions used.
+        embedded: [position, model] by stack, after adding positions.
+        hidden: [position, model] by `stack.pass.layer`, after each layer.
+        stages: the stages between, by `PLACE/STAGE`: `STACK/embedding`, `STACK/scaled`, `STACK/final` (after the final norm),
+            `SITE/residual` and `SITE/normed` around an attention sublayer, and for the feed-forward sublayer called
+            `stack.pass.layer.feed_forward` its `hidden` [position, hidden], `output`, `residual`, `normed`; else [position, model].
+        logits: [position, vocab], one row for each target position fed (for a language model: source position).
+        steps: the decode, token by token.
+        tree: of a beam search, all continuations that it weighed (model/trace/beam_tree.py); the run shows the
+            hypothesis that was asked for.
+        missing: why something is not there, by the name it would have.
+    """
+
+    model: Mapping[str, Any]
+    request: Mapping[str, Any]
+    tokens: Mapping[str, Tokens]
+    attention: Mapping[Site, Attention]
+    positions: Mapping[str, Array] = field(default_factory=dict)
+    embedded: Mapping[str, Array] = field(default_factory=dict)
+    hidden: Mapping[str, Array] = field(default_factory=dict)
+    stages: Mapping[str, Array] = field(default_factory=dict)
+    logits: Array | None = None
+    steps: tuple[Step, ...] = ()
+    tree: tuple[Node, ...] = ()
+    missing: Mapping[str, str] = field(default_factory=dict)
+    schema: int = SCHEMA
+
+    def __post_init__(self) -> None:
+        """Locks the arrays and the mappings: nobody downstream can change what ran."""
+        for name in ("model", "request", "tokens", "attention", "positions", "embedded", "hidden", "stages", "missing"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+        for array in self.arrays():
+            array.setflags(write=False)
+
+    def arrays(self) -> Iterable[Array]:
+        """All arrays of the trace."""
+        for attention in self.attention.values():
+            yield from (a for name in TENSORS_OF_ATTENTION if isinstance(a := getattr(attention, name), np.ndarray))
+        for group in (self.positions, self.embedded, self.hidden, self.stages):
+            yield from group.values()
+        if self.logits is not None:
+            yield self.logits
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held: what a cache counts. A row that stands for all rows, and masks that sites share, count once.
+
+        Besides the arrays the steps and the tree count: a beam of 32 that writes 1,000 tokens weighs 64,000 nodes, 22 MB.
+        """
+        held = {array.__array_interface__["data"][0]: _held(array) for array in self.arrays()}
+        candidates = sum(1 + len(step.candidates) for step in self.steps)
+        return sum(held.values()) + _NODE_BYTES * len(self.tree) + _CANDIDATE_BYTES * candidates
+
+    def written_out(self) -> Self:
+        """This trace with every weight as an array: complete for readers that know nothing of q and k."""
+        attention = {site: replace(own, weights=np.asarray(own.weights)) for site, own in self.attention.items()}
+        return replace(self, attention=attention, missing={n: why for n, why in self.missing.items() if n != UNWRITTEN})
+
+    def at(self, site: Site | str) -> Attention:
+        """What one site did.
+
+        Raises:
+            UnknownSite: this run has no such site; the sentence names those there are.
+        """
+        wanted = Site.parse(site) if isinstance(site, str) else site
+        if wanted not in self.attention:
+            raise UnknownSite(asked=str(wanted), there=", ".join(map(str, self.attention)))
+        return self.attention[wanted]
+
+    def of(self, stack: str, kind: Kind) -> tuple[Attention, ...]:
+        """The sites of one stack and kind, in the order in which they ran."""
+        return tuple(a for s, a in self.attention.items() if s.stack == stack and s.kind == kind)
+
+
+_NODE_BYTES, _CANDIDATE_BYTES = 350, 240  # with their texts and numbers, as Python holds them
+
+
+def _held(array: Array) -> int:
+    """Bytes behind an array: a repeated row or column is there once."""
+    stored = [size for size, stride in zip(array.shape, array.strides, strict=True) if stride]
+    return int(array.itemsize * prod(stored))

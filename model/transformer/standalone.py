@@ -1,0 +1,41 @@
+"""Parts on their own, as lessons build them: float features for an embedding, no output layer, an attention module alone."""
+
+from torch import Tensor, nn
+
+from model.trace.types import Site
+from model.transformer.attention import MultiHeadAttention, Run
+from model.transformer.layers import record_mask
+from model.transformer.masks import Mask
+
+
+class Features(nn.Module):
+    """In place of an embedding: the input is the stream already."""
+
+    def forward(self, features: Tensor, start: int, stack: str, run: Run = Run()) -> Tensor:
+        """[batch, position, model] -> the same, recorded."""
+        run.record(f"embedded/{stack}", features)
+        return features
+
+
+class NoOutput(nn.Module):
+    """In place of an output layer: the last states are all there is."""
+
+    def forward(self, x: Tensor, run: Run = Run()) -> Tensor:
+        """[batch, position, model] -> the same."""
+        return x
+
+
+class AttentionLayer(nn.Module):
+    """Self-attention and nothing else: no residual connection, no norm, no feed-forward network."""
+
+    def __init__(self, attention: MultiHeadAttention) -> None:
+        super().__init__()
+        self.attention = attention
+
+    def forward(self, x: Tensor, mask: Mask, stack: str, pass_: int, layer: int, run: Run = Run()) -> Tensor:
+        """[batch, position, model] -> [batch, position, model]; `stack`, `pass_` and `layer` name this application."""
+        site = Site(stack, pass_, layer, "self")
+        record_mask(run, site, mask, x)
+        x = self.attention(x, x, mask.allowed, site, run)
+        run.record(f"hidden/{stack}.{pass_}.{layer}", x)
+        return x

@@ -1,0 +1,275 @@
+"""The host goes, comes back, is full, has other weights, or speaks another version: said in words, and nothing wrong is shown."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from model.cli.serve import checked_door
+from model.engine import open_engine
+from model.engine.http.access import BODY, AccessLimits
+from model.engine.http.client import RemoteEngine
+from model.engine.http.protocol import SPEAKS, SPEAKS_HEADER
+from model.engine.http.server import application
+from model.engine.local import LocalEngine
+from model.engine.scheduling.scheduler import Scheduler
+from model.errors import BadSetting, EngineAway, EngineMismatch, HeadlightError, Refused, TookTooLong, UnknownModel
+from model.spec.request import Decoding, RunRequest
+from model.trace import serialization
+from tests.hosts import ROOT, Loopback, free_port, start
+from tests.networks import save_checkpoint
+from tests.runs import CPU, assert_same
+
+REQUEST = RunRequest("tiny", "w4 w5", decoding=Decoding(max_length=3))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    save_checkpoint(tmp_path / "tiny")
+    return tmp_path
+
+
+@pytest.fixture
+def local(folder: Path) -> LocalEngine:
+    return LocalEngine(folder, CPU)
+
+
+def behind(local: LocalEngine, door: AccessLimits | None = None, token: str = "") -> RemoteEngine:
+    return RemoteEngine("http://here", token, Loopback(application(local, door or AccessLimits())))
+
+
+@pytest.mark.slow
+def test_a_host_that_is_killed_and_started_again_is_asked_again(folder: Path, local: LocalEngine) -> None:
+    port = free_port()
+    process = start(folder, port)
+    with closing(RemoteEngine(f"http://127.0.0.1:{port}")) as engine:
+        name = engine.receive((folder / "tiny" / "model.safetensors").read_bytes(), "mine.safetensors")
+        kept = engine.run(REQUEST)
+        models = engine.models()
+        process.kill()
+        process.wait()
+        try:
+            assert not engine.answers()
+            with pytest.raises(EngineAway, match=r"does not answer since \d+ s"):
+                engine.run(RunRequest("tiny", "w6"))
+            assert engine.run(REQUEST) is kept
+            engine._small = type(engine._small)((key, (-1e9, old)) for key, (_, old) in engine._small.items())
+            assert engine.models() == models
+        finally:
+            process = start(folder, port)
+        try:
+            assert engine.answers()
+            assert_same(engine.run(RunRequest("tiny", "w6")), local.run(RunRequest("tiny", "w6")))
+            assert engine.describe(name).problem
+        finally:
+            process.kill()
+            process.wait()
+
+
+class Scripted(httpx.BaseTransport):
+    """Answers by a list of functions, one after the other."""
+
+    def __init__(self, *answers: Callable[[httpx.Request], httpx.Response]) -> None:
+        self.answers = list(answers)
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        return self.answers.pop(0)(request)
+
+
+def breaks(kind: type[httpx.TransportError]) -> Callable[[httpx.Request], httpx.Response]:
+    def answer(request: httpx.Request) -> httpx.Response:
+        raise kind("broken")
+
+    return answer
+
+
+def says(status: int, content: bytes, speaks: str = SPEAKS) -> Callable[[httpx.Request], httpx.Response]:
+    return lambda request: httpx.Response(status, content=content, headers={SPEAKS_HEADER: speaks})
+
+
+def test_a_broken_connection_is_tried_again_and_a_time_out_is_not(local: LocalEngine) -> None:
+    answer = says(200, serialization.to_bytes(local.run(REQUEST)))
+    assert_same(RemoteEngine("http://x", transport=Scripted(breaks(httpx.ReadError), answer)).run(REQUEST), local.run(REQUEST))
+    slow = Scripted(breaks(httpx.ReadTimeout), answer)
+    with pytest.raises(EngineAway):
+        RemoteEngine("http://x", transport=slow).run(REQUEST)
+    assert len(slow.answers) == 1
+
+
+@pytest.mark.parametrize("status", [500, 502, 503])
+def test_a_proxy_that_lost_its_host_is_asked_again_and_then_the_host_is_away(
+    local: LocalEngine, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(status, content=b"Internal Server Error")
+
+    answer = says(200, serialization.to_bytes(local.run(REQUEST)))
+    assert_same(RemoteEngine("http://x", transport=Scripted(lost, lost, answer)).run(REQUEST), local.run(REQUEST))
+    monkeypatch.setattr("model.engine.http.client.AGAIN_SECONDS", 0.0)
+    with pytest.raises(EngineAway):
+        RemoteEngine("http://x", transport=Scripted(lost, answer)).run(REQUEST)
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "words"),
+    [
+        (says(200, b"", "2.7"), EngineMismatch, r"has the protocol 2\.7, where \d+\.\d+ is expected"),
+        (lambda request: httpx.Response(200), EngineMismatch, "has the protocol none"),
+        (says(502, b"<html>"), HeadlightError, "replied with the status 502 and no words"),
+        (says(422, b'{"error": "OfTheFuture", "fields": {}}'), HeadlightError, "an error of another version"),
+        (says(422, b'{"error": "BadSetting", "fields": {}}'), HeadlightError, "the status 422"),
+        (says(200, b"no trace"), HeadlightError, "no trace that can be read here"),
+    ],
+)
+def test_another_version_is_said_in_words(answer: Any, kind: type[HeadlightError], words: str) -> None:
+    with pytest.raises(kind, match=words):
+        RemoteEngine("http://x", transport=Scripted(answer)).run(REQUEST)
+
+
+def test_other_weights_than_before_are_said_once_and_then_counted_right(folder: Path, local: LocalEngine) -> None:
+    engine = behind(local)
+    engine.run(REQUEST)
+    save_checkpoint(folder / "tiny", seed=1)
+    other = RunRequest("tiny", "w7")
+    with pytest.raises(EngineMismatch, match="weights of tiny"):
+        engine.run(other)
+    assert_same(engine.run(REQUEST), local.run(REQUEST))
+
+
+@pytest.mark.parametrize("token", ["", "wrong", "sécret"])
+def test_without_the_token_nothing_is_told(local: LocalEngine, token: str) -> None:
+    with pytest.raises(Refused, match="The token is missing or another"):
+        RemoteEngine("http://x", "", Loopback(application(local, AccessLimits("secret")))).models()
+    headers = {"authorization": f"Bearer {token}".encode()}
+    with httpx.Client(transport=Loopback(application(local, AccessLimits("secret"))), base_url="http://x") as client:
+        reply = client.post("/v1/models", headers=headers)  # type: ignore[arg-type]
+    assert reply.status_code == 401
+    assert b"tiny" not in reply.content
+
+
+def test_limits_are_kept_and_said(local: LocalEngine) -> None:
+    public = AccessLimits.from_environment({"HEADLIGHT_PUBLIC": "1"})
+    with pytest.raises(Refused, match="this host takes no files"):
+        behind(local, public).receive(b"x", "x.pt")
+    with pytest.raises(Refused, match="600 tokens long"):
+        behind(local, public).run(RunRequest("tiny", (4,) * 600))
+    with pytest.raises(Refused, match=r"4\.0 MB long, which is not served here: at most 4 MB"):
+        behind(local).texts("tiny", "source", (4,) * (BODY // 3))
+    quick = behind(local, AccessLimits(pace=0.001, burst=2))
+    for text in ("w4", "w5"):
+        quick.run(RunRequest("tiny", text))
+    with pytest.raises(Refused, match="too fast"):
+        quick.run(RunRequest("tiny", "w6"))
+    with pytest.raises(BadSetting, match="reads no file of the host"):
+        behind(local).describe("tiny", (("source_vocab", "/etc/passwd"),))
+
+
+def test_an_upload_of_two_gigabytes_is_refused_before_it_is_sent(local: LocalEngine) -> None:
+    sent: list[bytes] = []
+
+    def file() -> Iterator[bytes]:
+        for _ in range(3):
+            sent.append(b"x")
+            yield b"x" * 2**20
+
+    with httpx.Client(transport=Loopback(application(local, AccessLimits(uploads=2**20))), base_url="http://x") as client:
+        reply = client.post("/v1/receive?name=big", headers={"content-length": str(2 * 2**30)}, content=b"x")
+        assert reply.status_code == 413
+        assert client.post("/v1/receive?name=big", content=file()).status_code == 413
+
+
+def test_a_deadline_is_said(folder: Path) -> None:
+    slow = LocalEngine(folder, CPU, workshop=Scheduler(deadline=0.0))
+    with pytest.raises(TookTooLong):
+        behind(slow).run(REQUEST)
+
+
+def test_an_unknown_upload_stays_unknown(local: LocalEngine) -> None:
+    with pytest.raises(UnknownModel):
+        behind(local).describe("upload-0000000000000000")
+
+
+def test_what_goes_wrong_unforeseen_has_a_number_and_no_details(
+    local: LocalEngine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(local, "run", lambda *args: 1 // 0)
+    with pytest.raises(HeadlightError, match=r"incident [0-9a-f]{6}"):
+        behind(local).run(REQUEST)
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_the_log_holds_nothing_that_was_typed_unless_that_was_asked_for(
+    local: LocalEngine, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level("INFO")
+    behind(local).run(RunRequest("tiny", "geheim"))
+    assert "'path': '/v1/run', 'status': 200" in caplog.text
+    assert "geheim" not in caplog.text
+    monkeypatch.setenv("HEADLIGHT_LOG", "texts")
+    behind(local).run(RunRequest("tiny", "geheim"))
+    assert "geheim" in caplog.text
+
+
+def test_its_figures_can_be_watched(local: LocalEngine) -> None:
+    with httpx.Client(transport=Loopback(application(local, AccessLimits("secret"))), base_url="http://x") as client:
+        headers = {"authorization": "Bearer secret"}
+        client.post("/v1/run", json=REQUEST.to_json(), headers=headers)
+        figures = client.get("/metrics").text
+        assert client.get("/healthz").json() == {"status": "ok"}
+    for line in (
+        "headlight_waiting 0.0",
+        "headlight_running 0.0",
+        "headlight_device_bytes 0.0",
+        'headlight_batches_total{runs="1"}',
+    ):
+        assert line in figures
+    assert 'headlight_request_seconds_count{path="/v1/run",status="200"} 1.0' in figures
+
+
+@pytest.mark.parametrize(("address", "token", "ok"), [("127.0.0.1", "", True), ("0.0.0.0", "", False), ("0.0.0.0", "x", True)])
+def test_strangers_can_reach_it_with_a_token_only(monkeypatch: pytest.MonkeyPatch, address: str, token: str, ok: bool) -> None:
+    monkeypatch.setenv("HEADLIGHT_TOKEN", token)
+    if ok:
+        checked_door(address)
+    else:
+        with pytest.raises(BadSetting, match="HEADLIGHT_TOKEN"):
+            checked_door(address)
+
+
+def test_the_app_asks_the_engine_that_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADLIGHT_ENGINE", "http://127.0.0.1:1")
+    assert isinstance(open_engine(), RemoteEngine)
+    monkeypatch.setenv("HEADLIGHT_ENGINE", "gpu")
+    with pytest.raises(BadSetting, match="the address of an engine"):
+        open_engine()
+
+
+WITHOUT_TORCH = """
+import sys
+sys.modules["torch"] = None  # `import torch` fails
+from streamlit.testing.v1 import AppTest
+app = AppTest.from_file("viz/main.py", default_timeout=300).run()
+assert not app.exception, app.exception
+assert not app.warning, app.warning
+assert len(app.get("bidi_component")) > 1
+"""
+
+
+@pytest.mark.slow
+def test_with_an_engine_elsewhere_the_app_needs_no_torch(folder: Path) -> None:
+    port = free_port()
+    process = start(folder, port)
+    try:
+        environment = {"HEADLIGHT_ENGINE": f"http://127.0.0.1:{port}", "PATH": "", "HOME": str(folder), "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(
+            [sys.executable, "-c", WITHOUT_TORCH], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+    finally:
+        process.kill()
+        process.wait()

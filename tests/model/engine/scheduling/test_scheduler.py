@@ -1,0 +1,287 @@
+"""Many callers, one device: bounded, fair, nothing computed twice, and nobody waits for what is not wanted any more."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from model.checkpoints import loader
+from model.engine.local import LocalEngine
+from model.engine.scheduling.queue import Queue
+from model.engine.scheduling.scheduler import Scheduler
+from model.errors import Busy, EngineAway, HeadlightError, NoRoom, OutOfMemory, Superseded, TookTooLong
+from model.spec.request import RunRequest
+from model.transformer.stacks import EncoderDecoder
+from tests.networks import save_checkpoint
+from tests.runs import CPU, assert_same
+
+
+@dataclass
+class Callers:
+    """Threads that ask a workshop for work; `gate` holds the first back, so that the others have to wait."""
+
+    workshop: Scheduler
+    gate: threading.Event = field(default_factory=threading.Event)
+    order: list[str] = field(default_factory=list)
+    outcomes: dict[str, Any] = field(default_factory=dict)
+    threads: list[threading.Thread] = field(default_factory=list)
+    joined: int = 0
+
+    def __post_init__(self) -> None:
+        """Counts who has a place in the line."""
+        join = self.workshop._line.join
+
+        def counted(*args: Any) -> Any:
+            place = join(*args)
+            self.joined += 1
+            return place
+
+        self.workshop._line.join = counted  # type: ignore[method-assign, assignment]
+
+    def ask(self, name: str, request: str = "", session: str = "") -> None:
+        """Another caller; returns when it has a place in the line or is answered."""
+
+        def work(ask: Any) -> str:
+            self.order.append(name)
+            assert self.gate.wait(120)
+            return f"done for {name}"
+
+        def call() -> None:
+            try:
+                self.outcomes[name] = self.workshop.do(request or name, work, session)
+            except HeadlightError as error:
+                self.outcomes[name] = error
+
+        self.threads.append(threading.Thread(target=call))
+        self.threads[-1].start()
+        settled(lambda: self.joined == len(self.threads) or name in self.outcomes)
+        settled(lambda: bool(self.order) or name in self.outcomes)
+
+    def finish(self) -> None:
+        self.gate.set()
+        for thread in self.threads:
+            thread.join(120)
+
+
+def settled(so: Callable[[], bool]) -> None:
+    """Waits until `so`, two minutes at most."""
+    until = time.monotonic() + 120
+    while not so():
+        assert time.monotonic() < until
+        time.sleep(0.001)
+
+
+@pytest.fixture
+def callers() -> Iterator[Callers]:
+    """Callers of a workshop that does one thing at a time and lets three wait."""
+    found = Callers(Scheduler(most_waiting=3, most_running=1).start())
+    yield found
+    found.finish()
+    found.workshop.close()
+
+
+def test_a_full_line_says_at_once_how_many_are_ahead(callers: Callers) -> None:
+    for name in "abcd":
+        callers.ask(name)
+    callers.ask("e")
+    assert str(callers.outcomes["e"]) == str(Busy(ahead=4))
+    callers.finish()
+    assert [callers.outcomes[name] for name in "abcd"] == [f"done for {name}" for name in "abcd"]
+
+
+def test_equal_requests_in_flight_are_worked_on_once(callers: Callers) -> None:
+    for name in "abc":
+        callers.ask(name, request="the same")
+    callers.ask("d", request="another")
+    callers.finish()
+    assert len(callers.order) == 2
+    assert {callers.outcomes[name] for name in "abc"} == {f"done for {callers.order[0]}"}
+
+
+def test_one_session_cannot_keep_the_others_waiting() -> None:
+    line = Queue(9)
+    for name, session in (("x1", "x"), ("y1", "y"), ("x2", "x"), ("n1", ""), ("n2", ""), ("x3", "x")):
+        line.join(name, str, session)
+    turns = [line.next() for _ in range(4)]
+    assert [ticket.request for ticket in turns if ticket] == ["y1", "n1", "n2", "x3"]
+    assert line.next() is None
+
+
+def test_a_newer_request_of_a_session_takes_the_place_of_its_older_one(callers: Callers) -> None:
+    callers.ask("first", session="other")
+    callers.ask("old", session="mine")
+    callers.ask("new", session="mine")
+    settled(lambda: "old" in callers.outcomes)
+    callers.finish()
+    assert isinstance(callers.outcomes["old"], Superseded)
+    assert callers.outcomes["new"] == "done for new"
+    assert callers.order == ["first", "new"]
+
+
+def test_what_somebody_else_waits_for_too_is_done_for_them(callers: Callers) -> None:
+    callers.ask("first", session="other")
+    callers.ask("old", request="shared", session="mine")
+    callers.ask("same", request="shared", session="yours")
+    callers.ask("new", session="mine")
+    settled(lambda: "old" in callers.outcomes)
+    callers.finish()
+    assert isinstance(callers.outcomes["old"], Superseded)
+    assert callers.outcomes["same"] in ("done for old", "done for same")
+
+
+def test_a_full_line_keeps_a_place_for_the_newer_request_of_a_session_in_it(callers: Callers) -> None:
+    for name in "abcd":
+        callers.ask(name, session=name)
+    callers.ask("e", session="d")
+    callers.finish()
+    assert isinstance(callers.outcomes["d"], Superseded)
+    assert callers.outcomes["e"] == "done for e"
+
+
+def test_a_caller_waits_no_longer_than_the_deadline() -> None:
+    callers = Callers(Scheduler(deadline=0.05, most_running=1).start())
+    callers.ask("a")
+    settled(lambda: "a" in callers.outcomes)
+    assert isinstance(callers.outcomes["a"], TookTooLong)
+    callers.finish()
+    settled(lambda: callers.workshop.running == 0)
+    callers.ask("b")
+    settled(lambda: "b" in callers.outcomes)
+    assert callers.outcomes["b"] == "done for b"
+    callers.workshop.close()
+
+
+def test_who_waits_when_the_workshop_closes_is_told(callers: Callers) -> None:
+    for name in "ab":
+        callers.ask(name)
+    callers.workshop.close()
+    settled(lambda: "b" in callers.outcomes)
+    assert isinstance(callers.outcomes["b"], EngineAway)
+
+
+def test_a_run_that_is_not_wanted_any_more_ends_at_its_next_step(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "tiny")
+    engine = LocalEngine(tmp_path, CPU)
+    network, begun, steps = engine.checkpoint("tiny").network, threading.Event(), list[int]()
+    assert isinstance(network, EncoderDecoder)
+    decode, gate = network.decode, threading.Event()
+
+    def slow(*args: Any) -> Any:
+        steps.append(1)
+        begun.set()
+        assert gate.wait(120)
+        return decode(*args)
+
+    network.decode = slow  # type: ignore[method-assign, assignment]
+    failed: list[Exception] = []
+
+    def old() -> None:
+        try:
+            engine.run(RunRequest("tiny", "w4 w5"), "mine")
+        except Superseded as error:
+            failed.append(error)
+
+    first = threading.Thread(target=old)
+    first.start()
+    assert begun.wait(120)
+    second = threading.Thread(target=lambda: engine.of("mine").run(RunRequest("tiny", "w6", target="w4")))
+    second.start()
+    first.join(120)
+    assert len(failed) == 1
+    gate.set()
+    second.join(120)
+    assert len(steps) == 2
+    engine.workshop.close()
+
+
+def test_an_answer_that_is_kept_needs_no_computing(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "tiny")
+    engine = LocalEngine(tmp_path, CPU)
+    trace = engine.run(RunRequest("tiny", "w4"))
+    computed = sum(engine.workshop.batches.values())
+    assert engine.of("anybody").run(RunRequest("tiny", "w4")) is trace
+    assert sum(engine.workshop.batches.values()) == computed
+    tight = LocalEngine(tmp_path, CPU, cache_bytes=trace.nbytes + 1)
+    kept = [tight.run(RunRequest("tiny", text)) for text in ("w4", "w5")]
+    assert [tight.run(RunRequest("tiny", text)) is old for text, old in zip(("w5", "w4"), reversed(kept), strict=True)] == [
+        True,
+        False,
+    ]
+
+
+def test_a_run_without_room_is_refused_in_words_and_the_engine_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_checkpoint(tmp_path / "tiny")
+    engine = LocalEngine(tmp_path, CPU)
+    network = engine.checkpoint("tiny").network
+    assert isinstance(network, EncoderDecoder)
+    encode = network.encode
+
+    def cramped(ids: torch.Tensor, *others: Any) -> torch.Tensor:
+        if ids.shape[1] > 4:  # three words, a start and an end
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+        return encode(ids, *others)
+
+    monkeypatch.setattr(network, "encode", cramped)
+    with ThreadPoolExecutor(3) as pool:
+        texts = ("w4 w5", "w4 w5 w6", "w7")
+        answers = [pool.submit(engine.run, RunRequest("tiny", text, target="w4")) for text in texts]
+    with pytest.raises(OutOfMemory, match=r"memory of cpu does not suffice for this run \(1 × 5 positions at once\): shorten"):
+        answers[1].result()
+    for text, answer in zip(texts, answers, strict=True):
+        if text != "w4 w5 w6":
+            assert_same(answer.result(), LocalEngine(tmp_path, CPU).run(RunRequest("tiny", text, target="w4")))
+    assert engine.run(RunRequest("tiny", "w8")).steps
+    assert engine.workshop.running == 0
+
+
+def test_memory_that_runs_out_in_the_thread_of_a_run_is_said_in_words() -> None:
+    workshop = Scheduler().start()
+
+    def work(ask: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    with pytest.raises(OutOfMemory):
+        workshop.do("one", work)
+    assert workshop.do("two", lambda ask: 2) == 2
+    workshop.close()
+
+
+def test_a_network_that_the_device_has_no_room_for_is_said_and_the_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("large", "small"):
+        save_checkpoint(tmp_path / name)
+    load, room = loader.load, [False]
+
+    def cramped(path: Path, *others: Any) -> Any:
+        if path.name == "large" and not room[0]:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return load(path, *others)
+
+    monkeypatch.setattr(loader, "load", cramped)
+    engine = LocalEngine(tmp_path, CPU)
+    assert {info.name: info.problem.get("error") for info in engine.models()} == {"large": "NoRoom", "small": None}
+    with pytest.raises(NoRoom, match=r"memory of CPU .* does not suffice for the weights of large"):
+        engine.run(RunRequest("large", "w4"))
+    assert engine.run(RunRequest("small", "w4")).steps
+
+
+def test_a_lower_copy_finds_room_when_there_is_some_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_checkpoint(tmp_path / "tiny")
+    engine, request = LocalEngine(tmp_path, CPU), RunRequest("tiny", "w4", precision="bfloat16")
+    engine.models()
+
+    def no_room(*_: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    with monkeypatch.context() as cramped:
+        cramped.setattr(torch.nn.Module, "to", no_room)
+        with pytest.raises(NoRoom):
+            engine.run(request)
+    assert engine.run(request).model["dtype"] == "bfloat16"

@@ -1,0 +1,157 @@
+"""The folder of checkpoints: what changes in it is noticed, and its errors tell visitors nothing about where it is."""
+
+import shutil
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from model.checkpoints import loader
+from model.engine.local import LocalEngine
+from model.errors import DamagedFile, MissingFile, UnknownModel, from_json
+from model.spec.request import RunRequest
+from model.spec.snapshots import at_step
+from model.transformer.stacks import EncoderDecoder
+from tests.networks import save_checkpoint, save_film
+from tests.reference import GOLDEN
+
+CPU = torch.device("cpu")
+
+
+def test_a_folder_that_is_repaired_is_used_without_a_restart(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "a")
+    weights = (tmp_path / "a" / "model.safetensors").read_bytes()
+    (tmp_path / "a" / "model.safetensors").unlink()
+    engine = LocalEngine(tmp_path, CPU)
+    with pytest.raises(MissingFile):
+        engine.run(RunRequest("a", "w4"))
+    with pytest.raises(MissingFile):
+        engine.inspect("a")
+    assert engine.models()[0].problem
+    (tmp_path / "a" / "model.safetensors").write_bytes(weights)
+    assert not engine.models()[0].problem
+    assert engine.inspect("a").missing == ()
+    assert engine.run(RunRequest("a", "w4")) is engine.run(RunRequest("a", "w4"))
+
+
+def test_weights_that_were_trained_on_give_another_run(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "a")
+    engine = LocalEngine(tmp_path, CPU)
+    first, inspected = engine.run(RunRequest("a", "w4", "w5")), engine.inspect("a")
+    assert engine.inspect("a") is inspected
+    shutil.rmtree(tmp_path / "a")
+    save_checkpoint(tmp_path / "a", seed=1)
+    second = engine.run(RunRequest("a", "w4", "w5"))
+    assert second.model["fingerprint"] != first.model["fingerprint"]
+    assert engine.inspect("a") is not inspected
+
+
+def other_weights(folder: Path) -> None:
+    """Puts other weights in the place of those of a checkpoint."""
+    shutil.rmtree(folder)
+    save_checkpoint(folder, seed=1)
+
+
+def test_a_run_on_old_weights_was_cached_for_the_new_ones_that_came_while_it_computed(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "a")
+    engine, request = LocalEngine(tmp_path, CPU), RunRequest("a", "w4", "w5")
+    network, begun, go_on = engine.checkpoint("a").network, threading.Event(), threading.Event()
+    assert isinstance(network, EncoderDecoder)
+    encode = network.encode
+
+    def slow(*args: Any) -> Any:
+        begun.set()
+        assert go_on.wait(60)
+        return encode(*args)
+
+    network.encode = slow  # type: ignore[method-assign, assignment]
+    with ThreadPoolExecutor(2) as pool:
+        old = pool.submit(engine.of("a").run, request)
+        assert begun.wait(60)
+        other_weights(tmp_path / "a")
+        new = pool.submit(engine.of("b").run, request)
+        while len(engine.workshop._line._in_flight) < 2:
+            assert not new.done(), "it was given the run of the old weights"
+            threading.Event().wait(0.001)
+        go_on.set()
+        expected = LocalEngine(tmp_path, CPU).run(request)
+        assert new.result(60).model["fingerprint"] == expected.model["fingerprint"] != old.result(60).model["fingerprint"]
+    assert engine.run(request) is new.result()
+    assert engine.explain(request, "decoder.0.0.cross", 0, 0, 0)
+    engine.workshop.close()
+
+
+def test_weights_that_were_replaced_while_they_were_loaded_are_loaded_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_checkpoint(tmp_path / "a")
+    load, replaced = loader.load, list[Path]()
+
+    def replacing(path: Path, *others: Any) -> Any:
+        found = load(path, *others)
+        if not replaced:
+            replaced.append(path)
+            other_weights(path)
+        return found
+
+    engine = LocalEngine(tmp_path, CPU)
+    with monkeypatch.context() as patched:
+        patched.setattr(loader, "load", replacing)
+        assert engine.describe("a").parameters
+    assert replaced
+    assert engine.checkpoint("a").fingerprint == LocalEngine(tmp_path, CPU).checkpoint("a").fingerprint
+
+
+def another_title(spec: Path) -> None:
+    spec.write_text(spec.read_text(encoding="utf-8").replace('"Tiny"', '"Other"'), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("file", "change"),
+    [("spec.json", another_title), ("tokenizer.json", lambda path: path.write_text(path.read_text(encoding="utf-8") + " "))],
+    ids=["spec.json", "tokenizer.json"],
+)
+def test_a_snapshot_did_not_notice_that_another_file_of_its_folder_changed(
+    tmp_path: Path, file: str, change: Callable[[Path], object]
+) -> None:
+    save_film(tmp_path / "film", (0, 1))
+    engine, request = LocalEngine(tmp_path, CPU), RunRequest(at_step("film", 1), "w4")
+    first = engine.run(request)
+    assert engine.run(request) is first
+    change(tmp_path / "film" / file)
+    second = engine.run(request)
+    assert second.model["fingerprint"] != first.model["fingerprint"]
+    assert second.model["title"] == ("Other" if file == "spec.json" else "Tiny")
+
+
+def test_errors_name_files_as_the_folder_does(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "a")
+    (tmp_path / "a" / "spec.json").write_text("{")
+    (tmp_path / "b.pt").write_bytes((GOLDEN / "000_tiny_a.pt").read_bytes())
+    (tmp_path / "spec.json").write_text('{"source_vocab": "nowhere.txt"}')
+    engine = LocalEngine(tmp_path, CPU)
+    for problem in (info.problem for info in engine.models()):
+        assert str(tmp_path) not in str(from_json(problem))
+    with pytest.raises(DamagedFile) as caught:
+        engine.inspect("a")
+    assert caught.value.fields["path"] == str(Path("a", "spec.json"))
+    with pytest.raises(UnknownModel):
+        engine.inspect("../a")
+
+
+def test_networks_of_files_with_settings_are_kept_up_to_a_number_of_bytes(tmp_path: Path) -> None:
+    engine = LocalEngine(tmp_path, CPU, variant_bytes=1)
+    name = engine.receive((GOLDEN / "001_tiny_a.pt").read_bytes(), "lm.pt")
+    first = engine.checkpoint(name, (("n_heads", "2"),))
+    assert engine.checkpoint(name, (("n_heads", "2"),)) is first, "the last one stays, however large"
+    engine.checkpoint(name, (("n_heads", "1"),))
+    assert engine.checkpoint(name, (("n_heads", "2"),)) is not first
+    roomy = LocalEngine(tmp_path, CPU)
+    name = roomy.receive((GOLDEN / "001_tiny_a.pt").read_bytes(), "lm.pt")
+    first = roomy.checkpoint(name, (("n_heads", "2"),))
+    roomy.checkpoint(name, (("n_heads", "1"),))
+    assert roomy.checkpoint(name, (("n_heads", "2"),)) is first

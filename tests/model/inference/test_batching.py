@@ -1,0 +1,168 @@
+"""A batch is several runs at once: nothing that a run records or answers depends on what is computed beside it."""
+
+import threading
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from model.checkpoints.native import Checkpoint
+from model.engine.scheduling.scheduler import Scheduler
+from model.errors import OutOfMemory
+from model.inference import batching
+from model.inference.batching import Batch, Call
+from model.inference.run import run
+from model.spec.request import Decoding, RunRequest, Silence
+from model.trace.types import Trace
+from model.transformer.attention import Run
+from model.transformer.masks import Mask
+from model.transformer.stacks import EncoderDecoder
+from tests import runs
+from tests.runs import CPU, SPECS, assert_same, checkpoint
+
+TEXTS = ("w4 w6 w5 w9", "w4", "w7 w5", "w8 w8 w8 w4 w5 w6 w7", "w7 w5")
+
+
+def some_requests(name: str) -> list[RunRequest]:
+    """Requests of unequal lengths: decodes, one with a silenced head, a beam, a draw, padding, and given targets."""
+    spec = SPECS[name]
+    plain = runs.request(spec)
+    if not spec.writer.vocab:
+        return [plain, replace(plain, source=replace(plain.source, rows=plain.source.rows[:2]))]  # type: ignore[type-var,union-attr]
+    asked = [replace(plain, source=text) for text in TEXTS]
+    site = f"{'encoder' if spec.encoder else 'decoder'}.0.0.self"
+    asked.append(replace(plain, source=TEXTS[3], interventions=(Silence(site, 0),)))
+    if spec.output is not None and spec.decoder is not None:
+        asked += [replace(plain, decoding=Decoding(method, max_length=4, seed=3, beam_size=3)) for method in ("sample", "beam")]
+    if spec.encoder is not None:
+        asked += [replace(plain, source=TEXTS[1], source_pad_to=6), replace(plain, source_valid=2), replace(plain, source_valid=0)]
+    if spec.encoder is not None and spec.decoder is not None and spec.decoder.wiring == "standard":
+        asked += [replace(plain, source=text, target=text) for text in TEXTS[:4]]
+        asked.append(replace(plain, target=(spec.pad_id or 0, 5, 6)))
+    return asked
+
+
+def at_once(
+    found: Checkpoint, asked: Sequence[RunRequest], together: Callable[..., Any] = batching.together
+) -> list[Trace | Exception]:
+    """All requests, as runs that start together and ask one workshop, which waits for all of them however busy the machine is."""
+    workshop = Scheduler(most_running=len(asked), together=together, gather=60.0)
+    answers: list[Trace | Exception] = [ValueError("never ran")] * len(asked)
+
+    def one(index: int) -> None:
+        try:
+            answers[index] = workshop.do(asked[index], lambda ask: run(found, asked[index], CPU, "cpu", ask))
+        except Exception as error:
+            answers[index] = error
+
+    threads = [threading.Thread(target=one, args=(index,)) for index in range(len(asked))]
+    for thread in threads:
+        thread.start()
+    while workshop.waiting < len(set(asked)):
+        time.sleep(0.001)
+    workshop.start()
+    for thread in threads:
+        thread.join(60)
+    workshop.close()
+    return answers
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_a_batch_gives_each_run_what_it_gets_alone(name: str) -> None:
+    found, asked = checkpoint(SPECS[name]), some_requests(name)
+    sizes: list[int] = []
+
+    def counted(calls: Sequence[Call]) -> list[Any]:
+        sizes.append(len(calls))
+        return batching.together(calls)
+
+    answers = at_once(found, asked, counted)
+    for request, answer in zip(asked, answers, strict=True):
+        assert_same(answer, runs.traced(found, request))
+    assert max(sizes) > (0 if name == "memory" else 1)
+
+
+def test_what_a_run_cannot_do_is_said_to_it_alone() -> None:
+    found = checkpoint(SPECS["paper"])
+    wrong = replace(runs.request(SPECS["paper"]), target=" ".join(["w5"] * 40))
+    right = runs.request(SPECS["paper"])
+    refused, answered = at_once(found, [wrong, right])
+    assert "at most 17 fit" in str(refused)
+    assert_same(answered, runs.traced(found, right))
+
+
+@pytest.mark.parametrize(("most", "lost"), [(4, 0), (1, 0), (0, 5)])
+def test_a_batch_too_large_for_the_device_is_halved_and_the_one_that_does_not_fit_alone_is_refused(
+    monkeypatch: pytest.MonkeyPatch, most: int, lost: int
+) -> None:
+    found, plain = checkpoint(SPECS["paper"]), runs.request(SPECS["paper"])
+    asked = [replace(plain, source=f"{text} w{number % 4 + 4}") for number, text in enumerate(TEXTS)]
+    expected = [runs.traced(found, request) for request in asked]
+    assert isinstance(found.network, EncoderDecoder)
+    decode = found.network.decode
+
+    def cramped(ids: Any, memory: Any, mask: Any, run: Any, start: int = 0) -> Any:
+        logits = decode(ids, memory, mask, run, start)  # everything was recorded by the time memory runs out
+        if len(ids) > most:
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+        return logits
+
+    monkeypatch.setattr(found.network, "decode", cramped)
+    answers = at_once(found, asked)
+    assert sum(isinstance(answer, OutOfMemory) for answer in answers) == lost
+    for answer, whole in zip(answers, expected, strict=True):
+        if not lost:
+            assert_same(answer, whole)
+
+
+def test_when_a_half_is_tried_nothing_holds_the_memory_of_the_whole_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, plain = checkpoint(SPECS["paper"]), runs.request(SPECS["paper"])
+    assert isinstance(found.network, EncoderDecoder)
+    decode, tried = found.network.decode, list[weakref.ref[Tensor]]()
+
+    def cramped(ids: Tensor, memory: Tensor, mask: Mask, run: Run, start: int = 0) -> Tensor:
+        assert not [alive for ref in tried if (alive := ref()) is not None]
+        logits = decode(ids, memory, mask, run, start)
+        if len(ids) > 1:
+            tried.append(weakref.ref(logits))
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return logits
+
+    monkeypatch.setattr(found.network, "decode", cramped)
+    for answer in at_once(found, [replace(plain, source=text, target="w4") for text in TEXTS[:4]]):
+        assert isinstance(answer, Trace), answer
+    assert len(tried) == 3
+
+
+@pytest.mark.parametrize("after", [1, 5, 40])
+def test_memory_that_runs_out_while_results_are_handed_out_leaves_no_half_of_them(
+    monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    found, plain = checkpoint(SPECS["paper"]), runs.request(SPECS["paper"])
+    asked = [replace(plain, source=text) for text in TEXTS[:4]]
+    expected = [runs.traced(found, request) for request in asked]
+    own, failed, left = Batch._own, list[int](), [after]
+
+    def cramped(self: Batch, index: int, name: str, value: Tensor) -> Tensor:
+        left[0] -= 1
+        if not left[0] and len(self.calls) > 1:
+            failed.append(index)
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return own(self, index, name, value)
+
+    monkeypatch.setattr(Batch, "_own", cramped)
+    for answer, whole in zip(at_once(found, asked), expected, strict=True):
+        assert_same(answer, whole)
+    assert failed
+
+
+def test_a_cpu_without_memory_says_so_too() -> None:
+    with pytest.raises(RuntimeError) as caught:
+        torch.empty(2**50)
+    assert batching.is_out_of_memory(caught.value)
+    assert not batching.is_out_of_memory(RuntimeError("CUDA error: device-side assert triggered"))

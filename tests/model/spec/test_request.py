@@ -1,0 +1,142 @@
+"""What a run is asked for: frozen, hashable, checked, and the same after JSON."""
+
+import json
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError, replace
+from types import MappingProxyType
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.errors import BadSetting
+from model.spec.request import KEEP, Decoding, Keep, Method, RunRequest, Silence
+
+DECODINGS = st.builds(
+    Decoding,
+    st.sampled_from(get_args(Method)),
+    st.integers(0, 1000),
+    st.floats(0.01, 10),
+    st.integers(0, 1_000_000),
+    st.floats(0, 1, exclude_min=True),
+    st.integers(0, 2**63 - 1),
+    st.integers(1, 32),
+)
+INPUTS = st.text(max_size=9) | st.lists(st.integers(), max_size=4).map(tuple)
+REQUESTS = st.builds(
+    RunRequest,
+    model=st.text(max_size=5),
+    source=INPUTS,
+    target=st.none() | INPUTS,
+    decoding=DECODINGS,
+    source_valid=st.none() | st.integers(0, 99),
+    source_pad_to=st.none() | st.integers(0, 99),
+    keep=st.lists(st.sampled_from(KEEP)).map(tuple),
+    interventions=st.lists(st.builds(Silence, st.text(max_size=9), st.integers(0, 9)), max_size=3).map(tuple),
+)
+
+
+@given(REQUESTS)
+def test_a_request_comes_back_from_json_equal_and_with_the_same_hash(request_: RunRequest) -> None:
+    plain = json.loads(json.dumps(request_.to_json()))
+    again = RunRequest.from_json(plain)
+    assert again == request_
+    assert hash(again) == hash(request_)
+    assert RunRequest.from_json(MappingProxyType(plain)) == request_
+
+
+def test_what_is_kept_has_one_order_so_that_equal_requests_are_equal() -> None:
+    first, second = (RunRequest("m", "x", keep=keep) for keep in (("hidden", "scores", "scores"), ("scores", "hidden")))
+    assert first == second
+    assert first.keep == ("scores", "hidden")
+    assert len({first, second}) == 1
+    assert set(KEEP) == set(get_args(Keep))
+
+
+def test_a_request_cannot_be_changed() -> None:
+    with pytest.raises(FrozenInstanceError):
+        RunRequest("m", "x").model = "n"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("field", "bad", "allowed"),
+    [
+        ("method", "gready", "greedy or sample or beam"),
+        ("max_length", -1, "from 0 to 1000"),
+        ("max_length", 1001, "from 0 to 1000"),
+        ("temperature", 0.0, "from 0.01 to 10"),
+        ("temperature", float("nan"), "from 0.01 to 10"),
+        ("temperature", float("inf"), "from 0.01 to 10"),
+        ("top_k", -1, "0 (all) or a number of tokens"),
+        ("top_p", 0.0, "above 0 and at most 1"),
+        ("top_p", 1.01, "above 0 and at most 1"),
+        ("seed", -1, "0 or a positive whole number below 2^63"),
+        ("seed", 2**63, "0 or a positive whole number below 2^63"),
+        ("beam_size", 0, "from 1 to 32"),
+        ("beam_size", 33, "from 1 to 32"),
+        ("hypothesis", -1, "from 0 to 63"),
+        ("hypothesis", 64, "from 0 to 63"),
+    ],
+)
+def test_a_decoding_outside_what_is_allowed_is_refused_in_words(field: str, bad: Any, allowed: str) -> None:
+    with pytest.raises(BadSetting) as caught:
+        Decoding(**{field: bad})
+    assert str(caught.value) == f"{field} is {bad!r}, but it must be {allowed}: change it and run again."
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"model": None}, "run request.model is None, but it must be a text"),
+        ({"source": 5}, "run request.source is 5, but it must be a text or a list, each item a whole number"),
+        ({"source": [1, "2"]}, "run request.source is [1, '2'], but it must be a text or a list, each item a whole number"),
+        ({"source": [True]}, "run request.source is [True], but it must be a text or a list, each item a whole number"),
+        ({"target": {}}, "run request.target is {}, but it must be a text or a list, each item a whole number"),
+        ({"source_valid": "3"}, "run request.source_valid is '3', but it must be a whole number"),
+        ({"source_pad_to": 3.0}, "run request.source_pad_to is 3.0, but it must be a whole number"),
+        ({"keep": "scores"}, "run request.keep is 'scores', but it must be a list, each item scores or qkv or"),
+        ({"keep": ["score"]}, "run request.keep[0] is 'score', but it must be scores or qkv or"),
+        ({"decoding": {"max_length": 1.5}}, "run request.decoding.max_length is 1.5, but it must be a whole number"),
+        ({"decoding": {"max_length": True}}, "run request.decoding.max_length is True, but it must be a whole number"),
+        ({"decoding": {"max_length": 2000}}, "max_length is 2000, but it must be from 0 to 1000"),
+        ({"decoding": {"methd": "greedy"}}, "a field of run request.decoding is 'methd', but it must be one of method, max_length"),
+        ({"interventions": [{"site": "x"}]}, "run request.interventions[0].head is None, but it must be a whole number"),
+        ({"interventions": ["x"]}, "run request.interventions[0] is 'x', but it must be made of site, head"),
+        ({"more": 1}, "a field of run request is 'more', but it must be one of model, source"),
+    ],
+    ids=str,
+)
+def test_a_request_of_other_types_is_refused_in_words(changes: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(BadSetting) as caught:
+        RunRequest.from_json({"model": "m", "source": "x"} | changes)
+    assert str(caught.value).startswith(sentence)
+
+
+def test_a_thing_that_cannot_be_kept_is_refused_in_words() -> None:
+    with pytest.raises(BadSetting, match=r"^keep is 'gradients, score', but it must be among scores, qkv, "):
+        RunRequest("m", "x", keep=("score", "gradients"))  # type: ignore[arg-type]
+
+
+def test_a_number_type_that_is_not_computed_in_is_refused_in_words() -> None:
+    with pytest.raises(BadSetting, match=r"^precision is 'int4', but it must be float32 or bfloat16 or float16"):
+        RunRequest("m", "x", precision="int4")  # type: ignore[arg-type]
+
+
+SETTINGS: dict[str, Callable[[RunRequest], RunRequest]] = {
+    "model": lambda r: replace(r, model="other"),
+    "source": lambda r: replace(r, source=(1, 2)),
+    "target": lambda r: replace(r, target="y"),
+    "decoding": lambda r: replace(r, decoding=Decoding(seed=1)),
+    "source_valid": lambda r: replace(r, source_valid=1),
+    "source_pad_to": lambda r: replace(r, source_pad_to=9),
+    "keep": lambda r: replace(r, keep=("scores",)),
+    "interventions": lambda r: replace(r, interventions=(Silence("encoder.0.0.self", 0),)),
+    "precision": lambda r: replace(r, precision="bfloat16"),
+}
+
+
+def test_requests_that_differ_in_anything_are_different_keys_of_a_cache() -> None:
+    plain = RunRequest("m", "x")
+    assert len({plain, *(change(plain) for change in SETTINGS.values())}) == 1 + len(SETTINGS)
+    assert set(SETTINGS) <= set(plain.to_json())

@@ -1,0 +1,285 @@
+// What all drawings share: reading a scene, colours, small DOM helpers, the tooltip, and a life that outlasts script runs.
+
+const CHANNEL = "headlight:query";
+const NOTHING = { queryStrip: null, query: null, keyStrip: null, key: null };
+
+/** Bytes of a scene -> {header, blobs}. The one place that knows their layout (viz/canvas/wire/packing.py writes it). */
+function unpack(data) {
+  const { buffer, byteOffset } = data.byteOffset % 4 ? data.slice() : data; // what came in a message is not aligned, a copy is
+  const length = new DataView(buffer, byteOffset).getUint32(0, true);
+  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, byteOffset + 4, length)));
+  const start = byteOffset + Math.ceil((4 + length) / 4) * 4;
+  const blobs = {};
+  for (const [name, { at, shape, type }] of Object.entries(header.blobs)) {
+    const count = shape.reduce((product, size) => product * size, 1);
+    const array = type === "float32" ? new Float32Array(buffer, start + at, count) : new Uint8Array(buffer, start + at, count);
+    blobs[name] = { shape, array };
+  }
+  return { header, blobs };
+}
+
+/** Fills the {gaps} of a sentence. */
+function fill(sentence, gaps) {
+  return sentence.replace(/\{(\w+)\}/g, (gap, name) => (name in gaps ? gaps[name] : gap));
+}
+
+/** An element with attributes and children; strings become text, never markup. A namespaced tag is written "svg:path". */
+function el(tag, attributes = {}, ...children) {
+  const drawn = tag.startsWith("svg:");
+  const node = drawn ? document.createElementNS("http://www.w3.org/2000/svg", tag.slice(4)) : document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (value !== undefined && value !== null && value !== false) node.setAttribute(name, value === true ? "" : value);
+  }
+  node.append(...children);
+  return node;
+}
+
+/** A button that shows one of our small drawn signs. `path` is SVG path data in a 16 × 16 box. */
+function iconButton(path, label, onclick, attributes = {}) {
+  const drawn = el("svg:svg", { viewBox: "0 0 16 16", width: 16, height: 16, "aria-hidden": "true" }, el("svg:path", { d: path }));
+  return el("button", { type: "button", class: "icon", title: label, "aria-label": label, onclick, ...attributes }, drawn);
+}
+
+/** Gives a canvas `width` × `height` CSS pixels at the screen's sharpness; returns its pen, scaled to CSS pixels. */
+function sized(canvas, width, height) {
+  const ratio = window.devicePixelRatio || 1;
+  const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
+  if (canvas.width !== wide || canvas.height !== high) Object.assign(canvas, { width: wide, height: high });
+  Object.assign(canvas.style, { width: `${wide / ratio}px`, height: `${high / ratio}px` }); // pixel on pixel, also at 1.5
+  const pen = canvas.getContext("2d");
+  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+  pen.clearRect(0, 0, width, height);
+  return pen;
+}
+
+/** `text` cut with an ellipsis so that it is at most `width` wide; whole characters only. */
+function fitted(pen, text, width) {
+  if (pen.measureText(text).width <= width) return text;
+  const letters = [...text];
+  while (letters.length && pen.measureText(letters.join("") + "…").width > width) letters.pop();
+  return letters.join("") + "…";
+}
+
+/** A rectangle of a canvas, in CSS pixels of the drawing that it stands in. */
+function boxIn(root, canvas, { x, y, width, height }) {
+  const outer = root.getBoundingClientRect();
+  const inner = canvas.getBoundingClientRect();
+  return { x: x + inner.x - outer.x, y: y + inner.y - outer.y, width, height };
+}
+
+/** A weight as shown: four decimals. */
+const exactly = (weight) => weight.toFixed(4);
+
+/** Tells all drawings on the page what is pointed at. */
+function point(detail) {
+  document.dispatchEvent(new CustomEvent(CHANNEL, { detail: { ...NOTHING, ...detail } }));
+}
+
+const TAKES_KEYS = [
+  "input", "textarea", "select", "dialog", "[contenteditable='']", "[contenteditable=true]",
+  ...["slider", "listbox", "combobox", "tab", "radio", "menuitem", "application", "grid"].map((role) => `[role=${role}]`),
+].join();
+
+/** True if the keyboard belongs to something that the person types in or moves. */
+function keyboardTaken() {
+  let focus = document.activeElement;
+  while (focus?.shadowRoot?.activeElement) focus = focus.shadowRoot.activeElement;
+  return Boolean(focus?.closest(TAKES_KEYS));
+}
+
+/** A drawing: built when its scene is new, drawn when anything changes. Zoom, focus and selection live here between script runs. */
+class Drawing {
+  constructor(parent, name) {
+    this.readout = el("p", { class: "readout", role: "status", "aria-live": "polite" });
+    this.tip = el("div", { class: "tip", popover: "manual", "aria-hidden": "true" });
+    this.root = el("div", { class: "hl", "data-drawing": name });
+    this.pointed = NOTHING;
+    this.wanted = new Set(); // addresses that are being fetched
+    this.lost = new LostParts((address) => this.fetched(address));
+    parent.append(this.root, this.tip);
+  }
+
+  /** Takes a call of the component's function: a new scene, a new colour scheme, or both. */
+  show({ data, setStateValue, setTriggerValue }) {
+    Object.assign(this, { setStateValue, setTriggerValue });
+    if (data !== this.data) {
+      this.coming = unpack(data);
+      this.lost.addresses.clear();
+    }
+    this.data = data;
+    this.connect();
+    this.paintedIn(palette(schemeFor(this.root, (this.coming ?? this).header.schemes)));
+    this.arrived();
+  }
+
+  /** Takes a palette. The elements' styles are touched for a new one alone: the next drawing would wait for them to be worked out. */
+  paintedIn(colours) {
+    this.colours = colours;
+    if (colours === this.worn) return;
+    this.worn = colours;
+    for (const name of ["background", "card", "line", "text", "faint", "accent", "second", "masked"]) {
+      for (const part of [this.root, this.tip]) part.style.setProperty(`--hl-${name}`, colours[name]);
+    }
+  }
+
+  /** Takes a scene once all is here that it cannot be drawn without; until then the old one stays. */
+  arrived() {
+    const scene = this.coming;
+    if (scene && this.needs().every((name) => this.part(name, scene))) {
+      this.coming = null;
+      Object.assign(this, scene);
+      const form = this.form();
+      if (form !== this.built) this.build(); // a new choice alone keeps the elements, and with them the keyboard's focus
+      this.built = form;
+      this.take();
+    }
+    this.root.setAttribute("aria-busy", Boolean(this.coming) && !this.lost.addresses.size);
+    this.lost.tell(this.root, (this.coming ?? this).header.lost ?? {});
+    if (this.header) this.redraw();
+  }
+
+  /** Names of the parts that a scene cannot be drawn without. */
+  needs() {
+    return [];
+  }
+
+  /** A part of a scene, {header, blobs}; null: it is being fetched, and `arrived` is called when it is here. */
+  part(name, { header, blobs } = this) {
+    const address = `${header.shelf}/${header.parts[name].name}/whole`;
+    return supply.peek(address) ?? (blobs[name] ? supply.put(address, blobs[name].array) : this.fetched(address));
+  }
+
+  /** The scene at an address; null: it is being fetched, and `arrived` is called when it is here. */
+  fetched(address) {
+    const found = supply.peek(address);
+    if (found || this.wanted.has(address) || this.lost.addresses.has(address)) return found;
+    this.wanted.add(address);
+    const { wanted, life: { signal } } = this;
+    const gone = () => this.setTriggerValue("gone", true); // any script run puts it back
+    supply.bring(address, gone, signal).then((here) => {
+      wanted.delete(address);
+      if (signal.aborted) return;
+      if (!here) this.lost.addresses.add(address);
+      this.arrived();
+    });
+    return null;
+  }
+
+  /** Listens to the page: size, sharpness, the other drawings. Safe to call again. */
+  connect() {
+    if (this.life && !this.life.signal.aborted) return;
+    this.life = new AbortController();
+    this.wanted = new Set();
+    const { signal } = this.life;
+    document.addEventListener(CHANNEL, ({ detail }) => { this.pointed = detail; if (this.header) this.onPointed(); }, { signal });
+    const again = () => { if (this.header) this.redraw(); };
+    window.addEventListener("resize", again, { signal });
+    window.addEventListener("scroll", () => this.hideTip(), { signal, capture: true, passive: true });
+    document.fonts?.addEventListener("loadingdone", again, { signal }); // names were drawn in another font until then
+    const observer = new ResizeObserver(() => { if (this.root.clientWidth !== this.width) again(); });
+    observer.observe(this.root);
+    signal.addEventListener("abort", () => observer.disconnect());
+  }
+
+  /** Lets go of the page. */
+  disconnect() {
+    this.life.abort();
+    this.hideTip();
+  }
+
+  /** Draws in the next frame, once, however often it is asked. */
+  redraw() {
+    this.frame ??= requestAnimationFrame(() => {
+      this.frame = null;
+      this.width = this.root.clientWidth;
+      if (this.width === 0) return;
+      this.family = getComputedStyle(this.root).fontFamily;
+      this.draw();
+      this.tellLayout();
+    });
+  }
+
+  /** Says in `data-layout` where things are, once the frame is laid out: asked before, the page would be laid out for each drawing. */
+  tellLayout() {
+    this.telling ??= setTimeout(() => {
+      this.telling = null;
+      const layout = this.layout();
+      if (layout) this.root.dataset.layout = JSON.stringify(layout);
+    });
+  }
+
+  /** Where things are, in CSS pixels of the drawing; null: nobody asks. */
+  layout() {
+    return null;
+  }
+
+  /** What the elements were made from, as text: they are made anew only if it changes. */
+  form() {
+    return this.header.run;
+  }
+
+  /** Makes the elements. */
+  build() {}
+
+  /** Takes the numbers of a new scene. */
+  take() {}
+
+  /** Called when another drawing, or this one, points at something. */
+  onPointed() {
+    this.redraw();
+  }
+
+  /** The page's font for a canvas. */
+  font(size = 12.5, weight = 400) {
+    return `${weight} ${size}px ${(this.family ??= getComputedStyle(this.root).fontFamily)}`;
+  }
+
+  /** Tells Python what the person chose; `at` makes choosing the same thing twice two choices. */
+  choose(selection) {
+    this.setStateValue("selection", { ...selection, at: performance.timeOrigin + performance.now() });
+  }
+
+  /** Says a sentence under the drawing, with what it is about as data attributes. */
+  say(sentence, about = {}) {
+    if (this.readout.textContent !== sentence) this.readout.textContent = sentence;
+    for (const name of ["site", "head", "query", "key", "weight", "most"]) {
+      if (about[name] === undefined) delete this.readout.dataset[name];
+      else this.readout.dataset[name] = about[name];
+    }
+  }
+
+  /** Shows `children` in the tooltip near a point or beside a box, inside the window. */
+  showTip({ x, y, height = 0 }, ...children) {
+    this.tip.replaceChildren(...children);
+    if (!this.tip.matches(":popover-open")) this.tip.showPopover?.();
+    this.tip.classList.add("shown");
+    const { width: wide, height: high } = this.tip.getBoundingClientRect();
+    const left = Math.min(Math.max(8, height ? x : x + 14), innerWidth - wide - 8);
+    const below = y + height + (height ? 6 : 16);
+    const top = below + high + 8 <= innerHeight ? below : Math.max(8, y - high - 8);
+    Object.assign(this.tip.style, { left: `${left}px`, top: `${top}px` });
+  }
+
+  hideTip() {
+    if (this.tip.matches(":popover-open")) this.tip.hidePopover();
+    this.tip.classList.remove("shown");
+  }
+}
+
+/** A pair of columns for the tooltip: what a number is, and the number. */
+function facts(title, rows) {
+  return [el("b", {}, title), el("dl", {}, ...rows.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]))];
+}
+
+const drawings = new WeakMap();
+
+/** The body of each component's function: one Drawing for one place on the page, over all script runs. */
+function mount(component, Kind) {
+  const { parentElement } = component;
+  if (!drawings.has(parentElement)) drawings.set(parentElement, new Kind(parentElement));
+  const drawing = drawings.get(parentElement);
+  drawing.show(component);
+  const call = (drawing.call = (drawing.call ?? 0) + 1);
+  return () => { if (call === drawing.call) drawing.disconnect(); }; // Streamlit may clean up late, after a newer call
+}

@@ -1,0 +1,132 @@
+"""Scenes: what the drawings of a run are given (viz/canvas/wire/packing.py says how it becomes bytes).
+
+Weights of many heads travel as uint8: round(255·sqrt(weight)), so that small weights stay apart from 0; what is read as a number
+with four decimals (the selected head) travels as float32. Whatever grows with tokens × tokens is a part (viz/canvas/wire/parts.py).
+"""
+
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+from model.errors import UnknownHead
+from model.trace.types import Attention, Site, Step, Tokens, Trace
+from viz import labels
+from viz.canvas.wire import parts, strings
+from viz.canvas.wire.packing import pack
+from viz.theme import SCHEMES
+
+
+def strips(trace: Trace, site: Site, query: int) -> bytes:
+    """The token strips, and which query row of `site` is selected (-1: none)."""
+    attention = trace.at(site)
+    header = {
+        **base(trace),
+        "texts": strings.strips(),
+        "strips": [_strip(trace, name) for name in trace.tokens],
+        "queryStrip": attention.query_tokens,
+        "rows": int(attention.weights.shape[1]),
+        "query": _row(attention, query),
+    }
+    return pack(header, {})
+
+
+def atlas(trace: Trace, site: Site, head: int, query: int) -> bytes:
+    """All heads of all sites, grouped by kind, and the selected head as it ran: parts `overview` and `exact`."""
+    selected = trace.at(site)
+    header = {
+        **base(trace),
+        "texts": strings.atlas(),
+        "selection": {"site": str(site), "head": head, "query": _row(selected, query)},
+    }
+    return parts.scene(header, {"overview": parts.overview(trace), "exact": parts.exact(trace, site, head)})
+
+
+def lines(trace: Trace, site: Site, head: int, query: int) -> bytes:
+    """One head between its two token strips: part `exact`."""
+    attention = trace.at(site)
+    header = {
+        **base(trace),
+        "texts": strings.lines(),
+        **parts.axes(trace, attention),
+        "name": labels.site(site, head),
+        "site": str(site),
+        "head": head,
+        "query": _row(attention, query),
+    }
+    return parts.scene(header, {"exact": parts.exact(trace, site, head)})
+
+
+def player(trace: Trace, site: Site, head: int, step: int) -> bytes:
+    """The decode, token by token, seen from one site: part `heads`."""
+    attention = trace.at(site)
+    if not 0 <= head < attention.heads:
+        raise UnknownHead(asked=head, site=site, last=attention.heads - 1)
+    header = {
+        **base(trace),
+        "texts": strings.player(),
+        **parts.axes(trace, attention),
+        "site": str(site),
+        "names": [labels.site(site, h) for h in range(attention.heads)],
+        "strips": [_strip(trace, name) for name in trace.tokens],
+        "written": labels.written_strip(trace),
+        "decodes": site.stack == "decoder" and bool(trace.steps),
+        "head": head,
+        "step": step,
+    }
+    return parts.scene(header, {"heads": parts.heads(trace, site)})
+
+
+def _row(attention: Attention, query: int) -> int:
+    """`query`, or -1 where the site has no such row."""
+    return query if 0 <= query < attention.weights.shape[1] else -1
+
+
+def base(trace: Trace) -> dict[str, Any]:
+    """What every drawing of a run is told: both colour schemes, and a text that is another for another run."""
+    run = json.dumps(
+        [trace.model.get("fingerprint"), dict(trace.request), {n: t.texts for n, t in trace.tokens.items()}], default=str
+    )
+    return {"schemes": SCHEMES, "run": run}
+
+
+def _has_decoder(trace: Trace) -> bool:
+    return any(site.stack == "decoder" for site in trace.attention)
+
+
+def _strip(trace: Trace, name: str) -> dict[str, Any]:
+    """One strip's chips. A chip's `row` is the query row it stands for: in a decoder the row that wrote it."""
+    tokens = trace.tokens[name]
+    written = name == labels.written_strip(trace) and _has_decoder(trace)
+    steps = {step.computed[1]: step for step in trace.steps} if written else {}
+    known = labels.strip(replace(tokens, unknown=(False,) * len(tokens)))
+    return {
+        "name": name,
+        "title": strings.strip_title(trace, name, bool(steps)),
+        "written": written,
+        "generated": bool(steps),
+        "tokens": [_chip(tokens, i, label, i - 1 if written else i, steps.get(i)) for i, label in enumerate(known)],
+    }
+
+
+def _chip(tokens: Tokens, position: int, label: str, row: int, step: Step | None) -> dict[str, Any]:
+    chip: dict[str, Any] = {
+        "label": label,
+        "text": labels.plain(tokens.texts[position]),
+        "special": tokens.special[position],
+        "unknown": tokens.unknown[position],
+        "row": row,
+    }
+    if step is not None:
+        chip |= {"step": step.index, "probability": math.exp(step.chosen.log_probability), "candidates": _candidates(step)}
+    return chip
+
+
+def _candidates(step: Step) -> list[dict[str, Any]]:
+    """The likeliest tokens, best first, and the chosen one among them, even where a draw took a less likely one."""
+    listed = list(step.candidates)
+    if all(c.id != step.chosen.id for c in listed):
+        listed.append(step.chosen)
+    return [
+        {"text": labels.plain(c.text), "probability": math.exp(c.log_probability), "chosen": c.id == step.chosen.id} for c in listed
+    ]

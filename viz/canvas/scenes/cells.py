@@ -1,0 +1,59 @@
+"""The cells of one head at one stage: scores, mask or weights, as a large map whose cells can be opened."""
+
+import numpy as np
+
+from model.trace import stages
+from model.trace.stages import Stage
+from model.trace.types import Array, Trace
+from viz import labels
+from viz.canvas.wire import strings
+from viz.canvas.wire.packing import encode, pack
+from viz.theme import SCHEMES
+
+
+def scene(trace: Trace, stage: Stage, head: int, query: int, key: int) -> bytes:
+    """One of OF_CELLS. Blobs: `exact` float32 and `codes`, `there`, `wrong` uint8, all [query, key]: the numbers that ran, their
+    places on the colour scale, whether the cell holds a number (a masked weight, a score that was never computed and whatever is
+    not finite are none), and whether it should hold one and does not.
+
+    Args:
+        query, key: the opened cell, counted from 0; -1: none.
+    """
+    attention = trace.at(stage.place)
+    exact, there = _numbers(trace, stage, head)
+    largest = float(np.abs(exact[there & np.isfinite(exact)]).max(initial=0)) or 1.0
+    header = {
+        "schemes": SCHEMES,
+        "texts": strings.cells(stage.name),
+        "axes": strings.axes(labels.query_axis(trace, attention.site), labels.key_axis(trace, attention.site)),
+        "queries": labels.queries(trace, attention),
+        "keys": labels.keys(trace, attention),
+        "queryStrip": attention.query_tokens,
+        "keyStrip": attention.key_tokens,
+        "name": labels.site(attention.site, head),
+        "site": str(attention.site),
+        "head": head,
+        "scale": stage.name,
+        "largest": largest,
+        "opened": [query, key],
+    }
+    codes = encode(exact) if stage.name == "weights" else _centred(exact, largest)
+    wrong = there & ~np.isfinite(exact)
+    blobs = {"exact": exact.astype(np.float32), "codes": codes, "there": there & ~wrong, "wrong": wrong}
+    return pack(header, {name: blob.astype(np.uint8) if blob.dtype == bool else blob for name, blob in blobs.items()})
+
+
+def _numbers(trace: Trace, stage: Stage, head: int) -> tuple[Array, Array]:
+    """What a stage put into the cells of a head, and which cells hold a number."""
+    mask = trace.at(stage.place).mask
+    if stage.name == "mask":
+        return np.where(mask, 0.0, -np.inf), mask
+    exact = stages.tensor(trace, stage, head)
+    assert exact is not None, "the page draws what was recorded"
+    return exact, mask if stage.name == "weights" else mask | ~np.isnan(exact)
+
+
+def _centred(values: Array, largest: float) -> Array:
+    """Places on a scale that is centred at 0, as uint8: 128 is 0."""
+    code: Array = np.rint(128 + 127 * np.clip(np.nan_to_num(values, neginf=-largest) / largest, -1, 1)).astype(np.uint8)
+    return code

@@ -1,0 +1,89 @@
+"""What changed between two runs, every head at a glance: an atlas of differences, its colours up to the largest of them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from model.trace.types import Array, Site, Trace
+from viz import labels
+from viz.canvas.wire import parts, strings
+from viz.canvas.wire.packing import pack, unpack
+from viz.canvas.wire.part_cache import SHELF, Blob
+from viz.canvas.wire.pooling import farthest, pool
+from viz.readings.changes import Change
+from viz.theme import SCHEMES
+
+
+def scene(first: Trace, second: Trace, found: Mapping[Site, Change], site: Site, head: int) -> bytes:
+    """The atlas of w₂ - w₁: parts as of the atlas, `weights/SITE` and `codes` are `encode`d differences.
+
+    Args:
+        first, second: the runs.
+        found: the sites that can be compared, with what changed there.
+        site, head: the selected head; there is no part `exact` where it cannot be compared, or is too large to travel whole.
+    """
+    key = f"{parts.run_key(first)}/{parts.run_key(second)}"
+    overview = SHELF.keep(key, lambda: Blob(_overview(first, second, found)))
+    header = {
+        "schemes": SCHEMES,
+        "texts": strings.changes(),
+        "selection": {"site": str(site), "head": head, "query": -1},
+    }
+    change = found.get(site)
+    if change is None or head >= change.heads or change.mask.size > parts.WHOLE_CELLS:
+        return parts.scene(header, {"overview": overview})
+    signed = unpack(overview.data)[0]["signed"]
+    exact = SHELF.keep(f"{key}/{site}/{head}", lambda: Blob(_exact(change, head, signed)))
+    return parts.scene(header, {"overview": overview, "exact": exact})
+
+
+def _exact(change: Change, head: int, signed: float) -> bytes:
+    difference = change.difference(head)
+    exact = {"exact": difference.astype(np.float32), "codes": encode(difference, signed)}
+    return pack({}, {**exact, "mask": change.mask.astype(np.uint8)})
+
+
+def _overview(first: Trace, second: Trace, found: Mapping[Site, Change]) -> bytes:
+    heads = sum(change.heads for change in found.values())
+    pooled = {site: [_pooled(change, head, heads) for head in range(change.heads)] for site, change in found.items()}
+    largest = max((float(np.abs(one).max(initial=0.0)) for of_site in pooled.values() for one in of_site), default=0.0) or 1.0
+    blobs: dict[str, Array] = {}
+    groups: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for site, change in found.items():
+        blocks = parts.blocks(change.mask, heads)
+        blobs[f"weights/{site}"] = encode(np.stack(pooled[site]), largest)
+        blobs[f"mask/{site}"] = pool(change.mask, *blocks, np.logical_or).astype(np.uint8)
+        group = groups.setdefault((site.stack, site.kind, *change.mask.shape), _group(first, second, change, blocks))
+        names = [labels.site(site, index) for index in range(change.heads)]
+        row = {"site": str(site), "label": parts.row_label(first, site), "mask": f"mask/{site}", "names": names}
+        group["sites"].append(row)
+    ends = [f"−{largest:.3g}", f"+{largest:.3g}"]
+    return pack({"groups": list(groups.values()), "signed": largest, "ends": ends}, blobs)
+
+
+def _pooled(change: Change, head: int, heads: int) -> Array:
+    return pool(np.nan_to_num(change.difference(head)), *parts.blocks(change.mask, heads), farthest)
+
+
+def encode(differences: Array, largest: float) -> Array:
+    """Differences as uint8, 128 ± round(127·sqrt(size / largest)): small ones stay apart from 0. What is no number is 0."""
+    shares = np.clip(np.nan_to_num(differences) / largest, -1, 1)
+    code: Array = (128 + np.rint(127 * np.sign(shares) * np.sqrt(np.abs(shares)))).astype(np.uint8)
+    return code
+
+
+def _group(first: Trace, second: Trace, change: Change, blocks: tuple[int, int]) -> dict[str, Any]:
+    site, strips = change.first.site, (change.first.query_tokens, change.first.key_tokens)
+    query, key = labels.query_axis(first, site), labels.key_axis(first, site)
+    queries, keys = labels.compared((first, change.first), (second, change.second), change.rows, change.keys)
+    return {
+        "title": labels.kind(site.stack, site.kind),
+        "blocks": blocks,
+        "axes": strings.axes(query, key),
+        "queries": queries,
+        "keys": keys,
+        "queryStrip": strips[0],
+        "keyStrip": strips[1],
+        "sites": [],
+    }

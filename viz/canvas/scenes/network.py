@@ -1,0 +1,126 @@
+"""The map of a network: its boxes as in the paper's figure 1, and in each box the stages that a run went through."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from typing import Any
+
+from model.trace.stages import Stage
+from model.trace.types import Site, Trace
+from viz import labels
+from viz.canvas.wire import strings
+from viz.canvas.wire.packing import pack
+from viz.texts import _
+from viz.theme import SCHEMES
+
+
+@dataclass(frozen=True)
+class Box:
+    """A box of the map.
+
+    Attributes:
+        title: what stands on it.
+        stages: text forms and titles of its stages, in order.
+        reads_encoder: whether an arrow from the encoder's top leads here.
+    """
+
+    title: str
+    stages: tuple[tuple[str, str], ...]
+    reads_encoder: bool
+
+
+def scene(trace: Trace, stages: tuple[Stage, ...], titles: dict[str, str], stage: Stage) -> bytes:
+    """The map, with `stage` as the place where one is.
+
+    Args:
+        trace: the run.
+        stages: its walk.
+        titles: what stages are called, by their names.
+        stage: one of `stages`.
+    """
+    header = {
+        "schemes": SCHEMES,
+        "texts": strings.network(),
+        "columns": [_column(trace, stack, [s for s in stages if s.stack == stack], titles) for stack in _stacks(stages)],
+        "order": list(map(str, stages)),
+        "stage": str(stage),
+    }
+    return pack(header, {})
+
+
+def _stacks(stages: tuple[Stage, ...]) -> list[str]:
+    return list(dict.fromkeys(stage.stack for stage in stages))
+
+
+def _column(trace: Trace, stack: str, stages: list[Stage], titles: dict[str, str]) -> dict[str, Any]:
+    """A stack: its input, its layers, what follows them."""
+    parts = [
+        {"title": _layer_title(layer, trace), "boxes": [asdict(box) for box in _boxes(trace, list(own), titles)]}
+        for layer, own in groupby(stages, key=_layer)
+    ]
+    return {"title": labels.stack(stack), "parts": parts}
+
+
+def _layer(stage: Stage) -> tuple[str, int, int] | str:
+    """The layer that a stage is in; outside of layers, whether it is before or after them."""
+    if "." in stage.place:
+        stack, pass_, layer, _kind = stage.place.split(".")
+        return stack, int(pass_), int(layer)
+    return "after" if stage.place == "output" or stage.name == "final" else "before"
+
+
+def _layer_title(layer: tuple[str, int, int] | str, trace: Trace) -> str:
+    if isinstance(layer, str):
+        return ""
+    stack, pass_, index = layer
+    passes = 1 + max(site.pass_ for site in trace.attention if site.stack == stack)
+    return (
+        _("Layer {layer}", layer=index + 1) if passes == 1 else _("Pass {pass_}, layer {layer}", pass_=pass_ + 1, layer=index + 1)
+    )
+
+
+def _boxes(trace: Trace, stages: list[Stage], titles: dict[str, str]) -> Iterator[Box]:
+    for (_place, kind), own in groupby(stages, key=lambda stage: (stage.place, _kind(stage))):
+        inside = list(own)
+        site = inside[0].site
+        title = _box_title(trace, kind, site, [stage.name for stage in inside])
+        yield Box(title, tuple((str(stage), titles[stage.name]) for stage in inside), _reads_encoder(trace, kind, site))
+
+
+def _kind(stage: Stage) -> str:
+    """Which stages share a box."""
+    if stage.name in ("residual", "normed", "final"):
+        return "around"
+    if stage.site is not None:
+        return "attention"
+    groups = {"ids": "tokens", "scaled": "embedding", "contracted": "hidden"}
+    return groups.get(stage.name, stage.name)
+
+
+def _box_title(trace: Trace, kind: str, site: Site | None, names: list[str]) -> str:
+    if kind == "attention" and site is not None:
+        return _attention_title(trace, site)
+    if kind == "around":
+        return _("Add & norm") if len(names) == 2 else _("Add") if names == ["residual"] else _("Norm")
+    return {
+        "tokens": _("Tokens"),
+        "features": _("Features"),
+        "embedding": _("Embedding"),
+        "positioned": _("+ positions"),
+        "hidden": _("Feed forward"),
+        "logits": _("Linear"),
+        "probabilities": _("Softmax"),
+        "chosen": _("Token taken"),
+    }[kind]
+
+
+def _attention_title(trace: Trace, site: Site) -> str:
+    if site.kind == "cross":
+        return _("Cross-attention")
+    if site.kind == "memory":
+        return _("Attention to memory")
+    return _("Self-attention") if trace.at(site).mask_causal is None else _("Masked self-attention")
+
+
+def _reads_encoder(trace: Trace, kind: str, site: Site | None) -> bool:
+    return kind == "attention" and site is not None and site.kind != "self" and any(s.stack == "encoder" for s in trace.attention)

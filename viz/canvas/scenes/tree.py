@@ -1,0 +1,80 @@
+"""The tree of a beam search on the screen: a column for each step, above what went on, below what was dropped."""
+
+from typing import Any
+
+from model.trace.beam_tree import Node, hypotheses, path
+from model.trace.types import Trace
+from viz import labels
+from viz.canvas.scenes.attention import base
+from viz.canvas.wire import strings
+from viz.canvas.wire.packing import pack
+
+MOST = 1500
+"""Nodes that are drawn; of a larger tree those alone that led to a hypothesis, and the most of these."""
+
+
+def scene(trace: Trace, shown: int) -> bytes:
+    """The drawing of a trace's tree.
+
+    Args:
+        trace: of a beam search.
+        shown: rank of the hypothesis that the run shows.
+    """
+    ends = hypotheses(trace.tree)
+    places = drawn(trace.tree)
+    rows = layout(trace.tree, places)
+    header = {
+        **base(trace),
+        "texts": strings.tree(),
+        "nodes": [_node(trace.tree[place], place, rows[place]) for place in places],
+        "columns": 1 + max(trace.tree[place].step for place in places),
+        "pruned": 1 + max((rows[p] for p in places if trace.tree[p].fate != "pruned"), default=0),
+        "rows": 1 + max(rows.values()),
+        "shown": list(path(trace.tree, ends[shown])),
+    }
+    return pack(header, {})
+
+
+def drawn(tree: tuple[Node, ...]) -> list[int]:
+    """The places of the nodes that are drawn."""
+    if len(tree) <= MOST:
+        return list(range(len(tree)))
+    chosen: set[int] = set()
+    for end in hypotheses(tree):
+        if not chosen or len(chosen | set(path(tree, end))) <= MOST:
+            chosen |= set(path(tree, end))
+    return sorted(chosen)
+
+
+def layout(tree: tuple[Node, ...], places: list[int]) -> dict[int, int]:
+    """The row of each node that is drawn: in each step the likeliest first; what was pruned begins in one row for all steps."""
+    alive = [_by_step(tree, [p for p in places if (tree[p].fate == "pruned") == pruned]) for pruned in (False, True)]
+    first = max(map(len, alive[0].values()), default=0)
+    return {
+        place: below + row
+        for below, steps in zip((0, first), alive, strict=True)
+        for own in steps.values()
+        for row, place in enumerate(own)
+    }
+
+
+def _by_step(tree: tuple[Node, ...], places: list[int]) -> dict[int, list[int]]:
+    steps: dict[int, list[int]] = {}
+    for place in sorted(places, key=lambda place: (tree[place].step, -tree[place].total)):
+        steps.setdefault(tree[place].step, []).append(place)
+    return steps
+
+
+def _node(node: Node, place: int, row: int) -> dict[str, Any]:
+    return {
+        "place": place,
+        "parent": node.parent,
+        "column": node.step,
+        "row": row,
+        "text": labels.plain(node.text),
+        "own": node.log_probability,
+        "total": node.total,
+        "mean": node.mean,
+        "fate": node.fate,
+        "rank": node.rank,
+    }
