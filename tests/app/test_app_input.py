@@ -128,10 +128,10 @@ def test_words_that_the_model_does_not_know_are_named(stocked: Path) -> None:
     assert "$x$" not in said
 
 
-def test_a_text_too_long_for_a_link_runs_but_its_link_says_so(stocked: Path) -> None:
+def test_a_text_too_long_for_a_link_runs_but_its_link_says_so(shelf: Path) -> None:
     reads_more = replace(SPEC.stacks["encoder"], max_positions=400)
-    save_checkpoint(stocked / "more", replace(SPEC, encoder=reads_more))
-    visitor = Visitor(model="more")
+    save_checkpoint(shelf / "more", replace(SPEC, encoder=reads_more))
+    visitor = Visitor()
     visitor.type("text", "a" * 5000)
     ends_well(visitor, None)
     copied = Visitor(**visitor.url)
@@ -155,6 +155,6 @@ def test_a_link_with_a_text_too_long_to_be_split_into_tokens_is_refused_in_one_s
         ends_well(
             visitor, rf"The {'source' if field == 'text' else field} text has 3,000 characters, but at most 1,600 can be read: .*"
         )
-        visitor.set("max_length", 5)  # every box is sent along
+        visitor.choose("precision", "float32")  # every box is sent along
         assert getattr(visitor.view, field) == "w4 " * 1000
         goes_on(visitor)
