@@ -1,10 +1,10 @@
-"""The Transformer, as a text to be read: attention, masks, positions, layers, stacks, cache, build — in this order.
-What trained checkpoints do otherwise stands apart: norms, lone, shared_head.
+"""The Transformer, written to be read: attention, masks, positions, layers, stacks, cache, build — in this order.
+Variants that some trained checkpoints need are in files of their own: norms, standalone, shared_head.
 
-The axes of every tensor are named at the ends of lines: batch, head, query, key, position, head_dim, model, hidden, vocab.
-`query` and `key` are positions too, seen from attention.
+Comments at the ends of lines give the shape of each tensor, in these axis names: batch, head, query, key, position, head_dim, model
+(the width of the residual stream), hidden, vocab. `query` and `key` are positions too: those that ask and those that are compared.
 
-Source: Vaswani et al. 2017, "Attention Is All You Need"; section and equation numbers are of that paper.
+Source: Vaswani et al. 2017, "Attention Is All You Need". Section, equation and table numbers without an author refer to that paper.
 
 May import: model.errors, model.spec, model.trace.
 """

@@ -1,4 +1,7 @@
-"""build(spec) -> network: the one place where the choices of a ModelSpec become parts. No other code asks the spec."""
+"""build(spec) -> network: the one place where the choices in a ModelSpec become modules. Modules never read the spec.
+
+To add a choice, such as a positional encoding: write the module, then add its name to the table here and to model/spec/network.py.
+"""
 
 import math
 from collections.abc import Callable, Iterable
@@ -62,11 +65,14 @@ WRITING_LAYERS: dict[str, type[CrossAttentionLayer] | type[MemoryLayer]] = {"sta
 
 
 def build(spec: ModelSpec) -> Network:
-    """The network that `spec` describes, freshly initialised: Xavier-uniform matrices, biases as torch draws them.
+    """The network that `spec` describes, with new initial values: Xavier-uniform matrices, and biases as torch initialises them.
 
-    Source: Glorot and Bengio 2010, equation 16, for the initial values.
+    Xavier-uniform draws from ±√(6 / (inputs + outputs)), so that numbers neither grow nor shrink on their way through a matrix.
+
+    Source: Glorot and Bengio 2010, "Understanding the difficulty of training deep feedforward neural networks", equation 16.
     """
     network = _assemble(spec)
+    # Matrices have two axes; biases and the weights of norms have one and keep torch's initial values.
     for parameter in network.parameters():
         if parameter.dim() > 1:
             nn.init.xavier_uniform_(parameter)
@@ -106,19 +112,21 @@ def _encoder(stack: StackSpec, dropout: float) -> Encoder:
 
 
 def _target_mask(spec: ModelSpec, stack: StackSpec) -> TargetMask:
+    """The mask of the decoder's self-attention, with its padding id filled in."""
     return partial(causal_padding_mask if stack.causal else padding_only_mask, pad_id=spec.pad_id)
 
 
 def _embedding(stack: StackSpec, dropout: float) -> Embedding | Features:
     if not stack.vocab:
         return Features()
-    scale = math.sqrt(stack.d_model) if stack.embed_scale == "sqrt" else 1.0
+    scale = math.sqrt(stack.d_model) if stack.embed_scale == "sqrt" else 1.0  # section 3.4, last sentence
     positions = POSITIONS[stack.positions](stack.max_positions, stack.d_model)
     return Embedding(stack.vocab, stack.d_model, scale, positions, dropout, FIRST_POSITIONS[stack.decode_positions])
 
 
 def _self_attention_layers(stack: StackSpec, dropout: float) -> Iterable[ReadingLayer]:
     for _ in range(stack.layers):
+        # Queries, keys and values are all projections of the layer's own stream.
         attention = _attention(stack.attention, stack.d_model, stack.d_model, dropout)
         if stack.wiring == "attention":
             yield AttentionLayer(attention)
@@ -130,12 +138,14 @@ def _self_attention_layers(stack: StackSpec, dropout: float) -> Iterable[Reading
 def _cross_attention_layers(stack: StackSpec, d_memory: int, dropout: float) -> Iterable[WritingLayer]:
     for _ in range(stack.layers):
         first = _attention(stack.attention, stack.d_model, stack.d_model, dropout)
+        # Queries come from the decoder's stream; keys and values from the encoder's output, which may have another width.
         cross_attention = _attention(stack.attention, stack.d_model, d_memory, dropout)
         residuals = _residual(stack, dropout), _residual(stack, dropout), _residual(stack, dropout)
         yield WRITING_LAYERS[stack.wiring](first, cross_attention, _feed_forward(stack, dropout), residuals)
 
 
 def _attention(spec: AttentionSpec, d_model: int, d_memory: int, dropout: float) -> MultiHeadAttention:
+    # Called like nn.Linear, but the size of a shared projection follows from the head's width alone.
     def shared(d_in: int, d_out: int, bias: bool) -> nn.Linear:
         return SharedProjection(spec.heads, spec.head_dim)
 
@@ -162,5 +172,7 @@ def _output(spec: ModelSpec, stack: StackSpec, embedding: Embedding | Features) 
         return NoOutput()
     output = Output(stack.d_model, stack.vocab, spec.output.bias)
     if spec.output.tied and isinstance(embedding, Embedding):
+        # Both are [vocab, model]: the logit of a token is then the dot product of the last state with that token's embedding.
+        # One parameter, not a copy, so that training moves both (section 3.4).
         output.weight = embedding.token.weight
     return output

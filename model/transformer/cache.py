@@ -1,7 +1,8 @@
-"""KVCache: the keys and values of the positions that a decode has already read.
+"""KV cache: keeps the keys and values of the positions that a decode has already read.
 
-The row of a causal decoder does not change when the decode goes on, so each step computes one row: its query against the keys of
-all positions so far. The keys and values of earlier positions are taken from here instead of being computed again.
+A position of a causal decoder attends to earlier positions only, so nothing that is written later changes its keys and values. Each
+step of a decode therefore computes one row: the query of the newest token, against the keys of all positions so far. The keys and
+values of earlier positions come from the cache: a step computes the projections of one token instead of all of them.
 """
 
 from collections.abc import Callable
@@ -14,29 +15,29 @@ from model.trace.types import Site
 
 
 class Cache(Protocol):
-    """Where an attention sublayer gets its keys and values from."""
+    """Source of an attention sublayer's keys and values: computed anew, or kept from earlier steps."""
 
     def keys_and_values(self, site: Site, compute: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
         """Keys and values, each [batch, head, key, head_dim], for all positions so far.
 
         Args:
-            site: whose they are. A layer applied twice is two sites: its second pass sees other inputs.
-            compute: makes those of the positions at hand.
+            site: the attention sublayer's application. A layer applied twice is two sites: its second pass has other inputs.
+            compute: computes keys and values of the new positions.
         """
 
     def once(self, site: Site, compute: Callable[[], Tensor]) -> Tensor:
-        """A stream [batch, position, model] that stays the same during a decode, worked out in its first step."""
+        """A stream [batch, position, model] that stays the same during a decode: computed in the first step, then kept."""
 
 
 class NoCache:
-    """Computes everything at hand and remembers nothing."""
+    """Computes everything each time and keeps nothing: for training, and for networks that are called once."""
 
     def keys_and_values(self, site: Site, compute: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-        """Keys and values of the positions at hand, each [batch, head, key, head_dim]."""
+        """Keys and values of the positions of this call, each [batch, head, key, head_dim]."""
         return compute()
 
     def once(self, site: Site, compute: Callable[[], Tensor]) -> Tensor:
-        """The stream [batch, position, model], worked out."""
+        """The stream [batch, position, model], computed."""
         return compute()
 
 
@@ -44,34 +45,34 @@ NO_CACHE = NoCache()
 
 
 class KVCache:
-    """The cache of one decode: made when it starts, dropped when it ends, shared with nobody."""
+    """The cache of one decode: made when the decode starts, dropped when it ends, never shared."""
 
     def __init__(self) -> None:
         self._held: dict[Site, tuple[Tensor, Tensor]] = {}
         self._streams: dict[Site, Tensor] = {}
 
     def copy(self) -> "KVCache":
-        """A cache that holds the same tensors and goes its own way from here."""
+        """A second cache that begins with the same tensors; steps of one do not change the other."""
         copied = KVCache()
         copied.adopt(self)
         return copied
 
     def adopt(self, other: "KVCache") -> None:
-        """Holds what `other` holds."""
+        """Replaces this cache's contents by those of `other`."""
         self._held, self._streams = dict(other._held), dict(other._streams)
 
     def keys_and_values(self, site: Site, compute: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
         """Keys and values of all positions so far, each [batch, head, key, head_dim].
 
-        Self-attention grows by the positions at hand. The encoder's output stays the same during a decode, so cross-attention
+        Self-attention appends those of the new positions. The encoder's output stays the same during a decode, so cross-attention
         computes its keys and values in the first step only.
         """
         held = self._held.get(site)
         if held is None:
             self._held[site] = compute()
         elif site.kind == "self":
-            k, v = compute()
-            self._held[site] = torch.cat([held[0], k], dim=2), torch.cat([held[1], v], dim=2)
+            k, v = compute()  # [batch, head, new keys, head_dim]: in a step of a decode, one new key
+            self._held[site] = torch.cat([held[0], k], dim=2), torch.cat([held[1], v], dim=2)  # joined along the key axis
         return self._held[site]
 
     def once(self, site: Site, compute: Callable[[], Tensor]) -> Tensor:
@@ -81,6 +82,9 @@ class KVCache:
         return self._streams[site]
 
     def select(self, rows: Tensor) -> None:
-        """Keeps the batch rows `rows`, in that order: beam search continues its best hypotheses and drops the others."""
+        """Keeps the batch rows `rows`, in that order: beam search continues its best hypotheses and drops the others.
+
+        A row may occur twice: two of the best hypotheses may continue the same one.
+        """
         self._held = {site: (k[rows], v[rows]) for site, (k, v) in self._held.items()}
         self._streams = {site: stream[rows] for site, stream in self._streams.items()}

@@ -1,11 +1,19 @@
-"""Relatives of LayerNorm that trained checkpoints use."""
+"""Variants of LayerNorm that some trained checkpoints need.
+
+LayerNorm brings each position's vector to mean 0 and standard deviation 1, then scales and shifts each column by learned numbers:
+(x - mean) / √(variance + ε) · weight + bias. Mean and variance are over the last axis (model), never over other positions.
+
+Source: Ba et al. 2016, "Layer Normalization", equation 4.
+"""
 
 import torch
 from torch import Tensor, nn
 
 
 class UnbiasedNorm(nn.Module):
-    """x -> (x - mean) / (deviation + 10⁻⁶) · weight + bias, with the deviation of a sample: n - 1 where LayerNorm divides by n.
+    """x -> (x - mean) / (deviation + 10⁻⁶) · weight + bias, with the sample standard deviation.
+
+    Two differences to LayerNorm: the variance divides by n - 1 instead of n, and ε is added to the deviation, not under the root.
 
     Source: Rush 2018, "The Annotated Transformer", class LayerNorm.
     """
@@ -17,10 +25,10 @@ class UnbiasedNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """[..., model] -> [..., model]."""
-        deviation = x.std(dim=-1, keepdim=True)
+        deviation = x.std(dim=-1, keepdim=True)  # [..., 1]; torch divides by n - 1 unless told otherwise
         return (x - x.mean(dim=-1, keepdim=True)) / (deviation + 1e-6) * self.weight + self.bias
 
 
 def norm_without_bias(d_model: int) -> nn.LayerNorm:
-    """LayerNorm that rescales and does not shift."""
+    """LayerNorm with a learned scale and no learned shift."""
     return nn.LayerNorm(d_model, bias=False)

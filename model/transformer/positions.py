@@ -1,6 +1,10 @@
-"""Positions: attention alone does not know the order of its keys, so each position adds a vector of its own to the embedding.
+"""Positional encodings: one vector for each position, which is added to the embedding of the token that stands there.
 
-All kinds answer one question, `rows(start, count)`.
+Attention is a weighted mean, and a mean does not depend on order: with the keys shuffled, its result would be the same. Without
+positions, "dog bites man" and "man bites dog" would be one sentence to an encoder. All encodings share one method,
+`rows(start, count)`.
+
+Source: section 3.5.
 """
 
 from collections.abc import Callable
@@ -11,14 +15,14 @@ from torch import Tensor, nn
 
 
 class PositionalEncoding(Protocol):
-    """What is added to the embeddings of consecutive positions."""
+    """The vectors that are added to the embeddings of consecutive positions."""
 
     def rows(self, start: int, count: int) -> Tensor:
         """[position, model] for the positions `start` to `start + count - 1`."""
 
 
 class LearnedPositions(nn.Module):
-    """One free vector for each position, learned like a word's: nothing says what lies beyond the last.
+    """One learned vector for each position, trained like a token's embedding; so there is none beyond `max_positions`.
 
     Source: section 3.5, the alternative that the authors compared; table 3, row E.
     """
@@ -35,8 +39,11 @@ class LearnedPositions(nn.Module):
 def sinusoids(positions: Tensor, d_model: int) -> Tensor:
     """PE(pos, 2i) = sin(pos / 10000^(2i/d_model)), PE(pos, 2i+1) = cos of the same angle.
 
-    Column 2i is a wave of the length 2π · 10000^(2i/d_model) positions: from 6.28 in the first columns to nearly 62,832.
-    Worked out in float64, since the sine of a large float32 angle is off in the fourth digit.
+    Columns 2i and 2i+1 are waves with a length of 2π · 10000^(2i/d_model) positions: from 6.28 in the first pair of columns to
+    nearly 62,832 in the last. Short waves tell neighbours apart, long ones the beginning of a text from its end, as the digits of
+    a number do.
+
+    The angles are computed in float64, since the sine of a large float32 angle is wrong in the fourth digit.
 
     Args:
         positions: [position], integers.
@@ -46,8 +53,10 @@ def sinusoids(positions: Tensor, d_model: int) -> Tensor:
 
     Source: section 3.5.
     """
-    exponents = torch.arange(0, d_model, 2, dtype=torch.float64, device=positions.device) / d_model
+    exponents = torch.arange(0, d_model, 2, dtype=torch.float64, device=positions.device) / d_model  # [model / 2], the 2i/d_model
     angles = positions.double()[:, None] / 10000.0**exponents  # [position, model / 2]
+    # A pair (sin, cos) and not a sine alone: the pair at pos + k is a rotation of the pair at pos, by an angle that depends on k
+    # only. So a linear map can find "k positions before" from anywhere in the text.
     interleaved = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)  # [position, model (+ 1 if odd)]
     return interleaved[:, :d_model].float()
 
@@ -55,8 +64,9 @@ def sinusoids(positions: Tensor, d_model: int) -> Tensor:
 def column_sinusoids(positions: Tensor, d_model: int) -> Tensor:
     """PE(pos, i) = sin(pos / 10000^(2i/d_model)) in even columns i, and the cosine of that angle in odd ones.
 
-    The exponent counts columns where the paper counts pairs of columns, so the waves grow twice as fast, and the sine and the
-    cosine side by side are of different lengths: a slip of reference document 003, which its checkpoints were trained with.
+    Here i counts columns; in the paper it counts pairs of columns. So wavelengths grow twice as fast, and the sine and the cosine
+    side by side have different wavelengths. This is a slip of reference document 003 (docs/references.md) that its checkpoints
+    were trained with.
 
     Args:
         positions: [position], integers.
@@ -70,7 +80,7 @@ def column_sinusoids(positions: Tensor, d_model: int) -> Tensor:
 
 
 class SinusoidalPositions(nn.Module):
-    """Waves of growing length: nothing to learn, and a formula for every position.
+    """Sines and cosines of growing wavelength: nothing to learn, and a formula for every position.
 
     Args:
         waves: the formula, `sinusoids` or `column_sinusoids`.
@@ -78,7 +88,7 @@ class SinusoidalPositions(nn.Module):
 
     def __init__(self, max_positions: int, d_model: int, waves: Callable[[Tensor, int], Tensor] = sinusoids) -> None:
         super().__init__()
-        self.table: Tensor  # worked out once; no part of a checkpoint of ours
+        self.table: Tensor  # [position, model]; a buffer, since nothing learns it; not saved, since the formula gives it back
         self.register_buffer("table", waves(torch.arange(max_positions), d_model), persistent=False)
 
     def rows(self, start: int, count: int) -> Tensor:
@@ -87,7 +97,7 @@ class SinusoidalPositions(nn.Module):
 
 
 class StoredPositions(nn.Module):
-    """A table that some program worked out in its own way: it is a part of the checkpoint, and nothing learns it."""
+    """A fixed table that is stored in the checkpoint, since another program computed it in its own way."""
 
     def __init__(self, max_positions: int, d_model: int) -> None:
         super().__init__()
@@ -100,7 +110,7 @@ class StoredPositions(nn.Module):
 
 
 class NoPositions(nn.Module):
-    """Adds zeros: a causal mask alone already tells a decoder something about order, an encoder nothing."""
+    """No positional encoding: adds zeros. A decoder still learns something of the order from its causal mask; an encoder cannot."""
 
     def __init__(self, max_positions: int, d_model: int) -> None:
         super().__init__()
@@ -113,10 +123,13 @@ class NoPositions(nn.Module):
 
 
 def running(start: int) -> int:
-    """Positions go on where the earlier steps of a cached decode ended."""
+    """Counts positions on through a cached decode: a step begins where the earlier ones ended."""
     return start
 
 
 def from_zero(start: int) -> int:
-    """Every step begins at position 0: each written token is taken for the first, as in reference documents 003 and 004."""
+    """Begins every step of a cached decode at position 0, so each written token is encoded as the first.
+
+    This is what reference documents 003 and 004 compute (docs/references.md).
+    """
     return 0

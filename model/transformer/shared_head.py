@@ -1,6 +1,6 @@
-"""Reference document 003: one small matrix for all heads, and a decoder that never looks at what it wrote.
+"""Layers of reference document 003 (docs/references.md): one small matrix for all heads, and a decoder without self-attention.
 
-Its layers are built of the same attention as the others; what differs is the projection, and which stream goes where.
+They use the same attention as the other layers. Two things differ: the projection, and which stream gives queries, keys and values.
 """
 
 from torch import Tensor, nn
@@ -13,9 +13,10 @@ from model.transformer.masks import Mask
 
 
 class SharedProjection(nn.Linear):
-    """[batch, position, head · head_dim] -> the same: each head's piece of the *input* goes through one small matrix.
+    """[batch, position, head · head_dim] -> the same: the *input* is cut into heads, and one small matrix maps each piece.
 
-    The paper gives each head a matrix that sees the whole stream; here a head sees its own columns alone, through the eyes of all.
+    In the paper each head has its own matrix [model, head_dim], which reads all columns of the stream. Here all heads share one
+    matrix [head_dim, head_dim], and each head reads its own columns only.
     """
 
     def __init__(self, heads: int, head_dim: int) -> None:
@@ -25,18 +26,19 @@ class SharedProjection(nn.Linear):
     def forward(self, x: Tensor) -> Tensor:
         """[batch, position, model] -> [batch, position, model]."""
         pieces: Tensor = x.unflatten(-1, (self.heads, -1))  # [batch, position, head, head_dim]
-        return super().forward(pieces).flatten(-2)
+        return super().forward(pieces).flatten(-2)  # [batch, position, head · head_dim]
 
 
 class MemoryLayer(nn.Module):
-    """The encoder's output attends to itself, and the decoder's stream asks about the result.
+    """A decoder layer in which the encoder's output attends to itself, and the decoder's stream queries the result.
 
-        value = LayerNorm(memory + Attention(memory, memory, memory))      masked as if its positions were the target's
+        value = LayerNorm(memory + Attention(memory, memory, memory))      with the target's mask
         x     = LayerNorm(value + Attention(query x, keys memory, values value))
         x     = LayerNorm(x + FFN(x))
 
-    The decoder's stream enters as the query alone, and no position looks at an earlier one. Since the residual is `value`, there is
-    a row for each *source* position: the target must be as long as the source, or of one token, which asks for all rows at once.
+    The decoder's stream is used as the query only, so no target position attends to an earlier one. The residual connection adds
+    `value`, which has one row for each *source* position. So the target must be as long as the source, or one token long: its one
+    row of attention output is then added to every row. The memory does not change during a decode, so its self-attention runs once.
     """
 
     def __init__(
@@ -55,7 +57,7 @@ class MemoryLayer(nn.Module):
     def forward(
         self, x: Tensor, memory: Tensor, self_mask: Mask, cross_mask: Mask, stack: str, pass_: int, layer: int, run: Run = Run()
     ) -> Tensor:
-        """One application; arguments as for CrossAttentionLayer, with `self_mask` laid over the memory.
+        """One application. Arguments as for CrossAttentionLayer; `self_mask`, the target's, is applied to the memory.
 
         Returns:
             [batch, key, model]: as many rows as the memory has.
@@ -85,12 +87,12 @@ class MemoryLayer(nn.Module):
 
 
 def over_memory(mask: Mask, size: int) -> Mask:
-    """A target's mask as one over `size` source positions.
+    """The target's mask, stretched over `size` source positions.
 
     Raises:
         BadSetting: the target is neither as long as the source nor one token.
     """
-    targets = mask.allowed.shape[-1]
+    targets = mask.allowed.shape[-1]  # the mask is [batch, 1, query, key] over target positions
     if targets not in (1, size):
         raise BadSetting(
             name="the target",

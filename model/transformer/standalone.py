@@ -1,4 +1,4 @@
-"""Parts on their own, as lessons build them: float features for an embedding, no output layer, an attention module alone."""
+"""Networks with parts left out, as tutorials build them: without an embedding, without an output layer, or of attention alone."""
 
 from torch import Tensor, nn
 
@@ -9,7 +9,7 @@ from model.transformer.masks import Mask
 
 
 class Features(nn.Module):
-    """In place of an embedding: the input is the stream already."""
+    """Stands in for the embedding where the input is float features: they are the residual stream already."""
 
     def forward(self, features: Tensor, start: int, stack: str, run: Run = Run()) -> Tensor:
         """[batch, position, model] -> the same, recorded."""
@@ -18,7 +18,7 @@ class Features(nn.Module):
 
 
 class NoOutput(nn.Module):
-    """In place of an output layer: the last states are all there is."""
+    """Stands in for the output layer where there is none: the last hidden states are the result."""
 
     def forward(self, x: Tensor, run: Run = Run()) -> Tensor:
         """[batch, position, model] -> the same."""
@@ -26,7 +26,10 @@ class NoOutput(nn.Module):
 
 
 class AttentionLayer(nn.Module):
-    """Self-attention and nothing else: no residual connection, no norm, no feed-forward network."""
+    """Self-attention and nothing else: no residual connection, no norm, no feed-forward network.
+
+    Without the `x + ...` of a residual connection, a position keeps nothing of its own unless it attends to itself.
+    """
 
     def __init__(self, attention: MultiHeadAttention) -> None:
         super().__init__()
