@@ -43,9 +43,7 @@ def serving(script: Path, *arguments: str | Path, **environment: str) -> Iterato
         arguments: what the script is given.
         environment: variables that it has besides ours.
     """
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = _free_port()
     options = ["--server.headless=true", f"--server.port={port}", "--", *map(str, arguments)]
     command = [sys.executable, "-m", "streamlit", "run", str(script), *options]
     variables = os.environ | environment
@@ -56,6 +54,31 @@ def serving(script: Path, *arguments: str | Path, **environment: str) -> Iterato
     finally:
         server.terminate()
         server.wait()
+
+
+@contextmanager
+def serving_engine(folder: Path, **environment: str) -> Iterator[Served]:
+    """A host of the engine of its own, which offers the checkpoints in `folder`.
+
+    Args:
+        environment: variables that it has besides ours.
+    """
+    port = _free_port()
+    variables = os.environ | {"HEADLIGHT_CHECKPOINTS": str(folder)} | environment
+    command = [sys.executable, "-m", "model", "serve", f"--port={port}"]
+    server = subprocess.Popen(command, cwd=ROOT, env=variables, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        _wait(f"http://127.0.0.1:{port}/healthz", server)
+        yield Served(f"http://127.0.0.1:{port}/", server.pid)
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
 
 
 def _wait(url: str, server: "subprocess.Popen[bytes]") -> None:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from benchmarks import load
-from benchmarks.load import classroom, runs, soak
+from benchmarks.load import badly_behaved, classroom, runs, soak
 from benchmarks.load.classroom import Class
 from benchmarks.servers import serving
 from tests.hosts import ROOT
@@ -27,6 +27,15 @@ def test_30_people_run_different_sentences_on_two_models_at_once() -> None:
     assert found.errors == []
     assert len(found.together) == runs.PEOPLE
     assert load.p95(found.together) <= load.RUNS_RATIO * found.alone
+
+
+def test_cached_runs_stay_quick_beside_a_minute_of_the_badly_behaved() -> None:
+    found = badly_behaved.measure()
+    print(found.replies, max(found.idle), load.p95(found.idle), max(found.beside), load.p95(found.beside))
+    assert found.errors == []
+    assert sum(sum(each.values()) for each in found.replies.values()) == 60
+    assert max(found.beside) <= load.CACHED_SECONDS
+    assert load.p95(found.beside) <= load.CACHED_RATIO * load.p95(found.idle)
 
 
 def test_memory_stays_flat_over_20_minutes() -> None:
