@@ -1,7 +1,7 @@
-"""What is known of a network that another program runs: enough to feed it, to name its sites and to keep within its limits.
+"""ForeignSpec: describes a network that another program runs, as far as feeding it, naming its sites and keeping its limits need.
 
-A ModelSpec describes how a network computes, since `build` makes it; a ForeignSpec does not claim to. The fields that both have are
-called alike, so whoever reads no more than those need not ask which one it is. This module needs no torch.
+A ModelSpec says exactly how a network computes, since `build` makes the network from it; a ForeignSpec does not. Fields that both
+have are named alike, so code that reads only those works with either. This module needs no torch.
 """
 
 from dataclasses import dataclass
@@ -31,10 +31,10 @@ class ForeignAttention:
     """Multi-head attention.
 
     Attributes:
-        heads: query heads; each has a map of its own.
-        key_heads: heads of keys and values, each shared by heads / key_heads query heads.
+        heads: number of query heads; each has its own attention map.
+        key_heads: number of heads of keys and values; each is shared by heads / key_heads query heads.
         head_dim: width of a head's queries and keys.
-        empty_rows: as in AttentionSpec; the library's softmax over the most negative numbers is uniform.
+        empty_rows: as in AttentionSpec; the library masks with the most negative number, so such a row is uniform.
     """
 
     heads: Few
@@ -43,10 +43,10 @@ class ForeignAttention:
     empty_rows: EmptyRows = "uniform"
 
     def __post_init__(self) -> None:
-        """Refuses heads that cannot share.
+        """Checks that query heads can be divided among key heads.
 
         Raises:
-            BadSetting: `heads` is no multiple of `key_heads`.
+            BadSetting: `heads` is not a multiple of `key_heads`.
         """
         if self.heads % self.key_heads:
             raise BadSetting(name="the number of key heads", found=self.key_heads, allowed=f"a divisor of its {self.heads} heads")
@@ -57,13 +57,13 @@ class ForeignStack:
     """An encoder or a decoder, its embedding included.
 
     Attributes:
-        vocab: ids the embedding knows.
+        vocab: number of ids in the embedding.
         d_model: width of the residual stream.
-        layers: how many layers the stack holds.
-        attention: every attention sublayer of the stack.
-        positions: how positions are told apart: a table that is added to the embedding, learned or of waves (all sines, then all
-            cosines); queries and keys that are rotated; or a learned number for each distance that is added to the scores.
-        max_positions: the longest input; where there is no table, it bounds what is asked of the machine.
+        layers: number of layers in the stack.
+        attention: the attention sublayers of the stack, all alike.
+        positions: the positional encoding: a table that is added to the embedding, learned or sinusoidal (all sines, then all
+            cosines); rotated queries and keys; or a learned number for each distance, added to the scores.
+        max_positions: length of the longest input; where there is no table, a limit that keeps runs small enough for the machine.
         passes: how often the whole stack is applied.
     """
 
@@ -77,7 +77,7 @@ class ForeignStack:
 
     @property
     def wiring(self) -> Wiring:
-        """Each layer looks at its own stream, and a decoder's at the encoder's output."""
+        """Standard layers: self-attention, and in a decoder cross-attention to the encoder's output."""
         return "standard"
 
 
@@ -86,10 +86,10 @@ class ForeignSpec:
     """A whole network.
 
     Attributes:
-        program: what runs it, and which of its classes.
+        program: the program that runs it, and the class of the network there.
         encoder, decoder, output: as in ModelSpec.
-        pad_id, start_id, end_id, unk_id, suppressed: as in ModelSpec; source and target share their padding.
-        forced: ids that a target begins with, behind its start: the target's language, for instance.
+        pad_id, start_id, end_id, unk_id, suppressed: as in ModelSpec; source and target share their padding id.
+        forced: ids that follow the start token of every target, such as the token of the target's language.
     """
 
     program: str
@@ -105,18 +105,18 @@ class ForeignSpec:
 
     @property
     def stacks(self) -> dict[str, ForeignStack]:
-        """The stacks that there are, by name, in the order in which they run."""
+        """The stacks of the network by name, in the order in which they run."""
         both = {"encoder": self.encoder, "decoder": self.decoder}
         return {name: stack for name, stack in both.items() if stack is not None}
 
     @property
     def writer(self) -> ForeignStack:
-        """The stack that the ids stand for: the decoder, or of an encoder alone the encoder."""
+        """The stack whose vocabulary the spec's ids belong to: the decoder, or the encoder where there is no decoder."""
         return list(self.stacks.values())[-1]
 
     @property
     def source_pad_id(self) -> int | None:
-        """No other than the target's."""
+        """None: the source is padded with the same id as the target."""
         return None
 
 

@@ -1,6 +1,7 @@
-"""Inputs of a run: a text, ids or features; and how large they may be, for the app, the command line and hosts alike. No torch.
+"""Inputs of a run: a text, ids or features, with limits on their size that hold in the app, on the command line and on hosts. No
+torch.
 
-Sizes are compared before any work is done on an input: splitting a text into words takes time that grows with its length.
+Sizes are checked before any other work, since splitting a text into words takes time that grows with its length.
 """
 
 from dataclasses import dataclass
@@ -9,21 +10,21 @@ from typing import TypeAlias
 from model.errors import BadSetting, TooManyCharacters, TooManyTokens
 
 POSITIONS = 2**14
-"""Tokens, ids or rows of one input, whatever the model."""
+"""Most tokens, ids or rows of one input, for any model."""
 
 CHARACTERS_PER_POSITION = 16
-"""Characters of a text for each position that can be read. A token of English, German or Chinese text has one to eight."""
+"""Characters allowed for each position that a model can read. A token of English, German or Chinese text has one to eight."""
 
 FEW_POSITIONS = 100
-"""Models with fewer positions get as many characters as with these: one long word may be all that they read."""
+"""Models with fewer positions than this may be given as many characters as with this many: their input may be one long word."""
 
 
 @dataclass(frozen=True)
 class Features:
-    """An input of float features, for networks without an embedding.
+    """Float features as input, for networks without an embedding.
 
     Attributes:
-        rows: [position, model].
+        rows: [position, model], one vector for each position.
     """
 
     rows: tuple[tuple[float, ...], ...]
@@ -34,21 +35,21 @@ class Features:
 
 @dataclass(frozen=True)
 class RandomFeatures:
-    """Features drawn from the normal distribution, to see such a network run where there is no input of its own.
+    """Random features from the normal distribution, to try a network without an embedding.
 
     Attributes:
-        positions: how many rows.
-        seed: of the draws; the same seed draws the same.
+        positions: number of rows.
+        seed: seed of the random numbers; equal seeds give equal features.
     """
 
     positions: int
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuses what cannot be drawn.
+        """Checks the values.
 
         Raises:
-            BadSetting: a value outside what is allowed.
+            BadSetting: a value is outside its limits.
         """
         if not 1 <= self.positions <= POSITIONS:
             raise BadSetting(name="positions", found=self.positions, allowed=f"from 1 to {POSITIONS}")
@@ -60,21 +61,21 @@ class RandomFeatures:
 
 
 Given: TypeAlias = str | tuple[int, ...] | Features | RandomFeatures
-"""An input: text, ids that are taken as they are (special tokens and padding included), or features."""
+"""An input: a text, ids that are used as they are (special tokens and padding included), or features."""
 
 
 def allowed_characters(positions: int = POSITIONS) -> int:
-    """Characters of the longest text that is taken where so many positions can be read."""
+    """Length of the longest text that is accepted for a model with this many positions."""
     return CHARACTERS_PER_POSITION * min(max(positions, FEW_POSITIONS), POSITIONS)
 
 
 def check_size(name: str, given: Given, positions: int = POSITIONS, reason: str = "the limit of one run") -> None:
-    """Refuses what cannot fit, before anything is done with it.
+    """Checks the size of an input, before any work is done on it.
 
     Args:
-        name: of the strip, `source` or `target`.
-        positions: how many the model reads of it.
-        reason: why no more.
+        name: name of the strip, `source` or `target`.
+        positions: number of positions that the model can read.
+        reason: why there are no more, for the error.
 
     Raises:
         TooManyCharacters: a text is longer than `allowed_characters`.

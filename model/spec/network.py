@@ -1,7 +1,7 @@
-"""ModelSpec: frozen choices that describe a network, and nothing else. `model/transformer/build.py` alone acts on them.
+"""ModelSpec: the frozen description of a network, from which `model/transformer/build.py` builds it.
 
-A spec is a tree of small values, one for each part, so that a choice stands where it belongs: encoder and decoder may differ in
-everything. `spec.json` beside a checkpoint's weights is the same tree in JSON. This module needs no torch.
+A spec is a tree of small values, one for each part of the network, so encoder and decoder may differ in every choice. `spec.json`
+beside a checkpoint's weights is the same tree in JSON. This module needs no torch.
 """
 
 from collections.abc import Mapping
@@ -36,12 +36,12 @@ class AttentionSpec:
     """Multi-head attention.
 
     Attributes:
-        heads: how many heads.
-        head_dim: width of a head's queries, keys and values; free of d_model / heads.
-        bias: whether the four projections add a bias; of shared ones the output's alone can.
-        projections: one matrix each for queries, keys and values, cut into heads afterwards (`separate`); or the stream is cut
-            first, and each piece goes through the same [head_dim, head_dim] matrix (`shared`).
-        empty_rows: what a query sees that may look at no key: every key alike (`uniform`), or nothing (`zeros`).
+        heads: number of heads.
+        head_dim: width of a head's queries, keys and values; it need not be d_model / heads.
+        bias: whether the four projections add a bias; with shared projections only the output can.
+        projections: one matrix each for queries, keys and values, whose result is cut into heads (`separate`); or the stream is cut
+            into heads first, and each piece goes through the same [head_dim, head_dim] matrix (`shared`).
+        empty_rows: the weights of a query that may attend to no key: all equal (`uniform`) or all zero (`zeros`).
     """
 
     heads: Few
@@ -56,24 +56,25 @@ class StackSpec:
     """An encoder or a decoder, its embedding included.
 
     Attributes:
-        vocab: ids the embedding knows; 0: it has none, the input is float features.
+        vocab: number of ids in the embedding; 0: there is no embedding, the input is float features.
         d_model: width of the residual stream.
-        layers: how many layers the stack holds; an encoder of none hands its input on.
+        layers: number of layers in the stack; an encoder with 0 layers returns its embedded input.
         passes: how often the whole stack is applied, with the same weights.
-        attention: every attention sublayer of the stack.
+        attention: the attention sublayers of the stack, all alike.
         hidden: inner width of the feed-forward sublayer; 0 where there is none.
-        activation: between its two linear maps.
-        bias: whether those two add a bias.
+        activation: activation function between its two linear maps.
+        bias: whether these two linear maps add a bias.
         norm_order: LayerNorm after the residual sum (`post`) or before the sublayer (`pre`).
-        norm: LayerNorm with gain and bias (`standard`), without a bias, or with the deviation of a sample, n - 1 (`unbiased`).
-        final_norm: one more LayerNorm after the last layer.
-        positions: how positions are told apart.
-        max_positions: the longest input; a sinusoid needs none, then it bounds what is asked of the machine.
-        embed_scale: embeddings are multiplied by the square root of d_model (`sqrt`), or not.
-        wiring: what a layer is made of: attention and feed-forward network (`standard`), attention and nothing else (`attention`),
-            or the encoder's output attending to itself inside each decoder layer (`memory`).
-        causal: of a decoder: no position looks at a later one.
-        decode_positions: of a decoder: a token written in step t gets position t (`running`), or each one position 0 (`zero`).
+        norm: LayerNorm with gain and bias (`standard`), without a bias (`bias-free`), or with the sample standard deviation, which
+            divides by n - 1 (`unbiased`).
+        final_norm: whether there is one more LayerNorm after the last layer.
+        positions: the positional encoding.
+        max_positions: length of the longest input; sinusoids could go further, so there it only keeps runs small enough.
+        embed_scale: whether embeddings are multiplied by the square root of d_model (`sqrt`).
+        wiring: the parts of a layer: attention and feed-forward network (`standard`), attention and nothing else (`attention`), or
+            decoder layers in which the encoder's output attends to itself (`memory`).
+        causal: in a decoder: whether no position may attend to a later one.
+        decode_positions: in a decoder: whether a token written in step t is encoded at position t (`running`) or at 0 (`zero`).
     """
 
     vocab: Many
@@ -95,7 +96,7 @@ class StackSpec:
     decode_positions: DecodePositions = "running"
 
     def __post_init__(self) -> None:
-        """Refuses a feed-forward network of no width.
+        """Checks that layers with a feed-forward network give its width.
 
         Raises:
             BadSetting: `hidden` is 0 where layers have such a network.
@@ -109,10 +110,10 @@ class OutputSpec:
     """The map from the last state to the vocabulary.
 
     Attributes:
-        tied: use the decoder's token embedding as its weight.
-        bias: whether it adds one.
-        softmax: what makes probabilities of the logits: a softmax over the vocabulary, or over the batch (`batch`; of one example
-            alone each probability is 1).
+        tied: whether its weight is the decoder's token embedding.
+        bias: whether it adds a bias.
+        softmax: the axis of the softmax that turns logits into probabilities: the vocabulary, or the batch (`batch`; with one
+            example every probability is then 1).
     """
 
     tied: bool = False
@@ -125,14 +126,14 @@ class ModelSpec:
     """A whole network.
 
     Attributes:
-        decoder: the stack that predicts; None: an encoder alone. Without an encoder it has no cross-attention: a causal language
-            model.
+        decoder: the stack that predicts tokens; None: the network is an encoder only. Without an encoder it has no cross-attention:
+            the network is a causal language model.
         encoder: the stack that reads the source; None for a language model.
-        output: the map to the vocabulary; None: the last states are all there is.
-        dropout: share of values dropped in training, everywhere alike.
-        pad_id, start_id, end_id, unk_id: the ids that stand for no text; None: there is none, or nobody told.
-        source_pad_id: the source's padding where it differs from pad_id.
-        suppressed: ids that are never written when decoding (their probabilities are still shown).
+        output: the map to the vocabulary; None: the last hidden states are the result.
+        dropout: share of values dropped in training, the same everywhere.
+        pad_id, start_id, end_id, unk_id: ids of the special tokens; None: there is none, or it is not known.
+        source_pad_id: id of padding in the source, where it differs from pad_id.
+        suppressed: ids that decoding never writes (their probabilities are still shown).
     """
 
     decoder: StackSpec | None
@@ -148,25 +149,25 @@ class ModelSpec:
 
     @property
     def stacks(self) -> dict[str, StackSpec]:
-        """The stacks that there are, by name, in the order in which they run."""
+        """The stacks of the network by name, in the order in which they run."""
         both = {"encoder": self.encoder, "decoder": self.decoder}
         return {name: stack for name, stack in both.items() if stack is not None}
 
     @property
     def forced(self) -> tuple[int, ...]:
-        """Ids that a target begins with, behind its start: none."""
+        """Ids that follow the start token of every target: none."""
         return ()
 
     @property
     def writer(self) -> StackSpec:
-        """The stack that the ids stand for: the decoder, or of an encoder alone the encoder."""
+        """The stack whose vocabulary the spec's ids belong to: the decoder, or the encoder where there is no decoder."""
         return list(self.stacks.values())[-1]
 
     def __post_init__(self) -> None:
-        """Refuses what no network can be, and ids that the vocabulary does not have.
+        """Checks that the parts fit together and that the vocabulary has all ids.
 
         Raises:
-            BadSetting: no stack at all, an output layer without a vocabulary, or such an id.
+            BadSetting: there is no stack, an output layer without a vocabulary, or an id outside the vocabulary.
         """
         if not self.stacks:
             raise BadSetting(name="spec", found="no stack", allowed="made of an encoder, a decoder or both")
@@ -190,9 +191,9 @@ def to_json(spec: ModelSpec) -> dict[str, Any]:
 
 
 def from_json(data: Mapping[str, Any]) -> ModelSpec:
-    """The spec in JSON values, every field checked.
+    """Reads a spec from JSON values; every field is checked.
 
     Raises:
-        BadSetting: an unknown field, a missing one, a value outside what is allowed, or an id that the vocabulary does not have.
+        BadSetting: a field is unknown, missing or outside its limits, or the vocabulary does not have an id.
     """
     return read(ModelSpec, data, "spec")

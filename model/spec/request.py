@@ -1,4 +1,4 @@
-"""RunRequest: one run, described by frozen values that are small and hashable."""
+"""RunRequest: the description of one run, frozen, small and hashable."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -9,7 +9,7 @@ from model.spec.inputs import Given, check_size
 from model.spec.validation import read
 
 Settings: TypeAlias = tuple[tuple[str, str], ...]
-"""Names and values that a model's file does not tell, as `--set` takes them."""
+"""Settings that a model's file does not hold, as names and values, in the form that `--set` takes."""
 
 
 Method: TypeAlias = Literal["greedy", "sample", "beam"]
@@ -19,26 +19,26 @@ Keep: TypeAlias = Literal["scores", "qkv", "context", "output", "hidden", "stage
 
 
 Precision: TypeAlias = Literal["float32", "bfloat16", "float16"]
-"""Number types that a network can be computed in. Of the lower two a trace says how far they are from float32."""
+"""Number types in which a network can be computed. For the two lower ones, a trace says how far its numbers are from float32."""
 
 
 KEEP: tuple[Keep, ...] = get_args(Keep)
-"""What a run may keep besides weights, masks, positions and logits, which it always keeps. `hidden` includes `embedded`."""
+"""What a run may record besides weights, masks, positions and logits, which it always records. `hidden` includes `embedded`."""
 
 
 @dataclass(frozen=True)
 class Decoding:
-    """How the target is written where none is given.
+    """How the target is decoded where none is given.
 
     Attributes:
-        method: `greedy` takes the likeliest token, `sample` draws one, `beam` follows the `beam_size` likeliest beginnings.
-        max_length: tokens written at most, the end token counted.
-        temperature: divides the logits before a draw; below 1 favours the likely.
-        top_k: draw among the k likeliest only; 0: among all.
-        top_p: draw among the fewest tokens that together hold this probability; 1: among all.
-        seed: of the draws; the same seed draws the same.
-        beam_size: beginnings followed at once.
-        hypothesis: which of those that beam search ended with is shown: its steps, its attention; 0: the best.
+        method: `greedy` takes the likeliest token, `sample` draws one, `beam` follows the `beam_size` likeliest hypotheses.
+        max_length: most tokens to write, the end token included.
+        temperature: divides the logits before sampling; below 1 it favours likely tokens.
+        top_k: sample among the k likeliest tokens only; 0: among all.
+        top_p: sample among the fewest tokens that together have this probability; 1: among all.
+        seed: seed of the sampling; equal seeds give equal texts.
+        beam_size: number of hypotheses followed at once.
+        hypothesis: rank of the hypothesis of a beam search whose steps and attention are shown; 0: the best.
     """
 
     method: Method = "greedy"
@@ -51,10 +51,10 @@ class Decoding:
     hypothesis: int = 0
 
     def __post_init__(self) -> None:
-        """Refuses what cannot be run.
+        """Checks every value.
 
         Raises:
-            BadSetting: a value outside what is allowed.
+            BadSetting: a value is outside its limits.
         """
         for name, ok, allowed in (
             ("method", self.method in get_args(Method), " or ".join(get_args(Method))),
@@ -72,7 +72,8 @@ class Decoding:
 
 @dataclass(frozen=True)
 class Silence:
-    """An intervention: one head's context vectors are replaced by zeros, so that it adds nothing but its output bias.
+    """Head ablation: an intervention that replaces one head's context vectors by zeros, so that the head adds nothing to the
+    output.
 
     Attributes:
         site: text form of the Site.
@@ -85,19 +86,19 @@ class Silence:
 
 @dataclass(frozen=True)
 class RunRequest:
-    """One run, described: frozen, small, hashable. Equal requests to one model give equal traces.
+    """The description of one run: frozen, small, hashable. Equal requests to one model give equal traces.
 
     Attributes:
-        model: a name that `Engine.models` lists, or `at_step` of one of its snapshots.
-        source: what is read.
-        target: what is fed to the decoder (teacher forcing); None: the model decodes.
-        decoding: how it does. Where a target is given, nothing is decoded.
-        source_valid: source positions that are no padding; None: those that are not the pad id.
-        source_pad_to: the source is padded to this many positions.
-        keep: what is recorded besides weights, masks, positions and logits.
-        interventions: what is changed while the network runs.
-        settings: names and values that the model's file does not tell, as `--set` takes them.
-        precision: the number type of weights and arithmetic; None: what the engine is set to, float32 unless told otherwise.
+        model: name of a model that `Engine.models` lists, or of one of its snapshots (`at_step`).
+        source: the source; for a language model its prompt.
+        target: a target to feed to the decoder (teacher forcing); None: the model decodes one.
+        decoding: how the model decodes. Not used where a target is given.
+        source_valid: number of source positions that are not padding; None: all that do not have the pad id.
+        source_pad_to: number of positions that the source is padded to; None: no padding is added.
+        keep: tensors to record besides weights, masks, positions and logits.
+        interventions: changes to make while the network runs.
+        settings: settings that the model's file does not hold, in the form that `--set` takes.
+        precision: number type of weights and arithmetic; None: the engine's default, which is float32 unless set otherwise.
     """
 
     model: str
@@ -112,10 +113,10 @@ class RunRequest:
     precision: Precision | None = None
 
     def __post_init__(self) -> None:
-        """Refuses what is not known here; brings `keep` and `settings` into one order, so that equal requests are equal.
+        """Checks the values, and sorts `keep` and `settings`, so that requests for the same run are equal.
 
         Raises:
-            BadSetting: `keep` names something that cannot be kept, `settings` a name twice, or `precision` no number type.
+            BadSetting: `keep` has an unknown name, `settings` has a name twice, or `precision` is not a known number type.
             TooManyCharacters, TooManyTokens: an input is longer than any model reads.
         """
         check_size("source", self.source)
@@ -136,9 +137,9 @@ class RunRequest:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The request in JSON values.
+        """Reads a request from JSON values.
 
         Raises:
-            BadSetting: a field is unknown, missing, of another type or outside what is allowed.
+            BadSetting: a field is unknown, missing, of another type or outside its limits.
         """
         return read(cls, data, "run request")

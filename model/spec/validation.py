@@ -1,7 +1,8 @@
-"""Plain JSON or TOML values into frozen dataclasses, every field checked: what a file or a wire says is believed only after this.
+"""Validation: turns plain JSON or TOML values into frozen dataclasses and checks every field. All files and requests are read with
+it.
 
-The types of the fields are the rules: `int` takes no bool and no 1.0, a Literal its choices alone, `Annotated[int, Between(1, 8)]`
-nothing beyond its limits. An unknown field is an error, never ignored.
+The field types are the rules: `int` accepts neither a bool nor 1.0, a Literal only its choices, `Annotated[int, Between(1, 8)]`
+only numbers within its limits. An unknown field is an error; none is ignored.
 """
 
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ WORDS = {str: "a text", int: "a whole number", float: "a number", bool: "true or
 
 @dataclass(frozen=True)
 class Between:
-    """Limits of a number, both allowed themselves. Stands in an Annotated type."""
+    """Limits of a number, inclusive. Used in an Annotated type."""
 
     lowest: float
     highest: float
@@ -32,15 +33,15 @@ class Between:
 
 
 def read(kind: type[Value], data: Any, name: str) -> Value:
-    """The value of type `kind` that `data` describes.
+    """Reads a value of type `kind` from plain data.
 
     Args:
         kind: a frozen dataclass, whose fields are dataclasses, unions, Literals, tuples, mappings, str, int, float, bool or Any.
-        data: plain values, as json or tomllib give them.
-        name: what `data` is called in an error.
+        data: plain values, as json or tomllib return them.
+        name: name of `data` in an error.
 
     Raises:
-        BadSetting: a field is unknown, missing, of another type or outside its limits; the sentence names it by its path.
+        BadSetting: a field is unknown, missing, of another type or outside its limits; the message gives its path.
     """
     value: Value = _read(kind, data, name)
     return value
@@ -99,7 +100,7 @@ def _read_limited(kind: Any, limits: Between, data: Any, name: str) -> Any:
 
 
 def _words(kind: Any) -> str:
-    """What `kind` takes, in words."""
+    """The values that `kind` accepts, in words."""
     if get_origin(kind) is Literal:
         return " or ".join(get_args(kind))
     if get_origin(kind) is tuple:
@@ -111,6 +112,6 @@ def _words(kind: Any) -> str:
 
 
 def _short(data: Any) -> Any:
-    """`data`, or its beginning where it is too long for a sentence."""
+    """`data`, shortened where it is too long for an error."""
     text = repr(data)
     return data if len(text) <= 80 else f"{text[:80]}…"

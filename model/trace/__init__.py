@@ -1,4 +1,4 @@
-"""What one run recorded, as a frozen value of numpy arrays, and the same as bytes. No torch.
+"""The trace: everything that one run recorded, as a frozen value of numpy arrays, and its file format. No torch.
 
 May import: model.errors, model.spec.
 """

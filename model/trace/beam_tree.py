@@ -1,4 +1,4 @@
-"""The tree of a beam search: every continuation that it weighed, and what became of it. Plain values; no torch."""
+"""The tree of a beam search: every continuation that it considered, and whether it was kept. Plain values; no torch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,17 +9,17 @@ Fate: TypeAlias = Literal["kept", "finished", "pruned"]
 
 @dataclass(frozen=True)
 class Node:
-    """One continuation by one token: a beginning that goes on, or one that has ended, or one that was dropped.
+    """One node: a hypothesis that was extended by one token.
 
     Attributes:
-        step: of decoding, from 0.
-        parent: place of the node that it continues in the tree; -1: the prompt.
-        id: the token that it adds.
-        text: the token's text.
-        log_probability: natural, of that token after its parent.
+        step: decoding step, counted from 0.
+        parent: index in the tree of the node that it extends; -1: the prompt.
+        id: id of the token that it adds.
+        text: text of that token.
+        log_probability: natural log-probability of that token after its parent.
         total: sum of the log-probabilities of all tokens written so far.
-        fate: `kept` went on, `finished` ended the target, `pruned` was not among the likeliest.
-        rank: place among the hypotheses that the search ended with, 0 the best; -1: it is none of them.
+        fate: `kept`: the search went on from here; `finished`: it ended the target; `pruned`: it was not among the likeliest.
+        rank: rank among the hypotheses that the search ended with, 0 the best; -1: it is none of them.
     """
 
     step: int
@@ -33,12 +33,12 @@ class Node:
 
     @property
     def mean(self) -> float:
-        """Log-probability a token written: what the search ranks its hypotheses by."""
+        """Mean log-probability of the tokens written: the search ranks its hypotheses by it."""
         return self.total / (self.step + 1)
 
 
 def path(tree: Sequence[Node], place: int) -> tuple[int, ...]:
-    """The places from the first token to the node at `place`."""
+    """Indices of the nodes from the first token to the node at `place`."""
     places: list[int] = []
     while place >= 0:
         places.append(place)
@@ -47,5 +47,5 @@ def path(tree: Sequence[Node], place: int) -> tuple[int, ...]:
 
 
 def hypotheses(tree: Sequence[Node]) -> tuple[int, ...]:
-    """The places of the hypotheses that the search ended with, the best first."""
+    """Indices of the last nodes of the hypotheses that the search ended with, the best first."""
     return tuple(sorted((place for place, node in enumerate(tree) if node.rank >= 0), key=lambda place: tree[place].rank))

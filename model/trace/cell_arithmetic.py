@@ -1,7 +1,8 @@
-"""The arithmetic of one cell: from the query and the key that were recorded to what the weight moved, in float64.
+"""The arithmetic of one cell: recomputes one attention weight in float64, from the recorded query and key to its effect on the
+output.
 
-Nothing is taken over from what the run computed beyond q, k and v: the chain is worked out anew and then compared with the weights,
-scores and context that ran. A difference above the tolerance of the run's number type means that the picture cannot be trusted.
+Only q, k and v are taken from the run. Everything else is computed anew and then compared with the recorded weights, scores and
+context. A difference above the tolerance of the run's number type means that the picture cannot be trusted.
 """
 
 from dataclasses import dataclass
@@ -13,8 +14,8 @@ from model.errors import BadSetting, UnknownTensor
 from model.trace.types import Array, Attention, Trace
 
 TOLERANCE = {"float32": 1e-5, "bfloat16": 2e-2, "float16": 2e-3}
-"""Difference to float64 that the rounding of a number type explains anyway, for weights between 0 and 1: `_tolerance` allows more
-where scores are large."""
+"""Difference to float64 that rounding in a number type explains, for weights between 0 and 1. `_tolerance` allows more where scores
+are large."""
 
 ROUNDOFF = {"float32": 2.0**-24, "bfloat16": 2.0**-8, "float16": 2.0**-11}
 """Unit roundoff: the largest relative error of one rounding."""
@@ -22,28 +23,28 @@ ROUNDOFF = {"float32": 2.0**-24, "bfloat16": 2.0**-8, "float16": 2.0**-11}
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """How one weight came about, and what it did. All arrays float64.
+    """How one weight was computed, and what it contributed. All arrays are float64.
 
     Attributes:
-        site, head, query, key: which cell; counted from 0.
-        q, k, v: [head_dim], recorded.
+        site, head, query, key: the cell; counted from 0.
+        q, k, v: [head_dim], as recorded.
         products: [head_dim], q · k element by element; `dot` is their sum.
-        scale: what `dot` is multiplied with; `score` is the product.
+        scale: factor of `dot`, 1 / √head_dim in the paper; `score` is the product.
         scored: whether the run computed the score; False: the key lay in the future of a cached step.
         allowed: [key], the row's mask.
         scores: [key], the whole row after scaling, -inf where masked.
         exponentials: [key], exp(score - largest score of the row); `total` is their sum.
         weights: [key], exponentials / total; `weight` is the cell's.
-        ran: the weight that the run recorded.
+        ran: the recorded weight.
         contribution: [head_dim], weight · v.
         context: [head_dim], the row's sum of contributions, recomputed.
         share: the part of `context` that lies in this contribution, contribution · context / |context|²; the shares of a row add
             up to 1.
         moved: [key], for each key the length of its contribution after the output projection: what it adds to the residual stream.
         silenced: whether the run replaced this head's context by zeros; then it moved nothing.
-        largest_difference: between what was recomputed and what ran, over the row's weights, scores and context (scores and context
-            relative to their size).
-        tolerance: what the run's number type explains.
+        largest_difference: largest difference between recomputed and recorded numbers, over the row's weights, scores and context
+            (scores and context relative to their size).
+        tolerance: largest difference that rounding in the run's number type explains.
     """
 
     site: str
@@ -75,16 +76,16 @@ class Explanation:
 
     @property
     def agrees(self) -> bool:
-        """Whether the recomputed chain is what ran, up to rounding. NaN anywhere: no."""
+        """Whether the recomputed numbers are the recorded ones, up to rounding; False where any of them is NaN."""
         return self.largest_difference <= self.tolerance
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as JSON values, `agrees` too; a number that is not finite becomes null."""
+        """All attributes and `agrees` as JSON values; a number that is not finite becomes null."""
         values = vars(self) | {"agrees": self.agrees}
         return {name: _plain(value.tolist() if isinstance(value, np.ndarray) else value) for name, value in values.items()}
 
     def in_words(self) -> str:
-        """The chain of numbers, one line a step."""
+        """The computation as text, one line for each step."""
         score = self.score if self.allowed[self.key] else -np.inf
         lines = (
             f"{self.site}, head {self.head}, query {self.query}, key {self.key}",
@@ -106,12 +107,12 @@ def explain(trace: Trace, site: str, head: int, query: int, key: int, scale: flo
     Args:
         site: text form of a Site.
         head, query, key: counted from 0.
-        scale: what the site multiplies the products with.
+        scale: factor of the dot products at this site.
         output: [model, head · head_dim], the weight of its output projection.
 
     Raises:
         UnknownSite, UnknownHead: the run has no such site or head.
-        BadSetting: it has no such query or key.
+        BadSetting: the site has no such query or key.
         UnknownTensor: the run did not record what is needed.
     """
     attention = check_cell(trace, site, head, query, key)
@@ -154,10 +155,10 @@ def explain(trace: Trace, site: str, head: int, query: int, key: int, scale: flo
 
 
 def check_cell(trace: Trace, site: str, head: int, query: int, key: int) -> Attention:
-    """The site of a cell, if the run has that cell.
+    """Checks that the run has a cell, and returns its site.
 
     Raises:
-        UnknownSite, UnknownHead, BadSetting: it has not; the sentence says what there is.
+        UnknownSite, UnknownHead, BadSetting: the run does not have it; the message lists what there is.
     """
     attention = trace.at(site)
     rows, columns = attention.head(head).shape
@@ -168,10 +169,11 @@ def check_cell(trace: Trace, site: str, head: int, query: int, key: int) -> Atte
 
 
 def _tolerance(dtype: str, scores: Array) -> float:
-    """What rounding explains of a row with these scores.
+    """Largest difference that rounding explains in a row with these scores; u is the unit roundoff.
 
-    A score s is rounded twice, after the product and after scaling, so it is off by up to 2u|s|; a weight w moves by up to
-    w(1 - w) times twice that, u|s| at most, and is rounded itself. Twice u(1 + |s|) leaves room for the context's sum.
+    A score s is rounded twice, after the product and after scaling, so its error is up to 2u|s|. A weight w then moves by up to
+    w(1 - w) times twice that: since w(1 - w) is at most 1/4, this is u|s| at most. The weight is rounded itself, too. The factor 2
+    in 2u(1 + |s|) leaves room for the sum of the context.
     """
     largest = np.abs(scores[np.isfinite(scores)]).max(initial=0)
     return float(max(TOLERANCE[dtype], 2 * ROUNDOFF[dtype] * (1 + largest)))
@@ -192,7 +194,7 @@ def _recorded(trace: Trace, attention: Attention, name: str) -> Array:
 
 
 def _empty_rows(trace: Trace, attention: Attention) -> str:
-    """What becomes of a row without any allowed key: `uniform` or `zeros`."""
+    """How the network treats a row without any allowed key: `uniform` or `zeros`."""
     return str(trace.model["spec"][attention.site.stack]["attention"]["empty_rows"])
 
 
@@ -201,7 +203,7 @@ def _is_silenced(trace: Trace, site: str, head: int) -> bool:
 
 
 class _Row:
-    """One row of one head, recomputed in float64."""
+    """One query's row of one head, recomputed in float64."""
 
     def __init__(
         self, attention: Attention, head: int, query: int, products: Array, scale: float, values: Array, empty_rows: str
@@ -218,14 +220,14 @@ class _Row:
         self.context = self.contributions.sum(axis=0)
 
     def _exponentials(self, empty_rows: str) -> Array:
-        """exp(score - largest score). Without any allowed key: alike for all keys that were there, or zeros."""
+        """exp(score - largest score), [key]. In a row without any allowed key: 1 for every key that existed then, or all zeros."""
         if self.allowed.any():
             return np.asarray(np.exp(self.scores - self.scores.max()))
         there = np.ones_like(self.allowed) if self.ran["scores"] is None else ~np.isnan(self.ran["scores"])
         return np.where(there, float(empty_rows == "uniform"), 0.0)
 
     def largest_difference(self, silenced: bool) -> float:
-        """Between what was recomputed and what ran. Scores and context count relative to their size; NaN where anything is."""
+        """Largest difference between recomputed and recorded numbers, scores and context relative to their size. NaN if one is."""
         pairs = [(self.weights, self.ran["weights"])]
         if self.ran["scores"] is not None:
             pairs.append((self.scores[self.allowed], self.ran["scores"][self.allowed]))

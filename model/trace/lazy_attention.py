@@ -1,8 +1,8 @@
-"""Attention maps that a run did not write out: computed from its queries and keys when somebody looks at them.
+"""Lazy attention weights: an array-like that computes weights from the recorded queries and keys when they are read.
 
-A long input goes through a fused kernel, which never holds the weights of a head as a whole (model/transformer/attention.py). What
-is shown is then softmax(q kᵀ · scale) over the allowed keys, of the q and k that ran, a block of rows at a time. numpy alone: a
-page can look without torch.
+A long input runs through a fused kernel, which never holds all weights of a head (`attend_fused` in
+model/transformer/attention.py). The weights are then computed here, as softmax(q kᵀ · scale) over the allowed keys, a block of
+rows at a time. This needs numpy only, so a page can show them without torch.
 """
 
 from collections.abc import Iterator
@@ -15,20 +15,20 @@ import numpy.typing as npt
 Array: TypeAlias = npt.NDArray[Any]
 
 BLOCK = 1 << 22
-"""Weights computed at once, so that little more memory is needed than the answer takes. Smaller blocks fit the processor's cache,
-but each is a product of its own, and on a busy machine the threads of each product wait for each other."""
+"""Weights computed at once: a bound on the memory that is needed besides the result. Smaller blocks would fit the processor's
+cache, but each block is a matrix product of its own, and on a busy machine the threads of each product wait for each other."""
 
 
 @dataclass(frozen=True, eq=False)
 class LazyAttention:
-    """Weights [head, query, key] that are used like an array and computed at each look; nothing of them is kept.
+    """Weights [head, query, key] that are indexed like an array and computed on every access; nothing is cached.
 
     Attributes:
         q: [head, query, head_dim].
         k: [head, key, head_dim].
-        mask: [query, key] of bool, True where the query may look at the key.
-        scale: what the products are multiplied with.
-        empty_rows: what a row without any allowed key is: `uniform` or `zeros`.
+        mask: [query, key] of bool, True where the query may attend to the key.
+        scale: factor of the dot products.
+        empty_rows: what a row without any allowed key becomes: `uniform` or `zeros`.
     """
 
     q: Array
@@ -42,12 +42,12 @@ class LazyAttention:
 
     @property
     def array(self) -> Array:
-        """Itself, for whoever expects an array: it can do what is asked of one."""
+        """This object, typed as an array: it supports every operation that callers use."""
         return cast(Array, self)
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Heads, queries, keys."""
+        """(heads, queries, keys)."""
         return len(self.q), *self.mask.shape
 
     def __len__(self) -> int:
@@ -57,7 +57,7 @@ class LazyAttention:
         return (self[head] for head in range(len(self)))
 
     def __getitem__(self, index: Any) -> Array:
-        """The weights at `index`: of up to three parts, each a number, a slice or a list of numbers or bools, as in `numpy.ix_`."""
+        """The weights at `index`: up to three parts, each a number, a slice or a list of numbers or bools, as in `numpy.ix_`."""
         parts = (*(index if isinstance(index, tuple) else (index,)), *[slice(None)] * 3)[:3]
         heads, queries, keys = (np.arange(size)[part] for size, part in zip(self.shape, parts, strict=True))
         rows = self._rows(np.atleast_1d(heads), np.atleast_1d(queries))
@@ -65,18 +65,19 @@ class LazyAttention:
         return np.asarray(weights.reshape((*heads.shape, *queries.shape, *keys.shape)))
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
-        """All of it."""
+        """All weights as a numpy array."""
         return self[:].astype(dtype or self.dtype, copy=False)
 
     def __getattr__(self, name: str) -> Any:
-        """What else an array has, of all of it."""
+        """Any other attribute of an array: computes all weights and asks them for it."""
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(self[:], name)
 
     def _rows(self, heads: Array, queries: Array) -> Array:
-        """[head, query, key] of the heads and queries asked for, each block worked out where it stands: new memory costs more than
-        the arithmetic.
+        """The weights of some heads and queries, [head, query, key].
+
+        Each block is computed in place, in the result's memory: allocating memory costs more than the arithmetic.
         """
         weights = np.empty((len(heads), len(queries), self.shape[2]), self.dtype)
         block = max(1, BLOCK // max(1, self.shape[2]))
@@ -91,7 +92,7 @@ class LazyAttention:
         return weights
 
     def _softmax(self, scores: Array, allowed: Array) -> None:
-        """As `softmax_uniform` and `softmax_zeros` in model/transformer/attention.py: [query, key] of scores become weights."""
+        """Turns scores [query, key] into weights, in place, as `softmax_uniform` and `softmax_zeros` of the network do."""
         fill, forbidden = np.finfo(self.dtype).min, ~allowed
         np.copyto(scores, fill, where=forbidden)
         scores -= scores.max(axis=-1, keepdims=True, initial=fill)

@@ -1,6 +1,7 @@
-"""Trace <-> bytes: safetensors with one JSON entry. The same bytes are the download, the wire format and the offline replay.
+"""Trace <-> bytes: a safetensors file with one JSON entry. The download, the HTTP answer and the offline replay are the same bytes.
 
-Masks are stored as uint8 (1 = may be looked at), everything else as float32, ids as int64. Nothing is pickled, nothing executed.
+Masks are stored as uint8 (1 = may be attended to), ids as int64, everything else as float32. Nothing is pickled, so reading a file
+executes nothing.
 """
 
 import json
@@ -19,14 +20,14 @@ from model.trace.lazy_attention import LazyAttention
 from model.trace.types import AXES, SCHEMA, TENSORS_OF_ATTENTION, Array, Attention, Site, Step, Tokens, Trace
 
 ENTRY = "headlight"
-"""Key of the metadata entry that holds everything which is no array."""
+"""Key of the metadata entry that holds everything that is not an array."""
 
 _DTYPES = {"F32": np.float32, "U8": np.uint8, "I64": np.int64}
 
 
 @dataclass(frozen=True)
 class _Strip:
-    """Tokens but for their name and ids."""
+    """Tokens, without their name and ids."""
 
     texts: tuple[str, ...]
     special: tuple[bool, ...]
@@ -35,7 +36,7 @@ class _Strip:
 
 @dataclass(frozen=True)
 class _Made:
-    """What makes a site's weights of its queries and keys, where a trace has none: fields of `Unwritten`."""
+    """How to compute a site's weights from its queries and keys where the file does not hold them: fields of LazyAttention."""
 
     scale: float
     empty_rows: Literal["uniform", "zeros"]
@@ -43,9 +44,9 @@ class _Made:
 
 @dataclass(frozen=True)
 class _Header:
-    """Everything that is no array.
+    """Everything that is not an array.
 
-    `sites` holds for each site the strips of its queries and its keys, `unwritten` those sites whose weights are not in the file.
+    `sites` holds the strips of each site's queries and keys; `unwritten` lists the sites whose weights are not in the file.
     """
 
     schema: int
@@ -60,7 +61,7 @@ class _Header:
 
 
 def to_bytes(trace: Trace) -> bytes:
-    """The file `*.trace.safetensors` of a trace."""
+    """The bytes of the trace's file, `*.trace.safetensors`."""
     header = _Header(
         schema=trace.schema,
         model=dict(trace.model),
@@ -76,10 +77,10 @@ def to_bytes(trace: Trace) -> bytes:
 
 
 def from_bytes(data: bytes) -> Trace:
-    """The trace in a file's bytes.
+    """Reads a trace from the bytes of its file.
 
     Raises:
-        WireError: the bytes are no safetensors file, no trace, damaged, of another schema, or their parts do not fit together.
+        WireError: the bytes are not a safetensors file, not a trace, damaged, of another schema, or inconsistent.
     """
     try:
         stored = {name: np.frombuffer(t["data"], _DTYPES[t["dtype"]]).reshape(t["shape"]) for name, t in deserialize(data)}
@@ -116,7 +117,7 @@ def _arrays(trace: Trace) -> dict[str, Array]:
 
 
 def _trace(header: _Header, stored: dict[str, Array]) -> Trace:
-    """Takes every array out of `stored`; one that is left over has no place in a trace."""
+    """Builds the trace. Every array is taken out of `stored`, so one that is left over does not belong into a trace."""
     tokens = {name: _tokens(name, strip, stored) for name, strip in header.tokens.items()}
     attention = {
         (site := Site.parse(text)): _attention(site, strips, tokens, stored, header.unwritten.get(text))

@@ -1,4 +1,4 @@
-"""The lines of the teaching text that compute a stage, read from the files themselves, so that they cannot drift."""
+"""The source lines that compute a stage. They are read from model/transformer itself, so what is shown cannot become outdated."""
 
 import ast
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ _LINES = {
     "chosen, beam": ("inference/decoding.py", "beam", "return"),
     "chosen, given": ("inference/decoding.py", "forced", "following ="),
 }
-"""For each stage, with a choice of the spec where it decides: the file, the function, and how the line begins."""
+"""For each stage (and, where a choice of the spec decides, each choice): the file, the function, and the beginning of the line."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class Code:
     """Lines of a file.
 
     Attributes:
-        path: from the project's folder on.
-        function: that the line stands in.
-        line: number of the line that computes the stage; `statement` is its text, further lines of it included.
+        path: path of the file, relative to the project's folder.
+        function: qualified name of the function that holds the line.
+        line: number of the line that computes the stage; `statement` is the whole statement that begins there.
         first_line: number of the function's first line; `text` is the whole function.
     """
 
@@ -65,7 +65,7 @@ class Code:
 
 
 def code(trace: Trace, stage: Stage) -> Code | None:
-    """The lines that computed a stage of this run; None: it is no work of the network (tokens and ids), or the run does not say."""
+    """The lines that computed a stage of this run; None for tokens and ids, which no network computes, or if it is not known."""
     choice = _choice(trace, stage)
     return _read(*_LINES[choice]) if choice in _LINES else None
 

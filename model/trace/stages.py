@@ -1,7 +1,7 @@
-"""The stages of a run, in the order in which they ran: the computation clock.
+"""The stages of a run, in the order in which they ran.
 
-The order is this network's own: a pre-norm layer norms before its attention, a post-norm layer after the sum, and a stack that is
-applied twice is walked twice. docs/stages.md has a line for each stage name, `model.trace.source_lines` the lines of code.
+The order depends on the network: a pre-norm layer norms before its attention, a post-norm layer after the sum, and a stack that is
+applied twice is walked twice. docs/stages.md explains each stage, `model.trace.source_lines` finds its code.
 """
 
 from collections.abc import Iterator, Mapping
@@ -35,25 +35,25 @@ class Stage:
 
     @property
     def site(self) -> Site | None:
-        """The attention site that the stage is in or around; None: in none."""
+        """The attention site that the stage belongs to; None: it belongs to no attention sublayer."""
         whole = self.place in ("encoder", "decoder", "output")
         return None if whole or self.place.endswith("feed_forward") else Site.parse(self.place)
 
     @property
     def stack(self) -> str:
-        """The stack that the stage is in; of the output the decoder."""
+        """The stack that the stage is in; the output counts as the decoder's."""
         return "decoder" if self.place == "output" else self.place.partition(".")[0]
 
     @property
     def in_head(self) -> bool:
-        """Whether each head has its own numbers here."""
+        """Whether each head has its own tensor at this stage."""
         return self.name in OF_HEADS
 
 
 ATTENTION = ("queries", "keys", "values", "scores", "mask", "weights", "context", "output")
 OF_HEADS = ("queries", "keys", "values", "scores", "weights", "context")
 OF_CELLS = ("scores", "mask", "weights")
-"""Stages whose numbers are of a query and a key."""
+"""Stages whose tensors are [query, key]: one number for each cell of an attention map."""
 OUTPUT = ("logits", "probabilities", "chosen")
 
 AXES: Mapping[str, tuple[str, str]] = MappingProxyType(
@@ -78,13 +78,13 @@ AXES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "logits": ("position", "vocab"),
     }
 )
-"""The axes of what each stage makes, for those that make a tensor (of one head, where heads have their own)."""
+"""The axes of each stage's tensor (of one head, where each head has its own). Stages that are not listed have no tensor."""
 
 NAMES = ("tokens", "ids", *AXES, "probabilities", "chosen")
 
 
 def walk(trace: Trace) -> tuple[Stage, ...]:
-    """All stages of a run, first to last; those too that were not recorded, but are known to have been there."""
+    """All stages of a run, first to last, including those that ran and were not recorded."""
     return tuple(_through(trace))
 
 
@@ -113,7 +113,7 @@ def _through_stack(trace: Trace, stack: str, sites: list[Site], spec: Mapping[st
 
 
 def _inputs(spec: Mapping[str, Any]) -> tuple[str, ...]:
-    """What happens before the first layer. Of a network that nobody described nothing is known."""
+    """The stages before the first layer; none are known where the trace has no spec."""
     if not spec:
         return ()
     if not spec["vocab"]:
@@ -124,14 +124,14 @@ def _inputs(spec: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _sublayer(place: str, names: tuple[str, ...], spec: Mapping[str, Any]) -> Iterator[Stage]:
-    """A sublayer inside its residual connection, in this network's order of sum and norm."""
+    """The stages of a sublayer and of its residual connection, in this network's order of sum and norm."""
     around = spec.get("wiring", "attention") != "attention"
     order = {"pre": ("normed", *names, "residual"), "post": (*names, "residual", "normed")}
     yield from (Stage(place, name) for name in (order[spec["norm_order"]] if around else names))
 
 
 def find(trace: Trace, text: str) -> Stage:
-    """The stage whose text form is `text`.
+    """The stage with the text form `text`, such as `decoder.0.2.cross/weights`.
 
     Raises:
         UnknownStage: the run has no such stage.
@@ -145,7 +145,7 @@ def find(trace: Trace, text: str) -> Stage:
 
 
 def path(stage: Stage) -> str:
-    """The name that a stage's tensor has in a trace file; empty: it is no tensor."""
+    """The name of a stage's tensor in a trace file; empty: the stage has no tensor."""
     if stage.name not in AXES:
         return ""
     if stage.site is not None and stage.name in ATTENTION:
@@ -162,7 +162,7 @@ def path(stage: Stage) -> str:
 
 
 def recorded(trace: Trace, stage: Stage) -> Array | None:
-    """What a stage made in all heads, as it was recorded; None: it is no tensor, or was not recorded."""
+    """A stage's recorded tensor, all heads of it; None: the stage has none, or it was not recorded."""
     match path(stage).split("/"):
         case ["attention", site, name]:
             found: Array | None = getattr(trace.at(site), name)
@@ -177,10 +177,10 @@ def recorded(trace: Trace, stage: Stage) -> Array | None:
 
 
 def tensor(trace: Trace, stage: Stage, head: int) -> Array | None:
-    """What a stage made, with the axes of AXES, as it was recorded; None: it is no tensor, or was not recorded.
+    """A stage's recorded tensor with the axes of AXES; None: the stage has none, or it was not recorded.
 
     Args:
-        head: counted from 0, for the stages in which each head has its own numbers.
+        head: the head, counted from 0, at stages where each head has its own tensor.
 
     Raises:
         UnknownHead: the site has no such head.
@@ -193,13 +193,13 @@ def tensor(trace: Trace, stage: Stage, head: int) -> Array | None:
 
 
 def why_missing(trace: Trace, stage: Stage) -> str:
-    """Why the run did not record a stage's tensor; empty: it does not say."""
+    """Why the run did not record a stage's tensor; empty: the trace does not say."""
     name = path(stage)
     return next((why for key, why in trace.missing.items() if fnmatchcase(name, key) or name.startswith(f"{key}/")), "")
 
 
 def strip(trace: Trace, stage: Stage) -> str:
-    """The name of the token strip that stands on the first axis of a stage."""
+    """The name of the token strip along the first axis of a stage's tensor."""
     target = "target" if "target" in trace.tokens else "source"
     if stage.place in ("encoder", "decoder", "output"):
         return "source" if stage.place == "encoder" else target
@@ -210,9 +210,9 @@ def strip(trace: Trace, stage: Stage) -> str:
 
 
 def unsound(trace: Trace, stage: Stage) -> Array | None:
-    """Where a stage made something that is no finite number: bool, as `recorded`; None: nowhere.
+    """Where a stage's numbers are not finite: bool, of the shape of `recorded`; None: all are finite.
 
-    A score that was never computed, since its key lay in the future, is no such thing.
+    A score that was never computed, since its key lay in the future, is NaN and does not count.
     """
     array = recorded(trace, stage)
     if array is None or np.isfinite(array).all():
@@ -224,5 +224,5 @@ def unsound(trace: Trace, stage: Stage) -> Array | None:
 
 
 def first_unsound(trace: Trace) -> Stage | None:
-    """The first stage that made something that is no finite number; None: there is none."""
+    """The first stage with a number that is not finite; None: there is none."""
     return next((stage for stage in walk(trace) if unsound(trace, stage) is not None), None)

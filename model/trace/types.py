@@ -1,10 +1,10 @@
-"""The value that flows from the model to the screen: one example, one run, frozen.
+"""Trace: what one run of one example recorded, frozen. `model` makes it and `viz` draws it.
 
-Axis words, used everywhere: head, query, key, position, head_dim, model, hidden, vocab, candidate, step.
+Axis names, used everywhere: head, query, key, position, head_dim, model, hidden, vocab, candidate, step.
 Weights are probabilities; scores are logits after scaling and before the mask; log-probabilities are natural.
 Layers, heads, positions and steps count from 0 here, from 1 on screen.
 
-This module needs numpy alone. `model.trace.serialization` turns a Trace into bytes and back; docs/trace.md describes the file.
+This module needs only numpy. `model.trace.serialization` turns a Trace into bytes and back; docs/trace.md describes the file.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,15 +20,15 @@ from model.trace.beam_tree import Node
 from model.trace.lazy_attention import Array as Array
 
 SCHEMA = 1
-"""Number of the layout of a Trace. It grows whenever an old reader would misread a new file."""
+"""Version of a Trace's file format. It grows whenever an old reader would misread a new file."""
 
 Kind: TypeAlias = Literal["self", "cross", "memory"]
 
 _COUNTS = {str(count): count for count in range(1000)}
-"""Passes and layers by their one text form: no leading zero, no sign, no digits of other scripts."""
+"""Pass and layer numbers by their text. Each has one text only: no leading zero, no sign, no digits of other scripts."""
 
 UNWRITTEN = "attention/*/weights"
-"""The entry of `Trace.missing` of a run whose weights are computed when they are looked at."""
+"""Key in `Trace.missing` of a run whose weights are computed when they are read."""
 
 NAN_UNCOMPUTED = "keys in the future of a cached step were never scored: those scores are NaN"
 
@@ -70,10 +70,10 @@ class Tokens:
 
     Attributes:
         name: `source` or `target`.
-        ids: what the network was given, one id a token. Empty for an input of float features.
-        texts: what is shown: the piece of text as typed, also where the vocabulary does not know it.
+        ids: ids that the network was given, one for each token. Empty for an input of float features.
+        texts: texts that are shown: each token as typed, even where the vocabulary does not have it.
         special: True for tokens that stand for no text (start, end, padding).
-        unknown: True where the vocabulary does not know the text, so that the network saw its unknown token instead.
+        unknown: True where the vocabulary does not have the text, so that the network was given the unknown token instead.
     """
 
     name: str
@@ -86,19 +86,19 @@ class Tokens:
         return len(self.texts)
 
     def then(self, other: Self) -> Self:
-        """This strip with another's tokens behind it."""
+        """This strip followed by the tokens of `other`."""
         parts = ("ids", "texts", "special", "unknown")
         return replace(self, **{part: getattr(self, part) + getattr(other, part) for part in parts})
 
 
 @dataclass(frozen=True, eq=False)
 class Attention:
-    """What one attention site did.
+    """The recorded tensors of one attention site.
 
     Shapes:
-        weights: [head, query, key], probabilities: each row sums to 1 where any key is allowed. Of a long input it is
-            `Unwritten`, which is used like an array and computes from q and k what is looked at.
-        mask: [query, key] of bool, True where the query may look at the key.
+        weights: [head, query, key], probabilities: each row sums to 1 where any key is allowed. For a long input this is a
+            LazyAttention, which is used like an array and computes weights from q and k when they are read.
+        mask: [query, key] of bool, True where the query may attend to the key.
         mask_padding, mask_causal: [query, key], the parts that `mask` was combined from; None where the site has no such part.
         scores: [head, query, key], after scaling, before the mask. NaN where a cached step never computed them.
         q: [head, query, head_dim]; k, v: [head, key, head_dim].
@@ -151,7 +151,7 @@ AXES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "output": ("query", "model"),
     }
 )
-"""The axes of each array of an Attention: those of one name have one size."""
+"""The axes of each array of an Attention: axes with equal names have equal sizes."""
 
 TENSORS_OF_ATTENTION = tuple(AXES)
 """Names of the arrays of an Attention, in the order of the file."""
@@ -159,7 +159,7 @@ TENSORS_OF_ATTENTION = tuple(AXES)
 
 @dataclass(frozen=True)
 class Candidate:
-    """One token that could have been written, with its natural log-probability under the model."""
+    """A token that could be written next, with its natural log-probability under the model."""
 
     id: int
     text: str
@@ -172,7 +172,7 @@ class Step:
 
     Attributes:
         index: from 0; step i reads position i and writes position i + 1 of the strip (a language model starts after its prompt).
-        chosen: the token taken.
+        chosen: the token that was written.
         candidates: the likeliest tokens, best first.
         computed: the rows (query positions) that this step added, as (first, one past the last).
     """
@@ -185,27 +185,27 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """Everything that one run showed: the contract between `model`, which makes it, and `viz`, which draws it.
+    """Everything that one run recorded: the contract between `model`, which makes it, and `viz`, which draws it.
 
     Attributes:
-        schema: the layout's number.
+        schema: version of the file format.
         model: facts about the network and the machine (name, title, fingerprint, spec, languages, device, dtype, milliseconds, and
-            `notes`: what a viewer should know of how it computes, a sentence each).
+            `notes`: sentences that a viewer should know about how it computes).
         request: the RunRequest, as plain JSON values.
         tokens: strips by name, `source` and (for an encoder-decoder) `target`. The last target token may be one that was
             written and not read: then there are fewer query rows than tokens.
-        attention: what each site did, in the order in which the sites ran.
-        positions: [position, model] for `encoder` and `decoder`, the positions used.
-        embedded: [position, model] by stack, after adding positions.
-        hidden: [position, model] by `stack.pass.layer`, after each layer.
-        stages: the stages between, by `PLACE/STAGE`: `STACK/embedding`, `STACK/scaled`, `STACK/final` (after the final norm),
+        attention: the tensors of each site, in the order in which the sites ran.
+        positions: [position, model] by stack (`encoder`, `decoder`), the positional encodings that were added.
+        embedded: [position, model] by stack, the embeddings after positions were added.
+        hidden: [position, model] by `stack.pass.layer`, the residual stream after each layer.
+        stages: the stages between these, by `PLACE/STAGE`: `STACK/embedding`, `STACK/scaled`, `STACK/final` (after the final norm),
             `SITE/residual` and `SITE/normed` around an attention sublayer, and for the feed-forward sublayer called
             `stack.pass.layer.feed_forward` its `hidden` [position, hidden], `output`, `residual`, `normed`; else [position, model].
         logits: [position, vocab], one row for each target position fed (for a language model: source position).
-        steps: the decode, token by token.
-        tree: of a beam search, all continuations that it weighed (model/trace/beam_tree.py); the run shows the
+        steps: the steps of decoding, one for each token written.
+        tree: all continuations that a beam search considered (model/trace/beam_tree.py); the rest of the trace shows the
             hypothesis that was asked for.
-        missing: why something is not there, by the name it would have.
+        missing: why something was not recorded, by the name it would have.
     """
 
     model: Mapping[str, Any]
@@ -223,7 +223,7 @@ class Trace:
     schema: int = SCHEMA
 
     def __post_init__(self) -> None:
-        """Locks the arrays and the mappings: nobody downstream can change what ran."""
+        """Makes the arrays and the mappings read-only, so that no reader can change what ran."""
         for name in ("model", "request", "tokens", "attention", "positions", "embedded", "hidden", "stages", "missing"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
         for array in self.arrays():
@@ -240,24 +240,24 @@ class Trace:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held: what a cache counts. A row that stands for all rows, and masks that sites share, count once.
+        """Size in memory, for caches. Rows that are broadcast, and masks that sites share, count once.
 
-        Besides the arrays the steps and the tree count: a beam of 32 that writes 1,000 tokens weighs 64,000 nodes, 22 MB.
+        The steps and the tree count too: a beam of 32 that writes 1,000 tokens has 64,000 nodes, 22 MB.
         """
         held = {array.__array_interface__["data"][0]: _held(array) for array in self.arrays()}
         candidates = sum(1 + len(step.candidates) for step in self.steps)
         return sum(held.values()) + _NODE_BYTES * len(self.tree) + _CANDIDATE_BYTES * candidates
 
     def written_out(self) -> Self:
-        """This trace with every weight as an array: complete for readers that know nothing of q and k."""
+        """This trace with lazy weights computed and stored as arrays, for readers that do not compute them from q and k."""
         attention = {site: replace(own, weights=np.asarray(own.weights)) for site, own in self.attention.items()}
         return replace(self, attention=attention, missing={n: why for n, why in self.missing.items() if n != UNWRITTEN})
 
     def at(self, site: Site | str) -> Attention:
-        """What one site did.
+        """The recorded tensors of one site.
 
         Raises:
-            UnknownSite: this run has no such site; the sentence names those there are.
+            UnknownSite: this run has no such site; the message lists its sites.
         """
         wanted = Site.parse(site) if isinstance(site, str) else site
         if wanted not in self.attention:
@@ -269,10 +269,10 @@ class Trace:
         return tuple(a for s, a in self.attention.items() if s.stack == stack and s.kind == kind)
 
 
-_NODE_BYTES, _CANDIDATE_BYTES = 350, 240  # with their texts and numbers, as Python holds them
+_NODE_BYTES, _CANDIDATE_BYTES = 350, 240  # memory of a Node and of a Candidate, with their texts and numbers
 
 
 def _held(array: Array) -> int:
-    """Bytes behind an array: a repeated row or column is there once."""
+    """Bytes stored for an array: an axis that is broadcast (stride 0) is stored once."""
     stored = [size for size, stride in zip(array.shape, array.strides, strict=True) if stride]
     return int(array.itemsize * prod(stored))
