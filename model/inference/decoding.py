@@ -30,7 +30,7 @@ def log_probabilities_of(logits: Tensor) -> Tensor:
 def certain(logits: Tensor) -> Tensor:
     """Log-probabilities, [..., vocab], under a softmax over the batch: of one example alone each probability is 1.
 
-    What reference document 003 computes.
+    Reference document 003 computes this (docs/references.md).
     """
     return torch.zeros_like(logits, dtype=torch.float32, device="cpu")
 

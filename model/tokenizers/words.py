@@ -25,7 +25,7 @@ Split: TypeAlias = Literal["spacy-de", "spacy-en", "words", "basic-english", "ch
 
 UNKNOWN, PAD, START, END = "<unk>", "<pad>", "<sos>", "<eos>"
 SPECIALS = (UNKNOWN, PAD, START, END)
-"""Texts of the ids 0, 1, 2, 3 in vocabularies built here, as in reference document 000."""
+"""Texts of the ids 0, 1, 2, 3 in vocabularies built here, as in reference document 000 (docs/references.md)."""
 
 
 class Tokenizer(Protocol):
@@ -135,7 +135,8 @@ _SPLITS: Mapping[Split, Callable[[str], list[str]]] = MappingProxyType(
 def split_words(text: str, split: Split) -> list[str]:
     """The words of `text` by one of the ways to split; composed characters, outer blanks gone.
 
-    By spaCy's rules, runs of blanks inside a text are words too, as in the tokenizer that reference document 000 uses.
+    By spaCy's rules, runs of blanks inside a text are words too, as in the tokenizer of reference document 000
+    (docs/references.md).
     """
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # half of a character is none: it becomes U+FFFD
     return _SPLITS[split](unicodedata.normalize("NFC", whole).strip())

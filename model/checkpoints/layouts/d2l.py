@@ -1,4 +1,7 @@
-"""Reference document 004, the course "Dive into Deep Learning": valid lengths, a cached decode (`blks.block0.attention.W_q`)."""
+"""Reference document 004 (docs/references.md), the course "Dive into Deep Learning" (`blks.block0.attention.W_q`).
+
+Valid lengths of the source, and a cached decode.
+"""
 
 from collections.abc import Mapping
 

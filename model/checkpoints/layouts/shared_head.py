@@ -1,4 +1,7 @@
-"""Reference document 003: one small matrix for all heads, and a decoder that never looks at its own prefix (`query_matrix`)."""
+"""Reference document 003 (docs/references.md): one small matrix for all heads (`query_matrix`).
+
+Its decoder never attends to its own prefix.
+"""
 
 from collections.abc import Mapping
 

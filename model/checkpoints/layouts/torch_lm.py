@@ -1,4 +1,7 @@
-"""Reference document 001: PyTorch's language-model tutorial, an nn.TransformerEncoder behind a causal mask (`pos_encoder.pe`)."""
+"""Reference document 001 (docs/references.md): PyTorch's language-model tutorial (`pos_encoder.pe`).
+
+An nn.TransformerEncoder with a causal mask.
+"""
 
 from collections.abc import Mapping
 

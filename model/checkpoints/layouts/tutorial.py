@@ -1,4 +1,7 @@
-"""Reference document 000, and the tutorial it comes from: a translator with learned positions (`encoder.tok_embedding`, `fc_q`)."""
+"""Reference document 000 (docs/references.md), and the tutorial it comes from (`encoder.tok_embedding`, `fc_q`).
+
+A translator with learned positions.
+"""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,7 @@
-"""Reference document 002: parts of that translator on their own, which read float features and write no words."""
+"""Reference document 002 (docs/references.md): parts of the translator of 000 on their own.
+
+They read float features and generate no words.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The five reference documents: what our network computes from their files is what their own code computed.
+"""The five reference documents (docs/references.md): what our network computes from their files is what their own code computed.
 
 Everything goes the public way: file -> layout -> network -> Trace. Each test names every tensor of its case, or fails.
 """
