@@ -1,6 +1,6 @@
 // Shows for how long an answer of the engine has been waited for, and asks for the page once it is there.
 
-const AGAIN_MS = 1000; // after a connection was lost
+const AGAIN_MS = 1000; // after a connection was lost, or the page was asked for; each time twice as long: a script may be slow
 const TICK_MS = 100;
 
 const waits = new WeakMap();
@@ -12,7 +12,7 @@ async function wait(root, { path, seconds, sentence }, ready, signal) {
   tick();
   const ticking = setInterval(tick, TICK_MS);
   signal.addEventListener("abort", () => clearInterval(ticking));
-  while (!signal.aborted) {
+  for (let again = AGAIN_MS; !signal.aborted; ) {
     try {
       const answer = await fetch(path, { signal });
       if (answer.ok && !(await answer.json()).done) continue;
@@ -20,7 +20,8 @@ async function wait(root, { path, seconds, sentence }, ready, signal) {
     } catch (error) {
       if (!(error instanceof TypeError || error.name === "AbortError")) throw error; // both say that nothing came
     }
-    await new Promise((done) => setTimeout(done, AGAIN_MS));
+    await new Promise((done) => setTimeout(done, again));
+    again *= 2;
   }
 }
 

@@ -12,6 +12,7 @@ from viz import page, waiting
 from viz.canvas.wire.part_cache import ROUTE
 
 ENGINE = HeldEngine(CHECKPOINTS)
+ENGINE.models()  # loaded before the first visitor comes
 page.the_engine = lambda: ENGINE  # type: ignore[assignment]
 
 
