@@ -1,4 +1,4 @@
-"""What a checkpoint is, without running it: its report, statistics of its tensors, and what each head's matrices do.
+"""Reports about a checkpoint that is not run: its tensors and their statistics, signs of training, and unusual heads.
 
 May import: model.trace, model.transformer.
 """

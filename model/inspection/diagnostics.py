@@ -1,4 +1,4 @@
-"""What the numbers of a file say of the network: where they are, which are shared, whether they were trained, and odd heads."""
+"""Diagnostics of a checkpoint's numbers: parameters by part, tied matrices, whether it was trained, and unusual heads."""
 
 import hashlib
 import math
@@ -14,13 +14,13 @@ from model.inspection import head_circuits
 from model.inspection.report import Freshness, Inspection, Part, TensorInfo
 
 MOST_NUMBERS = 200_000_000
-"""Learned numbers of a network whose heads are compared; larger ones would keep a visitor waiting for minutes."""
+"""Most parameters of a network whose heads are compared; a larger one would take minutes."""
 
 LEAST_NUMBERS = 64
-"""Of a matrix, for its statistics to mean anything."""
+"""Fewest numbers in a matrix whose statistics mean something."""
 
 SURE = 5.0
-"""Standard errors by which a fresh matrix may miss what its draw expects: one in a million does by chance."""
+"""Standard errors by which a fresh matrix may differ from its distribution; one in a million differs more by chance."""
 
 _KINDS = (
     (r"norm\.", "norms"),
@@ -35,11 +35,11 @@ _NORM = re.compile(r"norm\.(weight|bias)$")
 
 
 def diagnosed(found: Inspection, tensors: Mapping[str, Tensor], network: nn.Module | None) -> Inspection:
-    """`found` with what the numbers say.
+    """`found` with the diagnostics filled in.
 
     Args:
-        tensors: of the file, by the names in `found`.
-        network: with these numbers; None: it is not known yet, or the file is not whole.
+        tensors: tensors of the file, by the names in `found`.
+        network: the network with these numbers; None: it is not known yet, or the file is incomplete.
     """
     notes = found.notes
     compared = network is not None and found.parameters <= MOST_NUMBERS
@@ -59,7 +59,7 @@ def diagnosed(found: Inspection, tensors: Mapping[str, Tensor], network: nn.Modu
 
 
 def parts(network: nn.Module) -> tuple[Part, ...]:
-    """Learned numbers by part, in the order in which the network has them."""
+    """Number of parameters by part, in the network's order."""
     counts: Counter[tuple[str, str]] = Counter()
     for name, parameter in network.named_parameters():
         stack = "encoder" if name.startswith("encoder.") else "decoder"
@@ -69,7 +69,7 @@ def parts(network: nn.Module) -> tuple[Part, ...]:
 
 
 def tied(tensors: Mapping[str, Tensor]) -> tuple[tuple[str, ...], ...]:
-    """Names of matrices with the same numbers, byte by byte; those whose numbers are all alike say nothing and are left out."""
+    """Groups of matrices with identical bytes. Matrices whose numbers are all equal are left out, since they prove nothing."""
     groups: defaultdict[tuple[object, ...], list[str]] = defaultdict(list)
     for name, tensor in tensors.items():
         if tensor.dim() > 1 and tensor.numel() > 1:
@@ -84,7 +84,7 @@ def tied(tensors: Mapping[str, Tensor]) -> tuple[tuple[str, ...], ...]:
 
 
 def _sample(tensor: Tensor) -> bytes:
-    """A few of the bytes, so that not every tensor must be read whole to be told from the others."""
+    """A digest of a few of the numbers: most tensors can be told apart without reading them whole."""
     return _digest(tensor.flatten()[:: max(1, tensor.numel() // 64)])
 
 
@@ -93,7 +93,7 @@ def _digest(tensor: Tensor) -> bytes:
 
 
 def freshness(tensors: Sequence[TensorInfo]) -> Freshness | None:
-    """Whether the matched tensors look as they did before any training."""
+    """Whether the matched tensors still look freshly initialised; None: no tensor is matched."""
     matched = [tensor for tensor in tensors if tensor.status == "matched"]
     if not matched:
         return None
@@ -116,7 +116,7 @@ def freshness(tensors: Sequence[TensorInfo]) -> Freshness | None:
 
 
 def _untouched(norms: Iterable[TensorInfo], ours: Mapping[str, tuple[str, ...]]) -> dict[str, bool]:
-    """By norm, whether its gains are all 1 and its biases all 0."""
+    """For each norm, whether its gains are all 1 and its biases all 0, as initialised."""
     found: dict[str, bool] = {}
     for tensor in norms:
         norm, _, kind = ours[tensor.name][0].rpartition(".")
@@ -126,14 +126,14 @@ def _untouched(norms: Iterable[TensorInfo], ours: Mapping[str, tuple[str, ...]])
 
 
 def _draw(tensor: TensorInfo, layers: int) -> str:
-    """The initial draw that a matrix is like; empty: none."""
+    """The initial distribution that a matrix fits; empty: none."""
     count = math.prod(tensor.shape)
     if tensor.mean is None or tensor.deviation is None or tensor.lowest is None or tensor.highest is None or tensor.nan:
         return ""
     farthest = max(-tensor.lowest, tensor.highest)
     shapes = {tensor.shape, (tensor.shape[0] // max(1, len(tensor.becomes)), tensor.shape[1])}
     for name, deviation, edge in (draw for rows, columns in shapes for draw in _draws(rows, columns, layers)):
-        error = math.sqrt((0.2 if edge else 0.5) / count)  # of the deviation of a uniform, of a normal sample
+        error = math.sqrt((0.2 if edge else 0.5) / count)  # relative standard error of the deviation: uniform, normal
         near = abs(tensor.deviation / deviation - 1) < SURE * error + 1e-3  # float16 rounds by up to half of that
         central = abs(tensor.mean) < SURE * deviation / math.sqrt(count)
         within = not edge or edge * (1 - 12 / count) <= farthest <= edge * 1.001
@@ -143,7 +143,7 @@ def _draw(tensor: TensorInfo, layers: int) -> str:
 
 
 def _draws(rows: int, columns: int, layers: int) -> Iterator[tuple[str, float, float]]:
-    """Draws that programs begin with: name, standard deviation, and of a uniform one its edge (else 0).
+    """Common initial distributions: name, standard deviation, and the largest value of a uniform one (else 0).
 
     Sources: Glorot and Bengio 2010 (Xavier); He et al. 2015 (Kaiming); torch's nn.Linear and nn.Embedding; Radford et al. 2019
     (0.02, less for what adds to the residual stream).

@@ -1,4 +1,4 @@
-"""Whether what a run computed, and what a file holds, is finite; and the sentences for people where it is not."""
+"""Checks that the numbers of a run or a file are finite, with warnings for viewers where they are not."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from model.trace.types import Trace
 
 
 def is_finite(trace: Trace) -> bool:
-    """Whether the end of a run is finite: what is not spreads to it. Weights that are not written out stay so."""
+    """Whether a run's last numbers are finite: NaN and infinity spread to them. No lazy weights are computed for this."""
     if trace.logits is not None:
         return bool(np.isfinite(trace.logits).all())
     last = [attention.weights for attention in trace.attention.values()][-1:]
@@ -17,7 +17,7 @@ def is_finite(trace: Trace) -> bool:
 
 
 def warning_of_run(trace: Trace) -> str:
-    """What to say of a run that is not finite; empty: it is."""
+    """The warning for a run with numbers that are not finite; empty: all are finite."""
     if is_finite(trace):
         return ""
     if trace.model["dtype"] != "float32":
@@ -29,7 +29,7 @@ def warning_of_run(trace: Trace) -> str:
 
 
 def warning_of_file(found: Inspection) -> str:
-    """What to say of a file whose numbers are not all finite; empty: they are."""
+    """The warning for a file with numbers that are not finite; empty: all are finite."""
     bad = [tensor for tensor in found.tensors if tensor.nan or tensor.infinite]
     if not bad:
         return ""

@@ -1,7 +1,8 @@
-"""Heads by their weights: the maps of each, the two products that say what it does, and heads that do nothing or the same.
+"""Head circuits: the two products of a head's matrices that say what it does; heads that do nothing (dead) or the same (twins).
 
-A head compares x W_Q with y W_K, so W_Q W_Kᵀ decides where it looks; it adds weighted y W_V W_O, so W_V W_O decides what it moves.
-The four matrices alone say less: any invertible map between W_Q and W_K, or W_V and W_O, leaves both products as they are.
+A head compares x W_Q with y W_K, so W_Q W_Kᵀ decides where it attends. It adds weighted y W_V W_O, so W_V W_O decides what it
+writes. The single matrices say less: an invertible map between W_Q and W_K, or between W_V and W_O, changes them and not the
+products.
 
 Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits", QK and OV circuits.
 """
@@ -19,7 +20,7 @@ from model.transformer.attention import MultiHeadAttention
 from model.transformer.shared_head import SharedProjection
 
 DEAD, TWIN = 0.01, 0.99
-"""A share of the largest norm, and a cosine; see HeadNote. Products of heads drawn at random have a cosine of about 0."""
+"""Thresholds, see HeadNote: a share of the largest norm, and a cosine. Products of random heads have a cosine of about 0."""
 
 _PLACE = re.compile(r"(?:(encoder|decoder)\.)?layers\.(\d+)\.(attention|self_attention|cross_attention|memory_attention)")
 _KINDS = {"attention": "self", "self_attention": "self", "cross_attention": "cross", "memory_attention": "memory"}
@@ -27,7 +28,7 @@ _KINDS = {"attention": "self", "self_attention": "self", "cross_attention": "cro
 
 @dataclass(frozen=True)
 class HeadMaps:
-    """The maps of all heads of a site, biases aside.
+    """The matrices of all heads of a site, without biases.
 
     Attributes:
         query, key, value: [head, head_dim, model].
@@ -41,12 +42,12 @@ class HeadMaps:
 
     @property
     def products(self) -> dict[str, tuple[Tensor, Tensor]]:
-        """The factors of both products by name: [head, model, head_dim] and [head, head_dim, model]."""
+        """The two factors of each product, by the product's name: [head, model, head_dim] and [head, head_dim, model]."""
         return {"query-key": (self.query.mT, self.key), "value-output": (self.output, self.value)}
 
 
 def sites(network: nn.Module) -> dict[Site, MultiHeadAttention]:
-    """The attention sublayers by the site of their first pass."""
+    """The attention sublayers, by their site in the first pass."""
     found = {}
     for name, module in network.named_modules():
         if isinstance(module, MultiHeadAttention) and (place := _PLACE.fullmatch(name)):
@@ -55,14 +56,14 @@ def sites(network: nn.Module) -> dict[Site, MultiHeadAttention]:
 
 
 def head_maps(attention: MultiHeadAttention) -> HeadMaps:
-    """The maps of each head, in float64."""
+    """The matrices of each head, in float64."""
     query, key, value = (_rows(projection, attention.heads) for projection in (attention.query, attention.key, attention.value))
     output: Tensor = attention.output.weight.detach().cpu().double().unflatten(1, (attention.heads, -1))  # [model, head, head_dim]
     return HeadMaps(query, key, value, output.transpose(0, 1))
 
 
 def _rows(projection: nn.Linear, heads: int) -> Tensor:
-    """[head, head_dim, model]. A matrix that all heads share sees each head's own columns of the stream alone."""
+    """A projection by head, [head, head_dim, model]. A shared one is zero outside of the head's own columns of the stream."""
     weight = projection.weight.detach().cpu().double()
     if isinstance(projection, SharedProjection):
         own = torch.eye(heads, dtype=weight.dtype)
@@ -72,7 +73,8 @@ def _rows(projection: nn.Linear, heads: int) -> Tensor:
 
 
 def singular_values(left: Tensor, right: Tensor) -> Tensor:
-    """Of the product of each head, falling: [head, head_dim], all others being 0; NaN where a number is not finite.
+    """Singular values of each head's product, in falling order: [head, head_dim]; all others are 0. NaN where a factor is not
+    finite.
 
     Args:
         left: [head, model, head_dim].
@@ -86,7 +88,7 @@ def singular_values(left: Tensor, right: Tensor) -> Tensor:
 
 
 def notes(network: nn.Module) -> tuple[HeadNote, ...]:
-    """What is odd about heads of the network."""
+    """Notes about dead and twin heads of the network."""
     return tuple(note for site, attention in sites(network).items() for note in _notes(site, head_maps(attention)))
 
 
@@ -105,7 +107,7 @@ def _notes(site: Site, maps: HeadMaps) -> Iterator[HeadNote]:
 
 
 def _inner(left: Tensor, right: Tensor) -> Tensor:
-    """The inner products of all pairs of heads' products, [head, head], without forming one of them."""
+    """Inner products between the heads' products, [head, head], computed from the factors without forming the products."""
     first = torch.einsum("hmd,gme->hgde", left, left)
     second = torch.einsum("hdm,gem->hgde", right, right)
     return (first * second).sum(dim=(-2, -1))

@@ -1,7 +1,7 @@
-"""Tensors of a file that no part of the network takes. A few kinds are harmless; every other one is an error.
+"""Leftover tensors: those of a file that no part of the network uses. A few kinds are harmless; any other one is an error.
 
-A tensor that is harmless has both: a name that programs give to such things, and numbers that fit the name. A buffer called `mask`
-that hides a window would change what is computed, so it is not left over.
+A tensor is harmless only if its name is one that programs give to such tensors and its numbers fit the name. A buffer called `mask`
+that hides all but a window would change what is computed, so it is not harmless.
 """
 
 import re
@@ -14,12 +14,12 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Harmless:
-    """A kind of tensor that changes no attention.
+    """A kind of tensor that does not change attention.
 
     Attributes:
-        what: the kind, in words.
-        names: the whole name of such a tensor.
-        fits: whether the numbers are of this kind.
+        what: name of the kind, for viewers.
+        names: pattern of the whole name of such a tensor.
+        fits: whether a tensor's numbers are of this kind.
     """
 
     what: str
@@ -28,7 +28,7 @@ class Harmless:
 
 
 def is_causal_mask(tensor: Tensor) -> bool:
-    """Whether a tensor is a mask that hides the future or nothing: [query, key], one value up to the diagonal, one after it."""
+    """Whether a tensor [query, key] is a causal mask or hides nothing: one value up to the diagonal, one value after it."""
     if tensor.dim() < 2 or tensor.shape[-1] != tensor.shape[-2] or not tensor.numel():
         return False
     seen = torch.ones(tensor.shape[-2:], dtype=torch.bool).tril()
@@ -80,28 +80,28 @@ HARMLESS = tuple(
         ("of a metric", r"(\w+_)?(metrics?|accuracy|perplexity|bleu)(\..*)?", _is_anything),
     )
 )
-"""The kinds that there are. A rotary cache is none: a network that rotates queries and keys computes otherwise than ours."""
+"""All harmless kinds. A rotary cache is not among them: a network that rotates queries and keys is not one that we can build."""
 
 
 BEHIND = "a head behind the network"
-"""What layouts and families know by its place: it reads the last states."""
+"""A further kind, which layouts and families recognise by its place: a head that reads the last hidden states."""
 
 
 def what_is(name: str, tensor: Tensor) -> str:
-    """What a tensor without a place is, if it is harmless; empty: it is not known to be."""
+    """The kind of a leftover tensor, if it is harmless; empty: it is not known to be."""
     return next((kind.what for kind in HARMLESS if kind.names.fullmatch(name) and kind.fits(tensor)), "")
 
 
 def looks_harmless(name: str) -> bool:
-    """Whether a name alone is one of a harmless tensor."""
+    """Whether a tensor's name is one of a harmless kind; its numbers are not looked at."""
     return any(kind.names.fullmatch(name) for kind in HARMLESS)
 
 
 def noted(left_over: Mapping[str, str]) -> tuple[str, ...]:
-    """What was left over, as a note for viewers; nothing where there is nothing.
+    """A note for viewers about leftover tensors; empty where there are none.
 
     Args:
-        left_over: what each tensor is, by its name.
+        left_over: the kind of each leftover tensor, by its name.
     """
     if not left_over:
         return ()
@@ -113,7 +113,7 @@ def noted(left_over: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def shortened(names: Iterable[str], most: int = 3) -> str:
-    """The first few names, and how many there are besides."""
+    """The first few names, and the number of the others."""
     listed = list(names)
     more = f" and {len(listed) - most} more" if len(listed) > most else ""
     return ", ".join(listed[:most]) + more

@@ -1,4 +1,4 @@
-"""Inspection: what a checkpoint is, without running it. The same for a folder of our own and for anybody's file."""
+"""Inspection: the report about a checkpoint that is not run. It is the same for our own folders and for files of other programs."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,18 +9,17 @@ class TensorInfo:
     """One tensor of a file.
 
     Attributes:
-        name: in the file, without the prefix that a wrapper put before all names.
-        shape: axes in the file's order.
-        dtype: stored type.
+        name: name in the file, without the prefix that a wrapper put before all names.
+        shape: shape in the file.
+        dtype: number type in the file.
         status: `matched`, `unneeded` (left over: no map depends on it), `unexpected` (it has no place here, so the file is not
             run), or `misshapen`.
-        becomes: our names for it.
+        becomes: names of our parameters that it fills.
         mean, deviation, norm, lowest, highest: of its finite numbers (deviation: standard, of all of them; norm: Euclidean); None
             where there is none.
         sparsity: the share of its finite numbers that are exactly 0.
-        histogram: how many numbers each of 24 bins of one width holds, from the lowest number to the highest; empty where all are
-            alike.
-        nan, infinite: how many of its numbers are not finite.
+        histogram: counts in 24 bins of equal width, from the lowest number to the highest; empty where all are equal.
+        nan, infinite: counts of its numbers that are not finite.
     """
 
     name: str
@@ -41,12 +40,12 @@ class TensorInfo:
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the network.
+    """The size of one part of the network.
 
     Attributes:
         stack: `encoder` or `decoder`.
         kind: `embedding`, `positions`, `attention`, `cross_attention`, `feed_forward`, `norms` or `output`.
-        parameters: how many numbers it learned; of shared ones the first part has all.
+        parameters: number of its parameters; a shared parameter counts in the first part that has it.
     """
 
     stack: str
@@ -56,15 +55,16 @@ class Part:
 
 @dataclass(frozen=True)
 class Freshness:
-    """Evidence that weights were, or were not, trained since they were drawn.
+    """Evidence that weights were, or were not, trained since they were initialised.
 
     Attributes:
-        norms: how many there are.
-        untouched_norms: of these, whose gains are all exactly 1 and whose biases are all exactly 0, as every program begins.
-        matrices: how many were looked at: those of at least 64 numbers.
-        fresh_matrices: of these, whose mean, deviation and range are those of an initial draw.
-        draws: how many matrices by the draw that they are like, such as `Xavier uniform`.
-        untrained: whether all norms are untouched and nine of ten matrices fresh.
+        norms: number of norms.
+        untouched_norms: number of norms whose gains are exactly 1 and whose biases are exactly 0, as every program initialises
+            them.
+        matrices: number of matrices looked at: those with at least 64 numbers.
+        fresh_matrices: number of these whose mean, deviation and range fit an initial distribution.
+        draws: number of matrices by the distribution that they fit, such as `Xavier uniform`.
+        untrained: whether all norms are untouched and nine of ten matrices are fresh.
     """
 
     norms: int
@@ -77,16 +77,16 @@ class Freshness:
 
 @dataclass(frozen=True)
 class HeadNote:
-    """Something that is odd about a head, seen in its weights alone; biases are not looked at.
+    """A note about an unusual head, found in its weights; biases are not looked at.
 
     Attributes:
         site: text form of the Site, its first pass.
         head: counted from 0.
         kind: `dead`: the norm of W_V W_O is below a hundredth of the largest at the site; `twin`: its products are nearly
             those of another head of the site.
-        product: `value-output` (W_V W_O, what it moves) or `query-key` (W_Q W_Kᵀ, where it looks).
-        value: of a dead head its norm, of twins the cosine of their products, at least 0.99.
-        other: the other twin's number, which is larger; None for a dead head.
+        product: `value-output` (W_V W_O, what it writes) or `query-key` (W_Q W_Kᵀ, where it attends).
+        value: the norm of a dead head; the cosine of twins' products, at least 0.99.
+        other: index of the other twin, which is larger; None for a dead head.
     """
 
     site: str
@@ -99,17 +99,17 @@ class HeadNote:
 
 @dataclass(frozen=True)
 class Asked:
-    """One thing that the file does not tell.
+    """A setting that the file does not hold.
 
     Attributes:
-        name: what `--set` takes.
-        allowed: answers, in words.
-        consequence: a sentence: what depends on it.
-        needed: whether nothing runs without an answer.
-        answer: what was told or is certain; None: open.
-        choices: the answers, where they can be listed.
-        origin: where the answer comes from, where nobody gave it with the request and it is not certain: the keys in the file, the
-            file of answers beside it, or a vocabulary.
+        name: its name, as `--set` takes it.
+        allowed: the possible answers, in words.
+        consequence: a sentence that says what depends on it.
+        needed: whether the model cannot run without an answer.
+        answer: the answer that was given or is certain; None: it is open.
+        choices: the possible answers, where they can be listed.
+        origin: source of an answer that was neither given with the request nor certain: keys in the file, the file of answers
+            beside it, or a vocabulary.
     """
 
     name: str
@@ -123,28 +123,27 @@ class Asked:
 
 @dataclass(frozen=True)
 class Inspection:
-    """What a checkpoint is.
+    """The report about a checkpoint.
 
     Attributes:
-        what: one sentence.
+        what: one sentence that describes it.
         spec: the network as JSON values; empty while a needed answer is open.
-        parameters: learned numbers of that network.
-        tensors: what the weights file holds.
-        missing: names that the network needs and the file lacks.
-        ask: what cannot be known from the files and must be told; empty for a folder of our own.
+        parameters: number of parameters of that network.
+        tensors: the tensors in the weights file.
+        missing: names of tensors that the network needs and the file does not hold.
+        ask: settings that the files do not hold; empty for a folder of our own.
         layout: name of the layout; empty for a folder of our own.
         in_favour, against: evidence for and against the layout, as phrases.
-        notes: what to know of how such networks compute, and of these numbers, a sentence each.
-        prefix: what a wrapper put before all names.
+        notes: sentences about how such networks compute, and about these numbers.
+        prefix: prefix that a wrapper put before all names.
         candidate: the keys that lead to these weights in the file.
-        parts: learned numbers by part of the network; empty while it is not known.
-        tied: names of matrices that hold the same numbers, a tuple for each group.
-        freshness: whether the weights look untrained, and why; None where nothing is matched.
-        heads: what is odd about heads; empty also while the network is not known.
-        heads_seen: how many heads were looked at for that.
-        sites: how many heads each attention site of the network has, in its first pass; empty while it is not known.
-        problem: why it cannot be run, the error as JSON values, the same that a run ends with; empty where it can be, or where only
-            answers are open.
+        parts: parameters by part of the network; empty while the network is not known.
+        tied: groups of names of matrices that hold the same numbers.
+        freshness: whether the weights look untrained, and why; None where no tensor is matched.
+        heads: notes about unusual heads; also empty while the network is not known.
+        heads_seen: number of heads that were looked at for these notes.
+        sites: number of heads of each attention site, in its first pass; empty while the network is not known.
+        problem: the error that a run would end with, as JSON values; empty where the model can run, or where only answers are open.
     """
 
     what: str

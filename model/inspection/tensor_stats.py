@@ -1,4 +1,4 @@
-"""What is measured of a tensor of a file: every number counts, read piece by piece, so that a large one takes no more memory."""
+"""Streaming statistics of a stored tensor: all numbers are read, in chunks, so memory stays flat."""
 
 import math
 from collections.abc import Iterator
@@ -12,17 +12,17 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from model.inspection.report import TensorInfo
 
 PIECE = 2**20
-"""Numbers that are looked at together, as float64."""
+"""Numbers in a chunk, which is converted to float64."""
 
 BINS = 24
-"""Of a histogram, all of one width, from the lowest number to the highest."""
+"""Bins of a histogram, of equal width, from the lowest number to the highest."""
 
 _measured = WeakTensorKeyDictionary()
-"""What was measured of tensors that are still held: an upload's are the same whatever is answered."""
+"""Statistics of tensors that are still in memory: those of an upload stay the same while its open settings are answered."""
 
 
 def measured(info: TensorInfo, tensor: Tensor) -> TensorInfo:
-    """`info` with what the tensor's numbers are like, computed in float64; as it is where the tensor holds no real numbers."""
+    """`info` with the statistics of the tensor, computed in float64; unchanged where the tensor does not hold real numbers."""
     if not tensor.numel() or tensor.dtype == torch.bool or tensor.is_complex():
         return info
     if tensor not in _measured:
@@ -31,7 +31,7 @@ def measured(info: TensorInfo, tensor: Tensor) -> TensorInfo:
 
 
 def _measure(tensor: Tensor) -> dict[str, Any]:
-    """Two passes: range, sum and what is not finite; then the deviation from the mean, and the histogram."""
+    """Statistics in two passes: first range, sum and counts; then the deviation from the mean, and the histogram."""
     lowest, highest, total, squares, zeros, nan, infinite = math.inf, -math.inf, 0.0, 0.0, 0, 0, 0
     for piece in _pieces(tensor):
         finite = _finite(piece)
@@ -64,5 +64,5 @@ def _pieces(tensor: Tensor) -> Iterator[Tensor]:
 
 
 def _finite(piece: Tensor) -> Tensor:
-    """The finite numbers of a piece: itself where all are. A number that is not finite makes the sum so."""
+    """The finite numbers of a chunk; the chunk itself where all are. The sum tells: one number that is not finite makes it so."""
     return piece if piece.sum().isfinite() else piece[piece.isfinite()]

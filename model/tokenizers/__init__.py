@@ -1,4 +1,4 @@
-"""From text to ids and back: words, byte pair encoding, vocabularies of other programs, and foreign tokenizers in a child process.
+"""Tokenizers, from text to ids and back: words, byte pair encoding, vocabularies and tokenizers of other programs.
 
 May import: model.errors, model.safe_loading, model.spec, model.trace.
 """

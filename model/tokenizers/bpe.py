@@ -1,7 +1,7 @@
-"""Words in pieces, so that a word that training never saw is not lost: `ledertasche` is read as `leder` and `##tasche`.
+"""Byte pair encoding: splits words into pieces, so that a word that training never saw can be read: `leder` and `##tasche`.
 
-Byte pair encoding: of the letters of all words the pair that stands side by side most often is joined, again and again, until the
-vocabulary is as large as wanted. A word is spelled by the same joins in the same order, which leaves frequent words whole.
+Learning starts from single letters. The most frequent pair of neighbours is joined into one piece, again and again, until the
+vocabulary has the wanted size. A word is then encoded by applying the same joins in the same order, so frequent words stay whole.
 
 Source: Sennrich et al. 2016, "Neural Machine Translation of Rare Words with Subword Units", section 3.2; Provilkov et al. 2020,
     "BPE-Dropout: Simple and Effective Subword Regularization", section 3.2, for joins that are skipped in training.
@@ -20,30 +20,30 @@ from tokenizers.pre_tokenizers import WhitespaceSplit
 from tokenizers.trainers import BpeTrainer
 
 Speller: TypeAlias = Callable[[str], list[tuple[str, int]]]
-"""A word without blanks to its pieces, as texts and ids. What is unknown keeps its text and has the id 0."""
+"""Encodes a word without blanks: returns its pieces, each as text and id. An unknown piece keeps its text and has the id 0."""
 
 CONTINUING = "##"
-"""Stands before a piece that goes on with a word."""
+"""Prefix of a piece that continues a word."""
 
 MOST_LETTERS = 80
-"""Letters that are spelled with, the most frequent ones; others are unknown."""
+"""Size of the alphabet: the most frequent letters; all others are unknown."""
 
 
 def learn(texts: Iterable[Sequence[str]], size: int, specials: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The pieces that words are best spelled with.
+    """Learns a vocabulary of pieces, and the joins that make them.
 
     Args:
-        texts: each as its words, in which no blank stands.
-        size: how many texts the vocabulary has at most, special ones counted.
-        specials: the first texts of the vocabulary, which stand for no piece; the first one for what is unknown.
+        texts: the texts, each as a list of words without blanks.
+        size: most entries in the vocabulary, special tokens included.
+        specials: the first entries of the vocabulary; the first of them is the unknown token.
 
     Returns:
-        The vocabulary, and the joins: two pieces with a blank between them, the first learned first.
+        The vocabulary; and the joins in the order in which they were learned, each as two pieces with a blank between them.
     """
     spelled = list(texts)
     counts = Counter(letter for words in spelled for word in words for letter in word)
     letters = sorted(sorted(counts, key=lambda letter: (-counts[letter], letter))[:MOST_LETTERS])
-    known = [*specials, *letters, *(CONTINUING + letter for letter in letters)]  # given, since the library numbers them by chance
+    known = [*specials, *letters, *(CONTINUING + letter for letter in letters)]  # given, since the library's order is random
     learned = Tokenizer(BPE(unk_token=specials[0], continuing_subword_prefix=CONTINUING))
     learned.pre_tokenizer = WhitespaceSplit()
     trainer = BpeTrainer(
@@ -60,7 +60,7 @@ def learn(texts: Iterable[Sequence[str]], size: int, specials: Sequence[str]) ->
 
 
 def misfit(vocabulary: Sequence[str], joins: Sequence[str]) -> str | None:
-    """The first text that is there twice, or the first join that is not of two pieces or makes none of the vocabulary."""
+    """The first entry that occurs twice, or the first join whose pieces or result are not in the vocabulary; None: all fit."""
     known = Counter(vocabulary)
     twice = (text for text, times in known.items() if times > 1)
     wrong = (join for join, pair in zip(joins, _pairs(joins), strict=True) if not {*pair, _joined(*pair)} <= known.keys())
@@ -68,7 +68,7 @@ def misfit(vocabulary: Sequence[str], joins: Sequence[str]) -> str | None:
 
 
 def speller(vocabulary: Sequence[str], joins: Sequence[str]) -> Speller:
-    """Spells a word as `learn` would have it."""
+    """A function that encodes words with the joins that `learn` returned."""
     ids = {text: id_ for id_, text in enumerate(vocabulary)}
     rules = Tokenizer(BPE(ids, _pairs(joins), unk_token=vocabulary[0], continuing_subword_prefix=CONTINUING))
 
@@ -83,14 +83,14 @@ def speller(vocabulary: Sequence[str], joins: Sequence[str]) -> Speller:
 
 
 def varied_speller(vocabulary: Sequence[str], joins: Sequence[str], share: float, chance: Random) -> Speller:
-    """Spells a word with other pieces each time: of the joins that could be made at a moment, each is left out by chance.
+    """A function that encodes words with BPE-dropout: each possible join is skipped at random, so a word's pieces vary.
 
-    What training reads in place of one spelling: it sees more words in pieces, and a word in more than one. The library could leave
-    joins out too, but not by a seed.
+    Used in training only: the network sees more words in pieces, and each word in several ways. The library has BPE-dropout too,
+    but without a seed.
 
     Args:
-        share: of the joins left out.
-        chance: says which.
+        share: probability that a join is skipped.
+        chance: source of random numbers.
     """
     ids = {text: id_ for id_, text in enumerate(vocabulary)}
     ranks = {pair: rank for rank, pair in enumerate(_pairs(joins))}
@@ -108,7 +108,7 @@ def varied_speller(vocabulary: Sequence[str], joins: Sequence[str], share: float
 
 
 def _pairs(joins: Sequence[str]) -> list[tuple[str, str]]:
-    """What is joined, the first learned first."""
+    """The two pieces of each join, in the order in which they were learned."""
     return [(left, right) for left, _, right in (join.partition(" ") for join in joins)]
 
 

@@ -1,6 +1,6 @@
-"""Vocabularies that come with foreign checkpoints: a file of texts, a way to split, and ids that stand for no text.
+"""Tokenizers for checkpoints of other programs: a vocabulary file, a way to split texts, and the ids of special tokens.
 
-Without one, ids are shown as they are: a strip says "5", and typed text is refused in a sentence.
+Without a vocabulary, ids are shown as numbers, and typed text is refused with an error that says what to give.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ from model.trace.types import Tokens
 
 STARTS, ENDS = ("<sos>", "<bos>", "<s>"), ("<eos>", "</s>")
 PADS, UNKNOWNS = ("<pad>", "[PAD]"), ("<unk>", "[UNK]")
-"""Texts by which a vocabulary names its special tokens."""
+"""Texts that special tokens have in common vocabularies."""
 
 _MOST_DIGITS = 12
 
@@ -30,12 +30,12 @@ SPLITS: Mapping[str, Callable[[str], list[str]]] = MappingProxyType(
         "basic-english": basic_english,
     }
 )
-"""Ways to split a text, by the names that `--set tokenizer=` takes."""
+"""Functions that split a text, by the names that `--set tokenizer=` takes."""
 
 
 @dataclass(frozen=True)
 class Specials:
-    """Ids that stand for no text; None: there is none, or nobody told."""
+    """Ids of the special tokens; None: there is none, or it is not known."""
 
     pad: int | None = None
     start: int | None = None
@@ -48,11 +48,11 @@ class Specials:
 
 @dataclass(frozen=True)
 class IdTokenizer:
-    """Stands in where nobody told the vocabulary: ids are all that can be read and shown.
+    """The tokenizer of a checkpoint whose vocabulary is not known: it reads and shows ids as numbers.
 
     Attributes:
-        size: how many ids there are.
-        specials: those that stand for no text.
+        size: number of ids.
+        specials: ids of the special tokens.
     """
 
     size: int
@@ -60,15 +60,15 @@ class IdTokenizer:
 
     @property
     def ends(self) -> bool:
-        """Nothing is added to a text."""
+        """False: no end token is added."""
         return False
 
     def encode(self, text: str, name: str) -> Tokens:
-        """Ids that were typed with blanks or commas between them, taken as they are.
+        """Reads ids that were typed with blanks or commas between them.
 
         Raises:
-            EmptyText: there is nothing but blanks.
-            NoVocabulary: something else than ids was typed; the sentence says what to give instead.
+            EmptyText: the text holds only blanks.
+            NoVocabulary: something other than ids was typed; the message says what to give instead.
             TokenOutOfRange: there is no such id.
         """
         typed = text.replace(",", " ").split()
@@ -79,7 +79,7 @@ class IdTokenizer:
         raise self.refusal(text if len(text) < 80 else f"{text[:80]}…", name)
 
     def refusal(self, text: str, name: str) -> HeadlightError:
-        """Why a text cannot be read, and what to do."""
+        """The error for a text that cannot be read; its message says what to do."""
         return NoVocabulary(strip=name, found=text)
 
     def tokens(self, ids: Sequence[int], name: str) -> Tokens:
@@ -97,13 +97,13 @@ class IdTokenizer:
 
 @dataclass(frozen=True)
 class VocabularyTokenizer:
-    """A way to split and a vocabulary of any order.
+    """A tokenizer made of a way to split texts and a vocabulary in any order.
 
     Attributes:
         split: a name in SPLITS.
-        vocabulary: texts, the index is the id.
-        specials: ids that stand for no text.
-        starts, ends: whether the start and the end token are added around a typed text.
+        vocabulary: the text of each id; the index is the id.
+        specials: ids of the special tokens.
+        starts, ends: whether a start and an end token are added to a typed text.
     """
 
     split: str
@@ -114,7 +114,7 @@ class VocabularyTokenizer:
 
     @cached_property
     def ids(self) -> dict[str, int]:
-        """Id by text; of equal texts the first."""
+        """Id by text; where a text occurs twice, its first id."""
         return {text: id_ for id_, text in reversed(list(enumerate(self.vocabulary)))}
 
     @property
@@ -123,11 +123,11 @@ class VocabularyTokenizer:
         return len(self.vocabulary)
 
     def encode(self, text: str, name: str) -> Tokens:
-        """The pieces of `text` as typed or in lower case, whichever the vocabulary knows.
+        """Splits `text` and looks each piece up, first as typed, then in lower case.
 
         Raises:
-            EmptyText: there is nothing but blanks.
-            BadSetting: the vocabulary does not know a piece and has no unknown token.
+            EmptyText: the text holds only blanks.
+            BadSetting: a piece is not in the vocabulary, and there is no unknown token.
         """
         pieces = SPLITS[self.split](text)
         if not pieces or not text.strip():
@@ -156,12 +156,12 @@ class VocabularyTokenizer:
         return _strip(ids, name, self.size, self.vocabulary.__getitem__, self.specials)
 
     def text(self, ids: Sequence[int]) -> str:
-        """Pieces joined by spaces, start, end and padding left out."""
+        """The pieces joined by spaces, without start, end and padding tokens."""
         return " ".join(self.vocabulary[id_] for id_ in ids if id_ not in self.specials)
 
 
 def to_json(tokenizer: Tokenizer) -> dict[str, Any]:
-    """Any tokenizer as plain JSON values: words by the rules of the networks trained here, a vocabulary that came along, or ids."""
+    """A WordTokenizer, VocabularyTokenizer or IdTokenizer as plain JSON values."""
     match tokenizer:
         case WordTokenizer():
             return words.to_json(tokenizer)
@@ -171,10 +171,10 @@ def to_json(tokenizer: Tokenizer) -> dict[str, Any]:
 
 
 def from_json(data: Any) -> Tokenizer:
-    """The tokenizer in JSON values.
+    """Reads a tokenizer from JSON values.
 
     Raises:
-        BadSetting: they describe none, or one without a way to split.
+        BadSetting: the values do not describe a tokenizer, or they name an unknown way to split.
     """
     if not isinstance(data, dict) or "specials" not in data:
         return words.from_json(data)
@@ -204,5 +204,5 @@ def _strip(ids: Sequence[int], name: str, size: int, text_of: Callable[[int], st
 
 
 def place_of(texts: Sequence[str], wanted: Sequence[str]) -> int | None:
-    """The id of the first of the texts `wanted` that a vocabulary has; None: it has none of them."""
+    """The id of the first text of `wanted` that is in the vocabulary `texts`; None: none of them is."""
     return next((texts.index(text) for text in wanted if text in texts), None)

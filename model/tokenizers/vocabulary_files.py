@@ -1,4 +1,4 @@
-"""Files of vocabularies, by their form: lists and tables of texts, and rules that cut words into pieces."""
+"""Vocabulary files of other programs: lists and tables of texts, and tokenizers that split words into pieces."""
 
 import base64
 import json
@@ -13,19 +13,19 @@ from model.tokenizers.subwords.tokenizer import Subwords
 from model.tokenizers.subwords.writing import BYTES
 
 LONGEST = 2**26
-"""Bytes of a vocabulary file at most."""
+"""Most bytes in a vocabulary file."""
 
 MOST_IDS = 2**22
-"""Texts of a vocabulary at most."""
+"""Most entries in a vocabulary."""
 
 PIECES = (".model", ".spm")
-"""Endings of SentencePiece models."""
+"""File name extensions of SentencePiece models."""
 
 MERGES = "merges.txt"
-"""The joins of byte pairs, in a file beside their vocabulary."""
+"""File with the joins of a byte pair encoding, which lies beside its vocabulary."""
 
 FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")
-"""Texts of the first ids of a dictionary of fairseq, which its file leaves out."""
+"""Texts of the first four ids in fairseq, which are not in its dictionary files."""
 
 _FORMS = (
     "a JSON list of texts, a JSON object token -> id or id -> token, one token a line, a SentencePiece model, a tokenizer.json, "
@@ -40,14 +40,14 @@ _COUNTED = re.compile(r"(\S+)[ \t]+-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 
 
 def read_vocabulary(path: Path, name: str) -> tuple[str, ...]:
-    """The texts of a vocabulary file.
+    """Reads a vocabulary file.
 
     Args:
-        name: of the setting that gave the path.
+        name: name of the setting that gave the path, for errors.
 
     Raises:
-        BadSetting: the file cannot be read, or has none of the forms.
-        TokenizerFailed: its rules went beyond the bounds.
+        BadSetting: the file cannot be read, or has none of the known forms.
+        TokenizerFailed: the foreign tokenizer in it went beyond its limits.
     """
     try:
         if path.stat().st_size > LONGEST:
@@ -60,15 +60,15 @@ def read_vocabulary(path: Path, name: str) -> tuple[str, ...]:
 
 
 def vocabulary_in(content: bytes, shown: str, name: str, merges: bytes | None = None) -> tuple[str, ...]:
-    """The texts in the bytes of such a file; the tokenizer.json of one of our own folders is one too.
+    """Reads a vocabulary from the bytes of its file; also from the tokenizer.json of a checkpoint folder of our own.
 
     Args:
-        shown: what the file is called.
-        name: of the setting that gave it.
-        merges: what lies beside it as merges.txt.
+        shown: name of the file, for errors.
+        name: name of the setting that gave it, for errors.
+        merges: bytes of the merges.txt beside it, if there is one.
 
     Returns:
-        The texts by id; Subwords where the file holds rules that cut words into pieces.
+        The texts by id; Subwords where the file holds a tokenizer that splits words into pieces.
 
     Raises:
         BadSetting, TokenizerFailed: as for `read_vocabulary`.
@@ -117,7 +117,7 @@ def _of_json(data: Any, content: str, shown: str, name: str, merges: str | None)
 
 
 def _part(data: Any, strip: str) -> Any:
-    """What a file of both strips says of one."""
+    """The part of a file with two vocabularies that belongs to one strip."""
     while isinstance(data, Mapping):
         names = _NAMES.get(strip, (strip,)) + _WHOLE
         inner = next((data[key] for key in names if isinstance(data.get(key), Mapping | list)), None)
@@ -128,7 +128,7 @@ def _part(data: Any, strip: str) -> Any:
 
 
 def _texts(data: Any) -> tuple[str, ...] | None:
-    """Of a list, of a table token -> id, or of a table id -> token; every id once."""
+    """The texts in a list, in a table token -> id, or in a table id -> token; None: it is none of these, or an id is missing."""
     if isinstance(data, list) and all(isinstance(text, str) for text in data):
         return tuple(data)
     if not isinstance(data, Mapping):
@@ -148,7 +148,7 @@ def _subwords(rules: Mapping[str, Any], shown: str, name: str) -> Subwords:
 
 
 def _word_pieces(lines: list[str]) -> dict[str, Any]:
-    """BERT's rules for a vocabulary. Texts are lower-cased where no piece of it has a capital letter."""
+    """A BERT tokenizer.json for a vocabulary. It lower-cases texts where no piece of the vocabulary has a capital letter."""
     lower = all(line == line.lower() for line in lines if not line.startswith("["))
     ids = {text: id_ for id_, text in enumerate(lines)}
     normalizer = {"clean_text": True, "handle_chinese_chars": True, "strip_accents": None, "lowercase": lower}
@@ -168,7 +168,7 @@ def _word_pieces(lines: list[str]) -> dict[str, Any]:
 
 
 def _byte_pairs(texts: tuple[str, ...], merges: str) -> dict[str, Any]:
-    """GPT-2's rules for a vocabulary and its joins."""
+    """A GPT-2 tokenizer.json for a vocabulary and its joins."""
     byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
     joins = [line for line in merges.split("\n") if line and not line.startswith("#version")]
     ids = {text: id_ for id_, text in enumerate(texts)}

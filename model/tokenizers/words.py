@@ -1,7 +1,7 @@
-"""Tokenizers: from typed text to the ids that a network reads, and back to words that can be shown.
+"""Word tokenizers: from typed text to the ids that a network reads, and back to text.
 
-A tokenizer is a way to split, a vocabulary, and what it adds around a text. Splitting loses nothing: a piece that the vocabulary
-does not know keeps its text on screen, while the network is given the unknown token.
+A tokenizer has a way to split texts, a vocabulary, and special tokens that it adds. A word that is not in the vocabulary keeps its
+text on screen; the network is given the unknown token instead.
 """
 
 import re
@@ -32,17 +32,17 @@ class Tokenizer(Protocol):
     """What a model needs of its tokenizer."""
 
     def encode(self, text: str, name: str) -> Tokens:
-        """The strip `name` of `text`, with what the tokenizer adds around it."""
+        """The strip `name` of `text`, with the special tokens that the tokenizer adds."""
 
     def tokens(self, ids: Sequence[int], name: str) -> Tokens:
-        """The strip `name` of ids that are taken as they are."""
+        """The strip `name` of ids, which are used as they are."""
 
     def text(self, ids: Sequence[int]) -> str:
-        """Words joined by spaces, special tokens left out."""
+        """The text of ids: words joined by spaces, without special tokens."""
 
     @property
     def size(self) -> int:
-        """How many ids there are."""
+        """Number of ids."""
 
     @property
     def ends(self) -> bool:
@@ -50,23 +50,24 @@ class Tokenizer(Protocol):
 
 
 MOST_NEW_STRINGS = 5_000
-"""Strings that spaCy may keep of the texts it has split; it never forgets one, so it is then replaced by a fresh one."""
+"""Strings that spaCy may store before its tokenizer is replaced by a new one; it never frees a string of the texts it has split."""
 
 LONGEST_SUFFIX = 64
-"""Characters at the end of a word among which spaCy's suffixes are looked for first. Dots apart, they have at most five."""
+"""Characters at the end of a word in which spaCy's suffixes are searched first. Apart from rows of dots they have at most five."""
 
 
 class SpacySplit:
-    """spaCy's rules of a language, in memory that does not grow with the words that were split, and in time that grows with the
-    text alone.
+    """spaCy's tokenizer of a language, with bounded memory and linear time.
 
-    The library searches the whole rest of a word for each sign that it takes off either end: 8 s for 4,096 brackets.
+    Memory: spaCy stores every word that it has seen. Its memory zones would free them, but they would also clear the cache that
+        makes
+    frequent words fast, and they work in one thread only. So the tokenizer is replaced when it has stored too many strings.
 
-    A memory zone of spaCy would forget the words too, but with them the cache that makes frequent words fast, and it is for one
-    thread alone.
+    Time: for each character that spaCy takes off either end of a word it searches the whole rest of the word, which takes 8 s for
+    4,096 brackets. So the search is limited to the ends.
 
     Args:
-        language: code, such as `de`.
+        language: language code, such as `de`.
     """
 
     def __init__(self, language: str) -> None:
@@ -84,7 +85,7 @@ class SpacySplit:
 
     @property
     def strings(self) -> int:
-        """How many strings spaCy keeps."""
+        """Number of strings that spaCy stores."""
         return len(self._rules.vocab.strings)
 
     def _fresh(self) -> Any:
@@ -98,14 +99,14 @@ class SpacySplit:
 
 
 def _suffix(suffixes: re.Pattern[str], word: str) -> re.Match[str] | None:
-    """What `suffixes.search(word)` finds; each of the alternatives ends with $."""
+    """The match of `suffixes.search(word)`, found faster: every alternative of the pattern ends with $."""
     near = max(0, len(word) - LONGEST_SUFFIX)
     found = suffixes.search(word, near)
     return suffixes.search(word) if found and found.start() == near else found  # dots may begin earlier
 
 
 def _words(text: str) -> list[str]:
-    """What blanks part, lower-cased; signs stand alone, but for one between letters or digits: don't, 10:30, well-to-do."""
+    """Lower-cased words. A punctuation mark is a word, except one mark between letters or digits: don't, 10:30, well-to-do."""
     return re.findall(r"\w+(?:['’.,:-]\w+)*|[^\w\s]", text.lower())
 
 
@@ -113,7 +114,7 @@ _BASIC_ENGLISH = str.maketrans({"'": " '  ", '"': "", ".": " . ", ",": " , ", "(
 
 
 def basic_english(text: str) -> list[str]:
-    """Words as torchtext's tokenizer "basic_english" splits them: lower-cased, punctuation apart, some of it dropped."""
+    """Words as torchtext's tokenizer "basic_english" splits them: lower-cased, punctuation separate, some of it dropped."""
     return re.sub("<br />|[;:]", " ", text.lower().translate(_BASIC_ENGLISH)).split()
 
 
@@ -133,25 +134,24 @@ _SPLITS: Mapping[Split, Callable[[str], list[str]]] = MappingProxyType(
 
 
 def split_words(text: str, split: Split) -> list[str]:
-    """The words of `text` by one of the ways to split; composed characters, outer blanks gone.
+    """The words of `text`, after Unicode composition (NFC) and without blanks at either end.
 
-    By spaCy's rules, runs of blanks inside a text are words too, as in the tokenizer of reference document 000
-    (docs/references.md).
+    With spaCy, runs of blanks inside a text are words too, as in the tokenizer of reference document 000 (docs/references.md).
     """
-    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # half of a character is none: it becomes U+FFFD
+    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # a lone surrogate becomes U+FFFD
     return _SPLITS[split](unicodedata.normalize("NFC", whole).strip())
 
 
 @dataclass(frozen=True)
 class WordTokenizer:
-    """A way to split, and a vocabulary of the words that training saw often enough.
+    """A way to split texts, and a vocabulary of the words that were frequent enough in training.
 
     Attributes:
-        split: the way.
-        vocabulary: texts, the index is the id. The first four are SPECIALS.
-        framed: whether a text stands between `<sos>` and `<eos>`; a language model's does not: it goes on.
-        joins: how words are spelled in pieces of the vocabulary (model/tokenizers/bpe.py); none: a word is known as
-            a whole or not at all.
+        split: the way to split.
+        vocabulary: the text of each id; the index is the id. The first four are SPECIALS.
+        framed: whether a text is put between `<sos>` and `<eos>`; not for a language model, which continues it.
+        joins: the joins of a byte pair encoding (model/tokenizers/bpe.py), which splits words into pieces; empty: words are not
+            split.
     """
 
     split: Split
@@ -166,7 +166,7 @@ class WordTokenizer:
 
     @property
     def size(self) -> int:
-        """How many ids there are."""
+        """Number of ids."""
         return len(self.vocabulary)
 
     @property
@@ -175,13 +175,13 @@ class WordTokenizer:
         return self.framed
 
     def encode(self, text: str, name: str, spell: bpe.Speller | None = None) -> Tokens:
-        """The words or their pieces, between `<sos>` and `<eos>` where texts are framed.
+        """The strip of a text: its words or their pieces, between `<sos>` and `<eos>` where texts are framed.
 
         Args:
-            spell: takes the place of the one spelling that a word has, in training.
+            spell: splits words into pieces in place of the usual rules; for training.
 
         Raises:
-            EmptyText: there is nothing but blanks.
+            EmptyText: the text holds only blanks.
         """
         found = self._known(split_words(text, self.split), spell)
         if not found:
@@ -194,7 +194,7 @@ class WordTokenizer:
         return first.then(strip).then(last)
 
     def _known(self, words: Iterable[str], spell: bpe.Speller | None) -> list[tuple[str, int]]:
-        """Words, or the pieces that they are spelled with, and their ids; runs of blanks are no word where words are spelled."""
+        """Words, or their pieces, with their ids. Runs of blanks are dropped where words are split into pieces."""
         if not self.joins:
             return [(word, self.ids.get(word, SPECIALS.index(UNKNOWN))) for word in words]
         spell = spell or self._spell
@@ -205,7 +205,7 @@ class WordTokenizer:
         return bpe.speller(self.vocabulary, self.joins)
 
     def varied(self, share: float, chance: Random) -> bpe.Speller:
-        """Spells words with other pieces each time, a share of the joins left out (model/tokenizers/bpe.py)."""
+        """BPE-dropout: a function that splits words into varying pieces by skipping joins (model/tokenizers/bpe.py)."""
         return bpe.varied_speller(self.vocabulary, self.joins, share, chance)
 
     def tokens(self, ids: Sequence[int], name: str) -> Tokens:
@@ -226,19 +226,19 @@ class WordTokenizer:
         )
 
     def text(self, ids: Sequence[int]) -> str:
-        """Words joined by spaces, characters by nothing, without start, end and padding."""
+        """The text of ids, without start, end and padding tokens: words joined by spaces, characters without."""
         return self.joined(self.vocabulary[i] for i in ids if i == 0 or i >= len(SPECIALS))
 
     def joined(self, words: Iterable[str]) -> str:
-        """Words as one text, as far as the way to split allows: blanks that it dropped stay away. Pieces become words."""
+        """Joins words, or pieces of words, into one text. Blanks that splitting dropped do not come back."""
         text = ("" if self.split == "characters" else " ").join(words)
         return text.replace(f" {bpe.CONTINUING}", "") if self.joins else text
 
 
 def learn_vocabulary(texts: Iterable[str], split: Split, min_freq: int, framed: bool = True) -> WordTokenizer:
-    """The words that occur at least `min_freq` times, the most frequent first, equal ones in alphabetical order.
+    """A tokenizer with the words that occur at least `min_freq` times: by frequency, then alphabetically.
 
-    A text that is written like a special token, such as a corpus' own `<unk>`, is no word.
+    Words that are written like a special token, such as the `<unk>` in some corpora, are left out.
     """
     counts = Counter(word for text in texts for word in split_words(text, split) if word not in SPECIALS)
     words = sorted((word for word, n in counts.items() if n >= min_freq), key=lambda word: (-counts[word], word))
@@ -246,7 +246,7 @@ def learn_vocabulary(texts: Iterable[str], split: Split, min_freq: int, framed: 
 
 
 def learn_pieces(texts: Iterable[str], split: Split, size: int, framed: bool = True) -> WordTokenizer:
-    """Words and pieces of words that the texts are best spelled with, `size` at most, special tokens counted."""
+    """A tokenizer with at most `size` words and pieces of words, special tokens included, learned by byte pair encoding."""
     words = ([word for word in split_words(text, split) if not word.isspace()] for text in texts)
     vocabulary, joins = bpe.learn(words, size, SPECIALS)
     return WordTokenizer(split, vocabulary, framed, joins)
@@ -259,11 +259,10 @@ def to_json(tokenizer: WordTokenizer) -> dict[str, Any]:
 
 
 def from_json(data: Any) -> WordTokenizer:
-    """The tokenizer in JSON values, every field checked.
+    """Reads a tokenizer from JSON values; every field is checked.
 
     Raises:
-        BadSetting: an unknown field, an unknown way to split, a vocabulary that is no list of texts beginning with SPECIALS, or
-            joins that its pieces do not allow.
+        BadSetting: a field or the way to split is unknown, the vocabulary does not begin with SPECIALS, or the joins do not fit it.
     """
     tokenizer = read(WordTokenizer, data, "tokenizer")
     if tokenizer.vocabulary[: len(SPECIALS)] != SPECIALS:

@@ -1,5 +1,6 @@
-"""Tokenizers that cut words into pieces by rules of a foreign file. They run in a child process with bounds, and may die there.
+"""Subword tokenizers of other programs. They run in a child process with limits, so a crash or an endless loop ends only that
+process.
 
-`process` is the parent's side of that process, `child` the process itself, `readers` the libraries that it cuts with. This package
-imports no torch, and `process` none of the libraries.
+`process` is the parent's side, `child` the child process, `readers` wraps the tokenizer libraries, which only the child imports.
+This package does not import torch.
 """

@@ -1,7 +1,8 @@
-"""The child process of a foreign tokenizer: reads questions from standard input, answers on standard output, a line of JSON each.
+"""The child process of a foreign tokenizer: reads requests from standard input and writes answers to standard output, as JSON
+lines.
 
-Where the system has the module `resource` it may write no file, and its memory and the processor time of each question are limited.
-A panic of the library is answered and ends the process: whoever asks next gets a fresh one.
+Where the system has the module `resource`, the process cannot write files, and its memory and the CPU time of each request are
+limited. A panic of the library is reported and ends the process; the next request gets a new one.
 """
 
 import json
@@ -17,17 +18,17 @@ from model.tokenizers.subwords.readers import Reader, read
 
 
 def main(memory: int) -> None:
-    """Answers until standard input ends.
+    """Answers requests until standard input ends.
 
     Args:
-        memory: bytes of address space that this process may take.
+        memory: limit of this process's address space, in bytes.
     """
     bounds.limit_this_process(memory)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, whose end is the end of standard input
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent; when that ends, so does standard input
     with suppress(OSError, AttributeError):
-        os.set_blocking(2, False)  # nobody reads what is said there before this process has ended: a full pipe must not stop it
+        os.set_blocking(2, False)  # stderr is read only after this process has ended: a full pipe must not block it
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints is no answer
+    os.dup2(2, 1)  # what a library prints goes to stderr, so stdout holds answers only
     reader: Reader | None = None
     for line in sys.stdin.buffer:
         question = json.loads(line)
@@ -42,7 +43,7 @@ def main(memory: int) -> None:
             _last(answers, {"ended": "memory"})
         except Exception as error:
             answer = {"error": f"{type(error).__name__}: {' '.join(str(error).split()[:30])}"}
-        except BaseException as error:  # the panic of a library in Rust is no Exception
+        except BaseException as error:  # a panic in Rust is not an Exception
             _last(answers, {"ended": "died", "said": f"{type(error).__name__}: {' '.join(str(error).split()[:30])}"})
         _write(answers, answer)
 
@@ -62,4 +63,4 @@ def _write(answers: BinaryIO, answer: dict[str, Any]) -> None:
 
 def _last(answers: BinaryIO, answer: dict[str, Any]) -> None:
     _write(answers, answer)
-    os._exit(1)  # threads of the library may hang in what panicked
+    os._exit(1)  # a normal exit could wait forever for threads of the library that panicked

@@ -1,19 +1,19 @@
-"""How much a foreign tokenizer may take. Bytes, seconds, counts; change them here."""
+"""Limits of a foreign tokenizer's process, in bytes, seconds and counts. Change them here."""
 
 MAX_MEMORY = 2 << 30
-"""Bytes of address space of its process (not limited on Windows, seldom on macOS)."""
+"""Bytes of address space (has no effect on Windows, and seldom on macOS)."""
 
 SECONDS_TO_OPEN = 120
-"""Seconds that starting the process and reading its rules may take."""
+"""Seconds for starting the process and reading its tokenizer file."""
 
 SECONDS_TO_CUT = 10
-"""Seconds that one text may take, or one list of ids."""
+"""Seconds for encoding one text or decoding one list of ids."""
 
 MAX_TOKENS = 1 << 17
-"""Tokens of one text."""
+"""Most tokens of one text."""
 
 MAX_CHARACTERS = 1 << 22
-"""Characters of the text of a list of ids."""
+"""Most characters in the text that a list of ids decodes to."""
 
 MAX_FILE = 1 << 26
-"""Bytes of a file of rules."""
+"""Most bytes in a tokenizer file."""

@@ -1,4 +1,4 @@
-"""A foreign tokenizer, as the parent sees it: its vocabulary, and questions to the process that cuts its texts."""
+"""The parent's side of a foreign tokenizer: its vocabulary, and requests to the child process that encodes and decodes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,16 +14,16 @@ CHILD = (
     "import sys; memory, *places = sys.argv[1:]; sys.path[:0] = places; sys.modules['torch'] = None; "
     "from model.tokenizers.subwords.child import main; main(int(memory))"
 )
-"""What the process runs. It is told where the libraries are; torch, which it does not need, cannot be imported."""
+"""The program of the child process. Its arguments say where the libraries are. It does not need torch and cannot import it."""
 
 
 @dataclass(frozen=True)
 class Cut:
-    """A text that was cut.
+    """An encoded text.
 
     Attributes:
-        ids: of its tokens.
-        typed: for each the part of the text that it stands for, as far as is known.
+        ids: ids of its tokens.
+        typed: the part of the text that each token stands for; empty where it is not known.
     """
 
     ids: tuple[int, ...]
@@ -31,26 +31,26 @@ class Cut:
 
 
 class TokenizerProcess:
-    """The rules of one file, or of one folder, in a process of their own.
+    """The tokenizer of one file or folder, in a child process.
 
     Args:
-        path: of the file, as a sentence calls it.
-        rules: what the process is to read, in the words of `readers.read`.
-        size: ids that the network has; others are not asked for.
+        path: path of the file, for errors.
+        rules: what the process reads, in the form that `readers.read` takes.
+        size: number of ids that the network has; tokens with larger ids are left out.
 
     Attributes:
         tokens: text by id.
-        special: ids that stand for no text.
-        unknown: the id of what is unknown; None: there is none.
-        byte_level: whether texts are bytes written as signs.
+        special: ids of the special tokens.
+        unknown: id of the unknown token; None: there is none.
+        byte_level: whether the texts of tokens are bytes, each written as one character.
 
     Raises:
-        DamagedFile: the rules cannot be read.
-        TokenizerTooSlow, TokenizerTooLarge, TokenizerDied: reading them went beyond the bounds.
+        DamagedFile: the tokenizer cannot be read.
+        TokenizerTooSlow, TokenizerTooLarge, TokenizerDied: reading it went beyond the limits.
     """
 
     def __init__(self, path: Path | str, rules: Mapping[str, Any], size: int) -> None:
-        self._path = "/".join(Path(path).parts[-2:])  # a run's errors are read by strangers too: the rest of the path is not theirs
+        self._path = "/".join(Path(path).parts[-2:])  # strangers read a run's errors too and must not learn the whole path
         first = {**rules, "size": size, "seconds": limits.SECONDS_TO_OPEN}
         self._worker = Worker(_command(), first, limits.SECONDS_TO_OPEN)
         try:
@@ -69,12 +69,12 @@ class TokenizerProcess:
         """The tokens of a text.
 
         Args:
-            name: of its strip, `source` or `target`.
-            special: whether what the rules put around a text is added.
+            name: name of the strip, `source` or `target`.
+            special: whether the special tokens that the tokenizer puts around a text are added.
 
         Raises:
-            TooManyTokens: there are more than are taken from a foreign tokenizer.
-            TokenizerTooSlow, TokenizerTooLarge, TokenizerDied: it went beyond the bounds; the next text finds a fresh process.
+            TooManyTokens: there are more tokens than a foreign tokenizer may return.
+            TokenizerTooSlow, TokenizerTooLarge, TokenizerDied: it went beyond its limits; the next text gets a new process.
         """
         found = self._ask({"text": text, "special": special, "target": name == "target"})
         if "ids" not in found:
@@ -84,7 +84,7 @@ class TokenizerProcess:
         return Cut(tuple(found["ids"]), tuple(typed))
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids, special ones left out.
+        """The text of ids, without special tokens.
 
         Raises:
             TokenizerTooSlow, TokenizerTooLarge, TokenizerDied: as for `encode`.
@@ -93,7 +93,7 @@ class TokenizerProcess:
 
     @property
     def pid(self) -> int | None:
-        """Of the process; None: there is none now."""
+        """Process id of the child; None: no child is running."""
         return self._worker.pid
 
     def _ask(self, question: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The libraries that cut texts, inside the child process: each is imported when a file of its kind is opened."""
+"""Wrappers of the tokenizer libraries, inside the child process. Each library is imported when a file of its kind is opened."""
 
 import base64
 import json
@@ -13,29 +13,33 @@ from model.tokenizers.subwords import limits
 
 
 class Reader(Protocol):
-    """Rules that were read, ready to cut."""
+    """A tokenizer that was read and can encode texts."""
 
     def describe(self, size: int) -> dict[str, Any]:
-        """What the parent must know: `tokens`, pairs of id and text below `size`; `special`, ids that stand for no text; `unknown`,
-        the id of what is unknown; `byte_level`, whether texts are bytes written as signs."""
+        """What the parent must know.
+
+        Returns:
+            `tokens`: pairs of id and text, for ids below `size`; `special`: ids of the special tokens; `unknown`: id of the unknown
+            token; `byte_level`: whether the texts of tokens are bytes, each written as one character.
+        """
 
     def encode(self, text: str, special: bool, target: bool) -> dict[str, Any]:
-        """The `ids` of a text, and where the library tells it the `offsets` of each in the text, else its `pieces`.
+        """The `ids` of a text, with the `offsets` of each token in the text where the library tells them, else with its `pieces`.
 
         Args:
-            special: whether what the rules put around a text is added.
-            target: whether it is a text of the language that is written; few rules make a difference.
+            special: whether the special tokens that the tokenizer puts around a text are added.
+            target: whether the text is in the target's language; few tokenizers make a difference.
         """
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids, special ones left out."""
+        """The text of ids, without special tokens."""
 
 
 def read(question: dict[str, Any]) -> Reader:
-    """The rules that a question names.
+    """Reads the tokenizer that a request names.
 
     Raises:
-        Exception: they cannot be read; of whatever class the libraries have.
+        Exception: it cannot be read; the class is the library's.
     """
     match question:
         case {"folder": folder, "class": name}:
@@ -50,20 +54,20 @@ def read(question: dict[str, Any]) -> Reader:
 
 
 def _of_folder(folder: str, name: str) -> Reader:
-    """The tokenizer that the transformers library's class `name` makes of a folder's files. Nothing in them is executed."""
-    os.environ["HF_HUB_OFFLINE"] = "1"  # before the library is imported: nothing is ever looked up outside this machine
+    """The tokenizer that class `name` of the transformers library makes from a folder. No code in the folder is executed."""
+    os.environ["HF_HUB_OFFLINE"] = "1"  # set before the import, so that the library never makes a request
     import transformers
     from sentencepiece import SentencePieceProcessor
 
     for path in Path(folder).iterdir():
         if path.suffix in (".model", ".spm"):
-            SentencePieceProcessor(model_file=str(path))  # the library would take a damaged one for something else
+            SentencePieceProcessor(model_file=str(path))  # raises for a damaged file, which the library would take for another kind
     made = getattr(transformers, name).from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     return Rules(made.backend_tokenizer.to_str().encode()) if hasattr(made, "backend_tokenizer") else Pieces(made)
 
 
 class Rules:
-    """A tokenizer.json. Whatever it says, it neither cuts a text short nor pads it: a text that is too long is refused in words."""
+    """A tokenizer.json. Its truncation and padding are switched off: a text that is too long is refused with an error instead."""
 
     def __init__(self, content: bytes) -> None:
         if len(content) > limits.MAX_FILE:
@@ -101,7 +105,7 @@ class Rules:
 
 
 class Pieces:
-    """A tokenizer of the transformers library that is written in Python around SentencePiece, which tells no offsets."""
+    """A tokenizer of the transformers library that is written in Python around SentencePiece, which gives no offsets."""
 
     def __init__(self, library: Any) -> None:
         self._library = library
@@ -118,8 +122,8 @@ class Pieces:
         }
 
     def encode(self, text: str, special: bool, target: bool) -> dict[str, Any]:
-        """See Reader. Pieces are told where the library's ids of the bare text stand in one row in what it adds around them."""
-        target = target and hasattr(self._library, "spm_target")  # others only add a language, which `before` of a target holds
+        """See Reader. Pieces are empty where the ids of the bare text are not one run within the ids with special tokens."""
+        target = target and hasattr(self._library, "spm_target")  # others only add the token of a language
         key = "text_target" if target else "text"
         ids, plain = (self._library(**{key: text}, add_special_tokens=added)["input_ids"] for added in (special, False))
         pieces, around = self._pieces(text, target), len(ids) - len(plain)
@@ -143,7 +147,7 @@ class Pieces:
 
 
 class SentencePieces:
-    """A SentencePiece model, whose own ids count."""
+    """A SentencePiece model, with the ids that the model itself gives."""
 
     def __init__(self, content: bytes) -> None:
         from sentencepiece import SentencePieceProcessor
@@ -162,7 +166,7 @@ class SentencePieces:
         }
 
     def encode(self, text: str, special: bool, target: bool) -> dict[str, Any]:
-        """See Reader. The rules put nothing around a text."""
+        """See Reader. A SentencePiece model puts no special tokens around a text."""
         pieces = self._library.encode(text, out_type=str)
         return {"ids": self._library.encode(text), "pieces": [piece.replace("▁", "") for piece in pieces]}
 

@@ -1,4 +1,4 @@
-"""A vocabulary file with rules that cut words into pieces, as the tokenizer of one strip."""
+"""Subword tokenizers: a foreign tokenizer file as the tokenizer of one strip."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,17 +10,17 @@ from model.trace.types import Tokens
 
 
 class Subwords(tuple[str, ...]):
-    """The texts of a vocabulary by id, and the process that cuts texts into them.
+    """The texts of a vocabulary by id, with the process that encodes texts.
 
     Attributes:
-        process: cuts texts.
+        process: encodes and decodes.
     """
 
     process: TokenizerProcess
 
     @classmethod
     def of(cls, process: TokenizerProcess) -> "Subwords":
-        """All texts that the process knows; an id without one has an empty text."""
+        """The vocabulary of a process; an id that has no text gets an empty one."""
         texts = cls(process.tokens.get(id_, "") for id_ in range(max(process.tokens, default=-1) + 1))
         texts.process = process
         return texts
@@ -28,13 +28,13 @@ class Subwords(tuple[str, ...]):
 
 @dataclass(frozen=True)
 class SubwordTokenizer:
-    """Cuts texts by the rules of a foreign file. What the rules put around a text is left out: the network's own ids are added.
+    """Encodes texts with a foreign tokenizer. Its own special tokens are left out; those that the network needs are added instead.
 
     Attributes:
-        vocabulary: texts by id, and their process.
-        special: ids that stand for no text.
-        unknown: the id of what is unknown; None: there is none.
-        first, last: ids that are added around a typed text.
+        vocabulary: texts by id, with their process.
+        special: ids of the special tokens.
+        unknown: id of the unknown token; None: there is none.
+        first, last: ids that are added before and after a typed text.
     """
 
     vocabulary: Subwords
@@ -54,15 +54,15 @@ class SubwordTokenizer:
         return bool(self.last)
 
     def encode(self, text: str, name: str) -> Tokens:
-        """The strip of a typed text; a piece that is not known keeps its text.
+        """The strip of a typed text; a piece that is not in the vocabulary keeps its text.
 
         Raises:
-            EmptyText: there is nothing but blanks.
-            TooManyTokens, TokenizerFailed: the rules went beyond their bounds.
+            EmptyText: the text holds only blanks.
+            TooManyTokens, TokenizerFailed: the tokenizer went beyond its limits.
         """
         if not text.strip():
             raise EmptyText(what=f"{name} text")
-        whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # half of a character is none
+        whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # a lone surrogate becomes U+FFFD
         cut = self.vocabulary.process.encode(whole, name, special=False)
         known = self.tokens(cut.ids, name)
         texts = (own if unknown and own else text for own, unknown, text in zip(cut.typed, known.unknown, known.texts, strict=True))
@@ -90,6 +90,6 @@ class SubwordTokenizer:
         """The text of ids, special tokens left out.
 
         Raises:
-            TokenizerFailed: the rules went beyond their bounds.
+            TokenizerFailed: the tokenizer went beyond its limits.
         """
         return self.vocabulary.process.decode([id_ for id_ in ids if id_ not in self.special])

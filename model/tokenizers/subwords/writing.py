@@ -1,13 +1,15 @@
-"""What the texts of a vocabulary of pieces stand for: bytes that are written as signs, and blanks that are."""
+"""The text that a subword token stands for: undoes the characters that byte-level and SentencePiece vocabularies use for bytes and
+blanks.
+"""
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
 
 def _bytes_by_sign() -> dict[str, int]:
-    """The byte that each sign of a byte-level vocabulary stands for.
+    """The byte that each character of a byte-level vocabulary stands for.
 
-    A byte that can be printed is its own sign; the others, in order, are the signs from U+0100 on.
+    A printable byte is written as itself; the others, in order, are written as the characters from U+0100 on.
 
     Source: Radford et al. 2019, "Language Models are Unsupervised Multitask Learners", section 2.2.
     """
@@ -18,14 +20,14 @@ def _bytes_by_sign() -> dict[str, int]:
 
 BYTES: Mapping[str, int] = MappingProxyType(_bytes_by_sign())
 BLANK = "▁"
-"""What stands for a blank in vocabularies of SentencePiece."""
+"""The character for a blank in SentencePiece vocabularies."""
 
 
 def written(token: str, byte_level: bool) -> str:
     """The piece of text that a token stands for.
 
     Args:
-        byte_level: whether the vocabulary writes bytes as signs.
+        byte_level: whether the vocabulary writes each byte as one character.
     """
     if byte_level and all(sign in BYTES for sign in token):
         return bytes(BYTES[sign] for sign in token).decode("utf-8", "backslashreplace")
