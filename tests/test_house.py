@@ -31,7 +31,7 @@ TORCH_FREE = (
     "engine",
     "engine.api",
     "engine.session",
-    "engine.trace_cache",
+    "engine.lru_cache",
     "engine.scheduling.queue",
 )
 LAZY = ("model.engine", "model.engine.local")

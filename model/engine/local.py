@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 
 import torch
@@ -13,12 +14,12 @@ from model.checkpoints.native import Checkpoint
 from model.engine import environment
 from model.engine.api import Engine, ModelInfo
 from model.engine.checkpoint_store import CheckpointStore, Stamp
+from model.engine.lru_cache import LruCache
 from model.engine.model_cache import Loaded, ModelCache, Outcome
 from model.engine.model_info import describe
 from model.engine.scheduling.scheduler import Scheduler
 from model.engine.sent_files import WORDS
 from model.engine.session import SessionEngine
-from model.engine.trace_cache import TraceCache
 from model.engine.uploads import Uploads
 from model.errors import BadSetting, HeadlightError
 from model.inference.cell import explain_cell
@@ -81,7 +82,7 @@ class LocalEngine:
         self._precision = precision
         self._uploads = uploads or Uploads()
         self._models = ModelCache(self._shelf, self._uploads, device, lambda: self.device, variant_bytes)
-        self._traces: TraceCache[VersionedRequest] = TraceCache(cache_bytes)
+        self._traces: LruCache[VersionedRequest, Trace] = LruCache(cache_bytes, attrgetter("nbytes"))
         self.workshop = (workshop or Scheduler()).start()
 
     @classmethod

@@ -2,10 +2,12 @@
 
 import math
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
+from operator import itemgetter
 from typing import Generic, TypeVar
+
+import cachetools
 
 from model.errors import TookTooLong
 
@@ -17,7 +19,7 @@ TURN_SECONDS = 120.0
 
 
 class LruCache(Generic[Key, Value]):
-    """Values by key; the least recently used ones go first. Thread-safe: its lock is held for dictionary operations alone.
+    """A cachetools.LRUCache that also counts entries. Thread-safe: its lock is held for dictionary operations alone.
 
     Args:
         most_bytes: of all values together. The newest value stays, however large. 0: nothing is kept.
@@ -27,39 +29,30 @@ class LruCache(Generic[Key, Value]):
 
     def __init__(self, most_bytes: float, size: Callable[[Value], int], most_entries: float = math.inf) -> None:
         self._most_bytes, self._size, self._most_entries = most_bytes, size, most_entries
-        self._entries: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
-        self._bytes = 0
+        self._entries: cachetools.LRUCache[Key, tuple[Value, float]] = cachetools.LRUCache(most_bytes, itemgetter(1))
         self._lock = threading.Lock()
 
     def get(self, key: Key) -> Value | None:
         """The value of `key`, which becomes the most recently used one; None: it is not here, or not any more."""
         with self._lock:
-            if key not in self._entries:
-                return None
-            self._entries.move_to_end(key)
-            return self._entries[key][0]
+            found = self._entries.get(key)
+        return None if found is None else found[0]
 
     def keep(self, key: Key, value: Value) -> None:
         """Keeps a value, and makes room for it."""
         if not self._most_bytes:
             return
-        size = self._size(value)
+        entry = value, min(self._size(value), self._most_bytes)  # cachetools refuses what is larger than the whole cache
         with self._lock:
-            self._drop(key)
-            self._entries[key] = value, size
-            self._bytes += size
-            while len(self._entries) > 1 and (self._bytes > self._most_bytes or len(self._entries) > self._most_entries):
-                self._drop(next(iter(self._entries)))
+            self._entries[key] = entry
+            while len(self._entries) > self._most_entries:
+                self._entries.popitem()
 
-    def forget(self, of: Callable[[Key], bool]) -> None:
-        """Drops all values whose key `of` says."""
+    def forget(self, of: Callable[[Key], bool] = lambda key: True) -> None:
+        """Drops the values whose keys `of` says; all of them where it is left out."""
         with self._lock:
             for key in [key for key in self._entries if of(key)]:
-                self._drop(key)
-
-    def _drop(self, key: Key) -> None:
-        if (entry := self._entries.pop(key, None)) is not None:
-            self._bytes -= entry[1]
+                del self._entries[key]
 
 
 class SingleFlight(Generic[Key, Value]):

@@ -1,7 +1,8 @@
 """Files that people sent to one of several processes that serve them all: whichever is asked about one finds it here."""
 
-from collections import OrderedDict
 from typing import Protocol
+
+from model.engine.lru_cache import LruCache
 
 MOST_BYTES = 512 * 2**20
 MOST_FILES = 64
@@ -32,7 +33,7 @@ ALONE = Alone()
 
 
 class Files:
-    """The files themselves; where they become too many or too large, those unused for longest go. For one thread.
+    """The files themselves; where they become too many or too large, those unused for longest go. Thread-safe.
 
     Args:
         most_bytes: of all files together; the last one stays, whatever its size.
@@ -40,20 +41,12 @@ class Files:
     """
 
     def __init__(self, most_bytes: int = MOST_BYTES, most_files: int = MOST_FILES) -> None:
-        self._kept: OrderedDict[str, tuple[bytes, str]] = OrderedDict()
-        self._most_bytes, self._most_files = most_bytes, most_files
+        self._files: LruCache[str, tuple[bytes, str]] = LruCache(most_bytes, lambda file: len(file[0]), most_files)
 
     def put(self, known_as: str, data: bytes, name: str) -> None:
         """Keeps a file."""
-        self._kept[known_as] = data, name
-        self._kept.move_to_end(known_as)
-        while len(self._kept) > 1 and (
-            len(self._kept) > self._most_files or sum(len(kept) for kept, _ in self._kept.values()) > self._most_bytes
-        ):
-            self._kept.popitem(last=False)
+        self._files.keep(known_as, (data, name))
 
     def get(self, known_as: str) -> tuple[bytes, str] | None:
         """A file that was kept; None: it went, or was never here."""
-        if known_as in self._kept:
-            self._kept.move_to_end(known_as)
-        return self._kept.get(known_as)
+        return self._files.get(known_as)

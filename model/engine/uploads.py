@@ -5,27 +5,22 @@ processes serve the same people, each finds `elsewhere` what another was sent: n
 """
 
 import hashlib
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import TypeVar
 
 import torch
 
 from model.checkpoints.layouts.given_answers import STEERING, VOCABULARIES, TextsOf, Told, texts_of_a_path
 from model.checkpoints.layouts.loading import Diagnosis, checkpoint_of, examine, inspection_of
 from model.checkpoints.native import Checkpoint
-from model.engine.lru_cache import SingleFlight, Turns
+from model.engine.lru_cache import LruCache, SingleFlight, Turns
 from model.engine.sent_files import SENT_WORDS, WORDS, closed, words_as
 from model.engine.shared_uploads import ALONE, Elsewhere
 from model.errors import BadSetting
 from model.inspection.report import Inspection
 from model.safe_loading.reader import OpenedFile, read_upload
 from model.tokenizers.vocabulary_files import vocabulary_in
-
-Value = TypeVar("Value")
 
 SENT_WEIGHTS = "upload-"
 """What the names of uploads begin with."""
@@ -92,8 +87,8 @@ class Upload:
 
 
 class Uploads:
-    """The uploads of this process; where they become too many or too large, those unused for longest go. Thread-safe: its lock is
-    never held while a file is opened.
+    """The uploads of this process; where they become too many or too large, those unused for longest go. Thread-safe: no lock is
+    held while a file is opened.
 
     Args:
         most_bytes: of all files together.
@@ -102,10 +97,9 @@ class Uploads:
     """
 
     def __init__(self, most_bytes: int = MOST_BYTES, most_files: int = MOST_FILES, elsewhere: Elsewhere = ALONE) -> None:
-        self._kept: OrderedDict[str, Upload] = OrderedDict()
-        self._words: OrderedDict[str, Words] = OrderedDict()
-        self._most_bytes, self._most_files, self._elsewhere = most_bytes, most_files, elsewhere
-        self._lock = threading.Lock()
+        self._weights: LruCache[str, Upload] = LruCache(most_bytes, lambda upload: upload.size, most_files)
+        self._words: LruCache[str, Words] = LruCache(MOST_WORDS * most_files, lambda words: len(words.content), most_files)
+        self._elsewhere = elsewhere
         self._opening: SingleFlight[str, Upload] = SingleFlight()
         self._turns = Turns(OPENED_AT_ONCE)
 
@@ -138,23 +132,17 @@ class Uploads:
 
     def get(self, name: str) -> Upload | None:
         """The upload of that name; None: there is none, or it went."""
-        if (found := self._found(self._kept, name)) is None and name.startswith(SENT_WEIGHTS):
+        if (found := self._weights.get(name)) is None and name.startswith(SENT_WEIGHTS):
             self._fetch(name)
-            found = self._found(self._kept, name)
+            found = self._weights.get(name)
         return found
 
     def words(self, known_as: str) -> Words | None:
         """The vocabulary of that name; None: there is none, or it went."""
-        if (found := self._found(self._words, known_as)) is None and known_as.startswith(SENT_WORDS):
+        if (found := self._words.get(known_as)) is None and known_as.startswith(SENT_WORDS):
             self._fetch(known_as)
-            found = self._found(self._words, known_as)
+            found = self._words.get(known_as)
         return found
-
-    def _found(self, among: OrderedDict[str, Value], name: str) -> Value | None:
-        with self._lock:
-            if name in among:
-                among.move_to_end(name)
-            return among.get(name)
 
     def texts_of_sent(self, setting: str, known_as: str) -> tuple[str, ...]:
         """The vocabulary that a setting of an upload names: one that was sent, never a file of this machine.
@@ -184,15 +172,12 @@ class Uploads:
         if PurePath(name).suffix.lower() in WORDS:
             return self._keep_words(data, PurePath(name).name[:200], words_as(data))
         known_as = f"{SENT_WEIGHTS}{digest[:16]}"
-        if self._found(self._kept, known_as) is None:
+        if self._weights.get(known_as) is None:
             shown = PurePath(name).name[:200] or known_as
             upload = self._opening.do(
                 known_as, lambda: Upload(shown, len(data), digest, self._opened(data, shown), self.texts_of_sent)
             )
-            with self._lock:
-                self._kept[known_as] = upload
-                self._kept.move_to_end(known_as)
-                self._make_room()
+            self._weights.keep(known_as, upload)
         return known_as
 
     def _opened(self, data: bytes, shown: str) -> OpenedFile:
@@ -203,16 +188,5 @@ class Uploads:
         if len(data) > MOST_WORDS:
             allowed = f"at most {MOST_WORDS:,} bytes long"
             raise BadSetting(name=f"the vocabulary {name}", found=f"{len(data):,} bytes long", allowed=allowed)
-        with self._lock:
-            self._words[known_as] = Words(name, data)
-            self._words.move_to_end(known_as)
-            if len(self._words) > self._most_files:
-                self._words.popitem(last=False)
+        self._words.keep(known_as, Words(name, data))
         return known_as
-
-    def _make_room(self) -> None:
-        """The last one stays, whatever its size."""
-        while len(self._kept) > 1 and (
-            len(self._kept) > self._most_files or sum(upload.size for upload in self._kept.values()) > self._most_bytes
-        ):
-            self._kept.popitem(last=False)

@@ -2,6 +2,7 @@
 
 import base64
 import json
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -307,9 +308,9 @@ def test_uploads_that_are_too_many_or_too_large_make_room() -> None:
 
 
 def test_a_refused_upload_is_not_kept() -> None:
-    uploads = Uploads()
+    uploads, object_ = Uploads(), (GOLDEN / "004_tiny_a.module-unsafe.pt").read_bytes()
     with pytest.raises(NotACheckpoint):
         uploads.keep(PNG, "x.pt")
     with pytest.raises(WholeObject):
-        uploads.keep((GOLDEN / "004_tiny_a.module-unsafe.pt").read_bytes(), "x.pt")
-    assert not uploads._kept
+        uploads.keep(object_, "x.pt")
+    assert [uploads.get(f"upload-{sha256(data).hexdigest()[:16]}") for data in (PNG, object_)] == [None, None]

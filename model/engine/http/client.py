@@ -3,13 +3,14 @@
 import json
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
+from cachetools import LRUCache
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
 
 from model.engine.api import Engine, ModelInfo
@@ -27,8 +28,8 @@ from model.engine.http.protocol import (
     OfTensors,
     OfTexts,
 )
+from model.engine.lru_cache import LruCache
 from model.engine.session import SessionEngine
-from model.engine.trace_cache import TraceCache
 from model.errors import BadSetting, EngineAway, EngineMismatch, HeadlightError, Refused, UnknownModel, from_json
 from model.inspection.report import Inspection
 from model.spec.request import KEEP, RunRequest, Settings
@@ -76,10 +77,12 @@ class RemoteEngine:
         self._client = httpx.Client(
             base_url=self._url, headers=headers, timeout=PATIENCE, transport=transport, limits=limits, trust_env=False
         )
-        self._traces: TraceCache[RunRequest] = TraceCache(cache_bytes)
-        self._small: OrderedDict[tuple[str, bytes], tuple[float, bytes]] = OrderedDict()
-        self._weights: OrderedDict[tuple[str, Settings], str] = OrderedDict()
-        self._uploads: OrderedDict[str, tuple[bytes, str]] = OrderedDict()
+        self._traces: LruCache[RunRequest, Trace] = LruCache(cache_bytes, attrgetter("nbytes"))
+        self._small: LruCache[tuple[str, bytes], tuple[float, bytes]] = LruCache(
+            SMALL * MOST_SMALL, lambda answer: len(answer[1]), MOST_SMALL
+        )
+        self._weights: LRUCache[tuple[str, Settings], str] = LRUCache(MOST_SMALL)
+        self._uploads: LruCache[str, tuple[bytes, str]] = LruCache(UPLOAD_BYTES, lambda file: len(file[0]))
         self._away_since: float | None = None
         self._lock = threading.Lock()
 
@@ -108,10 +111,7 @@ class RemoteEngine:
         """
         reply = self._post(RECEIVE, data, "application/octet-stream", params={"name": name})
         known_as = str(json.loads(reply)["name"])
-        with self._lock:
-            self._uploads[known_as] = data, name
-            while len(self._uploads) > 1 and sum(len(kept) for kept, _ in self._uploads.values()) > UPLOAD_BYTES:
-                self._uploads.popitem(last=False)
+        self._uploads.keep(known_as, (data, name))
         return known_as
 
     def open_path(self, path: Path) -> str:
@@ -186,18 +186,16 @@ class RemoteEngine:
         """Notices that a model's weights are others than in the runs before, which are then forgotten."""
         key = request.model, request.settings
         with self._lock:
-            before, self._weights[key] = self._weights.pop(key, fingerprint), fingerprint
-            if len(self._weights) > MOST_SMALL:
-                self._weights.popitem(last=False)
+            before, self._weights[key] = self._weights.get(key, fingerprint), fingerprint
         if before != fingerprint:
             self._traces.forget(lambda old: old.model == request.model)
-            self._small.clear()
+            self._small.forget()
             raise EngineMismatch(host=self._url, what=f"weights of {request.model}", found=fingerprint[:8], expected=before[:8])
 
     def _ask_small(self, what: str, body: object, model: str = "") -> bytes:
         """A small answer: a fresh one is not asked for again, and while the host is away the last one counts."""
         key = what, protocol.pack(asdict(body))  # type: ignore[call-overload]  # bodies are dataclasses
-        then, kept = self._small.get(key, (-FRESH_SECONDS, b""))
+        then, kept = self._small.get(key) or (-FRESH_SECONDS, b"")
         if time.monotonic() - then < FRESH_SECONDS:
             return kept
         try:
@@ -207,11 +205,7 @@ class RemoteEngine:
                 return kept
             raise
         if len(reply) <= SMALL:
-            with self._lock:
-                self._small[key] = time.monotonic(), reply
-                self._small.move_to_end(key)
-                while len(self._small) > MOST_SMALL:
-                    self._small.popitem(last=False)
+            self._small.keep(key, (time.monotonic(), reply))
         return reply
 
     def _ask(self, what: str, body: object, model: str = "", session: str = "") -> bytes:
@@ -221,12 +215,12 @@ class RemoteEngine:
         try:
             return self._post(path, data, protocol.JSON, headers=headers)
         except (UnknownModel, BadSetting) as error:
-            if error.fields.get("asked", error.fields.get("found")) not in self._uploads:
+            if self._uploads.get(str(error.fields.get("asked", error.fields.get("found")))) is None:
                 raise
             settings: Settings = getattr(body, "request", body).settings  # type: ignore[attr-defined]  # all that name a model have them
             for name in (model, *dict(settings).values()):
-                if name in self._uploads:
-                    self.receive(*self._uploads[name])
+                if (sent := self._uploads.get(name)) is not None:
+                    self.receive(*sent)
             return self._post(path, data, protocol.JSON, headers=headers)
 
     def _post(self, path: str, data: bytes, media: str, **options: Any) -> bytes:

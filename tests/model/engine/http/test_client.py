@@ -12,6 +12,7 @@ import pytest
 
 from model.cli.serve import checked_door
 from model.engine import open_engine
+from model.engine.http import client
 from model.engine.http.access import BODY, AccessLimits
 from model.engine.http.client import RemoteEngine
 from model.engine.http.protocol import SPEAKS, SPEAKS_HEADER
@@ -58,8 +59,9 @@ def test_a_host_that_is_killed_and_started_again_is_asked_again(folder: Path, lo
             with pytest.raises(EngineAway, match=r"does not answer since \d+ s"):
                 engine.run(RunRequest("tiny", "w6"))
             assert engine.run(REQUEST) is kept
-            engine._small = type(engine._small)((key, (-1e9, old)) for key, (_, old) in engine._small.items())
-            assert engine.models() == models
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(client, "FRESH_SECONDS", 0.0)
+                assert engine.models() == models
         finally:
             process = start(folder, port)
         try:

@@ -1,11 +1,13 @@
-"""The trace cache: what was used longest ago goes first, and its bytes are counted right."""
+"""The LRU cache: what was used longest ago goes first, and bytes and entries are counted right."""
 
+import threading
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import pytest
 
-from model.engine.trace_cache import TraceCache
+from model.engine.lru_cache import LruCache
 from model.spec.request import RunRequest
 from model.trace.types import Trace
 
@@ -13,7 +15,7 @@ A, B, C, D = (RunRequest("tiny", text) for text in "abcd")
 
 
 def kept(most_bytes: int) -> Any:
-    return TraceCache(most_bytes)
+    return LruCache(most_bytes, attrgetter("nbytes"))
 
 
 def trace(nbytes: int = 100) -> Trace:
@@ -93,3 +95,41 @@ def test_what_is_forgotten_makes_room(gone: RunRequest) -> None:
     cache.forget(lambda request: request == gone)
     cache.keep(C, trace())
     assert there(cache, A, B, C) == [gone != A, gone != B, True]
+
+
+def test_entries_are_bounded_as_well_as_bytes_and_values_of_no_bytes_count_as_entries() -> None:
+    cache: LruCache[str, bytes] = LruCache(10, len, 2)
+    for name in "abc":
+        cache.keep(name, b"")
+    assert [cache.get(name) for name in "abc"] == [None, b"", b""]
+    cache.keep("b", b"12345678901")
+    cache.keep("d", b"1")
+    assert [cache.get(name) for name in "bd"] == [None, b"1"]
+    cache.forget()
+    assert cache.get("b") is None
+
+
+def test_many_threads_keep_get_and_forget_at_once_and_the_bounds_still_hold() -> None:
+    cache: LruCache[int, bytes] = LruCache(100, len, 7)
+    errors: list[BaseException] = []
+
+    def visit(seed: int) -> None:
+        try:
+            for turn in range(2000):
+                key = (seed * 31 + turn * 7) % 40
+                cache.keep(key, bytes(key))
+                cache.get(key + 1)
+                if turn % 50 == 0:
+                    cache.forget(lambda other: other % 3 == 0)
+        except BaseException as error:  # whatever it is, the test tells it
+            errors.append(error)
+
+    threads = [threading.Thread(target=visit, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    left = [value for key in range(40) if (value := cache.get(key)) is not None]
+    assert not errors
+    assert 0 < len(left) <= 7
+    assert sum(map(len, left)) <= 100
