@@ -15,7 +15,7 @@ from model.checkpoints import export as exporting
 from model.checkpoints import loader
 from model.checkpoints.layouts.given_answers import parse_settings
 from model.checkpoints.loaded import Runner
-from model.cli.options import SETTINGS, NamedOption, asks_for_a_run
+from model.cli.options import BEAM_SIZE, SETTINGS, NamedOption, asks_for_a_run
 from model.cli.serve import serve
 from model.cli.view import view
 from model.engine import environment
@@ -127,7 +127,7 @@ def export(checkpoint: str, settings: tuple[str, ...], out: Path) -> None:
 @DATA
 @click.option("--split", required=True, help="part of the corpus, such as test_2016_flickr")
 @click.option("--decode", type=click.Choice(get_args(Method)), default="beam", help="how targets are written  [default: beam]")
-@click.option("--beam-size", type=int, default=Decoding.beam_size, show_default=True, help="beginnings that beam search follows")
+@BEAM_SIZE
 @AS_JSON
 @DEVICE
 def evaluate(checkpoint: str, data: Path | None, split: str, decode: Method, beam_size: int, as_json: bool, device: str) -> None:

@@ -1,8 +1,9 @@
-"""What a run is asked for on the command line: the options that `run` and `explain` have in common, made a RunRequest."""
+"""The options that `run` and `explain` share, made of the fields of RunRequest and Decoding, and the RunRequest made of them."""
 
 import functools
-from collections.abc import Callable
-from typing import Any, get_args
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, Field, fields
+from typing import Any, TypeAlias
 
 import click
 from click.core import ParameterSource
@@ -11,7 +12,10 @@ from model.checkpoints.layouts.given_answers import parse_settings
 from model.cli.features import FORM, read_features
 from model.errors import BadSetting
 from model.spec.inputs import Given
-from model.spec.request import Decoding, Method, Precision, RunRequest
+from model.spec.option import OneOf, Option, described_fields
+from model.spec.request import Decoding, RunRequest, Settings
+
+Decorator: TypeAlias = Callable[[Callable[..., None]], Callable[..., None]]
 
 
 class NamedOption(click.Option):
@@ -24,92 +28,65 @@ class NamedOption(click.Option):
         return f"the environment variable {self.envvar}" if given_by_variable else " / ".join(f"'{each}'" for each in self.opts)
 
 
-SETTINGS = click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="what the file does not tell; repeatable")
-RUN_OPTIONS = (
-    click.argument("checkpoint"),
-    click.option("--source", help="the source text"),
-    click.option("--source-ids", help="the source as ids, taken as given: 2,5,3"),
-    click.option("--source-features", help=f"the source of a network without an embedding: {FORM}"),
-    click.option("--source-valid", type=int, help="source positions that are no padding [default: those that are not the pad id]"),
-    click.option("--source-pad-to", type=int, help="pad the source to this many positions"),
-    click.option("--target", help="a target text to be fed instead of decoding"),
-    click.option("--target-ids", help="the decoder's input as ids, start token first: 2,7"),
-    click.option("--target-features", help="the target of a network without an embedding, of the same form"),
-    click.option("--decode", type=click.Choice(get_args(Method)), default="greedy", help="how the target is written"),
-    click.option("--max-length", type=int, default=Decoding.max_length, show_default=True, help="tokens written at most"),
-    click.option(
-        "--beam-size", type=int, default=Decoding.beam_size, show_default=True, help="beginnings that beam search follows"
-    ),
-    click.option(
-        "--hypothesis",
-        type=int,
-        default=Decoding.hypothesis,
-        show_default=True,
-        help="which of beam search's to show; 0: the best",
-    ),
-    click.option("--temperature", type=float, default=Decoding.temperature, show_default=True, help="of sampling"),
-    click.option("--top-k", type=int, default=Decoding.top_k, show_default=True, help="of sampling; 0: all"),
-    click.option("--top-p", type=float, default=Decoding.top_p, show_default=True, help="of sampling; 1: all"),
-    click.option("--seed", type=int, default=Decoding.seed, show_default=True, help="of sampling"),
-    click.option(
-        "--precision",
-        cls=NamedOption,
-        type=click.Choice(get_args(Precision)),
-        default="float32",
-        show_default=True,
-        envvar="HEADLIGHT_PRECISION",
-        show_envvar=True,
-        help="the number type of weights and arithmetic",
-    ),
-    SETTINGS,
-)
+def _kind(described: Field[Any], own: Option) -> dict[str, Any]:
+    """What an option takes: one of some names, settings, a number of the field's type, or else a text."""
+    if isinstance(own.allowed, OneOf):
+        return {"type": click.Choice(own.allowed.names)}
+    if described.type == Settings:
+        return {"multiple": True, "metavar": "NAME=VALUE"}
+    return next(({"type": kind} for kind in (int, float) if described.type in (kind, kind | None)), {})
+
+
+def _default(described: Field[Any], own: Option) -> dict[str, Any]:
+    """What holds where an option is left out, and whether `--help` says so."""
+    default = own.usual or described.default
+    shown = {} if default in (MISSING, None, ()) else {"default": default, "show_default": True}
+    return shown | ({"cls": NamedOption, "envvar": own.variable, "show_envvar": True} if own.variable else {})
+
+
+def _options(described: Field[Any], own: Option) -> Mapping[str, Decorator]:
+    """The click options of one field, by the names under which click hands them over: an input has one for each of its forms."""
+    name, flag = described.name, f"--{(own.flag or described.name).replace('_', '-')}"
+    found = {name: click.option(flag, name, help=own.help, **_kind(described, own), **_default(described, own))}
+    forms = {form: help_.format(form=FORM) for form, help_ in (("ids", own.ids), ("features", own.features)) if help_}
+    return found | {f"{name}_{form}": click.option(f"{flag}-{form}", help=help_) for form, help_ in forms.items()}
+
+
+def _fields_of_a_run() -> Iterator[tuple[Field[Any], Option]]:
+    """The fields that have an option, those of the decoding too. What is said of an input (`source_valid`) stands behind it."""
+    order = [each.name for each in fields(RunRequest)]
+    own = {each.name: (each, option) for each, option in described_fields(RunRequest)}
+    for name in sorted(order, key=lambda name: order.index(first if (first := name.partition("_")[0]) in order else name)):
+        yield from described_fields(Decoding) if name == "decoding" else [own[name]] if name in own else []
+
+
+RUN_OPTIONS = {name: option for each, own in _fields_of_a_run() for name, option in _options(each, own).items()}
+SETTINGS, BEAM_SIZE = RUN_OPTIONS["settings"], RUN_OPTIONS["beam_size"]
 
 
 def asks_for_a_run(command: Callable[..., None]) -> Callable[..., None]:
     """Adds the argument CHECKPOINT and the options that describe a run; the command gets a RunRequest that keeps nothing more."""
 
     @functools.wraps(command)
-    def with_request(
-        checkpoint: str,
-        source: str | None,
-        source_ids: str | None,
-        source_features: str | None,
-        source_valid: int | None,
-        source_pad_to: int | None,
-        target: str | None,
-        target_ids: str | None,
-        target_features: str | None,
-        decode: Method,
-        max_length: int,
-        beam_size: int,
-        hypothesis: int,
-        temperature: float,
-        top_k: int,
-        top_p: float,
-        seed: int,
-        precision: Precision,
-        settings: tuple[str, ...],
-        **others: Any,
-    ) -> None:
-        read = _given("source", source, source_ids, source_features)
-        if read is None:
-            raise BadSetting(name="the source", found="left out", allowed="given (--source, --source-ids or --source-features)")
-        request = RunRequest(
-            model=checkpoint,
-            source=read,
-            target=_given("target", target, target_ids, target_features),
-            decoding=Decoding(decode, max_length, temperature, top_k, top_p, seed, beam_size, hypothesis),
-            source_valid=source_valid,
-            source_pad_to=source_pad_to,
-            settings=tuple(parse_settings(settings).items()),
-            precision=precision,
-        )
-        command(request=request, **others)
+    def with_request(checkpoint: str, **given: Any) -> None:
+        described = {name: given.pop(name) for name in RUN_OPTIONS}
+        command(request=_request(checkpoint, described), **given)
 
     described: Callable[..., None] = with_request
-    for option in reversed(RUN_OPTIONS):
+    for option in reversed(RUN_OPTIONS.values()):
         described = option(described)
-    return described
+    return click.argument("checkpoint")(described)
+
+
+def _request(checkpoint: str, said: dict[str, Any]) -> RunRequest:
+    """The request that the values of all options make."""
+    for name in ("source", "target"):
+        said[name] = _given(name, *(said.pop(form) for form in (name, f"{name}_ids", f"{name}_features")))
+    if said["source"] is None:
+        raise BadSetting(name="the source", found="left out", allowed="given (--source, --source-ids or --source-features)")
+    decoding = Decoding(**{each.name: said.pop(each.name) for each in fields(Decoding)})
+    said["settings"] = tuple(parse_settings(said["settings"]).items())
+    return RunRequest(model=checkpoint, decoding=decoding, **said)
 
 
 def _given(name: str, text: str | None, ids: str | None, features: str | None) -> Given | None:

@@ -1,12 +1,17 @@
-"""RunRequest: the description of one run, frozen, small and hashable."""
+"""RunRequest: the description of one run, frozen, small and hashable.
 
+A field with an `option` can be set on the command line, which takes its name, type, default and range from here.
+"""
+
+import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self, TypeAlias, get_args
 
 from model.errors import BadSetting
 from model.spec.inputs import Given, check_size
-from model.spec.validation import read
+from model.spec.option import OneOf, check, option
+from model.spec.validation import Between, read
 
 Settings: TypeAlias = tuple[tuple[str, str], ...]
 """Settings that a model's file does not hold, as names and values, in the form that `--set` takes."""
@@ -25,6 +30,8 @@ Precision: TypeAlias = Literal["float32", "bfloat16", "float16"]
 KEEP: tuple[Keep, ...] = get_args(Keep)
 """What a run may record besides weights, masks, positions and logits, which it always records. `hidden` includes `embedded`."""
 
+_ABOVE_0 = math.nextafter(0, 1)
+
 
 @dataclass(frozen=True)
 class Decoding:
@@ -33,22 +40,22 @@ class Decoding:
     Attributes:
         method: `greedy` takes the likeliest token, `sample` draws one, `beam` follows the `beam_size` likeliest hypotheses.
         max_length: most tokens to write, the end token included.
+        beam_size: number of hypotheses followed at once.
+        hypothesis: rank of the hypothesis of a beam search whose steps and attention are shown; 0: the best.
         temperature: divides the logits before sampling; below 1 it favours likely tokens.
         top_k: sample among the k likeliest tokens only; 0: among all.
         top_p: sample among the fewest tokens that together have this probability; 1: among all.
         seed: seed of the sampling; equal seeds give equal texts.
-        beam_size: number of hypotheses followed at once.
-        hypothesis: rank of the hypothesis of a beam search whose steps and attention are shown; 0: the best.
     """
 
-    method: Method = "greedy"
-    max_length: int = 60
-    temperature: float = 1.0
-    top_k: int = 0
-    top_p: float = 1.0
-    seed: int = 0
-    beam_size: int = 5
-    hypothesis: int = 0
+    method: Method = field(default="greedy", metadata=option("how the target is written", OneOf(get_args(Method)), flag="decode"))
+    max_length: int = field(default=60, metadata=option("tokens written at most", Between(0, 1000, "from 0 to 1000")))
+    beam_size: int = field(default=5, metadata=option("beginnings that beam search follows", Between(1, 32)))
+    hypothesis: int = field(default=0, metadata=option("which of beam search's to show; 0: the best", Between(0, 63)))
+    temperature: float = field(default=1.0, metadata=option("of sampling", Between(0.01, 10)))
+    top_k: int = field(default=0, metadata=option("of sampling; 0: all", Between(0, 1_000_000, "0 (all) or a number of tokens")))
+    top_p: float = field(default=1.0, metadata=option("of sampling; 1: all", Between(_ABOVE_0, 1, "above 0 and at most 1")))
+    seed: int = field(default=0, metadata=option("of sampling", Between(0, 2**63 - 1, "0 or a positive whole number below 2^63")))
 
     def __post_init__(self) -> None:
         """Checks every value.
@@ -56,18 +63,7 @@ class Decoding:
         Raises:
             BadSetting: a value is outside its limits.
         """
-        for name, ok, allowed in (
-            ("method", self.method in get_args(Method), " or ".join(get_args(Method))),
-            ("max_length", 0 <= self.max_length <= 1000, "from 0 to 1000"),
-            ("temperature", 0.01 <= self.temperature <= 10, "from 0.01 to 10"),
-            ("top_k", 0 <= self.top_k <= 1_000_000, "0 (all) or a number of tokens"),
-            ("top_p", 0 < self.top_p <= 1, "above 0 and at most 1"),
-            ("seed", 0 <= self.seed < 2**63, "0 or a positive whole number below 2^63"),
-            ("beam_size", 1 <= self.beam_size <= 32, "from 1 to 32"),
-            ("hypothesis", 0 <= self.hypothesis <= 63, "from 0 to 63"),
-        ):
-            if not ok:
-                raise BadSetting(name=name, found=getattr(self, name), allowed=allowed)
+        check(self)
 
 
 @dataclass(frozen=True)
@@ -97,20 +93,44 @@ class RunRequest:
         source_pad_to: number of positions that the source is padded to; None: no padding is added.
         keep: tensors to record besides weights, masks, positions and logits.
         interventions: changes to make while the network runs.
-        settings: settings that the model's file does not hold, in the form that `--set` takes.
         precision: number type of weights and arithmetic; None: the engine's default, which is float32 unless set otherwise.
+        settings: settings that the model's file does not hold, in the form that `--set` takes.
     """
 
     model: str
-    source: Given
-    target: Given | None = None
+    source: Given = field(
+        metadata=option(
+            "the source text",
+            ids="the source as ids, taken as given: 2,5,3",
+            features="the source of a network without an embedding: {form}",
+        )
+    )
+    target: Given | None = field(
+        default=None,
+        metadata=option(
+            "a target text to be fed instead of decoding",
+            ids="the decoder's input as ids, start token first: 2,7",
+            features="the target of a network without an embedding, of the same form",
+        ),
+    )
     decoding: Decoding = Decoding()
-    source_valid: int | None = None
-    source_pad_to: int | None = None
+    source_valid: int | None = field(
+        default=None,
+        metadata=option("source positions that are no padding [default: those that are not the pad id]"),
+    )
+    source_pad_to: int | None = field(default=None, metadata=option("pad the source to this many positions"))
     keep: tuple[Keep, ...] = ()
     interventions: tuple[Silence, ...] = ()
-    settings: Settings = ()
-    precision: Precision | None = None
+    precision: Precision | None = field(
+        default=None,
+        metadata=option(
+            "the number type of weights and arithmetic",
+            OneOf(get_args(Precision)),
+            usual="float32",
+            variable="HEADLIGHT_PRECISION",
+        ),
+    )
+    settings: Settings = field(default=(), metadata=option("what the file does not tell; repeatable", flag="set"))
 
     def __post_init__(self) -> None:
         """Checks the values, and sorts `keep` and `settings`, so that requests for the same run are equal.
@@ -122,8 +142,7 @@ class RunRequest:
         check_size("source", self.source)
         if self.target is not None:
             check_size("target", self.target)
-        if self.precision not in (None, *get_args(Precision)):
-            raise BadSetting(name="precision", found=self.precision, allowed=" or ".join(get_args(Precision)))
+        check(self)
         if unknown := set(self.keep) - set(KEEP):
             raise BadSetting(name="keep", found=", ".join(sorted(map(str, unknown))), allowed=f"among {', '.join(KEEP)}")
         if len(dict(self.settings)) < len(self.settings):

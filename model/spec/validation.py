@@ -20,16 +20,23 @@ WORDS = {str: "a text", int: "a whole number", float: "a number", bool: "true or
 
 @dataclass(frozen=True)
 class Between:
-    """Limits of a number, inclusive. Used in an Annotated type."""
+    """Limits of a number, inclusive. Used in an Annotated type, or in the Option of a field.
+
+    Attributes:
+        lowest: the smallest allowed number.
+        highest: the largest allowed number.
+        words: how an error names the limits; empty: "from LOWEST to HIGHEST".
+    """
 
     lowest: float
     highest: float
+    words: str = ""
 
     def __contains__(self, value: float) -> bool:
         return self.lowest <= value <= self.highest
 
     def __str__(self) -> str:
-        return f"from {self.lowest:,} to {self.highest:,}"
+        return self.words or f"from {self.lowest:,} to {self.highest:,}"
 
 
 def read(kind: type[Value], data: Any, name: str) -> Value:

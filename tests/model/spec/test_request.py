@@ -15,13 +15,14 @@ from model.spec.request import KEEP, Decoding, Keep, Method, RunRequest, Silence
 
 DECODINGS = st.builds(
     Decoding,
-    st.sampled_from(get_args(Method)),
-    st.integers(0, 1000),
-    st.floats(0.01, 10),
-    st.integers(0, 1_000_000),
-    st.floats(0, 1, exclude_min=True),
-    st.integers(0, 2**63 - 1),
-    st.integers(1, 32),
+    method=st.sampled_from(get_args(Method)),
+    max_length=st.integers(0, 1000),
+    beam_size=st.integers(1, 32),
+    hypothesis=st.integers(0, 63),
+    temperature=st.floats(0.01, 10),
+    top_k=st.integers(0, 1_000_000),
+    top_p=st.floats(0, 1, exclude_min=True),
+    seed=st.integers(0, 2**63 - 1),
 )
 INPUTS = st.text(max_size=9) | st.lists(st.integers(), max_size=4).map(tuple)
 REQUESTS = st.builds(
