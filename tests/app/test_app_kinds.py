@@ -108,7 +108,10 @@ def test_both_clocks_walk_through_a_language_model(lm: Path) -> None:
 
 def test_two_settings_of_a_language_model_are_compared_up_to_where_they_part(lm: Path) -> None:
     visitor = Visitor("compare", max="6", against="decode=sample&temperature=5.0&seed=3")
-    engine, requests = LocalEngine(lm, torch.device("cpu")), [Decoding(max_length=6), Decoding("sample", 6, 5.0, seed=3)]
+    engine, requests = (
+        LocalEngine(lm, torch.device("cpu")),
+        [Decoding(max_length=6), Decoding("sample", max_length=6, temperature=5.0, seed=3)],
+    )
     first, second = (engine.run(RunRequest("lm", "the game", decoding=one)).tokens["source"].texts for one in requests)
     apart = next(i for i, pair in enumerate(zip(first, second, strict=False)) if pair[0] != pair[1])
     assert 2 <= apart < 8
