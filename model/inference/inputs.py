@@ -1,14 +1,15 @@
 """From what a request gives to what a network reads: text or ids to a strip and a tensor of ids, features to a tensor of floats."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from model.errors import BadSetting, TokenOutOfRange, TooManyTokens
-from model.spec.external import AnyStack
+from model.spec.external import AnySpec, AnyStack
 from model.spec.inputs import POSITIONS, Features, Given, RandomFeatures, check_size
+from model.spec.request import RunRequest
 from model.tokenizers.words import Tokenizer
 from model.trace.types import Tokens
 
@@ -20,13 +21,41 @@ class Input:
     Attributes:
         tokens: its strip.
         tensor: [1, position] of ids, or [1, position, model] of features.
+        unread: how many of the last tokens are compared with what is written, and not read.
     """
 
     tokens: Tokens
     tensor: Tensor
+    unread: int = 0
 
     def __len__(self) -> int:
         return len(self.tokens)
+
+    def to(self, dtype: torch.dtype) -> "Input":
+        """With features as numbers of `dtype`; ids stay as they are."""
+        return replace(self, tensor=self.tensor.to(dtype)) if self.tensor.is_floating_point() else self
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The inputs of one run.
+
+    Attributes:
+        source: without padding.
+        target: the given target of an encoder-decoder; None: there is none.
+    """
+
+    source: Input
+    target: Input | None = None
+
+    @property
+    def longest(self) -> int:
+        """Positions of the longer one."""
+        return max(len(self.source), len(self.target or ()))
+
+    def to(self, dtype: torch.dtype) -> "Inputs":
+        """With features as numbers of `dtype`."""
+        return Inputs(self.source.to(dtype), None if self.target is None else self.target.to(dtype))
 
 
 @dataclass(frozen=True)
@@ -36,14 +65,24 @@ class Reader:
     Attributes:
         tokenizers: by strip; features need none.
         device: where the network computes.
-        dtype: of features: what the network computes in.
         most: positions of an input that are read here, of models that have more.
     """
 
     tokenizers: Mapping[str, Tokenizer]
     device: torch.device
-    dtype: torch.dtype = torch.float32
     most: int = POSITIONS
+
+    def inputs(self, request: RunRequest, spec: AnySpec) -> Inputs:
+        """The inputs of a run. To cut a text can take long: a run and the float32 run beside it share them.
+
+        Raises:
+            InputError: as for `read`.
+        """
+        source = self.read("source", request.source, spec.encoder or spec.writer)
+        if request.target is None or spec.encoder is None or spec.decoder is None:
+            return Inputs(source)
+        typed = isinstance(request.target, str) and bool(spec.writer.vocab) and self.tokenizers["target"].ends
+        return Inputs(source, self.read("target", request.target, spec.writer, unread=int(typed)))
 
     def read(self, name: str, given: Given, stack: AnyStack, unread: int = 0) -> Input:
         """What `given` is for `stack`.
@@ -69,7 +108,7 @@ class Reader:
             raise BadSetting(name=f"{name} ids", found="empty", allowed="at least one id")
         if len(tokens) - unread > allowed:
             raise TooManyTokens(what=f"{name} text", found=len(tokens), allowed=allowed + unread, reason=reason)
-        return Input(tokens, torch.tensor([tokens.ids], device=self.device))
+        return Input(tokens, torch.tensor([tokens.ids], device=self.device), unread)
 
     def room(self, stack: AnyStack) -> tuple[int, str]:
         """How many positions of `stack` may be read, and why no more."""
@@ -97,7 +136,7 @@ class Reader:
             raise BadSetting(name=name, found="features", allowed="a text or ids: this network reads words through its embedding")
         rows = _draw(given, stack.d_model) if isinstance(given, RandomFeatures) else _rows(name, given, stack.d_model)
         texts, no = tuple(str(i + 1) for i in range(len(rows))), (False,) * len(rows)
-        return Input(Tokens(name, (), texts, special=no, unknown=no), rows[None].to(self.device, self.dtype))
+        return Input(Tokens(name, (), texts, special=no, unknown=no), rows[None].to(self.device))
 
 
 _NO_EMBEDDING = "features: this network has no embedding that could read words or ids; two numbers draw some, POSITIONS SEED"

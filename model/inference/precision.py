@@ -14,6 +14,7 @@ from model.checkpoints.loaded import Runner
 from model.errors import BadSetting
 from model.huggingface.loaded import Foreign
 from model.inference.batching import Ask, alone
+from model.inference.inputs import Reader
 from model.inference.run import run
 from model.spec.inputs import POSITIONS
 from model.spec.request import Precision, RunRequest
@@ -53,11 +54,12 @@ def run_in(
     Raises:
         HeadlightError: as `running.run`.
     """
-    trace = run(lower, request, device, device_name, ask, most=most)
+    inputs = Reader(found.tokenizers, device, most).inputs(request, found.info.spec)
+    trace = run(lower, request, device, device_name, ask, inputs=inputs)
     if lower is found:
         return trace
     written = tuple(step.chosen.id for step in trace.steps)
-    beside = run(found, replace(request, keep=()), device, device_name, ask, written)
+    beside = run(found, replace(request, keep=()), device, device_name, ask, written, inputs=inputs)
     return replace(trace, model={**trace.model, FROM_FLOAT32: differences(trace, beside)})
 
 

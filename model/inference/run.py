@@ -15,11 +15,11 @@ from model.huggingface.network import ForeignEncoder, ForeignNetwork, ForeignTra
 from model.inference.batching import Ask, Call, alone
 from model.inference.beam_memory import BeamMemory
 from model.inference.decoding import Read, Writer, beam, certain, forced, greedy, log_probabilities_of, sampler, write
-from model.inference.inputs import Input, Reader
+from model.inference.inputs import Input, Inputs, Reader
 from model.inference.interventions import silencer, sites
 from model.inference.recorder import Recorder, attentions
 from model.spec.external import AnySpec
-from model.spec.inputs import POSITIONS, Given
+from model.spec.inputs import POSITIONS
 from model.spec.request import RunRequest
 from model.trace.beam_tree import Node
 from model.trace.types import Array, Step, Tokens, Trace
@@ -37,6 +37,7 @@ def run(
     ask: Ask = alone,
     dictated: tuple[int, ...] = (),
     most: int = POSITIONS,
+    inputs: Inputs | None = None,
 ) -> Trace:
     """Runs one request on one network and records it.
 
@@ -44,6 +45,7 @@ def run(
         ask: answers what the run asks of its network, by itself or together with what other runs ask.
         dictated: what a decode writes instead of what the network would choose: another run's tokens, to be compared with it.
         most: positions of an input that are read, of models that have more.
+        inputs: what the request gives, where it was read before; None: it is read here.
 
     Raises:
         InputError: the text, the ids or a setting cannot be run.
@@ -51,10 +53,11 @@ def run(
     """
     began = time.perf_counter()
     with torch.inference_mode():
-        fused = _is_long(checkpoint, request, device, most)
+        inputs = inputs or Reader(checkpoint.tokenizers, device, most).inputs(request, checkpoint.info.spec)
+        fused = _is_long(checkpoint, request, inputs)
         recorder, cache = Recorder(request.keep, fused), cache_of(checkpoint.network)
         run = Run(recorder, silencer(checkpoint.info.spec, request.interventions), cache, fused)
-        job = _Job(checkpoint, request, device, run, cache, recorder, ask, dictated)
+        job = _Job(checkpoint, request, inputs.to(dtype_of(checkpoint.network)), device, run, cache, recorder, ask, dictated)
         tokens, written = job.result()
     if device.type == "cuda":
         torch.cuda.synchronize(device)
@@ -120,6 +123,7 @@ class _Job:
 
     checkpoint: Runner
     request: RunRequest
+    inputs: Inputs
     device: torch.device
     run: Run
     cache: KVCache
@@ -133,7 +137,7 @@ class _Job:
 
     @property
     def reader(self) -> Reader:
-        return Reader(self.checkpoint.tokenizers, self.device, dtype_of(self.checkpoint.network))
+        return Reader(self.checkpoint.tokenizers, self.device)
 
     def result(self) -> Result:
         """What the network makes of the request."""
@@ -155,16 +159,16 @@ class _Job:
             beams = Mask(mask.padding.expand(len(target), -1, -1, -1))
             return self.ask(Call(network, self.run, target, beams, memory.expand(len(target), -1, -1), start))
 
-        if self.request.target is None:
+        if self.inputs.target is None:
             found = self._decode(read, self._start(), len(source))
             tokens = {"source": source.tokens, "target": self.reader.tokens("target", found.ids)}
             return tokens, found
-        target, steps = self._force(read, self.request.target)
+        target, steps = self._force(read, self.inputs.target)
         return {"source": source.tokens, "target": target}, Written(steps=steps)
 
     def continue_(self, network: CausalLM | ForeignWriter) -> Result:
         """A prompt and its continuation through a language model."""
-        source = self.reader.read("source", self.request.source, self.spec.writer)
+        source = self.inputs.source
 
         def read(ids: Tensor, start: int) -> Tensor:
             return self.ask(Call(network, self.run, ids, start=start))
@@ -208,21 +212,18 @@ class _Job:
         steps = list(write(read, prompt, choose, max_length, self._writer(), self.device))
         return Written((*prompt, *(step.chosen.id for step in steps)), steps)
 
-    def _force(self, read: Read, given: Given) -> tuple[Tokens, list[Step]]:
+    def _force(self, read: Read, target: Input) -> tuple[Tokens, list[Step]]:
         """A typed target is fed without its end token, which is what the last row should write; ids are fed as they are."""
-        typed = isinstance(given, str) and bool(self.spec.writer.vocab) and self.checkpoint.tokenizers["target"].ends
-        target = self.reader.read("target", given, self.spec.writer, unread=int(typed))
         if self.spec.output is None:
             read(target.tensor, 0)
             return target.tokens, []
         ids = target.tokens.ids
-        fed, last = (ids[:-1], ids[-1]) if typed else (ids, None)
+        fed, last = (ids[:-1], ids[-1]) if target.unread else (ids, None)
         return target.tokens, forced(read, fed, self._writer(), self.device, last)
 
     def _source(self) -> Input:
         """The source with padding up to `source_pad_to` positions."""
-        stack, wanted = self.spec.encoder or self.spec.writer, self.request.source_pad_to
-        source = self.reader.read("source", self.request.source, stack)
+        stack, wanted, source = self.spec.encoder or self.spec.writer, self.request.source_pad_to, self.inputs.source
         if wanted is None:
             return source
         pad_id = self.spec.pad_id if self.spec.source_pad_id is None else self.spec.source_pad_id
@@ -267,24 +268,21 @@ class _Job:
         )
 
 
-def _is_long(checkpoint: Runner, request: RunRequest, device: torch.device, most: int) -> bool:
+def _is_long(checkpoint: Runner, request: RunRequest, inputs: Inputs) -> bool:
     """Whether an input is so long that its weights are computed when they are looked at.
 
     Raises:
-        InputError: an input cannot be read, or what is to be kept of it would be more than LARGEST.
+        TooManyTokens: what is to be kept of it would be more than LARGEST.
     """
-    reader, spec_ = Reader(checkpoint.tokenizers, device, most=most), checkpoint.info.spec
-    read = [len(reader.read("source", request.source, spec_.encoder or spec_.writer)), request.source_pad_to or 0]
-    if request.target is not None and spec_.encoder is not None:
-        read.append(len(reader.read("target", request.target, spec_.writer, unread=1)))
+    longest = max(inputs.longest, request.source_pad_to or 0)
     ours = not isinstance(checkpoint.network, ForeignNetwork)  # the library's attention writes weights out, and scores never
     if ours and "scores" not in request.keep:
-        return max(read) > LONG
-    heads, bytes_ = sum(sites(spec_).values()), 8 if ours else 4
-    if (needed := bytes_ * heads * max(read) ** 2) > LARGEST:
+        return longest > LONG
+    heads, bytes_ = sum(sites(checkpoint.info.spec).values()), 8 if ours else 4
+    if (needed := bytes_ * heads * longest**2) > LARGEST:
         what, hint = ("scores and weights", "; more fit where no scores are kept") if ours else ("weights", "")
         reason = f"{what} of {heads} heads would take {needed / 2**30:.1f} GB{hint}"
-        raise TooManyTokens(what="input", found=max(read), allowed=isqrt(LARGEST // (bytes_ * heads)), reason=reason)
+        raise TooManyTokens(what="input", found=longest, allowed=isqrt(LARGEST // (bytes_ * heads)), reason=reason)
     return False
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from model.__main__ import main
 from model.engine.http.access import AccessLimits
@@ -16,7 +17,7 @@ from model.inference import inputs
 from model.inference.inputs import Reader
 from model.spec.inputs import POSITIONS, Features, RandomFeatures, allowed_characters
 from model.spec.network import StackSpec
-from model.spec.request import Decoding, RunRequest
+from model.spec.request import Decoding, Precision, RunRequest
 from model.tokenizers.words import SPECIALS, WordTokenizer
 from tests.hosts import Loopback
 from tests.networks import VARIANTS, save_checkpoint
@@ -105,3 +106,27 @@ def test_a_server_for_strangers_counts_tokens_and_not_characters(
     for request in (RunRequest("tiny", (4,) * 513), RunRequest("tiny", "w4", (2,) + (4,) * 513)):
         with pytest.raises(TooManyTokens, match=r"at most 51[23] fit"):
             engine.run(request)
+
+
+@pytest.mark.parametrize(("target", "expected"), [(None, ["source"]), ("w5 w6", ["source", "target"])], ids=["written", "given"])
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_a_text_is_tokenised_once_in_a_run_and_the_float32_run_beside_it(
+    tmp_path: Path, precision: Precision, target: str | None, expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_checkpoint(tmp_path / "tiny")
+    engine, asked, encode = LocalEngine(tmp_path, CPU), list[str](), WordTokenizer.encode
+
+    def counted(self: WordTokenizer, text: str, name: str) -> Any:
+        asked.append(name)
+        return encode(self, text, name)
+
+    monkeypatch.setattr(WordTokenizer, "encode", counted)
+    engine.run(RunRequest("tiny", "w4 w5", target, precision=precision))
+    assert asked == expected
+
+
+def test_features_are_rounded_for_the_lower_precision_and_not_for_the_float32_run_beside_it() -> None:
+    given = READER.inputs(RunRequest("parts", RandomFeatures(3)), replace(VARIANTS["paper"], encoder=replace(STACK, vocab=0)))
+    assert given.to(torch.bfloat16).source.tensor.dtype == torch.bfloat16
+    assert given.source.tensor.dtype == torch.float32
+    assert given.target is None
