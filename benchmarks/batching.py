@@ -32,7 +32,7 @@ def measure(repeats: int, folder: Path = CHECKPOINTS, model: str = MODEL, counts
     Ratios are to the first device's, one by one. Nothing is kept between turns.
     """
     torch.set_num_threads(max(1, (os.cpu_count() or 2) // 2))
-    engines = [LocalEngine(folder, device, cache_bytes=0, workshop=Scheduler(most_waiting=max(counts))) for device in devices()]
+    engines = [LocalEngine(folder, device, cache_bytes=0, scheduler=Scheduler(most_waiting=max(counts))) for device in devices()]
     for count in counts:
         what = "1 request" if count == 1 else f"{count} requests"
         cases: dict[str, Callable[[], object]] = {}
@@ -44,7 +44,7 @@ def measure(repeats: int, folder: Path = CHECKPOINTS, model: str = MODEL, counts
         for row in in_turns(cases, repeats):
             yield replace(row, note=f"{1000 * count / row.milliseconds:,.1f} requests a second")
     for engine in engines:
-        engine.workshop.close()
+        engine.scheduler.close()
 
 
 def requests(engine: LocalEngine, model: str, count: int) -> list[RunRequest]:

@@ -22,7 +22,7 @@ class HeldEngine(LocalEngine):
     def __init__(self, folder: Path) -> None:
         self.go, self.asked = threading.Event(), list[object]()
         self.go.set()
-        super().__init__(folder, CPU, workshop=Scheduler(together=self._together))
+        super().__init__(folder, CPU, scheduler=Scheduler(together=self._together))
 
     def _together(self, group: Sequence[Call]) -> Sequence[Tensor | Exception]:
         assert self.go.wait(60)

@@ -50,7 +50,7 @@ def start(folder: Path, port: int, *options: str, **environment: str) -> subproc
     process = subprocess.Popen(command, cwd=ROOT, env=clean | settings, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     until = time.monotonic() + 300
     with closing(RemoteEngine(f"http://127.0.0.1:{port}")) as engine:
-        while not engine.answers():
+        while not engine.is_healthy():
             assert process.poll() is None, "the host ended before it was ready"
             assert time.monotonic() < until, "the host was not ready in time"
             time.sleep(0.1)

@@ -295,7 +295,7 @@ def test_requests_at_once_are_answered_as_one_by_one_and_nothing_is_kept(tmp_pat
         assert one.tokens["source"].ids == request.source
         assert one.tokens == other.tokens
         assert one is not other
-    engine.workshop.close()
+    engine.scheduler.close()
 
 
 def test_batching_tells_both_ways_on_every_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,5 +45,5 @@ def wait(error: EngineAway, shown: bool) -> None:
 
 @st.fragment(run_every=AGAIN_SECONDS)
 def _look_again() -> None:
-    if the_engine().answers():
+    if the_engine().is_healthy():
         st.rerun()

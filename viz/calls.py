@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from typing import Any
 from weakref import WeakValueDictionary
 
-from model.engine.scheduling.queue import DEPARTURE, Departure
+from model.engine.scheduling.queue import CANCEL_TOKEN, CancelToken
 from model.errors import HeadlightError, Superseded
 from model.trace.types import Trace
 
@@ -52,7 +52,7 @@ class Call:
     def __init__(self, key: Hashable, compute: Callable[[], Any], runs: bool) -> None:
         self.key, self.runs, self.token, self.began = key, runs, secrets.token_hex(12), time.monotonic()
         self.done: Future[None] = Future()
-        self._compute, self._departure = compute, Departure()
+        self._compute, self._cancel_token = compute, CancelToken()
         self._value: Any = None
         self._error: BaseException | None = None
         BY_TOKEN[self.token] = self
@@ -60,7 +60,7 @@ class Call:
 
     def give_up(self) -> None:
         """Nobody wants the answer any more: the engine ends the run unless somebody else waits for it too."""
-        self._departure.go()
+        self._cancel_token.cancel()
 
     def wait(self, seconds: float) -> bool:
         """Waits for the answer, at most so long; whether it is there."""
@@ -81,7 +81,7 @@ class Call:
         return self._value
 
     def _run(self) -> None:
-        DEPARTURE.set(self._departure)
+        CANCEL_TOKEN.set(self._cancel_token)
         try:
             self._value = self._compute()
         except BaseException as error:

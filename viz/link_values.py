@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 
-from model.engine.sent_files import names_a_file
+from model.engine.sent_files import names_server_file
 from model.errors import HeadlightError
 from model.spec.request import Silence
 from model.trace.types import Site
@@ -116,7 +116,7 @@ def settings(given: str) -> str:
     """Reads settings, in the order of their names."""
     typed = text(given).split()
     told = pairs(given)
-    files = any(names_a_file(name, value) for name, value in told.items())
+    files = any(names_server_file(name, value) for name, value in told.items())
     if not all(_SETTING.fullmatch(pair) for pair in typed) or len(told) < len(typed) or files:
         raise ValueError(_("settings such as n_heads=8, each name once, and none that names a file"))
     return settings_text(told)

@@ -45,7 +45,7 @@ def my_engine() -> Engine:
 def start() -> None:
     """Opens the engine and what it offers. Where the environment asks for what cannot be had, ends the program with a sentence."""
     try:
-        log.begin()
+        log.configure()
         the_engine().models()
     except EngineAway as error:  # pages say so, and go on when it is back
         _log.warning("%s", error)
@@ -136,7 +136,7 @@ def show_failure(exception: Exception) -> bool:
     """
     incident = secrets.token_hex(3)
     asked = links.write(st.session_state[_VIEW]) if _VIEW in st.session_state else {}
-    told = {name: value for name, value in asked.items() if log.texts_too() or name not in TYPED}
+    told = {name: value for name, value in asked.items() if log.logs_texts() or name not in TYPED}
     _log.error({"event": "incident", "incident": incident, "view": told}, exc_info=exception)
     text = _(
         "Something went wrong here that should not have (incident {incident}, see the server's log). "

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from model.engine.api import Engine
 from model.engine.client_address import FORWARDED_HEADER, client_address
-from model.engine.guarded import Guarded
+from model.engine.guarded import LimitedEngine
 from model.engine.http.access import AccessLimits, is_loopback
 from model.engine.session import SharedEngine
 
@@ -44,18 +44,18 @@ def is_owner() -> bool:
 
 def engine_of(engine: SharedEngine, session: str) -> Engine:
     """The engine as one session may use it: of its runs the newest counts, and a stranger's are counted and looked at first."""
-    return Guarded(engine, session, the_door(), _visitor() or session) if is_public() else engine.of(session)
+    return LimitedEngine(engine, session, access_limits(), _visitor() or session) if is_public() else engine.for_session(session)
 
 
 @cache
-def the_door() -> AccessLimits:
-    """The door of this process: one for all sessions."""
+def access_limits() -> AccessLimits:
+    """Access limits of this process, shared by all sessions."""
     return AccessLimits.from_environment(os.environ)
 
 
 def _visitor() -> str:
     """The address that a visitor comes from; empty on the server's own machine, where Streamlit does not tell it."""
-    return client_address(st.context.ip_address or "", st.context.headers.get_all(FORWARDED_HEADER), the_door().proxies)
+    return client_address(st.context.ip_address or "", st.context.headers.get_all(FORWARDED_HEADER), access_limits().proxies)
 
 
 class Uploads:

@@ -41,10 +41,10 @@ over loopback alone (the name notwithstanding), and tell its makers nothing."""
 )
 def serve(host: str, port: int, cluster: bool, replicas: str, proxies: int | None) -> None:
     """Serves the engine over HTTP, for apps that are told HEADLIGHT_ENGINE=http://HOST:PORT."""
-    log.begin()
+    log.configure()
     if proxies is not None:
         os.environ[VARIABLE] = str(proxies)  # replicas of a cluster go by it, too
-    door = checked_door(host)
+    access = checked_access(host)
     if cluster:
         _cluster(host, port, replicas)
         return
@@ -53,7 +53,7 @@ def serve(host: str, port: int, cluster: bool, replicas: str, proxies: int | Non
     engine = LocalEngine.from_environment()
     engine.models()
     uvicorn.run(
-        application(engine, door),
+        application(engine, access),
         host=host,
         port=port,
         loop="asyncio",  # these two on every machine, and not what some other package happens to bring
@@ -73,20 +73,20 @@ def _cluster(host: str, port: int, replicas: str) -> None:
     """
     os.environ.update(RAY)
     try:
-        from model.engine.cluster import hold
+        from model.engine.cluster import run_cluster
     except ModuleNotFoundError as error:
         allowed = "left out where Ray is not installed (pip install -r requirements-cluster.txt)"
         raise BadSetting(name="--cluster", found=str(error), allowed=allowed) from error
-    hold(host, port, replicas)
+    run_cluster(host, port, replicas)
 
 
-def checked_door(host: str) -> AccessLimits:
-    """The door that the environment asks for.
+def checked_access(host: str) -> AccessLimits:
+    """Access limits from the environment.
 
     Raises:
         BadSetting: strangers could reach `host`, and there is no token.
     """
-    door = AccessLimits.from_environment(os.environ)
-    if not (door.token or is_loopback(host)):
+    access = AccessLimits.from_environment(os.environ)
+    if not (access.token or is_loopback(host)):
         raise BadSetting(name="--host", found=host, allowed="127.0.0.1, or another address together with a HEADLIGHT_TOKEN")
-    return door
+    return access

@@ -18,7 +18,7 @@ from model.checkpoints import loader
 from model.checkpoints.layouts.given_answers import parse_settings
 from model.cli.options import SETTINGS
 from model.engine.local import CHECKPOINTS
-from model.engine.sent_files import FILES, OPEN, WORDS, opened_as, words_as
+from model.engine.sent_files import FILE_SETTINGS, OPEN_VARIABLE, VOCABULARY_ENDINGS, opened_name, vocabulary_name
 from model.errors import BadSetting
 
 ROOT = Path(__file__).parents[2]
@@ -38,8 +38,8 @@ PATIENCE = 120
 def view(checkpoint: str, settings: tuple[str, ...], port: int | None, no_browser: bool) -> None:
     """Starts the app, for this machine alone, with CHECKPOINT on the page Checkpoint; ends with Ctrl+C."""
     path, told = loader.locate(checkpoint, CHECKPOINTS), parse_settings(settings)
-    words = {name: Path(value) for name, value in told.items() if name in FILES}
-    told |= {name: words_as(_content(name, file)) for name, file in words.items()}
+    words = {name: Path(value) for name, value in told.items() if name in FILE_SETTINGS}
+    told |= {name: vocabulary_name(_content(name, file)) for name, file in words.items()}
     port = port or _free_port()
     address = f"http://{HOME}:{port}/checkpoint?{urlencode(query(path, told))}"
     app = subprocess.Popen(command(port), cwd=ROOT, env=environment(path, *words.values()))
@@ -67,7 +67,7 @@ def command(port: int) -> list[str]:
 def environment(*paths: Path) -> dict[str, str]:
     """The environment of an app that computes here, is not public and opens `paths`."""
     return os.environ | {
-        OPEN: os.pathsep.join(str(path.resolve()) for path in paths),
+        OPEN_VARIABLE: os.pathsep.join(str(path.resolve()) for path in paths),
         "HEADLIGHT_PUBLIC": "",
         "HEADLIGHT_ENGINE": "",
     }
@@ -76,7 +76,7 @@ def environment(*paths: Path) -> dict[str, str]:
 def query(path: Path, told: Mapping[str, str]) -> dict[str, str]:
     """The parameters of the page that shows what is at `path`."""
     settings = " ".join(f"{name}={value}" for name, value in sorted(told.items()))
-    return {"model": opened_as(path)} | ({"set": settings} if settings else {})
+    return {"model": opened_name(path)} | ({"set": settings} if settings else {})
 
 
 def _content(name: str, file: Path) -> bytes:
@@ -85,8 +85,8 @@ def _content(name: str, file: Path) -> bytes:
     Raises:
         BadSetting: it cannot be read, or has another ending than vocabularies have.
     """
-    if file.suffix.lower() not in WORDS:
-        raise BadSetting(name=name, found=str(file), allowed=f"a file that ends in {', '.join(WORDS)}")
+    if file.suffix.lower() not in VOCABULARY_ENDINGS:
+        raise BadSetting(name=name, found=str(file), allowed=f"a file that ends in {', '.join(VOCABULARY_ENDINGS)}")
     try:
         return file.read_bytes()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Engines: `base` says what one does, `local` runs networks in this process, `remote` asks another host, `cluster` several.
+"""Engines: `api` is the protocol, `local` runs networks in this process, `http.client` asks a server, `cluster` starts several.
 
 May import: model.checkpoints, model.errors, model.inference, model.inspection, model.safe_loading, model.spec, model.tokenizers,
 model.trace.
@@ -14,10 +14,10 @@ from model.errors import BadSetting
 def open_engine() -> SharedEngine:
     """The engine for this process: the one at HEADLIGHT_ENGINE, or the networks of `checkpoints/` on this machine's best device.
 
-    Imported here and not at the top, so that whoever only speaks of engines does not load torch.
+    Imports are local, so that a process that only talks to a server does not load torch.
 
     Raises:
-        BadSetting: a variable holds something else than is allowed.
+        BadSetting: a variable has a value that is not allowed.
         NotACheckpoint: HEADLIGHT_OPEN names a path that cannot be read.
     """
     if url := os.environ.get("HEADLIGHT_ENGINE"):

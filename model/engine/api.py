@@ -1,6 +1,6 @@
-"""Engine: the one thing that a screen asks. What can be run, run it, give me a tensor — wherever the network lives.
+"""Engine: the protocol between the screens and the networks: list models, run one, return tensors. Where it runs does not matter.
 
-No torch here: a web process may stand on a machine that has none.
+No torch here: a web process may run on a machine without it.
 """
 
 from collections.abc import Mapping
@@ -18,20 +18,20 @@ Reads: TypeAlias = Literal["words", "ids", "features"]
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """One line of the list of models.
+    """One entry in the list of models.
 
     Attributes:
-        name: what a RunRequest asks for.
-        title, summary: for people.
+        name: the model's name in a RunRequest.
+        title, summary: shown on screen.
         languages: what the strips hold, by strip: {"source": "German", "target": "English"}; no "target" for a language model.
-        examples: sentences to begin with.
-        parameters: how many numbers were learned.
-        spec: the ModelSpec as JSON values; empty where the checkpoint cannot be used.
-        max_source, max_target: positions that the two stacks have.
-        problem: why the checkpoint cannot be used, the error as JSON values; empty where it can.
-        reads: what its source is typed as: words, ids where nobody told a vocabulary, or how many random features to draw.
-        snapshots: the steps of its training after which its weights were kept; `at_step` names the model as it was then.
-        losses: of its training, epoch by epoch.
+        examples: example sentences.
+        parameters: number of learned parameters.
+        spec: the ModelSpec as JSON values; empty if the checkpoint cannot be used.
+        max_source, max_target: number of positions of the two stacks.
+        problem: the error that makes the checkpoint unusable, as JSON values; empty if there is none.
+        reads: form of the typed source: words, ids if there is no vocabulary, or the number of random features.
+        snapshots: training steps with saved weights; `at_step` gives the model's name at one of them.
+        losses: training and validation loss of each epoch.
     """
 
     name: str
@@ -55,7 +55,7 @@ class ModelInfo:
 
     @property
     def continues(self) -> bool:
-        """Whether it is a language model, whose source is a prompt that it goes on from."""
+        """Whether it is a language model, which continues its source, the prompt."""
         return self.writes and self.spec.get("encoder") is None
 
     @property
@@ -65,36 +65,36 @@ class ModelInfo:
 
 
 class Engine(Protocol):
-    """Where networks run. Every method may raise a HeadlightError, whose text can be shown as it is."""
+    """Runs networks. Every method may raise a HeadlightError, whose text can be shown on screen."""
 
     @property
     def device(self) -> str:
-        """Where it computes, for people: "CPU · 2 threads", "CUDA · NVIDIA H200"."""
+        """The device as shown on screen: "CPU · 2 threads", "CUDA · NVIDIA H200"."""
 
     def models(self) -> tuple[ModelInfo, ...]:
-        """What can be asked for, damaged checkpoints included. Uploads are known to those who sent them, and not listed."""
+        """All models, damaged checkpoints included. Uploads are not listed: only their senders know the names."""
 
     def receive(self, data: bytes, name: str) -> str:
-        """Opens a file that somebody sent, called `name`, and keeps it for a while: weights, or words (.txt, .json or .vocab).
+        """Opens an uploaded file called `name` and keeps it for a while: weights, or a vocabulary (.txt, .json or .vocab).
 
         Returns:
-            The name of a model, such as upload-1a2b3c4d5e6f7081, or what the settings `source_vocab` and `target_vocab` of an
-                upload take, such as words-1a2b3c4d5e6f7081; the same for the same content.
+            The name of a model, such as upload-1a2b3c4d5e6f7081, or a value for the settings `source_vocab` and `target_vocab`,
+                such as words-1a2b3c4d5e6f7081. Equal content gets an equal name.
         """
 
     def describe(self, model: str, settings: Settings = ()) -> ModelInfo:
-        """What a model is, given `settings`; why it cannot be used is its `problem`."""
+        """Facts about a model, given `settings`; `problem` says why it cannot be used."""
 
     def inspect(self, model: str, settings: Settings = ()) -> Inspection:
-        """The diagnosis of a model's file or folder; what it leaves open is listed."""
+        """The inspection report of a model's file or folder, with its open questions."""
 
     def run(self, request: RunRequest) -> Trace:
-        """The trace of one run. Equal requests may get the same object back: it is frozen."""
+        """The trace of one run. Equal requests may return the same frozen object."""
 
     def explain(self, request: RunRequest, site: str, head: int, query: int, key: int) -> Explanation:
-        """The arithmetic of one attention cell of a run, recomputed in float64. All counted from 0.
+        """The arithmetic of one attention cell of a run, recomputed in float64. Indices count from 0.
 
-        Whatever `request` keeps, the run behind it keeps everything: equal requests share it.
+        The underlying run records everything, whatever `request.keep` says, so that equal requests share it.
         """
 
     def tensors(self, model: str, names: tuple[str, ...], settings: Settings = ()) -> dict[str, Array]:
@@ -107,7 +107,7 @@ class Engine(Protocol):
         """
 
     def export(self, model: str, settings: Settings = ()) -> bytes:
-        """The model as a folder of our own, which holds all answers and opens to the identical run; a zip archive."""
+        """The model as a zip archive of a native checkpoint folder. All settings are stored; it gives the identical run."""
 
     def texts(self, model: str, strip: str, ids: tuple[int, ...], settings: Settings = ()) -> tuple[str, ...]:
-        """What ids of a strip, `source` or `target`, are called on screen."""
+        """The texts of token ids of a strip, `source` or `target`, as shown on screen."""

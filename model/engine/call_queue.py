@@ -1,4 +1,4 @@
-"""Queue of the calls that runs make of their networks, from which the compute thread takes one batch after the other."""
+"""Call queue: pending network calls of the running runs. The compute thread takes them batch by batch."""
 
 import threading
 import time
@@ -12,19 +12,19 @@ from model.inference import batching
 from model.inference.batching import Call
 
 GATHER_SECONDS = 0.02
-"""How long a call waits at most for others to be batched with it."""
+"""Longest time that a call waits for others to be batched with it."""
 
 
 @dataclass(eq=False)
 class PendingCall:
-    """A call that waits for its answer.
+    """A network call waiting for its answer.
 
     Attributes:
-        ticket: of the run that called.
+        ticket: the run that made the call.
         key: its batch key.
-        since: when it was made, in seconds of `time.monotonic`.
-        answered: set when there is an answer.
-        answer: a tensor, or the exception to be raised.
+        since: time of the call on `time.monotonic`.
+        answered: set when the answer is there.
+        answer: a tensor, or an exception to raise.
     """
 
     ticket: Ticket
@@ -34,17 +34,17 @@ class PendingCall:
     answered: threading.Event = field(default_factory=threading.Event)
     answer: Tensor | Exception | None = None
 
-    def tell(self, answer: Tensor | Exception) -> None:
+    def finish(self, answer: Tensor | Exception) -> None:
         """Hands the answer to the run."""
         self.answer = answer
         self.answered.set()
 
 
 class CallQueue:
-    """Pending calls, the oldest first, and the runs that may call next. Callers hold a lock.
+    """Pending calls, oldest first, and the runs that may call next. Not thread-safe: callers hold a lock.
 
     Args:
-        gather: seconds that a call waits at most for others to be batched with it.
+        gather: most seconds that a call waits for others to be batched with it.
     """
 
     def __init__(self, gather: float = GATHER_SECONDS) -> None:
@@ -56,24 +56,24 @@ class CallQueue:
         return len(self._pending)
 
     def add(self, ticket: Ticket, call: Call) -> PendingCall:
-        """A call of a run, at the end of the queue."""
+        """Appends a call of a run."""
         self._thinking.pop(ticket, None)
         self._pending.append(PendingCall(ticket, call, batching.batch_key(call)))
         return self._pending[-1]
 
     def expect(self, ticket: Ticket) -> None:
-        """A run begins, or is answered: it will call, or end."""
+        """Notes that a run has begun or got an answer: it will call again or end."""
         self._thinking[ticket] = time.monotonic()
 
     def end(self, ticket: Ticket) -> None:
-        """A run has ended."""
+        """Notes that a run has ended."""
         self._thinking.pop(ticket, None)
 
     def patience(self) -> float:
-        """Seconds that the oldest call still waits for others; at most 0: it is its turn.
+        """Seconds that the oldest call still waits for others; 0 or less: it is due.
 
-        It waits for runs that began or were answered less than `gather` seconds ago, since they usually call next, and in all no
-        longer than that. What cannot be batched waits for nobody.
+        It waits for runs that began or got an answer less than `gather` seconds ago, since these usually call next, and never
+        longer than `gather`. A call that cannot be batched does not wait.
         """
         oldest = self._pending[0]
         if oldest.key is None or not self._thinking:
@@ -81,7 +81,7 @@ class CallQueue:
         return min(oldest.since, max(self._thinking.values())) + self._gather - time.monotonic()
 
     def take(self) -> list[PendingCall]:
-        """The oldest call, and all that can be batched with it."""
+        """Removes and returns the oldest call and all that can be batched with it."""
         oldest = self._pending[0]
         group = [oldest] if oldest.key is None else [pending for pending in self._pending if pending.key == oldest.key]
         group = group[: batching.room([pending.call for pending in group])]
@@ -91,5 +91,5 @@ class CallQueue:
     def refuse(self, error: Exception) -> None:
         """Answers all pending calls with an error."""
         for pending in self._pending:
-            pending.tell(error)
+            pending.finish(error)
         self._pending = []

@@ -1,4 +1,4 @@
-"""Shelf: the folder of checkpoints that an engine offers, seen afresh whenever it is asked, and what was opened by its path."""
+"""Checkpoint store: the engine's folder of checkpoints, read anew on every call, and the files opened by path."""
 
 import os
 from dataclasses import replace
@@ -8,19 +8,19 @@ from typing import TypeAlias
 from model.checkpoints import snapshots
 from model.checkpoints.layouts.beside import ANSWERS, WEIGHT_FILES
 from model.engine.api import ModelInfo
-from model.engine.sent_files import opened_as
+from model.engine.sent_files import opened_name
 from model.errors import HeadlightError, UnknownModel
 from model.spec.snapshots import at_step, without_step
 
 Stamp: TypeAlias = tuple[tuple[str, int, int, int, int], ...]
-"""The version of a checkpoint's files: of each its name, inode, times of the last write and of the last change, and size."""
+"""The version of a checkpoint's files: name, inode, mtime, ctime and size of each."""
 
 
 class CheckpointStore:
-    """Checkpoints by name: folders, and files of weights.
+    """Checkpoints by name: folders and weight files.
 
     Args:
-        folder: holds them; need not be there.
+        folder: the folder of checkpoints; it may be missing.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -28,26 +28,26 @@ class CheckpointStore:
         self._opened: dict[str, Path] = {}
 
     def names(self) -> list[str]:
-        """What is there now, in alphabetical order."""
+        """Names of the checkpoints in the folder now, sorted."""
         there = self._folder.iterdir() if self._folder.is_dir() else ()
         return sorted(path.name for path in there if path.is_dir() or path.suffix in WEIGHT_FILES)
 
     def open(self, path: Path) -> str:
-        """Offers a file or folder that lies elsewhere, to whoever knows the name that it gets.
+        """Adds a file or folder from outside the folder and returns its name, under which it can be run.
 
         Raises:
-            NotACheckpoint: it is not there, or closed to this program.
+            NotACheckpoint: the path does not exist or cannot be read.
         """
-        name = opened_as(path)
+        name = opened_name(path)
         self._opened[name] = path.resolve()
         return name
 
     def title(self, name: str) -> str:
-        """What people call a checkpoint whose own files do not say it."""
+        """The title of a checkpoint whose files give none."""
         return self._opened[name].name if name in self._opened else name
 
     def path(self, name: str) -> Path:
-        """Where a checkpoint is, or a snapshot of one.
+        """The path of a checkpoint or of a snapshot.
 
         Raises:
             UnknownModel: there is none of that name.
@@ -63,18 +63,18 @@ class CheckpointStore:
         raise UnknownModel(asked=name, there=", ".join(there) or "none")
 
     def holds(self, name: str) -> bool:
-        """Whether a checkpoint of that name stands in the folder itself; a snapshot does not."""
+        """Whether the folder contains a checkpoint of that name. Snapshots do not count."""
         return name in self.names()
 
     def with_training(self, info: ModelInfo) -> ModelInfo:
-        """What is known of a checkpoint's training: its snapshots and its losses; of a snapshot, its step."""
+        """`info` with the snapshots and losses of a checkpoint, or with the step of a snapshot."""
         folder = self.path(info.name)
         if snapshots.folder_of(folder) is not None:
             return replace(info, title=f"{info.title} @ {int(folder.stem):,}")
         return replace(info, snapshots=snapshots.steps(folder), losses=snapshots.losses(folder))
 
     def stamp(self, name: str) -> Stamp | None:
-        """The version of a checkpoint's files now; None: they change while they are looked at, or nobody may look at them.
+        """The version of a checkpoint's files now; None: they are changing or cannot be read.
 
         Raises:
             UnknownModel: there is none of that name.
@@ -82,7 +82,7 @@ class CheckpointStore:
         return _stamp(self.path(name))
 
     def without_path(self, error: HeadlightError) -> HeadlightError:
-        """The error as visitors may read it: files are called as they are in the folder, not by where that is."""
+        """The error without the folder's path, which visitors must not see."""
         where = f"{self._folder}{os.sep}"
         plain = {
             name: str(value).replace(where, "") if isinstance(value, str | Path) else value for name, value in error.fields.items()
@@ -91,7 +91,7 @@ class CheckpointStore:
 
 
 def _stamp(path: Path) -> Stamp | None:
-    """Of the files of a folder, of a snapshot with its parent's other files, or of a file with its answers beside it."""
+    """Version of a folder, of a snapshot with the other files of its checkpoint, or of a file with its answers file."""
     try:
         found = [(file, file.stat()) for file in _files(path) if file.is_file()]
     except OSError:

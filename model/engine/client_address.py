@@ -1,4 +1,4 @@
-"""Client address: who asks, also behind proxies that are trusted to say so. No torch."""
+"""Client address: the address of a visitor, also behind trusted proxies. No torch."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -12,14 +12,14 @@ MOST_PROXIES = 16
 FORWARDED_HEADER = "x-forwarded-for"
 
 CLIENT: ContextVar[str] = ContextVar("client", default="")
-"""The visitor for whom this thread asks an engine; a host on another machine is told so in X-Forwarded-For."""
+"""The visitor that this thread's engine calls are for; RemoteEngine sends it in X-Forwarded-For."""
 
 
 def trusted_proxies(environment: Mapping[str, str]) -> int:
-    """How many proxies stand before this process: HEADLIGHT_PROXIES, else 0.
+    """Number of trusted proxies in front of this process: HEADLIGHT_PROXIES, else 0.
 
     Raises:
-        BadSetting: it is no such number.
+        BadSetting: it is not a valid number.
     """
     asked = environment.get(VARIABLE) or "0"
     if not (asked.isascii() and asked.isdecimal() and len(asked) < 4 and int(asked) <= MOST_PROXIES):
@@ -28,18 +28,18 @@ def trusted_proxies(environment: Mapping[str, str]) -> int:
 
 
 def client_address(peer: str, forwarded: Iterable[str], proxies: int) -> str:
-    """The address that a limit is counted for.
+    """The address that rate limits count for.
 
-    Each proxy writes the address of whoever asked it at the right end of X-Forwarded-For. What stands left of the trusted entries
-    is the client's own word and is not read; where there are fewer entries than proxies, the peer itself counts.
+    Each proxy appends its caller's address to X-Forwarded-For. Entries left of the trusted ones come from the client and are
+    ignored. With fewer entries than proxies, the peer's address is used.
 
     Args:
-        peer: the other end of the connection.
-        forwarded: the headers X-Forwarded-For, in order.
-        proxies: how many proxies are trusted.
+        peer: address of the other end of the connection.
+        forwarded: the X-Forwarded-For headers, in order.
+        proxies: number of trusted proxies.
 
     Returns:
-        An IPv4 address, or the /64 network of an IPv6 address, all of which belongs to one client; any other text as it is.
+        An IPv4 address, or the /64 network of an IPv6 address, which belongs to one client; any other text unchanged.
     """
     hops = [hop.strip() for line in forwarded for hop in line.split(",")]
     return _without_port((hops[-proxies] if 0 < proxies <= len(hops) else "") or peer)

@@ -1,5 +1,5 @@
-"""The host of an engine on several GPUs or machines: replicas run by Ray Serve, each of them the application of `server.py` around
-a LocalEngine of its own, on a device of its own.
+"""Engine server on several GPUs or machines: replicas run by Ray Serve. Each is the application of `http/server.py` around its own
+LocalEngine on its own device.
 
 `python -m model serve --cluster` starts them on this machine, `serve run model.engine.cluster:app` on those of a Ray cluster.
 """
@@ -21,54 +21,54 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from model.engine import environment, log
 from model.engine.http.access import AccessLimits, is_loopback
-from model.engine.http.protocol import SPEAKS, SPEAKS_HEADER
+from model.engine.http.protocol import WIRE_VERSION, WIRE_VERSION_HEADER
 from model.engine.http.server import CALLERS, application, status_of
 from model.engine.local import LocalEngine
-from model.engine.replicas import Cabinet, FilesOfAll, stay_on_loopback
+from model.engine.replicas import ClusterUploads, UploadsProcess, stay_on_loopback
 from model.engine.scheduling.scheduler import DEADLINE, MOST_RUNNING
 from model.engine.uploads import Uploads
 from model.errors import BadSetting, Refused
 
 MOST_REPLICAS = 1024
-STARTS_ANOTHER = MOST_RUNNING // 2
-"""Questions on their way in every replica, above which one more is started."""
+REQUESTS_PER_REPLICA = MOST_RUNNING // 2
+"""Open requests per replica above which another replica is started."""
 
 KEEP_ALIVE = 75
 STOP_SECONDS = 10
-"""What is on its way gets this long to end when the cluster is stopped."""
+"""Time for open requests to end when the cluster is stopped."""
 
 HEALTH_SECONDS = 2.0
-"""How often a replica is asked whether it lives; one that does not is replaced."""
+"""Interval of health checks; a replica that fails is replaced."""
 
 
 class Replica:
-    """One process with one device, which answers as `python -m model serve` does.
+    """One process with one device; answers like `python -m model serve`.
 
     Args:
-        variables: those called HEADLIGHT_… that it goes by.
-        files: the handle of the Cabinet.
+        variables: its HEADLIGHT_… environment variables.
+        files: handle of the UploadsProcess.
     """
 
     def __init__(self, variables: Mapping[str, str], files: Any) -> None:
         stay_on_loopback()
         os.environ.update(variables)
-        log.begin()
-        self._engine = LocalEngine.from_environment(Uploads(elsewhere=FilesOfAll(files)))
+        log.configure()
+        self._engine = LocalEngine.from_environment(Uploads(peers=ClusterUploads(files)))
         self._engine.models()
 
     def __serve_build_asgi_app__(self) -> ASGIApp:
-        """What Ray Serve asks for: the application of this replica."""
-        door = AccessLimits.from_environment(os.environ)
-        host = application(self._engine, door)
-        return host if door.token else OnLoopback(host)
+        """The application of this replica, built by Ray Serve."""
+        access = AccessLimits.from_environment(os.environ)
+        host = application(self._engine, access)
+        return host if access.token else LoopbackOnly(host)
 
 
-class OnLoopback:
-    """Answers callers of the same machine alone. Ray's proxies listen where somebody else told them to; a host that strangers can
-    reach needs a token.
+class LoopbackOnly:
+    """Refuses callers from other machines. Ray's proxies may listen on any address; a server that strangers can reach needs a
+    token.
 
     Args:
-        host: what answers them.
+        host: the application that answers local callers.
     """
 
     def __init__(self, host: ASGIApp) -> None:
@@ -80,15 +80,15 @@ class OnLoopback:
         if scope["type"] != "http" or is_loopback(address):
             return await self._host(scope, receive, send)
         error = Refused(what="The token", found="not set there", allowed="callers of the host's own machine; set HEADLIGHT_TOKEN")
-        return await JSONResponse(error.to_json(), status_of(error), {SPEAKS_HEADER: SPEAKS})(scope, receive, send)
+        return await JSONResponse(error.to_json(), status_of(error), {WIRE_VERSION_HEADER: WIRE_VERSION})(scope, receive, send)
 
 
 def app(arguments: dict[str, str]) -> serve.Application:
     """The application that Ray Serve runs: `serve run model.engine.cluster:app replicas=2-8`.
 
     Args:
-        arguments: `replicas`: how many, or from how many to how many as they are needed; else from one to as many as this
-            machine has devices. The variables HEADLIGHT_… of this process count for all.
+        arguments: `replicas`: a number, or a range for autoscaling; the default is from one to the number of devices of this
+            machine. All replicas get the HEADLIGHT_… variables of this process.
 
     Raises:
         BadSetting: an argument or a variable is not allowed.
@@ -98,31 +98,31 @@ def app(arguments: dict[str, str]) -> serve.Application:
         raise BadSetting(name=name, found=arguments[name], allowed="left out; there is only replicas=2-8")
     on_gpu, threads = environment.device().type == "cuda", environment.threads() or 1
     devices = torch.cuda.device_count() if on_gpu else max(1, (os.cpu_count() or 1) // threads)
-    environment.precision()  # refused here and not by each replica, which would be begun again and again
+    environment.precision()  # refuse here: Ray would restart a failing replica forever
     least, most = _replicas(arguments.get("replicas") or f"1-{devices}")
     replica = serve.deployment(
         serve.ingress()(Replica),
         name="Replica",
         ray_actor_options={"num_gpus": int(on_gpu), "num_cpus": threads},
         max_ongoing_requests=CALLERS,
-        autoscaling_config=AutoscalingConfig(min_replicas=least, max_replicas=most, target_ongoing_requests=STARTS_ANOTHER),
+        autoscaling_config=AutoscalingConfig(min_replicas=least, max_replicas=most, target_ongoing_requests=REQUESTS_PER_REPLICA),
         request_router_config=RequestRouterConfig(request_router_class=ConsistentHashRouter),
         health_check_period_s=HEALTH_SECONDS,
         graceful_shutdown_timeout_s=DEADLINE,
         logging_config=LoggingConfig(enable_access_log=False),
     )
-    cabinet = serve.deployment(Cabinet, name="Cabinet", ray_actor_options={"num_cpus": 0})
+    uploads = serve.deployment(UploadsProcess, name="UploadsProcess", ray_actor_options={"num_cpus": 0})
     ours = {name: value for name, value in os.environ.items() if name.startswith("HEADLIGHT_")}
-    return replica.bind(ours | {"HEADLIGHT_THREADS": str(threads)}, cabinet.bind())
+    return replica.bind(ours | {"HEADLIGHT_THREADS": str(threads)}, uploads.bind())
 
 
-def hold(host: str, port: int, replicas: str) -> None:
-    """Serves the engine from a Ray cluster of this machine alone, until this process is told to end.
+def run_cluster(host: str, port: int, replicas: str) -> None:
+    """Serves the engine from a Ray cluster on this machine until the process is told to stop.
 
     Args:
         host: the address to listen on.
         port: the port.
-        replicas: as for `app`; "": as left out there.
+        replicas: as for `app`; "": the default.
 
     Raises:
         BadSetting: as for `app`.
@@ -135,7 +135,7 @@ def hold(host: str, port: int, replicas: str) -> None:
     try:
         serve.start(http_options=HTTPOptions(host=host, port=port, keep_alive_timeout_s=KEEP_ALIVE))
         serve.run(built)
-        while not ended.wait(1):  # a wait without an end does not see signals everywhere
+        while not ended.wait(1):  # an endless wait does not see signals on every system
             pass
         stopping = threading.Thread(target=serve.shutdown, daemon=True)
         stopping.start()
@@ -145,7 +145,7 @@ def hold(host: str, port: int, replicas: str) -> None:
 
 
 def _replicas(asked: str) -> tuple[int, int]:
-    """The least and the most."""
+    """Least and most replicas."""
     least, dash, most = asked.partition("-")
     numbers = [int(part) for part in (least, most if dash else least) if part.isascii() and part.isdecimal() and len(part) < 6]
     if len(numbers) < 2 or not 1 <= numbers[0] <= numbers[1] <= MOST_REPLICAS:

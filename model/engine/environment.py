@@ -1,4 +1,4 @@
-"""What this machine computes with: device, CPU threads and number type, as HEADLIGHT_ variables choose them."""
+"""Device, CPU threads and precision, from the HEADLIGHT_ variables."""
 
 import os
 from typing import get_args
@@ -16,7 +16,7 @@ def best_device(asked: str = "auto", name: str = "device") -> torch.device:
     """The device `asked` for: auto (CUDA, then MPS, then CPU), cpu, cuda or mps.
 
     Args:
-        name: what asked for it, for the sentence.
+        name: the setting's name, for the error.
 
     Raises:
         BadSetting: this machine has no such device.
@@ -40,7 +40,7 @@ def device() -> torch.device:
 
 
 def device_name(device: torch.device) -> str:
-    """A device for people: "CPU · 2 threads", "CUDA · NVIDIA H200"."""
+    """A device as shown on screen: "CPU · 2 threads", "CUDA · NVIDIA H200"."""
     if device.type == "cuda":
         return f"CUDA · {torch.cuda.get_device_name(device)}"
     if device.type == "mps":
@@ -53,7 +53,7 @@ def threads() -> int | None:
     """The CPU threads that HEADLIGHT_THREADS asks for; None: it does not.
 
     Raises:
-        BadSetting: it is no number of threads.
+        BadSetting: it is not a valid number of threads.
     """
     asked = os.environ.get("HEADLIGHT_THREADS") or ""
     digits = asked.isascii() and asked.isdecimal() and len(asked) <= len(str(MOST_THREADS))
@@ -63,15 +63,15 @@ def threads() -> int | None:
 
 
 def most_positions() -> int:
-    """Tokens of an input that are read of models that have more positions: fewer where HEADLIGHT_PUBLIC lets strangers in."""
+    """Most tokens of an input, even if a model has more positions; fewer on a public server (HEADLIGHT_PUBLIC)."""
     return AccessLimits.from_environment(os.environ).positions
 
 
 def precision() -> Precision:
-    """The number type that HEADLIGHT_PRECISION names, else float32.
+    """The precision that HEADLIGHT_PRECISION names, else float32.
 
     Raises:
-        BadSetting: it is not computed in here.
+        BadSetting: there is no such precision.
     """
     asked = os.environ.get("HEADLIGHT_PRECISION") or "float32"
     if asked not in get_args(Precision):

@@ -1,4 +1,4 @@
-"""The engine of a stranger's session in the app: what a host's door does, where there is no host before the engine."""
+"""An engine with access limits, for public servers whose app runs networks in its own process."""
 
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
@@ -15,19 +15,19 @@ from model.trace.types import Array, Trace
 
 
 @dataclass(frozen=True)
-class Guarded(SessionEngine):
-    """A stranger's session: every question is counted, and runs are looked at before they are made.
+class LimitedEngine(SessionEngine):
+    """A SessionEngine that rate-limits every call and checks each run before it starts.
 
     Attributes:
-        door: its rules, one for all sessions.
-        visitor: who asks: an address, or the session where none is known.
+        access: the limits, shared by all sessions.
+        visitor: the visitor's address, or the session id if the address is unknown.
     """
 
-    door: AccessLimits
+    access: AccessLimits
     visitor: str
 
     def models(self) -> tuple[ModelInfo, ...]:
-        """As for Engine. Each script run asks for it, so it is not counted."""
+        """As for Engine. Not counted: every script run calls it."""
         with self._asking():
             return super().models()
 
@@ -50,16 +50,16 @@ class Guarded(SessionEngine):
         """As for Engine.
 
         Raises:
-            Refused: it is too much for this server, or asked too fast.
+            Refused: the run is too large, or the visitor asks too fast.
         """
         with self._asking("run", request):
-            self.door.look_at(request)
+            self.access.check_request(request)
             return super().run(request)
 
     def explain(self, request: RunRequest, site: str, head: int, query: int, key: int) -> Explanation:
         """As for Engine, refused like a run."""
         with self._asking("explain", request, site, head, query, key):
-            self.door.look_at(request)
+            self.access.check_request(request)
             return super().explain(request, site, head, query, key)
 
     def tensors(self, model: str, names: tuple[str, ...], settings: Settings = ()) -> dict[str, Array]:
@@ -79,9 +79,9 @@ class Guarded(SessionEngine):
 
     @contextmanager
     def _asking(self, *question: Hashable) -> Iterator[None]:
-        """Counts a question, and says for whom it is asked while it is answered."""
+        """Counts a call against the rate limit and sets CLIENT while it is answered."""
         if question:
-            self.door.limit.admit(self.visitor, question)
+            self.access.limit.admit(self.visitor, question)
         before = CLIENT.set(self.visitor)
         try:
             yield

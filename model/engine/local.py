@@ -7,8 +7,8 @@ from pathlib import Path
 
 import torch
 
-from model.checkpoints import export as exporting
-from model.checkpoints import tensors as weighing
+from model.checkpoints import export as model_export
+from model.checkpoints import tensors as model_tensors
 from model.checkpoints.loaded import Runner
 from model.checkpoints.native import Checkpoint
 from model.engine import environment
@@ -18,7 +18,7 @@ from model.engine.lru_cache import LruCache
 from model.engine.model_cache import Loaded, ModelCache, Outcome
 from model.engine.model_info import describe
 from model.engine.scheduling.scheduler import Scheduler
-from model.engine.sent_files import WORDS
+from model.engine.sent_files import VOCABULARY_ENDINGS
 from model.engine.session import SessionEngine
 from model.engine.uploads import Uploads
 from model.errors import BadSetting, HeadlightError
@@ -37,11 +37,11 @@ VARIANT_BYTES = 512 * 2**20
 
 @dataclass(frozen=True)
 class VersionedRequest:
-    """What traces are cached and shared by: equal requests to networks that were loaded from the same files.
+    """Key of cached and shared traces: a request and the version of the files its network was loaded from.
 
     Attributes:
-        request: with the precision that it is run in.
-        version: of the model's files.
+        request: with its precision filled in.
+        version: version of the model's files.
     """
 
     request: RunRequest
@@ -54,17 +54,16 @@ class VersionedRequest:
 
 
 class LocalEngine:
-    """Runs the checkpoints of one folder. Safe to be used from many threads, whose runs are computed together (workshop.py).
+    """Runs the checkpoints of one folder. Thread-safe: runs of many threads are batched (scheduling/scheduler.py).
 
     Args:
-        folder: holds a folder for each checkpoint.
+        folder: the folder of checkpoints.
         device: where networks compute.
-        cache_bytes: bytes of traces that are kept for equal requests.
-        variant_bytes: bytes of the networks that are kept of uploads, of files with settings and of snapshots; the newest one stays
-            anyway.
-        workshop: where runs are computed, not yet started; None: one with the usual limits.
-        precision: the number type of runs that ask for none, where the network can be computed in it.
-        uploads: where files are kept that somebody sends; None: in this process, for it alone.
+        cache_bytes: size of the trace cache.
+        variant_bytes: memory for networks of uploads, files with settings and snapshots; the newest always stays.
+        scheduler: schedules the runs, not yet started; None: one with the default limits.
+        precision: default precision of runs, if the network supports it.
+        uploads: store of uploaded files; None: one for this process alone.
     """
 
     def __init__(
@@ -73,27 +72,27 @@ class LocalEngine:
         device: torch.device,
         cache_bytes: int = CACHE_BYTES,
         variant_bytes: int = VARIANT_BYTES,
-        workshop: Scheduler | None = None,
+        scheduler: Scheduler | None = None,
         precision: Precision = "float32",
         uploads: Uploads | None = None,
     ) -> None:
-        self._shelf = CheckpointStore(folder)
+        self._store = CheckpointStore(folder)
         self._device = device
         self._precision = precision
         self._uploads = uploads or Uploads()
-        self._models = ModelCache(self._shelf, self._uploads, device, lambda: self.device, variant_bytes)
+        self._models = ModelCache(self._store, self._uploads, device, lambda: self.device, variant_bytes)
         self._traces: LruCache[VersionedRequest, Trace] = LruCache(cache_bytes, attrgetter("nbytes"))
-        self.workshop = (workshop or Scheduler()).start()
+        self.scheduler = (scheduler or Scheduler()).start()
 
     @classmethod
     def from_environment(cls, uploads: Uploads | None = None) -> "LocalEngine":
-        """The engine of the app. HEADLIGHT_CHECKPOINTS, HEADLIGHT_DEVICE, HEADLIGHT_THREADS and HEADLIGHT_PRECISION, where set,
-        choose the folder of checkpoints, the device, the CPU threads and the number type of runs that ask for none.
+        """The engine of the app. HEADLIGHT_CHECKPOINTS, HEADLIGHT_DEVICE, HEADLIGHT_THREADS and HEADLIGHT_PRECISION, if set,
+        choose the folder of checkpoints, the device, the CPU threads and the default precision.
 
-        Left alone, half of the cores compute: two threads on a busy two-core host can be ten times slower than one.
+        The default is half of the cores: two threads on a busy two-core machine can be ten times slower than one.
 
         Raises:
-            BadSetting: a variable holds something else than is allowed.
+            BadSetting: a variable has a value that is not allowed.
         """
         torch.set_num_threads(environment.threads() or max(1, (os.cpu_count() or 2) // 2))
         folder = Path(os.environ.get("HEADLIGHT_CHECKPOINTS") or CHECKPOINTS)
@@ -101,65 +100,65 @@ class LocalEngine:
 
     @property
     def device(self) -> str:
-        """Where it computes, for people."""
+        """The device as shown on screen."""
         return environment.device_name(self._device)
 
     def models(self) -> tuple[ModelInfo, ...]:
-        """The folder's checkpoints by name, files of other programs too; those that cannot be used as they are say why."""
-        return tuple(self.describe(name) for name in self._shelf.names())
+        """The folder's checkpoints, sorted by name, files of other programs included; unusable ones have a `problem`."""
+        return tuple(self.describe(name) for name in self._store.names())
 
     def receive(self, data: bytes, name: str) -> str:
-        """Keeps a file that somebody sent; see Uploads.keep.
+        """Keeps an uploaded file; see Uploads.keep.
 
         Raises:
-            CheckpointError: it is no checkpoint, or not a sound one.
+            CheckpointError: it is not a checkpoint, or unsafe or damaged.
         """
         return self._uploads.keep(data, name)
 
     def open_path(self, path: Path) -> str:
-        """Offers a file or folder of this machine to whoever knows the name that it gets: a model, or a vocabulary.
+        """Opens a file or folder of this machine, a model or a vocabulary, and returns its name.
 
         Raises:
-            NotACheckpoint: it is not there, or closed to this program.
+            NotACheckpoint: the path does not exist or cannot be read.
         """
-        return self._uploads.open(path) if path.suffix.lower() in WORDS and path.is_file() else self._shelf.open(path)
+        return self._uploads.open(path) if path.suffix.lower() in VOCABULARY_ENDINGS and path.is_file() else self._store.open(path)
 
     def describe(self, model: str, settings: Settings = ()) -> ModelInfo:
-        """What a model is, given `settings`.
+        """Facts about a model, given `settings`.
 
         Raises:
             UnknownModel: there is no such model.
         """
         upload, found = self._uploads.get(model), self._models.network(model, settings)
         info = describe(
-            model, upload.name if upload else self._shelf.title(model), found.runner if isinstance(found, Loaded) else found
+            model, upload.name if upload else self._store.title(model), found.runner if isinstance(found, Loaded) else found
         )
-        return info if upload or info.problem else self._shelf.with_training(info)
+        return info if upload or info.problem else self._store.with_training(info)
 
     def inspect(self, model: str, settings: Settings = ()) -> Inspection:
-        """The diagnosis of a model's file or folder.
+        """The inspection report of a model's file or folder.
 
         Raises:
-            HeadlightError: in words, why it cannot be read, or which setting is not allowed.
+            HeadlightError: it cannot be read, or a setting is not allowed.
         """
         return self._models.inspection(model, settings)
 
-    def of(self, session: str) -> Engine:
-        """This engine as one session sees it: its newest run counts, an older one that is still on its way is given up."""
+    def for_session(self, session: str) -> Engine:
+        """This engine bound to one session id: a newer run of the session supersedes an unfinished older one."""
         return SessionEngine(self, session)
 
     def run(self, request: RunRequest, session: str = "") -> Trace:
         """The trace of one run; the same object again for an equal request, while the cache holds it.
 
         Raises:
-            HeadlightError: in words, why it cannot be run, or why not now.
+            HeadlightError: it cannot be run, or not now.
         """
         likely = replace(request, precision=request.precision or self._precision)
         known = self._traces.get(VersionedRequest(likely, self._models.version(request.model)))
-        return self._traced(request, session)[0] if known is None else known  # a known one waits for no network
+        return self._traced(request, session)[0] if known is None else known  # a cached trace needs no network
 
     def _traced(self, request: RunRequest, session: str) -> tuple[Trace, Runner]:
-        """The trace of a run, and the network that ran. A trace is kept under the version of its own network's files."""
+        """The trace of a run and the network that ran, cached under the version of the network's files."""
         base = _usable(self._models.network(request.model, request.settings))
         default = self._precision if isinstance(base.runner, Checkpoint) else "float32"
         request = replace(request, precision=request.precision or default)
@@ -167,59 +166,59 @@ class LocalEngine:
         asked = VersionedRequest(request, base.key.version)
         if (trace := self._traces.get(asked)) is None:
             most = environment.most_positions()
-            trace = self.workshop.do(
+            trace = self.scheduler.do(
                 asked, lambda ask: run_in(base.runner, lower.runner, request, self._device, self.device, ask, most), session
             )
             self._traces.keep(asked, trace)
         return trace, lower.runner
 
-    def figures(self) -> dict[str, float]:
-        """Requests in the line, runs on their way, and bytes that tensors hold on the device."""
+    def gauges(self) -> dict[str, float]:
+        """Prometheus gauges: requests in the queue, running runs, and bytes of tensors on the device."""
         held = torch.cuda.memory_allocated(self._device) if self._device.type == "cuda" else 0
-        return {"waiting": self.workshop.waiting, "running": self.workshop.running, "device_bytes": held}
+        return {"waiting": self.scheduler.waiting, "running": self.scheduler.running, "device_bytes": held}
 
     def batches(self) -> dict[int, int]:
-        """Batches computed, by the number of runs in them."""
-        return dict(self.workshop.batches)
+        """Number of batches computed, by the number of runs in a batch."""
+        return dict(self.scheduler.batches)
 
-    def answers(self) -> bool:
-        """Whether its compute thread lives; one that does not is replaced."""
-        return self.workshop.alive()
+    def is_healthy(self) -> bool:
+        """Whether the compute thread is alive; a dead one is replaced."""
+        return self.scheduler.alive()
 
     def explain(self, request: RunRequest, site: str, head: int, query: int, key: int, session: str = "") -> Explanation:
-        """The arithmetic of one attention cell of a run that keeps everything.
+        """The arithmetic of one attention cell of a run that records everything.
 
         Raises:
-            HeadlightError: in words, why it cannot be run, or which site, head, query or key it does not have.
+            HeadlightError: it cannot be run, or has no such site, head, query or key.
         """
         trace, runner = self._traced(replace(request, keep=KEEP), session)
         return explain_cell(runner.network, trace, site, head, query, key)
 
     def tensors(self, model: str, names: tuple[str, ...], settings: Settings = ()) -> dict[str, Array]:
-        """Tensors of a model by name, as they are or computed of them; see model/checkpoints/tensors.py.
+        """Tensors of a model by name, stored or computed; see model/checkpoints/tensors.py.
 
         Raises:
-            UnknownModel, UnknownTensor: there is no such thing.
+            UnknownModel, UnknownTensor: there is none of that name.
         """
         network = self.checkpoint(model, settings).network
-        return {name: weighing.tensor(network, name).detach().cpu().numpy() for name in names}
+        return {name: model_tensors.tensor(network, name).detach().cpu().numpy() for name in names}
 
     def export(self, model: str, settings: Settings = ()) -> bytes:
-        """The model as a folder of our own, zipped.
+        """The model as a zip archive of a native checkpoint folder.
 
         Raises:
             HeadlightError: it cannot be loaded.
             CannotExport: a number is not finite.
         """
-        return exporting.zipped(self.checkpoint(model, settings))
+        return model_export.zipped(self.checkpoint(model, settings))
 
     def texts(self, model: str, strip: str, ids: tuple[int, ...], settings: Settings = ()) -> tuple[str, ...]:
-        """What ids of a strip are called on screen.
+        """The texts of token ids of a strip, as shown on screen.
 
         Raises:
             UnknownModel: there is no such model.
             BadSetting: it has no such strip.
-            TokenOutOfRange: its vocabulary does not have an id.
+            TokenOutOfRange: an id is not in its vocabulary.
         """
         checkpoint = self.checkpoint(model, settings)
         if strip not in checkpoint.tokenizers:
@@ -232,19 +231,19 @@ class LocalEngine:
         Raises:
             UnknownModel: the folder has none of that name.
             CheckpointError: it cannot be used.
-            OpenQuestions: it leaves something open that `settings` do not tell.
-            BadSetting: its network cannot be computed in `precision`.
-            NoRoom: the device has no room for it.
+            OpenQuestions: `settings` leave a question open.
+            BadSetting: the network does not support `precision`.
+            NoRoom: the device has not enough memory.
         """
         loaded = _usable(self._models.network(name, settings))
         return _usable(self._models.in_precision(loaded, precision or "float32")).runner
 
 
 def _usable(found: Outcome) -> Loaded:
-    """The network.
+    """The loaded network.
 
     Raises:
-        HeadlightError: there is none, and why.
+        HeadlightError: the error of loading it.
     """
     if isinstance(found, HeadlightError):
         raise found

@@ -1,6 +1,6 @@
-"""The log of a process: a JSON line for each event, without what people typed unless HEADLIGHT_LOG=texts asks for it.
+"""JSON log: one line per event. Texts that visitors typed are left out unless HEADLIGHT_LOG=texts.
 
-The words of an error that nobody foresaw may quote what was typed, so they count as typed; its class and its frames do not.
+The message of an unexpected error may quote a typed text, so it is left out too; its class and traceback are logged.
 """
 
 import json
@@ -19,11 +19,11 @@ TEXTS = "texts"
 _ROOT = Path(__file__).parents[2]
 
 
-def begin() -> None:
-    """Lets the process write its log to standard error.
+def configure() -> None:
+    """Sets up logging to standard error.
 
     Raises:
-        BadSetting: HEADLIGHT_LOG is something else than is allowed.
+        BadSetting: HEADLIGHT_LOG has a value that is not allowed.
     """
     if (asked := os.environ.get("HEADLIGHT_LOG", "")) not in ("", TEXTS):
         raise BadSetting(name="HEADLIGHT_LOG", found=asked, allowed=f"{TEXTS}, or left out")
@@ -31,20 +31,20 @@ def begin() -> None:
     log.setLevel(logging.INFO)
     if not log.handlers:
         handler = logging.StreamHandler()
-        handler.setFormatter(Lines())
+        handler.setFormatter(JsonFormatter())
         log.addHandler(handler)
 
 
-def texts_too() -> bool:
-    """Whether somebody asked for what people typed."""
+def logs_texts() -> bool:
+    """Whether typed texts are logged."""
     return os.environ.get("HEADLIGHT_LOG") == TEXTS
 
 
-class Lines(logging.Formatter):
-    """One line of JSON for each record, whose message is a sentence or a dict of what is to be said."""
+class JsonFormatter(logging.Formatter):
+    """Formats a record, whose message is a sentence or a dict, as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line: `time` (UTC), `level`, the message, and `errors`, the last one first."""
+        """The line: `time` (UTC), `level`, the message, and `errors`, the most recent first."""
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -56,16 +56,16 @@ class Lines(logging.Formatter):
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error, the one that it came from, and so on."""
+    """An error and its causes."""
     while error is not None:
         yield error
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
 def _told(error: BaseException) -> dict[str, Any]:
-    """The class of an error and where it was raised, the last call at the end; what it says only where that was asked for."""
+    """Class and traceback of an error, the last call at the end; its message only if texts are logged."""
     at = [f"{_within(frame.filename)}:{frame.lineno} {frame.name}" for frame in extract_tb(error.__traceback__)]
-    return {"class": type(error).__name__, "at": at} | ({"words": str(error)} if texts_too() else {})
+    return {"class": type(error).__name__, "at": at} | ({"words": str(error)} if logs_texts() else {})
 
 
 def _within(file: str) -> str:

@@ -1,4 +1,4 @@
-"""LRU cache bounded in bytes and in entries, and single flight: equal computations at the same time are done once. No torch."""
+"""LRU cache bounded in bytes and entries, and single flight: simultaneous equal computations run once. No torch."""
 
 import math
 import threading
@@ -14,15 +14,15 @@ from model.errors import TookTooLong
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
-TURN_SECONDS = 120.0
-"""How long a caller waits for its turn to open a file."""
+SLOT_SECONDS = 120.0
+"""How long a caller waits for a slot to open a file."""
 
 
 class LruCache(Generic[Key, Value]):
     """A cachetools.LRUCache that also counts entries. Thread-safe: its lock is held for dictionary operations alone.
 
     Args:
-        most_bytes: of all values together. The newest value stays, however large. 0: nothing is kept.
+        most_bytes: of all values together. The newest value always stays. 0: nothing is cached.
         size: bytes of a value.
         most_entries: how many values.
     """
@@ -33,13 +33,13 @@ class LruCache(Generic[Key, Value]):
         self._lock = threading.Lock()
 
     def get(self, key: Key) -> Value | None:
-        """The value of `key`, which becomes the most recently used one; None: it is not here, or not any more."""
+        """The value of `key`, now the most recently used; None: not cached."""
         with self._lock:
             found = self._entries.get(key)
         return None if found is None else found[0]
 
     def keep(self, key: Key, value: Value) -> None:
-        """Keeps a value, and makes room for it."""
+        """Stores a value and drops the least recently used ones if needed."""
         if not self._most_bytes:
             return
         entry = value, min(self._size(value), self._most_bytes)  # cachetools refuses what is larger than the whole cache
@@ -56,17 +56,17 @@ class LruCache(Generic[Key, Value]):
 
 
 class SingleFlight(Generic[Key, Value]):
-    """Does equal computations that are asked for at the same time once. No lock is held while one runs."""
+    """Runs simultaneous equal computations once. No lock is held while one runs."""
 
     def __init__(self) -> None:
         self._in_flight: dict[Key, Future[Value]] = {}
         self._lock = threading.Lock()
 
     def do(self, key: Key, compute: Callable[[], Value]) -> Value:
-        """What `compute` returns, or what an equal computation returns that another thread has begun.
+        """The result of `compute`, or of an equal computation that another thread has begun.
 
         Raises:
-            BaseException: what the computation raised, to all who wait for it.
+            BaseException: whatever the computation raised, in every waiting thread.
         """
         own: Future[Value] = Future()
         with self._lock:
@@ -84,11 +84,11 @@ class SingleFlight(Generic[Key, Value]):
 
 
 class ComputedOnce(Generic[Key, Value]):
-    """A cache of computed values. A slow computation delays those who ask for its own key, and nobody else.
+    """Cache of computed values. A slow computation delays only callers with the same key.
 
     Args:
-        cache: holds the values.
-        worth_keeping: whether a value is put into it.
+        cache: stores the values.
+        worth_keeping: whether a value is cached.
     """
 
     def __init__(self, cache: LruCache[Key, Value], worth_keeping: Callable[[Key, Value], bool] = lambda key, value: True) -> None:
@@ -99,7 +99,7 @@ class ComputedOnce(Generic[Key, Value]):
         """The value of `key`: from the cache, or computed now.
 
         Raises:
-            BaseException: what `compute` raised; nothing is kept then.
+            BaseException: whatever `compute` raised; nothing is cached then.
         """
         if (found := self._cache.get(key)) is not None:
             return found
@@ -118,24 +118,24 @@ class ComputedOnce(Generic[Key, Value]):
         return value
 
 
-class Turns:
-    """Lets so many threads at a time into a `with` block; the others wait for each other, and nobody else does.
+class OpeningSlots:
+    """Semaphore for opening files: lets `at_once` threads into a `with` block; others wait, with a timeout.
 
     Args:
-        at_once: how many.
+        at_once: number of slots.
     """
 
     def __init__(self, at_once: int) -> None:
         self._free = threading.BoundedSemaphore(at_once)
 
     def __enter__(self) -> None:
-        """Waits for a turn.
+        """Waits for a slot.
 
         Raises:
-            TookTooLong: none came.
+            TookTooLong: none became free in time.
         """
-        if not self._free.acquire(timeout=TURN_SECONDS):
-            raise TookTooLong(seconds=round(TURN_SECONDS))
+        if not self._free.acquire(timeout=SLOT_SECONDS):
+            raise TookTooLong(seconds=round(SLOT_SECONDS))
 
     def __exit__(self, *_: object) -> None:
         self._free.release()

@@ -1,6 +1,6 @@
-"""Model cache: loaded networks and inspections, each under the version of the files that it was made from.
+"""Model cache: loaded networks and inspections, keyed by the version of their files.
 
-No lock is held while a file is opened, inspected or loaded: a slow one delays only those who ask for the same model.
+No lock is held while a file is loaded or inspected: a slow file delays only requests for the same model.
 """
 
 import math
@@ -15,9 +15,9 @@ import torch
 from model.checkpoints import loader
 from model.checkpoints.loaded import Runner
 from model.engine.checkpoint_store import CheckpointStore, Stamp
-from model.engine.lru_cache import ComputedOnce, LruCache, Turns
-from model.engine.sent_files import names_words
-from model.engine.uploads import SENT_WEIGHTS, Uploads
+from model.engine.lru_cache import ComputedOnce, LruCache, OpeningSlots
+from model.engine.sent_files import uses_sent_vocabulary
+from model.engine.uploads import UPLOAD_PREFIX, Uploads
 from model.errors import DamagedFile, HeadlightError, NoRoom
 from model.inference.batching import is_out_of_memory, release
 from model.inference.precision import lowered
@@ -27,20 +27,20 @@ from model.spec.request import Precision, Settings
 Value = TypeVar("Value")
 
 MOST_VARIANTS = 64
-"""Networks of uploads, of files with settings and of snapshots that are kept loaded: visitors can ask for any number of them."""
+"""Most networks of uploads, files with settings and snapshots kept in memory: visitors can ask for any number of them."""
 
 INSPECTION_BYTES = 64 * 2**20
 TENSOR_BYTES = 2048
-"""About what the statistics of one tensor take in an inspection."""
+"""Approximate size of one tensor's statistics in an inspection."""
 
 FILES_AT_ONCE = 2
-"""Files of weights in the folder that are opened at the same time, each by a process of its own."""
+"""Weight files of the folder that are opened at the same time, each in its own process."""
 
 TRIES = 3
-"""How often files that change while they are read are read."""
+"""How often files are read again if they change meanwhile."""
 
 UPLOADED: Stamp = (("upload", 0, 0, 0, 0),)
-"""The version of every upload: its name is made of its content."""
+"""The version of every upload: its name is a hash of its content, so it never changes."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class ModelKey:
 
     Attributes:
         name, settings, precision: as in a RunRequest.
-        version: of the files, before they were read.
+        version: of the files, taken before they were read.
     """
 
     name: str
@@ -60,7 +60,7 @@ class ModelKey:
 
 @dataclass(frozen=True)
 class Loaded:
-    """A network and what it was loaded from."""
+    """A network and the key it was loaded under."""
 
     key: ModelKey
     runner: Runner
@@ -70,21 +70,21 @@ Outcome = Loaded | HeadlightError
 
 
 class ModelCache:
-    """Networks of one engine. Safe to be used from many threads.
+    """Networks of one engine. Thread-safe.
 
     Args:
-        shelf: the folder of checkpoints.
-        uploads: the files that were sent.
+        store: the checkpoints.
+        uploads: the uploaded files.
         device: where networks compute.
-        device_name: the same for people.
-        variant_bytes: bytes of the networks that are kept of uploads, of files with settings and of snapshots; the newest one stays
-            anyway. Networks of the folder, as they are, stay.
+        device_name: the device's name for errors.
+        variant_bytes: memory for networks of uploads, files with settings and snapshots; the newest always stays. Networks of
+            the folder without settings are never dropped.
     """
 
     def __init__(
-        self, shelf: CheckpointStore, uploads: Uploads, device: torch.device, device_name: Callable[[], str], variant_bytes: int
+        self, store: CheckpointStore, uploads: Uploads, device: torch.device, device_name: Callable[[], str], variant_bytes: int
     ) -> None:
-        self._shelf, self._uploads, self._device, self._device_name = shelf, uploads, device, device_name
+        self._store, self._uploads, self._device, self._device_name = store, uploads, device, device_name
         self._plain: ComputedOnce[ModelKey, Outcome | None] = ComputedOnce(LruCache(math.inf, _nbytes), _stays)
         self._variants: ComputedOnce[ModelKey, Outcome | None] = ComputedOnce(
             LruCache(max(1, variant_bytes), _nbytes, MOST_VARIANTS), _stays
@@ -92,27 +92,27 @@ class ModelCache:
         self._inspections: ComputedOnce[ModelKey, Inspection | None] = ComputedOnce(
             LruCache(INSPECTION_BYTES, _inspection_bytes, MOST_VARIANTS), lambda key, found: found is not None
         )
-        self._turns = Turns(FILES_AT_ONCE)
+        self._slots = OpeningSlots(FILES_AT_ONCE)
 
     def version(self, name: str) -> Stamp | None:
-        """The version of a model's files now; None: they cannot be looked at.
+        """The version of a model's files now; None: they cannot be read.
 
         Raises:
             UnknownModel: there is no such model.
         """
-        return UPLOADED if self._uploads.get(name) is not None else self._shelf.stamp(name)
+        return UPLOADED if self._uploads.get(name) is not None else self._store.stamp(name)
 
     def network(self, name: str, settings: Settings = ()) -> Outcome:
-        """The network of a model as it is now, or why there is none.
+        """The network of a model's current files, or the error of loading it.
 
         Raises:
             UnknownModel: there is no such model.
         """
-        plain = self._shelf.holds(name) and not settings
+        plain = self._store.holds(name) and not settings
         return self._current(self._plain if plain else self._variants, name, settings, self._load)
 
     def in_precision(self, loaded: Loaded, precision: Precision) -> Outcome:
-        """A loaded network with its numbers in `precision`, or why there is none."""
+        """A loaded network in `precision`, or the error of converting it."""
         if precision == "float32":
             return loaded
         key = ModelKey(loaded.key.name, loaded.key.settings, loaded.key.version, precision)
@@ -121,10 +121,10 @@ class ModelCache:
         return found
 
     def inspection(self, name: str, settings: Settings = ()) -> Inspection:
-        """The diagnosis of a model's file or folder as it is now.
+        """The inspection report of a model's current file or folder.
 
         Raises:
-            HeadlightError: in words, why it cannot be read, or which setting is not allowed.
+            HeadlightError: it cannot be read, or a setting is not allowed.
         """
         return self._current(self._inspections, name, settings, self._inspect)
 
@@ -135,10 +135,10 @@ class ModelCache:
         settings: Settings,
         make: Callable[[ModelKey], Value],
     ) -> Value:
-        """What `make` makes of files that were the same before and after.
+        """The result of `make`, computed from files that did not change meanwhile.
 
         Raises:
-            DamagedFile: they change all the time.
+            DamagedFile: the files keep changing.
         """
         for _ in range(TRIES):
             if (version := self.version(name)) is None:
@@ -149,7 +149,7 @@ class ModelCache:
         raise DamagedFile(path=name, detail="its files cannot be looked at, or change while they are read")
 
     def _unchanged(self, key: ModelKey, make: Callable[[ModelKey], Value]) -> Value | None:
-        """What `make` makes; None: the files have changed meanwhile. Whatever was made of older files is forgotten first."""
+        """The result of `make`; None: the files changed meanwhile. Drops results of older files first."""
         for cache in (self._plain, self._variants, self._inspections):
             cache.forget(lambda other: other.name == key.name and other.version != key.version)
         made = make(key)
@@ -159,30 +159,30 @@ class ModelCache:
         told, upload = dict(key.settings), self._uploads.get(key.name)
         if upload is not None:
             return self._attempt(key, lambda: upload.load(told, self._device))
-        path = self._shelf.path(key.name)
-        with self._turn(path):
+        path = self._store.path(key.name)
+        with self._opening_slot(path):
             return self._attempt(key, lambda: loader.load(path, told, self._device, self._uploads.texts_of))
 
     def _inspect(self, key: ModelKey) -> Inspection:
         told, upload = dict(key.settings), self._uploads.get(key.name)
         if upload is not None:
             return upload.inspect(told)
-        path = self._shelf.path(key.name)
+        path = self._store.path(key.name)
         try:
-            with self._turn(path):
+            with self._opening_slot(path):
                 return loader.inspect(path, told, self._uploads.texts_of)
         except HeadlightError as error:
-            raise self._shelf.without_path(error) from error
+            raise self._store.without_path(error) from error
 
-    def _turn(self, path: Path) -> AbstractContextManager[None]:
-        """A file of weights is opened by a process of its own, of which there are only so many; all else waits for none."""
-        return nullcontext() if loader.raw_weights(path) is None else self._turns
+    def _opening_slot(self, path: Path) -> AbstractContextManager[None]:
+        """A slot for opening a weight file, which takes a process; anything else needs no slot."""
+        return nullcontext() if loader.raw_weights(path) is None else self._slots
 
     def _attempt(self, key: ModelKey, load: Callable[[], Runner]) -> Outcome:
         try:
             return Loaded(key, load())
         except HeadlightError as error:
-            return self._shelf.without_path(error)
+            return self._store.without_path(error)
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
@@ -191,13 +191,13 @@ class ModelCache:
 
 
 def _stays(key: ModelKey, found: Outcome | None) -> bool:
-    """Whether a later caller gets the same: there may be room the next time, and the vocabulary that was missing."""
-    for_good = not (key.name.startswith(SENT_WEIGHTS) or names_words(key.settings))
+    """Whether an outcome may be cached. Some errors may go away: there may be memory, or the missing vocabulary, next time."""
+    for_good = not (key.name.startswith(UPLOAD_PREFIX) or uses_sent_vocabulary(key.settings))
     return isinstance(found, Loaded) or (found is not None and not isinstance(found, NoRoom) and for_good)
 
 
 def _nbytes(found: Outcome | None) -> int:
-    """What a network takes in memory."""
+    """Memory of a network."""
     if not isinstance(found, Loaded):
         return 0
     return sum(tensor.nbytes for tensor in (*found.runner.network.parameters(), *found.runner.network.buffers()))

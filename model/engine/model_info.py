@@ -1,4 +1,4 @@
-"""A loaded checkpoint as a line of the list of models."""
+"""ModelInfo of a loaded checkpoint."""
 
 from dataclasses import asdict
 from itertools import islice
@@ -9,19 +9,19 @@ from model.errors import HeadlightError
 from model.tokenizers.vocabulary import IdTokenizer
 
 FIRST_IDS = 5
-"""Ids, besides start and end, of the example that a model without a vocabulary begins with."""
+"""Number of ids, besides start and end, in the example for a model without a vocabulary."""
 
 FIRST_FEATURES = "6 0"
-"""Positions and seed of the random features that a model without an embedding begins with."""
+"""Example for a model without an embedding: positions and seed of random features."""
 
 
 def describe(name: str, title: str, loaded: Runner | HeadlightError) -> ModelInfo:
-    """What a model is, or why it cannot be used.
+    """Facts about a model, or why it cannot be used.
 
     Args:
-        name: what a RunRequest asks for.
-        title: where the checkpoint gives none.
-        loaded: the checkpoint, or the error that loading it ended with.
+        name: the model's name in a RunRequest.
+        title: used if the checkpoint cannot be loaded.
+        loaded: the checkpoint, or the error of loading it.
     """
     if isinstance(loaded, HeadlightError):
         return ModelInfo(name, title, "", {}, (), 0, {}, 0, 0, problem=loaded.to_json())
@@ -48,7 +48,7 @@ def _reads(checkpoint: Runner) -> Reads:
 
 
 def _example(checkpoint: Runner) -> tuple[str, ...]:
-    """Something to begin with, where there are no words: some ids, or the number of random features and a seed."""
+    """An example for models without a vocabulary: some ids, or the number of random features and a seed."""
     tokenizer, spec_ = checkpoint.tokenizers.get("source"), checkpoint.info.spec
     if tokenizer is None:
         return (FIRST_FEATURES,)

@@ -10,10 +10,10 @@ from cachetools import TTLCache
 from model.errors import Refused
 
 CALLERS = 10_000
-"""Callers whose buckets are kept. Of one that was not heard of for long the bucket is full again, and need not be kept."""
+"""Number of buckets kept. The bucket of a caller who has been silent for long is full again and can be dropped."""
 
 CACHED_SECONDS = 60.0
-"""A caller's equal question within this time is not counted: its answer is still in a cache."""
+"""An equal question of a caller within this time is not counted: its answer is still cached."""
 
 
 @dataclass
@@ -26,10 +26,10 @@ class RateLimit:
     """Admits `rate` questions a second from each caller, and `burst` at once. Safe to be used from many threads.
 
     Args:
-        rate: questions a second that a caller may go on asking.
+        rate: questions a second that a caller may ask in the long run.
         burst: questions that a caller may ask at once.
-        callers: buckets that are kept; those unused for longest go.
-        timer: seconds.
+        callers: most buckets kept; the least recently used are dropped.
+        timer: a clock in seconds.
     """
 
     def __init__(self, rate: float, burst: float, callers: int = CALLERS, timer: Callable[[], float] = time.monotonic) -> None:
@@ -39,14 +39,14 @@ class RateLimit:
         self._lock = threading.Lock()
 
     def admit(self, caller: str, question: Hashable = None) -> None:
-        """Counts one question.
+        """Takes one token from a caller's bucket.
 
         Args:
-            caller: who asks: an address, or a session.
-            question: what is asked; None: nothing that is answered from a cache.
+            caller: an address or a session id.
+            question: identifies the question; None: one whose answer is not cached.
 
         Raises:
-            Refused: the caller asks too fast. That is not counted.
+            Refused: the caller asks too fast. Refused questions are not counted.
         """
         asked = caller, hash(question)
         with self._lock:

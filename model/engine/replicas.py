@@ -1,4 +1,4 @@
-"""What replicas have in common: the files that any of them was sent, and that they open no port to other machines. No torch."""
+"""What all replicas share: uploads, and ports that are open on loopback only. No torch."""
 
 import logging
 from typing import Any
@@ -9,28 +9,28 @@ from ray.serve._private import replica
 from ray.serve.exceptions import RayServeException
 
 from model.engine.http.access import is_loopback
-from model.engine.shared_uploads import Files
+from model.engine.shared_uploads import UploadedFiles
 
 FILE_SECONDS = 10.0
-"""How long a replica waits for a file that another one was sent."""
+"""How long a replica waits for an uploaded file of another replica."""
 
 
-class FilesOfAll:
-    """The files that were sent to any replica, as one of them reaches them.
+class ClusterUploads:
+    """Uploads of all replicas, as seen by one of them.
 
     Args:
-        kept: the handle of a Cabinet.
+        kept: handle of the UploadsProcess.
     """
 
     def __init__(self, kept: Any) -> None:
         self._kept = kept
 
     def put(self, known_as: str, data: bytes, name: str) -> None:
-        """Keeps a file for all; where that fails, whoever sent it is asked for it again when it is missed."""
+        """Stores a file for all replicas. If that fails, its sender is asked for it again when it is missing."""
         self._ask("put", known_as, data, name)
 
     def get(self, known_as: str) -> tuple[bytes, str] | None:
-        """A file that any replica was sent; None: nobody can say."""
+        """A file uploaded to any replica; None: not found, or the process did not answer."""
         found: tuple[bytes, str] | None = self._ask("get", known_as)
         return found
 
@@ -42,8 +42,8 @@ class FilesOfAll:
             return None
 
 
-class Cabinet(Files):
-    """The process that keeps the files of all replicas."""
+class UploadsProcess(UploadedFiles):
+    """The process that stores the uploads of all replicas."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,10 +51,10 @@ class Cabinet(Files):
 
 
 def stay_on_loopback() -> None:
-    """Closes this process to other machines where Ray itself keeps to loopback, as `python -m model serve --cluster` tells it to.
+    """Closes this process to other machines if Ray itself runs on loopback, as with `python -m model serve --cluster`.
 
-    Ray Serve 2.60 opens a port in each replica on all addresses, for calls between replicas that it does not make unless told, and
-    has no setting for it. To be called before the replica is ready.
+    Ray Serve 2.60 opens a port on all addresses in each replica, for calls between replicas that are off by default, and has no
+    setting for it. Call this before the replica is ready.
     """
     if is_loopback(ray.util.get_node_ip_address()):
         opened = replica.add_port_to_grpc_server

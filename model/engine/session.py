@@ -1,4 +1,4 @@
-"""A sitting: an engine that serves many sessions, as one of them sees it."""
+"""Engines that serve several sessions, and an engine bound to one session."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,37 +13,37 @@ from model.trace.types import Array, Trace
 
 
 class SharedEngine(Engine, Protocol):
-    """An engine that tells sessions apart."""
+    """An Engine that serves several sessions."""
 
-    def of(self, session: str) -> Engine:
-        """This engine as one session sees it: of its runs the newest counts."""
+    def for_session(self, session: str) -> Engine:
+        """This engine bound to one session id: a newer run of the session supersedes an older one."""
 
     def open_path(self, path: Path) -> str:
-        """Offers a file or folder of this machine to whoever knows the name that it gets; to be asked by its owner alone."""
+        """Opens a file or folder of this machine and returns its name. Only the machine's owner may call this."""
 
     def run(self, request: RunRequest, session: str = "") -> Trace:
-        """The trace of one run; an older one of the same session that is still on its way is given up."""
+        """The trace of one run; an unfinished older run of the same session is cancelled."""
 
     def explain(self, request: RunRequest, site: str, head: int, query: int, key: int, session: str = "") -> Explanation:
         """The arithmetic of one attention cell of a run."""
 
-    def figures(self) -> Mapping[str, float]:
-        """How it fares: `waiting` and `running` requests, `device_bytes`; nothing where it cannot know."""
+    def gauges(self) -> Mapping[str, float]:
+        """Prometheus gauges: `waiting` and `running` requests, `device_bytes`; empty if unknown."""
 
     def batches(self) -> Mapping[int, int]:
-        """How many batches it has computed, by the number of runs in them."""
+        """Number of batches computed, by the number of runs in a batch."""
 
-    def answers(self) -> bool:
-        """Whether it can be asked now."""
+    def is_healthy(self) -> bool:
+        """Whether the engine can answer now."""
 
 
 @dataclass(frozen=True)
 class SessionEngine:
-    """Says to `engine` whose each run is. Everything else is the same for everybody.
+    """An Engine bound to one session id. Every call is forwarded to the shared engine, runs with that id.
 
     Attributes:
-        engine: the one for all.
-        session: any text that no other session has.
+        engine: the shared engine.
+        session: a unique id.
     """
 
     engine: SharedEngine
@@ -71,7 +71,7 @@ class SessionEngine:
         return self.engine.inspect(model, settings)
 
     def run(self, request: RunRequest) -> Trace:
-        """As for Engine; the newest run of the session counts."""
+        """As for Engine; supersedes an older run of the session."""
         return self.engine.run(request, self.session)
 
     def explain(self, request: RunRequest, site: str, head: int, query: int, key: int) -> Explanation:

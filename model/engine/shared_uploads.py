@@ -1,4 +1,4 @@
-"""Files that people sent to one of several processes that serve them all: whichever is asked about one finds it here."""
+"""Uploads shared by several processes that serve the same visitors."""
 
 from typing import Protocol
 
@@ -8,35 +8,35 @@ MOST_BYTES = 512 * 2**20
 MOST_FILES = 64
 
 
-class Elsewhere(Protocol):
-    """Where the files are that other processes were sent."""
+class PeerUploads(Protocol):
+    """Uploads of other processes."""
 
     def put(self, known_as: str, data: bytes, name: str) -> None:
-        """Tells the others of a file: the name that it has from now on, its bytes, and what its sender called it."""
+        """Shares a file: its name as an upload, its bytes, and its file name."""
 
     def get(self, known_as: str) -> tuple[bytes, str] | None:
-        """The bytes of a file and what its sender called it; None: no other process has it."""
+        """The bytes and file name of an upload; None: no other process has it."""
 
 
-class Alone:
-    """There are no other processes."""
+class NoPeers:
+    """For a single process: shares nothing."""
 
     def put(self, known_as: str, data: bytes, name: str) -> None:
-        """Nobody else needs it."""
+        """Does nothing."""
 
     def get(self, known_as: str) -> tuple[bytes, str] | None:
-        """Nobody else has it."""
+        """Finds nothing."""
         return None
 
 
-ALONE = Alone()
+NO_PEERS = NoPeers()
 
 
-class Files:
-    """The files themselves; where they become too many or too large, those unused for longest go. Thread-safe.
+class UploadedFiles:
+    """Store of uploaded files, bounded in number and bytes; the least recently used are dropped. Thread-safe.
 
     Args:
-        most_bytes: of all files together; the last one stays, whatever its size.
+        most_bytes: of all files together; the newest always stays.
         most_files: how many.
     """
 
@@ -48,5 +48,5 @@ class Files:
         self._files.keep(known_as, (data, name))
 
     def get(self, known_as: str) -> tuple[bytes, str] | None:
-        """A file that was kept; None: it went, or was never here."""
+        """Bytes and file name; None: unknown or dropped."""
         return self._files.get(known_as)

@@ -1,7 +1,7 @@
-"""Uploads: files that visitors sent, opened once, kept in memory for this process and called by their content.
+"""Uploads: files sent by visitors. Each is opened once, kept in memory and named by a hash of its content.
 
-Weights become a model; a vocabulary becomes something that `source_vocab` and `target_vocab` of an upload can name. Where several
-processes serve the same people, each finds `elsewhere` what another was sent: names are of contents, so nothing gets out of date.
+Weights become a model; a vocabulary becomes a value of the settings `source_vocab` and `target_vocab`. If several processes serve
+the same visitors, each finds the files sent to the others through `peers`; a hash of the content never gets out of date.
 """
 
 import hashlib
@@ -14,30 +14,30 @@ import torch
 from model.checkpoints.layouts.given_answers import STEERING, VOCABULARIES, TextsOf, Told, texts_of_a_path
 from model.checkpoints.layouts.loading import Diagnosis, checkpoint_of, examine, inspection_of
 from model.checkpoints.native import Checkpoint
-from model.engine.lru_cache import LruCache, SingleFlight, Turns
-from model.engine.sent_files import SENT_WORDS, WORDS, closed, words_as
-from model.engine.shared_uploads import ALONE, Elsewhere
+from model.engine.lru_cache import LruCache, OpeningSlots, SingleFlight
+from model.engine.sent_files import VOCABULARY_ENDINGS, VOCABULARY_PREFIX, unreadable, vocabulary_name
+from model.engine.shared_uploads import NO_PEERS, PeerUploads
 from model.errors import BadSetting
 from model.inspection.report import Inspection
 from model.safe_loading.reader import OpenedFile, read_upload
 from model.tokenizers.vocabulary_files import vocabulary_in
 
-SENT_WEIGHTS = "upload-"
-"""What the names of uploads begin with."""
+UPLOAD_PREFIX = "upload-"
+"""Prefix of the names of uploaded weights."""
 
 MOST_BYTES = 256 * 2**20
 MOST_FILES = 16
 
 OPENED_AT_ONCE = 2
-"""Uploads that are opened at the same time, each by a process of its own: slow ones delay each other and nobody else."""
+"""Uploads that are opened at the same time, each in its own process; slow ones delay only each other."""
 
 MOST_WORDS = 8 * 2**20
-"""Bytes of a vocabulary that was sent."""
+"""Most bytes of an uploaded vocabulary."""
 
 
 @dataclass(frozen=True)
-class Words:
-    """A vocabulary that was sent: what its sender called it, and its bytes."""
+class SentVocabulary:
+    """An uploaded vocabulary: its file name and its bytes."""
 
     name: str
     content: bytes
@@ -45,13 +45,13 @@ class Words:
 
 @dataclass(frozen=True)
 class Upload:
-    """A file that was sent.
+    """An uploaded weight file.
 
     Attributes:
-        name: what its sender called it.
+        name: its file name.
         size: bytes.
         digest: SHA-256 of its bytes.
-        opened: its weights.
+        opened: its tensors.
         texts_of: reads the vocabulary that a setting names.
     """
 
@@ -62,10 +62,10 @@ class Upload:
     texts_of: TextsOf
 
     def inspect(self, settings: Mapping[str, str]) -> Inspection:
-        """Says what it is; open questions are listed, not raised.
+        """The inspection report; open questions are listed, not raised.
 
         Raises:
-            CheckpointError: its layout is unknown or not certain.
+            CheckpointError: its layout is unknown or ambiguous.
             BadSetting: an answer is not allowed.
         """
         return inspection_of(self._diagnosis(settings))
@@ -74,8 +74,8 @@ class Upload:
         """The network, ready to run.
 
         Raises:
-            CheckpointError, BadSetting: as for `inspect`; or weights are missing or of other shapes.
-            OpenQuestions: it leaves something open that was not told.
+            CheckpointError, BadSetting: as for `inspect`; or weights are missing or have wrong shapes.
+            OpenQuestions: `settings` leave a question open.
         """
         return checkpoint_of(self._diagnosis(settings), self.digest, device)
 
@@ -87,38 +87,38 @@ class Upload:
 
 
 class Uploads:
-    """The uploads of this process; where they become too many or too large, those unused for longest go. Thread-safe: no lock is
-    held while a file is opened.
+    """Uploads of this process, bounded in number and bytes; the least recently used are dropped. Thread-safe: no lock is held
+    while a file is opened.
 
     Args:
         most_bytes: of all files together.
         most_files: how many.
-        elsewhere: where other processes that serve the same people keep theirs.
+        peers: uploads of other processes that serve the same visitors.
     """
 
-    def __init__(self, most_bytes: int = MOST_BYTES, most_files: int = MOST_FILES, elsewhere: Elsewhere = ALONE) -> None:
+    def __init__(self, most_bytes: int = MOST_BYTES, most_files: int = MOST_FILES, peers: PeerUploads = NO_PEERS) -> None:
         self._weights: LruCache[str, Upload] = LruCache(most_bytes, lambda upload: upload.size, most_files)
-        self._words: LruCache[str, Words] = LruCache(MOST_WORDS * most_files, lambda words: len(words.content), most_files)
-        self._elsewhere = elsewhere
+        self._words: LruCache[str, SentVocabulary] = LruCache(MOST_WORDS * most_files, lambda words: len(words.content), most_files)
+        self._peers = peers
         self._opening: SingleFlight[str, Upload] = SingleFlight()
-        self._turns = Turns(OPENED_AT_ONCE)
+        self._slots = OpeningSlots(OPENED_AT_ONCE)
 
     def keep(self, data: bytes, name: str) -> str:
         """Opens a file and keeps it. Nothing in it is executed.
 
         Returns:
-            The name that it has from now on: of its content, so that equal files have one.
+            Its name, a hash of its content, so that equal files share one.
 
         Raises:
-            CheckpointError: it is no checkpoint, or not a sound one.
-            BadSetting: it is a vocabulary that is too long.
+            CheckpointError: it is not a checkpoint, or unsafe or damaged.
+            BadSetting: it is too long a vocabulary.
         """
         known_as = self._keep(data, name)
-        self._elsewhere.put(known_as, data, name)
+        self._peers.put(known_as, data, name)
         return known_as
 
     def open(self, path: Path) -> str:
-        """Keeps a vocabulary of this machine as if it was sent.
+        """Keeps a vocabulary file of this machine as if it had been uploaded.
 
         Raises:
             NotACheckpoint: it cannot be read.
@@ -128,27 +128,27 @@ class Uploads:
             with path.open("rb") as file:
                 return self.keep(file.read(MOST_WORDS + 1), path.name)
         except OSError as error:
-            raise closed(path, error) from error
+            raise unreadable(path, error) from error
 
     def get(self, name: str) -> Upload | None:
-        """The upload of that name; None: there is none, or it went."""
-        if (found := self._weights.get(name)) is None and name.startswith(SENT_WEIGHTS):
+        """The upload of that name; None: unknown or dropped."""
+        if (found := self._weights.get(name)) is None and name.startswith(UPLOAD_PREFIX):
             self._fetch(name)
             found = self._weights.get(name)
         return found
 
-    def words(self, known_as: str) -> Words | None:
-        """The vocabulary of that name; None: there is none, or it went."""
-        if (found := self._words.get(known_as)) is None and known_as.startswith(SENT_WORDS):
+    def words(self, known_as: str) -> SentVocabulary | None:
+        """The vocabulary of that name; None: unknown or dropped."""
+        if (found := self._words.get(known_as)) is None and known_as.startswith(VOCABULARY_PREFIX):
             self._fetch(known_as)
             found = self._words.get(known_as)
         return found
 
     def texts_of_sent(self, setting: str, known_as: str) -> tuple[str, ...]:
-        """The vocabulary that a setting of an upload names: one that was sent, never a file of this machine.
+        """The vocabulary that a setting of an upload names: an uploaded one, never a file of this machine.
 
         Raises:
-            BadSetting: none of that name is kept, or it is no vocabulary.
+            BadSetting: there is no upload of that name, or it is not a vocabulary.
         """
         if (words := self.words(known_as)) is None:
             allowed = "a vocabulary that was sent to this server: send it once more, or leave it out"
@@ -156,22 +156,22 @@ class Uploads:
         return vocabulary_in(words.content, words.name, setting)
 
     def texts_of(self, setting: str, value: str) -> tuple[str, ...]:
-        """The vocabulary that a setting of a file of this machine names: one that was sent, or a path.
+        """The vocabulary that a setting of a local file names: an uploaded one, or a path.
 
         Raises:
-            BadSetting: there is none, or it is no vocabulary.
+            BadSetting: there is none, or it is not a vocabulary.
         """
-        return (self.texts_of_sent if value.startswith(SENT_WORDS) else texts_of_a_path)(setting, value)
+        return (self.texts_of_sent if value.startswith(VOCABULARY_PREFIX) else texts_of_a_path)(setting, value)
 
     def _fetch(self, known_as: str) -> None:
-        if found := self._elsewhere.get(known_as):
+        if found := self._peers.get(known_as):
             self._keep(*found)
 
     def _keep(self, data: bytes, name: str) -> str:
         digest = hashlib.sha256(data).hexdigest()
-        if PurePath(name).suffix.lower() in WORDS:
-            return self._keep_words(data, PurePath(name).name[:200], words_as(data))
-        known_as = f"{SENT_WEIGHTS}{digest[:16]}"
+        if PurePath(name).suffix.lower() in VOCABULARY_ENDINGS:
+            return self._keep_words(data, PurePath(name).name[:200], vocabulary_name(data))
+        known_as = f"{UPLOAD_PREFIX}{digest[:16]}"
         if self._weights.get(known_as) is None:
             shown = PurePath(name).name[:200] or known_as
             upload = self._opening.do(
@@ -181,12 +181,12 @@ class Uploads:
         return known_as
 
     def _opened(self, data: bytes, shown: str) -> OpenedFile:
-        with self._turns:
+        with self._slots:
             return read_upload(data, shown)
 
     def _keep_words(self, data: bytes, name: str, known_as: str) -> str:
         if len(data) > MOST_WORDS:
             allowed = f"at most {MOST_WORDS:,} bytes long"
             raise BadSetting(name=f"the vocabulary {name}", found=f"{len(data):,} bytes long", allowed=allowed)
-        self._words.keep(known_as, Words(name, data))
+        self._words.keep(known_as, SentVocabulary(name, data))
         return known_as

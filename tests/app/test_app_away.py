@@ -34,7 +34,7 @@ def cord(stocked: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cord]:
     """The way to a host with one checkpoint, which the app asks."""
     found = Cord(application(LocalEngine(stocked, CPU), AccessLimits()))
     monkeypatch.setattr(page, "open_engine", lambda: RemoteEngine("http://gpu", transport=found))
-    monkeypatch.setattr("model.engine.http.client.AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr("model.engine.http.client.RETRY_SECONDS", 0.0)
     monkeypatch.setattr("model.engine.http.client.FRESH_SECONDS", 0.0)
     page.the_engine.clear()
     yield found

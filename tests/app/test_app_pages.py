@@ -184,6 +184,6 @@ def test_an_incident_is_logged_with_what_was_looked_at_and_not_with_what_was_typ
         caplog.clear()
         visitor = Visitor(text="w4 w5", head="1")
         assert len(visitor.app.error) == 1
-        (line,) = (log.Lines().format(record) for record in caplog.records if "incident" in str(record.msg))
+        (line,) = (log.JsonFormatter().format(record) for record in caplog.records if "incident" in str(record.msg))
         assert '"head": "1"' in line
         assert ("w4 w5" in line) == (asked == "texts")

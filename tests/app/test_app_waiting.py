@@ -74,7 +74,7 @@ def test_stop_ends_the_run_and_keeps_the_last_picture(engine: HeldEngine) -> Non
     visitor.app.run()
     assert len(engine.asked) == asked, "what was stopped is not begun again by itself"
     engine.go.set()
-    wait(lambda: engine.workshop.running == 0)
+    wait(lambda: engine.scheduler.running == 0)
     visitor.app.button[0].click()
     visitor.app.run()
     look_again(visitor)

@@ -30,7 +30,7 @@ def release(request: Request) -> Response:
 
 def asked(request: Request) -> Response:
     """The texts of all runs so far, and how many are on their way."""
-    return JSONResponse({"asked": ENGINE.asked, "running": ENGINE.workshop.running})
+    return JSONResponse({"asked": ENGINE.asked, "running": ENGINE.scheduler.running})
 
 
 OWN = [Route("/hold", hold), Route("/release", release), Route("/asked", asked)]

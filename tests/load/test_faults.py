@@ -16,7 +16,7 @@ import pytest
 
 from model.checkpoints import native
 from model.engine.http.client import RemoteEngine
-from model.engine.http.protocol import SPEAKS, SPEAKS_HEADER
+from model.engine.http.protocol import WIRE_VERSION, WIRE_VERSION_HEADER
 from model.engine.local import LocalEngine
 from model.errors import EngineAway, HeadlightError
 from model.spec.request import Decoding, RunRequest
@@ -48,7 +48,7 @@ def request(person: int, steps: int) -> RunRequest:
 
 def outcome(engine: RemoteEngine, person: int, steps: int) -> Trace | HeadlightError:
     try:
-        return engine.of(f"person {person}").run(request(person, steps))
+        return engine.for_session(f"person {person}").run(request(person, steps))
     except HeadlightError as error:
         return error
 
@@ -81,20 +81,20 @@ def test_a_host_killed_in_the_middle_of_decodes_loses_these_and_nothing_else(fol
             assert not any(each.done() for each in lost)
             kill(process)
             assert {type(each.result()) for each in lost} == {EngineAway}
-            assert not engine.answers()
+            assert not engine.is_healthy()
             assert [outcome(engine, person, 4) for person in everybody] == seen, "what was seen stays"
             assert engine.models() == models
         finally:
             kill(process)
         process = start(folder, port)
         try:
-            wait(engine.answers)
+            wait(engine.is_healthy)
             again = list(threads.map(lambda person: outcome(engine, person, 12), everybody))
             for person, trace in enumerate(again):
                 assert_same(trace, local.run(request(person, 12)))
         finally:
             kill(process)
-    local.workshop.close()
+    local.scheduler.close()
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
@@ -105,7 +105,7 @@ def kill(process: subprocess.Popen[bytes]) -> None:
 @contextmanager
 def breaking_off(reply: bytes, after: int) -> Iterator[str]:
     """A host that dies while it answers: every reply ends after so many bytes of its body."""
-    head = f"HTTP/1.1 200 OK\r\n{SPEAKS_HEADER}: {SPEAKS}\r\nContent-Length: {len(reply)}\r\n\r\n".encode()
+    head = f"HTTP/1.1 200 OK\r\n{WIRE_VERSION_HEADER}: {WIRE_VERSION}\r\nContent-Length: {len(reply)}\r\n\r\n".encode()
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
@@ -127,9 +127,9 @@ def breaking_off(reply: bytes, after: int) -> Iterator[str]:
 
 @pytest.mark.parametrize("part", [0.0, 0.001, 0.5, 0.999])
 def test_an_answer_that_breaks_off_is_no_answer(folder: Path, part: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("model.engine.http.client.AGAIN_SECONDS", 0.1)
+    monkeypatch.setattr("model.engine.http.client.RETRY_SECONDS", 0.1)
     local = LocalEngine(folder, CPU)
     whole = serialization.to_bytes(local.run(request(0, 4)))
     with breaking_off(whole, int(part * len(whole))) as url, closing(RemoteEngine(url)) as engine:
         assert isinstance(outcome(engine, 0, 4), EngineAway)
-    local.workshop.close()
+    local.scheduler.close()

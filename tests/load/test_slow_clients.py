@@ -47,7 +47,7 @@ def local(tmp_path: Path) -> Iterator[LocalEngine]:
     save_checkpoint(tmp_path / "tiny")
     engine = LocalEngine(tmp_path, CPU)
     yield engine
-    engine.workshop.close()
+    engine.scheduler.close()
 
 
 @contextmanager
@@ -74,7 +74,7 @@ def test_a_host_answers_while_slow_callers_hang_on(local: LocalEngine, half_clos
             asked = replace(REQUEST, source=word)
             reply = client.post("/v1/run", json=asked.to_json())
             assert_same(serialization.from_bytes(reply.content), local.run(asked))
-    assert local.figures() == {"waiting": 0, "running": 0, "device_bytes": 0}
+    assert local.gauges() == {"waiting": 0, "running": 0, "device_bytes": 0}
 
 
 def test_who_does_not_finish_a_question_is_let_go(local: LocalEngine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,6 +33,6 @@ def test_a_thousand_were_asked_and_nothing_is_left_of_them() -> None:
     assert len(replies) >= REQUESTS
     assert any(status == 200 for status in replies)
     assert any(status >= 400 for status in replies)
-    assert ENGINE.figures() == {"waiting": 0, "running": 0, "device_bytes": 0}
-    assert ENGINE.workshop._workers == ENGINE.workshop._idle, "a worker thread hangs in a run"
+    assert ENGINE.gauges() == {"waiting": 0, "running": 0, "device_bytes": 0}
+    assert ENGINE.scheduler._workers == ENGINE.scheduler._idle, "a worker thread hangs in a run"
     assert sizes[-1] <= 1.05 * sizes[len(sizes) // 3]

@@ -13,7 +13,7 @@ import pytest
 from model.__main__ import main
 from model.cli import view
 from model.engine import open_engine
-from model.engine.sent_files import opened_as, words_as
+from model.engine.sent_files import opened_name, vocabulary_name
 from model.errors import NotACheckpoint
 from model.spec.request import RunRequest
 from tests.reference import GOLDEN, SETTINGS
@@ -31,7 +31,7 @@ def test_the_app_starts_opens_the_file_and_ends_with_ctrl_c() -> None:
             address = next(line.strip() for line in app.stdout if "/checkpoint?" in line)
             parts = urlsplit(address)
             assert parts.hostname == "127.0.0.1"
-            assert parse_qs(parts.query) == {"model": [opened_as(FILE)], "set": ["n_heads=2"]}
+            assert parse_qs(parts.query) == {"model": [opened_name(FILE)], "set": ["n_heads=2"]}
             assert httpx.get(address, trust_env=False).is_success
         finally:
             os.killpg(app.pid, signal.SIGINT)
@@ -45,7 +45,7 @@ def test_what_the_app_is_told_to_open_is_open_under_the_name_in_the_address(
     for name, value in view.environment(FILE, tmp_path / "words.txt").items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path))
-    told = SETTINGS["000_tiny_a"] | {"source_vocab": words_as(WORDS.encode())}
+    told = SETTINGS["000_tiny_a"] | {"source_vocab": vocabulary_name(WORDS.encode())}
     named = view.query(FILE, told)
     assert f"source_vocab={told['source_vocab']}" in named["set"]
     engine = open_engine()

@@ -9,7 +9,7 @@ from weakref import ref
 
 import pytest
 
-from model.engine.scheduling.queue import DEPARTURE
+from model.engine.scheduling.queue import CANCEL_TOKEN
 from model.errors import Superseded
 from model.trace.types import Trace
 from tests import traces
@@ -27,9 +27,9 @@ class Blocked:
 
     def __call__(self) -> object:
         self.begun += 1
-        departure = DEPARTURE.get()
-        assert departure is not None
-        departure.of(_Waiter(self.left))  # type: ignore[arg-type]  # all that a departure asks of a waiter
+        cancel_token = CANCEL_TOKEN.get()
+        assert cancel_token is not None
+        cancel_token.add(_Waiter(self.left))  # type: ignore[arg-type]  # all that a CancelToken calls
         assert self.go.wait(60)
         return self.value
 
@@ -38,7 +38,7 @@ class _Waiter:
     def __init__(self, left: threading.Event) -> None:
         self._left = left
 
-    def tell(self, outcome: object) -> None:
+    def finish(self, outcome: object) -> None:
         self._left.set()
 
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import streamlit as st
 
-from model.engine.guarded import Guarded
+from model.engine.guarded import LimitedEngine
 from model.engine.http.access import AccessLimits
 from tests.app.conftest import shelf, stocked, tiny  # noqa: F401
 from tests.app.visiting import Visitor
@@ -16,15 +16,15 @@ from viz import public
 TOO_FAST = "The pace is too fast, which is not served here: at most 0 questions a second; wait a moment"
 
 
-DOOR: list[AccessLimits] = []
+LIMITS: list[AccessLimits] = []
 
 
 @pytest.fixture(autouse=True)
 def strangers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A public server with a door of its own."""
+    """A public server with access limits of its own."""
     monkeypatch.setenv("HEADLIGHT_PUBLIC", "1")
-    DOOR[:] = [AccessLimits(pace=0.001, burst=20)]
-    before = public.the_door
+    LIMITS[:] = [AccessLimits(pace=0.001, burst=20)]
+    before = public.access_limits
     before.cache_clear()
     yield
     before.cache_clear()
@@ -42,7 +42,7 @@ def test_a_visitor_in_haste_is_slowed_down_and_another_is_not(stocked: Path, mon
 
 def from_address(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     """Visitors come from there: AppTest has no connection, so it knows no address."""
-    monkeypatch.setattr(public, "the_door", lambda: DOOR[0])
+    monkeypatch.setattr(public, "access_limits", lambda: LIMITS[0])
     monkeypatch.setattr(public, "_visitor", lambda: address)
 
 
@@ -83,7 +83,7 @@ def test_visitors_are_told_apart_by_address_or_else_by_session(
     monkeypatch.setattr(st, "context", SimpleNamespace(ip_address=address, headers=SimpleNamespace(get_all=headers)))
     monkeypatch.setenv("HEADLIGHT_PROXIES", proxies)
     engine, other = (public.engine_of(None, session) for session in ("session", "other"))  # type: ignore[arg-type]  # nothing is asked
-    assert isinstance(engine, Guarded)
-    assert isinstance(other, Guarded)
+    assert isinstance(engine, LimitedEngine)
+    assert isinstance(other, LimitedEngine)
     assert engine.visitor == visitor
-    assert other.door is engine.door
+    assert other.access is engine.access

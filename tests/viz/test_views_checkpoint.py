@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from model.engine.local import LocalEngine
-from model.engine.sent_files import names_a_file, words_as
+from model.engine.sent_files import names_server_file, vocabulary_name
 from model.engine.uploads import MOST_WORDS, Uploads
 from model.errors import BadSetting, NotACheckpoint, OpenQuestions, WholeObject
 from model.spec.request import RunRequest
@@ -126,7 +126,7 @@ def test_vocabularies_are_sent_and_tokens_have_names(stocked: Path) -> None:  # 
     assert "target_vocab" not in dict(visitor.view.told()), "its name does not tell"
     second = next(field for field in visitor.app.selectbox if (field.key or "").endswith(":target_vocab"))
     assert second.options == ["src.txt", "tokenizer.json"]
-    answer(visitor, target_vocab=words_as(json.dumps(ours).encode()))
+    answer(visitor, target_vocab=vocabulary_name(json.dumps(ours).encode()))
     assert visitor.problems == []
     visitor.go("explore")
     visitor.type("text", "ein mann läuft auf der straße .")
@@ -177,9 +177,9 @@ def test_vocabularies_that_went_and_files_of_the_server_are_refused(stocked: Pat
         upload.inspect({"source_vocab": names[0]})
     assert upload.inspect({"source_vocab": names[2]}).layout == "tutorial", "its length counts once the network is known"
     for value in ("/etc/passwd", "words-../../etc/pass", "words-0123456789abcdef0"):
-        assert names_a_file("source_vocab", value)
-    assert not names_a_file("source_vocab", names[0])
-    assert not names_a_file("n_heads", "8")
+        assert names_server_file("source_vocab", value)
+    assert not names_server_file("source_vocab", names[0])
+    assert not names_server_file("n_heads", "8")
 
 
 def test_a_wrong_answer_is_one_sentence_and_the_form_stays(stocked: Path) -> None:  # noqa: F811

@@ -6,7 +6,7 @@ import pytest
 import streamlit as st
 import torch
 
-from model.engine.sent_files import words_as
+from model.engine.sent_files import vocabulary_name
 from tests.app.conftest import shelf, stocked, tiny  # noqa: F401  # fixtures of the whole app
 from tests.app.visiting import Visitor
 from tests.viz.test_views_checkpoint import ENGLISH, GERMAN, GOLDEN, PNG, TOLD, answer, said, sent
@@ -91,7 +91,7 @@ def test_a_vocabulary_is_given_to_a_file_of_the_servers_folder(stocked: Path, fi
     (stocked / "mine.pt").write_bytes((files / "tut6-model.pt").read_bytes())
     visitor = Visitor("checkpoint", model="mine.pt")
     open_path(visitor, files / "src.txt", "widget:words-path")
-    assert dict(visitor.view.told()) == {"source_vocab": words_as((files / "src.txt").read_bytes())}
+    assert dict(visitor.view.told()) == {"source_vocab": vocabulary_name((files / "src.txt").read_bytes())}
     open_path(visitor, files / "nowhere.txt", "widget:words-path")
     assert "nowhere.txt is not there" in visitor.problems[0]
     open_path(visitor, files / "tut6-model.pt", "widget:words-path")

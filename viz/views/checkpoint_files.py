@@ -6,7 +6,7 @@ from pathlib import Path
 import streamlit as st
 
 from model.engine.api import Engine
-from model.engine.sent_files import SENT_WORDS
+from model.engine.sent_files import VOCABULARY_PREFIX
 from model.errors import HeadlightError
 from viz import public
 from viz.file_limit import watch
@@ -95,7 +95,7 @@ def _take(known: Mapping[str, str]) -> None:
     Args:
         known: the names that the engine gave, by the names of the files.
     """
-    words = {known_as: name for name, known_as in known.items() if known_as.startswith(SENT_WORDS)}
+    words = {known_as: name for name, known_as in known.items() if known_as.startswith(VOCABULARY_PREFIX)}
     for known_as in known.values():
         if known_as not in words:
             update(**ANOTHER_MODEL | {"model": known_as})

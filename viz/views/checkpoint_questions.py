@@ -6,7 +6,7 @@ import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
 from model.engine.api import Engine
-from model.engine.sent_files import FILES
+from model.engine.sent_files import FILE_SETTINGS
 from model.errors import HeadlightError, SeveralLayouts
 from model.inspection.report import Asked
 from viz import labels
@@ -34,8 +34,8 @@ def show(engine: Engine, model: str, view: View, asked: Sequence[Asked], explore
     """
     st.markdown(f"**{_('What the file does not tell')}**")
     st.caption(_("Names and shapes leave this open; nothing is guessed. Answer with the values that the model was trained with."))
-    files = [question for question in asked if question.name in FILES]
-    others = [question for question in asked if question.name not in FILES]
+    files = [question for question in asked if question.name in FILE_SETTINGS]
+    others = [question for question in asked if question.name not in FILE_SETTINGS]
     if files:
         checkpoint_words.ask_for(engine, model)
         checkpoint_words.say_what_is_unclear(view, files)
@@ -96,7 +96,7 @@ def _key(view: View, model: str, question: Asked) -> str:
 
     A vocabulary that comes in between leaves the other fields as they are.
     """
-    told = view.told() if question.name in FILES else [pair for pair in view.told() if pair[0] not in FILES]
+    told = view.told() if question.name in FILE_SETTINGS else [pair for pair in view.told() if pair[0] not in FILE_SETTINGS]
     return f"answer:{model}:{settings_text(dict(told))}:{question.name}"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import streamlit as st
 
 from model.engine.api import Engine
-from model.engine.sent_files import FILES, WORDS
+from model.engine.sent_files import FILE_SETTINGS, VOCABULARY_ENDINGS
 from model.errors import HeadlightError
 from model.inspection.report import Asked
 from viz import labels, public
@@ -47,7 +47,7 @@ def offer(engine: Engine, model: str, words: Mapping[str, str]) -> None:
     view = current_view()[0]
     told = dict(view.told()) if view.model == model else {}
     try:
-        asked = [question.name for question in engine.inspect(model, tuple(told.items())).ask if question.name in FILES]
+        asked = [question.name for question in engine.inspect(model, tuple(told.items())).ask if question.name in FILE_SETTINGS]
     except HeadlightError:  # the page says why
         return
     if places := places_of(words, asked):
@@ -149,10 +149,10 @@ def _try(engine: Engine, model: str, take: Callable[[], Mapping[str, str]]) -> N
 
 def _are_words(model: str, names: Sequence[str]) -> bool:
     """Whether all files have the ending of a vocabulary; says so where one has not."""
-    other = next((name for name in names if Path(name).suffix.lower() not in WORDS), None)
+    other = next((name for name in names if Path(name).suffix.lower() not in VOCABULARY_ENDINGS), None)
     if other is not None:
         st.session_state[_WRONG] = _(
-            "{name} is not taken as a vocabulary: those end in {endings}.", name=other, endings=", ".join(WORDS)
+            "{name} is not taken as a vocabulary: those end in {endings}.", name=other, endings=", ".join(VOCABULARY_ENDINGS)
         )
     return other is None
 

@@ -1,4 +1,4 @@
-"""The door of an engine's host: who may come in, with how much, how often. Whatever is refused is refused before it is read."""
+"""Access limits of a server: token, body sizes, input sizes and rate. Refused requests are not read."""
 
 import hmac
 from collections.abc import AsyncIterator, Iterable, Mapping
@@ -7,30 +7,30 @@ from ipaddress import ip_address
 
 from model.engine.client_address import client_address, trusted_proxies
 from model.engine.rate_limit import RateLimit
-from model.engine.sent_files import names_a_file
+from model.engine.sent_files import names_server_file
 from model.errors import BadSetting, Refused
 from model.spec.inputs import POSITIONS, check_size
 from model.spec.request import Decoding, RunRequest
 
 BODY = 4 * 2**20
-"""Bytes of a question: ids, texts, features."""
+"""Most bytes of a JSON body."""
 
 STATUS = {"The token": 401, "The upload": 403, "The body": 413, "The pace": 429}
-"""Replies of HTTP by what is refused."""
+"""HTTP status by what is refused."""
 
 
 @dataclass
 class AccessLimits:
-    """Rules of one host.
+    """Access limits of one server.
 
     Attributes:
-        token: what a caller must know; "": everybody may come in.
-        uploads: bytes of a file that is taken; 0: none is.
-        positions: tokens, ids or rows of an input that are taken, padding counted. Of a text the engine counts them.
-        written: tokens that a decode may write, those of all its hypotheses together.
-        pace: questions a second that one address may go on asking.
-        burst: questions that one address may ask at once.
-        proxies: how many stand before this process and are trusted to say who asks.
+        token: the bearer token that callers must send; "": none.
+        uploads: most bytes of an upload; 0: uploads are refused.
+        positions: most tokens, ids or rows of an input, padding included. The tokens of a text are counted by the engine.
+        written: most tokens that a decode may write, over all hypotheses.
+        pace: requests a second that one address may send in the long run.
+        burst: requests that one address may send at once.
+        proxies: number of trusted proxies in front of this process.
     """
 
     token: str = ""
@@ -43,15 +43,15 @@ class AccessLimits:
     limit: RateLimit = field(init=False)
 
     def __post_init__(self) -> None:
-        """Nobody has asked yet."""
+        """Creates the rate limit."""
         self.limit = RateLimit(self.pace, self.burst)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "AccessLimits":
-        """HEADLIGHT_TOKEN asks for a token; HEADLIGHT_PUBLIC=1 takes no uploads, short inputs, short decodes and a human pace.
+        """Limits from HEADLIGHT_TOKEN and HEADLIGHT_PROXIES. HEADLIGHT_PUBLIC=1 refuses uploads and sets low limits.
 
         Raises:
-            BadSetting: HEADLIGHT_PROXIES is no number of proxies.
+            BadSetting: HEADLIGHT_PROXIES is not a valid number.
         """
         token, proxies = environment.get("HEADLIGHT_TOKEN", ""), trusted_proxies(environment)
         if environment.get("HEADLIGHT_PUBLIC") == "1":
@@ -59,30 +59,30 @@ class AccessLimits:
         return cls(token, proxies=proxies)
 
     def admit(self, authorization: str, peer: str, forwarded: Iterable[str] = ()) -> None:
-        """Lets a question in.
+        """Checks the token and the rate limit of a request.
 
         Args:
-            authorization: the header of that name.
-            peer: the address of the other end of the connection.
-            forwarded: the headers X-Forwarded-For.
+            authorization: the Authorization header.
+            peer: address of the other end of the connection.
+            forwarded: the X-Forwarded-For headers.
 
         Raises:
-            Refused: wrong token, or too fast.
+            Refused: wrong token, or too many requests.
         """
         if self.token and not hmac.compare_digest(authorization.encode(), f"Bearer {self.token}".encode()):
             raise Refused(what="The token", found="missing or another", allowed="set HEADLIGHT_TOKEN to the one of this host")
         self.limit.admit(client_address(peer, forwarded, self.proxies))
 
     async def body(self, stream: AsyncIterator[bytes], announced: str, upload: bool) -> bytes:
-        """The body of a request, refused as soon as it is known to be too long.
+        """Reads the body of a request and refuses it as soon as it is too long.
 
         Args:
-            stream: its pieces.
-            announced: the header content-length.
-            upload: whether it is a file.
+            stream: its chunks.
+            announced: the Content-Length header.
+            upload: whether it is an upload.
 
         Raises:
-            Refused: it is too long, or a file where none is taken.
+            Refused: it is too long, or an upload where none is allowed.
         """
         if upload and not self.uploads:
             raise Refused(what="The upload", found="a file", allowed="this host takes no files")
@@ -95,22 +95,22 @@ class AccessLimits:
                 raise _too_long(len(found), most)
         return bytes(found)
 
-    def look_at(self, body: object) -> None:
-        """Refuses what may be asked of an engine at home, but not by strangers.
+    def check_request(self, body: object) -> None:
+        """Refuses requests that strangers may not make.
 
         Raises:
-            BadSetting: a setting names a file of the host.
+            BadSetting: a setting names a file of the server.
             Refused: an input is too long.
         """
         request = getattr(body, "request", body)
         for name, value in getattr(request, "settings", ()):
-            if names_a_file(name, value):
+            if names_server_file(name, value):
                 raise BadSetting(name=name, found=value, allowed="left out: a question reads no file of the host")
         if isinstance(request, RunRequest):
             self._count(request)
 
     def _count(self, request: RunRequest) -> None:
-        """Refuses what would be too much to compute, as far as that is known before a text is split into tokens."""
+        """Refuses runs that are too large, as far as that is known before tokenization."""
         for name, given in (("source", request.source), ("target", request.target or "")):
             if isinstance(given, str):
                 check_size(name, given, self.positions)
@@ -125,12 +125,12 @@ class AccessLimits:
 
 
 def _written(decoding: Decoding) -> int:
-    """Tokens that a decode may write."""
+    """Most tokens that a decode may write."""
     return decoding.max_length * (decoding.beam_size if decoding.method == "beam" else 1)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address can be reached from its own machine alone."""
+    """Whether an address can only be reached from its own machine."""
     try:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:

@@ -1,4 +1,4 @@
-"""RemoteEngine: an engine on another host, asked over HTTP. The process that uses it needs no torch."""
+"""RemoteEngine: HTTP client of an engine server. Needs no torch."""
 
 import json
 import threading
@@ -17,16 +17,16 @@ from model.engine.api import Engine, ModelInfo
 from model.engine.client_address import CLIENT, FORWARDED_HEADER
 from model.engine.http import protocol
 from model.engine.http.protocol import (
-    QUESTIONS,
+    ENDPOINTS,
     RECEIVE,
     SESSION_HEADER,
-    SPEAKS,
-    SPEAKS_HEADER,
-    Nothing,
-    OfCell,
-    OfModel,
-    OfTensors,
-    OfTexts,
+    WIRE_VERSION,
+    WIRE_VERSION_HEADER,
+    CellQuery,
+    EmptyBody,
+    ModelQuery,
+    TensorsQuery,
+    TextsQuery,
 )
 from model.engine.lru_cache import LruCache
 from model.engine.session import SessionEngine
@@ -40,32 +40,32 @@ from model.trace.types import Array, Trace
 Value = TypeVar("Value")
 
 CACHE_BYTES = 64 * 2**20
-PATIENCE = httpx.Timeout(150.0, connect=2.0)
-"""Seconds: longer than the host's own deadline, so that its sentence arrives."""
+TIMEOUT = httpx.Timeout(150.0, connect=2.0)
+"""Longer than the server's own deadline, so that its error arrives."""
 
-RETRIED = (httpx.ConnectError, httpx.ConnectTimeout, httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
-"""A connection that failed, or broke, on the way to the host or behind a proxy (`_whole`). To ask again is safe, since nothing is
-changed by a question; a time-out is not asked again, since the host may still be working on it."""
+RETRIED_ERRORS = (httpx.ConnectError, httpx.ConnectTimeout, httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
+"""Connections that failed or broke, also behind a proxy (`_host_reply`). Retrying is safe: requests change nothing. Time-outs are
+not retried, since the server may still be working."""
 
-AGAIN_SECONDS = 2.0
-"""How long a broken connection is tried again before the host counts as away."""
+RETRY_SECONDS = 2.0
+"""How long a broken connection is retried before the server counts as away."""
 
 FRESH_SECONDS = 2.0
-"""How long small answers count as new: one page asks for the same several times."""
+"""How long cached small replies are fresh: one page asks for the same several times."""
 
-SMALL, MOST_SMALL = 2**20, 256
+REPLY_BYTES, MOST_REPLIES = 2**20, 256
 UPLOAD_BYTES = 128 * 2**20
-"""Files that were sent are kept here, so that a host that was restarted can be sent them again."""
+"""Most bytes of uploads kept here, to send them again to a server that was restarted."""
 
 
 class RemoteEngine:
-    """Asks the engine at `url`. Safe to be used from many threads.
+    """Client of the engine server at `url`. Thread-safe.
 
     Args:
-        url: `http://HOST:PORT`, as `python -m model serve` says.
-        token: what the host's HEADLIGHT_TOKEN is.
-        transport: how bytes get there; None: over the network.
-        cache_bytes: bytes of traces that are kept for equal requests.
+        url: `http://HOST:PORT` of `python -m model serve`.
+        token: the server's HEADLIGHT_TOKEN.
+        transport: HTTP transport; None: the network.
+        cache_bytes: size of the trace cache.
     """
 
     def __init__(
@@ -75,39 +75,39 @@ class RemoteEngine:
         headers = {"authorization": f"Bearer {token}"} if token else {}
         limits = httpx.Limits(max_connections=256, max_keepalive_connections=32)
         self._client = httpx.Client(
-            base_url=self._url, headers=headers, timeout=PATIENCE, transport=transport, limits=limits, trust_env=False
+            base_url=self._url, headers=headers, timeout=TIMEOUT, transport=transport, limits=limits, trust_env=False
         )
         self._traces: LruCache[RunRequest, Trace] = LruCache(cache_bytes, attrgetter("nbytes"))
-        self._small: LruCache[tuple[str, bytes], tuple[float, bytes]] = LruCache(
-            SMALL * MOST_SMALL, lambda answer: len(answer[1]), MOST_SMALL
+        self._replies: LruCache[tuple[str, bytes], tuple[float, bytes]] = LruCache(
+            REPLY_BYTES * MOST_REPLIES, lambda answer: len(answer[1]), MOST_REPLIES
         )
-        self._weights: LRUCache[tuple[str, Settings], str] = LRUCache(MOST_SMALL)
+        self._weights: LRUCache[tuple[str, Settings], str] = LRUCache(MOST_REPLIES)
         self._uploads: LruCache[str, tuple[bytes, str]] = LruCache(UPLOAD_BYTES, lambda file: len(file[0]))
         self._away_since: float | None = None
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """Ends its connections."""
+        """Closes its connections."""
         self._client.close()
 
     @property
     def device(self) -> str:
-        """Where the host computes, for people."""
-        return protocol.unpack_infos(self._ask_small("models", Nothing()))[0]
+        """The server's device as shown on screen."""
+        return protocol.unpack_infos(self._ask_cached("models", EmptyBody()))[0]
 
     def models(self) -> tuple[ModelInfo, ...]:
-        """What the host offers; while it is away, what it offered last."""
-        return protocol.unpack_infos(self._ask_small("models", Nothing()))[1]
+        """The server's models; while it is away, those it listed last."""
+        return protocol.unpack_infos(self._ask_cached("models", EmptyBody()))[1]
 
-    def of(self, session: str) -> Engine:
-        """This engine as one session sees it."""
+    def for_session(self, session: str) -> Engine:
+        """This engine bound to one session id."""
         return SessionEngine(self, session)
 
     def receive(self, data: bytes, name: str) -> str:
-        """Sends a file to the host.
+        """Uploads a file to the server.
 
         Raises:
-            HeadlightError: the host does not take it, and why.
+            HeadlightError: the server refuses it.
         """
         reply = self._post(RECEIVE, data, "application/octet-stream", params={"name": name})
         known_as = str(json.loads(reply)["name"])
@@ -115,7 +115,7 @@ class RemoteEngine:
         return known_as
 
     def open_path(self, path: Path) -> str:
-        """Refuses: the host computes elsewhere and does not see this machine's files.
+        """Refuses: the server cannot read this machine's files.
 
         Raises:
             Refused: always.
@@ -125,20 +125,20 @@ class RemoteEngine:
         )
 
     def describe(self, model: str, settings: Settings = ()) -> ModelInfo:
-        """What a model is; while the host is away, what it was last."""
-        return protocol.unpack_info(self._ask_small("describe", OfModel(model, settings), model))
+        """Facts about a model; while the server is away, the last known ones."""
+        return protocol.unpack_info(self._ask_cached("describe", ModelQuery(model, settings), model))
 
     def inspect(self, model: str, settings: Settings = ()) -> Inspection:
-        """The diagnosis of a model's file."""
-        return protocol.unpack_inspection(self._ask_small("inspect", OfModel(model, settings), model))
+        """The inspection report of a model's file."""
+        return protocol.unpack_inspection(self._ask_cached("inspect", ModelQuery(model, settings), model))
 
     def run(self, request: RunRequest, session: str = "") -> Trace:
         """The trace of one run; the same object again for an equal request, while the cache holds it.
 
         Raises:
-            EngineAway: the host does not answer.
-            EngineMismatch: it has other weights than before. The next run counts these as the right ones.
-            HeadlightError: what the host says.
+            EngineAway: the server does not answer.
+            EngineMismatch: the model's weights have changed. The next run accepts the new ones.
+            HeadlightError: the server's error.
         """
         if (trace := self._traces.get(request)) is None:
             trace = serialization.from_bytes(self._ask("run", request, request.model, session))
@@ -148,54 +148,54 @@ class RemoteEngine:
         return trace
 
     def explain(self, request: RunRequest, site: str, head: int, query: int, key: int, session: str = "") -> Explanation:
-        """The arithmetic of one attention cell of a run that keeps everything."""
-        asked = OfCell(replace(request, keep=KEEP), site, head, query, key)
+        """The arithmetic of one attention cell of a run that records everything."""
+        asked = CellQuery(replace(request, keep=KEEP), site, head, query, key)
         return protocol.unpack_explanation(self._ask("explain", asked, request.model, session))
 
     def tensors(self, model: str, names: tuple[str, ...], settings: Settings = ()) -> dict[str, Array]:
         """Tensors of a model by name."""
-        return protocol.unpack_arrays(self._ask_small("tensors", OfTensors(model, names, settings), model))
+        return protocol.unpack_arrays(self._ask_cached("tensors", TensorsQuery(model, names, settings), model))
 
     def export(self, model: str, settings: Settings = ()) -> bytes:
-        """The model as a folder of our own, zipped."""
-        return self._ask("export", OfModel(model, settings), model)
+        """The model as a zip archive of a native checkpoint folder."""
+        return self._ask("export", ModelQuery(model, settings), model)
 
     def texts(self, model: str, strip: str, ids: tuple[int, ...], settings: Settings = ()) -> tuple[str, ...]:
-        """What ids of a strip are called on screen."""
-        return tuple(json.loads(self._ask_small("texts", OfTexts(model, strip, ids, settings), model)))
+        """The texts of token ids of a strip, as shown on screen."""
+        return tuple(json.loads(self._ask_cached("texts", TextsQuery(model, strip, ids, settings), model)))
 
-    def figures(self) -> dict[str, float]:
-        """Nothing: the host shows its own at /metrics."""
+    def gauges(self) -> dict[str, float]:
+        """Empty: the server has its own at /metrics."""
         return {}
 
     def batches(self) -> dict[int, int]:
-        """Nothing: the host shows its own."""
+        """Empty: the server has its own."""
         return {}
 
-    def answers(self) -> bool:
-        """Whether the host can be asked now."""
+    def is_healthy(self) -> bool:
+        """Whether the server answers now."""
         try:
             response = self._client.get("/healthz", timeout=2.0)
-            self._speaks_as_we_do(response)
+            self._check_version(response)
         except (httpx.TransportError, EngineMismatch):
             return False
         self._away_since = None
         return response.is_success
 
     def _compare(self, request: RunRequest, fingerprint: str) -> None:
-        """Notices that a model's weights are others than in the runs before, which are then forgotten."""
+        """Raises EngineMismatch if a model's weights have changed since earlier runs, and drops what was cached of them."""
         key = request.model, request.settings
         with self._lock:
             before, self._weights[key] = self._weights.get(key, fingerprint), fingerprint
         if before != fingerprint:
             self._traces.forget(lambda old: old.model == request.model)
-            self._small.forget()
+            self._replies.forget()
             raise EngineMismatch(host=self._url, what=f"weights of {request.model}", found=fingerprint[:8], expected=before[:8])
 
-    def _ask_small(self, what: str, body: object, model: str = "") -> bytes:
-        """A small answer: a fresh one is not asked for again, and while the host is away the last one counts."""
+    def _ask_cached(self, what: str, body: object, model: str = "") -> bytes:
+        """The reply to a request, cached if small. While the server is away, an old reply is used."""
         key = what, protocol.pack(asdict(body))  # type: ignore[call-overload]  # bodies are dataclasses
-        then, kept = self._small.get(key) or (-FRESH_SECONDS, b"")
+        then, kept = self._replies.get(key) or (-FRESH_SECONDS, b"")
         if time.monotonic() - then < FRESH_SECONDS:
             return kept
         try:
@@ -204,20 +204,20 @@ class RemoteEngine:
             if kept:
                 return kept
             raise
-        if len(reply) <= SMALL:
-            self._small.keep(key, (time.monotonic(), reply))
+        if len(reply) <= REPLY_BYTES:
+            self._replies.keep(key, (time.monotonic(), reply))
         return reply
 
     def _ask(self, what: str, body: object, model: str = "", session: str = "") -> bytes:
-        """The reply to a question. A host that has forgotten files which were sent gets them again."""
-        path, data = QUESTIONS[what].path, protocol.pack(asdict(body))  # type: ignore[call-overload]
+        """The reply to a request. Uploads that the server has dropped are sent again."""
+        path, data = ENDPOINTS[what].path, protocol.pack(asdict(body))  # type: ignore[call-overload]
         headers = {SESSION_HEADER: session} if session else {}
         try:
             return self._post(path, data, protocol.JSON, headers=headers)
         except (UnknownModel, BadSetting) as error:
             if self._uploads.get(str(error.fields.get("asked", error.fields.get("found")))) is None:
                 raise
-            settings: Settings = getattr(body, "request", body).settings  # type: ignore[attr-defined]  # all that name a model have them
+            settings: Settings = getattr(body, "request", body).settings  # type: ignore[attr-defined]  # bodies with models have them
             for name in (model, *dict(settings).values()):
                 if (sent := self._uploads.get(name)) is not None:
                     self.receive(*sent)
@@ -227,37 +227,37 @@ class RemoteEngine:
         headers = {"content-type": media} | options.pop("headers", {})
         if client := CLIENT.get():
             headers[FORWARDED_HEADER] = client
-        response = self._again(lambda: self._client.post(path, content=data, headers=headers, **options))
-        self._speaks_as_we_do(response)
+        response = self._with_retries(lambda: self._client.post(path, content=data, headers=headers, **options))
+        self._check_version(response)
         if response.status_code == httpx.codes.OK:
             return response.content
         raise self._error(response)
 
-    def _again(self, send: Callable[[], httpx.Response]) -> httpx.Response:
-        """Sends; a broken connection is tried again for a moment, unless the host is known to be away.
+    def _with_retries(self, send: Callable[[], httpx.Response]) -> httpx.Response:
+        """Sends a request and retries broken connections for a moment, unless the server is known to be away.
 
         Raises:
-            EngineAway: no answer.
+            EngineAway: the server does not answer.
         """
-        seconds = AGAIN_SECONDS if self._away_since is None else 0.0
+        seconds = RETRY_SECONDS if self._away_since is None else 0.0
         retrying = Retrying(
-            retry=retry_if_exception_type(RETRIED),
+            retry=retry_if_exception_type(RETRIED_ERRORS),
             stop=stop_after_delay(seconds),
             wait=wait_exponential_jitter(multiplier=0.05, max=0.5, jitter=0.05),
             reraise=True,
         )
         began = time.monotonic()
         try:
-            response = retrying(_whole, send)
+            response = retrying(_host_reply, send)
         except httpx.TransportError as error:
             self._away_since = self._away_since or began
             raise EngineAway(host=self._url, seconds=round(time.monotonic() - self._away_since)) from error
         self._away_since = None
         return response
 
-    def _speaks_as_we_do(self, response: httpx.Response) -> None:
-        if (found := response.headers.get(SPEAKS_HEADER, "none")) != SPEAKS:
-            raise EngineMismatch(host=self._url, what="the protocol", found=found, expected=SPEAKS)
+    def _check_version(self, response: httpx.Response) -> None:
+        if (found := response.headers.get(WIRE_VERSION_HEADER, "none")) != WIRE_VERSION:
+            raise EngineMismatch(host=self._url, what="the protocol", found=found, expected=WIRE_VERSION)
 
     def _error(self, response: httpx.Response) -> HeadlightError:
         try:
@@ -266,13 +266,13 @@ class RemoteEngine:
             return HeadlightError(detail=f"The engine at {self._url} replied with the status {response.status_code} and no words.")
 
 
-def _whole(send: Callable[[], httpx.Response]) -> httpx.Response:
-    """The host's own reply.
+def _host_reply(send: Callable[[], httpx.Response]) -> httpx.Response:
+    """The reply of the server itself.
 
     Raises:
-        httpx.TransportError: there is none; a proxy's word that it lost the host is no reply of the host.
+        httpx.TransportError: there is none. A proxy's 5xx reply is not a reply of the server.
     """
     response = send()
-    if response.is_server_error and SPEAKS_HEADER not in response.headers:
+    if response.is_server_error and WIRE_VERSION_HEADER not in response.headers:
         raise httpx.RemoteProtocolError(f"a proxy answers {response.status_code}")
     return response

@@ -1,4 +1,4 @@
-"""Figures of a host for whoever watches it, in the form of Prometheus."""
+"""Prometheus metrics of the engine server."""
 
 from collections.abc import Iterator
 
@@ -10,11 +10,11 @@ from model.engine.session import SharedEngine
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120)
 
 
-class Figures:
-    """What `/metrics` shows.
+class EngineMetrics:
+    """Collector of the metrics at `/metrics`.
 
     Args:
-        engine: whose.
+        engine: the engine measured.
     """
 
     def __init__(self, engine: SharedEngine) -> None:
@@ -25,13 +25,13 @@ class Figures:
         )
         self.registry.register(self)
 
-    def saw(self, path: str, status: int, seconds: float) -> None:
-        """Counts one question."""
+    def observe_request(self, path: str, status: int, seconds: float) -> None:
+        """Records one request."""
         self._seconds.labels(path, str(status)).observe(seconds)
 
     def collect(self) -> Iterator[Metric]:
-        """What the engine says of itself now."""
-        for name, value in self._engine.figures().items():
+        """The engine's current values."""
+        for name, value in self._engine.gauges().items():
             yield GaugeMetricFamily(f"headlight_{name}", _WORDS[name], value=value)
         batches = CounterMetricFamily("headlight_batches", "Batches computed, by how many runs were in them.", labels=["runs"])
         for size, count in sorted(self._engine.batches().items()):

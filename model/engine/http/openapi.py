@@ -1,21 +1,21 @@
-"""The description of an engine's host in the form of OpenAPI 3.1, made of the same types that check its requests."""
+"""OpenAPI 3.1 description of the engine server, derived from the types that validate its requests."""
 
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from model.engine.http.protocol import JSON, QUESTIONS, RECEIVE, SESSION_HEADER, VERSION, Nothing
+from model.engine.http.protocol import ENDPOINTS, JSON, RECEIVE, SESSION_HEADER, VERSION, EmptyBody
 
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
 
 
 def describe() -> dict[str, Any]:
-    """The description, as JSON values."""
+    """The description as JSON values."""
     paths: dict[str, Any] = {}
-    for question in QUESTIONS.values():
-        body = {"required": True, "content": {JSON: {"schema": schema(question.body)}}} if question.body is not Nothing else None
-        paths[question.path] = {"post": _operation(question.summary, body, question.media)}
+    for endpoint in ENDPOINTS.values():
+        body = {"required": True, "content": {JSON: {"schema": schema(endpoint.body)}}} if endpoint.body is not EmptyBody else None
+        paths[endpoint.path] = {"post": _operation(endpoint.summary, body, endpoint.media)}
     file = {"required": True, "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
     taken = _operation("Takes a file; replies with the name that it has from now on.", file, JSON)
     taken["parameters"].append({"name": "name", "in": "query", "required": True, "schema": {"type": "string", "minLength": 1}})
@@ -29,7 +29,7 @@ def describe() -> dict[str, Any]:
 
 
 def schema(kind: Any) -> dict[str, Any]:
-    """JSON Schema of a type that `model.spec.validation.read` reads."""
+    """JSON Schema of a type that `model.spec.validation.read` validates."""
     origin, choices = get_origin(kind), get_args(kind)
     if kind is Any:
         return {}

@@ -1,8 +1,7 @@
-"""What a web process and an engine's host say to each other: paths, bodies and replies. Both sides read this one table. No torch.
+"""HTTP protocol between client and engine server: paths, request bodies and replies, one table for both sides. No torch.
 
-Requests are JSON, but for the bytes of a file that somebody sends. Replies are JSON, the bytes of a trace
-(`model/trace/serialization.py`), or a safetensors file of arrays. Nothing is pickled, and every value is checked by its type before
-it is used.
+Requests are JSON, except for the bytes of an upload. Replies are JSON, a serialized trace (`model/trace/serialization.py`) or a
+safetensors file of arrays. Nothing is pickled, and every value is validated against its type before it is used.
 """
 
 import json
@@ -25,32 +24,32 @@ from model.trace.cell_arithmetic import Explanation
 from model.trace.types import SCHEMA, Array
 
 VERSION = 1
-"""Of the paths and bodies, which begin with /v1."""
+"""Version of paths and bodies; paths begin with /v1."""
 
-SPEAKS = f"{VERSION}.{SCHEMA}"
-"""Protocol and schema of traces: host and web process must agree on both. Every reply says it in the header `headlight-speaks`."""
+WIRE_VERSION = f"{VERSION}.{SCHEMA}"
+"""Versions of protocol and trace schema, on which client and server must agree; the header `headlight-speaks` of every reply."""
 
-SPEAKS_HEADER, SESSION_HEADER = "headlight-speaks", "x-session-id"
+WIRE_VERSION_HEADER, SESSION_HEADER = "headlight-speaks", "x-session-id"
 JSON, TRACE, ARRAYS = "application/json", "application/x-headlight-trace", "application/x-safetensors"
 ZIP = "application/zip"
 
 
 @dataclass(frozen=True)
-class Nothing:
-    """The body of a question that needs none."""
+class EmptyBody:
+    """Body of an endpoint that takes none."""
 
 
 @dataclass(frozen=True)
-class OfModel:
-    """A model, as its file is told by `settings`."""
+class ModelQuery:
+    """A model and the settings of its file."""
 
     model: str
     settings: Settings = ()
 
 
 @dataclass(frozen=True)
-class OfTensors:
-    """Tensors of a model."""
+class TensorsQuery:
+    """Tensors of a model by name."""
 
     model: str
     names: tuple[str, ...]
@@ -58,8 +57,8 @@ class OfTensors:
 
 
 @dataclass(frozen=True)
-class OfTexts:
-    """Texts of ids of a strip."""
+class TextsQuery:
+    """Token ids of a strip whose texts are asked for."""
 
     model: str
     strip: str
@@ -68,7 +67,7 @@ class OfTexts:
 
 
 @dataclass(frozen=True)
-class OfCell:
+class CellQuery:
     """One attention cell of a run."""
 
     request: RunRequest
@@ -79,15 +78,15 @@ class OfCell:
 
 
 @dataclass(frozen=True)
-class Question:
-    """One thing that can be asked.
+class Endpoint:
+    """One endpoint of the server.
 
     Attributes:
-        path: below the host's address.
-        body: the dataclass that the JSON body describes.
-        media: what the reply is.
-        summary: for the description.
-        answer: asks an engine, given the body and the session, and packs the reply.
+        path: URL path.
+        body: dataclass of the JSON body.
+        media: media type of the reply.
+        summary: for the OpenAPI description.
+        answer: calls the engine with the body and the session id, and packs the reply.
     """
 
     path: str
@@ -98,7 +97,7 @@ class Question:
 
 
 def pack(value: Any) -> bytes:
-    """JSON of plain values."""
+    """Plain values as JSON bytes."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
@@ -119,12 +118,12 @@ def unpack_info(data: bytes) -> ModelInfo:
 
 
 def unpack_inspection(data: bytes) -> Inspection:
-    """A diagnosis."""
+    """An inspection report."""
     return read(Inspection, json.loads(data), "inspection")
 
 
 def pack_explanation(explanation: Explanation) -> bytes:
-    """Arrays as arrays, in float64 to the last bit; the rest beside them."""
+    """Arrays bit by bit in safetensors, all other fields as JSON in the metadata."""
     values = vars(explanation)
     arrays = {name: np.ascontiguousarray(value) for name, value in values.items() if isinstance(value, np.ndarray)}
     others = {name: value for name, value in values.items() if name not in arrays}
@@ -157,58 +156,60 @@ def unpack_arrays(data: bytes) -> dict[str, Array]:
         raise WireError(detail=f"{type(error).__name__}: {error}") from error
 
 
-def _explain(engine: SharedEngine, body: OfCell, session: str) -> bytes:
+def _explain(engine: SharedEngine, body: CellQuery, session: str) -> bytes:
     return pack_explanation(engine.explain(body.request, body.site, body.head, body.query, body.key, session))
 
 
-def _tensors(engine: SharedEngine, body: OfTensors) -> bytes:
+def _tensors(engine: SharedEngine, body: TensorsQuery) -> bytes:
     found: Mapping[str, Array] = engine.tensors(body.model, body.names, body.settings)
     return save({name: np.ascontiguousarray(array) for name, array in found.items()})
 
 
-QUESTIONS = {
-    question.path.rpartition("/")[2]: question
-    for question in (
-        Question("/v1/models", Nothing, JSON, "The device, and what can be run.", lambda engine, body, session: pack_infos(engine)),
-        Question(
+ENDPOINTS = {
+    endpoint.path.rpartition("/")[2]: endpoint
+    for endpoint in (
+        Endpoint(
+            "/v1/models", EmptyBody, JSON, "The device, and what can be run.", lambda engine, body, session: pack_infos(engine)
+        ),
+        Endpoint(
             "/v1/describe",
-            OfModel,
+            ModelQuery,
             JSON,
             "What a model is.",
             lambda engine, body, session: pack(asdict(engine.describe(body.model, body.settings))),
         ),
-        Question(
+        Endpoint(
             "/v1/inspect",
-            OfModel,
+            ModelQuery,
             JSON,
             "The diagnosis of a model's file.",
             lambda engine, body, session: pack(asdict(engine.inspect(body.model, body.settings))),
         ),
-        Question(
+        Endpoint(
             "/v1/run",
             RunRequest,
             TRACE,
             "The trace of one run.",
             lambda engine, body, session: serialization.to_bytes(engine.run(body, session)),
         ),
-        Question("/v1/explain", OfCell, ARRAYS, "The arithmetic of one attention cell.", _explain),
-        Question("/v1/tensors", OfTensors, ARRAYS, "Tensors by name.", lambda engine, body, session: _tensors(engine, body)),
-        Question(
+        Endpoint("/v1/explain", CellQuery, ARRAYS, "The arithmetic of one attention cell.", _explain),
+        Endpoint("/v1/tensors", TensorsQuery, ARRAYS, "Tensors by name.", lambda engine, body, session: _tensors(engine, body)),
+        Endpoint(
             "/v1/export",
-            OfModel,
+            ModelQuery,
             ZIP,
             "A model as a folder of our own, zipped.",
             lambda engine, body, session: engine.export(body.model, body.settings),
         ),
-        Question(
+        Endpoint(
             "/v1/texts",
-            OfTexts,
+            TextsQuery,
             JSON,
             "What ids are called.",
             lambda engine, body, session: pack(engine.texts(body.model, body.strip, body.ids, body.settings)),
         ),
     )
 }
-"""By the last part of the path. Besides, POST /v1/receive?name=NAME takes the bytes of a file and replies with a name."""
+"""Endpoints by the last part of their path. Uploads go to POST /v1/receive?name=NAME, which replies with a name."""
 
 RECEIVE = "/v1/receive"

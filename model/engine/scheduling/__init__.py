@@ -1,4 +1,4 @@
-"""Decides what runs next: a bounded queue with one place a session, and the scheduler that batches calls.
+"""Scheduling of runs: a bounded queue with one place per session, and the scheduler, which batches network calls.
 
 May import: model.errors, model.inference.
 """

@@ -1,6 +1,6 @@
-"""The line of requests that wait for a device: bounded, each piece of work done once, and one place for each session.
+"""Request queue: bounded, first in first out, one place per session; equal requests share one ticket.
 
-A newer request of a session takes the place of its older one, so nobody can fill the line: whoever came first goes first.
+A newer request of a session replaces its older one, so no session can fill the queue.
 """
 
 import threading
@@ -12,66 +12,66 @@ from typing import Any
 from model.errors import Busy, Superseded
 
 
-class Left(Exception):
-    """A caller has gone away: the outcome is for nobody."""
+class CallerGone(Exception):
+    """The caller has disconnected: nobody needs the outcome."""
 
 
-class Departure:
-    """Whether a caller has gone away. Whoever sees that says so here, and what the caller waits for ends."""
+class CancelToken:
+    """Cancels everything that one caller waits for, once the caller has disconnected."""
 
     def __init__(self) -> None:
-        self._gone = False
+        self._cancelled = False
         self._waiters: list[Waiter] = []
         self._lock = threading.Lock()
 
-    def of(self, waiter: "Waiter") -> None:
-        """`waiter` waits for this caller."""
+    def add(self, waiter: "Waiter") -> None:
+        """Registers a waiter of this caller."""
         with self._lock:
             self._waiters.append(waiter)
-            gone = self._gone
-        if gone:
-            waiter.tell(Left())
+            cancelled = self._cancelled
+        if cancelled:
+            waiter.finish(CallerGone())
 
-    def go(self) -> None:
-        """The caller has gone away."""
+    def cancel(self) -> None:
+        """Cancels all waiters of this caller, present and future."""
         with self._lock:
-            self._gone = True
+            self._cancelled = True
         for waiter in self._waiters:
-            waiter.tell(Left())
+            waiter.finish(CallerGone())
 
 
-DEPARTURE: ContextVar[Departure | None] = ContextVar("departure", default=None)
-"""Of the caller for whom this thread asks. A context and no argument: only a host with callers that can go away knows of it."""
+CANCEL_TOKEN: ContextVar[CancelToken | None] = ContextVar("cancel_token", default=None)
+"""Token of this thread's caller. A context variable, since only servers have callers that can disconnect."""
 
 
 @dataclass(eq=False)
 class Waiter:
-    """One caller that waits for a ticket.
+    """One caller waiting for a ticket.
 
     Attributes:
-        session: whose it is; "": nobody's.
-        told: set when there is an outcome.
-        outcome: the result, or the exception to be raised.
+        session: the caller's session id; "": none.
+        finished: set when the outcome is there.
+        outcome: the result, or an exception to raise.
     """
 
     session: str
-    told: threading.Event = field(default_factory=threading.Event)
+    finished: threading.Event = field(default_factory=threading.Event)
     outcome: Any = None
 
-    def tell(self, outcome: Any) -> None:
-        """Ends the waiting."""
+    def finish(self, outcome: Any) -> None:
+        """Sets the outcome and wakes the caller."""
         self.outcome = outcome
-        self.told.set()
+        self.finished.set()
 
 
 @dataclass(eq=False)
 class Ticket:
-    """One piece of work.
+    """One unit of work.
 
     Attributes:
-        request: what is asked; equal requests in flight share a ticket.
-        work: does it, given what answers the calls that it makes on the way.
-        waiters: who waits for it. Nobody any more: it is given up.
+        request: equal requests in flight share a ticket.
+        work: computes the result; its argument answers its network calls.
+        waiters: the callers waiting for it. If none is left, the ticket is given up.
     """
 
     request: Hashable
@@ -80,20 +80,20 @@ class Ticket:
 
     @property
     def given_up(self) -> bool:
-        """Whether nobody waits for it any more."""
+        """Whether no caller is left."""
         return not self.waiters
 
-    def tell(self, outcome: Any) -> None:
-        """Hands the outcome to all who wait."""
+    def finish(self, outcome: Any) -> None:
+        """Sets the outcome for all waiters."""
         for waiter in self.waiters:
-            waiter.tell(outcome)
+            waiter.finish(outcome)
 
 
 class Queue:
-    """Tickets that wait, the first that came in front. Callers hold a lock.
+    """Waiting tickets, first in first out. Not thread-safe: callers hold a lock.
 
     Args:
-        most: tickets that may wait.
+        most: most tickets that may wait.
     """
 
     def __init__(self, most: int) -> None:
@@ -106,10 +106,10 @@ class Queue:
         return len(self._waiting)
 
     def join(self, request: Hashable, work: Callable[..., Any], session: str) -> tuple[Ticket, Waiter]:
-        """A place in the line; an older request of the same session gives its own up.
+        """Adds a request; an older request of the same session is superseded.
 
         Raises:
-            Busy: the line is full. Nothing has changed then.
+            Busy: the queue is full. It is unchanged then.
         """
         ticket, older, waiter = self._in_flight.get(request), self._newest.get(session), Waiter(session)
         if ticket is None:
@@ -122,16 +122,16 @@ class Queue:
         if session:
             self._newest[session] = ticket, waiter
         if older is not None and older[0] is not ticket:
-            older[1].tell(Superseded(model=getattr(older[0].request, "model", "?")))
+            older[1].finish(Superseded(model=getattr(older[0].request, "model", "?")))
             self.leave(*older)
         return ticket, waiter
 
     def next(self) -> Ticket | None:
-        """The ticket whose turn it is, out of the line; None: nobody waits."""
+        """Removes and returns the first ticket; None: the queue is empty."""
         return self._waiting.pop(0) if self._waiting else None
 
     def leave(self, ticket: Ticket, waiter: Waiter) -> None:
-        """A caller goes away, with an outcome or without; the ticket is given up where it was the last."""
+        """Removes a caller from a ticket. Without callers, the ticket leaves the queue."""
         if waiter in ticket.waiters:
             ticket.waiters.remove(waiter)
         if self._newest.get(waiter.session) == (ticket, waiter):
@@ -141,6 +141,6 @@ class Queue:
             self._waiting = [other for other in self._waiting if other is not ticket]
 
     def done(self, ticket: Ticket) -> None:
-        """The ticket's work has ended: the next equal request is a new one."""
+        """Marks a ticket's work as done: the next equal request gets a new ticket."""
         if self._in_flight.get(ticket.request) is ticket:
             del self._in_flight[ticket.request]

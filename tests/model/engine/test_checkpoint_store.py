@@ -70,11 +70,11 @@ def test_a_run_on_old_weights_was_cached_for_the_new_ones_that_came_while_it_com
 
     network.encode = slow  # type: ignore[method-assign, assignment]
     with ThreadPoolExecutor(2) as pool:
-        old = pool.submit(engine.of("a").run, request)
+        old = pool.submit(engine.for_session("a").run, request)
         assert begun.wait(60)
         other_weights(tmp_path / "a")
-        new = pool.submit(engine.of("b").run, request)
-        while len(engine.workshop._line._in_flight) < 2:
+        new = pool.submit(engine.for_session("b").run, request)
+        while len(engine.scheduler._queue._in_flight) < 2:
             assert not new.done(), "it was given the run of the old weights"
             threading.Event().wait(0.001)
         go_on.set()
@@ -82,7 +82,7 @@ def test_a_run_on_old_weights_was_cached_for_the_new_ones_that_came_while_it_com
         assert new.result(60).model["fingerprint"] == expected.model["fingerprint"] != old.result(60).model["fingerprint"]
     assert engine.run(request) is new.result()
     assert engine.explain(request, "decoder.0.0.cross", 0, 0, 0)
-    engine.workshop.close()
+    engine.scheduler.close()
 
 
 def test_weights_that_were_replaced_while_they_were_loaded_are_loaded_again(

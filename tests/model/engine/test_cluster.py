@@ -23,7 +23,7 @@ from model.__main__ import main
 from model.cli.serve import RAY
 from model.engine.http.access import AccessLimits
 from model.engine.http.client import RemoteEngine
-from model.engine.http.protocol import SESSION_HEADER, SPEAKS, SPEAKS_HEADER
+from model.engine.http.protocol import SESSION_HEADER, WIRE_VERSION, WIRE_VERSION_HEADER
 from model.engine.http.server import application
 from model.engine.local import LocalEngine
 from model.engine.uploads import Uploads
@@ -255,14 +255,14 @@ def test_without_a_token_strangers_are_refused_wherever_the_cluster_listens(
     module: Any, local: LocalEngine, address: str, status: int
 ) -> None:
     async def asked() -> httpx.Response:
-        transport = httpx.ASGITransport(module.OnLoopback(application(local, AccessLimits())), client=(address, 1))
+        transport = httpx.ASGITransport(module.LoopbackOnly(application(local, AccessLimits())), client=(address, 1))
         async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
             return await client.post("/v1/models")
 
     reply = asyncio.run(asked())
     assert reply.status_code == status
     assert ("tiny" in reply.text) == (status == 200)
-    assert reply.headers[SPEAKS_HEADER] == SPEAKS
+    assert reply.headers[WIRE_VERSION_HEADER] == WIRE_VERSION
 
 
 def test_where_the_files_of_all_cannot_be_reached_each_has_its_own(module: Any, folder: Path, caplog: Any) -> None:
@@ -270,7 +270,7 @@ def test_where_the_files_of_all_cannot_be_reached_each_has_its_own(module: Any, 
         def __getattr__(self, name: str) -> Any:
             raise TimeoutError
 
-    uploads = Uploads(elsewhere=module.FilesOfAll(Gone()))
+    uploads = Uploads(peers=module.ClusterUploads(Gone()))
     name = uploads.keep((folder / "tiny" / "model.safetensors").read_bytes(), "mine.safetensors")
     assert uploads.get(name) is not None
     assert uploads.get("upload-0000000000000000") is None

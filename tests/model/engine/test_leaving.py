@@ -19,7 +19,7 @@ from model.engine.http.client import RemoteEngine
 from model.engine.http.protocol import SESSION_HEADER
 from model.engine.http.server import application
 from model.engine.local import LocalEngine
-from model.engine.scheduling.queue import DEPARTURE, Departure, Left
+from model.engine.scheduling.queue import CANCEL_TOKEN, CallerGone, CancelToken
 from model.engine.scheduling.scheduler import Scheduler
 from model.errors import Superseded
 from model.spec.request import Decoding, RunRequest
@@ -52,7 +52,7 @@ class Held:
 
     def has(self, waiting: int, running: int) -> None:
         """Waits until so many wait and so many run."""
-        settled(lambda: self.engine.figures() == {"waiting": waiting, "running": running, "device_bytes": 0})
+        settled(lambda: self.engine.gauges() == {"waiting": waiting, "running": running, "device_bytes": 0})
 
 
 def settled(so: Callable[[], bool]) -> None:
@@ -65,7 +65,7 @@ def settled(so: Callable[[], bool]) -> None:
 @pytest.fixture
 def held(tmp_path: Path) -> Iterator[Held]:
     save_checkpoint(tmp_path / "tiny")
-    host = Held(LocalEngine(tmp_path, CPU, workshop=Scheduler(most_running=1)))
+    host = Held(LocalEngine(tmp_path, CPU, scheduler=Scheduler(most_running=1)))
     network = host.engine.checkpoint("tiny").network
     assert isinstance(network, EncoderDecoder)
     decode = network.decode
@@ -81,7 +81,7 @@ def held(tmp_path: Path) -> Iterator[Held]:
         host.gate.set()
         for caller in host.callers:
             caller.close()
-    host.engine.workshop.close()
+    host.engine.scheduler.close()
 
 
 def test_who_waits_and_goes_away_leaves_the_line(held: Held) -> None:
@@ -102,7 +102,7 @@ def test_the_run_of_a_caller_that_goes_away_ends_between_two_steps(held: Held) -
     caller = held.ask("w4 w5")
     settled(lambda: len(held.steps) == 1)
     caller.close()
-    settled(lambda: not held.engine.workshop._line._in_flight)
+    settled(lambda: not held.engine.scheduler._queue._in_flight)
     held.gate.set()
     held.has(waiting=0, running=0)
     assert len(held.steps) == 1
@@ -114,9 +114,9 @@ def test_the_run_of_a_caller_that_goes_away_ends_between_two_steps(held: Held) -
 def test_what_others_wait_for_too_goes_on(held: Held) -> None:
     first, second = held.ask("w4", "mine"), held.ask("w4", "yours")
     held.has(waiting=0, running=1)
-    settled(lambda: [len(ticket.waiters) for ticket in held.engine.workshop._line._in_flight.values()] == [2])
+    settled(lambda: [len(ticket.waiters) for ticket in held.engine.scheduler._queue._in_flight.values()] == [2])
     first.close()
-    settled(lambda: [len(ticket.waiters) for ticket in held.engine.workshop._line._in_flight.values()] == [1])
+    settled(lambda: [len(ticket.waiters) for ticket in held.engine.scheduler._queue._in_flight.values()] == [1])
     again = held.ask("w4", "mine")
     held.gate.set()
     for caller in (second, again):
@@ -140,9 +140,9 @@ def test_the_newest_request_of_a_session_wins_over_http_and_other_sessions_wait(
 
 def test_an_app_tells_a_host_whose_each_request_is(held: Held) -> None:
     with closing(RemoteEngine(f"http://127.0.0.1:{held.port}")) as engine, ThreadPoolExecutor(2) as threads:
-        running = threads.submit(engine.of("mine").run, RunRequest("tiny", "w4", decoding=LONG))
+        running = threads.submit(engine.for_session("mine").run, RunRequest("tiny", "w4", decoding=LONG))
         held.has(waiting=0, running=1)
-        newest = threads.submit(engine.of("mine").run, RunRequest("tiny", "w5", decoding=LONG))
+        newest = threads.submit(engine.for_session("mine").run, RunRequest("tiny", "w5", decoding=LONG))
         with pytest.raises(Superseded):
             running.result(30)
         held.gate.set()
@@ -163,11 +163,11 @@ def test_the_log_tells_them_from_errors(held: Held, caplog: pytest.LogCaptureFix
 
 
 def test_who_has_left_before_it_gets_a_place_is_let_go() -> None:
-    workshop, departure = Scheduler().start(), Departure()
-    departure.go()
-    before = DEPARTURE.set(departure)
-    with pytest.raises(Left):
-        workshop.do("x", lambda ask: time.sleep(0.2))
-    DEPARTURE.reset(before)
-    settled(lambda: workshop.running == 0)
-    workshop.close()
+    scheduler, cancel_token = Scheduler().start(), CancelToken()
+    cancel_token.cancel()
+    before = CANCEL_TOKEN.set(cancel_token)
+    with pytest.raises(CallerGone):
+        scheduler.do("x", lambda ask: time.sleep(0.2))
+    CANCEL_TOKEN.reset(before)
+    settled(lambda: scheduler.running == 0)
+    scheduler.close()

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp
 
 from model.__main__ import main
 from model.engine.client_address import CLIENT, client_address
-from model.engine.guarded import Guarded
+from model.engine.guarded import LimitedEngine
 from model.engine.http.access import AccessLimits
 from model.engine.http.client import RemoteEngine
 from model.engine.http.protocol import SESSION_HEADER
@@ -102,27 +102,27 @@ def test_what_would_be_computed_is_counted(local: LocalEngine, changes: dict[str
     public = AccessLimits.from_environment(PUBLIC)
     for engine in (
         RemoteEngine("http://x", transport=Loopback(application(local, public))),
-        Guarded(local, "mine", public, "192.0.2.7"),
+        LimitedEngine(local, "mine", public, "192.0.2.7"),
     ):
         with pytest.raises(Refused, match=words):
             engine.run(request)
-    AccessLimits().look_at(request)
+    AccessLimits().check_request(request)
 
 
 @pytest.mark.parametrize("decoding", [Decoding(), Decoding("beam", 60, beam_size=32), Decoding(max_length=1000, beam_size=32)])
 def test_decodes_of_a_usual_size_are_not_refused(decoding: Decoding) -> None:
-    AccessLimits.from_environment(PUBLIC).look_at(RunRequest("tiny", "w4", decoding=decoding))
+    AccessLimits.from_environment(PUBLIC).check_request(RunRequest("tiny", "w4", decoding=decoding))
 
 
 def test_what_a_target_makes_needless_is_not_counted() -> None:
     long = Decoding("beam", max_length=1000, beam_size=32)
-    AccessLimits.from_environment(PUBLIC).look_at(RunRequest("tiny", "w4", "w5", decoding=long))
+    AccessLimits.from_environment(PUBLIC).check_request(RunRequest("tiny", "w4", "w5", decoding=long))
 
 
 @pytest.mark.parametrize("changes", [{"source": "x" * 8193}, {"target": "x" * 8193}])
 def test_a_text_is_not_split_where_it_cannot_fit(changes: dict[str, Any]) -> None:
     with pytest.raises(TooManyCharacters, match="at most 8,192"):
-        AccessLimits.from_environment(PUBLIC).look_at(replace(RunRequest("tiny", "w4"), **changes))
+        AccessLimits.from_environment(PUBLIC).check_request(replace(RunRequest("tiny", "w4"), **changes))
 
 
 class Clock:
@@ -176,7 +176,7 @@ def test_visitors_of_the_app_are_counted_each_alone_by_app_and_host(local: Local
     host = RemoteEngine("http://x", transport=Loopback(application(local, replace(SLOW, proxies=1))))
     words = itertools.cycle(("w4", "w5", "w6", "w7", "w8", "w9"))
     for visitor in ("192.0.2.7", "192.0.2.8"):
-        engine = Guarded(host, "mine", AccessLimits(), visitor)
+        engine = LimitedEngine(host, "mine", AccessLimits(), visitor)
         for _ in range(2):
             engine.run(RunRequest("tiny", next(words)))
         with pytest.raises(Refused, match="too fast"):
@@ -196,7 +196,7 @@ def test_visitors_of_the_app_are_counted_each_alone_by_app_and_host(local: Local
     ids=["run", "explain", "describe", "tensors", "texts"],
 )
 def test_every_question_of_the_app_counts_and_an_equal_one_does_not(local: LocalEngine, ask_engine: Any) -> None:
-    engine = Guarded(local, "mine", AccessLimits(pace=0.001, burst=2), "192.0.2.7")
+    engine = LimitedEngine(local, "mine", AccessLimits(pace=0.001, burst=2), "192.0.2.7")
     for number in (0, 1, 0, 1):
         ask_engine(engine, number)
     with pytest.raises(Refused, match="too fast"):
@@ -215,10 +215,10 @@ def test_a_number_of_proxies_that_cannot_be_is_refused(
 
 
 def test_serve_is_told_of_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
-    doors: list[AccessLimits] = []
+    started: list[AccessLimits] = []
     monkeypatch.setenv("HEADLIGHT_PROXIES", "1")
-    monkeypatch.setattr("model.cli.serve.application", lambda engine, door: doors.append(door))
-    monkeypatch.setattr("uvicorn.run", lambda app, **options: doors.append(options["proxy_headers"]))
+    monkeypatch.setattr("model.cli.serve.application", lambda engine, access: started.append(access))
+    monkeypatch.setattr("uvicorn.run", lambda app, **options: started.append(options["proxy_headers"]))
     for options in ([], ["--proxies", "2"], ["--proxies", "0"]):
         assert main(["serve", *options]) == 0
-    assert [door if isinstance(door, bool) else door.proxies for door in doors] == [1, False, 2, False, 0, False]
+    assert [access if isinstance(access, bool) else access.proxies for access in started] == [1, False, 2, False, 0, False]

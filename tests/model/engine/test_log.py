@@ -27,7 +27,7 @@ def record(message: object) -> logging.LogRecord:
 
 @pytest.mark.parametrize("message", ["incident abc123", {"event": "incident abc123"}], ids=["sentence", "dict"])
 def test_an_error_is_told_by_class_and_place_alone(message: object) -> None:
-    text = logbook.Lines().format(record(message))
+    text = logbook.JsonFormatter().format(record(message))
     assert "\n" not in text
     assert "geheim" not in text
     line = json.loads(text)
@@ -40,21 +40,24 @@ def test_an_error_is_told_by_class_and_place_alone(message: object) -> None:
 
 def test_its_words_are_told_where_texts_were_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADLIGHT_LOG", "texts")
-    assert [error["words"] for error in json.loads(logbook.Lines().format(record("x")))["errors"]] == ["no word geheim", "'geheim'"]
+    assert [error["words"] for error in json.loads(logbook.JsonFormatter().format(record("x")))["errors"]] == [
+        "no word geheim",
+        "'geheim'",
+    ]
 
 
 def test_another_wish_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADLIGHT_LOG", "all")
     with pytest.raises(BadSetting, match="HEADLIGHT_LOG is 'all', but it must be texts, or left out"):
-        logbook.begin()
+        logbook.configure()
 
 
 def test_each_event_is_written_once_however_often_it_is_begun(capsys: pytest.CaptureFixture[str]) -> None:
     log = logging.getLogger(logbook.NAME)
     before, log.handlers = log.handlers, []
     try:
-        logbook.begin()
-        logbook.begin()
+        logbook.configure()
+        logbook.configure()
         log.info({"path": "/v1/run", "status": 200})
     finally:
         log.handlers = before

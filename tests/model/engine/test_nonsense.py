@@ -75,5 +75,5 @@ def test_known_nonsense_is_refused(body: bytes) -> None:
 
 
 def test_nothing_is_left_of_it() -> None:
-    assert ENGINE.figures() == {"waiting": 0, "running": 0, "device_bytes": 0}
-    assert ENGINE.workshop._workers == ENGINE.workshop._idle, "a worker thread hangs in a run"
+    assert ENGINE.gauges() == {"waiting": 0, "running": 0, "device_bytes": 0}
+    assert ENGINE.scheduler._workers == ENGINE.scheduler._idle, "a worker thread hangs in a run"

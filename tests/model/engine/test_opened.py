@@ -10,7 +10,7 @@ from model.engine.http.access import AccessLimits
 from model.engine.http.client import RemoteEngine
 from model.engine.http.server import application
 from model.engine.local import LocalEngine
-from model.engine.sent_files import names_a_file
+from model.engine.sent_files import names_server_file
 from model.errors import BadSetting, NotACheckpoint, Refused, UnknownModel
 from model.spec.request import RunRequest
 from tests.hosts import Loopback
@@ -73,7 +73,7 @@ def test_a_vocabulary_is_opened_by_its_path_for_a_file_of_the_servers_folder(eng
     put(tmp_path / "shelf" / "mine.pt")
     (tmp_path / "words.txt").write_text(WORDS, encoding="utf-8")
     words = engine.open_path(tmp_path / "words.txt")
-    assert not names_a_file("source_vocab", words), "links may name it"
+    assert not names_server_file("source_vocab", words), "links may name it"
     told = (*TOLD, ("source_vocab", words))
     trace = engine.run(RunRequest("mine.pt", "wort3 wort5", (2, 3), settings=told))
     assert trace.tokens["source"].texts == ("<sos>", "wort3", "wort5", "<eos>")

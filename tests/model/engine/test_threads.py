@@ -39,7 +39,7 @@ def engine(tmp_path: Path) -> Iterator[LocalEngine]:
     save_checkpoint(tmp_path / "tiny")
     found = LocalEngine(tmp_path, CPU)
     yield found
-    found.workshop.close()
+    found.scheduler.close()
 
 
 @pytest.fixture
@@ -58,10 +58,10 @@ def no_more_threads(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return refuse
 
 
-def a_run(workshop: Scheduler) -> Trace:
+def a_run(scheduler: Scheduler) -> Trace:
     """A run of a network, with calls that the compute thread answers."""
     found, asked = checkpoint(PAPER), request(PAPER)
-    answer: Trace = workshop.do(asked, lambda ask: run(found, asked, CPU, "cpu", ask))
+    answer: Trace = scheduler.do(asked, lambda ask: run(found, asked, CPU, "cpu", ask))
     return answer
 
 
@@ -70,12 +70,12 @@ def test_one_thread_of_a_run_that_could_not_be_started_ended_the_engine_for_good
 ) -> None:
     no_more_threads("headlight-run")
     with pytest.raises(Busy):
-        engine.of("a").run(RunRequest("tiny", "w4"))
-    assert engine.answers()
+        engine.for_session("a").run(RunRequest("tiny", "w4"))
+    assert engine.is_healthy()
     no_more_threads()
-    assert engine.of("a").run(RunRequest("tiny", "w4")).steps
+    assert engine.for_session("a").run(RunRequest("tiny", "w4")).steps
     no_more_threads("headlight-run")
-    assert engine.of("b").run(RunRequest("tiny", "w5")).steps, "the thread that is there does it"
+    assert engine.for_session("b").run(RunRequest("tiny", "w5")).steps, "the thread that is there does it"
 
 
 def test_a_host_whose_compute_thread_is_dead_says_so_and_recovers(tmp_path: Path, no_more_threads: Callable[..., None]) -> None:
@@ -84,16 +84,16 @@ def test_a_host_whose_compute_thread_is_dead_says_so_and_recovers(tmp_path: Path
     engine = LocalEngine(tmp_path, CPU)
     transport = Loopback(application(engine, AccessLimits()))
     remote = RemoteEngine("http://here", transport=transport)
-    assert not remote.answers()
+    assert not remote.is_healthy()
     said = remote._client.get("/healthz")
     assert (said.status_code, said.json()) == (503, {"status": DEAD})
     with pytest.raises(Busy):
         remote.run(RunRequest("tiny", "w4"))
     no_more_threads()
-    assert not remote.answers(), "it was dead until now"
-    assert remote.answers()
+    assert not remote.is_healthy(), "it was dead until now"
+    assert remote.is_healthy()
     assert remote.run(RunRequest("tiny", "w4")).steps
-    engine.workshop.close()
+    engine.scheduler.close()
     remote.close()
 
 
@@ -107,9 +107,9 @@ def test_a_compute_thread_that_died_left_everybody_waiting(
     with monkeypatch.context() as patched:
         patched.setattr(CallQueue, "take", die)
         with pytest.raises((RunFailed, ValueError)):
-            engine.of("a").run(RunRequest("tiny", "w4"))
-    assert engine.of("a").run(RunRequest("tiny", "w4")).steps
-    assert engine.answers()
+            engine.for_session("a").run(RunRequest("tiny", "w4"))
+    assert engine.for_session("a").run(RunRequest("tiny", "w4")).steps
+    assert engine.is_healthy()
 
 
 @pytest.mark.parametrize("error", [PanicException, SystemExit, ValueError])
@@ -121,28 +121,28 @@ def test_a_network_that_raises_what_is_no_exception_ended_the_compute_thread(err
             raise error("dead")
         return batching.together(calls)
 
-    workshop = Scheduler(together=together).start()
-    computing = workshop._compute
+    scheduler = Scheduler(together=together).start()
+    computing = scheduler._compute
     with pytest.raises((RunFailed, ValueError)):
-        a_run(workshop)
-    assert_same(a_run(workshop), traced(checkpoint(PAPER), request(PAPER)))
-    assert workshop._compute is computing
-    workshop.close()
+        a_run(scheduler)
+    assert_same(a_run(scheduler), traced(checkpoint(PAPER), request(PAPER)))
+    assert scheduler._compute is computing
+    scheduler.close()
 
 
 @pytest.mark.parametrize("error", [PanicException, SystemExit, KeyboardInterrupt])
 def test_a_run_that_ended_by_what_is_no_exception_never_answered(error: type[BaseException]) -> None:
-    workshop = Scheduler(most_running=1).start()
+    scheduler = Scheduler(most_running=1).start()
 
     def work(ask: Any) -> None:
         raise error("dead")
 
     with pytest.raises(RunFailed, match=f"ended inside a library that it uses \\({error.__name__}\\)") as told:
-        workshop.do("one", work)
+        scheduler.do("one", work)
     assert isinstance(told.value.__cause__, error)
-    assert workshop.do("two", lambda ask: 2) == 2
-    assert workshop.running == 0
-    workshop.close()
+    assert scheduler.do("two", lambda ask: 2) == 2
+    assert scheduler.running == 0
+    scheduler.close()
 
 
 def test_a_panic_reached_the_caller_of_a_host_as_a_broken_connection(engine: LocalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +160,7 @@ def test_a_panic_reached_the_caller_of_a_host_as_a_broken_connection(engine: Loc
 
 @pytest.mark.parametrize("calls", [0, 1, 2])
 def test_a_run_that_is_slow_in_its_own_thread_held_up_the_device(calls: int) -> None:
-    workshop, blocked, go_on = Scheduler().start(), threading.Event(), threading.Event()
+    scheduler, blocked, go_on = Scheduler().start(), threading.Event(), threading.Event()
     found, asked = checkpoint(PAPER), request(PAPER)
 
     def slow(ask: Callable[[Call], Tensor]) -> Trace:
@@ -176,36 +176,36 @@ def test_a_run_that_is_slow_in_its_own_thread_held_up_the_device(calls: int) -> 
         return run(found, asked, CPU, "cpu", counted)
 
     with ThreadPoolExecutor(2) as pool:
-        held = pool.submit(workshop.do, "slow", slow, "a")
+        held = pool.submit(scheduler.do, "slow", slow, "a")
         assert blocked.wait(60)
         try:
-            other = pool.submit(workshop.do, "other", lambda ask: run(found, asked, CPU, "cpu", ask), "b").result(60)
+            other = pool.submit(scheduler.do, "other", lambda ask: run(found, asked, CPU, "cpu", ask), "b").result(60)
             assert not held.done()
         finally:
             go_on.set()
         assert_same(held.result(60), other)
-    workshop.close()
+    scheduler.close()
 
 
 def test_threads_of_runs_end_when_nothing_is_to_be_done(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("model.engine.scheduling.scheduler.IDLE_SECONDS", 0.01)
-    workshop, ended = Scheduler().start(), threading.Event()
+    scheduler, ended = Scheduler().start(), threading.Event()
     for number in range(3):
-        assert workshop.do(number, lambda ask: threading.current_thread().name) == "headlight-run"
+        assert scheduler.do(number, lambda ask: threading.current_thread().name) == "headlight-run"
         for _ in range(6000):
-            if not workshop._workers:
+            if not scheduler._workers:
                 break
             ended.wait(0.01)
-        assert not workshop._workers
-    workshop.close()
+        assert not scheduler._workers
+    scheduler.close()
 
 
 def test_who_asks_a_closed_engine_is_told_at_once() -> None:
-    workshop = Scheduler().start()
-    workshop.close()
+    scheduler = Scheduler().start()
+    scheduler.close()
     with pytest.raises(HeadlightError, match="does not answer"):
-        workshop.do("one", lambda ask: 1)
-    assert not workshop.alive()
+        scheduler.do("one", lambda ask: 1)
+    assert not scheduler.alive()
 
 
 def test_a_call_that_cannot_be_batched_waits_for_no_other_run() -> None:

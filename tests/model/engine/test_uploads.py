@@ -9,7 +9,7 @@ from model.engine.http.access import AccessLimits
 from model.engine.http.client import RemoteEngine
 from model.engine.http.server import application
 from model.engine.local import LocalEngine
-from model.engine.shared_uploads import Files
+from model.engine.shared_uploads import UploadedFiles
 from model.engine.uploads import Uploads
 from model.spec.request import RunRequest, Settings
 from model.tokenizers.subwords.tokenizer import Subwords
@@ -25,8 +25,8 @@ TOLD: Settings = (*SETTINGS["000_tiny_a"].items(), ("source_vocab", f"words-{has
 
 
 def test_what_one_process_was_sent_another_finds(tmp_path: Path) -> None:
-    files = Files()
-    one, another, alone = Uploads(elsewhere=files), Uploads(elsewhere=files), Uploads()
+    files = UploadedFiles()
+    one, another, alone = Uploads(peers=files), Uploads(peers=files), Uploads()
     save_checkpoint(tmp_path / "tiny")
     data = (tmp_path / "tiny" / "model.safetensors").read_bytes()
     name, words = one.keep(data, "mine.safetensors"), one.keep(b"hallo\nwelt\n", "words.txt")
@@ -42,7 +42,7 @@ def test_what_one_process_was_sent_another_finds(tmp_path: Path) -> None:
 
 
 def test_what_is_kept_for_all_is_bounded_in_bytes_and_in_number() -> None:
-    files = Files(most_bytes=10, most_files=2)
+    files = UploadedFiles(most_bytes=10, most_files=2)
     for name in ("a", "b", "c"):
         files.put(name, b"123", name)
     assert [name for name in ("a", "b", "c") if files.get(name)] == ["b", "c"]

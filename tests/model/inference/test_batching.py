@@ -50,25 +50,25 @@ def some_requests(name: str) -> list[RunRequest]:
 def at_once(
     found: Checkpoint, asked: Sequence[RunRequest], together: Callable[..., Any] = batching.together
 ) -> list[Trace | Exception]:
-    """All requests, as runs that start together and ask one workshop, which waits for all of them however busy the machine is."""
-    workshop = Scheduler(most_running=len(asked), together=together, gather=60.0)
+    """All requests, as runs that start together and ask one scheduler, which waits for all of them however busy the machine is."""
+    scheduler = Scheduler(most_running=len(asked), together=together, gather=60.0)
     answers: list[Trace | Exception] = [ValueError("never ran")] * len(asked)
 
     def one(index: int) -> None:
         try:
-            answers[index] = workshop.do(asked[index], lambda ask: run(found, asked[index], CPU, "cpu", ask))
+            answers[index] = scheduler.do(asked[index], lambda ask: run(found, asked[index], CPU, "cpu", ask))
         except Exception as error:
             answers[index] = error
 
     threads = [threading.Thread(target=one, args=(index,)) for index in range(len(asked))]
     for thread in threads:
         thread.start()
-    while workshop.waiting < len(set(asked)):
+    while scheduler.waiting < len(set(asked)):
         time.sleep(0.001)
-    workshop.start()
+    scheduler.start()
     for thread in threads:
         thread.join(60)
-    workshop.close()
+    scheduler.close()
     return answers
 
 

@@ -181,22 +181,22 @@ def test_runs_of_different_types_are_never_computed_in_one_batch() -> None:
         batches.append(list(calls))
         return together(calls)
 
-    workshop = Scheduler(most_running=len(asked), together=noted, gather=60.0)
+    scheduler = Scheduler(most_running=len(asked), together=noted, gather=60.0)
 
     def work(request: RunRequest) -> Trace:
         own = lower[request.precision or "float32"]
-        found_: Trace = workshop.do(request, lambda ask: run_in(found, own, request, CPU, "cpu", ask))
+        found_: Trace = scheduler.do(request, lambda ask: run_in(found, own, request, CPU, "cpu", ask))
         return found_
 
     with ThreadPoolExecutor(len(asked)) as pool:
         answers = [pool.submit(work, request) for request in asked]
         until = time.monotonic() + 120
-        while workshop.waiting < len(asked):
+        while scheduler.waiting < len(asked):
             assert time.monotonic() < until
             time.sleep(0.001)
-        workshop.start()
+        scheduler.start()
         traces = [answer.result(60) for answer in answers]
-    workshop.close()
+    scheduler.close()
     assert all(len({id(call.network) for call in batch}) == 1 for batch in batches)
     assert max(map(len, batches)) >= 3
     for request, trace in zip(asked, traces, strict=True):

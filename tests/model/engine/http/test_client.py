@@ -10,12 +10,12 @@ from typing import Any
 import httpx
 import pytest
 
-from model.cli.serve import checked_door
+from model.cli.serve import checked_access
 from model.engine import open_engine
 from model.engine.http import client
 from model.engine.http.access import BODY, AccessLimits
 from model.engine.http.client import RemoteEngine
-from model.engine.http.protocol import SPEAKS, SPEAKS_HEADER
+from model.engine.http.protocol import WIRE_VERSION, WIRE_VERSION_HEADER
 from model.engine.http.server import application
 from model.engine.local import LocalEngine
 from model.engine.scheduling.scheduler import Scheduler
@@ -40,8 +40,8 @@ def local(folder: Path) -> LocalEngine:
     return LocalEngine(folder, CPU)
 
 
-def behind(local: LocalEngine, door: AccessLimits | None = None, token: str = "") -> RemoteEngine:
-    return RemoteEngine("http://here", token, Loopback(application(local, door or AccessLimits())))
+def behind(local: LocalEngine, access: AccessLimits | None = None, token: str = "") -> RemoteEngine:
+    return RemoteEngine("http://here", token, Loopback(application(local, access or AccessLimits())))
 
 
 @pytest.mark.slow
@@ -55,7 +55,7 @@ def test_a_host_that_is_killed_and_started_again_is_asked_again(folder: Path, lo
         process.kill()
         process.wait()
         try:
-            assert not engine.answers()
+            assert not engine.is_healthy()
             with pytest.raises(EngineAway, match=r"does not answer since \d+ s"):
                 engine.run(RunRequest("tiny", "w6"))
             assert engine.run(REQUEST) is kept
@@ -65,7 +65,7 @@ def test_a_host_that_is_killed_and_started_again_is_asked_again(folder: Path, lo
         finally:
             process = start(folder, port)
         try:
-            assert engine.answers()
+            assert engine.is_healthy()
             assert_same(engine.run(RunRequest("tiny", "w6")), local.run(RunRequest("tiny", "w6")))
             assert engine.describe(name).problem
         finally:
@@ -90,8 +90,8 @@ def breaks(kind: type[httpx.TransportError]) -> Callable[[httpx.Request], httpx.
     return answer
 
 
-def says(status: int, content: bytes, speaks: str = SPEAKS) -> Callable[[httpx.Request], httpx.Response]:
-    return lambda request: httpx.Response(status, content=content, headers={SPEAKS_HEADER: speaks})
+def says(status: int, content: bytes, speaks: str = WIRE_VERSION) -> Callable[[httpx.Request], httpx.Response]:
+    return lambda request: httpx.Response(status, content=content, headers={WIRE_VERSION_HEADER: speaks})
 
 
 def test_a_broken_connection_is_tried_again_and_a_time_out_is_not(local: LocalEngine) -> None:
@@ -112,7 +112,7 @@ def test_a_proxy_that_lost_its_host_is_asked_again_and_then_the_host_is_away(
 
     answer = says(200, serialization.to_bytes(local.run(REQUEST)))
     assert_same(RemoteEngine("http://x", transport=Scripted(lost, lost, answer)).run(REQUEST), local.run(REQUEST))
-    monkeypatch.setattr("model.engine.http.client.AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr("model.engine.http.client.RETRY_SECONDS", 0.0)
     with pytest.raises(EngineAway):
         RemoteEngine("http://x", transport=Scripted(lost, answer)).run(REQUEST)
 
@@ -186,7 +186,7 @@ def test_an_upload_of_two_gigabytes_is_refused_before_it_is_sent(local: LocalEng
 
 
 def test_a_deadline_is_said(folder: Path) -> None:
-    slow = LocalEngine(folder, CPU, workshop=Scheduler(deadline=0.0))
+    slow = LocalEngine(folder, CPU, scheduler=Scheduler(deadline=0.0))
     with pytest.raises(TookTooLong):
         behind(slow).run(REQUEST)
 
@@ -237,10 +237,10 @@ def test_its_figures_can_be_watched(local: LocalEngine) -> None:
 def test_strangers_can_reach_it_with_a_token_only(monkeypatch: pytest.MonkeyPatch, address: str, token: str, ok: bool) -> None:
     monkeypatch.setenv("HEADLIGHT_TOKEN", token)
     if ok:
-        checked_door(address)
+        checked_access(address)
     else:
         with pytest.raises(BadSetting, match="HEADLIGHT_TOKEN"):
-            checked_door(address)
+            checked_access(address)
 
 
 def test_the_app_asks_the_engine_that_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,9 +24,9 @@ from tests.runs import CPU, assert_same
 
 @dataclass
 class Callers:
-    """Threads that ask a workshop for work; `gate` holds the first back, so that the others have to wait."""
+    """Threads that ask a scheduler for work; `gate` holds the first back, so that the others have to wait."""
 
-    workshop: Scheduler
+    scheduler: Scheduler
     gate: threading.Event = field(default_factory=threading.Event)
     order: list[str] = field(default_factory=list)
     outcomes: dict[str, Any] = field(default_factory=dict)
@@ -35,14 +35,14 @@ class Callers:
 
     def __post_init__(self) -> None:
         """Counts who has a place in the line."""
-        join = self.workshop._line.join
+        join = self.scheduler._queue.join
 
         def counted(*args: Any) -> Any:
             place = join(*args)
             self.joined += 1
             return place
 
-        self.workshop._line.join = counted  # type: ignore[method-assign, assignment]
+        self.scheduler._queue.join = counted  # type: ignore[method-assign, assignment]
 
     def ask(self, name: str, request: str = "", session: str = "") -> None:
         """Another caller; returns when it has a place in the line or is answered."""
@@ -54,7 +54,7 @@ class Callers:
 
         def call() -> None:
             try:
-                self.outcomes[name] = self.workshop.do(request or name, work, session)
+                self.outcomes[name] = self.scheduler.do(request or name, work, session)
             except HeadlightError as error:
                 self.outcomes[name] = error
 
@@ -79,11 +79,11 @@ def settled(so: Callable[[], bool]) -> None:
 
 @pytest.fixture
 def callers() -> Iterator[Callers]:
-    """Callers of a workshop that does one thing at a time and lets three wait."""
+    """Callers of a scheduler that does one thing at a time and lets three wait."""
     found = Callers(Scheduler(most_waiting=3, most_running=1).start())
     yield found
     found.finish()
-    found.workshop.close()
+    found.scheduler.close()
 
 
 def test_a_full_line_says_at_once_how_many_are_ahead(callers: Callers) -> None:
@@ -150,17 +150,17 @@ def test_a_caller_waits_no_longer_than_the_deadline() -> None:
     settled(lambda: "a" in callers.outcomes)
     assert isinstance(callers.outcomes["a"], TookTooLong)
     callers.finish()
-    settled(lambda: callers.workshop.running == 0)
+    settled(lambda: callers.scheduler.running == 0)
     callers.ask("b")
     settled(lambda: "b" in callers.outcomes)
     assert callers.outcomes["b"] == "done for b"
-    callers.workshop.close()
+    callers.scheduler.close()
 
 
 def test_who_waits_when_the_workshop_closes_is_told(callers: Callers) -> None:
     for name in "ab":
         callers.ask(name)
-    callers.workshop.close()
+    callers.scheduler.close()
     settled(lambda: "b" in callers.outcomes)
     assert isinstance(callers.outcomes["b"], EngineAway)
 
@@ -190,23 +190,23 @@ def test_a_run_that_is_not_wanted_any_more_ends_at_its_next_step(tmp_path: Path)
     first = threading.Thread(target=old)
     first.start()
     assert begun.wait(120)
-    second = threading.Thread(target=lambda: engine.of("mine").run(RunRequest("tiny", "w6", target="w4")))
+    second = threading.Thread(target=lambda: engine.for_session("mine").run(RunRequest("tiny", "w6", target="w4")))
     second.start()
     first.join(120)
     assert len(failed) == 1
     gate.set()
     second.join(120)
     assert len(steps) == 2
-    engine.workshop.close()
+    engine.scheduler.close()
 
 
 def test_an_answer_that_is_kept_needs_no_computing(tmp_path: Path) -> None:
     save_checkpoint(tmp_path / "tiny")
     engine = LocalEngine(tmp_path, CPU)
     trace = engine.run(RunRequest("tiny", "w4"))
-    computed = sum(engine.workshop.batches.values())
-    assert engine.of("anybody").run(RunRequest("tiny", "w4")) is trace
-    assert sum(engine.workshop.batches.values()) == computed
+    computed = sum(engine.scheduler.batches.values())
+    assert engine.for_session("anybody").run(RunRequest("tiny", "w4")) is trace
+    assert sum(engine.scheduler.batches.values()) == computed
     tight = LocalEngine(tmp_path, CPU, cache_bytes=trace.nbytes + 1)
     kept = [tight.run(RunRequest("tiny", text)) for text in ("w4", "w5")]
     assert [tight.run(RunRequest("tiny", text)) is old for text, old in zip(("w5", "w4"), reversed(kept), strict=True)] == [
@@ -237,19 +237,19 @@ def test_a_run_without_room_is_refused_in_words_and_the_engine_goes_on(tmp_path:
         if text != "w4 w5 w6":
             assert_same(answer.result(), LocalEngine(tmp_path, CPU).run(RunRequest("tiny", text, target="w4")))
     assert engine.run(RunRequest("tiny", "w8")).steps
-    assert engine.workshop.running == 0
+    assert engine.scheduler.running == 0
 
 
 def test_memory_that_runs_out_in_the_thread_of_a_run_is_said_in_words() -> None:
-    workshop = Scheduler().start()
+    scheduler = Scheduler().start()
 
     def work(ask: Any) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     with pytest.raises(OutOfMemory):
-        workshop.do("one", work)
-    assert workshop.do("two", lambda ask: 2) == 2
-    workshop.close()
+        scheduler.do("one", work)
+    assert scheduler.do("two", lambda ask: 2) == 2
+    scheduler.close()
 
 
 def test_a_network_that_the_device_has_no_room_for_is_said_and_the_others_go_on(

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from model.engine.scheduling.queue import Departure, Left, Queue, Ticket, Waiter
+from model.engine.scheduling.queue import CallerGone, CancelToken, Queue, Ticket, Waiter
 from model.errors import Busy, Superseded
 
 
@@ -38,8 +38,8 @@ def test_a_newer_request_of_a_session_takes_the_place_of_its_older_one_and_tells
     line = Queue(9)
     (old, waiter), _, (new, newer) = joined(line, ("a", "one"), ("b", "two"), ("c", "one"))
     assert isinstance(waiter.outcome, Superseded)
-    assert waiter.told.is_set()
-    assert not newer.told.is_set()
+    assert waiter.finished.is_set()
+    assert not newer.finished.is_set()
     assert (old.given_up, new.given_up) == (True, False)
     assert order(line) == ["b", "c"]
 
@@ -47,8 +47,8 @@ def test_a_newer_request_of_a_session_takes_the_place_of_its_older_one_and_tells
 def test_requests_of_nobodys_session_do_not_replace_each_other() -> None:
     line = Queue(9)
     (_, first), (_, second) = joined(line, ("a", ""), ("b", ""))
-    assert not first.told.is_set()
-    assert not second.told.is_set()
+    assert not first.finished.is_set()
+    assert not second.finished.is_set()
     assert order(line) == ["a", "b"]
 
 
@@ -58,7 +58,7 @@ def test_equal_requests_wait_for_one_piece_of_work() -> None:
     assert first is second
     assert first.waiters == [one, other]
     assert len(line) == 1
-    first.tell("done")
+    first.finish("done")
     assert (one.outcome, other.outcome) == ("done", "done")
 
 
@@ -99,7 +99,7 @@ def test_a_session_whose_work_others_wait_for_as_well_frees_no_place_in_a_full_l
     (_, waiter), *_ = joined(line, ("a", "one"), ("a", "three"), ("b", "two"))
     with pytest.raises(Busy):
         line.join("c", work, "one")
-    assert not waiter.told.is_set()
+    assert not waiter.finished.is_set()
 
 
 def test_a_session_whose_work_has_begun_frees_no_place_in_a_full_line() -> None:
@@ -109,7 +109,7 @@ def test_a_session_whose_work_has_begun_frees_no_place_in_a_full_line() -> None:
     line.join("b", work, "two")
     with pytest.raises(Busy):
         line.join("c", work, "one")
-    assert not waiter.told.is_set()
+    assert not waiter.finished.is_set()
 
 
 def test_how_many_are_ahead_counts_what_is_worked_on_too() -> None:
@@ -163,11 +163,11 @@ def test_work_that_was_given_up_ends_without_ending_an_equal_one_that_began_sinc
 
 
 def test_a_caller_that_goes_away_ends_the_waiting_also_of_what_it_asks_for_afterwards() -> None:
-    departure, before, after = Departure(), Waiter("one"), Waiter("one")
-    departure.of(before)
-    assert not before.told.is_set()
-    departure.go()
-    departure.of(after)
-    assert isinstance(before.outcome, Left)
-    assert isinstance(after.outcome, Left)
-    assert after.told.is_set()
+    cancel_token, before, after = CancelToken(), Waiter("one"), Waiter("one")
+    cancel_token.add(before)
+    assert not before.finished.is_set()
+    cancel_token.cancel()
+    cancel_token.add(after)
+    assert isinstance(before.outcome, CallerGone)
+    assert isinstance(after.outcome, CallerGone)
+    assert after.finished.is_set()
