@@ -107,7 +107,10 @@ def test_another_link_in_the_same_tab_replaces_the_state(stocked: Path) -> None:
             "This search ended with 2 hypotheses: there is no hypothesis 41; the best is shown.",
         ),
         ({"step": "9", "max": "4"}, "This run has 4 steps, so there is no step 10; it begins with the first."),
-        ({"head": "-1"}, "The link asks for head “-1”, which must be a whole number from 0 to 1000000000; the default is shown."),
+        (
+            {"head": "-1"},
+            "The link asks for head “-1”, which must be a whole number from 0 to 1,000,000,000; the default is shown.",
+        ),
         ({"top_p": "0"}, "The link asks for top_p “0”, which must be a number from 0.01 to 1; the default is shown."),
         ({"decode": "**x**"}, "The link asks for decode “**x**”, which must be one of greedy, sample, beam; the default is shown."),
         ({"colour": "<img>"}, "The link has a parameter “colour” that is unknown here; it was ignored."),

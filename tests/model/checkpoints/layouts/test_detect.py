@@ -233,7 +233,7 @@ def test_without_a_vocabulary_text_is_refused_and_ids_are_shown() -> None:
             (2, 4),
             "the target is '2 tokens long', but it must be 1 token or as long as the source, 3 tokens",
         ),
-        ("003_tiny_a", (2,) * 7, (2,), "The source text has 7 tokens, but at most 6 fit"),
+        ("003_tiny_a", (2,) * 7, (2,), "The source input has 7 tokens, but at most 6 fit"),
         ("002_tiny_encoder", (2, 5), None, r"source is \(2, 5\), but it must be features: this network has no embedding"),
         ("000_tiny_a", (2, 28), (2,), "The source contains the token id 28, but valid ids run from 0 to 27"),
         ("001_tiny_a", (2, 4), (2,), r"target is \(2,\), but it must be left out: a language model continues its source"),
