@@ -1,20 +1,20 @@
-"""The URL is the state. One table says which parameters there are; this module alone reads and writes them.
+"""The URL is the state. The fields of View are its parameters; this module alone reads and writes them.
 
 A parameter that equals its default is left out. A value that cannot be read is reported in a sentence and replaced by its default,
 never dropped in silence.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any, get_args
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, TypeVar, get_args
 from urllib.parse import unquote
 
-from model.spec.request import Decoding, Precision, RunRequest, Settings
+from model.spec.request import MOST_CANDIDATES, MOST_TOKENS, Decoding, Method, Precision, RunRequest, Settings
 from viz import link_values as values
 from viz.texts import _
 
-MOST_CANDIDATES = 1_000_000
-MOST_TOKENS = 1000
+Value = TypeVar("Value")
+
 LARGEST_SEED = 2**53 - 1
 """The largest whole number of those that a browser tells apart."""
 
@@ -30,57 +30,155 @@ PRECISIONS: tuple[str, ...] = get_args(Precision)
 
 
 @dataclass(frozen=True)
+class Parameter:
+    """One URL parameter, the metadata of a field of View.
+
+    Attributes:
+        name: its name in a URL.
+        meaning: its row in docs/links.md.
+        read: reads its text, or raises ValueError with what is allowed.
+        of_a_run: what Compare calls it, whose second side may differ in it; empty: it does not decide what runs.
+        reset_by: what sets it back to its default: a new `sentence` or model, another `model` alone, or nothing.
+        typed: whether people type it, so that no log may hold it.
+        field: the field that it stands for.
+    """
+
+    name: str
+    meaning: str
+    read: Callable[[str], Any]
+    of_a_run: str = ""
+    reset_by: Literal["sentence", "model", ""] = ""
+    typed: bool = False
+    field: str = ""
+
+
+def parameter(default: Value, name: str, meaning: str, read: Callable[[str], Any], **more: Any) -> Value:
+    """A field of View: its default, and a URL parameter. Arguments as for Parameter."""
+    return field(default=default, metadata={"parameter": Parameter(name, meaning, read, **more)})
+
+
+@dataclass(frozen=True, kw_only=True)
 class View:
     """Everything that decides what a page shows, but for the page itself, which is the URL's path.
 
-    Attributes:
-        model: name of a model; empty: the first.
-        text: the source sentence; None: the model's first example.
-        target: the target to be fed; empty: the model decodes.
-        method, max_length, temperature, top_k, top_p, seed, beam_size: as in Decoding.
-        hypothesis: as in Decoding, counted from 0.
-        site: text form of a Site; empty: the last cross-attention, or the last site.
-        head, query, key, step: counted from 0; query, key and step -1: none chosen.
-        clock: of the page Step through: `token` or `computation`.
-        stage: text form of a Stage; empty: the first.
-        pad_to: positions that the page Masks pads the source to; 0: no padding.
-        silence: heads that are silenced, as "site:head" joined by spaces.
-        reading: what Explore draws of the selected site: one of READINGS.
-        settings: what the model's file does not tell, as NAME=VALUE joined by spaces.
-        hide: `special`: keys that stand for no text are left out of a reading; empty: none is.
-        against: in what the second side of the page Compare differs, as `differing` writes it; empty: in nothing.
-        snapshot: the step of the snapshot that the page Training shows; -1: the last.
-        measure: what it draws of every head: one of MEASURES.
-        precision: the number type of the run: one of PRECISIONS; empty: what the engine is set to.
+    Each field says what it means. An empty `model` is the first one, no `text` its first example, an empty `target` leaves the
+    writing to the model, an empty `site` is the last cross-attention or the last site, and -1 is none, or of `snapshot` the last.
     """
 
-    model: str = ""
-    text: str | None = None
-    target: str = ""
-    method: str = "greedy"
-    max_length: int = 60
-    temperature: float = 1.0
-    top_k: int = 0
-    top_p: float = 1.0
-    seed: int = 0
-    beam_size: int = 5
-    hypothesis: int = 0
-    site: str = ""
-    head: int = 0
-    query: int = -1
-    key: int = -1
-    step: int = -1
-    clock: str = "token"
-    stage: str = ""
-    pad_to: int = 0
-    silence: str = ""
-    reading: str = "head"
-    settings: str = ""
-    hide: str = ""
-    against: str = ""
-    snapshot: int = -1
-    measure: str = "entropy"
-    precision: str = ""
+    model: str = parameter("", "model", "name of the model", values.text, of_a_run=_("model"))
+    settings: str = parameter(
+        "",
+        "set",
+        "what the model's file does not tell, NAME=VALUE joined by spaces; the page Checkpoint asks for it",
+        values.settings,
+        of_a_run=_("what the file does not tell"),
+        reset_by="model",
+        typed=True,
+    )
+    text: str | None = parameter(
+        None, "text", "the source sentence", values.text, of_a_run=_("sentence"), reset_by="model", typed=True
+    )
+    target: str = parameter(
+        "",
+        "target",
+        "the target sentence to feed instead of decoding",
+        values.text,
+        of_a_run=_("target to feed"),
+        reset_by="model",
+        typed=True,
+    )
+    method: str = parameter(
+        Decoding.method, "decode", "greedy, sample or beam", values.choice(*get_args(Method)), of_a_run=_("decoding")
+    )
+    max_length: int = parameter(
+        Decoding.max_length, "max", "tokens written at most", values.whole(0, MOST_TOKENS), of_a_run=_("tokens at most")
+    )
+    temperature: float = parameter(
+        Decoding.temperature, "temperature", "of a sampled decode", values.number(0.01, 10), of_a_run=_("temperature")
+    )
+    top_k: int = parameter(
+        Decoding.top_k, "top_k", "of a sampled decode; 0: all", values.whole(0, MOST_CANDIDATES), of_a_run=_("top k")
+    )
+    top_p: float = parameter(Decoding.top_p, "top_p", "of a sampled decode; 1: all", values.number(0.01, 1), of_a_run=_("top p"))
+    seed: int = parameter(Decoding.seed, "seed", "of a sampled decode", values.whole(0, LARGEST_SEED), of_a_run=_("seed"))
+    beam_size: int = parameter(
+        Decoding.beam_size,
+        "beam",
+        "beginnings that beam search follows",
+        values.whole(1, 32),
+        of_a_run=_("beginnings followed"),
+    )
+    hypothesis: int = parameter(
+        Decoding.hypothesis,
+        "hypothesis",
+        "which of the hypotheses that beam search ended with is shown, counted from 0",
+        values.whole(0, 63),
+        reset_by="sentence",
+    )
+    precision: str = parameter(
+        "",
+        "precision",
+        f"the number type of the run: {', '.join(PRECISIONS)}; else what the engine is set to",
+        lambda text: values.choice(*PRECISIONS)(text) if text else text,
+        of_a_run=_("number type"),
+    )
+    site: str = parameter(
+        "", "site", "the selected attention site: stack.pass.layer.kind, counted from 0", values.site, reset_by="model"
+    )
+    head: int = parameter(0, "head", "the selected head, counted from 0", values.whole(0), reset_by="model")
+    query: int = parameter(-1, "query", "the selected query row, counted from 0", values.whole(-1), reset_by="sentence")
+    key: int = parameter(
+        -1,
+        "key",
+        "the key whose cell in the selected row is opened to its arithmetic, counted from 0",
+        values.whole(-1),
+        reset_by="sentence",
+    )
+    clock: str = parameter(
+        "token",
+        "clock",
+        "of Step through: token (the decode) or computation (the stages inside)",
+        values.choice("token", "computation"),
+    )
+    stage: str = parameter(
+        "", "stage", "the stage of the computation clock: PLACE/NAME, as in stages.md", values.stage, reset_by="model"
+    )
+    step: int = parameter(-1, "step", "the step shown by Step through, counted from 0", values.whole(-1), reset_by="sentence")
+    pad_to: int = parameter(
+        0, "pad", "positions that the page Masks pads the source to", values.whole(0, 100_000), reset_by="sentence"
+    )
+    silence: str = parameter(
+        "",
+        "silence",
+        "silenced heads, SITE:HEAD joined by spaces",
+        values.silence,
+        of_a_run=_("silenced heads"),
+        reset_by="model",
+    )
+    reading: str = parameter(
+        "head",
+        "reading",
+        f"what Explore draws of the selected site: {', '.join(READINGS)}; see readings.md",
+        values.choice(*READINGS),
+    )
+    snapshot: int = parameter(
+        -1, "snapshot", "the snapshot that Training shows: the step after which it was kept", values.whole(-1), reset_by="model"
+    )
+    measure: str = parameter(
+        "entropy",
+        "measure",
+        f"what Training draws of every head: {', '.join(MEASURES)}; see readings.md",
+        values.choice(*MEASURES),
+    )
+    hide: str = parameter("", "hide", "special: keys that stand for no text are left out of the reading", values.choice("special"))
+    against: str = parameter(
+        "",
+        "against",
+        "in what the second side of Compare differs: parameters of this table as NAME=VALUE joined by &, %26 for & and %25 for %",
+        lambda text: _against(text),
+        reset_by="model",
+        typed=True,
+    )
 
     def decoding(self) -> Decoding:
         """The decoding settings."""
@@ -105,95 +203,17 @@ class View:
         )
 
 
-@dataclass(frozen=True)
-class Parameter:
-    """One URL parameter: its name, the field of View that it holds, what it means (for docs/links.md), how its text is read."""
+PARAMETERS: tuple[Parameter, ...] = tuple(replace(each.metadata["parameter"], field=each.name) for each in fields(View))
+"""The URL parameters in their order in a URL; docs/links.md lists them."""
 
-    name: str
-    field: str
-    meaning: str
-    read: Callable[[str], Any]
+TYPED = frozenset(p.name for p in PARAMETERS if p.typed)
+"""The parameters that hold what people typed, which logs leave out."""
 
+NEW_SENTENCE = {p.field: getattr(View(), p.field) for p in PARAMETERS if p.reset_by == "sentence"}
+"""What a new sentence starts without: a row or a hypothesis of the old one."""
 
-PARAMETERS = (
-    Parameter("model", "model", "name of the model", values.text),
-    Parameter(
-        "set",
-        "settings",
-        "what the model's file does not tell, NAME=VALUE joined by spaces; the page Checkpoint asks for it",
-        values.settings,
-    ),
-    Parameter("text", "text", "the source sentence", values.text),
-    Parameter("target", "target", "the target sentence to feed instead of decoding", values.text),
-    Parameter("decode", "method", "greedy, sample or beam", values.choice("greedy", "sample", "beam")),
-    Parameter("max", "max_length", "tokens written at most", values.whole(0, MOST_TOKENS)),
-    Parameter("temperature", "temperature", "of a sampled decode", values.number(0.01, 10)),
-    Parameter("top_k", "top_k", "of a sampled decode; 0: all", values.whole(0, MOST_CANDIDATES)),
-    Parameter("top_p", "top_p", "of a sampled decode; 1: all", values.number(0.01, 1)),
-    Parameter("seed", "seed", "of a sampled decode", values.whole(0, LARGEST_SEED)),
-    Parameter("beam", "beam_size", "beginnings that beam search follows", values.whole(1, 32)),
-    Parameter(
-        "hypothesis",
-        "hypothesis",
-        "which of the hypotheses that beam search ended with is shown, counted from 0",
-        values.whole(0, 63),
-    ),
-    Parameter(
-        "precision",
-        "precision",
-        f"the number type of the run: {', '.join(PRECISIONS)}; else what the engine is set to",
-        lambda text: values.choice(*PRECISIONS)(text) if text else text,
-    ),
-    Parameter("site", "site", "the selected attention site: stack.pass.layer.kind, counted from 0", values.site),
-    Parameter("head", "head", "the selected head, counted from 0", values.whole(0)),
-    Parameter("query", "query", "the selected query row, counted from 0", values.whole(-1)),
-    Parameter("key", "key", "the key whose cell in the selected row is opened to its arithmetic, counted from 0", values.whole(-1)),
-    Parameter(
-        "clock",
-        "clock",
-        "of Step through: token (the decode) or computation (the stages inside)",
-        values.choice("token", "computation"),
-    ),
-    Parameter("stage", "stage", "the stage of the computation clock: PLACE/NAME, as in stages.md", values.stage),
-    Parameter("step", "step", "the step shown by Step through, counted from 0", values.whole(-1)),
-    Parameter("pad", "pad_to", "positions that the page Masks pads the source to", values.whole(0, 100_000)),
-    Parameter("silence", "silence", "silenced heads, SITE:HEAD joined by spaces", values.silence),
-    Parameter(
-        "reading",
-        "reading",
-        f"what Explore draws of the selected site: {', '.join(READINGS)}; see readings.md",
-        values.choice(*READINGS),
-    ),
-    Parameter("snapshot", "snapshot", "the snapshot that Training shows: the step after which it was kept", values.whole(-1)),
-    Parameter(
-        "measure", "measure", f"what Training draws of every head: {', '.join(MEASURES)}; see readings.md", values.choice(*MEASURES)
-    ),
-    Parameter("hide", "hide", "special: keys that stand for no text are left out of the reading", values.choice("special")),
-    Parameter(
-        "against",
-        "against",
-        "in what the second side of Compare differs: parameters of this table as NAME=VALUE joined by &, %26 for & and %25 for %",
-        lambda text: _against(text),
-    ),
-)
-"""The one table of URL parameters; docs/links.md explains each."""
-
-OF_A_RUN = (
-    "model",
-    "set",
-    "text",
-    "target",
-    "decode",
-    "max",
-    "temperature",
-    "top_k",
-    "top_p",
-    "seed",
-    "beam",
-    "silence",
-    "precision",
-)
-"""The parameters that decide what runs, so that the two sides of a comparison may differ in them."""
+ANOTHER_MODEL = {p.field: getattr(View(), p.field) for p in PARAMETERS if p.reset_by}
+"""What another model starts without: everything that speaks of the old one's tokens and heads."""
 
 
 def differences(against: str) -> dict[str, Any]:
@@ -202,7 +222,7 @@ def differences(against: str) -> dict[str, Any]:
     Raises:
         ValueError: `against` is not what `differing` writes.
     """
-    known = {parameter.name: parameter for parameter in PARAMETERS if parameter.name in OF_A_RUN}
+    known = {parameter.name: parameter for parameter in PARAMETERS if parameter.of_a_run}
     pairs = [pair.partition("=") for pair in against.split("&") if pair]
     if len({name for name, _equals, _value in pairs}) < len(pairs) or any(name not in known for name, _equals, _value in pairs):
         raise ValueError(_("what differs, such as text=Ein Hund.&decode=beam, each name once"))

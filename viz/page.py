@@ -24,8 +24,6 @@ from viz.texts import _
 from viz.waiting import PatientEngine
 
 _VIEW, _URL = "view", "url"
-TYPED = ("text", "target", "against", "set")
-"""Parameters that hold what people typed."""
 
 _log = logging.getLogger(log.NAME)
 
@@ -136,7 +134,7 @@ def show_failure(exception: Exception) -> bool:
     """
     incident = secrets.token_hex(3)
     asked = links.write(st.session_state[_VIEW]) if _VIEW in st.session_state else {}
-    told = {name: value for name, value in asked.items() if log.logs_texts() or name not in TYPED}
+    told = {name: value for name, value in asked.items() if log.logs_texts() or name not in links.TYPED}
     _log.error({"event": "incident", "incident": incident, "view": told}, exc_info=exception)
     text = _(
         "Something went wrong here that should not have (incident {incident}, see the server's log). "

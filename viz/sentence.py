@@ -5,12 +5,10 @@ import streamlit as st
 from model.engine.api import ModelInfo
 from model.spec.inputs import allowed_characters
 from viz import labels
+from viz.links import NEW_SENTENCE
 from viz.page import bind, current_view, update
 from viz.texts import _
 from viz.waiting import my_calls
-
-FRESH = {"query": -1, "key": -1, "step": -1, "pad_to": 0, "hypothesis": 0}
-"""What a new sentence starts without: a row or a hypothesis of the old one."""
 
 
 def sentence_box(info: ModelInfo) -> None:
@@ -21,7 +19,7 @@ def sentence_box(info: ModelInfo) -> None:
             label_visibility="collapsed",
             placeholder=_placeholder(info),
             max_chars=most_characters(info.max_source, current_view()[0].text or ""),
-            **bind("text", **FRESH),
+            **bind("text", **NEW_SENTENCE),
         )
         st.button(_("Run"), icon=":material/keyboard_return:", on_click=my_calls().resume)
         with st.popover(_("Examples"), key="examples", on_change="rerun") as part:
@@ -40,7 +38,7 @@ def most_characters(positions: int, shown: str) -> int:
 
 def _examples(info: ModelInfo) -> None:
     for number, example in enumerate(info.examples):
-        chosen = {"text": example, "target": "", **FRESH}
+        chosen = {"text": example, "target": "", **NEW_SENTENCE}
         st.button(labels.markdown(example), key=f"example:{number}", on_click=update, kwargs=chosen, type="tertiary")
 
 

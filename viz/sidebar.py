@@ -9,29 +9,16 @@ from typing import Any
 import streamlit as st
 
 from model.engine.api import ModelInfo
+from model.spec.request import MOST_CANDIDATES, MOST_TOKENS
 from model.trace.types import UNWRITTEN, Trace
 from viz import labels
-from viz.links import LARGEST_SEED, MOST_CANDIDATES, MOST_TOKENS, PRECISIONS, View
+from viz.links import ANOTHER_MODEL, LARGEST_SEED, NEW_SENTENCE, PRECISIONS, View
 from viz.page import bind
-from viz.sentence import FRESH, most_characters
+from viz.sentence import most_characters
 from viz.texts import _
 
 ICON = Path(__file__).parent / "icon.svg"
 WORDMARK = Path(__file__).parent / "wordmark.svg"
-
-ANOTHER_MODEL = {
-    "settings": "",
-    "text": None,
-    "target": "",
-    "site": "",
-    "head": 0,
-    "stage": "",
-    "silence": "",
-    "against": "",
-    "snapshot": -1,
-    **FRESH,
-}
-"""What another model starts without: everything that speaks of the old one's tokens and heads."""
 
 
 def shows(view: View) -> tuple[object, ...]:
@@ -44,7 +31,7 @@ def draw(info: ModelInfo, usable: Sequence[ModelInfo], view: View) -> None:
     models(distinct_titles(usable))
     with st.sidebar:
         st.caption(labels.markdown(f"{info.summary} {_size(info)}"))
-        decoding(info, view, lambda field: bind(field, **FRESH))
+        decoding(info, view, lambda field: bind(field, **NEW_SENTENCE))
         precision(bind("precision"))
         if info.translates:
             st.text_input(
@@ -52,7 +39,7 @@ def draw(info: ModelInfo, usable: Sequence[ModelInfo], view: View) -> None:
                 placeholder=_("empty: the model decides") if info.writes else _("what it reads as its target"),
                 help=_("Teacher forcing: the model reads these words instead of its own, and each shows the probability it had."),
                 max_chars=most_characters(info.max_target, view.target),
-                **bind("target", **FRESH),
+                **bind("target", **NEW_SENTENCE),
             )
 
 

@@ -30,6 +30,8 @@ Precision: TypeAlias = Literal["float32", "bfloat16", "float16"]
 KEEP: tuple[Keep, ...] = get_args(Keep)
 """What a run may record besides weights, masks, positions and logits, which it always records. `hidden` includes `embedded`."""
 
+MOST_TOKENS = 1000
+MOST_CANDIDATES = 1_000_000
 _ABOVE_0 = math.nextafter(0, 1)
 
 
@@ -49,11 +51,15 @@ class Decoding:
     """
 
     method: Method = field(default="greedy", metadata=option("how the target is written", OneOf(get_args(Method)), flag="decode"))
-    max_length: int = field(default=60, metadata=option("tokens written at most", Between(0, 1000, "from 0 to 1000")))
+    max_length: int = field(
+        default=60, metadata=option("tokens written at most", Between(0, MOST_TOKENS, f"from 0 to {MOST_TOKENS}"))
+    )
     beam_size: int = field(default=5, metadata=option("beginnings that beam search follows", Between(1, 32)))
     hypothesis: int = field(default=0, metadata=option("which of beam search's to show; 0: the best", Between(0, 63)))
     temperature: float = field(default=1.0, metadata=option("of sampling", Between(0.01, 10)))
-    top_k: int = field(default=0, metadata=option("of sampling; 0: all", Between(0, 1_000_000, "0 (all) or a number of tokens")))
+    top_k: int = field(
+        default=0, metadata=option("of sampling; 0: all", Between(0, MOST_CANDIDATES, "0 (all) or a number of tokens"))
+    )
     top_p: float = field(default=1.0, metadata=option("of sampling; 1: all", Between(_ABOVE_0, 1, "above 0 and at most 1")))
     seed: int = field(default=0, metadata=option("of sampling", Between(0, 2**63 - 1, "0 or a positive whole number below 2^63")))
 

@@ -9,9 +9,8 @@ from model.engine.api import Engine, ModelInfo
 from model.errors import HeadlightError, SeveralLayouts
 from model.inspection.report import Inspection
 from viz import labels
-from viz.links import View
+from viz.links import ANOTHER_MODEL, View
 from viz.page import say, update
-from viz.sidebar import ANOTHER_MODEL
 from viz.texts import _, problem, sentence
 from viz.views import checkpoint_diagnosis, checkpoint_files, checkpoint_questions, checkpoint_weights
 

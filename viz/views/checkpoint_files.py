@@ -10,8 +10,8 @@ from model.engine.sent_files import VOCABULARY_PREFIX
 from model.errors import HeadlightError
 from viz import public
 from viz.file_limit import watch
+from viz.links import ANOTHER_MODEL
 from viz.page import current_view, the_engine, update
-from viz.sidebar import ANOTHER_MODEL
 from viz.texts import _, sentence
 from viz.views import checkpoint_words
 

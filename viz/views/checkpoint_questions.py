@@ -11,9 +11,8 @@ from model.errors import HeadlightError, SeveralLayouts
 from model.inspection.report import Asked
 from viz import labels
 from viz.link_values import settings_text
-from viz.links import View
+from viz.links import ANOTHER_MODEL, View
 from viz.page import say, update
-from viz.sidebar import ANOTHER_MODEL
 from viz.texts import _, sentence
 from viz.views import checkpoint_words
 

@@ -13,9 +13,8 @@ from model.inspection.report import Asked
 from viz import labels, public
 from viz.file_limit import watch
 from viz.link_values import settings_text
-from viz.links import View
+from viz.links import ANOTHER_MODEL, View
 from viz.page import current_view, say, the_engine, update
-from viz.sidebar import ANOTHER_MODEL
 from viz.texts import _, sentence
 
 MOST_MEGABYTES = 8

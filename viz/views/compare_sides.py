@@ -1,6 +1,5 @@
 """The control of Compare: in what the second side differs, and its run."""
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -47,7 +46,7 @@ def run(page: Page) -> Trace | str:
 def what_differs(page: Page) -> list[str]:
     """What tells the second side from the first, in words."""
     titles = {info.name: info.title for info in page.engine.models()}
-    names = _names()
+    names = {parameter.field: parameter.of_a_run for parameter in links.PARAMETERS if parameter.of_a_run}
     second = second_side(page.view)
     different = [field for field in names if getattr(second, field) != getattr(page.view, field)]
 
@@ -60,25 +59,6 @@ def what_differs(page: Page) -> list[str]:
         _("{what}: {first} → {second}", what=names[field], first=said(page.view, field), second=said(second, field))
         for field in different
     ]
-
-
-def _names() -> Mapping[str, str]:
-    """What the fields in which two runs may differ are called."""
-    return {
-        "model": _("model"),
-        "settings": _("what the file does not tell"),
-        "text": _("sentence"),
-        "target": _("target to feed"),
-        "method": _("decoding"),
-        "max_length": _("tokens at most"),
-        "temperature": _("temperature"),
-        "top_k": _("top k"),
-        "top_p": _("top p"),
-        "seed": _("seed"),
-        "beam_size": _("beginnings followed"),
-        "silence": _("silenced heads"),
-        "precision": _("number type"),
-    }
 
 
 def _heads(silence: str) -> str:

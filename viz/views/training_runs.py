@@ -10,9 +10,9 @@ from model.errors import HeadlightError
 from model.spec.request import Decoding, RunRequest
 from model.spec.snapshots import at_step
 from viz.calls import NotYet
+from viz.links import ANOTHER_MODEL
 from viz.page import Page, update
 from viz.readings.training import Frame
-from viz.sidebar import ANOTHER_MODEL
 from viz.texts import _, sentence
 
 MOST_FRAMES = 48

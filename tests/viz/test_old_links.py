@@ -1,0 +1,189 @@
+"""Links that were copied before URL parameters became fields of View open the views that they opened then.
+
+Each view, each sentence and each written link was computed by the version before; nothing here is to be computed anew.
+"""
+
+from dataclasses import asdict
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+from tests.app.visiting import EVERY_PAGE
+from viz import links
+
+DEFAULT: dict[str, Any] = {
+    "model": "",
+    "text": None,
+    "target": "",
+    "method": "greedy",
+    "max_length": 60,
+    "temperature": 1.0,
+    "top_k": 0,
+    "top_p": 1.0,
+    "seed": 0,
+    "beam_size": 5,
+    "hypothesis": 0,
+    "site": "",
+    "head": 0,
+    "query": -1,
+    "key": -1,
+    "step": -1,
+    "clock": "token",
+    "stage": "",
+    "pad_to": 0,
+    "silence": "",
+    "reading": "head",
+    "settings": "",
+    "hide": "",
+    "against": "",
+    "snapshot": -1,
+    "measure": "entropy",
+    "precision": "",
+}
+"""Every field of a view that says nothing."""
+
+OLD: list[tuple[str, dict[str, Any], list[str], dict[str, str]]] = [
+    (
+        "/compare?against=silence%3Ddecoder.0.2.cross:4",
+        {"against": "silence=decoder.0.2.cross:4"},
+        [],
+        {"against": "silence=decoder.0.2.cross:4"},
+    ),
+    (
+        "/compare?text=Ein+Hund.&against=decode%3Dbeam",
+        {"text": "Ein Hund.", "against": "decode=beam"},
+        [],
+        {"text": "Ein Hund.", "against": "decode=beam"},
+    ),
+    (
+        "/compare?max=6&against=decode%3Dsample%26temperature%3D5.0%26seed%3D3",
+        {"max_length": 6, "against": "decode=sample&temperature=5.0&seed=3"},
+        [],
+        {"max": "6", "against": "decode=sample&temperature=5.0&seed=3"},
+    ),
+    (
+        "/compare?model=tiny&against=seed%3D3%26text%3D100+%2525+%253D+a%2526b%26model%3Dother%26set%3Dn_heads%3D4",
+        {"model": "tiny", "against": "model=other&set=n_heads=4&text=100 %25 = a%26b&seed=3"},
+        [],
+        {"model": "tiny", "against": "model=other&set=n_heads=4&text=100 %25 = a%26b&seed=3"},
+    ),
+    ("/explore", {}, [], {}),
+    ("/explore?model=reverse-digits@000128", {"model": "reverse-digits@000128"}, [], {"model": "reverse-digits@000128"}),
+    (
+        "/explore?text=Ein+Hund.&site=decoder.0.2.cross&head=4&query=2",
+        {"text": "Ein Hund.", "site": "decoder.0.2.cross", "head": 4, "query": 2},
+        [],
+        {"text": "Ein Hund.", "site": "decoder.0.2.cross", "head": "4", "query": "2"},
+    ),
+    (
+        "/explore?text=w5&target=w6+w7&decode=beam&beam=31&site=decoder.0.0.self&model=tiny",
+        {"model": "tiny", "text": "w5", "target": "w6 w7", "method": "beam", "beam_size": 31, "site": "decoder.0.0.self"},
+        [],
+        {"model": "tiny", "text": "w5", "target": "w6 w7", "decode": "beam", "beam": "31", "site": "decoder.0.0.self"},
+    ),
+    (
+        "/explore?text=&reading=mean&hide=special",
+        {"text": "", "reading": "mean", "hide": "special"},
+        [],
+        {"text": "", "reading": "mean", "hide": "special"},
+    ),
+    (
+        "/explore?text=ein+hund&decode=sample&temperature=5.5&top_k=5000&top_p=0.02&seed=9007199254740991&max=7&precision=bfloat16",
+        {
+            "text": "ein hund",
+            "method": "sample",
+            "max_length": 7,
+            "temperature": 5.5,
+            "top_k": 5000,
+            "top_p": 0.02,
+            "seed": 9007199254740991,
+            "precision": "bfloat16",
+        },
+        [],
+        {
+            "text": "ein hund",
+            "decode": "sample",
+            "max": "7",
+            "temperature": "5.5",
+            "top_k": "5000",
+            "top_p": "0.02",
+            "seed": "9007199254740991",
+            "precision": "bfloat16",
+        },
+    ),
+    (
+        "/explore?text=w4&beam=two&colour=blue&site=decoder.0.cross",
+        {"text": "w4"},
+        [
+            "The link asks for beam “two”, which must be a whole number from 1 to 32; the default is shown.",
+            "The link has a parameter “colour” that is unknown here; it was ignored.",
+            "The link asks for site “decoder.0.cross”, which must be a site such as decoder.0.2.cross; the default is shown.",
+        ],
+        {"text": "w4"},
+    ),
+    (
+        "/step?clock=computation&stage=decoder.0.2.cross%2Fweights&head=4&query=2&key=1",
+        {"head": 4, "query": 2, "key": 1, "clock": "computation", "stage": "decoder.0.2.cross/weights"},
+        [],
+        {"head": "4", "query": "2", "key": "1", "clock": "computation", "stage": "decoder.0.2.cross/weights"},
+    ),
+    (
+        "/step?clock=computation&max=4&stage=decoder.0.1.self/weights&head=1&query=3&key=2",
+        {"max_length": 4, "head": 1, "query": 3, "key": 2, "clock": "computation", "stage": "decoder.0.1.self/weights"},
+        [],
+        {"max": "4", "head": "1", "query": "3", "key": "2", "clock": "computation", "stage": "decoder.0.1.self/weights"},
+    ),
+    (
+        "/step?text=w4+w5&decode=beam&beam=2&max=3&hypothesis=2&step=1",
+        {"text": "w4 w5", "method": "beam", "max_length": 3, "beam_size": 2, "hypothesis": 2, "step": 1},
+        [],
+        {"text": "w4 w5", "decode": "beam", "max": "3", "beam": "2", "hypothesis": "2", "step": "1"},
+    ),
+    (
+        "/masks?text=w4+w5&site=decoder.0.0.self&pad=9&model=tiny",
+        {"model": "tiny", "text": "w4 w5", "site": "decoder.0.0.self", "pad_to": 9},
+        [],
+        {"model": "tiny", "text": "w4 w5", "site": "decoder.0.0.self", "pad": "9"},
+    ),
+    (
+        "/positions?model=tatoeba-en-zh&text=%E4%BD%A0%E5%A5%BD&silence=decoder.0.2.cross:4+encoder.0.0.self:0",
+        {"model": "tatoeba-en-zh", "text": "你好", "silence": "decoder.0.2.cross:4 encoder.0.0.self:0"},
+        [],
+        {"model": "tatoeba-en-zh", "text": "你好", "silence": "decoder.0.2.cross:4 encoder.0.0.self:0"},
+    ),
+    (
+        "/training?model=reverse-digits&snapshot=128&measure=antidiagonality",
+        {"model": "reverse-digits", "snapshot": 128, "measure": "antidiagonality"},
+        [],
+        {"model": "reverse-digits", "snapshot": "128", "measure": "antidiagonality"},
+    ),
+    (
+        "/checkpoint?model=opened-x&set=n_heads%3D2+decoder_passes%3D1",
+        {"model": "opened-x", "settings": "decoder_passes=1 n_heads=2"},
+        [],
+        {"model": "opened-x", "set": "decoder_passes=1 n_heads=2"},
+    ),
+    (
+        "/checkpoint?set=pad_id%3D1+n_heads%3D8&model=tut6",
+        {"model": "tut6", "settings": "n_heads=8 pad_id=1"},
+        [],
+        {"model": "tut6", "set": "n_heads=8 pad_id=1"},
+    ),
+]
+"""A full link; the fields in which its view was no default; what was said of it; the parameters that its view was written as."""
+
+
+def test_there_are_links_of_every_page() -> None:
+    assert {urlsplit(link).path.strip("/") for link, *_others in OLD} == set(EVERY_PAGE)
+
+
+@pytest.mark.parametrize(("link", "differs", "said", "written"), OLD, ids=[link for link, *_others in OLD])
+def test_an_old_link_opens_the_view_that_it_opened_before(
+    link: str, differs: dict[str, Any], said: list[str], written: dict[str, str]
+) -> None:
+    view, problems = links.read(dict(parse_qsl(urlsplit(link).query, keep_blank_values=True)))
+    assert {name: value for name, value in asdict(view).items() if name in DEFAULT} == DEFAULT | differs
+    assert view == links.View(**differs)
+    assert problems == said
+    assert list(links.write(view).items()) == list(written.items()), "the address bar says it in the order of before"
