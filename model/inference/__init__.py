@@ -1,4 +1,4 @@
-"""One request on its way through one network: inputs, decoding, interventions, recorder, batching; the result is a Trace.
+"""Runs one request through one network and returns a Trace: inputs, decoding, interventions, recorder, batching.
 
 May import: model.checkpoints, model.errors, model.huggingface, model.spec, model.tokenizers, model.trace, model.transformer.
 """

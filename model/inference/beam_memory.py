@@ -1,8 +1,8 @@
-"""Memory of a beam search: what it could come to hold is worked out, and refused where it is too much, before it runs.
+"""Memory limit of beam search: an upper bound on its memory is computed before it runs, and a search above the limit is refused.
 
-Each step of the search computes a row for each hypothesis, and a row is held while a hypothesis that has been in it can still be
-shown (`Recorder.prune`). Most hypotheses soon share their rows, but when depends on the words: the bound is for a search in which
-they share none, so a wide beam over a large vocabulary is refused also where it might have fitted.
+Each step computes a row for each hypothesis. A row stays in memory while some hypothesis that can still be shown goes back to it
+(`Recorder.prune`). Most hypotheses soon share their earlier rows, but how soon depends on the text. The bound assumes that they
+share none, so a wide beam over a large vocabulary may be refused although it would have fitted.
 """
 
 from collections.abc import Collection
@@ -15,21 +15,21 @@ from model.spec.network import StackSpec
 from model.spec.request import Keep
 
 LARGEST = 2 << 30
-"""Bytes that one beam search may hold: the records of its steps, and its keys and values."""
+"""Most bytes of one beam search: its recorded tensors, and its cached keys and values."""
 
-_FLOAT = 4  # bytes; a run in a type of two is taken for one of four
+_FLOAT = 4  # bytes, also for the number types of two bytes: the bound stays on the safe side
 
 
 @dataclass(frozen=True)
 class BeamMemory:
-    """How the memory of a beam search grows.
+    """Upper bound on the memory of a beam search.
 
     Attributes:
         spec: the network.
-        size: hypotheses followed at once.
-        prompt: positions before the first token that is written.
-        source: positions of the encoder's output; 0: there is no encoder.
-        keep: what is recorded besides weights, masks, positions and logits.
+        size: number of hypotheses followed at once.
+        prompt: number of positions before the first written token.
+        source: number of positions in the encoder's output; 0: there is no encoder.
+        keep: tensors recorded besides weights, masks, positions and logits.
         fused: whether queries, keys and values are recorded instead of weights.
     """
 
@@ -41,10 +41,10 @@ class BeamMemory:
     fused: bool = False
 
     def refuse_too_many(self, tokens: int) -> None:
-        """Refuses a search that writes up to `tokens` tokens where it could hold more than LARGEST. A beam of one always goes on.
+        """Refuses a search for up to `tokens` tokens whose bound is above LARGEST. A beam of one hypothesis is never refused.
 
         Raises:
-            BadSetting: with the largest beam that fits.
+            BadSetting: the bound is above the limit; the message gives the largest beam that fits.
         """
         fitting = max(1, self.size * LARGEST // max(1, self.bytes(tokens)))
         if self.size > fitting:
@@ -53,11 +53,11 @@ class BeamMemory:
             raise BadSetting(name="beam_size", found=self.size, allowed=allowed)
 
     def bytes(self, tokens: int) -> int:
-        """Bytes held at most when `tokens` tokens are written."""
+        """Most bytes in memory when `tokens` tokens have been written."""
         stack, kinds = self.spec.writer, [site.kind for site in sites(self.spec) if site.stack == "decoder"]
         own, across = kinds.count("self"), kinds.count("cross")
         width = stack.attention.heads * stack.attention.head_dim
-        rows = tokens * (self.source if stack.wiring == "memory" else 1)  # such a decoder computes one for each source position
+        rows = tokens * (self.source if stack.wiring == "memory" else 1)  # this decoder computes a row for each source position
         keys = own * (tokens * self.prompt + tokens * (tokens + 1) // 2) + across * rows * self.source  # in all steps
         cached = 2 * width * (own * (self.prompt + tokens) + across * self.source)
         cached += stack.d_model * self.source * kinds.count("memory")
@@ -67,7 +67,7 @@ class BeamMemory:
         return self.size * (_FLOAT * floats + keys * (_FLOAT * maps * stack.attention.heads + of_masks))
 
     def _floats_of_a_row(self) -> int:
-        """Numbers recorded of one hypothesis in one step, but for its weights and scores."""
+        """Numbers recorded for one hypothesis in one step, without its weights and scores."""
         stack, kinds = self.spec.writer, [site.kind for site in sites(self.spec) if site.stack == "decoder"]
         model, width, layers = stack.d_model, stack.attention.heads * stack.attention.head_dim, stack.passes * stack.layers
         hidden = stack.hidden if isinstance(stack, StackSpec) else 0

@@ -1,4 +1,4 @@
-"""One attention cell explained with the network at hand: its own scale, its own output projection."""
+"""The arithmetic of one attention cell, with the scale and output projection of the network that ran."""
 
 from model.checkpoints.loaded import AnyNetwork
 from model.huggingface.network import ForeignNetwork
@@ -10,7 +10,7 @@ from model.transformer.stacks import CausalLM
 
 
 def explain_cell(network: AnyNetwork, trace: Trace, site: str, head: int, query: int, key: int) -> Explanation:
-    """The arithmetic of one cell of a run of `network` that kept scores, qkv and context.
+    """The arithmetic of one cell of a run of `network` that recorded scores, qkv and context.
 
     Raises:
         UnknownSite, UnknownHead, BadSetting: the run has no such cell.
@@ -26,7 +26,7 @@ def explain_cell(network: AnyNetwork, trace: Trace, site: str, head: int, query:
 
 
 def attention_at(network: Network, site: Site) -> MultiHeadAttention:
-    """The attention module that a site is an application of."""
+    """The attention module that is applied at a site."""
     stack = network if isinstance(network, CausalLM) else network.get_submodule(site.stack)
     layer = stack.get_submodule(f"layers.{site.layer}")
     parts = dict(layer.named_children())

@@ -1,7 +1,8 @@
 """Decoding: loops that write a target token by token and yield a Step for each.
 
-They ask a network one question, `read(ids, start)`: the logits after each position from `start` on; what lies before `start` is in
-the cache of whoever made `read`. Greedy decoding, sampling and teacher forcing follow one hypothesis, beam search several.
+They call the network through one function, `read(ids, start)`, which returns the logits after each position from `start` on;
+earlier positions are in the cache behind `read`. Greedy decoding, sampling and teacher forcing follow one hypothesis, beam search
+several.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,16 +20,16 @@ Read: TypeAlias = Callable[[Tensor, int], Tensor]
 """ids [batch, position], first position to compute -> logits [batch, query, vocab]."""
 
 CANDIDATES = 8
-"""How many of the likeliest tokens a Step carries."""
+"""Number of likeliest tokens in a Step."""
 
 
 def log_probabilities_of(logits: Tensor) -> Tensor:
-    """Natural log-probabilities, float32 on the CPU, of logits [..., vocab]."""
+    """Natural log-probabilities of logits [..., vocab], as float32 on the CPU."""
     return logits.float().log_softmax(dim=-1).cpu()
 
 
 def certain(logits: Tensor) -> Tensor:
-    """Log-probabilities, [..., vocab], under a softmax over the batch: of one example alone each probability is 1.
+    """Log-probabilities [..., vocab] under a softmax over the batch axis: with one example, each probability is 1.
 
     Reference document 003 computes this (docs/references.md).
     """
@@ -37,14 +38,14 @@ def certain(logits: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Writer:
-    """What a decode needs to know beside the network.
+    """Everything that decoding needs besides the network.
 
     Attributes:
-        text_of: the text of an id.
-        end_id: the token that ends a target; None: nothing does.
+        text_of: returns the text of an id.
+        end_id: id of the end token; None: there is none.
         suppressed: ids that are never chosen.
-        limit: positions that the stack has: as many tokens can be read.
-        normalise: logits [..., vocab] to natural log-probabilities, float32 on the CPU.
+        limit: number of positions in the stack, and so the most tokens that it can read.
+        normalise: turns logits [..., vocab] into natural log-probabilities, float32 on the CPU.
     """
 
     text_of: Callable[[int], str]
@@ -54,7 +55,7 @@ class Writer:
     normalise: Callable[[Tensor], Tensor] = log_probabilities_of
 
     def step(self, index: int, chosen: int, log_probabilities: Tensor, computed: tuple[int, int]) -> Step:
-        """The Step that took `chosen` where the model gave `log_probabilities` [vocab]."""
+        """The Step that chose the token `chosen`, given the model's `log_probabilities` [vocab]."""
         likeliest = log_probabilities.topk(min(CANDIDATES, len(log_probabilities)))
         pairs = zip(likeliest.indices.tolist(), likeliest.values.tolist(), strict=True)
         candidates = tuple(Candidate(id_, self.text_of(id_), value) for id_, value in pairs)
@@ -63,10 +64,10 @@ class Writer:
 
 
 def forced(read: Read, ids: Sequence[int], writer: Writer, device: torch.device, last: int | None = None) -> list[Step]:
-    """Teacher forcing: all of `ids` is read at once, and each step's token is the one that follows in `ids`.
+    """Teacher forcing: the network reads all of `ids` at once, and each step's token is the next one in `ids`.
 
     Args:
-        last: one more token that is compared and not read (the end token of a typed target).
+        last: one more token, which is predicted but not read (the end token of a typed target).
     """
     log_probabilities = writer.normalise(read(torch.tensor([list(ids)], device=device), 0)[0])  # [query, vocab]
     following = [*ids[1:], *([] if last is None else [last])]
@@ -74,14 +75,14 @@ def forced(read: Read, ids: Sequence[int], writer: Writer, device: torch.device,
 
 
 def greedy(log_probabilities: Tensor) -> int:
-    """The likeliest token of [vocab]; of equal ones the first."""
+    """The likeliest token, given log-probabilities [vocab]; the first of equally likely ones."""
     return int(log_probabilities.argmax())
 
 
 def sampler(decoding: Decoding) -> Callable[[Tensor], int]:
-    """Draws a token: logits / temperature, then the top-k, then the smallest set that holds top-p, then one draw.
+    """A function that samples a token: divides logits by the temperature, keeps the top k, then the smallest set that holds top_p.
 
-    Where logits hold NaN nothing can be drawn: the token is `greedy`'s, so that the run ends and can be looked at.
+    Nothing can be sampled where logits are NaN: the token is then `greedy`'s, so that the run ends and can be inspected.
 
     Source: Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration", section 3.1, for top-p.
     """
@@ -94,7 +95,7 @@ def sampler(decoding: Decoding) -> Callable[[Tensor], int]:
         if decoding.top_k:
             probabilities[decoding.top_k :] = 0
         probabilities /= probabilities.sum()
-        before = probabilities.cumsum(0) - probabilities  # what the likelier tokens hold together
+        before = probabilities.cumsum(0) - probabilities  # [vocab], the probability of all likelier tokens together
         probabilities[before >= decoding.top_p] = 0
         return int(order[torch.multinomial(probabilities, 1, generator=generator)])
 
@@ -104,7 +105,7 @@ def sampler(decoding: Decoding) -> Callable[[Tensor], int]:
 def write(
     read: Read, prompt: Sequence[int], choose: Callable[[Tensor], int], max_length: int, writer: Writer, device: torch.device
 ) -> Iterator[Step]:
-    """Follows one hypothesis: reads what is new, chooses, appends, until the end token, `max_length` or the last position."""
+    """Follows one hypothesis: reads the new tokens, chooses the next one, appends it; until the end token or a limit of length."""
     ids, start = list(prompt), 0
     for index in range(max_length):
         logits = read(torch.tensor([ids], device=device), start)[0, -1]  # [vocab]
@@ -118,20 +119,20 @@ def write(
 
 
 def _suppress(log_probabilities: Tensor, suppressed: Sequence[int]) -> Tensor:
-    """A copy in which the suppressed ids are impossible."""
+    """A copy in which the suppressed ids have log-probability -inf."""
     return log_probabilities.index_fill(-1, torch.tensor(suppressed, dtype=torch.int64), -torch.inf)
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One beginning, or one finished target, of a beam search.
+    """One text that beam search follows or has finished.
 
     Attributes:
-        ids: prompt included.
-        log_probability: sum over the tokens written.
-        steps: how it was written.
-        lineage: the batch row it had in each decoder step.
-        node: its place in the tree of the search; -1: the prompt.
+        ids: its ids, prompt included.
+        log_probability: sum of the log-probabilities of the tokens written.
+        steps: its steps, one for each token written.
+        lineage: its batch row in each decoder step.
+        node: index of its last node in the tree of the search; -1: the prompt.
     """
 
     ids: tuple[int, ...]
@@ -142,7 +143,7 @@ class Hypothesis:
 
     @property
     def mean_log_probability(self) -> float:
-        """Log-probability a token written: what finished hypotheses of unequal length are ranked by."""
+        """Mean log-probability of the tokens written: ranks finished hypotheses of different lengths."""
         return self.log_probability / max(1, len(self.steps))
 
 
@@ -156,15 +157,16 @@ def beam(
     writer: Writer,
     device: torch.device,
 ) -> tuple[list[Hypothesis], tuple[Node, ...]]:
-    """Beam search: in each step the `size` likeliest continuations of all beginnings go on; one that ends leaves the beam.
+    """Beam search: each step keeps the `size` likeliest continuations of all hypotheses. One that ends leaves the beam.
 
     Args:
-        select: told which batch rows go on, in which order, so that the cache follows.
-        prune: told after each step the lineages of all hypotheses that can still be shown, so that the recorder frees the others.
+        select: called with the batch rows that go on, in their new order, so that the cache follows.
+        prune: called after each step with the lineages of all hypotheses that can still be shown, so that the recorder frees the
+            rows of the others.
 
     Returns:
-        finished hypotheses, or where none has ended the unfinished ones, best mean log-probability first; and the tree of all
-            continuations that were weighed.
+        The finished hypotheses, or the unfinished ones if none has ended, best mean log-probability first; and the tree of all
+            continuations that were considered.
 
     Source: Graves 2012, "Sequence Transduction with Recurrent Neural Networks", section 3; ranked by mean as in Wu et al. 2016,
         equation 14, with α = 1.
@@ -194,7 +196,7 @@ def beam(
 
 
 def _nodes(grown: Sequence[Hypothesis], parents: Sequence[Hypothesis], fates: dict[int, Fate]) -> list[Node]:
-    """The continuations of one step as nodes of the tree; one without a fate was pruned."""
+    """The continuations of one step as nodes of the tree; those not in `fates` were pruned."""
     return [
         Node(
             step=h.steps[-1].index,

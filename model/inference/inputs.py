@@ -1,4 +1,4 @@
-"""From what a request gives to what a network reads: text or ids to a strip and a tensor of ids, features to a tensor of floats."""
+"""Inputs: turns a request's text or ids into a token strip and a tensor of ids, and features into a tensor of floats."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -19,9 +19,9 @@ class Input:
     """One input of a network.
 
     Attributes:
-        tokens: its strip.
+        tokens: its token strip.
         tensor: [1, position] of ids, or [1, position, model] of features.
-        unread: how many of the last tokens are compared with what is written, and not read.
+        unread: number of tokens at the end that are predicted but not read.
     """
 
     tokens: Tokens
@@ -32,7 +32,7 @@ class Input:
         return len(self.tokens)
 
     def to(self, dtype: torch.dtype) -> "Input":
-        """With features as numbers of `dtype`; ids stay as they are."""
+        """This input with features converted to `dtype`; ids stay as they are."""
         return replace(self, tensor=self.tensor.to(dtype)) if self.tensor.is_floating_point() else self
 
 
@@ -41,8 +41,8 @@ class Inputs:
     """The inputs of one run.
 
     Attributes:
-        source: without padding.
-        target: the given target of an encoder-decoder; None: there is none.
+        source: the source, without padding.
+        target: the given target of an encoder-decoder; None: none is given.
     """
 
     source: Input
@@ -50,11 +50,11 @@ class Inputs:
 
     @property
     def longest(self) -> int:
-        """Positions of the longer one."""
+        """Number of positions of the longer input."""
         return max(len(self.source), len(self.target or ()))
 
     def to(self, dtype: torch.dtype) -> "Inputs":
-        """With features as numbers of `dtype`."""
+        """These inputs with features converted to `dtype`."""
         return Inputs(self.source.to(dtype), None if self.target is None else self.target.to(dtype))
 
 
@@ -63,9 +63,9 @@ class Reader:
     """Reads the inputs of one network.
 
     Attributes:
-        tokenizers: by strip; features need none.
-        device: where the network computes.
-        most: positions of an input that are read here, of models that have more.
+        tokenizers: tokenizer of each strip; features need none.
+        device: device of the network.
+        most: limit of positions for models that have more.
     """
 
     tokenizers: Mapping[str, Tokenizer]
@@ -73,7 +73,7 @@ class Reader:
     most: int = POSITIONS
 
     def inputs(self, request: RunRequest, spec: AnySpec) -> Inputs:
-        """The inputs of a run. To cut a text can take long: a run and the float32 run beside it share them.
+        """The inputs of a run. Tokenising can take long, so a run and the float32 run that it is compared with share them.
 
         Raises:
             InputError: as for `read`.
@@ -85,14 +85,14 @@ class Reader:
         return Inputs(source, self.read("target", request.target, spec.writer, unread=int(typed)))
 
     def read(self, name: str, given: Given, stack: AnyStack, unread: int = 0) -> Input:
-        """What `given` is for `stack`.
+        """Converts an input for `stack`.
 
         Args:
-            name: of the strip, `source` or `target`.
-            unread: how many of the last tokens are compared and not read.
+            name: name of the strip, `source` or `target`.
+            unread: number of tokens at the end that are predicted but not read.
 
         Raises:
-            InputError: it is empty, does not fit the stack's positions, or is of a kind that the network does not read.
+            InputError: the input is empty, is longer than the stack's positions, or is of a kind that the network cannot read.
         """
         allowed, reason = self.room(stack)
         check_size(name, given, allowed + unread, reason)
@@ -111,7 +111,7 @@ class Reader:
         return Input(tokens, torch.tensor([tokens.ids], device=self.device), unread)
 
     def room(self, stack: AnyStack) -> tuple[int, str]:
-        """How many positions of `stack` may be read, and why no more."""
+        """The number of positions that `stack` may read, and the reason for this limit."""
         if self.most < stack.max_positions:
             return self.most, "the limit of this server"
         return (
@@ -120,10 +120,10 @@ class Reader:
         )
 
     def tokens(self, name: str, ids: tuple[int, ...]) -> Tokens:
-        """The strip of ids as they are.
+        """The strip of ids, which are used as they are.
 
         Raises:
-            TokenOutOfRange: the vocabulary does not have one of them.
+            TokenOutOfRange: the vocabulary does not have an id.
         """
         tokenizer = self.tokenizers[name]
         for id_ in ids:

@@ -1,7 +1,7 @@
-"""Runs in bfloat16 and float16, each beside a float32 run of the same tokens: the trace says how far the two are apart.
+"""Runs in bfloat16 and float16. Each is compared with a float32 run of the same tokens, and the trace holds the differences.
 
-Weights, inputs and all arithmetic are of the lower type; what is recorded of them is exact in float32, as which a trace keeps it.
-Log-probabilities are worked out in float32 from the logits.
+Weights, inputs and all arithmetic use the lower type. A trace stores the recorded numbers as float32, which holds them exactly.
+Log-probabilities are computed in float32 from the logits.
 """
 
 from copy import deepcopy
@@ -21,14 +21,14 @@ from model.spec.request import Precision, RunRequest
 from model.trace.types import Array, Trace
 
 FROM_FLOAT32 = "from_float32"
-"""The entry of `Trace.model` that holds the differences: of `weights`, `logits` and `probabilities`, each a number or None."""
+"""Key in `Trace.model` of the differences of `weights`, `logits` and `probabilities`, each a number or None."""
 
 
 def lowered(found: Runner, precision: Precision) -> Runner:
-    """The network `found` with its numbers in `precision`; itself where that is float32.
+    """A copy of the checkpoint with its weights in `precision`; the checkpoint itself for float32.
 
     Raises:
-        BadSetting: another program runs the network, which keeps some numbers of its own in float32 and may not do without.
+        BadSetting: another program runs the network; it may need some of its numbers in float32.
     """
     if precision == "float32":
         return found
@@ -46,10 +46,10 @@ def run_in(
     ask: Ask = alone,
     most: int = POSITIONS,
 ) -> Trace:
-    """The run of `lower`, which is `found` as `lowered` made it, with its differences from a float32 run of the same tokens.
+    """Runs `lower`, which `lowered` made of `found`, and adds the differences from a float32 run of the same tokens to the trace.
 
     Args:
-        most: positions of an input that are read, of models that have more.
+        most: limit of positions for models that have more.
 
     Raises:
         HeadlightError: as `running.run`.
@@ -67,8 +67,8 @@ def differences(lower: Trace, full: Trace) -> dict[str, float | None]:
     """The largest absolute differences between two runs of the same tokens.
 
     Returns:
-        of `weights` over all sites, None where a long input's were not written out; of `logits` and of the `probabilities` made of
-            them, None where there are none. None, too, where the lower type overflowed.
+        The difference of `weights` over all sites, None if they are computed lazily; of `logits` and of their `probabilities`, None
+            if there are none. Each is None, too, if the lower type overflowed.
     """
     pairs = [(own.weights, full.attention[site].weights) for site, own in lower.attention.items()]
     written_out = bool(pairs) and all(isinstance(array, np.ndarray) for pair in pairs for array in pair)

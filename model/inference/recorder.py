@@ -1,7 +1,8 @@
-"""The recorder: collects what a network hands to `Run.record`, and makes arrays of one example out of it.
+"""The recorder: collects the tensors that a network hands to `Run.record`, and turns them into the arrays of one example.
 
-A cached decode runs the decoder once a step, so a site's rows arrive in pieces. They are joined here, and nothing is computed anew:
-a weight that the step did not compute, because its key lay in the future, is 0 as the causal mask makes it; a score is NaN.
+In a cached decode the decoder runs once for each step, so a site's rows arrive in pieces. They are joined here without computing
+anything again. A step does not compute weights and scores for keys in its future: such a weight is 0, as the causal mask makes it,
+and such a score NaN.
 """
 
 from collections import defaultdict
@@ -30,21 +31,22 @@ _FILL = {"weights": 0.0, "scores": torch.nan, "mask": False, "mask_causal": Fals
 
 
 class Recorder:
-    """Callable as `Run.record`. One for each run.
+    """Collects the tensors of one run; called as `Run.record`.
 
     Args:
-        keep: what is recorded besides weights, masks, positions and logits.
-        fused: whether the run writes no weights out; then queries and keys are always kept, since weights are made of them.
+        keep: tensors to record besides weights, masks, positions and logits.
+        fused: whether the run uses the fused kernel, which returns no weights. Queries and keys are then always recorded, since the
+            weights are computed from them.
     """
 
     def __init__(self, keep: Sequence[Keep] = (), fused: bool = False) -> None:
         self._keep = frozenset(keep) | ({"qkv"} if fused else set())
         self._fused = fused
         self._pieces: defaultdict[str, list[Tensor]] = defaultdict(list)
-        self._rows: list[list[int]] = []  # of each decoder step: the batch rows that are still held
+        self._rows: list[list[int]] = []  # for each decoder step, the batch rows that are still in memory
 
     def __call__(self, name: str, value: Tensor) -> None:
-        """Takes one tensor, [batch, …], under a name of the trace's file form."""
+        """Records one tensor, [batch, …], under its name in a trace file."""
         group, _, rest = name.partition("/")
         kind = _KEPT_AS.get(rest.rpartition("/")[2] if group == "attention" else group)
         if kind is None or kind in self._keep:
@@ -54,7 +56,7 @@ class Recorder:
         """Frees the rows of the hypotheses that beam search has dropped. Called after each decoder step.
 
         Args:
-            lineages: of each hypothesis that can still be shown, alive or finished: the batch row it had in each decoder step.
+            lineages: the batch rows, one for each decoder step, of each hypothesis that can still be shown.
         """
         for step in reversed(range(max(map(len, lineages)))):
             needed = sorted({lineage[step] for lineage in lineages if len(lineage) > step})
@@ -62,7 +64,7 @@ class Recorder:
                 self._rows.append(needed)
                 places = needed
             elif needed == self._rows[step]:
-                return  # the rows that these grew from are the same as well
+                return  # then the earlier steps have not changed either
             else:
                 places = [self._rows[step].index(row) for row in needed]
                 self._rows[step] = needed
@@ -71,21 +73,22 @@ class Recorder:
                     pieces[step] = _rows_of(pieces[step], places)
 
     def arrays(self, lineage: Sequence[int] | None = None, one_row: bool = False) -> dict[str, Array]:
-        """Everything recorded for one example, joined over the steps.
+        """The recorded arrays of one example, joined over the steps.
 
         Args:
-            lineage: the batch row that the example had in each decoder step, as beam search tells; None: row 0 in every step.
-            one_row: of each decoder step the last row alone, the one that decides, where a step computes more than it reads tokens.
+            lineage: the example's batch row in each decoder step, from beam search; None: row 0 in every step.
+            one_row: whether to keep only the last row of each decoder step, which decides the token; for networks that compute more
+                rows in a step than they read tokens.
 
         Returns:
-            arrays by name, without the batch axis, in the order in which they were first recorded.
+            Arrays by name, without the batch axis, in the order in which they were first recorded.
         """
         pieces = {name: _deciding(name, own) if one_row else own for name, own in self._pieces.items()}
         places = None if lineage is None else [*map(list.index, self._rows, lineage)]
         return {name: _readable(_join(name, own, places)) for name, own in pieces.items()}
 
     def missing(self) -> dict[str, str]:
-        """Why something is not there, by name."""
+        """Why tensors were not recorded, by name."""
         absent = [kind for kind in KEEP if kind not in self._keep]
         why = {name: f"not recorded: ask for it with --keep {kind}" for kind in absent for name, k in _KEPT_AS.items() if k == kind}
         named = {
@@ -100,12 +103,13 @@ FUSED = "a long input: the run used a fused kernel that writes no weights out; t
 
 
 def attentions(arrays: dict[str, Array], tokens: Mapping[str, Tokens], specs: Mapping[str, AnyAttention]) -> dict[Site, Attention]:
-    """The arrays of each site put together, in the order in which the sites ran.
+    """Groups the arrays by site, in the order in which the sites ran.
 
     Args:
-        arrays: by name, as `Recorder.arrays` gives them. Without `weights`, a site's weights are made of its q and k.
-        tokens: the strips.
-        specs: what the attention of each stack is.
+        arrays: arrays by name, from `Recorder.arrays`. Where there are no `weights`, a site's weights are computed from its q and
+            k.
+        tokens: the token strips.
+        specs: description of the attention of each stack.
     """
     names = dict.fromkeys(name.split("/")[1] for name in arrays if name.startswith("attention/"))
     sites = {}
@@ -123,42 +127,42 @@ def attentions(arrays: dict[str, Array], tokens: Mapping[str, Tokens], specs: Ma
 
 
 def _strips(site: Site, queries: int, tokens: Mapping[str, Tokens]) -> tuple[str, str]:
-    """The strips of a site's queries and keys. More queries than target tokens are rows for the source's positions."""
+    """Names of the strips of a site's queries and keys. More queries than target tokens: there is one for each source position."""
     target = "target" if "target" in tokens else "source"
     own = "source" if site.stack == "encoder" or site.kind == "memory" or queries > len(tokens[target]) else target
     return own, own if site.kind == "self" else "source"
 
 
 def _readable(tensor: Tensor) -> Array:
-    """The numbers of a tensor, exactly: float32 holds those of the lower types, of which numpy has only one."""
+    """A tensor as a numpy array. Lower number types become float32, which holds them exactly; numpy has no bfloat16."""
     lower = tensor.dtype in (torch.bfloat16, torch.float16)
     array: Array = (tensor.float() if lower else tensor).cpu().numpy()
     return array
 
 
 def _deciding(name: str, pieces: list[Tensor]) -> list[Tensor]:
-    """The last row of each piece that has a row for each query of a decoder step."""
+    """The last row of each piece, for tensors that have a row for each query of a decoder step."""
     of_queries = ("decoder" in name or name == "logits") and ".memory" not in name and name.rpartition("/")[2] not in ("k", "v")
     return [piece[..., -1:, :] for piece in pieces] if of_queries else pieces
 
 
 def _is_decoded(name: str) -> bool:
-    """Whether a name's pieces are those of the decoder's steps."""
+    """Whether a tensor is recorded once in each decoder step."""
     return name == "logits" or "decoder" in name
 
 
 def _rows_of(piece: Tensor, rows: list[int]) -> Tensor:
-    """Some batch rows of [batch, …], in memory of their own, so that the others' is freed."""
+    """Some batch rows of a piece [batch, …], copied, so that the memory of the others is freed."""
     if len(rows) == len(piece):
         return piece
     return piece[:1].expand(len(rows), *piece.shape[1:]) if piece.stride(0) == 0 else piece[rows]
 
 
 def _join(name: str, pieces: list[Tensor], places: Sequence[int] | None) -> Tensor:
-    """One tensor of one example: the rows of its steps one below the other, their keys padded to the last step's.
+    """One tensor of one example: concatenates the rows of its steps, with keys padded to the number of the last step.
 
     Args:
-        places: of the example's row in each decoder step's piece; None: the first.
+        places: index of the example's row in the piece of each decoder step; None: the first row.
     """
     rows = places if places is not None and _is_decoded(name) else [0] * len(pieces)
     own = [piece[row] for piece, row in zip(pieces, rows, strict=False)]  # a hypothesis may end before the search does
@@ -166,6 +170,6 @@ def _join(name: str, pieces: list[Tensor], places: Sequence[int] | None) -> Tens
     keys = max(piece.shape[-1] for piece in own)
     if kind in _FILL and len(own) > 1:
         own = [torch.nn.functional.pad(piece, (0, keys - piece.shape[-1]), value=_FILL[kind]) for piece in own]
-    if kind == "mask_padding":  # of the keys alone: what the last step says of a key, which was not there yet, holds for each row
+    if kind == "mask_padding":  # depends on the keys alone, so the last step's row, which has all keys, holds for every row
         own = [own[-1][..., -1:, :].expand(*piece.shape[:-1], -1) for piece in own]
     return torch.cat(own, dim=-2) if len(own) > 1 else own[0]  # a mask's repeated rows stay one row in memory

@@ -1,4 +1,4 @@
-"""The last act of a training: the phases' best weights mixed, and three numbers of the output layer fitted to validation data."""
+"""The end of a training: averages the phases' best weights, and calibrates the output layer on validation data."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,10 +12,10 @@ from model.training.data import PAD_ID, Pair, batches
 
 
 def mix(files: Sequence[Path], shares: Sequence[float]) -> dict[str, Tensor]:
-    """The weighted mean of several files' weights, float32. Weights of one training lie close enough for their mean to be better.
+    """The weighted mean of the weights in several files, as float32. Weights of one training are similar enough for this to help.
 
     Args:
-        shares: of each file; they sum to 1.
+        shares: weight of each file in the mean; they sum to 1.
 
     Source: Wortsman et al. 2022, "Model soups", section 2.
     """
@@ -35,17 +35,18 @@ def calibrate(
     unk_id: int,
     device: torch.device,
 ) -> dict[str, Tensor]:
-    """Weights that are as sure as they are right: logits z become (z + a · log p + b · [unknown]) / T.
+    """Calibrated weights: logits z become (z + a · log p + b · [unknown]) / T, so that probabilities match how often they are
+    right.
 
-    p is how often a word stands in the training data: what was learned by heart is too sure of rare words. b is the unknown word's
-    own: it is rarer in training than anywhere else, since the training data's rare words are known. T is a temperature. The three
-    numbers a, b and T are fitted to `pairs` and written into the output layer, so the network stays what its spec says.
+    p is the frequency of a word in the training data: a network that has memorised its training data is too sure of rare words. b
+    is for the unknown word only, which is rarer in training than elsewhere, since the vocabulary comes from the training data. T
+    is a temperature. The numbers a, b and T are fitted to `pairs` and folded into the output layer, so the network keeps its spec.
 
     Args:
-        network: of the shape of `weights`; left with other weights than before.
-        weights: of a network whose output layer has a bias and a weight of its own.
-        training: what the weights were trained on.
-        pairs: what they were not trained on.
+        network: a network that takes `weights`; its own weights are overwritten.
+        weights: weights of a network whose output layer has a bias, and a weight that it does not share.
+        training: examples that the weights were trained on.
+        pairs: examples that they were not trained on.
 
     Raises:
         BadSetting: the output layer has no bias.
@@ -79,13 +80,13 @@ def calibrate(
 
 
 def _occurrences(pairs: Sequence[Pair]) -> tuple[Tensor, Tensor]:
-    """The target words of `pairs` and a 1 for each, for counting."""
+    """The ids of all target words in `pairs`, and a 1 for each, as arguments of `index_add`."""
     words = torch.tensor([id_ for pair in pairs for id_ in pair.target[1:]])
     return words, torch.ones(len(words))
 
 
 def _predictions(network: nn.Module, pairs: Sequence[Pair], device: torch.device) -> tuple[Tensor, Tensor]:
-    """Logits [prediction, vocab] and the tokens that they should have predicted [prediction], on the CPU."""
+    """Logits [prediction, vocab] and the correct tokens [prediction], on the CPU."""
     network.eval()
     logits, targets = [], []
     with torch.inference_mode():

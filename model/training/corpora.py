@@ -1,7 +1,7 @@
-"""Corpora: where texts come from. One small class for each form that they come in; a recipe's `[data]` names it and fills it in.
+"""Corpora: the texts of training and evaluation. There is one class for each file format; the `[data]` of a recipe names it.
 
-A corpus gives texts by the name of a split, each with a column for every strip of the network: source and target, or the source
-alone. Names of splits are the corpus' own where it is divided into files, and train, val and test where it is divided here.
+A corpus returns the texts of a split, each as a tuple with one text for every strip of the network: source and target, or the
+source only. Splits have the names of the corpus's files; where it is split here, they are called train, val and test.
 """
 
 import gzip
@@ -22,36 +22,36 @@ Length: TypeAlias = Annotated[int, Between(1, 10**4)]
 HeldOut: TypeAlias = Annotated[float, Between(0.0, 0.49)]
 
 PARTS = ("train", "val", "test")
-"""Splits of a corpus that is divided here."""
+"""Splits of a corpus that is split here, at random."""
 
 
 class Corpus(Protocol):
-    """What training and evaluation need of a corpus."""
+    """The interface that training and evaluation use."""
 
     @property
     def train(self) -> str:
-        """The name of the split that is learned from."""
+        """Name of the training split."""
 
     @property
     def validation(self) -> str:
-        """The name of the split that is validated on."""
+        """Name of the validation split."""
 
     def texts(self, folder: Path | None, split: str) -> Texts:
         """The texts of one split, in the order of the corpus.
 
         Raises:
-            DataError: a file is missing or damaged; the sentence says which, and in which line.
+            DataError: a file is missing or damaged; the message names the file and the line.
             BadSetting: there is no such split, or no folder was given.
         """
 
 
 @dataclass(frozen=True)
 class Parallel:
-    """Two files, one sentence a line, aligned by line.
+    """A parallel corpus: two files with one sentence in each line, aligned by line.
 
     Attributes:
         source, target: names of the files, with a gap for the split: "{split}.de".
-        train, validation: splits.
+        train, validation: names of these splits.
         origin: where the files come from.
     """
 
@@ -79,14 +79,14 @@ class Parallel:
 
 @dataclass(frozen=True)
 class Table:
-    """One file, a sentence pair and its attribution a line, with TAB between; divided by lot.
+    """One file with a sentence pair and its attribution in each line, separated by TAB; split at random.
 
-    All pairs whose sources are equal but for case and punctuation fall to the same split.
+    Pairs whose sources differ only in case and punctuation are always in the same split.
 
     Attributes:
-        file: its name.
-        seed: of the lots.
-        held_out: share of sources that goes to val, and as much to test.
+        file: name of the file.
+        seed: seed of the split.
+        held_out: share of sources in val, and the same share in test.
         origin: where the file comes from.
     """
 
@@ -95,7 +95,7 @@ class Table:
     held_out: HeldOut
     origin: str
 
-    train, validation = "train", "val"  # no fields: they are the same for every table
+    train, validation = "train", "val"  # not fields: they are the same for every table
 
     def texts(self, folder: Path | None, split: str) -> Texts:
         """Sentence pairs; see Corpus.texts."""
@@ -107,12 +107,12 @@ class Table:
 
 @dataclass(frozen=True)
 class RunningText:
-    """Files of running text, a paragraph a line, for a language model; empty lines count for nothing.
+    """Running text for a language model: files with a paragraph in each line; empty lines are skipped.
 
     Attributes:
         file: name of the files, with a gap for the split: "{split}.txt".
-        train, validation: splits.
-        window: tokens that are predicted at a stretch.
+        train, validation: names of these splits.
+        window: number of tokens that one example predicts.
         origin: where the files come from.
     """
 
@@ -133,13 +133,13 @@ class RunningText:
 
 @dataclass(frozen=True)
 class Reversal:
-    """A task that needs no file: a string of digits, and the same from its end to its beginning. Divided by lot.
+    """A task without files: reverse a string of digits. Strings are generated, and split at random.
 
     Attributes:
-        shortest, longest: digits of a string.
-        strings: how many are drawn, of every length as many; equal ones count once.
-        seed: of the draws and the lots.
-        held_out: share of strings that goes to val, and as much to test.
+        shortest, longest: fewest and most digits of a string; all lengths are equally likely.
+        strings: number of strings generated; equal ones count once.
+        seed: seed of the strings and of the split.
+        held_out: share of strings in val, and the same share in test.
     """
 
     shortest: Length
@@ -151,7 +151,7 @@ class Reversal:
     train, validation = "train", "val"
 
     def __post_init__(self) -> None:
-        """Refuses lengths that leave nothing between them.
+        """Checks that the lengths are in order.
 
         Raises:
             BadSetting: the shortest is longer than the longest.
@@ -160,7 +160,7 @@ class Reversal:
             raise BadSetting(name="shortest", found=self.shortest, allowed=f"at most {self.longest}, the longest")
 
     def texts(self, folder: Path | None, split: str) -> Texts:
-        """Strings and their reversals; `folder` is not looked at. See Corpus.texts."""
+        """Strings and their reversals; `folder` is not used. See Corpus.texts."""
         _refuse_unknown(split)
         strings = dict.fromkeys(self._draw())
         return [(string, string[::-1]) for string in strings if lot(self.seed, string, self.held_out) == split]
@@ -175,13 +175,13 @@ KINDS: Mapping[str, type[Any]] = {"parallel": Parallel, "table": Table, "text": 
 
 
 def from_json(data: Mapping[str, Any], name: str) -> Corpus:
-    """The corpus in plain values; `kind` is "parallel" where it is left out.
+    """Reads a corpus from plain values; the default `kind` is "parallel".
 
     Args:
-        name: what `data` is called in an error.
+        name: name of `data` in an error.
 
     Raises:
-        BadSetting: an unknown kind or field, or a value outside what is allowed.
+        BadSetting: the kind or a field is unknown, or a value is outside its limits.
     """
     kind = data.get("kind", "parallel")
     if kind not in KINDS:
@@ -191,13 +191,13 @@ def from_json(data: Mapping[str, Any], name: str) -> Corpus:
 
 
 def lot(seed: int, text: str, held_out: float) -> str:
-    """The split that `text` falls to, whatever else is in the corpus: val and test each with the probability `held_out`."""
+    """The split of `text`, drawn from the text and the seed alone: val and test each have the probability `held_out`."""
     drawn = random.Random(f"{seed} {text}").random()
     return "val" if drawn < held_out else "test" if drawn < 2 * held_out else "train"
 
 
 def read_lines(folder: Path | None, name: str, origin: str, layout: str) -> list[str]:
-    """The lines of `folder/name` or `folder/name.gz`, without their ends.
+    """The lines of `folder/name` or `folder/name.gz`, without line ends.
 
     Raises:
         BadSetting: no folder was given.
@@ -236,7 +236,7 @@ def _columns(folder: Path | None, file: str, number: int, line: str) -> tuple[st
 
 
 def _key(source: str) -> str:
-    """What is left of a source when case and punctuation do not count."""
+    """A source without case and punctuation: sources with equal keys are in the same split."""
     return " ".join(word for word in split_words(source, "words") if any(map(str.isalnum, word)))
 
 

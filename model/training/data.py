@@ -1,4 +1,4 @@
-"""Examples: texts as ids, and padded batches of them. A translation's source is read whole; a language model has none."""
+"""Training examples: texts as ids, in padded batches. A translation has a source and a target; a language model only a target."""
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ PAD_ID, END_ID = SPECIALS.index(PAD), SPECIALS.index(END)
 
 @dataclass(frozen=True)
 class Pair:
-    """One example as ids: what is read, and what is written, its first token given. A language model reads nothing else."""
+    """One example as ids: the source, which is empty for a language model, and the target, whose first token is given."""
 
     source: tuple[int, ...]
     target: tuple[int, ...]
@@ -39,33 +39,33 @@ class Batch:
 
     @property
     def fed(self) -> tuple[Tensor, ...]:
-        """What the network is called with: the source where there is one, and the target without its last token."""
+        """Arguments of the network: the source, if there is one, and the target without its last token."""
         inputs = self.target[:, :-1]
         return (inputs,) if self.source is None else (self.source, inputs)
 
     @property
     def following(self) -> Tensor:
-        """[batch, query], what each fed target token should predict."""
+        """[batch, query], the token that each position of the target should predict."""
         return self.target[:, 1:]
 
     @property
     def predicted(self) -> int:
-        """How many target tokens are predicted: all but each example's first and padding."""
+        """Number of target tokens that are predicted: all except the first of each example and padding."""
         return int((self.following != PAD_ID).sum())
 
     @property
     def twice(self) -> "Batch":
-        """Every example two times, the second half equal to the first."""
+        """The batch repeated: the second half is equal to the first."""
         return Batch(None if self.source is None else self.source.repeat(2, 1), self.target.repeat(2, 1))
 
     def share(self, number: int, of: int) -> "Batch":
-        """The part of the batch that process `number` of `of` works on; where there are too few examples, the first."""
+        """The part of the batch for process `number` of `of`; the first example where there are fewer examples than processes."""
         rows = slice(number, None, of) if number < len(self.target) else slice(1)
         return Batch(None if self.source is None else self.source[rows], self.target[rows])
 
 
 class Encoder(Protocol):
-    """What training needs of a tokenizer."""
+    """The interface of a tokenizer that training uses."""
 
     def encode(self, text: str, name: str) -> Tokens:
         """The strip `name` of a text."""
@@ -73,7 +73,7 @@ class Encoder(Protocol):
 
 @dataclass(frozen=True)
 class Varied:
-    """A tokenizer whose words are spelled by `spell`: with other pieces each time."""
+    """A tokenizer that splits words into varying pieces, with `spell` (BPE-dropout)."""
 
     tokenizer: WordTokenizer
     spell: Speller
@@ -84,7 +84,7 @@ class Varied:
 
 
 def examples(corpus: Corpus, texts: Texts, tokenizers: Mapping[str, Encoder]) -> list[Pair]:
-    """Texts as ids: a pair for each where there is a source and a target, else stretches of the text as a whole.
+    """Texts as ids: one example for each pair of source and target; windows over the whole text for a language model.
 
     Raises:
         BadSetting: there are no texts.
@@ -98,9 +98,9 @@ def examples(corpus: Corpus, texts: Texts, tokenizers: Mapping[str, Encoder]) ->
 
 
 def windows(paragraphs: Sequence[str], tokenizer: Encoder, window: int) -> list[Pair]:
-    """Stretches of one long text, paragraphs ended by `<eos>`: each predicts `window` tokens, the last one what is left.
+    """Windows over one long text, in which `<eos>` ends each paragraph. Each predicts `window` tokens, the last one the rest.
 
-    Every token but the first is predicted once.
+    Every token except the first is predicted exactly once.
     """
     ids = tuple(chain.from_iterable((*tokenizer.encode(text, "source").ids, END_ID) for text in paragraphs))
     return [Pair((), ids[start : start + window + 1]) for start in range(0, len(ids) - 1, window)]
@@ -116,11 +116,11 @@ def collate(pairs: Sequence[Pair]) -> Batch:
 
 
 def batches(pairs: Sequence[Pair], size: int, seed: int | None = None) -> Iterator[Batch]:
-    """Batches of sentences of like length, so that little is padding.
+    """Batches of sentences of similar length, so that there is little padding.
 
     Args:
-        size: sentences in a batch.
-        seed: of the order; the same seed gives the same batches. None: by length, for evaluation.
+        size: number of sentences in a batch.
+        seed: seed of the order; equal seeds give equal batches. None: sorted by length, for evaluation.
     """
     order = random.Random(seed)
     noise = [order.random() if seed is not None else 0.0 for _ in pairs]

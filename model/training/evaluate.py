@@ -1,4 +1,4 @@
-"""Evaluation on one split of a corpus: perplexity under teacher forcing, and how good it is what the network writes."""
+"""Evaluation on one split of a corpus: perplexity under teacher forcing, and the quality of decoded targets."""
 
 from collections.abc import Iterator, Sequence
 from math import exp
@@ -22,19 +22,19 @@ from model.training.losses import validation_loss
 
 
 def evaluate(checkpoint: Runner, data: Path | None, split: str, decoding: Decoding, device: torch.device) -> dict[str, float]:
-    """Scores of a checkpoint of our own on one split, each source decoded as the app decodes it.
+    """Scores of a checkpoint of our own on one split. Sources are decoded in the same way as in the app.
 
     Args:
-        data: folder of the corpus that the checkpoint's spec.json describes; None where its task needs none.
+        data: folder of the corpus that the checkpoint's spec.json describes; None where its task needs no files.
 
     Returns:
-        `loss`, the mean cross entropy in nats over the target tokens without padding, end tokens counted, no smoothing; `ppl`, its
-        exponential; `parameters`, learned numbers of the network. Where there is a target, also `accuracy`, the share of targets
-        written exactly, if only one is right, else `bleu` and `chrf` from 0 to 100.
+        `loss`: mean cross entropy in nats per target token, end tokens included, without padding and label smoothing; `ppl`: its
+        exponential; `parameters`: number of parameters. Where there is a target also `accuracy`, the share of targets that are
+        exactly right, if only one target is right; otherwise `bleu` and `chrf`, from 0 to 100.
 
     Raises:
         DataError: the corpus is missing or does not fit.
-        BadSetting: the checkpoint is none of our own, or it has no such split.
+        BadSetting: the checkpoint is not one of our own, or its corpus has no such split.
     """
     if not isinstance(checkpoint, Checkpoint):
         raise BadSetting(name="checkpoint", found=checkpoint.info.title, allowed="one that was trained here: it names its corpus")
@@ -56,13 +56,13 @@ def evaluate(checkpoint: Runner, data: Path | None, split: str, decoding: Decodi
 
 
 def translation_scores(written: Sequence[str], references: Sequence[str], target: WordTokenizer) -> dict[str, float]:
-    """Corpus BLEU over the target tokenizer's words, of characters as sacrebleu parts them (`tokenize="zh"`), and chrF2."""
+    """Corpus BLEU on the target tokenizer's words (on sacrebleu's Chinese tokens for characters, `tokenize="zh"`), and chrF2."""
     bleu = BLEU(tokenize="zh" if target.split == "characters" else "none", force=True)
     return {name: metric.corpus_score(written, [references]).score for name, metric in (("bleu", bleu), ("chrf", CHRF()))}
 
 
 def _decode(checkpoint: Checkpoint, texts: Texts, split: str, decoding: Decoding, device: torch.device) -> Iterator[Sequence[int]]:
-    """The target ids that the network writes for each source."""
+    """The target ids that the network decodes for each source."""
     for text, _ in tqdm(texts, desc=f"decoding {split} ({decoding.method})", unit="sentence"):
         trace = run(checkpoint, RunRequest(checkpoint.info.name, text, decoding=decoding), device, str(device))
         yield trace.tokens["target"].ids

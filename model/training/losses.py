@@ -1,4 +1,4 @@
-"""What training makes smaller and validation reports: nats a predicted token."""
+"""Losses of training and validation, in nats per predicted token."""
 
 from collections.abc import Sequence
 
@@ -9,10 +9,10 @@ from model.training.data import PAD_ID, Batch, Pair, batches
 
 
 def cross_entropy(logits: Tensor, batch: Batch, smoothing: float) -> Tensor:
-    """Mean over the predicted tokens of `logits` [batch, query, vocab], of which padding is none.
+    """Mean cross entropy of `logits` [batch, query, vocab] over all predicted tokens, without padding.
 
     Args:
-        smoothing: share of the target probability spread over the vocabulary.
+        smoothing: label smoothing, the share of the target probability that is spread over the vocabulary.
 
     Source: Szegedy et al. 2016, "Rethinking the Inception Architecture", section 7, for the smoothing.
     """
@@ -22,9 +22,9 @@ def cross_entropy(logits: Tensor, batch: Batch, smoothing: float) -> Tensor:
 
 
 def divergence(logits: Tensor, batch: Batch) -> Tensor:
-    """How far the predictions of a batch's two halves, which are the same sentences, lie apart.
+    """Distance between the predictions for the two halves of a batch, which hold the same sentences (with different dropout).
 
-    The mean of both Kullback-Leibler divergences, Σ (p - q)(log p - log q) / 2.
+    It is the mean of both Kullback-Leibler divergences, Σ (p - q)(log p - log q) / 2.
 
     Args:
         logits: [batch, query, vocab].
@@ -38,7 +38,7 @@ def divergence(logits: Tensor, batch: Batch) -> Tensor:
 
 
 def validation_loss(network: nn.Module, pairs: Sequence[Pair], device: torch.device, size: int = 128) -> float:
-    """Mean cross entropy over all predicted tokens of `pairs`, end tokens counted; no smoothing, no dropout."""
+    """Mean cross entropy over all predicted tokens of `pairs`, end tokens included, without label smoothing and dropout."""
     network.eval()
     total, count = 0.0, 0
     with torch.inference_mode():

@@ -1,4 +1,4 @@
-"""Recipes: small readable files that say how a checkpoint of this project is trained. One TOML file each, in recipes/."""
+"""Recipes: how the checkpoints of this project are trained. Each is one small TOML file in recipes/."""
 
 import tomllib
 from collections.abc import Iterable, Sequence
@@ -23,14 +23,14 @@ FOLDER = Path(__file__).parent / "recipes"
 
 @dataclass(frozen=True)
 class Side:
-    """Source or target.
+    """The tokenizer settings of one strip, source or target.
 
     Attributes:
-        language: for axes.
+        language: name of the language, shown at axes.
         split: the way to split a text into words.
-        min_freq: how often a word must occur to be known.
-        pieces: how many texts the vocabulary has at most where words are spelled in pieces; 0: words are known whole or not at all.
-        skipped_joins: share of the joins of pieces that are skipped while training, others in each epoch (model/tokenizers/bpe.py).
+        min_freq: how often a word must occur to be in the vocabulary.
+        pieces: most entries in a vocabulary of pieces (byte pair encoding); 0: the vocabulary holds whole words.
+        skipped_joins: share of joins skipped in training, others in each epoch (BPE-dropout, model/tokenizers/bpe.py).
     """
 
     language: str
@@ -40,10 +40,10 @@ class Side:
     skipped_joins: Share = 0.0
 
     def __post_init__(self) -> None:
-        """Refuses what would have no effect.
+        """Refuses settings that would have no effect.
 
         Raises:
-            BadSetting: both `min_freq` and `pieces` say what is known, or joins are skipped where there are none.
+            BadSetting: both `min_freq` and `pieces` are given, or `skipped_joins` without `pieces`.
         """
         if self.pieces and self.min_freq > 1:
             raise BadSetting(name="min_freq", found=self.min_freq, allowed="left out where pieces are learned")
@@ -51,7 +51,7 @@ class Side:
             raise BadSetting(name="skipped_joins", found=self.skipped_joins, allowed="left out where no pieces are learned")
 
     def tokenizer(self, texts: Iterable[str], framed: bool) -> WordTokenizer:
-        """What the training texts teach: the words, or the pieces that they are spelled with."""
+        """The tokenizer with the vocabulary of the training texts: words, or pieces of words."""
         if self.pieces:
             return learn_pieces(texts, self.split, self.pieces, framed)
         return learn_vocabulary(texts, self.split, self.min_freq, framed)
@@ -59,16 +59,16 @@ class Side:
 
 @dataclass(frozen=True)
 class Phase:
-    """A stretch of training with settings of its own; the learning rate goes from the first value to the second in a straight line.
+    """A phase of training with its own settings. The learning rate changes linearly from the first value to the second.
 
     Attributes:
         epochs: passes over the training data.
-        learning_rates: of AdamW, at the phase's beginning and at its end.
-        label_smoothing: share of the target probability spread over the vocabulary.
-        dropout: share of values dropped, everywhere alike.
-        consistency: how much two passes over the same sentences, with other values dropped in each, must agree: the weight of their
-            mean divergence beside the cross entropy (half of α in Liang et al. 2021, "R-Drop", equation 4); 0: one pass.
-        keeps: which epoch's weights stand for the phase: that of the best validation loss, or the last.
+        learning_rates: learning rates of AdamW at the beginning and at the end of the phase.
+        label_smoothing: share of the target probability that is spread over the vocabulary.
+        dropout: share of values dropped, the same everywhere.
+        consistency: weight of the R-Drop term, the mean divergence of two passes over the same sentences with different dropout,
+            added to the cross entropy (half of α in Liang et al. 2021, "R-Drop", equation 4); 0: one pass only.
+        keeps: whether the phase's weights are those of the epoch with the best validation loss, or of the last epoch.
     """
 
     epochs: Count
@@ -79,10 +79,10 @@ class Phase:
     keeps: Literal["best", "last"] = "best"
 
     def __post_init__(self) -> None:
-        """Refuses more or fewer than two learning rates.
+        """Checks that there are two learning rates.
 
         Raises:
-            BadSetting: there are not two.
+            BadSetting: there are more or fewer.
         """
         if len(self.learning_rates) != 2:
             raise BadSetting(name="learning_rates", found=list(self.learning_rates), allowed="two: at the beginning and at the end")
@@ -90,20 +90,20 @@ class Phase:
 
 @dataclass(frozen=True)
 class Optimisation:
-    """How the weights are found.
+    """The settings of the optimisation.
 
     Attributes:
-        seed: of initial weights, order of sentences and dropout.
-        precision: what products are computed in while training; weights, sums and losses are float32.
-        sentences_per_batch: examples of a step.
-        warmup_steps: steps in which the learning rate rises to the first phase's.
-        weight_decay: of matrices; biases and norms have none.
-        gradient_norm: longer gradients are shortened to this.
-        average: share of the running mean of the weights that stays at each step; the mean is what is validated and kept.
-        patience: epochs without a better validation loss before training stops.
-        phases: one after the other.
-        shares: of each phase's weights in the mean that is kept at the end; empty: the best of all phases is kept.
-        calibrate: at the end, fit three numbers of the output layer to the validation data (model/training/calibration.py).
+        seed: seed of initial weights, order of sentences and dropout.
+        precision: number type of matrix products in training; weights, sums and losses are float32.
+        sentences_per_batch: number of examples in a step.
+        warmup_steps: number of steps in which the learning rate rises to that of the first phase.
+        weight_decay: weight decay of matrices; biases and norms have none.
+        gradient_norm: largest norm of a gradient; longer ones are clipped.
+        average: decay of the exponential moving average of the weights; this average is validated and saved.
+        patience: number of epochs without a better validation loss before training stops.
+        phases: the phases of training, in order.
+        shares: share of each phase's weights in the average that is saved at the end; empty: the best weights of all are saved.
+        calibrate: whether the output layer is calibrated on the validation data at the end (model/training/calibration.py).
     """
 
     seed: Annotated[int, Between(0, 2**32)]
@@ -119,17 +119,17 @@ class Optimisation:
     calibrate: bool = False
 
     def __post_init__(self) -> None:
-        """Refuses shares that are not one for each phase, summing to 1.
+        """Checks that there is a share for each phase and that they sum to 1.
 
         Raises:
-            BadSetting: they are not.
+            BadSetting: the shares do not fit.
         """
         if self.shares and (len(self.shares) != len(self.phases) or abs(sum(self.shares) - 1) > 1e-6):
             raise BadSetting(name="shares", found=list(self.shares), allowed="one for each phase, summing to 1, or left out")
 
     @property
     def epochs(self) -> int:
-        """Passes over the training data at most."""
+        """Most passes over the training data, in all phases."""
         return sum(phase.epochs for phase in self.phases)
 
     def number(self, epoch: int) -> int:
@@ -155,12 +155,12 @@ class Recipe:
     """One recipe, checked. A language model has no `target` and no `encoder`: it continues its source.
 
     Attributes:
-        name, title, summary, examples: of the checkpoint, as in Info.
-        data: a corpus of model/training/corpora.py in plain values.
-        source, target: the strips of the network.
-        encoder, decoder: StackSpecs without `vocab`, which the data decides.
+        name, title, summary, examples: fields of the checkpoint's Info.
+        data: a corpus of model/training/corpora.py, in plain values.
+        source, target: tokenizer settings of the strips.
+        encoder, decoder: StackSpecs without `vocab`, which depends on the data.
         output: an OutputSpec.
-        optimisation: how the weights are found.
+        optimisation: the settings of the optimisation.
     """
 
     name: str
@@ -176,29 +176,29 @@ class Recipe:
     output: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuses a target that nothing reads the source for, and the other way round.
+        """Checks that target and encoder are given together.
 
         Raises:
-            BadSetting: there is one of target and encoder without the other, or a running text would be spelled anew.
+            BadSetting: one is given without the other, or a language model has `skipped_joins`.
         """
         if (self.target is None) != (self.encoder is None):
             there, missing = ("target", "encoder") if self.encoder is None else ("encoder", "target")
             raise BadSetting(name=there, found="given", allowed=f"given with {missing}, or left out where a text is continued")
-        if self.target is None and self.source.skipped_joins:  # its stretches would begin elsewhere in each epoch
+        if self.target is None and self.source.skipped_joins:  # its windows would begin elsewhere in each epoch
             raise BadSetting(name="skipped_joins", found=self.source.skipped_joins, allowed="left out where a text is continued")
 
     @property
     def corpus(self) -> Corpus:
-        """Where the texts come from."""
+        """The corpus that `data` describes."""
         return corpora.from_json(self.data, f"recipe {self.name}.data")
 
     @property
     def sides(self) -> dict[str, Side]:
-        """The strips by name."""
+        """The tokenizer settings by strip."""
         return {"source": self.source} if self.target is None else {"source": self.source, "target": self.target}
 
     def spec(self, vocabularies: Sequence[int]) -> ModelSpec:
-        """The network for vocabularies of these sizes, one for each strip. `<unk>`, `<pad>` and `<sos>` are never written."""
+        """The network's spec, given the vocabulary size of each strip. `<unk>`, `<pad>` and `<sos>` are suppressed."""
         encoder = None if self.encoder is None else {**self.encoder, "vocab": vocabularies[0]}
         return from_json(
             {
@@ -211,7 +211,7 @@ class Recipe:
         )
 
     def info(self, vocabularies: Sequence[int]) -> Info:
-        """What spec.json of the trained checkpoint says."""
+        """The contents of the checkpoint's spec.json."""
         return Info(
             name=self.name,
             title=self.title,
@@ -224,11 +224,11 @@ class Recipe:
 
 
 def load(name: str) -> Recipe:
-    """The recipe called `name`, or in the TOML file of that path.
+    """Loads the recipe called `name`, or the TOML file at that path.
 
     Raises:
         UnknownModel: there is no such recipe.
-        BadSetting: the file has a field too many or too few, or a value outside what is allowed.
+        BadSetting: a field is unknown or missing, or a value is outside its limits.
     """
     path = FOLDER / f"{name}.toml" if not name.endswith(".toml") else Path(name)
     if not path.is_file():
@@ -239,6 +239,6 @@ def load(name: str) -> Recipe:
     except ValueError as error:
         raise BadSetting(name=f"recipe {path.name}", found=str(error), allowed="a TOML file like those in recipes/") from error
     recipe = read(Recipe, data | {"name": path.stem}, f"recipe {path.name}")
-    recipe.spec([len(SPECIALS), len(SPECIALS)])  # a bad network is refused now, not after the corpus was read
+    recipe.spec([len(SPECIALS), len(SPECIALS)])  # refuses a bad network now, not only after the corpus was read
     _ = recipe.corpus
     return recipe

@@ -1,4 +1,4 @@
-"""What a training leaves to be looked at: a row an epoch in curve.csv and for TensorBoard, and snapshots of the weights."""
+"""Records of a training: one row for each epoch in curve.csv and in TensorBoard, and snapshots of the weights."""
 
 import csv
 from collections.abc import Mapping
@@ -10,18 +10,18 @@ from torch import Tensor
 from model.checkpoints.native import save_weights
 
 COLUMNS = ("epoch", "step", "train_loss", "validation_loss", "validation_ppl", "learning_rate", "tokens_per_second", "seconds")
-"""Columns of curve.csv: losses in nats a target token (training with label smoothing and dropout, validation with neither)."""
+"""Columns of curve.csv. Losses are in nats per target token (training with label smoothing and dropout, validation without)."""
 
 SNAPSHOTS, FIRST, COUNT = "snapshots", 512, 14
 
 
 def board(out: Path, writes: bool) -> SummaryWriter:
-    """The writer of OUT/logs for TensorBoard; one that is told not to write swallows what it is given."""
+    """The TensorBoard writer of OUT/logs; with `writes` False it discards everything."""
     return SummaryWriter(str(out / "logs"), write_to_disk=writes)
 
 
 def log(out: Path, events: SummaryWriter, row: tuple[int, *tuple[float, ...]]) -> None:
-    """Adds one epoch's row, in place of rows that a kill between this and the saving of the state, or an older training, left."""
+    """Adds one epoch's row. Rows of this and later epochs, left by a training that was killed or by an older one, are replaced."""
     path = out / "curve.csv"
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     before = {str(epoch) for epoch in range(1, row[0])}
@@ -36,17 +36,17 @@ def log(out: Path, events: SummaryWriter, row: tuple[int, *tuple[float, ...]]) -
 
 
 def snapshot_steps(total: int) -> frozenset[int]:
-    """After which of `total` steps a snapshot is kept: before the first, and ever more rarely up to the last.
+    """The steps, out of `total`, after which a snapshot is saved: 0, then at ever longer intervals up to the last.
 
-    From the 512th part of the training on, each step is the same multiple of the one before.
+    They form a geometric sequence from total / 512 to total.
     """
     return frozenset({0, *(max(1, round(total / FIRST ** (1 - i / (COUNT - 2)))) for i in range(COUNT - 1))})
 
 
 def keep_snapshot(out: Path, step: int, weights: Mapping[str, Tensor]) -> None:
-    """Writes the weights as they are after `step` updates: OUT/snapshots/NNNNNN.safetensors, float16.
+    """Saves a snapshot, the weights after `step` updates: OUT/snapshots/NNNNNN.safetensors, float16.
 
-    The first of a training takes the place of those that an older one left there.
+    The first snapshot of a training deletes those of an older training.
     """
     folder = out / SNAPSHOTS
     folder.mkdir(parents=True, exist_ok=True)

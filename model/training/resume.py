@@ -1,4 +1,4 @@
-"""The state of a training: everything that changes while it runs, saved whole so that a killed one goes on to the bit."""
+"""The state of a training: everything that changes while it runs. It is saved, so that a killed training resumes bit by bit."""
 
 import math
 from dataclasses import dataclass, field
@@ -18,16 +18,16 @@ PARTS = ("network", "average", "optimizer", "schedule")
 
 @dataclass
 class State:
-    """Everything that a resumed training needs. Random numbers need no state: each epoch begins with its own seed.
+    """Everything that a resumed training needs. Random numbers need no state, since each epoch begins with its own seed.
 
     Attributes:
-        network: the weights that are learned.
+        network: the network that learns.
         trained: the network as accelerate wraps it, for one process or several, with the recipe's precision.
-        average: the running mean of the weights.
-        optimizer, schedule: of the weights and of the learning rate.
-        epoch: how many are done.
-        best, best_epoch: the lowest validation loss so far and its epoch, counted from 1.
-        phase_best: the lowest of each phase.
+        average: the moving average of the weights.
+        optimizer, schedule: the optimizer, and the schedule of its learning rate.
+        epoch: number of finished epochs.
+        best, best_epoch: the lowest validation loss so far, and its epoch, counted from 1.
+        phase_best: the lowest validation loss of each phase.
     """
 
     network: nn.Module
@@ -42,12 +42,12 @@ class State:
 
     @property
     def step(self) -> int:
-        """How many updates of the weights are done."""
+        """Number of updates of the weights so far."""
         return self.schedule.last_epoch
 
     @property
     def mean_weights(self) -> dict[str, Tensor]:
-        """A copy of the running mean."""
+        """A copy of the averaged weights."""
         return {name: value.detach().clone() for name, value in self.average.module.state_dict().items()}
 
 
@@ -64,7 +64,7 @@ def begin(network: nn.Module, how: Optimisation, steps_per_epoch: int, accelerat
 
 
 def save(state: State, path: Path) -> None:
-    """Writes the state, whole or not at all."""
+    """Writes the state atomically: the file is complete, or it is the previous one."""
     parts = {name: getattr(state, name).state_dict() for name in PARTS}
     progress = {"epoch": state.epoch, "best": state.best, "best_epoch": state.best_epoch, "phase_best": state.phase_best}
     fresh = path.with_suffix(".part")
@@ -73,10 +73,10 @@ def save(state: State, path: Path) -> None:
 
 
 def resume(state: State, path: Path, device: torch.device) -> None:
-    """Takes up what `save` wrote, where there is something.
+    """Loads the state that `save` wrote, if there is one.
 
     Raises:
-        DamagedFile: it is no state of this training.
+        DamagedFile: the file is not a state of this training.
     """
     if not path.exists():
         return

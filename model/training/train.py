@@ -1,4 +1,4 @@
-"""Training: one network, one recipe, one folder. Can be killed at any moment and goes on from its last whole epoch."""
+"""Training: one recipe trains one network into one folder. It can be killed at any moment and resumes after its last full epoch."""
 
 import math
 import time
@@ -28,22 +28,22 @@ from model.training.resume import State
 from model.transformer.build import build
 
 PRECISIONS = {"float32": "no", "bfloat16": "bf16"}
-"""Names of accelerate's by those of a recipe."""
+"""Names of precisions in accelerate, by those in a recipe."""
 
 
 @dataclass(frozen=True)
 class Course:
-    """What a training is made of, and what does not change while it runs.
+    """The fixed parts of a training, which do not change while it runs.
 
     Attributes:
-        recipe: what is trained, and how.
-        tokenizers: by strip.
-        texts: of the training split.
-        training, validation: examples.
-        out: the folder that it leaves.
-        accelerator: the device, the precision, and the other processes where there are some.
-        events: what TensorBoard is told.
-        snapshots: steps after which the weights are kept.
+        recipe: the recipe.
+        tokenizers: the tokenizer of each strip.
+        texts: texts of the training split.
+        training, validation: examples of both splits.
+        out: the folder of the checkpoint.
+        accelerator: knows the device, the precision and the other processes, if there are any.
+        events: the TensorBoard writer.
+        snapshots: steps after which a snapshot is saved.
     """
 
     recipe: Recipe
@@ -58,7 +58,7 @@ class Course:
 
     @property
     def how(self) -> Optimisation:
-        """How the weights are found."""
+        """The settings of the optimisation."""
         return self.recipe.optimisation
 
     @property
@@ -68,13 +68,13 @@ class Course:
 
     @property
     def vocabularies(self) -> list[int]:
-        """Sizes of the vocabularies, a strip each."""
+        """The vocabulary size of each strip."""
         return [tokenizer.size for tokenizer in self.tokenizers.values()]
 
     def drawn(self, seed: int) -> list[Pair]:
-        """The training examples; where the recipe skips joins, words are spelled with other pieces for each seed.
+        """The training examples; where the recipe skips joins, words are split into other pieces for each seed.
 
-        An example that would become too long for the network is spelled as ever.
+        An example that would become too long for the network keeps its usual pieces.
         """
         shares = {strip: side.skipped_joins for strip, side in self.recipe.sides.items()}
         if not any(shares.values()):
@@ -91,17 +91,17 @@ class Course:
 
 
 def train(recipe: Recipe, data: Path | None, out: Path, device: torch.device, snapshots: bool = False) -> Path:
-    """Trains `recipe` on `data` and leaves a checkpoint folder at `out`, with the best-validation weights in it.
+    """Trains `recipe` on `data` and writes a checkpoint folder to `out`, with the weights of the best validation loss.
 
-    Beside the checkpoint stand `last.safetensors` (the weights of the last epoch), `curve.csv`, `logs/` for TensorBoard, and while
-    it runs `state.pt`. Under `accelerate launch`, every process calls this; the first one writes.
+    The folder also holds `last.safetensors` (the weights of the last epoch), `curve.csv`, `logs/` for TensorBoard, and `state.pt`,
+    from which a training resumes. Under `accelerate launch` every process calls this function; only the main process writes.
 
     Args:
-        data: the folder of the corpus; None where the task needs none.
-        snapshots: whether the weights are kept at ever longer intervals, too.
+        data: the folder of the corpus; None where the task needs no files.
+        snapshots: whether snapshots of the weights are saved, at ever longer intervals.
 
     Raises:
-        DataError: the corpus is not there or does not fit.
+        DataError: the corpus is missing or does not fit.
         DamagedFile: `out` holds the state of another training.
     """
     course = _prepare(recipe, data, out, device, snapshots)
@@ -142,7 +142,7 @@ def _prepare(recipe: Recipe, data: Path | None, out: Path, device: torch.device,
 
 
 def _refuse_too_long(recipe: Recipe, training: list[Pair], texts: Texts) -> None:
-    """A pair that the network has no positions for is found before training, not in the middle of it."""
+    """Refuses training examples with more tokens than the network has positions, before training begins."""
     longest = _longest(recipe)
     for pair, text in zip(training, texts, strict=True):
         if found := _too_long(pair, longest):
@@ -150,12 +150,12 @@ def _refuse_too_long(recipe: Recipe, training: list[Pair], texts: Texts) -> None
 
 
 def _longest(recipe: Recipe) -> dict[str, int]:
-    """How many positions each stack has."""
+    """The number of positions of each stack."""
     return {name: stack.max_positions for name, stack in recipe.spec([len(SPECIALS)] * 2).stacks.items()}
 
 
 def _too_long(pair: Pair, longest: Mapping[str, int]) -> str:
-    """What is too long of an example; nothing where it fits."""
+    """Why an example is too long for the network; empty: it fits."""
     for ids, (name, positions) in zip((pair.source, pair.target), longest.items(), strict=True):
         if len(ids) > positions:
             return f"has {len(ids)} tokens for the {name}, which has {positions} positions"
@@ -163,7 +163,7 @@ def _too_long(pair: Pair, longest: Mapping[str, int]) -> str:
 
 
 def _epoch(state: State, course: Course) -> None:
-    """One pass over the training examples, its validation, and everything written that a kill must not lose."""
+    """One epoch: a pass over the training examples, the validation, and saving everything that a resume needs."""
     how, accelerator = course.how, course.accelerator
     for module in state.network.modules():
         if isinstance(module, nn.Dropout):
@@ -200,13 +200,13 @@ def _epoch(state: State, course: Course) -> None:
 
 
 def _pass(state: State, course: Course) -> tuple[int, float]:
-    """All batches of an epoch: another order each time, the same after a resume.
+    """Trains on all batches of an epoch. Each epoch has its own order, which is the same after a resume.
 
     Returns:
-        The target tokens predicted and the mean loss of one, in this process.
+        The number of target tokens predicted, and their mean loss, in this process.
     """
     how, accelerator = course.how, course.accelerator
-    torch.manual_seed(how.seed + state.epoch + 2**20 * accelerator.process_index)  # of dropout: other values in each process
+    torch.manual_seed(how.seed + state.epoch + 2**20 * accelerator.process_index)  # dropout differs between processes
     bar = tqdm(
         batches(course.drawn(how.seed + state.epoch), how.sentences_per_batch, seed=how.seed + state.epoch),
         total=course.steps_per_epoch,
@@ -228,7 +228,7 @@ def _pass(state: State, course: Course) -> tuple[int, float]:
 
 
 def step(state: State, batch: Batch, how: Optimisation, accelerator: Accelerator) -> float:
-    """One update of the weights. Returns the loss in nats a token."""
+    """One update of the weights. Returns the loss in nats per token."""
     state.trained.train()
     phase = how.phase(state.epoch)
     if phase.consistency:
@@ -247,13 +247,13 @@ def step(state: State, batch: Batch, how: Optimisation, accelerator: Accelerator
 
 
 def _snapshot(state: State, course: Course) -> None:
-    """Keeps the weights where this step is one of those to be kept."""
+    """Saves a snapshot if this step is one of `course.snapshots`."""
     if state.step in course.snapshots and course.accelerator.is_main_process:
         keep_snapshot(course.out, state.step, state.network.state_dict())
 
 
 def _finish(state: State, course: Course) -> None:
-    """Mixes the phases' best weights and calibrates them, where the recipe says so, in place of the best of one epoch."""
+    """Averages the phases' weights and calibrates them, if the recipe says so, and saves them in place of the best epoch's."""
     how = course.how
     weights = load_file(course.out / native.WEIGHTS)
     if how.shares:
