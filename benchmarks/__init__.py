@@ -1,1 +1,1 @@
-"""What things cost, as ratios that hold on any machine. `python -m benchmarks`; docs/benchmarks.md explains the lines."""
+"""Benchmarks, as ratios that hold on any machine. `python -m benchmarks` runs them; docs/benchmarks.md explains the results."""

@@ -1,4 +1,4 @@
-"""What the numbers should be, and what they were: one line for each aim. Nothing is measured here."""
+"""Aims: the limits that measured numbers should keep, and a table of both. Nothing is measured here."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from benchmarks.timing import Row
 
 @dataclass(frozen=True)
 class Aim:
-    """One bound.
+    """An aim: a bound on one measured number.
 
     Attributes:
-        case: what is measured.
-        row: the row that tells, by its case; where it ends in …, by how that begins.
-        of: which of its numbers; `slower` is one over the ratio: how many times the alternative's time ours is.
-        bound: what that number may be at most; None: it is told beside the others and nothing is asked of it.
-        unit: what the number is written with.
-        least: it must be so large at least.
+        case: name of the aim in the table.
+        row: case of the measured row; where it ends in …, the beginning of that case.
+        of: number of that row; `slower` is 1 / ratio: our time as a multiple of the alternative's.
+        bound: upper bound of the number; None: the number is shown without an aim.
+        unit: unit of the number.
+        least: whether `bound` is a lower bound.
         aim: in words, where bound and unit do not say it.
     """
 
@@ -33,13 +33,13 @@ class Aim:
     aim: str = ""
 
     def line(self, rows: Sequence[Row]) -> tuple[str, str, str, str]:
-        """Case, aim, what was measured, and whether that is met: yes, no, or nothing where it is not known."""
+        """One line of the table: case, aim, measured number, and whether the aim is met (yes, no, or empty: not known)."""
         aim = self.aim or ("" if self.bound is None else f"{'≥' if self.least else '≤'} {self.bound:g} {self.unit}")
         row = next((row for row in rows if row.case == self.row or row.case.startswith(self._beginning)), None)
         if row is None:
             return self.case, aim, "not measured", ""
         number = self._number(row)
-        if number is None:  # an alternative that could not do it is behind by any measure
+        if number is None:  # the alternative failed: ours is better by any measure
             return self.case, aim, row.note, "yes" if row.note.startswith(">") else ""
         sign = "" if not row.least else "< " if self.of == "slower" else "> "
         return self.case, aim, f"{sign}{_written(number)} {self.unit}", self._met(number)
@@ -131,4 +131,4 @@ def _process() -> Iterator[Aim]:
 
 
 AIMS = (*_small(), *_large(), *_process())
-"""In the order in which they were set."""
+"""All aims, in the order in which they were set."""

@@ -1,4 +1,4 @@
-"""What draws the same attention: our component, and what others make of the weights."""
+"""Alternatives that draw the same attention: our component, and pages that other libraries make of the weights."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -27,7 +27,7 @@ EMPTY, BARE, SUBPLOTS = "an empty Streamlit app", "a bare canvas page", "plotly,
 
 @dataclass(frozen=True)
 class Case:
-    """Attention to draw; `valid` as in `made_up.weights`."""
+    """The size of the attention to draw; `valid` as in `made_up.weights`."""
 
     layers: int
     heads: int
@@ -39,24 +39,24 @@ class Case:
 
     @property
     def cells(self) -> int:
-        """Weights, all together."""
+        """Number of weights in all maps."""
         return self.layers * self.heads * self.tokens**2
 
 
 @lru_cache(1)
 def weights(case: Case) -> made_up.Array:
-    """[layer · head, query, key]; those of the last case are kept."""
+    """The case's weights, [layer · head, query, key]; those of the last case are cached."""
     return made_up.weights(case.layers, case.heads, case.tokens, case.valid)
 
 
 @dataclass(frozen=True)
 class Shown:
-    """One turn.
+    """The measurements of one turn.
 
     Attributes:
-        python: seconds of making the page; 0 where there is nothing to be made before it is asked for.
-        browser: seconds of the tab.
-        megabytes: what the drawing is made of; for ours without the scripts of Streamlit.
+        python: seconds to make the page; 0 where a server makes it on request.
+        browser: seconds in the browser's tab.
+        megabytes: size of the drawing; ours without the scripts of Streamlit.
     """
 
     python: float
@@ -65,7 +65,7 @@ class Shown:
 
     @property
     def seconds(self) -> float:
-        """Both together."""
+        """Seconds in Python and in the browser together."""
         return self.python + self.browser
 
 
@@ -76,10 +76,10 @@ _NEW = count()
 
 
 def ours(addresses: Mapping[tuple[Case, str], str], case: Case) -> dict[str, Turn]:
-    """Our component, as a new run of the case and as one that was drawn before.
+    """Turns of our component: a new run of the case, and a run that was drawn before.
 
     Args:
-        addresses: where the case's runs are shown, by OURS and WRITTEN; each has been visited.
+        addresses: addresses of the case's runs, by OURS and WRITTEN; each has been visited once.
     """
     found = {name: addresses[case, name] for name in (OURS, WRITTEN) if (case, name) in addresses}
     new = {name: partial(_new_run, address) for name, address in found.items()}
@@ -87,7 +87,7 @@ def ours(addresses: Mapping[tuple[Case, str], str], case: Case) -> dict[str, Tur
 
 
 def recorded(cases: Iterable[Case]) -> Iterator[tuple[tuple[Case, str], Trace]]:
-    """The runs of cases, as the app records them; and where that is queries and keys, with weights, too."""
+    """The runs of the cases as the app records them; where it records queries and keys, also a run with weights."""
     for case in cases:
         make = partial(runs.encoder, case.layers, case.heads, case.tokens, case.valid)
         yield (case, OURS), make()
@@ -96,7 +96,7 @@ def recorded(cases: Iterable[Case]) -> Iterator[tuple[tuple[Case, str], Trace]]:
 
 
 def streamlit(address: str, there: str, browser: Browser) -> Shown:
-    """A page of a Streamlit server that is up."""
+    """Visits a page of a Streamlit server that is already running."""
     seen = visit(browser, address, there)
     return Shown(0, seen.seconds, seen.data / 1e6)
 
@@ -106,7 +106,7 @@ def _new_run(address: str, browser: Browser) -> Shown:
 
 
 def others(case: Case, folder: Path, address: str) -> dict[str, Turn]:
-    """What else draws such attention, by name; first our own page to take away."""
+    """Turns of the other alternatives, by name; the first is our own standalone page."""
     own = {PAGE: partial(our_page, case, None, folder, address)}
     if case.tokens > run.LONG:
         own[PAGE_WRITTEN] = partial(our_page, case, True, folder, address)
@@ -114,19 +114,19 @@ def others(case: Case, folder: Path, address: str) -> dict[str, Turn]:
     return {**own, BARE: partial(bare_canvas, case, folder, address), SUBPLOTS: partial(subplots, case, folder, address), **pages}
 
 
-@lru_cache(4)  # as recorded and with weights, and what is made first for each
+@lru_cache(4)  # as recorded, with weights, and the small run before each
 def _run(case: Case, written: bool | None) -> Trace:
     return runs.encoder(case.layers, case.heads, case.tokens, case.valid, written)
 
 
 def our_page(case: Case, written: bool | None, folder: Path, address: str, browser: Browser) -> Shown:
-    """The page to take away, made of a run in memory that nobody has drawn before.
+    """Our standalone page, made from a run in memory that was not drawn before.
 
     Args:
         written: as in `runs.encoder`.
     """
     once, trace = (replace(_run(one, written), request={"run": next(_NEW)}) for one in (Case(1, 1, 2), case))
-    _page(once)  # reads what it needs, so that reading does not count
+    _page(once)  # loads files into memory, so that loading does not count
     SHELF.clear()
     page = folder / "ours.html"
     began = time.perf_counter()
@@ -140,7 +140,7 @@ def _page(trace: Trace) -> bytes:
 
 
 def bare_canvas(case: Case, folder: Path, address: str, browser: Browser) -> Shown:
-    """round(255 · sqrt(w)) of every head and a page of a few lines."""
+    """The smallest alternative: round(255 · sqrt(w)) of every weight, painted by a page of a few lines."""
     made = weights(case)
     began = time.perf_counter()
     blob = np.rint(255 * np.sqrt(made)).astype(np.uint8).tobytes()
@@ -152,7 +152,7 @@ def bare_canvas(case: Case, folder: Path, address: str, browser: Browser) -> Sho
 
 
 def subplots(case: Case, folder: Path, address: str, browser: Browser) -> Shown:
-    """A heatmap a head, float32, as `plotly` writes a page."""
+    """A page of Plotly with one heatmap for each head, in float32."""
     made = weights(case)
     page = folder / "subplots.html"
     began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""What a web process takes over time: CPU for a click that selects a head, memory after many different sentences."""
+"""CPU and memory of the app's process: CPU of a click that selects a head, memory after many different sentences."""
 
 import json
 from collections.abc import Iterator
@@ -13,13 +13,13 @@ from benchmarks.timing import Row
 
 CLICKS = 20
 FEW, MANY = 50, 500
-"""Different sentences after which memory is compared."""
+"""Number of different sentences between the two measurements of memory."""
 
 AT_REST = "[data-testid=stApp][data-test-script-state=notRunning]"
 
 
 def measure(repeats: int) -> Iterator[Row]:
-    """Clicks on heads of the atlas, then 500 sentences; once, since the memory of a process is not a matter of turns.
+    """Clicks on heads of the atlas, then types 500 sentences; once, since the memory of a process cannot be measured in turns.
 
     Raises:
         NoBrowser: there is no Chromium here.
@@ -35,7 +35,7 @@ def measure(repeats: int) -> Iterator[Row]:
 
 
 def _click_heads(page: Page, process: psutil.Process, clicks: int) -> float:
-    """Seconds of CPU a click, the first few left out."""
+    """Mean CPU seconds of a click, without the first few."""
     atlas = page.locator(".hl[data-drawing=atlas]")
     tiles = json.loads(atlas.get_attribute("data-layout") or "[]")
     before = 0.0
@@ -66,6 +66,6 @@ def _memory(page: Page, process: psutil.Process) -> Iterator[Row]:
 
 
 def _cpu(process: psutil.Process) -> float:
-    """Seconds that the process has computed."""
+    """CPU seconds of the process so far."""
     times = process.cpu_times()
     return float(times.user + times.system)

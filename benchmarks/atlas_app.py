@@ -1,4 +1,4 @@
-"""The app around `atlas_page.py`: Streamlit, and the route that large parts of scenes come by. Nothing else of ours."""
+"""The app around `atlas_page.py`: Streamlit, and our route for large parts of scenes; nothing else of Headlight."""
 
 from pathlib import Path
 

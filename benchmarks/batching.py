@@ -1,4 +1,4 @@
-"""What a class gets out of one engine: different requests at once, and the same ones one by one, on each device."""
+"""Throughput of batching: different requests at once on one engine, and the same requests one by one, on each device."""
 
 import os
 import random
@@ -20,16 +20,16 @@ from model.trace.types import Trace
 MODEL = "multi30k-de-en"
 AT_ONCE = (1, 4, 16, 64)
 TOKENS = 16
-"""Written by each request at most."""
+"""Most tokens that a request writes."""
 
 WORDS = range(8, 19)
-"""Tokens of a sentence, start and end left out: those of Multi30k have about 13."""
+"""Range of tokens in a sentence, without start and end; sentences of Multi30k have about 13."""
 
 
 def measure(repeats: int, folder: Path = CHECKPOINTS, model: str = MODEL, counts: Sequence[int] = AT_ONCE) -> Iterator[Row]:
-    """Sentences of random words, greedily decoded with weights and masks recorded; half of the cores, as the app takes them.
+    """Decodes sentences of random words greedily and records weights and masks; on half of the cores, like the app.
 
-    Ratios are to the first device's, one by one. Nothing is kept between turns.
+    Ratios are relative to one by one on the first device. Nothing is cached between turns.
     """
     torch.set_num_threads(max(1, (os.cpu_count() or 2) // 2))
     engines = [LocalEngine(folder, device, cache_bytes=0, scheduler=Scheduler(most_waiting=max(counts))) for device in devices()]
@@ -48,7 +48,7 @@ def measure(repeats: int, folder: Path = CHECKPOINTS, model: str = MODEL, counts
 
 
 def requests(engine: LocalEngine, model: str, count: int) -> list[RunRequest]:
-    """Different sentences, the same ones every time."""
+    """Requests with different sentences, the same at every call."""
     draws = random.Random(count)
     encoder = engine.describe(model).spec["encoder"]
     longest = min(WORDS.stop, encoder["max_positions"] - 1)
@@ -60,11 +60,11 @@ def requests(engine: LocalEngine, model: str, count: int) -> list[RunRequest]:
 
 
 def one_by_one(engine: LocalEngine, asked: Sequence[RunRequest]) -> list[Trace]:
-    """Each request after the one before it was answered."""
+    """Runs each request after the previous one has finished."""
     return [engine.run(request) for request in asked]
 
 
 def at_once(engine: LocalEngine, asked: Sequence[RunRequest]) -> list[Trace]:
-    """All requests at the same time, each of a thread of its own, as sessions ask; the engine has 32 on their way."""
+    """Runs all requests at the same time, each from its own thread, as sessions do; the engine computes up to 32 at once."""
     with ThreadPoolExecutor(len(asked)) as pool:
         return list(pool.map(engine.run, asked))

@@ -1,4 +1,4 @@
-"""A real Chromium that can be ended from outside, since a page that computes for ever answers nobody and closes for nobody."""
+"""A real Chromium with a watchdog: a page that computes forever answers no call and cannot be closed, so its process is killed."""
 
 import shutil
 import threading
@@ -19,7 +19,7 @@ FLAGS = (
 )
 
 CLOSING = 10
-"""Seconds after which a browser that does not close is ended."""
+"""Seconds after which a browser that does not close is killed."""
 
 
 class NoBrowser(Exception):
@@ -41,13 +41,13 @@ def chromium() -> str:
 
 
 class Browser:
-    """A Chromium. Where it was cut, the next context is one of a new process.
+    """A Chromium process. After it was killed, the next context starts a new process.
 
     Args:
-        kind: what Playwright starts it with.
+        kind: Playwright's browser type, which starts it.
 
     Attributes:
-        cut: whether it was ended from outside.
+        cut: whether the process was killed by the watchdog.
 
     Raises:
         NoBrowser: there is no Chromium here.
@@ -64,14 +64,14 @@ class Browser:
         self.cut = False
 
     def context(self) -> BrowserContext:
-        """A window of 1440 × 900 with nothing in its cache."""
+        """A window of 1440 × 900 with an empty cache."""
         if self.cut:
             self._start()
         return self._running.new_context(viewport={"width": 1440, "height": 900}, bypass_csp=True)  # else a page may not be asked
 
     @contextmanager
     def cut_after(self, seconds: float) -> Iterator[None]:
-        """Ends the browser if what is done here takes longer; whatever waits for it then fails with Playwright's `Error`."""
+        """Kills the browser if the body of `with` takes longer; calls that wait for it then fail with Playwright's `Error`."""
         watch = threading.Timer(seconds, self._cut)
         watch.start()
         try:
@@ -87,14 +87,14 @@ class Browser:
                 process.kill()
 
     def close(self) -> None:
-        """Ends it, in peace where it can be had."""
+        """Closes the browser, or kills it if it does not close in time."""
         with self.cut_after(CLOSING), suppress(Error):
             self._running.close()
 
 
 @contextmanager
 def browsing() -> Iterator[Browser]:
-    """A browser.
+    """Starts a browser, and closes it at the end.
 
     Raises:
         NoBrowser: there is no Chromium here.

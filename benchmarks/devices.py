@@ -1,4 +1,4 @@
-"""The same work on each device: a cached decode, and on CUDA what recording costs (the part `recording` tells it for a CPU)."""
+"""The same work on each device: a cached decode, and on CUDA the cost of recording (`recording` measures it on the CPU)."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -23,7 +23,7 @@ def devices() -> list[torch.device]:
 
 
 def measure(repeats: int) -> Iterator[Row]:
-    """One thread on the CPU. The bundled German → English model writes; networks of random weights are recorded."""
+    """Decodes with the bundled German → English model, and records networks with random weights; on the CPU with one thread."""
     torch.set_num_threads(1)
     cases: dict[str, Callable[[], object]] = {}
     for device in devices():
@@ -39,7 +39,7 @@ def measure(repeats: int) -> Iterator[Row]:
 
 
 def recorded(device: torch.device, repeats: int) -> Iterator[Row]:
-    """What recording costs on a device; each case ends when the device has finished."""
+    """The cost of recording on a device; each case ends when the device has finished."""
     for title, spec in recording.SPECS.items():
         network = build(spec).eval().to(device)
         for length in recording.LENGTHS:
@@ -55,7 +55,7 @@ def recorded(device: torch.device, repeats: int) -> Iterator[Row]:
 
 
 def finished(network: Network, ids: torch.Tensor, fused: bool, keep: tuple[Keep, ...] | None) -> None:
-    """A pass as `recording.forward` makes it, until the device has nothing more to do."""
+    """Runs `recording.forward` and waits until the device has finished."""
     recording.forward(network, ids, fused, keep)
     if ids.device.type == "cuda":
         torch.cuda.synchronize(ids.device)

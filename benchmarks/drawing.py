@@ -1,8 +1,8 @@
-"""All heads at a glance: from the run in memory to the painted picture in a fresh tab, ours beside what others make of the weights.
+"""Time to draw all heads: from a run in memory to the painted picture in a new tab, for our component and for other libraries.
 
-Of ours the server is up and holds the trace, as a visitor finds it; the time is that of the whole tab, Streamlit's own start and
-the server's work included. Of the others it is that of making the page, and then of the tab that opens it; so it is of our own page
-to take away.
+For our component the server is already running and holds the trace, as for a visitor; the time is that of the whole tab, with the
+start of Streamlit and the server's work. For other libraries, and for our standalone page, it is the time to make the page plus the
+time of the tab that opens it.
 """
 
 import statistics
@@ -25,29 +25,29 @@ CASES = (Case(12, 12, 128), Case(12, 12, 512), Case(6, 8, 1000, 890), Case(1, 1,
 COLD, LESS, TIMES = "ours, the first visit of a server", "ours less the empty app", "times our page"
 
 ONCE = 5.0
-"""Seconds above which a turn is not repeated."""
+"""Turns that take more seconds than this are not repeated."""
 
 HOPELESS = 2 * peers.SECONDS
-"""Seconds that a peer would take if they grew like the cells, from which on it is not tried."""
+"""A library is not tried if it would take more seconds than this, assuming that time grows with the number of cells."""
 
 Turns = dict[str, list[Shown] | str]
-"""What each alternative showed, turn by turn, or why it could not."""
+"""The measurements of each alternative, turn by turn, or why it failed."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """What earlier cases told of a peer.
+    """What is known of a library from earlier cases.
 
     Attributes:
-        seconds: for each cell, of the last case that it did.
-        failed: the case that it could not do.
+        seconds: seconds per cell in the last case that it finished.
+        failed: the case that it failed at.
     """
 
     seconds: float = 0.0
     failed: Case | None = None
 
     def why_not(self, case: Case) -> str:
-        """Why it is not tried at a case; empty where it is."""
+        """Why the library is not tried at a case; empty: it is tried."""
         if self.failed and case.cells >= self.failed.cells:
             return f"not tried: it could not do {self.failed}"
         expected = self.seconds * case.cells
@@ -55,7 +55,7 @@ class Known:
 
 
 def measure(repeats: int) -> Iterator[Row]:
-    """Every alternative on every case, in turns; what takes long, once. The first alternative, ours, is the baseline of ratios.
+    """Measures every alternative on every case, in turns; slow ones once. The first alternative, ours, is the baseline of ratios.
 
     Raises:
         NoBrowser: there is no Chromium here.
@@ -68,7 +68,7 @@ def measure(repeats: int) -> Iterator[Row]:
         known: dict[str, Known] = {}
         with serving_atlas(alternatives.recorded(CASES)) as (_, addresses), serving(HERE / "empty_app.py") as empty:
             for address, there in ((empty.address, "p"), *((address, ATLAS) for address in addresses.values())):
-                with suppress(peers.TooMuch):  # the server is warm by now, or what follows will say so
+                with suppress(peers.TooMuch):  # if the server is not warm now, the measurements will say so
                     visit(browser, address, there)
             for case in CASES:
                 own = alternatives.ours(addresses, case)
@@ -78,12 +78,12 @@ def measure(repeats: int) -> Iterator[Row]:
 
 
 def _cold(address: str, browser: Browser) -> Row:
-    """The very first visit of a server: modules are imported, and the trace is read from disk."""
+    """The first visit to a server: it imports modules and reads the trace from disk."""
     return Row(f"{CASES[0]}: {COLD}", 1000 * visit(browser, address, ATLAS).seconds, note="imports, reads the file; once")
 
 
 def _measured(case: Case, turns: dict[str, Turn], known: dict[str, Known], browser: Browser, repeats: int) -> Iterator[Row]:
-    """The rows of a case. `known`: what earlier cases told of the peers; grows here."""
+    """The rows of a case. `known` holds what is known of the libraries and is updated."""
     given_up = {name: why for name in turns if (why := known.get(name, Known()).why_not(case))}
     shown = _in_turns({name: turn for name, turn in turns.items() if name not in given_up}, browser, repeats)
     for name in shown.keys() & peers.NAMES.values():
@@ -127,7 +127,7 @@ def _rows(case: str, shown: Turns) -> Iterator[Row]:
 
 
 def _beside_our_page(case: str, shown: Turns) -> Iterator[Row]:
-    """How many times the time of our own page the others' pages take: like beside like, since all are made and then opened."""
+    """The time of other libraries' pages as a multiple of our standalone page's. All of them are made and then opened."""
     ours = shown.get(PAGE, [])
     for name in (BARE, SUBPLOTS, *peers.NAMES.values()):
         turns = shown.get(name, "")
@@ -140,7 +140,7 @@ def _beside_our_page(case: str, shown: Turns) -> Iterator[Row]:
 
 
 def _could_not(name: str, why: str, ours: list[Shown] | str) -> Row:
-    """A peer that was cut: more than so many seconds, and at least so many times ours."""
+    """The row of a library that was stopped: lower bounds of its seconds and of its ratio to ours."""
     if why != f"> {peers.SECONDS} s" or isinstance(ours, str) or not ours:
         return Row(name, float("nan"), note=why)
     seconds = peers.SECONDS / statistics.median(turn.seconds for turn in ours)
@@ -148,7 +148,7 @@ def _could_not(name: str, why: str, ours: list[Shown] | str) -> Row:
 
 
 def _ratio(turns: list[Shown], ours: list[Shown] | str) -> float | None:
-    """How many times ours: by turns, or where it was measured once, by medians."""
+    """The ratio to ours: the median over turns, or the ratio of medians where it was measured once."""
     if isinstance(ours, str) or not ours:
         return None
     own, baseline = [turn.seconds for turn in turns], [turn.seconds for turn in ours]

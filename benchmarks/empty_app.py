@@ -1,4 +1,4 @@
-"""A Streamlit app that shows nothing but a word: what a fresh tab costs before there is anything to draw."""
+"""A Streamlit app that shows one word: measures the cost of a new tab without any drawing."""
 
 import streamlit as st
 

@@ -19,7 +19,7 @@ STRIPS = ".hl[data-drawing=strips]"
 
 
 def measure(repeats: int) -> Iterator[Row]:
-    """Sentences of 12 words that nobody has asked for before, warm; and in turns with them the app of one text line.
+    """Types new sentences of 12 words into a warm app, in turns with the app of one text line.
 
     Raises:
         NoBrowser: there is no Chromium here.
@@ -29,7 +29,7 @@ def measure(repeats: int) -> Iterator[Row]:
 
 
 def _turns(browser: Browser, app: str, line: str, repeats: int) -> list[dict[str, float]]:
-    """Milliseconds of each turn; the first two, which warm up, left out."""
+    """Milliseconds of each turn, without the first two, which warm up."""
     pages = [browser.context().new_page() for _ in range(2)]
     for page, address in zip(pages, (app, line), strict=True):
         page.add_init_script(WATCH)
@@ -40,7 +40,7 @@ def _turns(browser: Browser, app: str, line: str, repeats: int) -> list[dict[str
 
 
 def _app(page: Page, turn: int) -> dict[str, float]:
-    """One new sentence of 12 words: when the answer came, when it was painted, and what the model took of it."""
+    """Types one new sentence of 12 words: when the answer came, when it was painted, and the time of the model."""
     words = SENTENCE.split()
     rotated = words[turn % len(words) :] + words[: turn % len(words)]
     before = json.dumps(page.evaluate(f"headlightWatch.text('{STRIPS}')"))

@@ -1,4 +1,4 @@
-"""How bytes and times grow: with the tokens of one head, and with the number of heads of 64 tokens; and by which power."""
+"""Growth of bytes and times, with the tokens of one head and with the number of heads of 64 tokens, as exponents of a power law."""
 
 import statistics
 import tempfile
@@ -24,18 +24,18 @@ HEADS = tuple(Case(2**power, 2**power, 64) for power in range(6))
 CURVES = {"tokens": TOKENS, "heads": HEADS}
 
 MOST_SUBPLOTS = 256
-"""Heads above which no page of subplots is made: it takes minutes."""
+"""Most heads for which a page of subplots is made; with more heads it takes minutes."""
 
 FITTED = 4
-"""Sizes that a power is fitted to, at each end of a curve: what is constant at one end may grow at the other."""
+"""Number of sizes at each end of a curve to which a power law is fitted: the two ends may grow differently."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """One size: `size` is tokens or heads, `megabytes` those of the drawing, `server` and `browser` are seconds.
+    """The measurements of one size: `size` in tokens or heads, `megabytes` of the drawing, `server` and `browser` in seconds.
 
-    Of ours, `server` is what Python makes of a run that has not been drawn before, and `browser` the time from the last byte to the
-    picture; of others, the making of a page, and the tab.
+    For ours, `server` is Python's time for a run that was not drawn before, and `browser` the time from the last byte to the
+    picture; for others, they are the time to make a page, and the time of the tab.
     """
 
     size: int
@@ -48,7 +48,7 @@ MEASURES = ("megabytes", "server", "browser")
 
 
 def measure(repeats: int) -> Iterator[Row]:
-    """A row for each size of each alternative, and for each end of a curve one with its powers; each point a median of up to 3.
+    """Rows for each size of each alternative, and rows with the exponents at each end of a curve. A point is a median of up to 3.
 
     Raises:
         NoBrowser: there is no Chromium here.
@@ -63,7 +63,7 @@ def measure(repeats: int) -> Iterator[Row]:
 
 
 def rows(name: str, of: str, points: Sequence[Point]) -> Iterator[Row]:
-    """What a curve looks like in the table."""
+    """The rows of a curve in the table."""
     for point in points:
         note = f"{point.megabytes:.3f} MB, server {1000 * point.server:.0f} ms, browser {1000 * point.browser:.0f} ms"
         total = 1000 * (point.server + point.browser)
@@ -74,7 +74,7 @@ def rows(name: str, of: str, points: Sequence[Point]) -> Iterator[Row]:
 
 
 def power(points: Sequence[Point], measure: str) -> float:
-    """The exponent of size by which a measure grows: the slope of a straight line through the logarithms."""
+    """The exponent by which a measure grows with size: the slope of a line fitted to the logarithms."""
     sizes = np.log([point.size for point in points])
     return float(np.polyfit(sizes, np.log([getattr(point, measure) for point in points]), 1)[0])
 
@@ -102,7 +102,7 @@ def _ours(of: str, cases: Sequence[Case], browser: Browser, turns: int) -> list[
 
 
 def _making(trace: Trace) -> float:
-    """Seconds in which Python makes what a browser is sent of a run that it has not drawn before."""
+    """Seconds that Python takes to make everything that a browser is sent of a run that was not drawn before."""
     SHELF.clear()
     began = time.perf_counter()
     attention.atlas(trace, next(iter(trace.attention)), 0, -1)

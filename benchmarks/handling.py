@@ -1,4 +1,4 @@
-"""What our atlas does once it is there: another head, an exact number, a large map that is opened, moved and read."""
+"""Interaction with the atlas: selecting another head, reading an exact weight, opening, moving and reading a large map."""
 
 import json
 import statistics
@@ -23,17 +23,17 @@ TOUCHED = (HERE / "touched.js").read_text(encoding="utf-8")
 KINDS, MEDIUM, PADDED, LARGE, MANY = "3 × 8 × 128, three kinds", "12 × 12 × 512", "6 × 8 × 1,000", "1 × 1 × 4,096", "1 × 6 × 4,096"
 VALID = 890
 SWITCH = {"head": ("encoder.0.1.self", 2), "layer": ("encoder.0.2.self", 2), "kind": ("decoder.0.2.cross", 2)}
-"""Where a click goes; one goes there from the last one, so that each changes what its name says."""
+"""Targets of clicks. Each follows the previous one, so that a click changes what its name says."""
 
 MOVING_SECONDS = 2.0
 EXACT = 1e-6
-"""How far a weight of the page may be from that of the run: it was computed in blocks of another size."""
+"""Largest difference between a weight on the page and in the run; the page computes it in blocks of another size."""
 
 Tile = dict[str, Any]
 
 
 def measure(repeats: int) -> Iterator[Row]:
-    """One tab for each size, warm; the median of as many turns.
+    """Opens one tab for each size and measures medians of `repeats` turns, after a warm-up.
 
     Raises:
         NoBrowser: there is no Chromium here.
@@ -61,7 +61,7 @@ def _traces() -> Iterator[tuple[str, Trace]]:
 
 
 def _switching(page: Page, repeats: int) -> Iterator[Row]:
-    """Clicks around; the first time around what is needed is fetched, and does not count."""
+    """Clicks on all targets in turn. The first round, which fetches data, does not count."""
     spans: dict[str, list[float]] = {name: [] for name in SWITCH}
     for place in SWITCH.values():
         _click(page, place)
@@ -75,7 +75,7 @@ def _switching(page: Page, repeats: int) -> Iterator[Row]:
 
 
 def _click(page: Page, place: tuple[str, int]) -> dict[str, float]:
-    """Clicks on a head, and waits until all that follows is over: `first` and `last` frame after it, in ms."""
+    """Clicks on a head and waits until the page rests: the `first` and the `last` frame after the click, in ms."""
     tile = next(each for each in tiles(page) if (each["site"], each["head"]) == place)
     page.mouse.move(*_middle(page, tile))
     page.wait_for_timeout(100)
@@ -93,7 +93,7 @@ def _settled(page: Page) -> dict[str, float]:
 
 
 def _fetched(page: Page) -> int:
-    """Bytes that came by our route so far."""
+    """Bytes that the page has fetched over our route so far."""
     ours = 'performance.getEntriesByType("resource").filter(({ name }) => name.includes("/headlight/"))'
     return int(page.evaluate(f"{ours}.reduce((sum, {{ encodedBodySize }}) => sum + encodedBodySize, 0)"))
 
@@ -102,7 +102,7 @@ def _fetched(page: Page) -> int:
 
 
 def _exact(name: str, trace: Callable[[], Trace]) -> Callable[[Page, int], Iterator[Row]]:
-    """Clicks on heads that nobody has looked at, and points at a cell until its weight is exact."""
+    """Clicks on heads that were not shown before, and points at a cell until its weight is exact."""
 
     def part(page: Page, repeats: int) -> Iterator[Row]:
         spans, far = [], 0.0
@@ -129,10 +129,10 @@ def _exactly(page: Page) -> float:
 
 
 def _error(page: Page, trace: Trace) -> float:
-    """How far the weight that the page says is from that of the run.
+    """The difference between the weight on the page and in the run.
 
     Raises:
-        ArithmeticError: it is another number.
+        ArithmeticError: it is too large: the page shows another number.
     """
     said = page.evaluate("touched.read()")
     true = trace.at(said["site"]).weights[int(said["head"]), int(said["query"]), int(said["key"])]
@@ -145,7 +145,7 @@ def _error(page: Page, trace: Trace) -> float:
 
 
 def _padding(page: Page, repeats: int) -> Iterator[Row]:
-    """How much of a tile has the colour of what may not be looked at."""
+    """The share of a tile that has the colour of masked keys."""
     shown = 'node => [...node.getContext("2d").getImageData(0, Math.floor(node.height / 8), node.width, 1).data]'
     row = page.locator(".card canvas").first.evaluate(shown)
     masked = [int(LIGHT.masked[at : at + 2], 16) for at in (1, 3, 5)]
@@ -156,7 +156,7 @@ def _padding(page: Page, repeats: int) -> Iterator[Row]:
 
 
 def _opening(name: str, trace: Callable[[], Trace]) -> Callable[[Page, int], Iterator[Row]]:
-    """Opens the head large, zooms, moves it, reads it."""
+    """Opens a head as a large map, zooms, moves it and reads it."""
 
     def part(page: Page, repeats: int) -> Iterator[Row]:
         page.locator(".card header button").click()
@@ -174,13 +174,13 @@ def _opening(name: str, trace: Callable[[], Trace]) -> Callable[[Page, int], Ite
 
 
 def _around(centre: tuple[float, float], turn: int) -> tuple[float, float]:
-    """To and fro, 9 pixels at a time."""
+    """The pointer's position in a turn: back and forth, 9 pixels at a time."""
     there = abs(turn % 40 - 20) * 9 - 90
     return centre[0] + there, centre[1] + there / 2
 
 
 def _frames(name: str, page: Page, move: Callable[[int], None]) -> Row:
-    """Frames a second, and what they took, while events arrive as fast as they can be sent."""
+    """Frames per second and their durations, while events arrive as fast as they can be sent."""
     page.evaluate("Object.assign(touched, { frames: [], recording: true })")
     until, turn = time.perf_counter() + MOVING_SECONDS, 0
     while time.perf_counter() < until:
@@ -194,7 +194,7 @@ def _frames(name: str, page: Page, move: Callable[[int], None]) -> Row:
 
 
 def _reading(name: str, page: Page, trace: Trace, centre: tuple[float, float], repeats: int) -> Row:
-    """Points at cells of the whole map, far from each other."""
+    """Points at cells of the whole map that are far from each other."""
     spans, far = [], 0.0
     for turn in range(repeats):
         page.evaluate("touched.atNextMove()")
@@ -216,7 +216,7 @@ PARTS: dict[str, Callable[[Page, int], Iterator[Row]]] = {
 
 
 def _memory(browser: Browser, address: str, process: psutil.Process) -> Iterator[Row]:
-    """Resident memory of the server before and after six large heads are looked at, one after the other."""
+    """Resident memory of the server before and after six large heads are shown, one after the other."""
     sizes = [process.memory_info().rss]
     with tab(browser, TOUCHED) as page:
         page.goto(address)
@@ -231,7 +231,7 @@ def _memory(browser: Browser, address: str, process: psutil.Process) -> Iterator
 
 
 def tiles(page: Page) -> list[Tile]:
-    """Where the heads are, in CSS pixels of the drawing."""
+    """The tiles of the heads, in CSS pixels of the drawing."""
     found: list[Tile] = json.loads(page.locator(ATLAS).get_attribute("data-layout") or "[]")
     return found
 

@@ -1,4 +1,4 @@
-"""Attention to draw: heads with random queries and keys, some sharp and some flat, the same in every environment. numpy alone."""
+"""Random attention to draw: some heads are sharp, some flat; the same in every environment. Needs only numpy."""
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,7 @@ SCALE = HEAD_DIM**-0.5
 
 
 def queries_and_keys(layers: int, heads: int, tokens: int) -> tuple[Array, Array]:
-    """Two arrays [layer · head, token, head_dim] float32. Scores spread by 0.5 to 5, another number for each head."""
+    """Queries and keys, [layer · head, token, head_dim] float32. Each head's scores have a standard deviation between 0.5 and 5."""
     rng = np.random.default_rng(0)
     shape = (layers * heads, tokens, HEAD_DIM)
     q, k = rng.standard_normal(shape, np.float32), rng.standard_normal(shape, np.float32)
@@ -18,10 +18,10 @@ def queries_and_keys(layers: int, heads: int, tokens: int) -> tuple[Array, Array
 
 
 def weights(layers: int, heads: int, tokens: int, valid: int | None = None) -> Array:
-    """[layer · head, query, key] float32, of `queries_and_keys`; rows sum to 1.
+    """The weights of `queries_and_keys`, [layer · head, query, key] float32; rows sum to 1.
 
     Args:
-        valid: keys from this one on are padding, which nobody looks at; None: there is none.
+        valid: keys from this one on are padding, with weight 0; None: there is no padding.
     """
     made = np.empty((layers * heads, tokens, tokens), np.float32)
     for one, query, key in zip(made, *queries_and_keys(layers, heads, tokens), strict=True):

@@ -1,4 +1,4 @@
-"""The least that a Streamlit app can be: one line of text in, one line out. What the app's time to paint is compared with."""
+"""The smallest Streamlit app: one line of text in, one line out. The app's time to paint is compared with it."""
 
 import streamlit as st
 

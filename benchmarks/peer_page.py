@@ -1,6 +1,6 @@
-"""Runs in the peers' environment: `python peer_page.py PEER LAYERS HEADS TOKENS VALID OUT` writes the page that a peer makes.
+"""Writes a page with another library, in its own environment: `python peer_page.py PEER LAYERS HEADS TOKENS VALID OUT`.
 
-Prints the seconds from the weights in memory to the page's text. Reading modules and making the weights up do not count.
+Prints the seconds from the weights in memory to the page's text. Importing modules and generating weights do not count.
 """
 
 import sys
@@ -13,7 +13,7 @@ from made_up import weights
 
 
 def bertviz_model_view(attention: np.ndarray, tokens: list[str]) -> Callable[[], str]:
-    """Every head of every layer, as lines."""
+    """BertViz model view: every head of every layer, as lines."""
     import torch
     from bertviz import model_view
 
@@ -22,7 +22,7 @@ def bertviz_model_view(attention: np.ndarray, tokens: list[str]) -> Callable[[],
 
 
 def bertviz_head_view(attention: np.ndarray, tokens: list[str]) -> Callable[[], str]:
-    """The heads of one layer on top of each other, as lines; the data of all layers."""
+    """BertViz head view: the heads of one layer on top of each other, as lines, with the data of all layers."""
     import torch
     from bertviz import head_view
 
@@ -31,7 +31,7 @@ def bertviz_head_view(attention: np.ndarray, tokens: list[str]) -> Callable[[], 
 
 
 def circuitsvis_patterns(attention: np.ndarray, tokens: list[str]) -> Callable[[], str]:
-    """Every head of every layer, as small pictures."""
+    """CircuitsVis: every head of every layer, as small pictures."""
     import torch
     from circuitsvis.attention import attention_patterns
 
@@ -40,7 +40,7 @@ def circuitsvis_patterns(attention: np.ndarray, tokens: list[str]) -> Callable[[
 
 
 def inspectus_attention(attention: np.ndarray, tokens: list[str]) -> Callable[[], str]:
-    """One map averaged over all heads, and lists to choose from. It writes into a notebook's cell; here that is caught."""
+    """Inspectus: one map averaged over all heads, and lists to choose from. Its output for a notebook's cell is captured."""
     import inspectus
     import IPython.display as notebook
 
@@ -62,14 +62,14 @@ PEERS = {
 
 
 def page(peer: str, layers: int, heads: int, tokens: int, valid: int) -> Callable[[], str]:
-    """What makes the page's text of weights that are in memory."""
+    """A function that makes the text of a library's page from weights in memory."""
     attention = weights(layers, heads, tokens, valid).reshape(layers, heads, tokens, tokens)
     return PEERS[peer](attention, [f"t{i}" for i in range(tokens)])
 
 
 def main(peer: str, case: list[int], out: Path) -> None:
     """Writes the page and prints the seconds it took to make."""
-    page(peer, 1, 1, 2, 2)()  # reads what it needs, so that reading does not count
+    page(peer, 1, 1, 2, 2)()  # loads files into memory, so that loading does not count
     make = page(peer, *case)
     began = time.perf_counter()
     html = make()

@@ -1,4 +1,4 @@
-"""What others draw the same attention with: their pages, made in an environment of their own and served from here alone."""
+"""Peers: other libraries that draw attention. Their pages are made in their own environment and served from this machine only."""
 
 import resource
 import shutil
@@ -14,17 +14,17 @@ ROOM = HERE / ".peers"
 PYTHON = ROOM / ("Scripts" if sys.platform == "win32" else "bin") / "python"
 
 SECONDS, BYTES = 60, 8 << 30
-"""What a peer may take to make its page, and again to paint it; and the memory it may make it in."""
+"""Limits of a peer: seconds to make its page, and again to paint it; and bytes of memory to make it."""
 
 READY = 20
-"""Seconds for what does not count before it begins: modules and weights."""
+"""Further seconds for imports and weights, which do not count."""
 
 SCRIPTS = {
     "require.min.js": "requirejs/require.js",
     "d3.min.js": "d3/dist/d3.min.js",
     "jquery.min.js": "jquery/dist/jquery.min.js",
 }
-"""Scripts that pages fetch from a content delivery network, by the end of their address, and where npm puts them."""
+"""Scripts that pages fetch from a content delivery network: the end of the address, and the path where npm installs the script."""
 
 NAMES = {
     "bertviz-model-view": "bertviz model_view",
@@ -40,11 +40,11 @@ class NoPeers(Exception):
 
 @dataclass(frozen=True)
 class Made:
-    """A page.
+    """A page that a peer made.
 
     Attributes:
-        html: where it is.
-        seconds: from the weights in memory to its text.
+        html: path of the page.
+        seconds: seconds from the weights in memory to the page's text.
     """
 
     html: Path
@@ -52,14 +52,14 @@ class Made:
 
 
 class TooMuch(Exception):
-    """A peer did not do it within SECONDS or BYTES."""
+    """A peer exceeded SECONDS or BYTES, or failed."""
 
 
 def install() -> None:
-    """Makes the peers' environment, once.
+    """Creates the peers' environment, unless it is there already.
 
     Raises:
-        NoPeers: npm is not here, or a registry does not answer.
+        NoPeers: npm is not installed, or a registry does not answer.
     """
     done = ROOM / "done"
     wanted = (HERE / "requirements.txt").read_text(encoding="utf-8") + (HERE / "package.json").read_text(encoding="utf-8")
@@ -81,13 +81,13 @@ def install() -> None:
 
 
 def make(peer: str, case: tuple[int, ...], out: Path) -> Made:
-    """The page that a peer makes of such attention, in a process of its own.
+    """Makes a peer's page in a process of its own.
 
     Args:
-        case: layers, heads, tokens, and how many of the tokens are no padding.
+        case: layers, heads, tokens, and the number of tokens that are not padding.
 
     Raises:
-        TooMuch: it takes more time or memory than it may.
+        TooMuch: it exceeds the limits of time or memory, or fails.
     """
     command: list[str | Path] = [PYTHON, HERE / "peer_page.py", peer, *map(str, case), out]
 
@@ -107,7 +107,7 @@ def make(peer: str, case: tuple[int, ...], out: Path) -> Made:
 
 
 def answer_for_the_network(page: Page) -> None:
-    """Serves a page's scripts from npm's folder, and nothing else from elsewhere."""
+    """Serves a page's scripts from npm's folder, and blocks all other requests to the network."""
 
     def answer(route: Route) -> None:
         found = next((path for end, path in SCRIPTS.items() if route.request.url.endswith(end)), None)

@@ -1,4 +1,4 @@
-"""What recording costs: a forward with fused attention that records nothing, and the same one recorded as the app records it."""
+"""The cost of recording: a forward pass with fused attention that records nothing, and the same pass recorded as in the app."""
 
 import os
 import subprocess
@@ -24,14 +24,14 @@ from model.transformer.stacks import CausalLM, EncoderDecoder
 ROOT = Path(__file__).parents[1]
 LENGTHS = (128, 512, 1000)
 SECONDS = 6.0
-"""Turns go on for so long where they are short, so that what is short is measured more often."""
+"""Turns are repeated for at least this long, so that short cases are measured more often."""
 
 FREED = 31 << 20
-"""Bytes that are taken and freed before anything is measured, as who loads a model has done: from then on glibc keeps what is freed
-for the next run. A fresh process gives it back to the system, and has every page of the next recording made anew."""
+"""Bytes that are allocated and freed before measuring, as loading a model does. From then on glibc keeps freed memory for the next
+run; a new process would return it to the system, and the system would provide every page of the next recording again."""
 
 HELD = 6
-"""Recordings that are held at once to see what one takes."""
+"""Number of recordings in memory at once, to measure the size of one."""
 
 _SMALL = StackSpec(vocab=6000, d_model=256, layers=3, hidden=512, max_positions=1000, attention=AttentionSpec(heads=8, head_dim=32))
 _LARGE = StackSpec(
@@ -44,7 +44,7 @@ SPECS = {
 
 
 def measure(repeats: int) -> Iterator[Row]:
-    """Random weights, one thread, source and target of each length, teacher forcing. Recorded cases end with arrays."""
+    """Networks with random weights on one thread, with teacher forcing, for each length. Recorded cases end with arrays."""
     torch.set_num_threads(1)
     torch.empty(FREED, dtype=torch.uint8)
     for title, spec in SPECS.items():
@@ -63,10 +63,10 @@ def measure(repeats: int) -> Iterator[Row]:
 
 
 def forward(network: Network, ids: torch.Tensor, fused: bool, keep: tuple[Keep, ...] | None) -> dict[str, Array]:
-    """What is recorded of one pass of `ids` [batch, position] as source, and as target where there is a decoder.
+    """Runs one forward pass with `ids` [batch, position] as source and, where there is a decoder, as target; returns the recording.
 
     Args:
-        keep: None records nothing.
+        keep: tensors to record; None: nothing is recorded.
     """
     assert not isinstance(network, CausalLM)
     recorder = None if keep is None else Recorder(keep, fused)
@@ -80,9 +80,9 @@ def forward(network: Network, ids: torch.Tensor, fused: bool, keep: tuple[Keep, 
 
 
 def _held() -> Row:
-    """How much memory recordings take, and how many bytes of queries, keys and values there are in them, in a process of its own.
+    """The memory of recordings relative to the bytes of queries, keys and values in them, measured in a process of its own.
 
-    There every large block is mapped by itself, and given back when it is free: none hides in what an earlier one left.
+    That process maps every large block separately and returns it when it is freed, so no block reuses memory of an earlier one.
     """
     script = "from benchmarks.recording import hold; print(*hold())"
     environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536"}
@@ -93,7 +93,7 @@ def _held() -> Row:
 
 
 def hold() -> tuple[int, int]:
-    """Bytes by which this process grows while recordings are held, and the bytes of queries, keys and values in them."""
+    """Bytes by which this process grows while recordings are in memory, and the bytes of queries, keys and values in them."""
     torch.set_num_threads(1)
     network, ids = build(SPECS["encoder of 12 layers, width 768"]).eval(), torch.arange(4, 4 + 512)[None]
     forward(network, ids, True, ())

@@ -1,4 +1,4 @@
-"""The made-up attention as runs, which our own drawings are given: the same numbers as those that the peers draw."""
+"""Traces with the made-up attention, for our own drawings: the same numbers that the peers draw."""
 
 from pathlib import Path
 
@@ -15,15 +15,15 @@ KINDS: tuple[tuple[str, Kind, str, str], ...] = (
     ("decoder", "self", "target", "target"),
     ("decoder", "cross", "target", "source"),
 )
-"""Stack, kind, and the strips of queries and keys."""
+"""The kinds of attention: stack, kind, and the strips of queries and keys."""
 
 
 def encoder(layers: int, heads: int, tokens: int, valid: int | None = None, written: bool | None = None) -> Trace:
-    """A run of an encoder.
+    """A trace of an encoder.
 
     Args:
-        valid: keys from this one on are padding; None: there is none.
-        written: whether it holds weights, else queries and keys; None: as the app records an input of this length.
+        valid: keys from this one on are padding; None: there is no padding.
+        written: whether it holds weights instead of queries and keys; None: as the app records an input of this length.
     """
     written = tokens <= run.LONG if written is None else written
     mask = np.broadcast_to(np.arange(tokens) < (valid or tokens), (tokens, tokens))
@@ -39,7 +39,7 @@ def encoder(layers: int, heads: int, tokens: int, valid: int | None = None, writ
 
 
 def translation(layers: int, heads: int, tokens: int) -> Trace:
-    """A run of an encoder-decoder with all three kinds of attention, each of so many layers."""
+    """A trace of an encoder-decoder with all three kinds of attention in `layers` layers each."""
     mask = np.ones((tokens, tokens), bool)
     maps = iter(weights(len(KINDS) * layers, heads, tokens).reshape(-1, heads, tokens, tokens))
     found = {}
@@ -51,13 +51,13 @@ def translation(layers: int, heads: int, tokens: int) -> Trace:
 
 
 def write(trace: Trace, path: Path) -> Path:
-    """Puts a run where `atlas_app.py` can read it."""
+    """Writes a trace file, which `atlas_app.py` can read."""
     path.write_bytes(serialization.to_bytes(trace))
     return path
 
 
 def _run(name: str, tokens: int, attention: dict[Site, Attention]) -> Trace:
-    """A trace of attention alone."""
+    """A trace that holds attention only."""
     strips = {one.query_tokens for one in attention.values()}
     return Trace(
         model={"name": "made-up", "title": "Made up", "fingerprint": name, "device": "cpu", "milliseconds": 0.0},

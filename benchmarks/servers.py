@@ -1,4 +1,4 @@
-"""Servers of what is measured: Streamlit scripts, each in a process of its own, and files."""
+"""Servers for the benchmarks: Streamlit scripts and engine hosts, each in a process of its own, and static files."""
 
 import os
 import socket
@@ -29,7 +29,7 @@ START_SECONDS = 120
 
 @dataclass(frozen=True)
 class Served:
-    """A Streamlit server: where it answers, and its process."""
+    """A running server: its address and its process id."""
 
     address: str
     pid: int
@@ -37,11 +37,11 @@ class Served:
 
 @contextmanager
 def serving(script: Path, *arguments: str | Path, **environment: str) -> Iterator[Served]:
-    """A Streamlit server of its own.
+    """Starts a Streamlit server, and stops it at the end.
 
     Args:
-        arguments: what the script is given.
-        environment: variables that it has besides ours.
+        arguments: command-line arguments of the script.
+        environment: environment variables added to ours.
     """
     port = _free_port()
     options = ["--server.headless=true", f"--server.port={port}", "--", *map(str, arguments)]
@@ -58,10 +58,10 @@ def serving(script: Path, *arguments: str | Path, **environment: str) -> Iterato
 
 @contextmanager
 def serving_engine(folder: Path, **environment: str) -> Iterator[Served]:
-    """A host of the engine of its own, which offers the checkpoints in `folder`.
+    """Starts an engine server with the checkpoints in `folder`, and stops it at the end.
 
     Args:
-        environment: variables that it has besides ours.
+        environment: environment variables added to ours.
     """
     port = _free_port()
     variables = os.environ | {"HEADLIGHT_CHECKPOINTS": str(folder)} | environment
@@ -97,7 +97,7 @@ def _wait(url: str, server: "subprocess.Popen[bytes]") -> None:
 
 @contextmanager
 def serving_atlas(traces: Iterable[tuple[K, Trace]]) -> Iterator[tuple[Served, dict[K, str]]]:
-    """A server of our component alone, and where it shows each trace."""
+    """Starts a server of our component only; also returns the address of each trace."""
     with tempfile.TemporaryDirectory() as room:
         files = {key: runs.write(trace, Path(room) / f"{place}.trace.safetensors") for place, (key, trace) in enumerate(traces)}
         with serving(HERE / "atlas_app.py", *files.values()) as served:
@@ -106,7 +106,7 @@ def serving_atlas(traces: Iterable[tuple[K, Trace]]) -> Iterator[tuple[Served, d
 
 @contextmanager
 def serving_files(folder: Path) -> Iterator[str]:
-    """The address of a server of a folder's files."""
+    """Serves the files of a folder; returns the address."""
 
     class Quiet(SimpleHTTPRequestHandler):
         def log_message(self, *_: object) -> None:

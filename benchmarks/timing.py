@@ -1,4 +1,4 @@
-"""Timing: alternatives are measured in turns, so that a busy moment hits all of them; medians and ratios are what is told."""
+"""Timing in turns: each turn runs every alternative once, so that a busy moment affects all of them. Reports medians and ratios."""
 
 import statistics
 import time
@@ -9,15 +9,15 @@ from math import isnan
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the result.
+    """One row of the result.
 
     Attributes:
-        case: what was measured.
-        milliseconds: median.
-        ratio: median of the ratios to the baseline of the same turn; None: this is the baseline, or it has none.
-        note: what the line means.
-        megabytes: what was transferred, where that was measured.
-        least: the time and the ratio are at least so large: it was cut.
+        case: name of the measured case.
+        milliseconds: median time.
+        ratio: median of the ratios to the baseline in the same turn; None: this is the baseline, or there is none.
+        note: explanation.
+        megabytes: bytes transferred, where measured.
+        least: whether time and ratio are lower bounds, since the case was stopped.
     """
 
     case: str
@@ -29,7 +29,7 @@ class Row:
 
 
 def in_turns(cases: Mapping[str, Callable[[], object]], repeats: int, seconds: float = 0.0) -> list[Row]:
-    """Runs the cases one after the other, at least `repeats` times and for `seconds`, after one turn that does not count.
+    """Runs all cases in turns, at least `repeats` turns and `seconds` seconds, after one turn that does not count.
 
     The first case is the baseline.
     """
@@ -50,7 +50,7 @@ def in_turns(cases: Mapping[str, Callable[[], object]], repeats: int, seconds: f
 
 
 def ratio(own: list[float], baseline: list[float]) -> float:
-    """Median of the ratios, turn by turn."""
+    """Median over turns of the ratio to the baseline in the same turn."""
     return statistics.median(a / b for a, b in zip(own, baseline, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""How fast a recipe trains: target tokens a second on the CPU and, where there is one, on CUDA; and a whole small training."""
+"""Training speed: target tokens per second on the CPU and, where there is one, on CUDA; and the time of a small training."""
 
 import random
 import statistics
@@ -20,14 +20,14 @@ from model.training.train import PRECISIONS, step, train
 from model.transformer.build import build
 
 VOCABULARIES = (7853, 5893)
-"""Words that the German → English recipe finds in its corpus."""
+"""Vocabulary sizes of the German → English recipe."""
 
 WORDS = range(8, 19)
-"""Words of a caption, start and end token left out: those of Multi30k have about 13."""
+"""Range of words in a caption, without start and end tokens; captions of Multi30k have about 13."""
 
 
 def measure(repeats: int) -> Iterator[Row]:
-    """Steps of the German → English recipe on made-up captions, each device in a process of its own."""
+    """Measures steps of the German → English recipe on made-up captions, each device in a process of its own."""
     baseline: float | None = None
     for device in ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",):
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
@@ -45,7 +45,7 @@ def measure(repeats: int) -> Iterator[Row]:
 
 
 def whole(recipe: Recipe) -> Row:
-    """One whole training on the CPU, of a task that needs no corpus."""
+    """Measures one whole training on the CPU, of a task that needs no corpus."""
     with tempfile.TemporaryDirectory() as folder:
         cpu, began = time.process_time(), time.perf_counter()
         train(recipe, None, Path(folder), torch.device("cpu"))
@@ -54,7 +54,7 @@ def whole(recipe: Recipe) -> Row:
 
 
 def steps(recipe: Recipe, device: str, repeats: int) -> tuple[int, float]:
-    """Trains on one batch again and again, after two steps that do not count.
+    """Trains repeatedly on one batch, after two steps that do not count.
 
     Returns:
         The target tokens of the batch, and the median seconds of a step.

@@ -1,4 +1,4 @@
-"""A fresh tab of a real Chromium: when it stood painted, and what it was made of."""
+"""Visits a page in a new tab of a real Chromium: measures the time until it is painted, and the bytes that it fetched."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -13,10 +13,10 @@ from benchmarks.servers import HERE
 PAINTED = (HERE / "painted.js").read_text(encoding="utf-8")
 
 ATLAS = ".hl[data-drawing=atlas][data-layout]"
-"""What is there once our drawing is."""
+"""Selector of our drawing, once it is laid out."""
 
 QUIET = 2
-"""Seconds that a tab has beyond those of the picture: for a second nothing must change in it, and it has to be asked."""
+"""Seconds that a tab has in addition to the limit: the page must not change for one second, and is then queried."""
 
 _SIZES = """() => {
     const sum = (entries) => entries.reduce((total, { encodedBodySize }) => total + encodedBodySize, 0);
@@ -27,13 +27,13 @@ _SIZES = """() => {
 
 @dataclass(frozen=True)
 class Visit:
-    """One tab.
+    """The measurements of one tab.
 
     Attributes:
-        seconds: from the navigation to the frame after the last change.
-        drawing: the part of it from the last byte on.
-        data: bytes of the drawing: what came by our route and over the socket.
-        others: bytes of everything else that was fetched, the page itself left out.
+        seconds: time from the navigation to the frame after the last change.
+        drawing: the part of this time after the last byte arrived.
+        data: bytes of the drawing, fetched over our route and over the websocket.
+        others: bytes of all other requests, without the page itself.
     """
 
     seconds: float
@@ -44,7 +44,7 @@ class Visit:
 
 @contextmanager
 def tab(browser: Browser, *scripts: str) -> Iterator[Page]:
-    """A fresh tab that has nothing in its cache and reaches nothing but this machine."""
+    """A new tab with an empty cache and no network access except to this machine."""
     context = browser.context()
     try:
         page = context.new_page()
@@ -54,12 +54,12 @@ def tab(browser: Browser, *scripts: str) -> Iterator[Page]:
         peers.answer_for_the_network(page)
         yield page
     finally:
-        with suppress(Error):  # a browser that was cut has none to close
+        with suppress(Error):  # a browser that was killed has no context to close
             context.close()
 
 
 def heard(page: Page) -> Callable[[], int]:
-    """Counts the bytes that come over the sockets that a page opens from now on."""
+    """Counts the bytes that arrive over websockets that the page opens from now on; returns the counter."""
     sizes: list[int] = []
 
     def listen(opened: WebSocket) -> None:
@@ -70,10 +70,10 @@ def heard(page: Page) -> Callable[[], int]:
 
 
 def visit(browser: Browser, address: str, there: str = "body") -> Visit:
-    """Opens a page in a fresh tab, until `there` is there and nothing changes any more.
+    """Opens a page in a new tab and waits until the selector `there` is present and the page rests.
 
     Raises:
-        TooMuch: it takes more than a peer may, or the tab gives up.
+        TooMuch: it takes longer than a peer may, or the tab fails.
     """
     with browser.cut_after(peers.SECONDS + QUIET), tab(browser) as page:
         socket_bytes = heard(page)
