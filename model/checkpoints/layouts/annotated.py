@@ -2,17 +2,16 @@
 
 from collections.abc import Mapping
 
-from model.checkpoints.layouts.base import Layout, Rules, Shapes, attention, requires
+from model.checkpoints.layouts.base import Layout, Rules, Shapes, attention, model_spec, requires
 from model.checkpoints.layouts.questions import (
     Answers,
     Question,
     activation,
     decoding_ids,
     embed_scale,
-    head_dim,
-    heads,
-    id_,
+    heads_of_both,
     norm_order,
+    padding_ids,
     vocabularies,
 )
 from model.spec.network import ModelSpec, OutputSpec, StackSpec
@@ -59,13 +58,9 @@ def _columns(shapes: Shapes, stack: str) -> int:
 def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
     columns = {stack: _columns(shapes, stack) for stack in _WORDS}
     vocab = {stack: shapes.size(name, 0) for stack, name in _WORDS.items()}
-    padding = "Positions that hold this id are hidden from attention."
     return (
-        heads("encoder_heads", columns["encoder"], told, also=("n_heads",), whose="the encoder"),
-        heads("decoder_heads", columns["decoder"], told, also=("n_heads",), whose="the decoder"),
-        head_dim(*columns.values()),
-        id_("source_pad_id", vocab["encoder"], padding, needed=True, also=("pad_id",)),
-        id_("target_pad_id", vocab["decoder"], padding, needed=True, also=("pad_id",)),
+        *heads_of_both(columns["encoder"], columns["decoder"], told),
+        *padding_ids(vocab["encoder"], vocab["decoder"]),
         *decoding_ids(vocab["decoder"]),
         norm_order("pre"),
         activation("relu"),
@@ -93,15 +88,11 @@ def _stack(shapes: Shapes, name: str, answers: Answers) -> StackSpec:
 
 
 def _read(shapes: Shapes, answers: Answers) -> ModelSpec:
-    return ModelSpec(
-        encoder=_stack(shapes, "encoder", answers),
-        decoder=_stack(shapes, "decoder", answers),
-        output=OutputSpec(bias=shapes.has("generator.proj.bias")),
-        pad_id=answers.number("target_pad_id"),
-        source_pad_id=answers.number("source_pad_id"),
-        start_id=answers.optional_number("bos_id"),
-        end_id=answers.optional_number("eos_id"),
-        unk_id=answers.optional_number("unk_id"),
+    return model_spec(
+        answers,
+        _stack(shapes, "encoder", answers),
+        _stack(shapes, "decoder", answers),
+        OutputSpec(bias=shapes.has("generator.proj.bias")),
     )
 
 

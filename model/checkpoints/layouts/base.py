@@ -11,7 +11,7 @@ from functools import cache
 from typing import TypeAlias
 
 from model.checkpoints.layouts.questions import Answers, Question, heads_differ
-from model.spec.network import AttentionSpec, ModelSpec
+from model.spec.network import AttentionSpec, ModelSpec, OutputSpec, StackSpec
 
 Rules: TypeAlias = Mapping[str, str | tuple[str, ...]]
 """Their names -> ours. `#` stands for a layer's number and `@` for weight or bias, in both. Several of ours share their tensor in
@@ -147,3 +147,17 @@ def attention(answers: Answers, heads: str, width: int, bias: bool) -> Attention
     if told is not None and told != head_dim:
         raise heads_differ(heads, count, told, width)
     return AttentionSpec(count, head_dim, bias)
+
+
+def model_spec(answers: Answers, encoder: StackSpec | None, decoder: StackSpec | None, output: OutputSpec | None) -> ModelSpec:
+    """The network of these stacks and the special ids that were told. An id that was not told, or never asked for, is None."""
+    return ModelSpec(
+        decoder,
+        encoder,
+        output,
+        pad_id=answers.optional_number("source_pad_id" if encoder is None or decoder is None else "target_pad_id"),
+        source_pad_id=answers.optional_number("source_pad_id"),
+        start_id=answers.optional_number("bos_id"),
+        end_id=answers.optional_number("eos_id"),
+        unk_id=answers.optional_number("unk_id"),
+    )

@@ -5,7 +5,7 @@ Valid lengths of the source, and a cached decode.
 
 from collections.abc import Mapping
 
-from model.checkpoints.layouts.base import Layout, Rules, Shapes, attention, requires
+from model.checkpoints.layouts.base import Layout, Rules, Shapes, attention, model_spec, requires
 from model.checkpoints.layouts.questions import (
     Answers,
     Question,
@@ -14,8 +14,7 @@ from model.checkpoints.layouts.questions import (
     decode_positions,
     decoding_ids,
     embed_scale,
-    head_dim,
-    heads,
+    heads_of_both,
     id_,
     vocabularies,
 )
@@ -65,9 +64,7 @@ def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
         "writes itself is the same."
     )
     return (
-        heads("encoder_heads", columns["encoder"], told, also=("n_heads",), whose="the encoder"),
-        heads("decoder_heads", columns["decoder"], told, also=("n_heads",), whose="the decoder"),
-        head_dim(*columns.values()),
+        *heads_of_both(columns["encoder"], columns["decoder"], told),
         causal("false", future),
         decode_positions("zero"),
         id_(
@@ -105,15 +102,11 @@ def _stack(shapes: Shapes, name: str, answers: Answers) -> StackSpec:
 
 
 def _read(shapes: Shapes, answers: Answers) -> ModelSpec:
-    return ModelSpec(
-        encoder=_stack(shapes, "encoder", answers),
-        decoder=_stack(shapes, "decoder", answers),
-        output=OutputSpec(bias=shapes.has("decoder.dense.bias")),
-        pad_id=None,
-        source_pad_id=answers.optional_number("source_pad_id"),
-        start_id=answers.optional_number("bos_id"),
-        end_id=answers.optional_number("eos_id"),
-        unk_id=answers.optional_number("unk_id"),
+    return model_spec(
+        answers,
+        _stack(shapes, "encoder", answers),
+        _stack(shapes, "decoder", answers),
+        OutputSpec(bias=shapes.has("decoder.dense.bias")),
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from model.checkpoints.layouts.base import Layout, Match, Rules, Shapes, attention, requires
+from model.checkpoints.layouts.base import Layout, Match, Rules, Shapes, attention, model_spec, requires
 from model.checkpoints.layouts.questions import Answers, Question, activation, decoding_ids, head_dim, heads, vocabularies
 from model.spec.network import ModelSpec, OutputSpec, StackSpec
 
@@ -63,14 +63,7 @@ def _read(shapes: Shapes, answers: Answers) -> ModelSpec:
         max_positions=shapes.size("transformer.wpe.weight", 0),
         embed_scale="none",
     )
-    return ModelSpec(
-        stack,
-        output=OutputSpec(tied=not shapes.has("lm_head.weight"), bias=shapes.has("lm_head.bias")),
-        pad_id=None,
-        start_id=answers.optional_number("bos_id"),
-        end_id=answers.optional_number("eos_id"),
-        unk_id=answers.optional_number("unk_id"),
-    )
+    return model_spec(answers, None, stack, OutputSpec(tied=not shapes.has("lm_head.weight"), bias=shapes.has("lm_head.bias")))
 
 
 GPT = Layout(

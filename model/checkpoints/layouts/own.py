@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import get_args
 
-from model.checkpoints.layouts.base import Layout, Match, Rules, Shapes, attention
+from model.checkpoints.layouts.base import Layout, Match, Rules, Shapes, attention, model_spec, requires
 from model.checkpoints.layouts.questions import (
     Answers,
     Question,
@@ -12,8 +12,8 @@ from model.checkpoints.layouts.questions import (
     embed_scale,
     head_dim,
     heads,
-    id_,
     norm_order,
+    padding_ids,
     vocabularies,
 )
 from model.spec.network import ModelSpec, OutputSpec, Positions, StackSpec
@@ -39,8 +39,7 @@ def _match(shapes: Shapes) -> Match:
         for stack in _stacks(shapes)
         for name in (_at(stack, "embedding.token.weight"), _at(stack, f"layers.#.{_FIRST[stack]}.query.weight"))
     ]
-    there = [name for name in needed if shapes.has(name)]
-    return Match(tuple(f"has {name}" for name in there), tuple(f"lacks {name}" for name in needed if name not in there))
+    return requires(*needed)(shapes)
 
 
 _ATTENTIONS = ("attention", "self_attention", "cross_attention")
@@ -70,7 +69,6 @@ def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
     also = ("n_heads",) if len(stacks) > 1 else ()
     kinds = tuple(kind for kind in get_args(Positions) if kind != "stored")
     waves = Question("positions", "How positions are told apart: the file holds no learned ones.", kinds)
-    padding = "Positions that hold this id are hidden from attention."
     return (
         *(heads(_heads_of(stack), columns[stack], told, also, whose=stack or "the network") for stack in stacks),
         head_dim(*columns.values()),
@@ -79,16 +77,10 @@ def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
         activation(),
         embed_scale(),
         *(() if all(_learned(shapes, stack) for stack in stacks) else (waves,)),
-        *(id_(name, size, padding, True, ("pad_id",)) for name, size in _pads(vocab)),
+        *padding_ids(*vocab.values()),
         *decoding_ids(vocab[stacks[-1]]),
         *vocabularies(*(f"{name}_vocab" for name, _ in zip(("source", "target"), stacks, strict=False))),
     )
-
-
-def _pads(vocab: Mapping[str, int]) -> list[tuple[str, int]]:
-    """The question about padding of each stack, and how many ids it has."""
-    names = ("source_pad_id", "target_pad_id") if len(vocab) > 1 else ("source_pad_id",)
-    return list(zip(names, vocab.values(), strict=True))
 
 
 def _learned(shapes: Shapes, stack: str) -> bool:
@@ -117,16 +109,8 @@ def _stack(shapes: Shapes, stack: str, answers: Answers) -> StackSpec:
 
 def _read(shapes: Shapes, answers: Answers) -> ModelSpec:
     stacks = [_stack(shapes, stack, answers) for stack in _stacks(shapes)]
-    return ModelSpec(
-        encoder=stacks[0] if len(stacks) > 1 else None,
-        decoder=stacks[-1],
-        output=OutputSpec(bias=shapes.has("output.bias")),
-        pad_id=answers.number("target_pad_id" if len(stacks) > 1 else "source_pad_id"),
-        source_pad_id=answers.number("source_pad_id"),
-        start_id=answers.optional_number("bos_id"),
-        end_id=answers.optional_number("eos_id"),
-        unk_id=answers.optional_number("unk_id"),
-    )
+    encoder = stacks[0] if len(stacks) > 1 else None
+    return model_spec(answers, encoder, stacks[-1], OutputSpec(bias=shapes.has("output.bias")))
 
 
 OWN = Layout(

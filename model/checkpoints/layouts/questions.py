@@ -168,6 +168,15 @@ def head_dim(*widths: int) -> Question:
     return Question("head_dim", "The width of a head: another way to tell how many there are.", common, needed=False)
 
 
+def heads_of_both(encoder: int, decoder: int, told: Mapping[str, str]) -> tuple[Question, ...]:
+    """How many heads share the columns of a translator's encoder and decoder; one answer, n_heads, serves both."""
+    return (
+        heads("encoder_heads", encoder, told, also=("n_heads",), whose="the encoder"),
+        heads("decoder_heads", decoder, told, also=("n_heads",), whose="the decoder"),
+        head_dim(encoder, decoder),
+    )
+
+
 def heads_differ(name: str, count: int, told: int, width: int) -> BadSetting:
     """The error for a head_dim and a number of heads that contradict each other."""
     return BadSetting(name="head_dim", found=told, allowed=f"{width // count}, which {name}={count} leaves of {width} columns")
@@ -210,6 +219,13 @@ def causal(default: str | None, consequence: str = "Whether a target position is
 def id_(name: str, vocab: int, consequence: str, needed: bool = False, also: tuple[str, ...] = ()) -> Question:
     """A token's id."""
     return Question(name, consequence, highest=vocab - 1, needed=needed, also=also)
+
+
+def padding_ids(*vocab: int) -> tuple[Question, ...]:
+    """The ids of padding, by the sizes of the vocabularies: the source's, and the target's where there is one."""
+    hidden = "Positions that hold this id are hidden from attention."
+    names = ("source_pad_id", "target_pad_id")
+    return tuple(id_(name, size, hidden, needed=True, also=("pad_id",)) for name, size in zip(names, vocab, strict=False))
 
 
 def decoding_ids(vocab: int) -> tuple[Question, ...]:

@@ -5,7 +5,7 @@ Its decoder never attends to its own prefix.
 
 from collections.abc import Mapping
 
-from model.checkpoints.layouts.base import Layout, Rules, Shapes, requires
+from model.checkpoints.layouts.base import Layout, Rules, Shapes, model_spec, requires
 from model.checkpoints.layouts.questions import (
     Answers,
     Question,
@@ -114,14 +114,11 @@ def _stack(shapes: Shapes, name: str, answers: Answers) -> StackSpec:
 
 
 def _read(shapes: Shapes, answers: Answers) -> ModelSpec:
-    return ModelSpec(
-        encoder=_stack(shapes, "encoder", answers),
-        decoder=_stack(shapes, "decoder", answers),
-        output=OutputSpec(softmax="batch" if answers.text("output_softmax") == "batch" else "vocab"),
-        pad_id=None,
-        start_id=answers.optional_number("bos_id"),
-        end_id=answers.optional_number("eos_id"),
-        unk_id=answers.optional_number("unk_id"),
+    return model_spec(
+        answers,
+        _stack(shapes, "encoder", answers),
+        _stack(shapes, "decoder", answers),
+        OutputSpec(softmax="batch" if answers.text("output_softmax") == "batch" else "vocab"),
     )
 
 

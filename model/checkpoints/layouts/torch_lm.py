@@ -5,7 +5,7 @@ An nn.TransformerEncoder with a causal mask.
 
 from collections.abc import Mapping
 
-from model.checkpoints.layouts.base import Layout, Match, Rules, Shapes, attention, requires
+from model.checkpoints.layouts.base import Layout, Match, Rules, Shapes, attention, model_spec, requires
 from model.checkpoints.layouts.questions import (
     Answers,
     Question,
@@ -23,16 +23,23 @@ from model.spec.network import ModelSpec, OutputSpec, StackSpec
 _LAYERS = "transformer_encoder.layers.#."
 
 
-def encoder_layer_rules(theirs: str, ours: str) -> Rules:
-    """The names of an nn.TransformerEncoderLayer; both prefixes end in a dot."""
-    return {
-        f"{theirs}self_attn.in_proj_@": tuple(f"{ours}attention.{part}.@" for part in ("query", "key", "value")),
-        f"{theirs}self_attn.out_proj.@": f"{ours}attention.output.@",
+ENCODER = {"self_attn": ("attention", "attention_residual")}
+DECODER = {"self_attn": ("self_attention", "self_residual"), "multihead_attn": ("cross_attention", "cross_residual")}
+"""The attentions of PyTorch's layers, in the order of their norms: their name -> our names of the attention and its residual."""
+
+
+def layer_rules(theirs: str, ours: str, attentions: Mapping[str, tuple[str, str]]) -> Rules:
+    """The names of an nn.TransformerEncoderLayer or an nn.TransformerDecoderLayer; both prefixes end in a dot."""
+    rules: dict[str, str | tuple[str, ...]] = {
         f"{theirs}linear1.@": f"{ours}feed_forward.expand.@",
         f"{theirs}linear2.@": f"{ours}feed_forward.contract.@",
-        f"{theirs}norm1.@": f"{ours}attention_residual.norm.@",
-        f"{theirs}norm2.@": f"{ours}feed_forward_residual.norm.@",
+        f"{theirs}norm{len(attentions) + 1}.@": f"{ours}feed_forward_residual.norm.@",
     }
+    for i, (their, (our, residual)) in enumerate(attentions.items()):
+        rules[f"{theirs}{their}.in_proj_@"] = tuple(f"{ours}{our}.{part}.@" for part in ("query", "key", "value"))
+        rules[f"{theirs}{their}.out_proj.@"] = f"{ours}{our}.output.@"
+        rules[f"{theirs}norm{i + 1}.@"] = f"{ours}{residual}.norm.@"
+    return rules
 
 
 def _rules(shapes: Shapes, told: Mapping[str, str]) -> Rules:
@@ -41,7 +48,7 @@ def _rules(shapes: Shapes, told: Mapping[str, str]) -> Rules:
         "pos_encoder.pe": "embedding.positions.table",
         "decoder.@": "output.@",
         "transformer_encoder.norm.@": "final_norm.@",
-        **encoder_layer_rules(_LAYERS, "layers.#."),
+        **layer_rules(_LAYERS, "layers.#.", ENCODER),
     }
 
 
@@ -75,14 +82,7 @@ def _read(shapes: Shapes, answers: Answers) -> ModelSpec:
         embed_scale=answers.embed_scale,
         causal=answers.flag("causal"),
     )
-    return ModelSpec(
-        stack,
-        output=OutputSpec(bias=shapes.has("decoder.bias")),
-        pad_id=None,
-        start_id=answers.optional_number("bos_id"),
-        end_id=answers.optional_number("eos_id"),
-        unk_id=answers.optional_number("unk_id"),
-    )
+    return model_spec(answers, None, stack, OutputSpec(bias=shapes.has("decoder.bias")))
 
 
 _needs = requires(f"{_LAYERS}self_attn.in_proj_weight", "pos_encoder.pe", "encoder.weight", "decoder.weight")

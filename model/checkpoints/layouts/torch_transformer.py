@@ -8,7 +8,7 @@ is but one candidate. What PyTorch leaves to the caller (masks) or to the constr
 from collections.abc import Mapping
 from dataclasses import replace
 
-from model.checkpoints.layouts.base import Layout, Match, Rules, Shapes, attention
+from model.checkpoints.layouts.base import Layout, Match, Rules, Shapes, attention, model_spec
 from model.checkpoints.layouts.questions import (
     Answers,
     Question,
@@ -23,7 +23,7 @@ from model.checkpoints.layouts.questions import (
     vocabularies,
 )
 from model.checkpoints.layouts.torch_around import EMBEDDINGS, IN_PROJECTION, TABLES, Around, Stacks, find_stacks
-from model.checkpoints.layouts.torch_lm import TORCH_LM, encoder_layer_rules
+from model.checkpoints.layouts.torch_lm import DECODER, ENCODER, TORCH_LM, layer_rules
 from model.spec.network import ModelSpec, OutputSpec, StackSpec
 
 LONGEST = 4096
@@ -45,20 +45,6 @@ def _match(shapes: Shapes) -> Match:
     return Match(tuple(f"has {found.layer(prefix)}{IN_PROJECTION}" for prefix in prefixes), ())
 
 
-def _decoder_layer_rules(theirs: str, ours: str) -> Rules:
-    both = {"self_attn": "self_attention", "multihead_attn": "cross_attention"}
-    rules: dict[str, str | tuple[str, ...]] = {
-        f"{theirs}linear1.@": f"{ours}feed_forward.expand.@",
-        f"{theirs}linear2.@": f"{ours}feed_forward.contract.@",
-    }
-    for their, our in both.items():
-        rules[f"{theirs}{their}.in_proj_@"] = tuple(f"{ours}{our}.{part}.@" for part in ("query", "key", "value"))
-        rules[f"{theirs}{their}.out_proj.@"] = f"{ours}{our}.output.@"
-    for i, residual in enumerate(("self_residual", "cross_residual", "feed_forward_residual")):
-        rules[f"{theirs}norm{i + 1}.@"] = f"{ours}{residual}.norm.@"
-    return rules
-
-
 def _rules(shapes: Shapes, told: Mapping[str, str]) -> Rules:
     if (found := find_stacks(shapes)) is None:
         return {}
@@ -66,10 +52,10 @@ def _rules(shapes: Shapes, told: Mapping[str, str]) -> Rules:
     reads, number = "" if _writes(found, around, told) else "encoder.", "0" if found.lone else "#"
     rules: dict[str, str | tuple[str, ...]] = {}
     if found.encoder is not None:
-        rules |= encoder_layer_rules(found.layer(found.encoder), f"{reads}layers.{number}.")
+        rules |= layer_rules(found.layer(found.encoder), f"{reads}layers.{number}.", ENCODER)
         rules[f"{found.encoder}norm.@"] = f"{reads}final_norm.@"
     if found.decoder is not None:
-        rules |= _decoder_layer_rules(found.layer(found.decoder), f"decoder.layers.{number}.")
+        rules |= layer_rules(found.layer(found.decoder), f"decoder.layers.{number}.", DECODER)
         rules[f"{found.decoder}norm.@"] = "decoder.final_norm.@"
     return {**rules, **around.rules(reads, "weight" if _positions(around, told) == "learned" else "table")}
 
@@ -154,16 +140,7 @@ def _read(shapes: Shapes, answers: Answers) -> ModelSpec:
     elif _writes(found, around, answers.of):
         encoder, decoder = None, encoder
     output = around.filled.get("output_layer") if decoder is not None and decoder.vocab else None
-    return ModelSpec(
-        decoder,
-        encoder,
-        output=OutputSpec(bias=bool(around.bias_of(output))) if output else None,
-        pad_id=answers.optional_number("target_pad_id" if found.decoder is not None else "source_pad_id"),
-        source_pad_id=answers.optional_number("source_pad_id"),
-        start_id=answers.optional_number("bos_id"),
-        end_id=answers.optional_number("eos_id"),
-        unk_id=answers.optional_number("unk_id"),
-    )
+    return model_spec(answers, encoder, decoder, OutputSpec(bias=bool(around.bias_of(output))) if output else None)
 
 
 TORCH_TRANSFORMER = Layout(

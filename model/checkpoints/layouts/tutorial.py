@@ -5,20 +5,19 @@ A translator with learned positions.
 
 from collections.abc import Mapping
 
-from model.checkpoints.layouts.base import Layout, Rules, Shapes, attention, requires
+from model.checkpoints.layouts.base import Layout, Rules, Shapes, attention, model_spec, requires
 from model.checkpoints.layouts.questions import (
     Answers,
     Question,
     activation,
     decoding_ids,
     embed_scale,
-    head_dim,
-    heads,
-    id_,
+    heads_of_both,
     norm_order,
+    padding_ids,
     vocabularies,
 )
-from model.spec.network import ModelSpec, StackSpec
+from model.spec.network import ModelSpec, OutputSpec, StackSpec
 
 
 def _sublayer(theirs: str, ours: str, norm: str, residual: str) -> Rules:
@@ -69,14 +68,10 @@ def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
         "The same names are written by two programs: one sends the target once through the decoder's layers, the other twice; "
         "with the wrong answer everything behind the first pass is wrong."
     )
-    padding = "Positions that hold this id are hidden from attention."
     return (
-        heads("encoder_heads", columns["encoder"], told, also=("n_heads",), whose="the encoder"),
-        heads("decoder_heads", columns["decoder"], told, also=("n_heads",), whose="the decoder"),
-        head_dim(*columns.values()),
+        *heads_of_both(columns["encoder"], columns["decoder"], told),
         Question("decoder_passes", passes, ("1", "2")),
-        id_("source_pad_id", vocab["encoder"], padding, needed=True, also=("pad_id",)),
-        id_("target_pad_id", vocab["decoder"], padding, needed=True, also=("pad_id",)),
+        *padding_ids(vocab["encoder"], vocab["decoder"]),
         *decoding_ids(vocab["decoder"]),
         norm_order("post"),
         activation("relu"),
@@ -104,15 +99,9 @@ def stack(shapes: Shapes, name: str, answers: Answers, passes: int = 1) -> Stack
 
 
 def _read(shapes: Shapes, answers: Answers) -> ModelSpec:
-    return ModelSpec(
-        encoder=stack(shapes, "encoder", answers),
-        decoder=stack(shapes, "decoder", answers, answers.number("decoder_passes")),
-        pad_id=answers.number("target_pad_id"),
-        source_pad_id=answers.number("source_pad_id"),
-        start_id=answers.optional_number("bos_id"),
-        end_id=answers.optional_number("eos_id"),
-        unk_id=answers.optional_number("unk_id"),
-    )
+    encoder = stack(shapes, "encoder", answers)
+    decoder = stack(shapes, "decoder", answers, answers.number("decoder_passes"))
+    return model_spec(answers, encoder, decoder, OutputSpec())
 
 
 TUTORIAL = Layout(

@@ -6,7 +6,7 @@ They read float features and generate no words.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from model.checkpoints.layouts.base import Layout, Match, Rules, Shapes, attention
+from model.checkpoints.layouts.base import Layout, Match, Rules, Shapes, attention, model_spec
 from model.checkpoints.layouts.questions import Answers, Question, activation, causal, head_dim, heads, norm_order
 from model.checkpoints.layouts.tutorial import layer_rules
 from model.spec.network import ModelSpec, StackSpec
@@ -70,17 +70,12 @@ def _read(shapes: Shapes, answers: Answers) -> ModelSpec:
         max_positions=LONGEST,
     )
     if _is_module(shapes):
-        return features_only(encoder=one)
+        return model_spec(answers, one, None, None)
     hidden = shapes.size(f"{_prefix(shapes)}positionwise_feedforward.fc_1.weight", 0)
     whole = replace(one, wiring="standard", hidden=hidden, activation=answers.activation, norm_order=answers.norm_order)
     if not _is_decoder(shapes):
-        return features_only(encoder=whole)
-    return features_only(encoder=replace(whole, layers=0), decoder=replace(whole, causal=answers.flag("causal")))
-
-
-def features_only(encoder: StackSpec, decoder: StackSpec | None = None) -> ModelSpec:
-    """A network that reads features and writes no words: no id stands for anything."""
-    return ModelSpec(decoder, encoder, output=None, pad_id=None, start_id=None, end_id=None, unk_id=None)
+        return model_spec(answers, whole, None, None)
+    return model_spec(answers, replace(whole, layers=0), replace(whole, causal=answers.flag("causal")), None)
 
 
 TUTORIAL_PARTS = Layout(
