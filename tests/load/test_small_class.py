@@ -53,8 +53,10 @@ def test_who_comes_by_a_link_while_others_run_sees_what_it_says(app: Served) -> 
 
 def test_a_stranger_is_told_what_is_too_long(app: Served) -> None:
     async def come() -> None:
-        async with visiting(app.address, model="first", text="w4 " * 520) as visitor:
+        async with visiting(app.address, model="first", text="w4", decode="beam", beam="32", max="1000") as visitor:
             await visitor.join()
-            assert visitor.said == ["The input is 520 tokens long, which is not served here: at most 512."]
+            assert visitor.said == [
+                "The decode is up to 32,000 tokens long, those of all hypotheses counted, which is not served here: at most 2,048."
+            ]
 
     asyncio.run(come())
