@@ -1,4 +1,4 @@
-"""The command line: the same engine without a browser. `python -m model --help` lists what it does."""
+"""Command line: the engine without a browser. `python -m model --help` lists the commands."""
 
 import json
 import sys
@@ -161,7 +161,7 @@ def train(recipe: str, data: Path | None, out: Path, snapshots: str | None, devi
 
 
 def _lines(found: Inspection) -> Iterator[str]:
-    """An inspection for people."""
+    """An inspection report as lines of text."""
     yield found.what
     yield from (f"for it: {phrase}" for phrase in found.in_favour)
     yield from (f"against it: {phrase}" for phrase in found.against)
@@ -179,7 +179,7 @@ def _lines(found: Inspection) -> Iterator[str]:
 
 
 def _said_by_numbers(found: Inspection) -> Iterator[str]:
-    """What the numbers of a file say, for people."""
+    """Diagnostics of a file's numbers as lines of text."""
     if fresh := found.freshness:
         draws = ", ".join(f"{count} {draw}" for draw, count in fresh.draws.items())
         yield (
@@ -195,7 +195,7 @@ def _said_by_numbers(found: Inspection) -> Iterator[str]:
 
 
 def _warn(sentence: str) -> None:
-    """Says on standard error what does not end a command."""
+    """Prints a warning to standard error."""
     if sentence:
         click.echo(f"Warning: {sentence}", err=True)
 
@@ -205,7 +205,7 @@ def _keep(names: str) -> tuple[Keep, ...]:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Writes a file whole or not at all."""
+    """Writes a file atomically."""
     fresh = path.with_name(path.name + ".part")
     try:
         fresh.write_bytes(data)
@@ -220,7 +220,7 @@ cli.add_command(view)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the command line. Returns the exit status: 0 only for success; an error is one line on standard error."""
+    """Runs the command line and returns the exit status, 0 for success. Errors are one line on standard error."""
     try:
         cli.main(arguments, prog_name="python -m model", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:

@@ -1,4 +1,4 @@
-"""The options of the command line and what they become.
+"""Command line: options of a run, `serve`, `view`, and float features from files.
 
 May import: model.checkpoints, model.engine, model.errors, model.spec, model.trace.
 """

@@ -11,7 +11,7 @@ from model.spec.inputs import Features, RandomFeatures
 from model.trace.types import Array
 
 LARGEST = 2**22
-"""Numbers at most."""
+"""Most numbers."""
 
 FORM = "FILE[:TENSOR[ROW]] with a .safetensors or .npy file, or random:POSITIONS[:SEED]"
 
@@ -20,11 +20,11 @@ def read_features(name: str, text: str) -> Features | RandomFeatures:
     """The features that `text` names.
 
     Args:
-        name: of the option, for errors.
+        name: the option's name, for errors.
         text: FILE, FILE:TENSOR, FILE:TENSOR[ROW] for one example of a batch, or random:POSITIONS[:SEED].
 
     Raises:
-        BadSetting: there is no such file, tensor or row, or it is no [position, model] of numbers.
+        BadSetting: there is no such file, tensor or row, or it is not a [position, model] array of numbers.
     """
     if drawn := re.fullmatch(r"random:([0-9]{1,6})(?::([0-9]{1,18}))?", text):
         return RandomFeatures(int(drawn[1]), int(drawn[2] or 0))
@@ -40,7 +40,7 @@ def read_features(name: str, text: str) -> Features | RandomFeatures:
 
 
 def _parts(text: str) -> tuple[Path, str, str]:
-    """File, tensor and row; a file whose own name holds a colon is found too."""
+    """File, tensor and row. File names may contain a colon."""
     if Path(text).is_file():
         return Path(text), "", ""
     path, _, rest = text.rpartition(":")
@@ -65,7 +65,7 @@ def _array(name: str, text: str, path: Path, tensor: str) -> Array:
 
 
 def _row(name: str, text: str, row: str, count: int) -> int:
-    """Which example of a batch; of one there is no need to say."""
+    """Index of the example in a batch; optional in a batch of one."""
     if row and int(row) < count:
         return int(row)
     if not row and count == 1:

@@ -19,10 +19,10 @@ Decorator: TypeAlias = Callable[[Callable[..., None]], Callable[..., None]]
 
 
 class NamedOption(click.Option):
-    """An option that an environment variable can set. An error about it names what was given, the option or the variable."""
+    """An option with an environment variable. Errors name the one that was given."""
 
     def get_error_hint(self, ctx: click.Context | None) -> str:
-        """The source of the value at fault."""
+        """The option or the variable, whichever gave the value."""
         name = self.name or ""
         given_by_variable = ctx is not None and ctx.get_parameter_source(name) is ParameterSource.ENVIRONMENT
         return f"the environment variable {self.envvar}" if given_by_variable else " / ".join(f"'{each}'" for each in self.opts)
@@ -65,7 +65,7 @@ SETTINGS, BEAM_SIZE = RUN_OPTIONS["settings"], RUN_OPTIONS["beam_size"]
 
 
 def asks_for_a_run(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds the argument CHECKPOINT and the options that describe a run; the command gets a RunRequest that keeps nothing more."""
+    """Adds the argument CHECKPOINT and the options of a run; the command gets a RunRequest with an empty `keep`."""
 
     @functools.wraps(command)
     def with_request(checkpoint: str, **given: Any) -> None:
@@ -90,7 +90,7 @@ def _request(checkpoint: str, said: dict[str, Any]) -> RunRequest:
 
 
 def _given(name: str, text: str | None, ids: str | None, features: str | None) -> Given | None:
-    """What one of the two inputs is; at most one form of it is given."""
+    """One of the two inputs, from at most one of its options."""
     forms = [form for form in (text, ids, features) if form is not None]
     if len(forms) > 1:
         raise BadSetting(name=f"--{name}", found="several forms", allowed=f"one of --{name}, --{name}-ids and --{name}-features")

@@ -1,4 +1,4 @@
-"""Starting the host of an engine in this process."""
+"""`python -m model serve`: the engine server."""
 
 import os
 
@@ -14,7 +14,7 @@ from model.errors import BadSetting
 
 KEEP_ALIVE = 75
 STOP_SECONDS = 10
-"""What is on its way gets this long to end when the host is stopped."""
+"""Time for open requests to end when the server is stopped."""
 
 RAY = {
     "RAY_AUTH_MODE": "token",
@@ -22,8 +22,8 @@ RAY = {
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
 }
-"""What Ray reads when it is imported: its processes know each other by a token, the log has all its lines, they speak to each other
-over loopback alone (the name notwithstanding), and tell its makers nothing."""
+"""Variables that Ray reads on import: processes authenticate by token, log lines are not merged, traffic stays on loopback (despite
+the variable's name), and no usage statistics are sent."""
 
 
 @click.command()
@@ -43,7 +43,7 @@ def serve(host: str, port: int, cluster: bool, replicas: str, proxies: int | Non
     """Serves the engine over HTTP, for apps that are told HEADLIGHT_ENGINE=http://HOST:PORT."""
     log.configure()
     if proxies is not None:
-        os.environ[VARIABLE] = str(proxies)  # replicas of a cluster go by it, too
+        os.environ[VARIABLE] = str(proxies)  # for the replicas of a cluster
     access = checked_access(host)
     if cluster:
         _cluster(host, port, replicas)
@@ -56,9 +56,9 @@ def serve(host: str, port: int, cluster: bool, replicas: str, proxies: int | Non
         application(engine, access),
         host=host,
         port=port,
-        loop="asyncio",  # these two on every machine, and not what some other package happens to bring
+        loop="asyncio",  # fixed, whatever other packages are installed
         http="h11",
-        proxy_headers=False,  # who asks is worked out in client_address.py; uvicorn would believe any caller on loopback
+        proxy_headers=False,  # client_address.py does this; uvicorn would trust any caller on loopback
         log_level="warning",
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=STOP_SECONDS,
@@ -66,7 +66,7 @@ def serve(host: str, port: int, cluster: bool, replicas: str, proxies: int | Non
 
 
 def _cluster(host: str, port: int, replicas: str) -> None:
-    """As `serve`, in several processes.
+    """Serves from several processes.
 
     Raises:
         BadSetting: Ray is not installed.

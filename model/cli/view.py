@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 HOME = "127.0.0.1"
 FIRST_PORT, LAST_PORT = 8501, 8600
 PATIENCE = 120
-"""Seconds that the app may take to start."""
+"""Most seconds for starting the app."""
 
 
 @click.command()
@@ -59,13 +59,13 @@ def view(checkpoint: str, settings: tuple[str, ...], port: int | None, no_browse
 
 
 def command(port: int) -> list[str]:
-    """Starts the app on loopback alone, whatever its settings say."""
+    """The command that starts the app, on loopback only."""
     options = {"server.address": HOME, "server.port": port, "server.headless": "true"}
     return [sys.executable, "-m", "streamlit", "run", "app.py", *(f"--{name}={value}" for name, value in options.items())]
 
 
 def environment(*paths: Path) -> dict[str, str]:
-    """The environment of an app that computes here, is not public and opens `paths`."""
+    """Environment variables for an app that runs networks itself, is not public and opens `paths`."""
     return os.environ | {
         OPEN_VARIABLE: os.pathsep.join(str(path.resolve()) for path in paths),
         "HEADLIGHT_PUBLIC": "",
@@ -74,7 +74,7 @@ def environment(*paths: Path) -> dict[str, str]:
 
 
 def query(path: Path, told: Mapping[str, str]) -> dict[str, str]:
-    """The parameters of the page that shows what is at `path`."""
+    """The URL parameters of the page for `path`."""
     settings = " ".join(f"{name}={value}" for name, value in sorted(told.items()))
     return {"model": opened_name(path)} | ({"set": settings} if settings else {})
 
@@ -83,7 +83,7 @@ def _content(name: str, file: Path) -> bytes:
     """The bytes of a vocabulary.
 
     Raises:
-        BadSetting: it cannot be read, or has another ending than vocabularies have.
+        BadSetting: it cannot be read, or does not end like a vocabulary.
     """
     if file.suffix.lower() not in VOCABULARY_ENDINGS:
         raise BadSetting(name=name, found=str(file), allowed=f"a file that ends in {', '.join(VOCABULARY_ENDINGS)}")
@@ -94,7 +94,7 @@ def _content(name: str, file: Path) -> bytes:
 
 
 def _free_port() -> int:
-    """The first port that nobody listens on.
+    """The first free port.
 
     Raises:
         BadSetting: there is none.
@@ -107,7 +107,7 @@ def _free_port() -> int:
 
 
 def _answers(app: subprocess.Popen[bytes], port: int) -> bool:
-    """Waits until the app answers; False: it ended, or takes too long."""
+    """Waits until the app answers; False: it ended, or took too long."""
     for _attempt in range(PATIENCE * 4):
         if app.poll() is not None:
             return False

@@ -1,4 +1,4 @@
-"""Everything that can go wrong in words a person can act on.
+"""Errors, each with a sentence that says what to do.
 
     HeadlightError
     ├── InputError            what was typed or asked cannot be run
@@ -7,11 +7,10 @@
     │   ├── TooManyCharacters   a text too long to be split into tokens
     │   ├── TokenOutOfRange     an id that the vocabulary does not have
     │   ├── BadSetting          a decoding value, option or combination outside what is allowed
-    │   ├── OpenQuestions       weights that leave something open which was not told
+    │   ├── OpenQuestions       weights with open questions
     │   ├── ContradictsFile     an answer that the file itself contradicts
-    │   ├── ContradictsFile     an answer that the file itself contradicts
-    │   ├── NoVocabulary        words for a model whose vocabulary nobody told
-    │   └── NoStart             decoding without a token to begin with
+    │   ├── NoVocabulary        text for a model without a vocabulary
+    │   └── NoStart             decoding without a start token
     ├── NotFound              a name that does not exist here
     │   ├── UnknownModel
     │   ├── UnknownSite
@@ -23,40 +22,40 @@
     │   ├── MissingFile
     │   ├── DamagedFile
     │   ├── ShapeMismatch
-    │   ├── UnknownLayout       weights named as by no program known here
-    │   ├── SeveralLayouts      weights, or tables of weights, that could be read in several ways
-    │   ├── SeveralFiles        a folder with several files of weights, and nothing that says which
-    │   ├── IncompleteWeights   weights of a known layout with some missing or of other shapes
-    │   ├── UnsupportedModel    a folder of transformers whose network would not run here as it was trained
+    │   ├── UnknownLayout       names of weights that no known layout has
+    │   ├── SeveralLayouts      weights that match several layouts, or several state dicts
+    │   ├── SeveralFiles        a folder with several weight files
+    │   ├── IncompleteWeights   weights of a known layout, some missing or of wrong shapes
+    │   ├── UnsupportedModel    a folder of transformers that would compute something else here
     │   ├── NotACheckpoint      a file of another kind
-    │   ├── UnsafeFile          a pickle that asks for a program to be run
+    │   ├── UnsafeFile          a pickle that calls something
     │   ├── WholeObject         a pickled model instead of its weights
-    │   ├── UnsoundFile         claims that the file's own size does not justify
-    │   ├── UnreadableNumbers   a kind of numbers, or an order of their bytes, that is not read here
-    │   ├── NoWeights           nothing in it is a table of named tensors
-    │   ├── OverLimit           larger or slower than is opened here
-    │   └── CannotExport        a network that our own folders cannot hold
-    ├── TokenizerFailed       no foreign tokenizer cut a text
-    │   ├── NoTokenizer         there is none that is read here
+    │   ├── UnsoundFile         contents that contradict the file's size
+    │   ├── UnreadableNumbers   an unsupported dtype or byte order
+    │   ├── NoWeights           no state dict in the file
+    │   ├── OverLimit           too large or too slow to open
+    │   └── CannotExport        a network that a native folder cannot store
+    ├── TokenizerFailed       an external tokenizer failed
+    │   ├── NoTokenizer         no supported tokenizer
     │   ├── TokenizerTooSlow    it took too long
     │   ├── TokenizerTooLarge   it needed too much memory
     │   └── TokenizerDied       it failed in another way
-    ├── Unavailable           what was asked is right, but the engine cannot answer now
+    ├── Unavailable           the request is valid, but the engine cannot answer now
     │   ├── Busy                too many requests wait
-    │   ├── Superseded          a newer request of the same session took its place
+    │   ├── Superseded          a newer request of the same session replaced it
     │   ├── TookTooLong         no answer before the deadline
-    │   ├── OutOfMemory         the device has no room for it
+    │   ├── OutOfMemory         not enough memory for the run
     │   ├── RunFailed           it ended inside a library
-    │   ├── NoRoom              the device has no room for the network
-    │   ├── EngineAway          the host of the engine does not answer
-    │   ├── EngineMismatch      the host speaks another version, or has other weights than before
-    │   └── Refused             the host does not serve this: no token, too much, too often, or switched off
-    ├── WireError             bytes that are no trace of a schema known here
+    │   ├── NoRoom              not enough memory for the network
+    │   ├── EngineAway          the engine server does not answer
+    │   ├── EngineMismatch      another protocol version, or changed weights
+    │   └── Refused             the server refuses: no token, too large, too often, or switched off
+    ├── WireError             bytes that are not a trace of a known schema
     └── DataError             a corpus that is missing or does not fit its layout
 
-Each class owns one whole sentence with named gaps: what was asked, what was found, what is allowed, what to do. The fields
-travel with the error, so that a screen can say the same sentence in another language; where the sentence speaks of the command
-line, `on_screen` is what a screen says instead.
+Each class has one sentence with named placeholders: what was asked, what was found, what is allowed, what to do. The error carries
+the fields, so that a screen can show the sentence in another language; if the sentence mentions the command line, screens show
+`on_screen` instead.
 
 May import: nothing of this project.
 """
@@ -115,7 +114,7 @@ def from_json(data: Mapping[str, Any]) -> HeadlightError:
 
 
 class InputError(HeadlightError):
-    """What was typed or asked cannot be run."""
+    """The input cannot be run."""
 
 
 class EmptyText(InputError):
@@ -149,7 +148,7 @@ class BadSetting(InputError):
 
 
 class OpenQuestions(InputError):
-    """Weights that leave something open which was not told. Fields: path, layout, open, settings."""
+    """Weights with open questions. Fields: path, layout, open, settings."""
 
     template = (
         "{path} (layout {layout}) does not tell {open}: add {settings}, each with the value it was trained with, "
@@ -171,7 +170,7 @@ class ContradictsFile(InputError):
 
 
 class NoVocabulary(InputError):
-    """Words for a model whose vocabulary nobody told. Fields: strip, found."""
+    """Text for a model without a vocabulary. Fields: strip, found."""
 
     template = (
         "The {strip} text is {found!r}, but the file holds weights and no words: give ids with blanks between them "
@@ -184,7 +183,7 @@ class NoVocabulary(InputError):
 
 
 class NoStart(InputError):
-    """Decoding without a token to begin with. Fields: setting."""
+    """Decoding without a start token. Fields: setting."""
 
     template = "Nobody told the token that decoding begins with: add --set {setting}=ID, or give the target (--target-ids)."
     on_screen = (
@@ -194,7 +193,7 @@ class NoStart(InputError):
 
 
 class WireError(HeadlightError):
-    """Bytes that are no trace of a schema known here. Fields: detail."""
+    """Bytes that are not a trace of a known schema. Fields: detail."""
 
     template = "This is no trace that can be read here ({detail}): save it anew with this version of Headlight."
 

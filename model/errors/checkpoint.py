@@ -26,7 +26,7 @@ class ShapeMismatch(CheckpointError):
 
 
 class UnknownLayout(CheckpointError):
-    """Weights named as by no program known here. Fields: path, nearest, reason."""
+    """Names of weights that no known layout has. Fields: path, nearest, reason."""
 
     template = (
         "{path} names its weights as no layout known here; the nearest is {nearest}, but {reason}. What a tensor without a place "
@@ -35,26 +35,26 @@ class UnknownLayout(CheckpointError):
 
 
 class SeveralLayouts(CheckpointError):
-    """Weights, or tables of weights, that could be read in several ways. Fields: path, what, there, setting."""
+    """Weights that match several layouts, or several state dicts in one file. Fields: path, what, there, setting."""
 
     template = "{path} can be read as several {what}: {there}. Choose one with --set {setting}=NAME."
     on_screen = "{path} can be read as several {what}: {there}. Choose one of these below."
 
 
 class SeveralFiles(CheckpointError):
-    """A folder with several files of weights, and nothing that says which one it is. Fields: path, there."""
+    """A folder with several weight files and no hint which one to use. Fields: path, there."""
 
     template = "{path} holds several files of weights ({there}): open one of them instead of the folder."
 
 
 class IncompleteWeights(CheckpointError):
-    """Weights of a known layout, some missing or of other shapes. Fields: path, layout, detail."""
+    """Weights of a known layout, some missing or of wrong shapes. Fields: path, layout, detail."""
 
     template = "{path} has the layout {layout}, but {detail}: save the whole state_dict of one model, or check what was told of it."
 
 
 class UnsupportedModel(CheckpointError):
-    """A folder of the transformers library whose network would not run here as it was trained. Fields: path, reason."""
+    """A folder of the transformers library whose network would not compute here what it was trained for. Fields: path, reason."""
 
     template = (
         "{path} is not run: {reason}. Its config.json describes what was trained, and with other values another network would run "
@@ -70,7 +70,7 @@ class NotACheckpoint(CheckpointError):
 
 
 class UnsafeFile(CheckpointError):
-    """A pickle that asks for more than weights need. Fields: path, called."""
+    """A pickle that calls something that weights do not need. Fields: path, called."""
 
     template = (
         "{path} asks for {called} to be called while it is opened; nothing was called, and the file stays closed. "
@@ -88,7 +88,7 @@ class WholeObject(CheckpointError):
 
 
 class UnsoundFile(CheckpointError):
-    """Claims that the file's own size does not justify, or that no writer of checkpoints makes. Fields: path, detail."""
+    """Contents that contradict the file's size, or that no program writes into checkpoints. Fields: path, detail."""
 
     template = (
         "{path} stays closed because {detail}; files that torch.save or safetensors wrote are not like that. "
@@ -97,7 +97,7 @@ class UnsoundFile(CheckpointError):
 
 
 class UnreadableNumbers(CheckpointError):
-    """A kind of numbers, or an order of their bytes, that is not read here. Fields: path, what, found, allowed."""
+    """An unsupported dtype or byte order. Fields: path, what, found, allowed."""
 
     template = (
         "{path} stores {what} as {found}, but what is read here is {allowed}. Save it as float32: "
@@ -106,7 +106,7 @@ class UnreadableNumbers(CheckpointError):
 
 
 class NoWeights(CheckpointError):
-    """Nothing in the file is a table of named tensors. Fields: path, found."""
+    """The file has no state dict. Fields: path, found."""
 
     template = (
         "{path} holds no table of named tensors, only {found}. "
@@ -115,7 +115,7 @@ class NoWeights(CheckpointError):
 
 
 class OverLimit(CheckpointError):
-    """Larger or slower than is opened here. Fields: path, what, found, allowed."""
+    """Too large or too slow to open. Fields: path, what, found, allowed."""
 
     template = (
         "{path} is too much for this machine's limits: {what} is {found}, and at most {allowed} is allowed. "
@@ -124,6 +124,6 @@ class OverLimit(CheckpointError):
 
 
 class CannotExport(CheckpointError):
-    """A network that our own folders cannot hold. Fields: path, reason."""
+    """A network that a native folder cannot store. Fields: path, reason."""
 
     template = "{path} cannot become a folder of Headlight's own: {reason}. It can still be looked at as it is."

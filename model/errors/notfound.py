@@ -26,7 +26,7 @@ class UnknownHead(NotFound):
 
 
 class UnknownHypothesis(NotFound):
-    """Fields: asked, there, last. There are so many; the last is the largest number."""
+    """Fields: asked, there, last. `there` is their number, `last` the largest index."""
 
     template = "There is no hypothesis {asked}: this search ended with {there}, numbered from 0 to {last}; choose one of these."
 

@@ -1,14 +1,14 @@
-"""The root of all errors: a sentence with gaps, and the values for them."""
+"""Base class of all errors: a sentence template and the values of its fields."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 
 class HeadlightError(Exception):
-    """The root. `str(error)` is one line, fit to be shown to whoever asked.
+    """Base class. `str(error)` is one line that can be shown to the user.
 
     Args:
-        fields: the values for the gaps of the class's `template`.
+        fields: values for the placeholders of the class's `template`.
     """
 
     template: ClassVar[str] = "{detail}"
@@ -19,11 +19,11 @@ class HeadlightError(Exception):
         super().__init__(" ".join(self.template.format(**fields).split()))
 
     def __reduce__(self) -> tuple[Callable[..., "HeadlightError"], tuple[type["HeadlightError"], dict[str, object]]]:
-        """Class and fields, for Python's own ways between processes; those of an exception would be its sentence alone."""
+        """Pickles class and fields; an exception's default would keep the sentence only."""
         return _made_again, (type(self), self.fields)
 
     def to_json(self) -> dict[str, Any]:
-        """The error as plain JSON values, from which `errors.from_json` makes it again."""
+        """The error as JSON values, which `errors.from_json` reads."""
         plain = {name: v if isinstance(v, str | int | float | bool | None) else str(v) for name, v in self.fields.items()}
         return {"error": type(self).__name__, "fields": plain}
 

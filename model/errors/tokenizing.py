@@ -1,10 +1,10 @@
-"""A foreign tokenizer went beyond its bounds: errors of the process that cuts its texts."""
+"""Errors of external tokenizers, which run in a process with resource limits."""
 
 from model.errors.root import HeadlightError
 
 
 class TokenizerFailed(HeadlightError):
-    """No foreign tokenizer cut a text. Where one went beyond its bounds, the next text finds a fresh process."""
+    """An external tokenizer failed. If it exceeded its limits, the next text gets a new process."""
 
 
 class TokenizerTooSlow(TokenizerFailed):
@@ -35,7 +35,7 @@ class TokenizerDied(TokenizerFailed):
 
 
 class NoTokenizer(TokenizerFailed):
-    """Words for a folder without a tokenizer that is read here. Fields: strip, found, needed."""
+    """Text for a folder without a supported tokenizer. Fields: strip, found, needed."""
 
     template = (
         "The {strip} text is {found!r}, but this folder has no tokenizer that is read here: give ids with blanks between them "

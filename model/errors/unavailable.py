@@ -1,10 +1,10 @@
-"""What was asked is right, but the engine cannot answer now: errors of queues, devices and hosts."""
+"""The request is valid, but the engine cannot answer now: errors of queues, devices and servers."""
 
 from model.errors.root import HeadlightError
 
 
 class Unavailable(HeadlightError):
-    """What was asked is right, but the engine cannot answer now."""
+    """The request is valid, but the engine cannot answer now."""
 
 
 class Busy(Unavailable):
@@ -14,7 +14,7 @@ class Busy(Unavailable):
 
 
 class Superseded(Unavailable):
-    """A newer request of the same session took its place. Fields: model."""
+    """A newer request of the same session replaced it. Fields: model."""
 
     template = "This run of {model} was given up for a newer one of the same visitor: look at that one."
 
@@ -26,7 +26,7 @@ class TookTooLong(Unavailable):
 
 
 class OutOfMemory(Unavailable):
-    """The device has no room for it. Fields: device, found."""
+    """The device has not enough memory for a run. Fields: device, found."""
 
     template = "The memory of {device} does not suffice for this run ({found} positions at once): shorten the input or the beam."
 
@@ -41,7 +41,7 @@ class RunFailed(Unavailable):
 
 
 class NoRoom(Unavailable):
-    """The device has no room for a network. Fields: device, model."""
+    """The device has not enough memory for a network. Fields: device, model."""
 
     template = (
         "The memory of {device} does not suffice for the weights of {model}: ask for a smaller model, or let the engine compute on "
@@ -50,18 +50,18 @@ class NoRoom(Unavailable):
 
 
 class EngineAway(Unavailable):
-    """The host of the engine does not answer. Fields: host, seconds."""
+    """The engine server does not answer. Fields: host, seconds."""
 
     template = "The engine at {host} does not answer since {seconds} s: it is asked again every few seconds."
 
 
 class EngineMismatch(Unavailable):
-    """The host speaks another version, or has other weights than before. Fields: host, what, found, expected."""
+    """The server has another protocol version, or a model's weights have changed. Fields: host, what, found, expected."""
 
     template = "The engine at {host} has {what} {found}, where {expected} is expected: reload, or update both to one version."
 
 
 class Refused(Unavailable):
-    """The host does not serve this. Fields: what, found, allowed."""
+    """The server refuses the request. Fields: what, found, allowed."""
 
     template = "{what} is {found}, which is not served here: {allowed}."

@@ -1,5 +1,5 @@
-"""The names that weights and the plain things beside them bring into a pickle, and what each becomes. Everything else that a pickle
-asks to be called is refused. Nothing here is imported or called either: the names are texts."""
+"""Allow list of the globals in pickles of weights and plain data, and what each becomes. Calls of any other global are refused.
+Nothing here is imported or called: the names are strings."""
 
 from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
 from collections.abc import Mapping
@@ -7,22 +7,22 @@ from collections.abc import Mapping
 from model.safe_loading.plan import ITEM_SIZES
 
 TABLES = frozenset({"collections.OrderedDict", "collections.defaultdict", "collections.Counter", "builtins.dict"})
-"""Become a table of their entries."""
+"""Become a dict of their entries."""
 
 TENSORS = frozenset({"torch._utils._rebuild_tensor", "torch._utils._rebuild_tensor_v2", "torch._utils._rebuild_tensor_v3"})
-"""Become a tensor: storage, offset, shape, stride, and more."""
+"""Become a tensor; arguments: storage, offset, shape, stride, and more."""
 
 PARAMETERS = frozenset({"torch._utils._rebuild_parameter", "torch._utils._rebuild_parameter_with_state"})
-"""Become the tensor that is their first argument."""
+"""Become their first argument, a tensor."""
 
 SUBCLASS = "torch._tensor._rebuild_from_type_v2"
-"""Becomes the tensor that its first argument would make of its third."""
+"""Becomes the tensor that its first argument would build from its third."""
 
 SIZE = "torch.Size"
 """Becomes a tuple."""
 
 _OTHER_TENSORS = "torch._utils._rebuild_"
-"""Sparse, quantized, nested tensors and so on: kept as inert values and listed by name."""
+"""Sparse, quantized, nested and other tensors: kept as inert values and listed by name."""
 
 _HARMLESS_IN: Mapping[str, tuple[str, ...]] = {
     "_codecs": ("encode",),
@@ -44,7 +44,7 @@ _HARMLESS_IN: Mapping[str, tuple[str, ...]] = {
     "torch": ("device",),
     "torch.serialization": ("_get_layout",),
 }
-"""Names of plain data by their modules."""
+"""Names of plain data, by module."""
 
 _HARMLESS = frozenset(f"{module}.{name}" for module, names in _HARMLESS_IN.items() for name in names)
 
@@ -65,22 +65,22 @@ _STORAGES = {
 
 
 def is_harmless(name: str) -> bool:
-    """Whether a call of `name` stands for plain data, which is kept as an inert value."""
+    """Whether calling `name` would make plain data, which is kept as an inert value."""
     return name in _HARMLESS or name.startswith(_OTHER_TENSORS)
 
 
 def modern(module: str, name: str) -> str:
-    """What Python 3 calls a global: torch.save writes Python 2's names."""
+    """The Python 3 name of a global: torch.save writes the names of Python 2."""
     module, name = NAME_MAPPING.get((module, name), (IMPORT_MAPPING.get(module, module), name))
     return f"{module}.{name}"
 
 
 def storage_dtype(name: str) -> str | None:
-    """The numbers in a storage of the type `name`, None for bytes that say nothing of themselves."""
+    """The dtype of the storage class `name`; None for untyped bytes."""
     kind = name.rpartition(".")[2].removesuffix("Storage")
     return None if kind in ("Untyped", "_Untyped") else _STORAGES.get(kind, kind)
 
 
 def item_size(dtype: str | None) -> int:
-    """Bytes of one number; 1 for kinds that are not read, whose storages are never opened."""
+    """Bytes of one number; 1 for unsupported dtypes, whose storages are never opened."""
     return ITEM_SIZES.get(dtype or "uint8", 1)

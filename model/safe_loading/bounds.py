@@ -1,6 +1,6 @@
-"""Bounds of a child process: what it gives up for good, and the processor time that it may use for one question.
+"""Resource limits of a child process: memory, files and core dumps for its whole life, CPU time for one question.
 
-The system needs the module `resource` (Linux, macOS); macOS seldom grants the limit on memory, Windows has none of these bounds.
+They need the module `resource` (Linux, macOS). macOS seldom grants the memory limit; Windows has none of these limits.
 """
 
 from contextlib import suppress
@@ -12,11 +12,11 @@ except ImportError:
 
 
 def limit_this_process(memory: int, seconds: int | None = None) -> None:
-    """Gives up, for good, what the work does not need: memory beyond a bound, files to write, core dumps.
+    """Limits memory and forbids writing files and core dumps, for the life of the process.
 
     Args:
         memory: bytes of address space.
-        seconds: of processor time in the process's whole life; None: see `allow_seconds`.
+        seconds: CPU time for the life of the process; None: see `allow_seconds`.
     """
     if resource is None:
         return
@@ -27,7 +27,7 @@ def limit_this_process(memory: int, seconds: int | None = None) -> None:
 
 
 def allow_seconds(seconds: int) -> None:
-    """Lets this process use so much processor time from now on; then the system ends it, even where its parent is gone."""
+    """Limits the CPU time from now on; then the system kills the process, even if its parent is gone."""
     if resource is None:
         return
     used = resource.getrusage(resource.RUSAGE_SELF)

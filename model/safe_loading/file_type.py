@@ -1,4 +1,4 @@
-"""What a file is, by its first bytes and never by its name."""
+"""File type detection by the first bytes, never by the name."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -6,10 +6,10 @@ from typing import Literal
 from model.errors import NotACheckpoint
 
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
-"""The number that torch's older stream begins with, as a pickle of its own."""
+"""Magic number of torch's legacy format, which stores it as the first pickle."""
 
 HEAD = 512
-"""Bytes that are looked at."""
+"""Number of bytes examined."""
 
 _LEGACY = b"\x8a\n" + LEGACY_MAGIC.to_bytes(10, "little")
 
@@ -37,10 +37,10 @@ _OTHERS: Mapping[bytes, str] = {
 
 
 def format_of(head: bytes, path: str) -> Literal["archive", "stream", "safetensors"]:
-    """Which of the three readers takes the file that begins with `head`.
+    """The format of a file that begins with `head`.
 
     Raises:
-        NotACheckpoint: none of them; the sentence says what the file is instead.
+        NotACheckpoint: it is none of the three; the error says what the file is.
     """
     if head.startswith(b"PK\x03\x04"):
         return "archive"

@@ -1,5 +1,5 @@
-"""What stands on the stack while a pickle is followed: plain Python values, and these instead of everything else. None of them does
-anything."""
+"""Inert values on the pickle machine's stack: they replace everything that is not a plain Python value, and have no
+behaviour."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,12 +14,12 @@ class Named:
 
 @dataclass(slots=True, eq=False)
 class Inert:
-    """An object that loading the pickle would have made, and what it would have been made of.
+    """An object that unpickling would create, and its ingredients.
 
     Attributes:
         kind: name of its class.
-        arguments: what its class would have been called with.
-        items: its entries, if it was given some as a table or a list.
+        arguments: the arguments of the call to its class.
+        items: its entries, if it is filled like a dict or list.
         state: its attributes.
     """
 
@@ -30,13 +30,13 @@ class Inert:
 
     @property
     def is_module(self) -> bool:
-        """Whether it is a whole network: torch keeps these tables on every module."""
+        """Whether it is an nn.Module: every module has these dicts."""
         return isinstance(self.state, dict) and ("_modules" in self.state or "_parameters" in self.state)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Storage:
-    """Numbers kept outside the pickle. `dtype` is None where the tensor says it, and `count` then counts bytes."""
+    """A storage outside the pickle. `dtype` is None for untyped storages, whose `count` is in bytes."""
 
     key: str
     dtype: str | None
@@ -45,7 +45,7 @@ class Storage:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tensor:
-    """A view of a storage, as the pickle describes it: nothing of it has been checked."""
+    """A view of a storage as the pickle describes it, not validated."""
 
     storage: Storage
     dtype: str

@@ -1,8 +1,8 @@
-"""Follows a pickle's instructions over inert values: nothing is imported, nothing is called, no object is made.
+"""Pickle machine: interprets pickle instructions with inert values. It imports nothing, calls nothing and creates no object.
 
-Python's `pickle` and torch's `weights_only` loader make the objects that a file asks for from an allowed list. Here there is none
-to make: a call becomes a note of its name and arguments, a tensor becomes the description of its storage and shape. So optimizer
-state, options and numbers of any library may stand beside the weights, and a file's cost is bounded by its number of instructions.
+torch's `weights_only` loader creates the objects of an allow list. This machine creates none: a call becomes a record of its name
+and arguments, a tensor becomes a description of its storage and shape. So a file may contain optimizer state and options of any
+library beside its weights, and the cost of reading it is bounded by its number of instructions.
 """
 
 import struct
@@ -16,7 +16,7 @@ from model.safe_loading.inert_values import Inert, Named, Storage, Tensor
 from model.safe_loading.plan import shown
 
 PLAIN = frozenset(code.name for code in opcodes if code.arg and not code.stack_before and code.stack_after not in ([], [anyobject]))
-"""Instructions that put their argument on the stack: numbers, texts and bytes."""
+"""Instructions that push their argument: numbers, strings and bytes."""
 
 CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
 TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
@@ -26,10 +26,10 @@ NOTHING = frozenset({"PROTO", "FRAME"})
 
 
 class Machine:
-    """A stack and a memo. One machine follows all pickles of a file, so that its budget of instructions is the file's.
+    """A stack and a memo. One machine reads all pickles of a file, so that they share the budget of instructions.
 
     Attributes:
-        storages: every storage named so far, by its key.
+        storages: every storage seen so far, by key.
     """
 
     def __init__(self, path: str) -> None:
@@ -41,12 +41,12 @@ class Machine:
         self._memo: dict[int, Any] = {}
 
     def follow(self, stream: BinaryIO) -> Any:
-        """The value that one pickle describes; `stream` then stands behind it.
+        """The value that one pickle describes; leaves `stream` at its end.
 
         Raises:
-            UnsafeFile: it asks for a call that weights do not need.
+            UnsafeFile: it calls something that weights do not need.
             UnsoundFile: it uses instructions that no checkpoint needs.
-            OverLimit: it has more instructions than are followed.
+            OverLimit: it has too many instructions.
             DamagedFile: its instructions make no sense.
         """
         self._stack, self._marked, self._memo = [], [], {}
@@ -83,7 +83,7 @@ class Machine:
             step(argument)
 
     def _take(self, count: int) -> list[Any]:
-        """The last `count` values, off the stack."""
+        """Pops the last `count` values."""
         taken = self._stack[-count:]
         if len(taken) < count:
             raise IndexError("fewer values than it uses")
@@ -95,7 +95,7 @@ class Machine:
         return values
 
     def _stop(self, _: None) -> None:
-        """The value stays on the stack, for `follow` to take."""
+        """Leaves the value on the stack for `follow`."""
 
     def _mark(self, _: None) -> None:
         self._marked.append(self._stack)
@@ -186,13 +186,13 @@ class Machine:
         self._stack.append(self._made(kind, arguments))
 
     def _build(self, _: None) -> None:
-        """Attributes. Those of a table, such as a state dict's `_metadata`, are let go."""
+        """Sets attributes. Those of a dict, such as a state dict's `_metadata`, are dropped."""
         (state,) = self._take(1)
         if isinstance(self._stack[-1], Inert):
             self._stack[-1].state = state[0] if isinstance(state, tuple) and len(state) == 2 else state
 
     def _binpersid(self, _: None) -> None:
-        """A storage; before torch 1.6 also the class of a network, with its source text beside it."""
+        """Pushes a storage; before torch 1.6 also a network's class with its source text."""
         match self._take(1)[0]:
             case ("module", Named() as kind, *_source):
                 self._stack.append(kind)
@@ -202,14 +202,14 @@ class Machine:
                 raise ValueError("a storage is named in an unknown way")
 
     def _known(self, storage: Storage) -> Storage:
-        """The storage that was named first by this key."""
+        """The first storage with this key."""
         known = self.storages.setdefault(storage.key, storage)
         if (known.dtype, known.count) != (storage.dtype, storage.count):
             raise UnsoundFile(path=self._path, detail=f"its storage {shown(storage.key)} is described in two ways")
         return known
 
     def _called(self, function: Any, arguments: Any) -> Any:
-        """What stands for the result of `function(*arguments)`."""
+        """The inert result of `function(*arguments)`."""
         if not isinstance(function, Named) or not isinstance(arguments, tuple):
             raise UnsafeFile(path=self._path, called="the result of another call")
         match function.name, arguments:
@@ -230,13 +230,13 @@ class Machine:
         raise UnsafeFile(path=self._path, called=shown(function.name))
 
     def _made(self, kind: Any, arguments: Any) -> Any:
-        """What stands for a new, empty object of the class `kind`, which runs no function of the file's choice."""
+        """An inert new object of the class `kind`; no function of the file is run."""
         if not isinstance(kind, Named) or not isinstance(arguments, tuple):
             raise UnsafeFile(path=self._path, called="the result of another call")
         return {} if kind.name in allowed_names.TABLES else Inert(kind.name, arguments)
 
     def _table(self, arguments: tuple[Any, ...]) -> dict[Any, Any]:
-        """A table from the pairs or the table among its arguments; a defaultdict's factory is no pair."""
+        """A dict from the pairs or the dict among the arguments; a defaultdict's factory is skipped."""
         table: dict[Any, Any] = {}
         for argument in arguments:
             if isinstance(argument, dict | list):
@@ -256,7 +256,7 @@ def _pairs(values: list[Any]) -> Iterator[tuple[Any, Any]]:
 
 
 def _fill(target: Any, pairs: Iterable[tuple[Any, Any]]) -> None:
-    """Sets entries. A key that is no plain one stands for itself alone: nested tuples could take for ever to hash."""
+    """Sets entries. Keys that are not plain are compared by identity: hashing nested tuples could take forever."""
     entries = target.items if isinstance(target, Inert) else target
     if not isinstance(entries, dict):
         raise ValueError("entries are set on something that has none")
@@ -274,7 +274,7 @@ def _extend(target: Any, values: list[Any]) -> None:
 
 
 def _tensor(name: str, arguments: tuple[Any, ...]) -> Tensor | Inert:
-    """Storage, offset, shape and stride; conjugated and negated views, which change the numbers, stay inert."""
+    """A tensor; conjugated and negated views, which change the numbers, stay inert."""
     match arguments:
         case (Storage() as storage, offset, tuple(shape), tuple(stride), *rest):
             dtype = storage.dtype

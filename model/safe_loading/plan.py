@@ -1,4 +1,4 @@
-"""What a file holds, in plain values: which bytes are which tensor. The process that looks into the file hands this over."""
+"""Plan: description of a file in plain values, which bytes are which tensor. The sandbox returns it."""
 
 import json
 from collections.abc import Mapping
@@ -29,12 +29,12 @@ ITEM_SIZES: Mapping[str, int] = {
     "complex64": 8,
     "complex128": 16,
 }
-"""Bytes of one number by the kind's name in torch: the kinds that are read."""
+"""Supported dtypes, by their name in torch, and the bytes of one number."""
 
 
 @dataclass(frozen=True)
 class Stored:
-    """Where a storage's bytes are in the file, and their checksum (CRC-32) where the file has one."""
+    """Position of a storage's bytes in the file, and their CRC-32 if the file has one."""
 
     start: int
     size: int
@@ -54,12 +54,12 @@ class Described:
 
 @dataclass(frozen=True)
 class Beside:
-    """Something in the file that is no weight.
+    """An entry of the file that is not a weight.
 
     Attributes:
         name: the keys that lead to it, joined by dots: epoch, args.heads.
-        kind: its type by its name in Python: int, argparse.Namespace, torch.Tensor, an optimizer's torch.optim.
-        value: what it says, if it is a plain one.
+        kind: its Python type: int, argparse.Namespace, torch.Tensor; torch.optim for an optimizer.
+        value: its value, if it is a plain one.
         size: bytes of its tensors.
     """
 
@@ -71,7 +71,7 @@ class Beside:
 
 @dataclass(frozen=True)
 class Plan:
-    """All that is known of a file before one byte of its weights is read."""
+    """Everything known of a file before its weights are read."""
 
     format: Format
     storages: Mapping[str, Stored]
@@ -80,7 +80,7 @@ class Plan:
 
 
 def to_json(plan: Plan) -> str:
-    """The plan as text, for the way between two processes."""
+    """The plan as JSON, to be sent between processes."""
     return json.dumps(asdict(plan))
 
 
@@ -99,6 +99,6 @@ def _described(data: Mapping[str, Any]) -> Described:
 
 
 def shown(text: object, length: int = 80) -> str:
-    """A file's own words, fit for a sentence: one line of printable characters, not too long."""
+    """Text from a file, made safe for an error: one short line of printable characters."""
     words = "".join(letter if letter.isprintable() else "�" for letter in str(text)[: length + 1])
     return words if len(words) <= length else f"{words[:length]}…"

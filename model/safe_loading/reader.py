@@ -1,4 +1,4 @@
-"""The way into a file: what is in it, described by another process, and then its bytes as tensors."""
+"""Reader: opens a file by having the sandbox describe it, then copies the described bytes into tensors."""
 
 import json
 import os
@@ -29,7 +29,7 @@ USUAL = frozenset({"float32", "int64", "bool"})
 
 @dataclass(frozen=True)
 class Problem:
-    """Something to know before the weights are used. `str(problem)` is one sentence."""
+    """A warning about the weights. `str(problem)` is one sentence."""
 
     template: ClassVar[str] = "{detail}"
     fields: Mapping[str, object]
@@ -52,15 +52,15 @@ class UnusualNumbers(Problem):
 
 @dataclass(frozen=True)
 class OpenedFile:
-    """A file's weights. Tensors that share bytes in the file share them here.
+    """The weights of a file. Tensors that share bytes in the file share memory.
 
     Attributes:
-        format: which of the three formats it is.
+        format: one of the three formats.
         size: bytes of the file.
         candidates: tables of named tensors by the keys that lead to them, joined by dots: "" is the file's own table, others are
             "model", "state_dict", "ema" and so on.
-        beside: what else the file holds, by name and type.
-        problems: what to know before the weights are used.
+        beside: the other entries of the file, by name and type.
+        problems: warnings about the weights.
     """
 
     format: Format
@@ -74,14 +74,14 @@ def read_tensors(path: Path) -> OpenedFile:
     """Opens any file that claims to be a checkpoint, by its content. Nothing in it is executed.
 
     Raises:
-        CheckpointError: it is no checkpoint, or not a sound one; the sentence says why and what to do.
+        CheckpointError: it is not a checkpoint, or unsafe or damaged; the error says why and what to do.
     """
     with _open(path) as file:
         return _read(file, str(path))
 
 
 def read_upload(data: bytes, name: str) -> OpenedFile:
-    """The same for the bytes of a file called `name`. They pass through a nameless temporary file, which leaves nothing behind."""
+    """Opens the bytes of a file called `name`, through an unnamed temporary file that leaves nothing behind."""
     with TemporaryFile() as file:
         file.write(data)
         file.flush()
@@ -115,7 +115,7 @@ def _read(file: OpenFile, path: str) -> OpenedFile:
 
 
 def _describe(file: OpenFile, path: str) -> Plan:
-    """What the other process says is in the file."""
+    """The sandbox's description of the file."""
     file.seek(0)
     command = bare_python(CHILD, str(ROOT), plan.shown(path, 500))
     try:
@@ -135,7 +135,7 @@ def _describe(file: OpenFile, path: str) -> Plan:
 
 
 def _storage(file: OpenFile, where: Stored, path: str) -> Tensor:
-    """A storage's bytes, checked against their checksum. 0 is none: torch can save without."""
+    """A storage's bytes, verified against their checksum. 0 means none: torch can save without."""
     raw = torch.empty(where.size, dtype=torch.uint8)
     file.seek(where.start)
     if file.readinto(raw.numpy().data) < where.size:
@@ -146,7 +146,7 @@ def _storage(file: OpenFile, where: Stored, path: str) -> Tensor:
 
 
 def _tensor(raw: Tensor, described: Described) -> Tensor:
-    """The view of a storage's bytes. A truth value is 0 or 1 whatever the file says: torch relies on it."""
+    """A view of a storage's bytes. Booleans are normalized to 0 and 1: torch relies on it."""
     dtype = getattr(torch, described.dtype)
     if 0 in described.shape:
         return torch.empty(described.shape, dtype=dtype)
@@ -170,7 +170,7 @@ def _not_finite(candidate: str, name: str, tensor: Tensor) -> NotFinite | None:
     if not (tensor.is_floating_point() or tensor.is_complex()):
         return None
     values = tensor.float() if tensor.is_floating_point() and tensor.element_size() == 1 else tensor
-    if torch.isfinite(values.sum()):  # one number that is not finite makes the sum so: no need to look at each
+    if torch.isfinite(values.sum()):  # one non-finite number makes the sum non-finite
         return None
     nan, infinite = int(values.isnan().sum()), int(values.isinf().sum())
     if not nan + infinite:

@@ -1,4 +1,4 @@
-"""The safetensors format: a length, a JSON header, and every byte behind it belonging to exactly one tensor."""
+"""The safetensors format: a length, a JSON header, then data in which every byte belongs to exactly one tensor."""
 
 import json
 from collections.abc import Mapping
@@ -37,12 +37,12 @@ _DTYPES: Mapping[str, str] = {
 
 
 def read_safetensors(file: BinaryIO, size: int, path: str) -> tuple[Any, dict[str, Stored]]:
-    """The tensors that the header describes, with its metadata beside them, and where the bytes of each are.
+    """The tensors and metadata that the header describes, and where the bytes of each tensor are.
 
     Raises:
         UnsoundFile: a header longer than the file, doubled names, shapes that do not fit their bytes, holes or shared bytes.
-        OverLimit: the header is longer than is read.
-        DamagedFile: the header is no JSON object of the expected form.
+        OverLimit: the header is too long.
+        DamagedFile: the header is not a JSON object of the expected form.
     """
     file.seek(0)
     length = int.from_bytes(file.read(LENGTH), "little")
@@ -109,7 +109,7 @@ def _strides(shape: list[int]) -> tuple[int, ...]:
 
 
 def _check_cover(stored: Mapping[str, Stored], start: int, size: int, path: str) -> None:
-    """Every byte behind the header belongs to exactly one tensor."""
+    """Checks that every byte after the header belongs to exactly one tensor."""
     for name, where in sorted(stored.items(), key=lambda item: (item[1].start, item[1].size)):
         if where.start != start:
             raise UnsoundFile(path=path, detail=f"the bytes of the tensor {shown(name)} overlap others or leave a hole")

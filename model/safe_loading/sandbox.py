@@ -1,8 +1,8 @@
-"""The process that looks into a file: takes it as standard input, describes it on standard output, can do nothing else.
+"""Sandbox: the child process that reads a file on standard input and writes a description to standard output.
 
-It runs Python without site-packages (-I -S), so that no library can be imported whatever happens. Where the system has the module
-`resource` (Linux, macOS) it may write no file, and its memory and time are limited; macOS seldom grants the limit on memory. On
-Windows there is no such module: there the number of a pickle's instructions and the time that `reading` waits are the limits.
+It runs Python without site-packages (-I -S), so that no library can be imported. With the module `resource` (Linux, macOS) it
+cannot write files, and its memory and time are limited; macOS seldom grants the memory limit. Windows has no such module: there
+only the number of pickle instructions and the time that `reader` waits are limited.
 """
 
 import json
@@ -23,14 +23,14 @@ FORMATS: dict[str, plan.Format] = {"archive": "torch zip", "stream": "torch lega
 
 
 def describe(file: BinaryIO, path: str) -> Plan:
-    """What is in a file, checked against its size; no byte of its weights is read.
+    """The plan of a file, validated against the file's size. The weights are not read.
 
     Args:
         file: the file, open for reading.
-        path: what it is called in a sentence.
+        path: the file's name in errors.
 
     Raises:
-        CheckpointError: it cannot be opened; the sentence says why and what to do.
+        CheckpointError: it cannot be opened; the error says why and what to do.
     """
     size = file.seek(0, os.SEEK_END)
     if size > limits.MAX_FILE:
@@ -46,12 +46,12 @@ def describe(file: BinaryIO, path: str) -> Plan:
 
 
 def limit_this_process() -> None:
-    """Gives up what is not needed for reading, for good."""
+    """Drops, for good, all that reading does not need."""
     bounds.limit_this_process(limits.MAX_MEMORY, limits.MAX_SECONDS)
 
 
 def main(path: str) -> None:
-    """Describes standard input, called `path`, on standard output: a plan, or an error by its class and its fields."""
+    """Writes the plan of standard input, called `path`, to standard output, or an error's class and fields."""
     limit_this_process()
     try:
         with os.fdopen(0, "rb") as file:

@@ -1,4 +1,4 @@
-"""Where the weights are in what a file describes, and what stands beside them."""
+"""Search for state dicts, the tables of named tensors, in the contents of a file."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,18 +9,18 @@ from model.safe_loading.inert_values import Inert, Named, Tensor
 from model.safe_loading.plan import Beside, shown
 
 FEW = 16
-"""Items of a list that may be tables of tensors; longer lists are data."""
+"""Longest list whose items may be state dicts; longer lists are data."""
 
 OPTIMIZER = "torch.optim"
 
 
 class Search:
-    """Looks through tables in tables. A table of tensors, one of which has at least `axes` axes, is a candidate.
+    """Searches nested dicts. A dict of tensors, at least one with `axes` axes or more, is a candidate.
 
     Attributes:
         tables: the candidates by the keys that lead to them, joined by dots.
         beside: everything else.
-        objects: classes of whole networks that were passed by.
+        objects: classes of pickled networks that were found.
     """
 
     def __init__(self, axes: int, path: str) -> None:
@@ -32,7 +32,7 @@ class Search:
         self._seen: set[int] = set()
 
     def look(self, node: Any, name: str = "", depth: int = 0) -> None:
-        """Sorts `node`, which `name` leads to, and everything in it."""
+        """Sorts `node`, found under `name`, and everything in it."""
         if isinstance(node, Inert) and node.is_module:
             self.objects.append(node.kind)
         if (entries := _entries(node)) is None or depth > limits.MAX_DEPTH or id(node) in self._seen:
@@ -55,14 +55,14 @@ class Search:
 
 
 def find(root: Any, path: str) -> tuple[dict[str, dict[str, Tensor]], list[Beside]]:
-    """The tables of named tensors in `root`, by the keys that lead to them ("" is `root` itself), and what stands beside them.
+    """State dicts in `root`, by the keys that lead to them ("" is `root` itself), and the other entries.
 
-    Single numbers and lists of numbers are beside, unless there is nothing else: weights have a matrix among them.
+    A dict without any matrix is an other entry, unless there is nothing else: weights contain a matrix.
 
     Raises:
-        WholeObject: there is an object of some class instead of a table.
+        WholeObject: there is an object of some class instead of a state dict.
         NoWeights: there is neither.
-        UnsoundFile: two tables have the same name.
+        UnsoundFile: two state dicts have the same name.
     """
     for axes in (2, 0):
         search = Search(axes, path)
@@ -77,7 +77,7 @@ def find(root: Any, path: str) -> tuple[dict[str, dict[str, Tensor]], list[Besid
 
 
 def _entries(node: Any) -> list[tuple[Any, Any]] | None:
-    """What is in `node`, if it is to be looked through: an optimizer's tensors are no weights."""
+    """The entries of `node`; None: it is not searched. An optimizer's tensors are not weights."""
     if isinstance(node, dict):
         return None if _is_optimizer(node) else list(node.items())
     if isinstance(node, list | tuple) and len(node) <= FEW:
@@ -112,7 +112,7 @@ def _tensors_of_optimizer(node: dict[Any, Any]) -> Iterator[Tensor]:
 
 
 def _size(tensor: Tensor) -> int:
-    """Bytes of the storage that the tensor is a view of."""
+    """Bytes of the tensor's storage."""
     count = tensor.storage.count
     return count * allowed_names.item_size(tensor.storage.dtype) if 0 <= count < 2**48 else 0
 

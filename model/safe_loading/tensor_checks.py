@@ -1,4 +1,4 @@
-"""Holds every tensor that a file describes against the bytes that the file has."""
+"""Validates every described tensor against the bytes of the file."""
 
 from collections.abc import Mapping
 from math import prod
@@ -9,14 +9,14 @@ from model.safe_loading.inert_values import Tensor
 from model.safe_loading.plan import ITEM_SIZES, Described, Stored, shown
 
 LARGEST = 2**62
-"""No size, stride or offset is larger."""
+"""Largest size, stride or offset."""
 
 
 class Checks:
-    """Checks the tensors of one file, one after the other.
+    """Validates the tensors of one file.
 
     Args:
-        path: what the file is called in a sentence.
+        path: the file's name in errors.
         size: bytes of the file.
         stored: where the bytes of each storage are.
     """
@@ -30,14 +30,14 @@ class Checks:
         self._dtypes: dict[str, str] = {}
 
     def described(self, name: str, tensor: Tensor) -> Described:
-        """The tensor in plain values, now believed.
+        """The validated tensor in plain values.
 
         Raises:
-            UnsoundFile: its name, shape, strides or offset are absurd, or it takes more bytes than
-                the file justifies.
-            UnreadableNumbers: its numbers are of a kind that is not read.
-            DamagedFile: its bytes are missing or of another count.
-            OverLimit: there are more tensors than are opened.
+            UnsoundFile: its name, shape, strides or offset are invalid, or it takes more bytes than
+                the file has.
+            UnreadableNumbers: its dtype is not supported.
+            DamagedFile: its bytes are missing or of the wrong number.
+            OverLimit: there are too many tensors.
         """
         self._check_name(name)
         if tensor.dtype not in ITEM_SIZES:
@@ -61,7 +61,7 @@ class Checks:
             raise self._unsound(f"the name of the tensor {shown(name)} is too long or cannot be printed")
 
     def _capacity(self, name: str, tensor: Tensor) -> int:
-        """Numbers that the tensor's storage holds."""
+        """Numbers in the tensor's storage."""
         storage, item_size = tensor.storage, ITEM_SIZES[tensor.dtype]
         where = self._stored.get(storage.key)
         if where is None:
@@ -75,7 +75,7 @@ class Checks:
         return where.size // item_size
 
     def _check_size(self, name: str, tensor: Tensor) -> int:
-        """Numbers of the tensor, whose bytes must be justified by the file's own."""
+        """Numbers in the tensor, checked against the file's size."""
         written_out = prod(max(1, size) for size in tensor.shape) * ITEM_SIZES[tensor.dtype]
         self._written_out += written_out
         if written_out > self._size + limits.SPARE:
@@ -89,7 +89,7 @@ class Checks:
 
 
 def _is_view(tensor: Tensor) -> bool:
-    """Whether offset, shape and strides are counts, as many strides as sizes."""
+    """Whether offset, shape and strides are valid counts, one stride for each size."""
     numbers = [tensor.offset, *tensor.shape[: limits.MAX_AXES + 1], *tensor.stride[: limits.MAX_AXES + 1]]
     counts = all(type(number) is int and 0 <= number < LARGEST for number in numbers)
     return counts and len(tensor.shape) == len(tensor.stride) <= limits.MAX_AXES

@@ -1,4 +1,4 @@
-"""torch's format before 1.6: five pickles one behind the other, then the bytes of each storage with their count in front."""
+"""torch's format before 1.6: five consecutive pickles, then each storage's count and bytes."""
 
 from io import BytesIO
 from typing import Any, BinaryIO
@@ -11,17 +11,17 @@ from model.safe_loading.plan import Stored, shown
 
 PROTOCOL = 1001
 COUNT = 8
-"""Bytes of the count in front of each storage."""
+"""Bytes of the count before each storage."""
 
 
 def read_stream(file: BinaryIO, size: int, path: str) -> tuple[Any, dict[str, Stored]]:
-    """What the stream's pickles describe, and where the bytes of each storage are. Numbers are always little-endian here.
+    """The value that the pickles describe, and where the bytes of each storage are. Numbers are always little-endian.
 
     Raises:
         DamagedFile: the stream is cut off or its parts do not fit together.
-        UnsafeFile: a pickle asks for a call that weights do not need.
+        UnsafeFile: a pickle calls something that weights do not need.
         UnsoundFile: a pickle uses instructions that no checkpoint needs.
-        OverLimit: its pickles have more instructions than are followed.
+        OverLimit: its pickles have too many instructions.
     """
     file.seek(0)
     pickles, machine = BytesIO(file.read(limits.MAX_HEADER)), Machine(path)

@@ -1,4 +1,4 @@
-"""torch's zip format: where its entries are, and what its pickle describes. No entry is ever unpacked."""
+"""torch's zip format: locates the entries and interprets the pickle. Nothing is unpacked."""
 
 import struct
 import zlib
@@ -14,22 +14,22 @@ from model.safe_loading.pickle_machine import Machine
 from model.safe_loading.plan import Stored, shown
 
 END, LOCATOR, RECORD = 22, 20, 56
-"""Bytes of the three records that end an archive: the last one, and before it the two of an archive with 64-bit sizes."""
+"""Bytes of the three records at the end of an archive: end record, zip64 locator, zip64 record."""
 
 LOCAL = 30
-"""Bytes before the name that stands in front of each entry."""
+"""Bytes of the fixed part of each entry's local header."""
 
 
 def read_archive(file: BinaryIO, size: int, path: str) -> tuple[Any, dict[str, Stored]]:
-    """What the archive's pickle describes, and where the bytes of each storage are.
+    """The value that the archive's pickle describes, and where the bytes of each storage are.
 
     Raises:
-        NotACheckpoint: a zip archive, but none that torch.save writes.
-        UnsoundFile: entries that are compressed, encrypted, doubled, overlapping, larger than the file, or that lead elsewhere.
+        NotACheckpoint: a zip archive that torch.save did not write.
+        UnsoundFile: entries that are compressed, encrypted, duplicate, overlapping, larger than the file, or outside the archive.
         UnreadableNumbers: its numbers are not little-endian.
-        OverLimit: its directory or its pickle is larger than is read.
+        OverLimit: its directory or its pickle is too large.
         DamagedFile: the archive is cut off or its parts do not fit together.
-        UnsafeFile: its pickle asks for a call that weights do not need.
+        UnsafeFile: its pickle calls something that weights do not need.
     """
     entries = _entries(file, size, path)
     folder = _folder(entries, path)
@@ -46,7 +46,7 @@ def read_archive(file: BinaryIO, size: int, path: str) -> tuple[Any, dict[str, S
 
 
 def _entries(file: BinaryIO, size: int, path: str) -> dict[str, Stored]:
-    """Where each entry's bytes are, once all of them are known to be sound."""
+    """Where each entry's bytes are, after all entries are validated."""
     _check_end(file, size, path)
     try:
         archive = ZipFile(file)
@@ -64,7 +64,7 @@ def _entries(file: BinaryIO, size: int, path: str) -> dict[str, Stored]:
 
 
 def _check_end(file: BinaryIO, size: int, path: str) -> None:
-    """The directory must stand where zipfile looks for it, and be of a size that may be read."""
+    """Checks that the directory is where zipfile looks for it, and not too large."""
     file.seek(max(0, size - END - LOCATOR - RECORD))
     tail = file.read().rjust(END + LOCATOR + RECORD, b"\0")
     record, locator, end = tail[:RECORD], tail[RECORD:-END], tail[-END:]
@@ -81,7 +81,7 @@ def _check_end(file: BinaryIO, size: int, path: str) -> None:
 
 
 def _flaw(info: ZipInfo) -> str | None:
-    """What torch.save would never do, if this entry has it."""
+    """A property of the entry that torch.save never writes; None: it has none."""
     name = info.orig_filename
     if info.flag_bits & 0x1:
         return "is encrypted"
@@ -98,7 +98,7 @@ def _double(infos: Iterable[ZipInfo]) -> str:
 
 
 def _places(file: BinaryIO, infos: Iterable[ZipInfo], directory: int, path: str) -> dict[str, Stored]:
-    """Entries in the order of the file: each must begin behind the one before, and all end before the directory."""
+    """Positions of the entries. Each must begin after the one before, and all must end before the directory."""
     places, behind = dict[str, Stored](), 0
     for info in infos:
         name = info.orig_filename
@@ -117,7 +117,7 @@ def _places(file: BinaryIO, infos: Iterable[ZipInfo], directory: int, path: str)
 
 
 def _folder(entries: Mapping[str, Stored], path: str) -> str:
-    """The one folder at the top, in which torch.save keeps everything."""
+    """The single top-level folder of torch.save."""
     folders = [name.removesuffix("/data.pkl") for name in entries if name.endswith("/data.pkl") and name.count("/") == 1]
     if not folders:
         raise NotACheckpoint(path=path, found="a zip archive without the data.pkl that torch.save writes")
@@ -136,7 +136,7 @@ def _check_order(order: bytes, path: str) -> None:
 
 
 def _small(file: BinaryIO, where: Stored | None) -> bytes:
-    """An entry that should be short; of a longer one its beginning. Nothing, if there is none, as before torch 2.1."""
+    """The beginning of an entry that should be short; empty if there is none, as before torch 2.1."""
     return b"" if where is None else _read(file, Stored(where.start, min(where.size, 16)))
 
 

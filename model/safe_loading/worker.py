@@ -1,7 +1,7 @@
-"""A child process that answers one question after another, within bounds, and may die: it is then started anew.
+"""Worker: a child process that answers questions within resource limits and is restarted after it died.
 
-Questions and answers are lines of JSON. The parent gives up after a number of seconds and ends the process; the process itself
-bounds its memory (`bounds`). Of the processes that wait for a question only so many are kept.
+Questions and answers are lines of JSON. The parent kills the process after a time limit; the process limits its own memory
+(`bounds`). Only a few idle processes are kept.
 """
 
 import json
@@ -18,28 +18,28 @@ from typing import Any, Literal, TypeAlias
 ROOT = Path(__file__).parents[2]
 
 MOST_IDLE = 8
-"""Processes that are kept while they wait for a question; the one that waited longest is ended first."""
+"""Most idle processes; the one that was idle longest is ended first."""
 
 MOST_BYTES = 64 << 20
-"""Bytes of an answer."""
+"""Most bytes of an answer."""
 
 _SAID = 1 << 16
-"""Bytes of what a process wrote to its standard error that are read."""
+"""Most bytes read from a process's standard error."""
 
 Reason: TypeAlias = Literal["time", "memory", "died", "length"]
 
 
 def bare_python(code: str, *arguments: str) -> list[str]:
-    """The command of a Python that knows the standard library alone: no site-packages, no user's settings, no bytecode written."""
+    """The command for a Python with the standard library only: no site-packages, no user settings, no bytecode written."""
     return [sys.executable, "-I", "-S", "-B", "-c", code, *arguments]
 
 
 class Ended(Exception):
-    """A process was ended, or ended itself, before it answered.
+    """The process ended, or was killed, before it answered.
 
     Attributes:
-        reason: it took too long, needed too much memory, gave too long an answer, or died of something else.
-        said: its last words.
+        reason: too slow, out of memory, too long an answer, or another cause of death.
+        said: the end of its standard error.
     """
 
     def __init__(self, reason: Reason, said: str = "") -> None:
@@ -48,28 +48,28 @@ class Ended(Exception):
 
 
 class Worker:
-    """A child process, started when it is first asked and started anew after it died.
+    """A child process, started with the first question and restarted after it died.
 
     Args:
         command: starts the process.
-        first: the question that each new process is asked before all others.
-        seconds: that starting and the answer to `first` may take.
+        first: the first question to each new process.
+        seconds: time limit for starting and answering `first`.
     """
 
     def __init__(self, command: Sequence[str], first: Mapping[str, Any], seconds: float) -> None:
         self._command, self._first, self._seconds = command, first, seconds
         self._lock = Lock()
-        self._alive: list[subprocess.Popen[bytes]] = []  # one or none; a list, for `finalize` must not hold the worker itself
+        self._alive: list[subprocess.Popen[bytes]] = []  # one or none; a list, since `finalize` must not reference the worker
         weakref.finalize(self, _end_all, self._alive)
 
     def ask(self, question: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-        """The answer to a question. Callers wait for each other.
+        """The answer to a question. One caller at a time.
 
         Args:
-            seconds: that waiting for the turn may take, and the answer then.
+            seconds: time limit for waiting for other callers, and again for the answer.
 
         Raises:
-            Ended: the process did not answer in time, or ended; the next question starts another.
+            Ended: the process did not answer in time, or died; the next question starts a new one.
         """
         if not self._lock.acquire(timeout=self._seconds + seconds):
             raise Ended("time")
@@ -97,7 +97,7 @@ class Worker:
         return answer
 
     def close(self) -> bool:
-        """Ends the process, unless it is at work just now; says whether none is left."""
+        """Ends the process unless it is busy; returns whether it was ended."""
         if not self._lock.acquire(blocking=False):
             return False
         try:
@@ -108,7 +108,7 @@ class Worker:
 
     @property
     def pid(self) -> int | None:
-        """Of the process; None: there is none now."""
+        """Process id; None: no process is running."""
         return self._alive[0].pid if self._alive else None
 
     def _start(self) -> dict[str, Any]:
@@ -125,7 +125,7 @@ class Worker:
         timer.start()
         line = b""
         try:
-            with suppress(OSError):  # it is dead already: the line stays empty
+            with suppress(OSError):  # it is dead: the line stays empty
                 process.stdin.write(json.dumps(question).encode() + b"\n")
                 process.stdin.flush()
                 line = process.stdout.readline(MOST_BYTES)
@@ -140,7 +140,7 @@ class Worker:
         return answer
 
     def _why(self, late: bool, began: bool) -> tuple[Reason, str]:
-        """Why a process ended without an answer. A library that gets no memory aborts, and says so on its standard error."""
+        """Why a process ended without an answer. Libraries that run out of memory abort with a message on standard error."""
         process = self._alive[0]
         process.kill()
         process.wait()
@@ -169,20 +169,20 @@ def _end_all(alive: list[subprocess.Popen[bytes]]) -> None:
         process.kill()
         process.wait()
         for stream in (process.stdin, process.stdout, process.stderr):
-            with suppress(OSError):  # what was still to be written has no reader any more
+            with suppress(OSError):  # unwritten data has no reader any more
                 if stream is not None:
                     stream.close()
 
 
 class _Idle:
-    """Workers with a process, those used last at the end."""
+    """Workers with a process, the most recently used last."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._workers: list[weakref.ref[Worker]] = []
 
     def put(self, worker: Worker) -> None:
-        """Notes that a worker was used, and ends the processes that are too many."""
+        """Marks a worker as used, and ends surplus processes."""
         with self._lock:
             known = [ref for ref in self._workers if (there := ref()) is not None and there is not worker and there.pid]
             surplus, kept = known[: max(0, len(known) + 1 - MOST_IDLE)], known[max(0, len(known) + 1 - MOST_IDLE) :]
