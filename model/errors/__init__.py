@@ -7,6 +7,7 @@
     │   ├── TooManyCharacters   a text too long to be split into tokens
     │   ├── TokenOutOfRange     an id that the vocabulary does not have
     │   ├── BadSetting          a decoding value, option or combination outside what is allowed
+    │   ├── CannotChange        an intervention in a value that this network does not expose
     │   ├── OpenQuestions       weights with open questions
     │   ├── ContradictsFile     an answer that the file itself contradicts
     │   ├── NoVocabulary        text for a model without a vocabulary
@@ -145,6 +146,12 @@ class BadSetting(InputError):
     """A value outside what is allowed. Fields: name, found, allowed."""
 
     template = "{name} is {found!r}, but it must be {allowed}: change it and run again."
+
+
+class CannotChange(InputError):
+    """An intervention in a value that this network does not expose. Fields: name, reason."""
+
+    template = "{name} cannot be changed in this network: {reason}. Change another value, or use a model of our own layout."
 
 
 class OpenQuestions(InputError):

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from model.errors import DamagedFile
 from model.trace.types import Site
 from model.transformer.attention import Run
-from model.transformer.masks import causal_mask
+from model.transformer.masks import additive, causal_mask
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,9 @@ class Watch:
     """One call of a network of the library.
 
     Attributes:
-        run: what it is recorded for.
+        run: recorder, interventions, and the first position that is computed; those before are in the cache.
         sites: the attention modules by their sites.
         batch: examples at once.
-        start: the first position that is computed; those before are in the cache.
         padding: [batch, 1, 1, key] of bool by the kind of a site: the keys that are no padding. Empty where the library makes
             masks of more than padding and causality.
         seen: the sites that have run.
@@ -36,7 +35,6 @@ class Watch:
     run: Run
     sites: Mapping[nn.Module, Site]
     batch: int
-    start: int
     padding: Mapping[str, Tensor]
     seen: set[Site] = field(default_factory=set)
 
@@ -86,30 +84,56 @@ def attend(
         context [batch, query, head, head_dim], and weights [batch, head, query, key].
     """
     eager = sys.modules[type(module).__module__].eager_attention_forward
-    context, weights = eager(module, query, key, value, attention_mask, **options)
     watch = watched()
     if watch is None:
+        context, weights = eager(module, query, key, value, attention_mask, **options)
         return context, weights
-    site = watch.sites[module]
-    watch.seen.add(site)
-    changed = watch.run.intervene(site, "context", context.transpose(1, 2))
-    _record(watch, site, (query, key, value), attention_mask, weights, changed)
-    return changed.transpose(1, 2), weights
+    site = Seen(watch, watch.sites[module])
+    watch.seen.add(site.site)
+    query = site.see("q", query)
+    groups = query.shape[1] // key.shape[1]
+    key, value = (site.projected(name, tensor, groups) for name, tensor in (("k", key), ("v", value)))
+    attention_mask = site.mask(attention_mask, query, key.shape[2])
+    context, computed = eager(module, query, key, value, attention_mask, **options)
+    weights = site.see("weights", computed)
+    if weights is not computed:  # [batch, head, query, key], weigh the values as the library does
+        context = (weights @ value.repeat_interleave(groups, dim=1)).transpose(1, 2)
+    return site.see("context", context.transpose(1, 2)).transpose(1, 2), weights
 
 
-def _record(
-    watch: Watch, site: Site, projected: tuple[Tensor, Tensor, Tensor], mask: Tensor | None, weights: Tensor, context: Tensor
-) -> None:
-    """Hands over what ran. Of keys and values those of this step: the run joins them with earlier ones."""
-    query, *pair = projected
-    record, (heads, queries, keys) = watch.run.record, weights.shape[1:]
-    record(f"attention/{site}/weights", weights)
-    allowed = weights.new_ones(1, dtype=torch.bool) if mask is None else mask == 0
-    for name, part in {"mask": allowed, **watch.parts(site, queries, keys)}.items():
-        record(f"attention/{site}/{name}", part.expand(len(weights), 1, queries, keys))
-    record(f"attention/{site}/q", query)
-    for name, tensor in zip(("k", "v"), pair, strict=True):
-        if site.kind == "self" or watch.start == 0:
-            fresh = tensor[:, :, watch.start :] if site.kind == "self" else tensor
-            record(f"attention/{site}/{name}", fresh.repeat_interleave(heads // tensor.shape[1], dim=1))
-    record(f"attention/{site}/context", context)
+@dataclass(frozen=True)
+class Seen:
+    """One site of a watched call: hands its tensors to the run, and takes what the run goes on with."""
+
+    watch: Watch
+    site: Site
+
+    def see(self, name: str, value: Tensor) -> Tensor:
+        """`value`, or what an intervention makes of it."""
+        return self.watch.run.see(f"attention/{self.site}/{name}", value)
+
+    def projected(self, name: str, tensor: Tensor, groups: int) -> Tensor:
+        """Keys or values, [batch, key head, key, head_dim]: recorded are those of this step, which the run joins with earlier ones.
+
+        The library's cache holds what it projected itself, so an intervention is given all positions in each step, from 0 on.
+
+        Args:
+            groups: how many heads share a key head. Where several do, nothing can be changed: see `ForeignNetwork.refuse`.
+        """
+        run, path = self.watch.run, f"attention/{self.site}/{name}"
+        if path in run.interventions:
+            tensor = run.interventions[path](tensor, 0)
+        if self.site.kind == "self" or run.start == 0:
+            fresh = tensor[:, :, run.start :] if self.site.kind == "self" else tensor
+            run.record(path, fresh.repeat_interleave(groups, dim=1))
+        return tensor
+
+    def mask(self, added: Tensor | None, query: Tensor, keys: int) -> Tensor | None:
+        """What is added to the scores: `added`, [batch, 1, query, key] or nothing, unless an intervention changes the mask."""
+        batch, _heads, queries, _width = query.shape
+        allowed = query.new_ones(1, dtype=torch.bool) if added is None else added == 0
+        for name, part in self.watch.parts(self.site, queries, keys).items():
+            self.see(name, part.expand(batch, 1, queries, keys))
+        rows = allowed.expand(batch, 1, queries, keys)
+        seen = self.see("mask", rows)
+        return added if seen is rows else additive(seen, query.dtype).clamp(min=torch.finfo(query.dtype).min)

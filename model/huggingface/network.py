@@ -4,13 +4,16 @@ What is recorded besides attention is taken where the library computes it, by ho
 call goes on in this thread: nothing of a run is stored in a network, which serves many sessions.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from fnmatch import fnmatch
+from itertools import product
 from typing import Any, Self, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
-from model.errors import UnknownTensor
+from model.errors import CannotChange, UnknownTensor
 from model.huggingface.attention import Watch, watched
 from model.huggingface.families import Family
 from model.spec.external import ForeignSpec
@@ -117,8 +120,22 @@ class ForeignNetwork:
         return {"attention/*/scores": NO_SCORES, "stages": NO_STAGES} | tables
 
     def _watch(self, run: Run, stack: str, ids: Tensor, start: int, padding: Mapping[str, Tensor]) -> Watch:
+        self.refuse(run.interventions)
         own = {module: site for module, site in self.sites.items() if site.stack == stack}
-        return Watch(run, own, len(ids), start, {} if self._windowed else padding)
+        return Watch(replace(run, start=start), own, len(ids), {} if self._windowed else padding)
+
+    def refuse(self, interventions: Iterable[str]) -> None:
+        """Refuses interventions in what the library keeps to itself.
+
+        Raises:
+            CannotChange: the values of one of these names cannot be changed here.
+        """
+        why = self.missing() | {"attention/*/mask_*": PARTS_OF_MASKS}
+        if any(getattr(module, "num_key_value_groups", 1) > 1 for module in self.sites):
+            why |= {"attention/*/k": SHARED_KEYS, "attention/*/v": SHARED_KEYS}
+        for name, pattern in product(interventions, why):
+            if fnmatch(name, pattern) or name.startswith(f"{pattern}/"):
+                raise CannotChange(name=name, reason=why[pattern])
 
     def _listen(self) -> None:
         """Asks the modules that make what is recorded to hand it over."""
@@ -134,6 +151,8 @@ class ForeignNetwork:
 
 
 NO_SCORES = "the transformers library computes weights in one go and hands out no scores"
+PARTS_OF_MASKS = "the transformers library combines padding and causality itself, and only their result can be changed"
+SHARED_KEYS = "several heads share one head of keys and values, which would change for all of them"
 NO_STAGES = "what happens between these states stays inside the transformers library"
 
 
@@ -170,8 +189,7 @@ class ForeignTranslator(ForeignEncoder):
                 use_cache=True,
             )
         ).logits
-        run.record("logits", logits)
-        return logits
+        return replace(run, start=start).see("logits", logits)
 
 
 class ForeignWriter(ForeignNetwork):
@@ -193,8 +211,7 @@ class ForeignWriter(ForeignNetwork):
                 input_ids=ids[:, start:], attention_mask=there, position_ids=positions, past_key_values=past, use_cache=True
             )
         ).logits
-        run.record("logits", logits)
-        return logits
+        return replace(run, start=start).see("logits", logits)
 
 
 AnyForeign: TypeAlias = ForeignEncoder | ForeignTranslator | ForeignWriter
@@ -229,29 +246,36 @@ def _tables(library: nn.Module, family: Family) -> Iterator[tuple[str, nn.Module
         yield from ((stack, library.get_submodule(family.table.format(stack=stack))) for stack in family.stacks)
 
 
-def _handing_over(name: str) -> Callable[[nn.Module, Any, Any], None]:
-    """A hook that records what a module returns, or the first of what it returns."""
+def _handing_over(name: str) -> Callable[[nn.Module, Any, Any], Any]:
+    """A hook that hands over what a module returns, or the first of what it returns."""
 
-    def hook(module: nn.Module, given: Any, made: Any) -> None:
+    def hook(module: nn.Module, given: Any, made: Any) -> Any:
         watch = watched()
-        if watch is not None:
-            _record(watch, name, made[0] if isinstance(made, tuple) else made)
+        if watch is None:
+            return None
+        if isinstance(made, tuple):
+            return (_seen(watch, name, made[0]), *made[1:])
+        return _seen(watch, name, made)
 
     return hook
 
 
-def _handing_over_input(name: str) -> Callable[[nn.Module, Any, Any], None]:
-    """A hook that records the stream that a module is given."""
+def _handing_over_input(name: str) -> Callable[[nn.Module, Any, Any], Any]:
+    """A hook that hands over the stream that a module is given."""
 
-    def hook(module: nn.Module, given: Any, named: Any) -> None:
+    def hook(module: nn.Module, given: Any, named: Any) -> Any:
         watch = watched()
-        if watch is not None:
-            _record(watch, name, given[0] if given else named["hidden_states"])
+        if watch is None:
+            return None
+        if given:
+            return (_seen(watch, name, given[0]), *given[1:]), named
+        return given, {**named, "hidden_states": _seen(watch, name, named["hidden_states"])}
 
     return hook
 
 
-def _record(watch: Watch, name: str, value: Tensor) -> None:
-    """Records [batch, position, model], also of what is the same for the whole batch."""
-    whole = value if value.dim() == 3 else value[None]
-    watch.run.record(name, whole.expand(watch.batch, -1, -1))
+def _seen(watch: Watch, name: str, value: Tensor) -> Tensor:
+    """What the run goes on with: [batch, position, model], or `value` itself, which may be the same for the whole batch."""
+    rows = (value if value.dim() == 3 else value[None]).expand(watch.batch, -1, -1)
+    seen = watch.run.see(name, rows)
+    return value if seen is rows else seen

@@ -18,7 +18,7 @@ from model.checkpoints.loaded import AnyNetwork
 from model.errors import OutOfMemory
 from model.huggingface.network import ForeignEncoder, ForeignNetwork, ForeignTranslator, ForeignWriter
 from model.trace.types import AXES, Site
-from model.transformer.attention import Run, change_nothing
+from model.transformer.attention import Intervention, Run
 from model.transformer.cache import KVCache
 from model.transformer.masks import Mask
 from model.transformer.shared_head import MemoryLayer
@@ -78,8 +78,9 @@ def alone(call: Call) -> Tensor:
 def batch_key(call: Call) -> Hashable | None:
     """Batch key: calls with equal keys can be batched. None for a call that is always computed alone.
 
-    Alone go long inputs (their kernel writes no weights out), a decoder that lays its target's mask over the source, and networks
-    that another program runs: what their cache holds is theirs.
+    Alone go long inputs (their kernel writes no weights out), a decoder that lays its target's mask over the source, runs that
+    change a part of a mask (what the parts leave together is not looked at), and networks that another program runs: what their
+    cache holds is theirs.
     """
     if isinstance(call.network, ForeignNetwork):
         return None
@@ -87,6 +88,8 @@ def batch_key(call: Call) -> Hashable | None:
         isinstance(own, MemoryLayer) for own in call.network.decoder.layers
     )
     if call.run.fused or (over_source and call.memory is not None) or not isinstance(call.run.cache, KVCache):
+        return None
+    if any(name.endswith(("/mask_padding", "/mask_causal")) for name in call.run.interventions):
         return None
     width = call.ids.shape[1] if call.start else 0  # a step goes with steps at the same position, a first reading with any other
     return id(call.network), call.memory is None, call.start, width
@@ -187,8 +190,8 @@ class Batch:
 
     def answers(self) -> list[Tensor]:
         """The answer to each call; its run's recorder and cache are then as if it had been computed alone."""
-        changed = any(call.run.intervene is not change_nothing for call in self.calls)
-        answer = alone(replace(self.call, run=Run(self._record, self._intervene if changed else change_nothing, self)))
+        names = {name for call in self.calls for name in call.run.interventions}
+        answer = alone(replace(self.call, run=Run(self._record, {name: self._intervention(name) for name in names}, self)))
         answers = [answer[rows, : call.queries].clone() for call, rows in zip(self.calls, self.rows, strict=True)]
         parts = [
             [(name, self._own(index, name, value).clone()) for name, value in self.recorded] for index in range(len(self.calls))
@@ -203,15 +206,22 @@ class Batch:
     def _record(self, name: str, value: Tensor) -> None:
         self.recorded.append((name, value))
 
-    def _intervene(self, site: Site, name: str, value: Tensor) -> Tensor:
-        """Each run changes its own part of a value, which has the shape that it would have alone."""
-        changed = value
-        for index, call in enumerate(self.calls):
-            own = self._own(index, f"attention/{site}/{name}", value)
-            if (other := call.run.intervene(site, name, own)) is not own:
-                changed = changed.clone() if changed is value else changed
-                self._own(index, f"attention/{site}/{name}", changed).copy_(other)
-        return changed
+    def _intervention(self, name: str) -> Intervention:
+        """Each run changes its own part of the value `name`, which has the shape that it would have alone."""
+
+        changing = [(i, call.run.interventions[name]) for i, call in enumerate(self.calls) if name in call.run.interventions]
+
+        def intervene(value: Tensor, start: int) -> Tensor:
+            parts = [(index, change(self._own(index, name, value), start)) for index, change in changing]
+            if any(part.shape[-1] < value.shape[-1] and _looks_at_filling(name, part) for _, part in parts):
+                raise FillingSeen(name)
+            heads = max(part.shape[1] for _, part in parts)  # of a mask, where it differs between heads; else the axis is as it was
+            changed = value.expand(-1, max(heads, value.shape[1]), *value.shape[2:]).clone()
+            for index, part in parts:
+                self._own(index, name, changed).copy_(part)
+            return changed
+
+        return intervene
 
     def _own(self, index: int, name: str, value: Tensor) -> Tensor:
         """The part of a recorded value that belongs to one call: its rows, without filling."""
@@ -243,6 +253,17 @@ class Batch:
     def once(self, site: Site, compute: Callable[[], Tensor]) -> Tensor:
         """Decoders that keep a stream are computed alone."""
         raise AssertionError("a decoder that keeps a stream was put into a batch")
+
+
+class FillingSeen(Exception):
+    """A query would look at the filling of its row: the batch is given up, and each of its calls computed alone."""
+
+
+def _looks_at_filling(name: str, part: Tensor) -> bool:
+    """Whether a changed value makes the softmax spread a row over all keys: no key is allowed, or a score is not finite."""
+    if name.endswith("/mask"):
+        return not part.any(dim=-1).all()
+    return name.endswith("/scores") and not part.isfinite().all()
 
 
 def _rows_of(mask: Mask, rows: int) -> Tensor:

@@ -1,6 +1,6 @@
 """Interventions: what a request changes while the network runs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
 
 from torch import Tensor
@@ -9,7 +9,7 @@ from model.errors import UnknownHead, UnknownSite
 from model.spec.external import AnySpec
 from model.spec.request import Silence
 from model.trace.types import Kind, Site
-from model.transformer.attention import Intervene, change_nothing
+from model.transformer.attention import Intervention
 
 
 def sites(spec: AnySpec) -> dict[Site, int]:
@@ -23,8 +23,17 @@ def sites(spec: AnySpec) -> dict[Site, int]:
     return found
 
 
-def silencer(spec: AnySpec, silences: Sequence[Silence]) -> Intervene:
-    """The `Run.intervene` that replaces the context vectors of the silenced heads by zeros.
+def needs_weights(interventions: Iterable[str]) -> bool:
+    """Whether one of these names is changed only where the weights are written out: a long input, too, is then written out."""
+    return any(name.rpartition("/")[2] in _WRITTEN_OUT for name in interventions)
+
+
+_WRITTEN_OUT = ("scores", "mask", "mask_padding", "mask_causal", "weights")
+"""The fused kernel never writes scores and weights, and maps made of q and k afterwards know one mask for all heads."""
+
+
+def interventions_of(spec: AnySpec, silences: Sequence[Silence]) -> dict[str, Intervention]:
+    """What a request changes, by the names of the values: `Run.interventions`.
 
     Raises:
         UnknownSite, UnknownHead: the network has no such site or head.
@@ -38,12 +47,15 @@ def silencer(spec: AnySpec, silences: Sequence[Silence]) -> Intervene:
         if not 0 <= silence.head < there[site]:
             raise UnknownHead(asked=silence.head, site=site, last=there[site] - 1)
         heads.setdefault(site, []).append(silence.head)
+    return {f"attention/{site}/context": silencer(own) for site, own in heads.items()}
 
-    def intervene(site: Site, name: str, value: Tensor) -> Tensor:
-        if name != "context" or site not in heads:
-            return value
-        silenced = value.clone()
-        silenced[:, heads[site]] = 0.0  # [batch, head, query, head_dim]
+
+def silencer(heads: Sequence[int]) -> Intervention:
+    """Replaces the context vectors of some heads by zeros."""
+
+    def silence(context: Tensor, start: int) -> Tensor:
+        silenced = context.clone()
+        silenced[:, heads] = 0.0  # [batch, head, query, head_dim]
         return silenced
 
-    return intervene if heads else change_nothing
+    return silence

@@ -46,9 +46,15 @@ class Recorder:
         self._rows: list[list[int]] = []  # for each decoder step, the batch rows that are still in memory
 
     def __call__(self, name: str, value: Tensor) -> None:
-        """Records one tensor, [batch, …], under its name in a trace file."""
+        """Records one tensor, [batch, …], under its name in a trace file.
+
+        Of a mask that an intervention made different for each head, it records where any head may look.
+        """
         group, _, rest = name.partition("/")
-        kind = _KEPT_AS.get(rest.rpartition("/")[2] if group == "attention" else group)
+        last = rest.rpartition("/")[2]
+        kind = _KEPT_AS.get(last if group == "attention" else group)
+        if last.startswith("mask") and value.shape[1] > 1:  # [batch, head, query, key]
+            value = value.any(dim=1, keepdim=True)
         if kind is None or kind in self._keep:
             self._pieces[name].append(value.detach())
 

@@ -16,7 +16,7 @@ from model.inference.batching import Ask, Call, alone
 from model.inference.beam_memory import BeamMemory
 from model.inference.decoding import Read, Writer, beam, certain, forced, greedy, log_probabilities_of, sampler, write
 from model.inference.inputs import Input, Inputs, Reader
-from model.inference.interventions import silencer, sites
+from model.inference.interventions import interventions_of, needs_weights, sites
 from model.inference.recorder import Recorder, attentions
 from model.spec.external import AnySpec
 from model.spec.inputs import POSITIONS
@@ -54,9 +54,10 @@ def run(
     began = time.perf_counter()
     with torch.inference_mode():
         inputs = inputs or Reader(checkpoint.tokenizers, device, most).inputs(request, checkpoint.info.spec)
-        fused = _is_long(checkpoint, request, inputs)
+        interventions = interventions_of(checkpoint.info.spec, request.interventions)
+        fused = _is_fused(checkpoint, request, inputs, needs_weights(interventions))
         recorder, cache = Recorder(request.keep, fused), cache_of(checkpoint.network)
-        run = Run(recorder, silencer(checkpoint.info.spec, request.interventions), cache, fused)
+        run = Run(recorder, interventions, cache, fused)
         job = _Job(checkpoint, request, inputs.to(dtype_of(checkpoint.network)), device, run, cache, recorder, ask, dictated)
         tokens, written = job.result()
     if device.type == "cuda":
@@ -68,11 +69,7 @@ def run(
         model=facts(checkpoint, request.model, device_name, milliseconds),
         request=request.to_json(),
         tokens=tokens,
-        attention=attentions(
-            arrays,
-            tokens,
-            {name: stack.attention for name, stack in checkpoint.info.spec.stacks.items()},
-        ),
+        attention=attentions(arrays, tokens, {name: stack.attention for name, stack in checkpoint.info.spec.stacks.items()}),
         positions=_group(arrays, "positions/"),
         embedded=_group(arrays, "embedded/"),
         hidden=_group(arrays, "hidden/"),
@@ -87,8 +84,8 @@ def run(
 
 
 LONG = 256
-"""Positions of source or target above which weights are not written out, unless scores are asked for: docs/benchmarks.md measures
-what writing them costs."""
+"""Positions of source or target above which weights are not written out, unless scores are asked for, or an intervention changes
+scores, masks or weights: docs/benchmarks.md measures what writing them costs."""
 
 LARGEST = 2 << 30
 """Bytes of weights and scores that one run may keep."""
@@ -268,19 +265,24 @@ class _Job:
         )
 
 
-def _is_long(checkpoint: Runner, request: RunRequest, inputs: Inputs) -> bool:
+def _is_fused(checkpoint: Runner, request: RunRequest, inputs: Inputs, changed: bool) -> bool:
     """Whether an input is so long that its weights are computed when they are looked at.
+
+    Args:
+        changed: whether an intervention needs them written out.
 
     Raises:
         TooManyTokens: what is to be kept of it would be more than LARGEST.
     """
     longest = max(inputs.longest, request.source_pad_to or 0)
     ours = not isinstance(checkpoint.network, ForeignNetwork)  # the library's attention writes weights out, and scores never
-    if ours and "scores" not in request.keep:
+    scores = ours and "scores" in request.keep
+    if ours and not scores and not changed:
         return longest > LONG
-    heads, bytes_ = sum(sites(checkpoint.info.spec).values()), 8 if ours else 4
+    heads, bytes_ = sum(sites(checkpoint.info.spec).values()), 8 if scores else 4
     if (needed := bytes_ * heads * longest**2) > LARGEST:
-        what, hint = ("scores and weights", "; more fit where no scores are kept") if ours else ("weights", "")
+        what, hint = ("scores and weights", "; more fit where no scores are kept") if scores else ("weights", "")
+        hint = "; more fit where they are not changed" if changed and ours else hint
         reason = f"{what} of {heads} heads would take {needed / 2**30:.1f} GB{hint}"
         raise TooManyTokens(what="input", found=longest, allowed=isqrt(LARGEST // (bytes_ * heads)), reason=reason)
     return False

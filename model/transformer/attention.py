@@ -3,7 +3,7 @@
 Read from top to bottom: the formula, then the projections that make queries, keys and values, then many heads side by side.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -16,20 +16,25 @@ from model.transformer.cache import NO_CACHE, Cache
 # --- What accompanies a run --------------------------------------------------------------------------------------------
 
 
-class Intervene(Protocol):
-    """May replace a value while the network runs; the do-nothing default returns it as it is."""
+class Intervention(Protocol):
+    """Changes one value while the network runs. It knows the value by the name under which `Run.interventions` holds it."""
 
-    def __call__(self, site: Site, name: str, value: Tensor, /) -> Tensor:
-        """The value that the run goes on with: `value`, the tensor called `name` at `site`, or another of its shape."""
+    def __call__(self, value: Tensor, start: int, /) -> Tensor:
+        """The value that the run goes on with: another tensor of the shape of `value`, which itself stays as it is.
+
+        A mask may come back with an axis of heads: [batch, head, query, key].
+
+        Args:
+            value: the rows of one run: the next axis is [batch], with several rows in a beam search alone.
+            start: the position of the value's first row [query], counted from the beginning of the text: in a cached decode the
+                earlier rows are in the cache. Keys in scores, weights and masks are all keys, counted from 0; keys and values (k
+                and v) of self-attention are those of the rows, others are all of them. Where a token makes a row for each
+                source position (`MemoryLayer`), it is the position of that token.
+        """
 
 
 def record_nothing(name: str, value: Tensor) -> None:
     """The recorder of a run that nobody looks at."""
-
-
-def change_nothing(site: Site, name: str, value: Tensor) -> Tensor:
-    """The intervention that intervenes nowhere."""
-    return value
 
 
 @dataclass(frozen=True)
@@ -38,15 +43,30 @@ class Run:
 
     Attributes:
         record: called with a name of model/trace/types.py's file form and the tensor, at the moment it is computed.
-        intervene: called for `weights` and `context` of each site.
+        interventions: what is changed, by the same names.
         cache: keys and values of earlier steps of the same decode.
         fused: the weights are never written out (`attend_fused`), for inputs so long that writing them costs more than it shows.
+            No such run may change scores, weights or masks: see `model.inference.interventions.needs_weights`.
+        start: the first position that is computed in this call; those before it are in the cache.
     """
 
     record: Callable[[str, Tensor], None] = record_nothing
-    intervene: Intervene = change_nothing
+    interventions: Mapping[str, Intervention] = field(default_factory=dict)
     cache: Cache = field(default=NO_CACHE)
     fused: bool = False
+    start: int = 0
+
+    def see(self, name: str, value: Tensor) -> Tensor:
+        """`value`, or what an intervention makes of it: what is recorded is what the network goes on with."""
+        if name in self.interventions:
+            value = self.interventions[name](value, self.start)
+        self.record(name, value)
+        return value
+
+
+def see_nothing(name: str, value: Tensor) -> Tensor:
+    """The `see` of a formula that nobody looks at."""
+    return value
 
 
 # --- The formula -------------------------------------------------------------------------------------------------------
@@ -97,7 +117,8 @@ def attend(
     allowed: Tensor,
     scale: float,
     softmax: Callable[[Tensor, Tensor], Tensor] = softmax_uniform,
-    on_weights: Callable[[Tensor], Tensor] = lambda weights: weights,
+    see: Callable[[str, Tensor], Tensor] = see_nothing,
+    dropout: Callable[[Tensor], Tensor] = lambda weights: weights,
 ) -> Attended:
     """Attention(Q, K, V) = softmax(Q Kᵀ / √head_dim) V, written out.
 
@@ -110,13 +131,14 @@ def attend(
         scale: what the products are multiplied with, 1 / √head_dim in the paper: without it, products of long vectors
             push the softmax to where its gradient vanishes.
         softmax: what an all-forbidden row becomes.
-        on_weights: applied to the weights before they weigh the values (dropout in training, an intervention).
+        see: records each stage, and may hand back another value: `Run.see`.
+        dropout: applied to the weights in training, before they weigh the values.
 
     Source: section 3.2.1, equation 1.
     """
-    scores = query @ key.transpose(-2, -1) * scale  # [batch, head, query, key]
-    weights = on_weights(softmax(scores, allowed))  # [batch, head, query, key]
-    context = weights @ value  # [batch, head, query, head_dim]
+    scores = see("scores", query @ key.transpose(-2, -1) * scale)  # [batch, head, query, key]
+    weights = see("weights", softmax(scores, allowed))  # [batch, head, query, key]
+    context = see("context", dropout(weights) @ value)  # [batch, head, query, head_dim]
     return Attended(scores, weights, context)
 
 
@@ -225,34 +247,18 @@ class MultiHeadAttention(nn.Module):
         Returns:
             [batch, query, model], to be added to the residual stream.
         """
-        q = split_heads(self.query(x), self.heads)  # [batch, head, query, head_dim]
-        streams = memory, memory if values is None else values
-        k, v = run.cache.keys_and_values(site, lambda: self.keys_and_values(*streams, site, run))  # [batch, head, key, head_dim]
 
-        context = run.intervene(site, "context", self.context(q, k, v, allowed, site, run))
-        output: Tensor = self.output(join_heads(context))  # [batch, query, model]
+        def see(name: str, value: Tensor) -> Tensor:
+            return run.see(f"attention/{site}/{name}", value)
 
-        for name, value in (("q", q), ("context", context), ("output", output)):
-            run.record(f"attention/{site}/{name}", value)
-        return output
+        def keys_and_values() -> tuple[Tensor, Tensor]:
+            keys, weighted = self.key(memory), self.value(memory if values is None else values)
+            return see("k", split_heads(keys, self.heads)), see("v", split_heads(weighted, self.heads))
 
-    def context(self, q: Tensor, k: Tensor, v: Tensor, allowed: Tensor, site: Site, run: Run) -> Tensor:
-        """The values weighted, [batch, head, query, head_dim]; weights and scores are recorded where they are written out."""
+        q = see("q", split_heads(self.query(x), self.heads))  # [batch, head, query, head_dim]
+        k, v = run.cache.keys_and_values(site, keys_and_values)  # [batch, head, key, head_dim]
         if run.fused:
-            return attend_fused(q, k, v, allowed, self.scale, self.softmax)
-
-        def on_weights(weights: Tensor) -> Tensor:
-            seen = run.intervene(site, "weights", weights)
-            run.record(f"attention/{site}/weights", seen)
-            return self.dropout(seen)
-
-        attended = attend(q, k, v, allowed, self.scale, self.softmax, on_weights)
-        run.record(f"attention/{site}/scores", attended.scores)
-        return attended.context
-
-    def keys_and_values(self, memory: Tensor, values: Tensor, site: Site, run: Run) -> tuple[Tensor, Tensor]:
-        """Keys of `memory`, values of `values`, [batch, key, model]: each [batch, head, key, head_dim], recorded when computed."""
-        k, v = split_heads(self.key(memory), self.heads), split_heads(self.value(values), self.heads)
-        run.record(f"attention/{site}/k", k)
-        run.record(f"attention/{site}/v", v)
-        return k, v
+            context = see("context", attend_fused(q, k, v, allowed, self.scale, self.softmax))  # [batch, head, query, head_dim]
+        else:
+            context = attend(q, k, v, allowed, self.scale, self.softmax, see, self.dropout).context
+        return see("output", self.output(join_heads(context)))  # [batch, query, model]

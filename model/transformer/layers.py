@@ -34,11 +34,8 @@ class FeedForward(nn.Module):
         Args:
             name: of this application, `stack.pass.layer.feed_forward`.
         """
-        inner: Tensor = self.dropout(self.activation(self.expand(x)))  # [batch, position, hidden]
-        outer: Tensor = self.contract(inner)  # [batch, position, model]
-        run.record(f"stages/{name}/hidden", inner)
-        run.record(f"stages/{name}/output", outer)
-        return outer
+        inner = run.see(f"stages/{name}/hidden", self.dropout(self.activation(self.expand(x))))  # [batch, position, hidden]
+        return run.see(f"stages/{name}/output", self.contract(inner))  # [batch, position, model]
 
 
 class PostNorm(nn.Module):
@@ -57,11 +54,8 @@ class PostNorm(nn.Module):
 
     def forward(self, x: Tensor, sublayer: Sublayer, name: str = "", run: Run = Run()) -> Tensor:
         """[batch, position, model] -> [batch, position, model]; `name` is that of the sublayer's application."""
-        residual = x + self.dropout(sublayer(x))
-        normed: Tensor = self.norm(residual)
-        run.record(f"stages/{name}/residual", residual)
-        run.record(f"stages/{name}/normed", normed)
-        return normed
+        residual = run.see(f"stages/{name}/residual", x + self.dropout(sublayer(x)))
+        return run.see(f"stages/{name}/normed", self.norm(residual))
 
 
 class PreNorm(nn.Module):
@@ -80,11 +74,8 @@ class PreNorm(nn.Module):
 
     def forward(self, x: Tensor, sublayer: Sublayer, name: str = "", run: Run = Run()) -> Tensor:
         """[batch, position, model] -> [batch, position, model]; `name` is that of the sublayer's application."""
-        normed: Tensor = self.norm(x)
-        run.record(f"stages/{name}/normed", normed)
-        residual: Tensor = x + self.dropout(sublayer(normed))
-        run.record(f"stages/{name}/residual", residual)
-        return residual
+        normed = run.see(f"stages/{name}/normed", self.norm(x))
+        return run.see(f"stages/{name}/residual", x + self.dropout(sublayer(normed)))
 
 
 Residual: TypeAlias = PostNorm | PreNorm
@@ -96,17 +87,25 @@ def feed_forward(x: Tensor, network: FeedForward, residual: Residual, name: str,
     return after
 
 
-def record_mask(run: Run, site: Site, mask: Mask, x: Tensor) -> None:
-    """Hands a site's mask and its parts to the recorder, a row [key] for each query of `x` [batch, query, model].
+def see_mask(run: Run, site: Site, mask: Mask, x: Tensor) -> Tensor:
+    """The mask of a site: bool, broadcastable to [batch, head, query, key].
 
-    Six rows are made in each layer: for a recorder that keeps nothing, none is.
+    It is recorded with its parts, a row [key] for each query of `x` [batch, query, model]. Six rows are made in each layer: for a
+    run that nobody looks at or changes, none is.
     """
-    if run.record is record_nothing:
-        return
+    if run.record is record_nothing and not run.interventions:
+        return mask.allowed
     batch, queries, _model = x.shape
-    for name, part in (("mask", mask.allowed), ("mask_padding", mask.padding), ("mask_causal", mask.causal)):
-        if part is not None:
-            run.record(f"attention/{site}/{name}", part.expand(batch, 1, queries, -1))  # [batch, 1, query, key]
+
+    def see(name: str, part: Tensor) -> Tensor:
+        rows = part.expand(batch, 1, queries, -1)  # [batch, 1, query, key]
+        seen = run.see(f"attention/{site}/{name}", rows)
+        return part if seen is rows else seen
+
+    padding = see("mask_padding", mask.padding)
+    causal = None if mask.causal is None else see("mask_causal", mask.causal)
+    same = padding is mask.padding and causal is mask.causal
+    return see("mask", mask.allowed if same else Mask(padding, causal).allowed)
 
 
 class SelfAttentionLayer(nn.Module):
@@ -124,11 +123,10 @@ class SelfAttentionLayer(nn.Module):
     def forward(self, x: Tensor, mask: Mask, stack: str, pass_: int, layer: int, run: Run = Run()) -> Tensor:
         """[batch, position, model] -> [batch, position, model]; `stack`, `pass_` and `layer` name this application."""
         site = Site(stack, pass_, layer, "self")
-        record_mask(run, site, mask, x)
-        x = self.attention_residual(x, lambda y: self.attention(y, y, mask.allowed, site, run), str(site), run)
+        allowed = see_mask(run, site, mask, x)
+        x = self.attention_residual(x, lambda y: self.attention(y, y, allowed, site, run), str(site), run)
         x = feed_forward(x, self.feed_forward, self.feed_forward_residual, f"{stack}.{pass_}.{layer}.feed_forward", run)
-        run.record(f"hidden/{stack}.{pass_}.{layer}", x)
-        return x
+        return run.see(f"hidden/{stack}.{pass_}.{layer}", x)
 
 
 class CrossAttentionLayer(nn.Module):
@@ -165,12 +163,9 @@ class CrossAttentionLayer(nn.Module):
             [batch, query, model].
         """
         self_site, cross_site = Site(stack, pass_, layer, "self"), Site(stack, pass_, layer, "cross")
-        record_mask(run, self_site, self_mask, x)
-        x = self.self_residual(x, lambda y: self.self_attention(y, y, self_mask.allowed, self_site, run), str(self_site), run)
-        record_mask(run, cross_site, cross_mask, x)
-        x = self.cross_residual(
-            x, lambda y: self.cross_attention(y, memory, cross_mask.allowed, cross_site, run), str(cross_site), run
-        )
+        own = see_mask(run, self_site, self_mask, x)
+        x = self.self_residual(x, lambda y: self.self_attention(y, y, own, self_site, run), str(self_site), run)
+        across = see_mask(run, cross_site, cross_mask, x)
+        x = self.cross_residual(x, lambda y: self.cross_attention(y, memory, across, cross_site, run), str(cross_site), run)
         x = feed_forward(x, self.feed_forward, self.feed_forward_residual, f"{stack}.{pass_}.{layer}.feed_forward", run)
-        run.record(f"hidden/{stack}.{pass_}.{layer}", x)
-        return x
+        return run.see(f"hidden/{stack}.{pass_}.{layer}", x)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from model.errors import BadSetting
 from model.trace.types import Site
 from model.transformer.attention import MultiHeadAttention, Run
-from model.transformer.layers import FeedForward, Residual, feed_forward, record_mask
+from model.transformer.layers import FeedForward, Residual, feed_forward, see_mask
 from model.transformer.masks import Mask
 
 
@@ -67,22 +67,17 @@ class MemoryLayer(nn.Module):
         """
         memory_site, cross_site = Site(stack, pass_, layer, "memory"), Site(stack, pass_, layer, "cross")
         value = run.cache.once(memory_site, lambda: self.value(memory, self_mask, memory_site, run))  # [batch, key, model]
-        record_mask(run, cross_site, cross_mask, x)
+        allowed = see_mask(run, cross_site, cross_mask, x)
         x = self.cross_residual(
-            value,
-            lambda _: self.cross_attention(x, memory, cross_mask.allowed, cross_site, run, values=value),
-            str(cross_site),
-            run,
+            value, lambda _: self.cross_attention(x, memory, allowed, cross_site, run, values=value), str(cross_site), run
         )
         x = feed_forward(x, self.feed_forward, self.feed_forward_residual, f"{stack}.{pass_}.{layer}.feed_forward", run)
-        run.record(f"hidden/{stack}.{pass_}.{layer}", x)
-        return x
+        return run.see(f"hidden/{stack}.{pass_}.{layer}", x)
 
     def value(self, memory: Tensor, target_mask: Mask, site: Site, run: Run) -> Tensor:
         """The memory after attending to itself: [batch, key, model]. Its mask is the target's; one token's masks nothing."""
-        mask = over_memory(target_mask, memory.shape[1])
-        record_mask(run, site, mask, memory)
-        value: Tensor = self.memory_residual(memory, lambda y: self.memory_attention(y, y, mask.allowed, site, run), str(site), run)
+        allowed = see_mask(run, site, over_memory(target_mask, memory.shape[1]), memory)
+        value: Tensor = self.memory_residual(memory, lambda y: self.memory_attention(y, y, allowed, site, run), str(site), run)
         return value
 
 

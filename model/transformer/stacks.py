@@ -1,6 +1,7 @@
 """Stacks: embeddings, a pile of layers, and the networks made of them: encoder-decoder, causal language model, encoder alone."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TypeAlias
 
 import torch
@@ -53,14 +54,10 @@ class Embedding(nn.Module):
             found = first + ids.shape[1]
             allowed = len(self.positions.rows(0, found))
             raise TooManyTokens(what=f"{stack}'s input", found=found, allowed=allowed, reason="it has no more positions")
-        embedding: Tensor = self.token(ids)  # [batch, position, model]
-        scaled = embedding * self.scale
-        x: Tensor = self.dropout(scaled + rows)  # [batch, position, model]
-        run.record(f"stages/{stack}/embedding", embedding)
-        run.record(f"stages/{stack}/scaled", scaled)
-        run.record(f"positions/{stack}", rows[None].expand(len(ids), -1, -1))
-        run.record(f"embedded/{stack}", x)
-        return x
+        embedding = run.see(f"stages/{stack}/embedding", self.token(ids))  # [batch, position, model]
+        scaled = run.see(f"stages/{stack}/scaled", embedding * self.scale)
+        added = run.see(f"positions/{stack}", rows[None].expand(len(ids), -1, -1))
+        return run.see(f"embedded/{stack}", self.dropout(scaled + added))  # [batch, position, model]
 
 
 ReadingLayer: TypeAlias = SelfAttentionLayer | AttentionLayer
@@ -88,9 +85,7 @@ class Encoder(nn.Module):
         for pass_ in range(self.passes):
             for index, layer in enumerate(self.layers):
                 x = layer(x, mask, "encoder", pass_, index, run)
-        last: Tensor = self.final_norm(x)
-        run.record("stages/encoder/final", last)
-        return last
+        return run.see("stages/encoder/final", self.final_norm(x))
 
 
 class Decoder(nn.Module):
@@ -109,9 +104,7 @@ class Decoder(nn.Module):
         for pass_ in range(self.passes):
             for index, layer in enumerate(self.layers):
                 x = layer(x, memory, self_mask, cross_mask, "decoder", pass_, index, run)
-        last: Tensor = self.final_norm(x)
-        run.record("stages/decoder/final", last)
-        return last
+        return run.see("stages/decoder/final", self.final_norm(x))
 
 
 class Output(nn.Linear):
@@ -122,9 +115,7 @@ class Output(nn.Linear):
 
     def forward(self, x: Tensor, run: Run = Run()) -> Tensor:
         """[batch, query, model] -> [batch, query, vocab]."""
-        logits = super().forward(x)
-        run.record("logits", logits)
-        return logits
+        return run.see("logits", super().forward(x))
 
 
 class EncoderDecoder(nn.Module):
@@ -159,6 +150,7 @@ class EncoderDecoder(nn.Module):
         Returns:
             [batch, query, vocab], one row for each position from `start` on.
         """
+        run = replace(run, start=start)
         x = self.decoder(target[:, start:], start, memory, self.target_mask(target, start), source_mask, run)
         logits: Tensor = self.output(x, run)  # [batch, query, vocab]
         return logits
@@ -198,13 +190,12 @@ class CausalLM(nn.Module):
         Returns:
             [batch, query, vocab].
         """
-        mask = self.target_mask(ids, start)
+        mask, run = self.target_mask(ids, start), replace(run, start=start)
         x = self.embedding(ids[:, start:], start, "decoder", run)
         for pass_ in range(self.passes):
             for index, layer in enumerate(self.layers):
                 x = layer(x, mask, "decoder", pass_, index, run)
-        last: Tensor = self.final_norm(x)
-        run.record("stages/decoder/final", last)
+        last = run.see("stages/decoder/final", self.final_norm(x))
         logits: Tensor = self.output(last, run)  # [batch, query, vocab]
         return logits
 

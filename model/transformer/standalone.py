@@ -4,7 +4,7 @@ from torch import Tensor, nn
 
 from model.trace.types import Site
 from model.transformer.attention import MultiHeadAttention, Run
-from model.transformer.layers import record_mask
+from model.transformer.layers import see_mask
 from model.transformer.masks import Mask
 
 
@@ -13,8 +13,7 @@ class Features(nn.Module):
 
     def forward(self, features: Tensor, start: int, stack: str, run: Run = Run()) -> Tensor:
         """[batch, position, model] -> the same, recorded."""
-        run.record(f"embedded/{stack}", features)
-        return features
+        return run.see(f"embedded/{stack}", features)
 
 
 class NoOutput(nn.Module):
@@ -38,7 +37,5 @@ class AttentionLayer(nn.Module):
     def forward(self, x: Tensor, mask: Mask, stack: str, pass_: int, layer: int, run: Run = Run()) -> Tensor:
         """[batch, position, model] -> [batch, position, model]; `stack`, `pass_` and `layer` name this application."""
         site = Site(stack, pass_, layer, "self")
-        record_mask(run, site, mask, x)
-        x = self.attention(x, x, mask.allowed, site, run)
-        run.record(f"hidden/{stack}.{pass_}.{layer}", x)
-        return x
+        x = self.attention(x, x, see_mask(run, site, mask, x), site, run)
+        return run.see(f"hidden/{stack}.{pass_}.{layer}", x)

@@ -37,6 +37,11 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
         {"name": "method", "found": "gready", "allowed": "greedy or sample or beam"},
         "method is 'gready', but it must be greedy or sample or beam: change it and run again.",
     ),
+    "CannotChange": (
+        {"name": "stages/encoder.0.0.self/normed", "reason": "it stays inside the library"},
+        "stages/encoder.0.0.self/normed cannot be changed in this network: it stays inside the library. "
+        "Change another value, or use a model of our own layout.",
+    ),
     "OpenQuestions": (
         {"path": "a.pt", "layout": "tutorial", "open": "n_heads", "settings": "--set n_heads=1|2"},
         "a.pt (layout tutorial) does not tell n_heads: add --set n_heads=1|2, each with the value it was trained with, "

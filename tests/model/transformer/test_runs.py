@@ -1,5 +1,7 @@
 """What goes along with a run: recording changes nothing, an intervention changes what follows alone, a batch is its examples."""
 
+from functools import partial
+
 import pytest
 import torch
 from torch import Tensor
@@ -49,18 +51,14 @@ def test_two_runs_through_one_network_know_nothing_of_each_other() -> None:
     assert not any(isinstance(value, Tensor) for module in built.modules() for value in vars(module).values())
 
 
-def intervened(built: EncoderDecoder, site: Site, name: str, factor: float) -> tuple[Notes, set[tuple[str, str]]]:
-    """A run in which one value of one site is multiplied, and everything that the intervention was asked about."""
-    notes, asked = Notes(), set()
-
-    def intervene(at: Site, what: str, value: Tensor) -> Tensor:
-        asked.add((str(at), what))
-        return value * factor if (at, what) == (site, name) else value
-
-    mask, run = built.source_mask(SOURCE), Run(record=notes, intervene=intervene)
+def intervened(built: EncoderDecoder, site: Site, name: str, factor: float) -> Notes:
+    """A run in which one value of one site is multiplied."""
+    notes = Notes()
+    run = Run(notes, {f"attention/{site}/{name}": lambda value, start: value * factor})
+    mask = built.source_mask(SOURCE)
     with torch.inference_mode():
         built.decode(TARGET, built.encode(SOURCE, mask, run), mask, run)
-    return notes, asked
+    return notes
 
 
 STAGES = {"weights": ("q", "k", "v", "scores"), "context": ("q", "k", "v", "scores", "weights")}
@@ -71,7 +69,7 @@ STAGES = {"weights": ("q", "k", "v", "scores"), "context": ("q", "k", "v", "scor
 def test_an_intervention_changes_what_follows_and_nothing_before(site: str, name: str) -> None:
     built = translator(VARIANTS["two passes"])
     plain = translate(built, SOURCE, TARGET)
-    changed, _ = intervened(built, Site.parse(site), name, 0.0)
+    changed = intervened(built, Site.parse(site), name, 0.0)
     assert changed.keys() == plain.keys()
     order = list(plain)
     first = order.index(f"attention/{site}/{name}")
@@ -89,10 +87,18 @@ def test_an_intervention_changes_what_follows_and_nothing_before(site: str, name
 def test_an_intervention_that_hands_the_value_back_changes_not_one_bit(name: str) -> None:
     built = translator(VARIANTS[name])
     plain = translate(built, SOURCE, TARGET)
-    same, asked = intervened(built, Site("encoder", 0, 0, "self"), "none of these", 1.0)
-    assert all(torch.equal(plain[path], same[path]) for path in plain)
-    sites = {path.split("/")[1] for path in plain if path.startswith("attention/")}
-    assert asked == {(site, what) for site in sites for what in ("weights", "context")}
+    asked = list[str]()
+
+    def hand_back(name: str, value: Tensor, start: int) -> Tensor:
+        asked.append(name)
+        return value
+
+    notes = Notes()
+    mask, run = built.source_mask(SOURCE), Run(notes, {path: partial(hand_back, path) for path in plain})
+    with torch.inference_mode():
+        built.decode(TARGET, built.encode(SOURCE, mask, run), mask, run)
+    assert all(torch.equal(plain[path], notes[path]) for path in plain)
+    assert asked == list(plain)
 
 
 LENGTHS = (5, 1, 9, 2)
