@@ -1,4 +1,4 @@
-"""Headlight: see what every attention head sees. `streamlit run app.py` starts it; pages are in viz/, networks in model/."""
+"""Headlight shows what every attention head computes. Start it with `streamlit run app.py`; pages: viz/, networks: model/."""
 
 import gc
 from collections.abc import AsyncIterator

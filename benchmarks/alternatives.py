@@ -18,7 +18,7 @@ from benchmarks.visiting import ATLAS, visit
 from model.inference import run
 from model.trace.types import Trace
 from viz.canvas import standalone
-from viz.canvas.wire.part_cache import SHELF
+from viz.canvas.wire.part_cache import PART_CACHE
 
 OURS, WRITTEN, AGAIN = "ours", "ours, of weights", "ours, drawn before"
 PAGE, PAGE_WRITTEN = "ours, as a page of its own", "ours, as a page of its own, of weights"
@@ -127,7 +127,7 @@ def our_page(case: Case, written: bool | None, folder: Path, address: str, brows
     """
     once, trace = (replace(_run(one, written), request={"run": next(_NEW)}) for one in (Case(1, 1, 2), case))
     _page(once)  # loads files into memory, so that loading does not count
-    SHELF.clear()
+    PART_CACHE.clear()
     page = folder / "ours.html"
     began = time.perf_counter()
     page.write_bytes(_page(trace))

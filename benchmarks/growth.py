@@ -17,7 +17,7 @@ from benchmarks.timing import Row
 from benchmarks.visiting import ATLAS, visit
 from model.trace.types import Trace
 from viz.canvas.scenes import attention
-from viz.canvas.wire.part_cache import SHELF
+from viz.canvas.wire.part_cache import PART_CACHE
 
 TOKENS = tuple(Case(1, 1, 2**power) for power in range(5, 13))
 HEADS = tuple(Case(2**power, 2**power, 64) for power in range(6))
@@ -103,7 +103,7 @@ def _ours(of: str, cases: Sequence[Case], browser: Browser, turns: int) -> list[
 
 def _making(trace: Trace) -> float:
     """Seconds that Python takes to make everything that a browser is sent of a run that was not drawn before."""
-    SHELF.clear()
+    PART_CACHE.clear()
     began = time.perf_counter()
     attention.atlas(trace, next(iter(trace.attention)), 0, -1)
     return time.perf_counter() - began

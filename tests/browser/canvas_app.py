@@ -1,4 +1,4 @@
-"""The page of drawings as an app, with the route that large parts of scenes come by; `/forget` empties the shelf."""
+"""The page of drawings as an app, with the route that large parts of scenes come by; `/forget` empties the part cache."""
 
 from pathlib import Path
 
@@ -7,12 +7,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from viz.canvas.wire.part_cache import ROUTE, SHELF
+from viz.canvas.wire.part_cache import PART_CACHE, ROUTE
 
 
 def forget(request: Request) -> Response:
     """Puts away everything that the server keeps for browsers."""
-    SHELF.clear()
+    PART_CACHE.clear()
     return Response("forgotten")
 
 

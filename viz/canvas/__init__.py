@@ -1,28 +1,28 @@
-"""Our own drawings, Streamlit components (v2) of plain JavaScript, without a build: token strips, atlas, film, lines, step player,
-map of the network, cells of a stage, tree of a beam search.
+"""Drawings: Streamlit components (v2) in plain JavaScript, without a build step: token strips, atlas, film, lines, step player, map
+of the network, cells of a stage, tree of a beam search.
 
-Python builds a scene of bytes (`viz.canvas.scenes`), the browser draws it; hover, zoom and stepping never ask the server. Each
-function mounts one drawing. What a person chooses in it is told to `chosen` before the script runs for it, as fields of
-`viz.links.View`, so that one run draws what was chosen.
+Python packs a scene into bytes (`viz.canvas.scenes`), the browser draws it; hover, zoom and stepping never ask the server. Each
+function mounts one drawing. When a person chooses something in it, `chosen` is called with fields of `viz.links.View` before the
+script runs, so that this run already draws the choice.
 
-Where things are, for tests and other tools (everything stands in the component's shadow root; CSS locators pierce it):
+Where to find things, for tests and other tools (all elements are in the component's shadow root; CSS locators pierce it):
 
 - `.hl[data-drawing=strips|atlas|changes|film|lines|player|network|cells|tree]` is a drawing; `changes` is an atlas of differences.
   Its `data-layout` is JSON with rectangles in CSS pixels, counted from the drawing's own top left corner: for the atlas a list of
-  `{site, head, x, y, width, height, row, column, rows, columns}`, one for each head (the opened one alone while one is open).
-  `rows` and `columns` say how many cells are shown, `row` and `column` the first of them (with a fraction where it is zoomed). The
-  middle of cell [query, key] is at `x + (key - column + 0.5) * width / columns`, `y + (query - row + 0.5) * height / rows`. For
-  player and cells the same for their map, for the lines a list of `{side, index, x, y}`.
-- `.hl .readout` says what is under the pointer or the keyboard's focus, in words and as `data-site`, `data-head`, `data-query`,
-  `data-key`, `data-weight` (absent where nothing is).
-- `.chip[data-position]` is a token; `data-row` is the query row it stands for, `data-probability` what it was written with.
-- The player carries `data-step` and `data-head`; a candidate is `.candidate[data-probability]`, the chosen one `.chosen`.
-- In the tree of a beam search a node is `.node[data-place]`, one that can be shown has `data-rank`, the one shown `aria-current`.
-- The film is an atlas that carries `data-snapshot`, the step of the snapshot shown; its tokens are `.fed .chip` and `.own .chip`.
-- The map of the network carries `data-stage`; a stage on it is `.segment[data-stage]`, the one where one is `.segment.now`.
+  `{site, head, x, y, width, height, row, column, rows, columns}`, one per head (while a head is open, only that one).
+  `rows` and `columns` count the visible cells, `row` and `column` are the first of them (with a fraction when zoomed). The middle
+  of cell [query, key] is at `x + (key - column + 0.5) * width / columns`, `y + (query - row + 0.5) * height / rows`. Player and
+  cells have the same for their heatmap, the lines a list of `{side, index, x, y}`.
+- `.hl .readout` describes the cell or token under the pointer or the keyboard's focus, in words and as `data-site`, `data-head`,
+  `data-query`, `data-key`, `data-weight` (absent if there is none).
+- `.chip[data-position]` is a token; `data-row` is its query row, `data-probability` the probability it was generated with.
+- The player has `data-step` and `data-head`; a candidate is `.candidate[data-probability]`, the chosen one `.chosen`.
+- In the tree of a beam search a node is `.node[data-place]`; one that can be shown has `data-rank`, the shown one `aria-current`.
+- The film is an atlas with `data-snapshot`, the step of the current snapshot; its tokens are `.fed .chip` and `.own .chip`.
+- The map of the network has `data-stage`; a stage on it is `.segment[data-stage]`, the current one `.segment.now`.
 
-Drawings on one page tell each other what is pointed at by the event `headlight:query` on the document: `detail` is
-`{queryStrip, query, keyStrip, key}`, with nulls for what is not.
+Drawings on one page tell each other what is pointed at with the event `headlight:query` on the document: `detail` is
+`{queryStrip, query, keyStrip, key}`, with null for absent fields.
 
 May import: model.errors, model.trace, viz.labels, viz.links, viz.readings, viz.texts, viz.theme.
 """
@@ -47,16 +47,16 @@ from viz.readings.training import Course, Frame
 
 
 class Chosen(Protocol):
-    """Takes what a person chose in a drawing."""
+    """Callback for what a person chose in a drawing."""
 
     def __call__(self, **fields: str | int) -> None:
-        """What was chosen, by field of `viz.links.View`; positions counted from 0."""
+        """Receives the choice as fields of `viz.links.View`; positions count from 0."""
 
 
 def fields_of(selection: Mapping[str, Any]) -> dict[str, str | int]:
-    """The fields of `viz.links.View` in what a browser reported; what a drawing would not report is left out.
+    """Fields of `viz.links.View` from a browser's report; everything that no drawing reports is dropped.
 
-    Whether the run has the place is not known here.
+    Does not check that the run has these sites, heads and positions.
     """
     site, stage = selection.get("site"), selection.get("stage")
     found: dict[str, str | int] = {"site": site} if isinstance(site, str) and _is_site(site) else {}
@@ -105,10 +105,10 @@ _CELLS = st.components.v2.component(
 
 
 def strips(trace: Trace, site: Site, query: int, *, key: str, chosen: Chosen) -> None:
-    """The token strips: each written token with its probability, and on hover or focus the alternatives.
+    """Token strips: each generated token with its probability, and on hover or focus the alternatives.
 
     Args:
-        site: whose query rows can be selected.
+        site: the site whose query rows can be selected.
         query: the selected row; -1: none.
         key: stable name of this drawing on the page.
     """
@@ -116,7 +116,7 @@ def strips(trace: Trace, site: Site, query: int, *, key: str, chosen: Chosen) ->
 
 
 def atlas(trace: Trace, site: Site, head: int, query: int, *, key: str, chosen: Chosen) -> None:
-    """Every head of every site at one glance; a click selects a head, a double click opens it large.
+    """Overview of all heads of all sites; a click selects a head, a double click opens it large.
 
     Raises:
         UnknownSite, UnknownHead: the trace has no such site or head.
@@ -125,7 +125,7 @@ def atlas(trace: Trace, site: Site, head: int, query: int, *, key: str, chosen: 
 
 
 def changes(first: Trace, second: Trace, found: Mapping[Site, Change], site: Site, head: int, *, key: str, chosen: Chosen) -> None:
-    """An atlas of what changed from the first run to the second, where they can be compared.
+    """Atlas of the differences between two runs, at the sites that can be compared.
 
     Args:
         found: the sites that can be compared; at least one.
@@ -137,12 +137,12 @@ def changes(first: Trace, second: Trace, found: Mapping[Site, Change], site: Sit
 def film(
     frames: Sequence[Frame], whole: Trace, measured: Course, place: tuple[Site, int, int], at: int, *, key: str, chosen: Chosen
 ) -> None:
-    """The atlas at every snapshot of a training; the slider and the keys move in the browser.
+    """Training film: the atlas at every snapshot of a training; the slider and the keys work in the browser.
 
     Args:
         frames, whole, measured: as in `film_scene.scene`.
         place: the selected site, head and query row; -1: no row.
-        at: the frame to begin with. Later calls for the same film leave the person's frame alone.
+        at: the frame to begin with. Later calls for the same film keep the current frame.
 
     Raises:
         UnknownSite, UnknownHead: the runs have no such site or head.
@@ -160,10 +160,10 @@ def lines(trace: Trace, site: Site, head: int, query: int, *, key: str, chosen: 
 
 
 def player(trace: Trace, site: Site, head: int, step: int, *, key: str, chosen: Chosen) -> None:
-    """The decode token by token, seen from one site: rows appear as tokens are chosen. Stepping happens in the browser.
+    """The decoding token by token, at one site: rows appear as tokens are chosen. Stepping happens in the browser.
 
     Args:
-        step: where to begin, counted from 0; -1: at the first step. Later calls for the same run leave the person's step alone.
+        step: where to begin, counted from 0; -1: at the first step. Later calls for the same run keep the current step.
 
     Raises:
         UnknownSite, UnknownHead: the trace has no such site or head.
@@ -172,21 +172,21 @@ def player(trace: Trace, site: Site, head: int, step: int, *, key: str, chosen: 
 
 
 def network(trace: Trace, stages: tuple[Stage, ...], titles: dict[str, str], stage: Stage, *, key: str, chosen: Chosen) -> None:
-    """The map of the network with the stage where one is; a click or a key goes to another.
+    """Map of the network with the current stage; a click or a key goes to another.
 
     Args:
-        stages: the walk of the run.
-        titles: what stages are called, by their names.
-        stage: one of `stages`.
+        stages: all stages of the run, in order.
+        titles: titles of the stages, by name.
+        stage: the current one of `stages`.
     """
     _mount(_NETWORK, network_scene.scene(trace, stages, titles, stage), key, chosen)
 
 
 def cells(trace: Trace, stage: Stage, head: int, opened: tuple[int, int], *, key: str, chosen: Chosen) -> None:
-    """The cells of one head at a stage, scores, mask or weights; a click or Enter opens one.
+    """Cells of one head at a stage: scores, mask or weights; a click or Enter opens one.
 
     Args:
-        opened: query and key of the cell whose arithmetic is shown; -1: none.
+        opened: query and key of the cell whose calculation is shown; -1: none.
 
     Raises:
         UnknownSite, UnknownHead: the trace has no such site or head.
@@ -195,19 +195,19 @@ def cells(trace: Trace, stage: Stage, head: int, opened: tuple[int, int], *, key
 
 
 def tree(trace: Trace, shown: int, *, key: str, chosen: Chosen) -> None:
-    """The tree of a beam search; a click on a hypothesis, or Enter, asks for it.
+    """Tree of a beam search; a click on a hypothesis, or Enter, chooses it.
 
     Args:
         trace: a run that has a tree.
-        shown: rank of the hypothesis that the run shows.
+        shown: rank of the hypothesis that the trace describes.
     """
     _mount(_TREE, tree_scene.scene(trace, shown), key, chosen)
 
 
 def _mount(component: Any, data: bytes, key: str, chosen: Chosen) -> None:
-    """Draws, and has `chosen` told what is chosen from now on.
+    """Mounts a component and calls `chosen` for every later choice.
 
-    `gone` is a drawing's call for a part that the shelf has put away: the script run that it causes has put it back already.
+    `gone` is a drawing's report that the part cache has evicted a part: the script run that it triggers recreates the part.
     """
 
     def tell() -> None:
@@ -219,4 +219,4 @@ def _mount(component: Any, data: bytes, key: str, chosen: Chosen) -> None:
 
 
 def _nothing() -> None:
-    """Streamlit reports a state only where a callback is given."""
+    """Streamlit reports a trigger only if it has a callback."""

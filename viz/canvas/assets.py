@@ -1,17 +1,17 @@
-"""The files of JavaScript and CSS that drawings are made of: read as they are, without a build."""
+"""JavaScript and CSS files of the drawings, concatenated as they are, without a build step."""
 
 from pathlib import Path
 
 BASE = ("colours.js", "part_fetcher.js", "common.js")
-"""What every drawing begins with."""
+"""Files at the start of every drawing."""
 
 OF_AN_ATLAS = ("touch.js", "paint.js", "heatmap.js", "tiles.js", "large.js", "names.js", "card.js", "atlas.js")
-"""What an atlas needs beside that."""
+"""Further files of an atlas."""
 
 OF_STRIPS = ("chips.js", "strips.js")
-"""What token strips need beside that."""
+"""Further files of token strips."""
 
 
 def read(*names: str) -> str:
-    """Files of this folder, one after the other, as one text."""
+    """Concatenates files of the folder `frontend`."""
     return "\n".join((Path(__file__).parent / "frontend" / name).read_text(encoding="utf-8") for name in names)

@@ -1,7 +1,7 @@
-"""The atlas of a run as a page of its own: one HTML file that a browser opens from a disk, without a server and without a network.
+"""Standalone page of a run's atlas: one HTML file that a browser opens from disk, without a server or a network.
 
-It is painted by the files that paint it in the app, and given the same scenes; `page.js` alone stands where Streamlit stands in the
-app. What it is given is compressed and stands in the page as base64, so that no text of a token is ever part of the markup.
+The app's own JavaScript draws it from the same scenes; `page.js` takes the place of Streamlit. The page holds the scenes compressed
+and in base64, so that no token text is ever part of the markup.
 """
 
 import base64
@@ -28,20 +28,20 @@ from viz.texts import _
 from viz.theme import DARK, FONT, LIGHT, Scheme
 
 ALL_WEIGHTS = 2**19
-"""Weights of a run that come along as they ran, all together: 2 MB. Of a run with more the selected head alone does."""
+"""Most weights of a run that are all included exactly: 2 MB. Of a larger run only the selected head is exact."""
 
 LARGE_BYTES = 2**23
-"""Bytes of a selected head that is too large to travel whole: up to about 1,150 tokens as it ran, else as finely as they allow."""
+"""Byte limit of a selected head that is stored as tiles: exact up to about 1,150 tokens, beyond that as fine as fits."""
 
 LONGEST = 64
-"""Tokens of a strip above which the strips are made only when somebody unfolds them, and words of a text that the page quotes."""
+"""Tokens above which the strips start folded and are built on unfolding; also the most words of a text that the page quotes."""
 
 
 def page(trace: Trace, site: Site, head: int, query: int) -> bytes:
-    """The page, UTF-8: strips, atlas, any head large; hover, keyboard, light and dark as in the app.
+    """HTML of the page in UTF-8: strips, atlas, any head large; hover, keyboard, light and dark as in the app.
 
     Args:
-        site, head, query: what is selected when it opens; query -1: no row.
+        site, head, query: the initial selection; query -1: no row.
 
     Raises:
         UnknownSite, UnknownHead: the trace has no such site or head.
@@ -66,21 +66,21 @@ def page(trace: Trace, site: Site, head: int, query: int) -> bytes:
 
 
 def compressed(data: bytes) -> str:
-    """zlib as base64. Weights hardly repeat, so only runs of one byte are looked for: that leaves 1.4 MB of 12 × 12 × 128 in 20 ms,
-    where level 1 leaves 1.6 MB in 34 ms and level 6 1.5 MB in 104 ms.
+    """zlib data in base64. Weights hardly repeat, so zlib looks for runs of one byte only: 12 × 12 × 128 becomes 1.4 MB in 20 ms,
+    compared to 1.6 MB in 34 ms at level 1 and 1.5 MB in 104 ms at level 6.
     """
     made = zlib.compressobj(1, strategy=zlib.Z_RLE)
     return base64.b64encode(made.compress(data) + made.flush()).decode("ascii")
 
 
 def _fingerprint(script: str) -> str:
-    """What a content security policy knows a script by."""
+    """Hash of a script, as a content security policy names it."""
     return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode('ascii')}"
 
 
 def _held(trace: Trace, site: Site, head: int, query: int) -> bytes:
-    """All that the page is given, as blobs: the scenes `strips` and `atlas`, and the parts that they name, as the shelf would serve
-    them (`HASH/PIECE`).
+    """Everything the page holds, as blobs: the scenes `strips` and `atlas`, and their parts under the paths (`HASH/PIECE`) at which
+    the app serves them.
     """
     header, _blobs = unpack(scene.atlas(trace, site, head, query))
     overview = parts.overview(trace)
@@ -95,7 +95,7 @@ def _held(trace: Trace, site: Site, head: int, query: int) -> bytes:
 
 
 def _exact_heads(trace: Trace, site: Site, head: int) -> list[tuple[Site, int]]:
-    """The heads that come along as they ran."""
+    """The heads whose exact weights are included."""
     everything = trace.attention.items()
     if sum(attention.heads * attention.mask.size for _site, attention in everything) > ALL_WEIGHTS:
         return [(site, head)]
@@ -103,7 +103,7 @@ def _exact_heads(trace: Trace, site: Site, head: int) -> list[tuple[Site, int]]:
 
 
 def _carried(trace: Trace, site: Site, head: int) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """What a scene says of where a head is, and its pieces by address."""
+    """A head's entry in the scene, and its pieces by path."""
     found = parts.exact(trace, site, head)
     if not isinstance(found, Pyramid):
         return {"name": found.name}, {f"{found.name}/{WHOLE}": found.data}
@@ -113,7 +113,7 @@ def _carried(trace: Trace, site: Site, head: int) -> tuple[dict[str, Any], dict[
 
 
 def _finest(attention: Attention) -> int:
-    """The finest level of a pyramid that comes along: with all above it, a third more, it is to take LARGE_BYTES at most."""
+    """Finest level of a pyramid to include: with all coarser levels, a third more, it must fit into LARGE_BYTES."""
     level, size = 0, 5 * attention.mask.size
     while size * 4 / 3 > LARGE_BYTES:
         level += 1
@@ -130,7 +130,7 @@ def _paths(pyramid: Pyramid, finest: int) -> Iterator[str]:
 
 
 def _schemes() -> str:
-    """The colours of both schemes and the font, as our drawings look for them."""
+    """CSS variables with the colours of both schemes and the font."""
     return f"{_variables(LIGHT)}\n@media (prefers-color-scheme: dark) {{ {_variables(DARK)} }}\n"
 
 
@@ -141,7 +141,7 @@ def _variables(colours: Scheme) -> str:
 
 
 def _about(trace: Trace, site: Site) -> Iterator[str]:
-    """What stands below the picture, as HTML."""
+    """HTML below the picture."""
     yield f"<p>{escape(_('Attention says where a head looked, not why the model chose.'))} {escape(_known(trace, site))}</p>"
     yield "<dl>"
     for name, text in _facts(trace):
@@ -152,7 +152,7 @@ def _about(trace: Trace, site: Site) -> Iterator[str]:
 
 
 def _known(trace: Trace, site: Site) -> str:
-    """How exactly the page knows its weights."""
+    """Sentence on the precision of the weights that the page holds."""
     if len(_exact_heads(trace, site, 0)) > 1:
         return _("Every weight is here as it ran.")
     if trace.at(site).mask.size > parts.WHOLE_CELLS and _finest(trace.at(site)):

@@ -1,4 +1,4 @@
-"""Checkpoint: what a file of weights is and why, what matched, what must be told; then its heads can be seen."""
+"""The page Checkpoint: diagnosis of a weight file, its open questions, and the way to its heads."""
 
 from pathlib import PurePath
 
@@ -21,14 +21,14 @@ def show(engine: Engine, view: View, explore: StreamlitPage) -> None:
     """Draws the page.
 
     Args:
-        engine: where networks run.
+        engine: runs the networks.
         view: the state.
         explore: the page that shows the heads.
     """
     with st.container(border=True, key="card-choose"):
         model = _choose(engine, view)
     if refused := checkpoint_files.refused():
-        say(refused)  # and nothing below: another model in its place would be taken for the file
+        say(refused)  # and nothing below: another model here would be mistaken for the file
         return
     if not model:
         return
@@ -52,7 +52,7 @@ def show(engine: Engine, view: View, explore: StreamlitPage) -> None:
 
 
 def _choose(engine: Engine, view: View) -> str:
-    """The controls that choose a model or take a file, and the name of the model; empty: there is none."""
+    """Draws the controls that choose a model or take a file; returns the model's name, empty if there is none."""
     titles = {info.name: info.title for info in engine.models()}
     if view.model and view.model not in titles:
         titles[view.model] = _title(engine, view)
@@ -76,7 +76,7 @@ def _choose(engine: Engine, view: View) -> str:
 
 
 def _title(engine: Engine, view: View) -> str:
-    """What a model that is not listed is called."""
+    """Title of a model that is not listed."""
     try:
         return engine.describe(view.model, view.told()).title
     except HeadlightError:
@@ -90,7 +90,7 @@ def _take_chosen() -> None:
 
 
 def _say_why_not(error: HeadlightError, view: View) -> None:
-    """Why there is no diagnosis, and what can be chosen to get one."""
+    """Says why there is no diagnosis, and offers the choices that lead to one."""
     say(sentence(error))
     if isinstance(error, SeveralLayouts):
         checkpoint_questions.choose_reading(error, view)
@@ -99,7 +99,7 @@ def _say_why_not(error: HeadlightError, view: View) -> None:
 
 
 def _open(engine: Engine, model: str, found: Inspection, view: View, explore: StreamlitPage) -> None:
-    """The button that shows the model's heads, or why there is none yet."""
+    """Draws the button that shows the model's heads, or says why there is none yet."""
     if any(map(checkpoint_questions.is_open, found.ask)):
         st.info(_("Answer below what is needed: then its heads can be seen."), icon=":material/help:")
         return
@@ -123,7 +123,7 @@ def _open(engine: Engine, model: str, found: Inspection, view: View, explore: St
 
 
 def _export(engine: Engine, model: str, info: ModelInfo, view: View) -> None:
-    """The button that saves the model with its answers; the folder is made when it is pressed."""
+    """Draws the button that saves the model with its answers; the folder is made when it is pressed."""
     st.download_button(
         _("Save as a folder with these answers"),
         lambda: engine.export(model, view.told()),

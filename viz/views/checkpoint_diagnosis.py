@@ -1,4 +1,4 @@
-"""The diagnosis of a file: what it is and why, what its numbers say, and every tensor of it."""
+"""The diagnosis of a file: its layout and the evidence, its numbers, and all its tensors."""
 
 import math
 from typing import Any
@@ -13,7 +13,7 @@ from viz.texts import _
 
 
 def summary(found: Inspection) -> None:
-    """What it is, why, and what to know of it."""
+    """Draws the layout, the evidence for it, and notes."""
     st.markdown(f"**{labels.markdown(found.what)}**")
     if found.in_favour:
         st.caption(labels.markdown(_("In favour of this reading: {evidence}.", evidence="; ".join(found.in_favour))))
@@ -44,7 +44,7 @@ def _counts(found: Inspection) -> None:
 
 
 def numbers(found: Inspection) -> None:
-    """What the numbers say of the network, and where they are."""
+    """Draws what the numbers say about the network, and the parameters by component."""
     said, where = st.columns([3, 2], gap="large")
     with said:
         st.markdown(f"**{_('What the numbers say')}**")
@@ -75,7 +75,7 @@ def _not_finite(found: Inspection) -> None:
 
 
 def _trained(fresh: Freshness) -> None:
-    """The verdict, and under it the evidence for everybody's own."""
+    """Draws the verdict, trained or fresh, and the evidence below it."""
     draws = ", ".join(_("{count} like {draw}", count=count, draw=draw) for draw, count in fresh.draws.items())
     gaps = {"norms": fresh.norms, "untouched": fresh.untouched_norms, "matrices": fresh.matrices, "fresh": fresh.fresh_matrices}
     if fresh.untrained:
@@ -138,7 +138,7 @@ def _parts(found: Inspection) -> None:
 
 
 def tensors(found: Inspection) -> None:
-    """Every tensor of the file, and those that it lacks; what is wrong comes first."""
+    """Draws a table of all tensors of the file and those that are missing; problems come first."""
     st.markdown(f"**{_('Tensors')}**")
     st.caption(
         _(

@@ -1,4 +1,4 @@
-"""How the page Checkpoint is given files: by their path for the owner of this machine, sent by everybody else."""
+"""File input of the page Checkpoint: by path for the owner of this machine, by upload for everybody else."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +20,7 @@ _REFUSED = "checkpoint:refused"
 
 
 def offer(engine: Engine) -> None:
-    """Draws the ways to give a file."""
+    """Draws the inputs for a file."""
     if public.is_public():
         st.caption(
             _("This server is open to the public, so it takes no files: run Headlight on your own machine to look into yours.")
@@ -50,36 +50,36 @@ def offer(engine: Engine) -> None:
 
 
 def limit() -> int:
-    """Megabytes of a file that a browser may send."""
+    """Size limit of an upload in megabytes."""
     return int(st.get_option("server.maxUploadSize"))
 
 
 def refused() -> str:
-    """Why the file that was given last was not opened; empty: it was."""
+    """Why the last file was not opened; empty if it was."""
     return str(st.session_state.get(_REFUSED, ""))
 
 
 def forget_refusal() -> None:
-    """Another model was chosen."""
+    """Clears the refusal; called when another model is chosen."""
     st.session_state.pop(_REFUSED, None)
 
 
 def _open_path() -> None:
-    """Opens the path that was typed; people copy paths with quotation marks around them."""
+    """Opens the typed path, without the quotation marks that copied paths often have."""
     forget_refusal()
     if not (typed := str(st.session_state[_PATH]).strip().strip("\"'")):
         return
     try:
         path = Path(typed).expanduser()
         _take({path.name: the_engine().open_path(path)})
-    except (HeadlightError, RuntimeError) as error:  # RuntimeError: "~somebody", who is not known here
+    except (HeadlightError, RuntimeError) as error:  # RuntimeError: "~somebody" is no user of this machine
         st.session_state[_REFUSED] = sentence(error) if isinstance(error, HeadlightError) else str(error)
     else:
         st.session_state[_PATH] = ""
 
 
 def _receive(engine: Engine) -> None:
-    """Opens the files that were sent, or remembers why not."""
+    """Opens the uploaded files, or remembers why not."""
     forget_refusal()
     files = st.session_state[f"{_SENT}:{st.session_state.get(_ROUND, 0)}"]
     try:
@@ -90,10 +90,10 @@ def _receive(engine: Engine) -> None:
 
 
 def _take(known: Mapping[str, str]) -> None:
-    """Makes weights the model, and offers vocabularies to it.
+    """Selects the weights as the model and offers it the vocabularies.
 
     Args:
-        known: the names that the engine gave, by the names of the files.
+        known: the engine's names, by file name.
     """
     words = {known_as: name for name, known_as in known.items() if known_as.startswith(VOCABULARY_PREFIX)}
     for known_as in known.values():
@@ -104,12 +104,12 @@ def _take(known: Mapping[str, str]) -> None:
 
 
 def _empty() -> None:
-    """Makes the uploader a new one: Streamlit then drops its own copy of what was sent."""
+    """Replaces the uploader by a new one, so that Streamlit drops its copy of the files."""
     st.session_state[_ROUND] = st.session_state.get(_ROUND, 0) + 1
 
 
 def _refuse_too_large(name: str, megabytes: float) -> None:
-    """Says of a file that the browser did not send why, and how it can be opened."""
+    """Says why the browser did not upload a file, and how it can be opened."""
     gaps = {"name": name, "size": megabytes, "most": limit()}
     if public.is_owner():
         text = _(

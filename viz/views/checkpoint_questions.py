@@ -1,4 +1,4 @@
-"""The questions that a file leaves open, as a form: what is allowed, and what depends on each answer."""
+"""Form with the open questions of a file: the allowed answers, and what depends on each."""
 
 from collections.abc import Iterator, Sequence
 
@@ -21,15 +21,15 @@ _ITSELF = "(the file itself)"
 
 
 def is_open(question: Asked) -> bool:
-    """Whether this is still to be told before the model can run."""
+    """Whether the model cannot run before this is answered."""
     return question.needed and question.answer is None
 
 
 def show(engine: Engine, model: str, view: View, asked: Sequence[Asked], explore: StreamlitPage | None = None) -> None:
-    """Draws the form; a wrong answer is said in a sentence and changes nothing.
+    """Draws the form. A wrong answer shows a sentence and changes nothing.
 
     Args:
-        explore: the page that opens when the answers are taken and nothing is left open; None: the form stands on it.
+        explore: the page to open once all questions are answered; None if the form is on that page.
     """
     st.markdown(f"**{_('What the file does not tell')}**")
     st.caption(_("Names and shapes leave this open; nothing is guessed. Answer with the values that the model was trained with."))
@@ -54,7 +54,7 @@ def show(engine: Engine, model: str, view: View, asked: Sequence[Asked], explore
 
 
 def ask_here(engine: Engine, view: View) -> None:
-    """The form on a page that cannot draw the model of `view` before it is answered."""
+    """Draws the form on a page that needs the answers before it can draw the model of `view`."""
     with st.container(border=True, key="card-questions"):
         try:
             found = engine.inspect(view.model, view.told())
@@ -66,14 +66,14 @@ def ask_here(engine: Engine, view: View) -> None:
 
 
 def _buttons(explore: StreamlitPage | None) -> Iterator[tuple[str, bool, str]]:
-    """The buttons of the form: what each says, whether it opens Explore, and its key."""
+    """The buttons of the form: label, whether it opens Explore, and key."""
     if explore is not None:
         yield _("Take these answers and open in Explore"), True, "answers-open"
     yield _("Take these answers"), False, "answers"
 
 
 def choose_reading(error: SeveralLayouts, view: View) -> None:
-    """Where a file can be read in several ways: which one."""
+    """Draws the choice between the layouts that fit a file."""
     setting, there = str(error.fields["setting"]), str(error.fields["there"]).split(", ")
     st.selectbox(
         _("Read it as"), there, format_func=labels.plain, index=None, key=_READING, on_change=_read_as, args=(view, setting)
@@ -91,9 +91,9 @@ def _told(view: View, question: Asked) -> bool:
 
 
 def _key(view: View, model: str, question: Asked) -> str:
-    """A field of its own for each state of the answers, so that it starts with what was told and keeps what is being typed.
+    """Widget key per state of the answers, so that a field starts with the known answer and keeps what is being typed.
 
-    A vocabulary that comes in between leaves the other fields as they are.
+    A vocabulary uploaded meanwhile does not change the other fields' keys.
     """
     told = view.told() if question.name in FILE_SETTINGS else [pair for pair in view.told() if pair[0] not in FILE_SETTINGS]
     return f"answer:{model}:{settings_text(dict(told))}:{question.name}"
@@ -107,7 +107,7 @@ def _fields(model: str, view: View, questions: Sequence[Asked]) -> None:
 
 
 def _field(question: Asked, key: str) -> None:
-    """One question in people's words; below it its name for the command line, and what depends on it."""
+    """Draws one question with its title, its name on the command line, and what depends on it."""
     label = _titles().get(question.name, question.name)
     if question.choices:
         index = question.choices.index(question.answer) if question.answer in question.choices else None
@@ -127,7 +127,7 @@ def _files(model: str, view: View, files: Sequence[Asked]) -> None:
 
 
 def _titles() -> dict[str, str]:
-    """What the questions are called on screen; one that has no title here goes by its name."""
+    """Titles of the questions; a question without one is shown by its name."""
     return {
         "n_heads": _("Heads"),
         "encoder_heads": _("Heads of the encoder"),
@@ -158,7 +158,7 @@ def _titles() -> dict[str, str]:
 
 
 def _take(engine: Engine, model: str, view: View, questions: Sequence[Asked], opens: bool) -> None:
-    """Makes the answers part of the state if each is allowed; `opens`: Explore is to be opened if nothing is left open."""
+    """Stores the answers in the state if all are allowed; `opens`: opens Explore if no question is left."""
     told = dict(view.told())
     for question in questions:
         given = (st.session_state[_key(view, model, question)] or "").strip()

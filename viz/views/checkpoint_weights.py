@@ -1,4 +1,4 @@
-"""Weights of a network that runs: the maps of a head, what its products let through, and which tokens are near each other."""
+"""Weights of a usable network: the matrices of a head, the singular values of its products, and nearest tokens by embedding."""
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -17,7 +17,7 @@ from viz.texts import _, sentence
 
 
 def show(engine: Engine, model: str, found: Inspection, view: View) -> None:
-    """Draws both cards; of a network whose weights cannot be had head by head, a sentence."""
+    """Draws both cards, or a sentence if the weights cannot be split by head."""
     try:
         with st.container(border=True, key="card-weights"):
             _heads(engine, model, found, view)
@@ -64,7 +64,7 @@ def _key(model: str, what: str) -> str:
 
 
 def _matrix(values: Array, output: bool, dark: bool) -> None:
-    """One map of one head, dimensions of the head from top to bottom, of the stream from left to right."""
+    """Draws one matrix of one head: dimensions of the head from top to bottom, of the residual stream from left to right."""
     cells = values.T if output else values
     _chart(weights.matrix(cells, _("dimension of the head"), _("dimension of the stream"), dark, height=560), "matrix")
     _small, (rows, columns) = weights.pooled(cells)
@@ -78,7 +78,7 @@ def _chart(figure: go.Figure, key: str) -> None:
 
 
 def _neighbours(engine: Engine, model: str, found: Inspection, view: View) -> None:
-    """The tokens whose embeddings point most nearly where that of one token points."""
+    """Draws the tokens whose embeddings have the largest cosine with that of one token."""
     st.markdown(f"**{_('Neighbours of a token')}**")
     stacks = [stack for stack in (found.spec["encoder"], found.spec["decoder"]) if stack is not None]
     sizes = {strip: stack["vocab"] for strip, stack in zip(("source", "target"), stacks, strict=False) if stack["vocab"]}

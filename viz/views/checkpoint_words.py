@@ -1,4 +1,4 @@
-"""Vocabularies on the page Checkpoint: those that were given in this session, and which of a model's vocabularies each one is."""
+"""Vocabularies on the page Checkpoint: the session's vocabulary files, and their assignment to the model's source and target."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -25,20 +25,20 @@ _TELLS = {
     "source_vocab": {"src", "source", "input", "encoder"},
     "target_vocab": {"trg", "tgt", "target", "output", "decoder"},
 }
-"""Words in the name of a file that tell which vocabulary it is. A language does not: "de" may be read or written."""
+"""Words in a file's name that tell which vocabulary it is. A language does not: "de" may be source or target."""
 
 
 def given() -> Mapping[str, str]:
-    """The vocabularies of this session: what their files are called, by the names that the engine gave."""
+    """File names of this session's vocabularies, by the engine's names."""
     found: dict[str, str] = st.session_state.setdefault(_GIVEN, {})
     return found
 
 
 def offer(engine: Engine, model: str, words: Mapping[str, str]) -> None:
-    """Keeps vocabularies, and tells the model of those whose place is certain; the form asks for the others.
+    """Adds vocabularies to the session and assigns those whose place is certain; the form asks for the others.
 
     Args:
-        words: what the files are called, by the names that the engine gave.
+        words: file names, by the engine's names.
     """
     st.session_state.pop(_WRONG, None)
     kept = {**given(), **words}
@@ -47,7 +47,7 @@ def offer(engine: Engine, model: str, words: Mapping[str, str]) -> None:
     told = dict(view.told()) if view.model == model else {}
     try:
         asked = [question.name for question in engine.inspect(model, tuple(told.items())).ask if question.name in FILE_SETTINGS]
-    except HeadlightError:  # the page says why
+    except HeadlightError:  # the page shows the reason
         return
     if places := places_of(words, asked):
         try:
@@ -59,14 +59,14 @@ def offer(engine: Engine, model: str, words: Mapping[str, str]) -> None:
 
 
 def places_of(words: Mapping[str, str], asked: Sequence[str]) -> dict[str, str]:
-    """The vocabularies whose place is certain: the only one of a model that asks for one, or named after its place.
+    """The vocabularies whose place is certain: by their file name, or because one is given and one is asked for.
 
     Args:
         words: as for `offer`.
         asked: the settings that take a vocabulary.
 
     Returns:
-        Names that the engine gave, by setting.
+        The engine's names, by setting.
     """
     if len(asked) == len(words) == 1:
         return dict(zip(asked, words, strict=True))
@@ -80,7 +80,7 @@ def places_of(words: Mapping[str, str], asked: Sequence[str]) -> dict[str, str]:
 
 
 def ask_for(engine: Engine, model: str) -> None:
-    """The ways to give vocabularies: several at once."""
+    """Draws the inputs for vocabularies; they take several at once."""
     if wrong := st.session_state.get(_WRONG):
         say(wrong)
     st.file_uploader(
@@ -104,7 +104,7 @@ def ask_for(engine: Engine, model: str) -> None:
 
 
 def say_what_is_unclear(view: View, questions: Sequence[Asked]) -> None:
-    """Says which of the given vocabularies have no place in the model yet, while it has room for one."""
+    """Says which vocabularies are not assigned yet, if the model still lacks one."""
     told = dict(view.told())
     names = [name for known_as, name in given().items() if known_as not in told.values()]
     if names and any(question.answer is None for question in questions):
@@ -113,7 +113,7 @@ def say_what_is_unclear(view: View, questions: Sequence[Asked]) -> None:
 
 
 def field(title: str, question: Asked, key: str) -> None:
-    """Which of the vocabularies of this session one of the model's is."""
+    """Draws the choice among this session's vocabularies for one setting of the model."""
     names = dict(given())
     none = _("none: tokens are shown as numbers")
     there = [*dict.fromkeys([*names, question.answer]), _NONE] if question.answer else [*names]
@@ -147,7 +147,7 @@ def _try(engine: Engine, model: str, take: Callable[[], Mapping[str, str]]) -> N
 
 
 def _are_words(model: str, names: Sequence[str]) -> bool:
-    """Whether all files have the ending of a vocabulary; says so where one has not."""
+    """Whether all files have the extension of a vocabulary; says so if one has not."""
     other = next((name for name in names if Path(name).suffix.lower() not in VOCABULARY_ENDINGS), None)
     if other is not None:
         st.session_state[_WRONG] = _(

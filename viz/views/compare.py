@@ -1,4 +1,4 @@
-"""Compare: two runs side by side, what each wrote token by token, and which heads changed most."""
+"""The page Compare: two runs side by side, their outputs token by token, and the heads that changed most."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ from viz.views import compare_outputs, compare_sides
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """The second side's run, and what can be compared.
+    """The run of the second side, and its comparison with the first side.
 
     Attributes:
-        second: the run.
-        found: the sites that can be compared.
-        refused: why others cannot.
+        second: the run of the second side.
+        found: the changes, by site that can be compared.
+        refused: the reasons, by site that cannot.
     """
 
     second: Trace
@@ -69,7 +69,7 @@ def _both(page: Page, compared: Compared) -> None:
 
 
 def _atlas(page: Page, trace: Trace, title: str, name: str) -> None:
-    """The atlas of one side. A row can be selected in the first one's own."""
+    """Draws the atlas of one side. Query rows can be selected in the first side's only."""
     with st.container(key=f"side-{name}"):
         st.markdown(f"**{labels.markdown(_('{side}: {model}', side=title, model=trace.model['title']))}**")
         first = next(iter(trace.attention))
@@ -82,7 +82,7 @@ def _atlas(page: Page, trace: Trace, title: str, name: str) -> None:
 
 @dataclass(frozen=True)
 class _Place:
-    """What is selected, and how many heads the first side's sites have. Callbacks stay with the session: they hold no trace."""
+    """The selection, and the head counts of the first side's sites. Callbacks outlive the page, so they hold no trace."""
 
     site: Site
     head: int
@@ -96,7 +96,7 @@ class _Place:
 
 
 def _follow(place: _Place, own: bool, **fields: str | int) -> None:
-    """Lets the state follow what was chosen in an atlas, where the first side has it; a row is kept of its `own` atlas alone."""
+    """Selects what was chosen in an atlas, if the first side has it; a query row counts only in the first side's `own` atlas."""
     site, head = Site.parse(str(fields.get("site", place.site))), int(fields.get("head", place.head))
     if head < place.heads.get(site, 0):
         update(site=str(site), head=head, query=fields.get("query", place.query) if own else -1)
@@ -105,7 +105,7 @@ def _follow(place: _Place, own: bool, **fields: str | int) -> None:
 
 
 def _changes(page: Page, compared: Compared) -> None:
-    """The atlas of differences, and which sites it leaves out."""
+    """Draws the atlas of differences and names the sites that it leaves out."""
     _heading(_("What changed"), _("Weight on the second side minus weight on the first; colours by the root of the change."))
     for note in (*_notes(page.trace, compared), *_left_out(compared.refused)):
         st.caption(labels.markdown(note))
@@ -116,7 +116,7 @@ def _changes(page: Page, compared: Compared) -> None:
 
 
 def _notes(first: Trace, compared: Compared) -> list[str]:
-    """What of the compared sites is compared."""
+    """Sentences on which rows of the sites are compared."""
     said = []
     for change in {(one.site.stack, one.site.kind): c for c in compared.found.values() if (one := c.first)}.values():
         one, other = change.first, change.second
@@ -147,14 +147,14 @@ def _notes(first: Trace, compared: Compared) -> list[str]:
 
 
 def _replaced(texts: Sequence[str], compared: Compared, name: str) -> bool:
-    """Whether different texts of a strip were compared with each other."""
+    """Whether tokens with different texts were compared in a strip."""
     reach = [c.keys for c in compared.found.values() if c.first.key_tokens == name]
     other = compared.second.tokens.get(name)
     return other is not None and any(texts[i] != other.texts[i] for i in range(min(max(reach, default=0), len(texts), len(other))))
 
 
 def _left_out(refused: dict[Site, Reason]) -> list[str]:
-    """Which sites cannot be subtracted, and why."""
+    """Sentences on the sites that cannot be compared, with the reason."""
     groups: dict[tuple[str, Reason], list[int]] = {}
     for site, reason in refused.items():
         layers = groups.setdefault((labels.kind(site.stack, site.kind), reason), [])
@@ -173,7 +173,7 @@ def _why_not(reason: Reason, kind: str, layers: str) -> str:
 
 
 def _selected(page: Page, compared: Compared) -> None:
-    """The selected head on both sides, and its difference."""
+    """Draws the selected head on both sides, and its difference."""
     site, head = page.attention.site, page.head
     _heading(labels.site(site, head), _("On the first side, on the second side, and the second minus the first."))
     there = compared.second.attention.get(site)
@@ -202,7 +202,7 @@ def _chart(page: Page, figure: object, name: str, alt: str) -> None:
 
 
 def _apart(page: Page, compared: Compared) -> None:
-    """The difference of the selected head, or why there is none."""
+    """Draws the difference of the selected head, or says why there is none."""
     title = _("Second minus first")
     st.markdown(f"**{title}**")
     change = compared.found.get(page.attention.site)
@@ -219,7 +219,7 @@ def _apart(page: Page, compared: Compared) -> None:
 
 
 def _ranking(page: Page, compared: Compared) -> None:
-    """The heads by their change, in a table; a click on a row selects the head."""
+    """Draws a table of the heads, the most changed first; a click on a row selects the head."""
     _heading(_("Heads by change"), _("The most changed first. A click on a row shows the head above."))
     with st.popover(_("What is this?"), type="tertiary", key="about-change"):
         _explain()

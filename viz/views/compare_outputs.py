@@ -1,4 +1,4 @@
-"""What both sides of Compare read and wrote, aligned token by token."""
+"""Inputs and outputs of both sides of Compare, aligned token by token."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from viz.texts import _
 
 
 def draw(first: Trace, second: Trace) -> None:
-    """Every strip of the two runs, the one that is written with its numbers."""
+    """Draws every strip of the two runs; the generated strip with its log-probabilities."""
     st.markdown(f"**{_('Token by token')}**")
     st.caption(
         _(
@@ -47,7 +47,7 @@ def _title(trace: Trace, name: str) -> str:
 
 
 def _line(sides: Sequence[Sequence[Written]], pairs: Sequence[Pair]) -> str:
-    """Both strips in one line of Markdown, each token letter by letter."""
+    """Both strips in one line of Markdown, with escaped tokens."""
     parts = []
     for pair in pairs:
         if pair.same and pair.first is not None:
@@ -65,7 +65,7 @@ def _token(side: Sequence[Written], place: int) -> str:
 
 
 def _say_totals(sides: Sequence[Sequence[Written]]) -> None:
-    """The log-probability of all that each side wrote."""
+    """Draws the total log-probability of each side's output."""
     scores = [[token.log_probability for token in side if token.log_probability is not None] for side in sides]
     gaps = {"first": sum(scores[0]), "second": sum(scores[1]), "tokens": len(scores[0]), "others": len(scores[1])}
     st.caption(
@@ -78,7 +78,7 @@ def _say_totals(sides: Sequence[Sequence[Written]]) -> None:
 
 
 def _table(sides: Sequence[Sequence[Written]], pairs: Sequence[Pair]) -> pd.DataFrame:
-    """A row for each place of the alignment."""
+    """Table with one row per place of the alignment."""
     first, second = sides
     rows = [
         (

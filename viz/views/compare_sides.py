@@ -1,4 +1,4 @@
-"""The control of Compare: in what the second side differs, and its run."""
+"""Controls of Compare: how the second side differs from the first side, and the run of the second side."""
 
 from functools import partial
 from typing import Any
@@ -18,7 +18,7 @@ _KIND, _REFUSED = "widget:against", "against:refused"
 
 
 def control(page: Page) -> None:
-    """What is compared: one choice, then the fields for it. The link keeps both."""
+    """Draws the choice of what is compared, then its fields. The link keeps both."""
     kinds = {"model": _("another model"), "sentence": _("another sentence"), "settings": _("other settings")}
     with st.container(border=True, key="card-against"):
         st.session_state[_KIND] = kind = _kind(page.view)
@@ -36,7 +36,7 @@ def control(page: Page) -> None:
 
 
 def run(page: Page) -> Trace | str:
-    """The run of the second side; a sentence where there is none."""
+    """The run of the second side, or a sentence that says why there is none."""
     try:
         return page.engine.run(second_side(page.view).request())
     except HeadlightError as error:
@@ -44,7 +44,7 @@ def run(page: Page) -> Trace | str:
 
 
 def what_differs(page: Page) -> list[str]:
-    """What tells the second side from the first, in words."""
+    """The differences of the second side from the first side, in words."""
     titles = {info.name: info.title for info in page.engine.models()}
     names = {parameter.field: parameter.of_a_run for parameter in links.PARAMETERS if parameter.of_a_run}
     second = second_side(page.view)
@@ -62,7 +62,7 @@ def what_differs(page: Page) -> list[str]:
 
 
 def _heads(silence: str) -> str:
-    """Silenced heads by their names."""
+    """Names of silenced heads."""
     pairs = (entry.rpartition(":") for entry in silence.split())
     return "; ".join(labels.site(Site.parse(site), int(head)) for site, _colon, head in pairs)
 
@@ -73,7 +73,7 @@ def _kind(view: View) -> str:
 
 
 def _begin(engine: Engine, info: ModelInfo) -> None:
-    """Starts anew with another kind of difference. Callbacks stay with the session: they are given no trace."""
+    """Resets the second side for another kind of difference. Callbacks live as long as the session, so they get no trace."""
     others, text = _others(engine, info), current_view()[0].text
     begun: dict[str, dict[str, Any]] = {
         "model": {"model": others[0].name if others else info.name},
@@ -88,7 +88,7 @@ def _others(engine: Engine, info: ModelInfo) -> list[ModelInfo]:
 
 
 def _tied(second: View, field: str) -> dict[str, Any]:
-    """Keyword arguments that tie a widget to one field of the second side."""
+    """Keyword arguments that bind a widget to one field of the second side."""
     key = f"second:{field}"
     st.session_state[key] = getattr(second, field)
 
@@ -96,7 +96,7 @@ def _tied(second: View, field: str) -> dict[str, Any]:
 
 
 def _differ(field: str, value: object) -> None:
-    """Makes the second side differ in a field, unless a link could not say so."""
+    """Sets a field of the second side, unless a link could not hold it."""
     asked, problems = links.read({"against": differing(**differences(current_view()[0].against) | {field: value})})
     if problems:
         st.session_state[_REFUSED] = _("The second side cannot take this: {problem}", problem=problems[0])
@@ -129,7 +129,7 @@ def _sentence(page: Page, second: View) -> None:
 
 
 def _settings(page: Page, second: View) -> None:
-    """Decoding, silenced heads, and for a model whose file leaves something open, what is told of it."""
+    """Draws decoding, silenced heads, and the settings of a model whose file leaves questions open."""
     decoding, heads = st.columns(2, gap="large")
     with decoding:
         sidebar.decoding(page.info, second, lambda field: _tied(second, field))
@@ -144,7 +144,7 @@ def _settings(page: Page, second: View) -> None:
 
 
 def _silence(page: Page, second: View) -> None:
-    """The heads that the second side does without."""
+    """Draws the choice of heads that are silenced on the second side."""
     there = [f"{site}:{head}" for site, attention in page.trace.attention.items() for head in range(attention.heads)]
     key = "second:silence"
     st.session_state[key] = [head for head in second.silence.split() if head in there]

@@ -1,4 +1,4 @@
-"""Explore: every head at a glance, and one of them in depth."""
+"""The page Explore: overview of all heads, and one head in depth."""
 
 import math
 from collections.abc import Callable
@@ -39,14 +39,14 @@ def show(page: Page) -> None:
 
 
 def _opened(name: str, title: str, icon: str, draw: Callable[[], None]) -> None:
-    """A part of the page that is computed only while it is open."""
+    """Draws an expander whose content is computed only while it is open."""
     with st.expander(title, icon=icon, key=f"part-{name}", on_change="rerun") as part:
         if part.open:
             draw()
 
 
 def _strips(page: Page) -> None:
-    """The sentence and what was written, and sentences about what the model did not know or not finish."""
+    """Draws the token strips, and sentences about unknown tokens and unfinished outputs."""
     canvas.strips(page.trace, page.attention.site, page.view.query, key="strips", chosen=update)
     for strip in page.trace.tokens.values():
         unknown = [labels.plain(text) for text, not_known in zip(strip.texts, strip.unknown, strict=True) if not_known]
@@ -60,7 +60,7 @@ def _strips(page: Page) -> None:
 
 
 def _facts(page: Page) -> None:
-    """The selected head in a few numbers, each explained on hover, or unfolded; one element, since each costs a redraw time."""
+    """Draws statistics of the selected head with explanations; in a single element, since each element slows down a redraw."""
     statistics = heads.head_statistics(page.trace, page.attention, page.head)
     facts = (_fact(explanation, getattr(statistics, name)) for name, explanation in heads.explanations().items())
     notes = [_("Attention says where a head looked, not why the model chose.")]
@@ -76,14 +76,14 @@ def _facts(page: Page) -> None:
 
 
 def _fact(explanation: heads.Explanation, value: float) -> str:
-    """One number of a head as HTML."""
+    """One statistic of a head as HTML."""
     title, meaning = escape(explanation.title), escape(explanation.meaning)
     number = escape(_("not defined") if math.isnan(value) else f"{value:.2f}")
     return f'<details class="fact"><summary title="{meaning}"><span>{title}</span><b>{number}</b></summary>{meaning}</details>'
 
 
 def _alike(page: Page) -> None:
-    """The heads most like the selected one; a click selects one of them."""
+    """Draws the heads most similar to the selected one; a click selects one of them."""
     st.caption(_("The Jensen-Shannon divergence of their rows, on average: 0 bits, the same; 1 bit, nothing in common."))
     found = most_alike(page.trace, page.attention, page.head)
     with st.container(gap=None):
@@ -102,7 +102,7 @@ def _alike(page: Page) -> None:
 
 
 def _numbers(page: Page, shown: reading.Shown) -> None:
-    """The numbers of the picture above as a table and as files."""
+    """Draws the numbers of the picture above as a table, with downloads."""
     if shown.most is None:
         table = export.map_table(page.trace, page.attention, shown.values, shown.keys)
     else:
@@ -138,7 +138,7 @@ def _numbers(page: Page, shown: reading.Shown) -> None:
 
 
 def _all_heads(page: Page) -> None:
-    """Every head's statistics in a table that can be sorted; a click on a row selects the head."""
+    """Draws a sortable table of all heads' statistics; a click on a row selects the head."""
     table = heads.all_heads(page.trace)
     titles = {name: explanation.title for name, explanation in heads.explanations().items()}
     columns = {name: st.column_config.NumberColumn(title, format="%.3f") for name, title in titles.items()}

@@ -1,4 +1,4 @@
-"""The logit lens of the run: what each decoder layer would say, computed when it is opened."""
+"""The logit lens of the run: the likeliest tokens after each decoder layer, computed when it is opened."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -47,7 +47,7 @@ def _reason_against(page: Page) -> str:
 
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _found(request: RunRequest, fingerprint: str, _engine: Engine, _spec: Mapping[str, Any]) -> tuple[lens.Lens, Array]:
-    """The lens of a run and its words, [layer, position, candidate] of texts; the same objects for an equal run of one model."""
+    """The lens of a run and its words, [layer, position, candidate] of texts, cached by request and model."""
     trace = _engine.run(request)
     found = lens.lens(trace, _spec, _engine.tensors(request.model, lens.output_names(_spec), request.settings))
     ids, places = np.unique(found.ids, return_inverse=True)
@@ -73,7 +73,7 @@ def _picture(page: Page, found: lens.Lens, words: Array) -> None:
 
 
 def _layer(name: str, names: tuple[str, ...]) -> str:
-    """The name of a column, counted from 1: "3", or "2.3" where a stack is passed through more than once."""
+    """The name of a column, counted from 1: "3", or "2.3" if the stack runs more than once."""
     pass_, layer = (int(part) + 1 for part in name.split("."))
     return f"{pass_}.{layer}" if any(not other.startswith("0.") for other in names) else str(layer)
 

@@ -1,4 +1,4 @@
-"""Masks: who may look at whom at the selected site, and proof that padding changes nothing."""
+"""The page Masks: which keys each query may attend to at the selected site, and a test that padding changes nothing."""
 
 import streamlit as st
 
@@ -32,7 +32,7 @@ def show(page: Page) -> None:
 
 
 def _padded(page: Page) -> Trace | None:
-    """The control that pads the source, and the run that it asks for; None: nothing was asked for, or it cannot be run."""
+    """Draws the control that pads the source; returns the padded run, None if there is no padding or no run."""
     length, longest, asked = len(page.trace.tokens["source"]), page.info.max_source, page.view.pad_to
     if _why_not(page):
         return None
@@ -45,7 +45,7 @@ def _padded(page: Page) -> Trace | None:
 
 
 def _why_not(page: Page) -> str:
-    """Why this source cannot be padded; empty: it can."""
+    """Why this source cannot be padded; empty if it can."""
     spec, longest = page.info.spec, page.info.max_source
     if spec["encoder"] is None:
         return _("A language model goes on where its prompt ends, so this prompt is not padded here.")
@@ -59,7 +59,7 @@ def _why_not(page: Page) -> str:
 
 
 def _slider(length: int, longest: int, asked: int) -> None:
-    """The number of source positions; at its lower end nothing is padded."""
+    """Draws the slider for the number of source positions; its lower end means no padding."""
     key = "widget:pad_to"
     st.session_state[key] = min(max(asked, length), longest)
     st.slider(
@@ -72,7 +72,7 @@ def _slider(length: int, longest: int, asked: int) -> None:
 
 
 def _say_what_padding_did(page: Page, padded: Trace | None) -> None:
-    """Both runs compared, in numbers and in words."""
+    """Draws the comparison of both runs, in numbers and in words."""
     st.markdown(f"**{_('Does padding change the output?')}**")
     if reason := _why_not(page):
         st.caption(reason)
@@ -94,7 +94,7 @@ def _say_what_padding_did(page: Page, padded: Trace | None) -> None:
 
 
 def _power_of_ten(value: float) -> str:
-    """A small number as people write it: 2.9·10⁻⁶."""
+    """A small number in scientific notation: 2.9·10⁻⁶."""
     if value == 0:
         return _("exactly 0")
     digits, exponent = f"{value:.1e}".split("e")
@@ -131,7 +131,7 @@ def _about_output(effect: PaddingEffect) -> str:
 
 
 def _card(page: Page, trace: Trace, attention: Attention, allowed: Array | None, name: str, title: str, about: str) -> None:
-    """A mask in words and in both forms; in words alone where the site has no such mask."""
+    """Draws a mask in words and in both forms; only in words if the site has no such mask."""
     with st.container(border=True, key=f"card-mask-{name}"):
         st.markdown(f"**{title}**")
         st.caption(about)

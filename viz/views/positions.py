@@ -1,4 +1,4 @@
-"""Positions: how this model tells the first token from the second, beside the paper's sinusoids."""
+"""The page Positions: the model's positional encoding, beside the paper's sinusoids."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from viz.page import Page
 from viz.texts import _
 
 MOST_POSITIONS = 256
-"""Positions that are drawn; a longer table is cut, and a sentence says so."""
+"""Most positions drawn; a longer table is cut, and a sentence says so."""
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """A table [position, model], and what is said of it above its pictures."""
+    """A table [position, model] with the texts above its pictures."""
 
     name: str
     table: Array
@@ -45,7 +45,7 @@ def show(page: Page) -> None:
 
 
 def _about_attention(kind: str) -> str:
-    """Where positions come in, in a stack that adds none to its embeddings."""
+    """How positions enter the attention of a stack that adds none to its embeddings."""
     if kind == "rotary":
         return _(
             "This stack adds no positions to its embeddings: in each layer, queries and keys are rotated by theirs before they are "
@@ -58,7 +58,7 @@ def _about_attention(kind: str) -> str:
 
 
 def _chosen_stack(page: Page) -> str:
-    """The stack whose positions are shown: at first that of the selected site."""
+    """The stack whose positions are shown, by default that of the selected site."""
     names = {"encoder": _("Encoder"), "decoder": _("Decoder")}
     stacks = [stack for stack in names if page.info.spec[stack] is not None]
     if len(stacks) == 1:
@@ -84,7 +84,7 @@ def _introduce(kind: str, whole: Array, used: int) -> None:
 
 
 def _encodings(kind: str, table: Array) -> list[Encoding]:
-    """The model's own table, and beside a learned one the paper's."""
+    """The model's own table; if it is learned, also the paper's."""
     if kind == "sinusoidal":
         return [Encoding("own", table, _("Sinusoidal"), _("this model"))]
     paper = positions.sinusoids(*table.shape)
@@ -101,7 +101,7 @@ def _encodings(kind: str, table: Array) -> list[Encoding]:
 
 
 def _pictures(page: Page, encodings: list[Encoding], used: int) -> None:
-    """Each kind of picture in a card of its own."""
+    """Draws each kind of picture in its own card."""
     with st.container(border=True, key="card-table"):
         _heading(_("Every value"), _("A row for each position, a column for each dimension."))
         _side_by_side(encodings, "table", lambda table: positions.whole_table(table, page.dark, used))
@@ -116,7 +116,7 @@ def _pictures(page: Page, encodings: list[Encoding], used: int) -> None:
 
 
 def _side_by_side(encodings: list[Encoding], name: str, draw: Callable[[Array], go.Figure]) -> None:
-    """The same picture of each encoding, in columns that stand below each other on a phone."""
+    """Draws the same picture of each encoding in columns, which Streamlit stacks on a phone."""
     for column, encoding in zip(st.columns(len(encodings), gap="medium"), encodings, strict=True):
         with column.container(gap="xsmall"):
             _heading(encoding.title, encoding.whose)
@@ -128,7 +128,7 @@ def _chart(figure: go.Figure, key: str, alt: str) -> None:
 
 
 def _chosen_dimensions(width: int) -> list[int]:
-    """Dimensions to be drawn as curves, counted from 0."""
+    """Dimensions to draw as curves, counted from 0."""
     first = sorted({min(width - 1, width // part) for part in (8, 4)} | {0})
     numbers = st.multiselect(
         _("Dimensions (of {width})", width=width),
@@ -141,7 +141,7 @@ def _chosen_dimensions(width: int) -> list[int]:
 
 
 def _formula(page: Page, kind: str, whole: Array) -> None:
-    """The sinusoid's formula and wavelengths, which belong to the model or to the comparison."""
+    """Draws the formula and wavelengths of the sinusoids, the model's own or the ones compared with."""
     count, width = whole.shape
     with st.container(border=True, key="card-formula"):
         title = _("The formula of these sinusoids") if kind == "sinusoidal" else _("The formula of the sinusoids beside")

@@ -1,4 +1,4 @@
-"""The reading that Explore draws of the selected site: computed here, drawn and explained in the card of the heatmap."""
+"""Computes the reading of the selected site for Explore; reading_card.py draws and explains it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -16,16 +16,16 @@ from viz.texts import _, sentence
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """A reading of one site, ready to be drawn, explained and taken away.
+    """A reading of one site, ready to be drawn, explained and exported.
 
     Attributes:
-        reading: in words.
-        values: [query, key shown], or [query] for one number a row.
-        probabilities: whether the rows are shares that sum to 1, so that colours go from 0 to 1.
-        quantity: what the numbers are.
+        reading: its description.
+        values: [query, key shown], or [query] for one number per row.
+        probabilities: whether the rows sum to 1, so that the color scale goes from 0 to 1.
+        quantity: name of the numbers.
         keys: [key shown], indices of the site's keys.
         notes: sentences about this picture.
-        most: [query], of the entropy: what it could be at most.
+        most: [query], the largest possible entropy; only for the entropy.
     """
 
     reading: Reading
@@ -38,7 +38,7 @@ class Shown:
 
 
 def shown(page: Page) -> Shown:
-    """The reading that the view asks for; where it cannot be had, the raw head and a note that says why."""
+    """The reading that the view asks for; if it is not available, the raw weights and a note that says why."""
     name, attention = page.view.reading, page.attention
     found = _COMPUTED[name](page) if name in _COMPUTED else _weights(page)
     if isinstance(found, str):
@@ -49,7 +49,7 @@ def shown(page: Page) -> Shown:
 
 
 def with_values(page: Page) -> Attention | str:
-    """The selected site of a run that keeps values, asked for only here; a sentence where there is none."""
+    """The selected site from a run that records values, requested only here; a sentence if there is none."""
     try:
         attention = page.engine.run(page.view.request(keep=("qkv",))).at(page.attention.site)
     except HeadlightError as error:
@@ -86,7 +86,7 @@ def _rollout(page: Page) -> Shown | str:
         return _("This decoder lets the encoder's output ask, so there is no stream that rollout could follow.")
     bare = [stack for stack, spec in page.info.spec.items() if isinstance(spec, Mapping) and spec.get("wiring") == "attention"]
     values = rollout(page.trace, site, bare)
-    rounding = 1e-5 if page.trace.model.get("dtype", "float32") == "float32" else 2e-2  # rows of the lower types add up to nearly 1
+    rounding = 1e-5 if page.trace.model.get("dtype", "float32") == "float32" else 2e-2  # in lower precision, rows sum to nearly 1
     found = _map(page, "rollout", values, probabilities=bool(np.allclose(values.sum(axis=-1), 1, rtol=0, atol=rounding)))
     return found if found.probabilities else replace(found, notes=(_rest(page, values),))
 
@@ -100,7 +100,7 @@ _COMPUTED: Mapping[str, Callable[[Page], Shown | str]] = {
 
 
 def _rest(page: Page, values: Array) -> str:
-    """Where the rest of a decoder's rollout is."""
+    """Sentence on where the rest of a decoder's rollout is."""
     gaps = {"share": float(np.nanmean(values.sum(axis=-1)))}
     if page.attention.site.kind == "cross":
         return _("On average {share:.0%} of a row is on source tokens; the rest is on the target tokens read so far.", **gaps)
@@ -116,7 +116,7 @@ def _map(page: Page, name: str, values: Array, probabilities: bool, projected: b
 
 
 def _without(found: Shown, hidden: Array) -> Shown:
-    """`found` without its hidden keys, unless that changes nothing or leaves nothing."""
+    """`found` without its hidden keys, unless there are none or no others."""
     if not hidden.any():
         return replace(found, notes=(*found.notes, _("No special tokens are among these keys.")))
     if hidden.all():
@@ -140,7 +140,7 @@ def _without(found: Shown, hidden: Array) -> Shown:
 
 
 def _entropy(page: Page, rows: Shown) -> Shown:
-    """The entropy of rows of weights, and what it could be at most over the keys that each row may look at."""
+    """The entropy of each row of weights, and its maximum, over the row's allowed keys."""
     reading = catalogue(page.attention.site)["entropy"]
     allowed = page.attention.mask[:, rows.keys].sum(axis=-1)
     most = np.log(np.maximum(allowed, 1))
@@ -148,7 +148,7 @@ def _entropy(page: Page, rows: Shown) -> Shown:
 
 
 def _projection(page: Page) -> Array | None:
-    """W_O of the selected site, [model, head · head_dim]; None: the engine does not give it."""
+    """W_O of the selected site, [model, head · head_dim]; None if the engine does not provide it."""
     try:
         name = _projection_name(page.attention.site, page.info.spec)
         return page.engine.tensors(page.info.name, (name,), page.view.told())[name]

@@ -1,4 +1,4 @@
-"""The card of Explore that draws one reading of the selected site: control, picture, and what it is in words."""
+"""The card of Explore with one reading of the selected site: control, picture and explanation."""
 
 from functools import partial
 
@@ -16,11 +16,11 @@ from viz.texts import _
 from viz.views.reading import Shown, with_values
 
 LONGEST = 256
-"""Tokens on a side of a map, up to which its numbers are drawn with a label for each token. The atlas opens any head large."""
+"""Most tokens on a side of a heatmap here, which labels every token. The atlas opens heads of any size."""
 
 
 def fits(page: Page) -> bool:
-    """Whether the selected site's maps have at most LONGEST tokens on either side."""
+    """Whether the selected site has at most LONGEST queries and keys."""
     return bool(max(page.attention.mask.shape) <= LONGEST)
 
 
@@ -52,7 +52,7 @@ def draw(page: Page, shown: Shown) -> None:
 
 
 def figure(page: Page, shown: Shown) -> None:
-    """Draws the reading as a figure, which a button in its corner saves as a file."""
+    """Draws the reading as a figure with a button that saves it as a file."""
     name = export.file_name(page.trace, *file_parts(page, shown), ending="svg").removesuffix(".svg")
     st.plotly_chart(
         _figure(page, shown), width="stretch", config=downloadable(name), theme=None, key="heatmap", alt=title(page, shown)
@@ -60,12 +60,12 @@ def figure(page: Page, shown: Shown) -> None:
 
 
 def opens_cells(page: Page, shown: Shown) -> bool:
-    """Whether the picture is the weights of the head as they ran, so that each cell has an arithmetic."""
+    """Whether the picture shows the head's raw weights, whose cells open their calculation."""
     return shown.reading.name == "head" and len(shown.keys) == page.attention.mask.shape[1]
 
 
 def _cells(page: Page) -> None:
-    """The weights of the head; a chosen cell becomes part of the state."""
+    """Draws the weights of the head; a chosen cell becomes part of the state."""
     stage = Stage(str(page.attention.site), "weights")
     opened = (page.view.query, page.view.key)
     chosen = partial(update, site=stage.place, head=page.head)
@@ -73,13 +73,13 @@ def _cells(page: Page) -> None:
 
 
 def title(page: Page, shown: Shown) -> str:
-    """What the picture is called: the selected head for what ran, the reading's name first for what is derived."""
+    """Title of the picture: the selected head for raw weights; for derived numbers the reading's name first."""
     whose = labels.site(page.attention.site, page.head if shown.reading.of_head else None)
     return whose if shown.reading.name == "head" else _("{reading} · {site}", reading=shown.reading.title, site=whose)
 
 
 def file_parts(page: Page, shown: Shown) -> tuple[str, ...]:
-    """What a file of this reading holds, for its name."""
+    """Parts of the name of a file with this reading."""
     head = (f"head-{page.head + 1}",) if shown.reading.of_head else ()
     reading = () if shown.reading.name == "head" else (shown.reading.name,)
     hidden = ("without-special",) if len(shown.keys) < page.attention.weights.shape[2] else ()
@@ -106,7 +106,7 @@ def _controls(page: Page, shown: Shown) -> None:
 
 
 def _explain(shown: Shown) -> None:
-    """The formula, what the reading is, and what it is not."""
+    """Draws the formula, what the reading is, and what it is not."""
     st.markdown(f"**{labels.markdown(shown.reading.title)}**")
     for line in shown.reading.formula:
         st.latex(line)
@@ -123,7 +123,7 @@ def _figure(page: Page, shown: Shown) -> go.Figure:
 
 
 def _about_the_head(page: Page, shown: Shown) -> list[str]:
-    """Sentences about the selected head: that it is silenced, that it rests on one token."""
+    """Sentences about the selected head: that it is silenced, that it has an attention sink."""
     if not shown.reading.of_head:
         return []
     silenced = [(one.site, one.head) for one in page.view.request().interventions]

@@ -1,4 +1,4 @@
-"""The beam search behind a decode: its tree, the hypotheses that it ended with, one of which is shown, and all numbers."""
+"""The beam search of a run: its tree, its final hypotheses and all numbers. One hypothesis is shown on every page."""
 
 from functools import partial
 
@@ -12,11 +12,11 @@ from viz.page import Page, bind, update
 from viz.texts import _
 
 ANOTHER = {"query": -1, "key": -1, "step": -1}
-"""What another hypothesis starts without: a row of the old one."""
+"""Fields that another hypothesis resets: they name rows of the old one."""
 
 
 def draw(page: Page) -> None:
-    """Draws the search of a run that has one; a hypothesis that is chosen becomes the one that every page shows."""
+    """Draws the search, if the run has one; every page then shows the chosen hypothesis."""
     if not page.trace.tree:
         return
     with st.container(border=True, key="card-search"):
@@ -40,13 +40,13 @@ def draw(page: Page) -> None:
 
 
 def _show(count: int, **fields: str | int) -> None:
-    """Shows another hypothesis, if it is one of the `count` that the search ended with."""
+    """Shows another of the `count` final hypotheses, if it exists."""
     if fields.get("hypothesis") in range(count):
         update(**fields, **ANOTHER)
 
 
 def _in_words(trace: Trace, rank: int) -> str:
-    """A hypothesis as a line of a list."""
+    """A hypothesis as one line of text."""
     place = hypotheses(trace.tree)[rank]
     node = trace.tree[place]
     gaps = {"rank": rank + 1, "mean": _number(node.mean), "total": _number(node.total), "text": _text(trace, place)}
@@ -62,7 +62,7 @@ def _text(trace: Trace, place: int) -> str:
 
 
 def table(trace: Trace) -> pd.DataFrame:
-    """Every node of the tree, in the order in which the search weighed them: beginnings, log-probabilities, fate and rank."""
+    """Table of all nodes of the tree in search order: texts so far, log-probabilities, fate and rank."""
     fates = {"kept": _("kept"), "finished": _("finished"), "pruned": _("pruned")}
     rows = [
         {

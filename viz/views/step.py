@@ -1,4 +1,4 @@
-"""Step through, by two clocks: the decode token by token, or the computation stage by stage."""
+"""The page Step through: the decoding token by token, or the computation stage by stage."""
 
 import streamlit as st
 
@@ -10,7 +10,7 @@ from viz.views import search
 from viz.walk import arithmetic, computation
 
 MOST_WEIGHTS = 2**24
-"""Weights of a layer's heads that the player is given: it holds all of them, so that stepping asks no server."""
+"""Most weights of a layer for the step player: it holds them all, so that stepping never asks the server."""
 
 
 def show(page: Page) -> None:
@@ -27,7 +27,7 @@ def show(page: Page) -> None:
 
 
 def _tokens(page: Page) -> None:
-    """The decode. Every step was computed when the sentence ran; the browser reveals one by one."""
+    """Draws the decoding. All steps were computed when the sentence ran; the browser reveals them one by one."""
     search.draw(page)
     sites = [str(site) for site in page.trace.attention]
     where, head = st.columns([3, 1])

@@ -1,4 +1,4 @@
-"""Training, the film: one sentence through every snapshot of a training; what it looked at and wrote, when heads came about."""
+"""The page Training: one sentence through all snapshots of a training, its weights and outputs, and when heads specialized."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -39,7 +39,7 @@ def show(page: Page) -> None:
 
 
 def _of_the_training(page: Page) -> Page:
-    """Where the model is itself a snapshot, the page of the whole training, at that snapshot."""
+    """If the model is itself a snapshot, the page of its training at that snapshot."""
     name, step = without_step(page.info.name)
     if step is None or page.info.snapshots:
         return page
@@ -53,7 +53,7 @@ def _of_the_training(page: Page) -> Page:
 
 
 def _frame_of(page: Page, frames: Sequence[Frame]) -> int:
-    """Which frame the view asks for; the last where it asks for none, or for one that is not there."""
+    """Index of the frame that the view asks for; the last one if it asks for none or for one that does not exist."""
     steps, asked = [frame.step for frame in frames], page.view.snapshot
     if asked in steps:
         return steps.index(asked)
@@ -65,12 +65,12 @@ def _frame_of(page: Page, frames: Sequence[Frame]) -> int:
 
 @st.cache_resource(max_entries=16, show_spinner=False)
 def _measured(identity: tuple[tuple[int, str], ...], request: RunRequest, _frames: Sequence[Frame], ids: tuple[int, ...]) -> Course:
-    """The measures of equal runs, computed once."""
+    """The measures of the frames, cached by run."""
     return course(_frames, ids)
 
 
 def _about(page: Page, frames: Sequence[Frame]) -> None:
-    """What is compared with what."""
+    """Draws an explanation of what is compared."""
     gaps = {"count": len(frames), "title": page.info.title}
     text = _("{title}: {count} snapshots of one training, from before its first step to its end, on your sentence.", **gaps)
     st.caption(labels.markdown(text))
@@ -84,7 +84,7 @@ def _about(page: Page, frames: Sequence[Frame]) -> None:
 
 
 def _none_here(page: Page) -> None:
-    """Says that this model was not kept while it learned, and where there is a film."""
+    """Says that this model has no snapshots, and which models have a training film."""
     st.info(
         labels.markdown(_("“{title}” was not kept while it learned, so there is no film of it.", title=page.info.title)),
         icon=":material/movie:",

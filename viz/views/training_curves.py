@@ -1,4 +1,4 @@
-"""The curves of the film: losses, a measure of every head, and when each head specialised."""
+"""Curves of the training film: losses, a measure of every head, and when each head specialized."""
 
 from functools import partial
 
@@ -16,7 +16,7 @@ from viz.texts import _
 
 
 def draw(page: Page, measured: Course) -> None:
-    """The two pictures, the table of moments, and the numbers."""
+    """Draws both pictures, the table of when heads specialized, and the numbers."""
     at = page.view.snapshot if page.view.snapshot in measured.steps else measured.steps[-1]
     heads, losses = st.columns([3, 2])
     with heads, card("heads"):
@@ -31,7 +31,7 @@ def draw(page: Page, measured: Course) -> None:
 
 
 def _heads(page: Page, measured: Course, at: int) -> None:
-    """One measure of every head."""
+    """Draws one measure of every head."""
     words = explanations()
     titles = {name: words[name].title for name in MEASURES}
     _heading(
@@ -68,7 +68,7 @@ def _losses(page: Page, measured: Course, at: int) -> None:
 
 
 def _moments(page: Page, measured: Course) -> None:
-    """When each head came to what it does in the end; a click on a row selects the head."""
+    """Draws a table of when each head specialized; a click on a row selects the head."""
     title = explanations()[page.view.measure].title
     _heading(
         labels.markdown(_("When heads specialise, by {measure}", measure=title)),
@@ -106,7 +106,7 @@ def _numbers(page: Page, measured: Course) -> None:
 
 
 def _loss_table(page: Page, measured: Course) -> pd.DataFrame:
-    """The losses by step; a step may be the end of an epoch, a snapshot, or both."""
+    """Table of losses by step; a step may be the end of an epoch, a snapshot, or both."""
     sentence = pd.DataFrame({_("your sentence"): measured.losses}, index=pd.Index(measured.steps, name=_("step")))
     index = pd.Index([one.step for one in page.info.losses], name=_("step"))
     columns = {

@@ -1,4 +1,4 @@
-"""The runs of the film: each snapshot on the same sentence and target, and by itself; one after the other, with progress."""
+"""Runs of the training film: each snapshot with the same source and target, and freely; one after the other, with progress."""
 
 import math
 from dataclasses import replace
@@ -16,18 +16,18 @@ from viz.readings.training import Frame
 from viz.texts import _, sentence
 
 MOST_FRAMES = 48
-"""Snapshots that are shown; of more, some are left out, and a sentence says so."""
+"""Most snapshots shown; of more, some are left out, and a sentence says so."""
 
 SPARE = 8
-"""Tokens that a snapshot may write beyond the length of the target, which a network that learned nothing would never end."""
+"""Tokens that a snapshot may generate beyond the target's length: an untrained network would never end."""
 
 
 MOST_CELLS = 2**24
-"""Weights of all snapshots together that travel to the browser, a byte each."""
+"""Most weights of all snapshots together that are sent to the browser, a byte each."""
 
 
 def too_long(page: Page) -> str:
-    """Why there is no film of this sentence; empty where there is one."""
+    """Why there is no film of this sentence; empty if there is one."""
     count = len(_shown(page.info.snapshots))
     cells = count * sum(math.prod(one.weights.shape) for one in page.trace.attention.values())
     if cells <= MOST_CELLS:
@@ -37,7 +37,7 @@ def too_long(page: Page) -> str:
 
 
 def frames(page: Page) -> tuple[list[Frame], list[str]]:
-    """What each snapshot does, and a sentence for each that could not be run. Equal requests come from the engine's cache."""
+    """The frames, and a sentence for each snapshot that failed to run. Equal requests come from the engine's cache."""
     steps = _shown(page.info.snapshots)
     found, problems = list[Frame](), list[str]()
     if len(steps) < len(page.info.snapshots):
@@ -62,7 +62,7 @@ def _shown(steps: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _frame(page: Page, step: int) -> Frame:
-    """One snapshot on the tokens of the page's run, and by itself."""
+    """One snapshot with the tokens of the page's run, and freely."""
     name = at_step(page.info.name, step)
     request = replace(page.view.request(), model=name)
     if page.trace.logits is None:
@@ -71,7 +71,7 @@ def _frame(page: Page, step: int) -> Frame:
 
 
 def _fed(page: Page, request: RunRequest) -> RunRequest:
-    """The run on exactly the tokens that the finished model's rows stand for. A language model reads them as its source."""
+    """Request to run on exactly the tokens of the finished model's run. A language model reads them as its source."""
     assert page.trace.logits is not None
     rows, nothing = len(page.trace.logits), Decoding(max_length=0)
     if "target" in page.trace.tokens:
@@ -80,12 +80,12 @@ def _fed(page: Page, request: RunRequest) -> RunRequest:
 
 
 def _free(page: Page, request: RunRequest) -> RunRequest:
-    """The run without a target, the likeliest token each time."""
+    """Request to run without a target, with greedy decoding."""
     strip = page.trace.tokens.get("target")
     written = len(strip) if strip else max(len(page.trace.steps), 1)
     return replace(request, target=None, decoding=Decoding(max_length=min(written + SPARE, page.info.max_target, 1000)))
 
 
 def switch(info: ModelInfo) -> None:
-    """Goes to the film of another model."""
+    """Switches to the film of another model."""
     update(model=info.name, **ANOTHER_MODEL)

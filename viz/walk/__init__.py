@@ -1,4 +1,4 @@
-"""The walk through the computation of Step through: stages, formulas, and how one weight was calculated.
+"""Stages of the computation for the page Step through: formulas, numbers, and how one weight was calculated.
 
 May import: model.errors, model.spec, model.trace, viz.canvas, viz.export, viz.figures, viz.labels, viz.page, viz.texts,
 viz.waiting.

@@ -1,4 +1,4 @@
-"""The arithmetic of one cell, on any page: how the weight came about, and what it moved, recomputed and compared with what ran."""
+"""Calculation of one weight, on any page: how it was calculated and what it contributes, recomputed and compared with the run."""
 
 import math
 
@@ -15,7 +15,7 @@ from viz.texts import _, sentence
 
 
 def dialog(page: Page) -> None:
-    """Draws the arithmetic of the cell that the state has opened over the page; closing it lets the cell go."""
+    """Draws the calculation of the state's open cell as a dialog; closing it clears the cell."""
     if page.view.query < 0 or page.view.key < 0:
         return
 
@@ -28,7 +28,7 @@ def dialog(page: Page) -> None:
 
 
 def draw(page: Page, query: int, key: int) -> None:
-    """Draws the arithmetic of a cell of the page's site and head, or says in a sentence why it cannot.
+    """Draws the calculation of a cell of the page's site and head, or says why there is none.
 
     Args:
         query, key: counted from 0.
@@ -52,7 +52,7 @@ def draw(page: Page, query: int, key: int) -> None:
 
 
 def badge(found: Explanation) -> None:
-    """Whether the chain, recomputed in float64, is what ran: in words, with a sign, and in colour."""
+    """Draws whether the calculation, repeated in float64, matches the run: in words, with an icon and a color."""
     gaps = {"difference": labels.power_of_ten(found.largest_difference), "tolerance": labels.power_of_ten(found.tolerance)}
     if found.agrees:
         st.badge(_("recomputed in float64, largest difference {difference}", **gaps), icon=":material/check:", color="green")
@@ -64,7 +64,7 @@ def badge(found: Explanation) -> None:
 
 
 def number(value: float) -> str:
-    """A number for a formula: four decimals; what is not finite as itself."""
+    """A number for a formula, with four decimals; NaN and infinities by name."""
     if math.isnan(value):
         return r"\mathrm{NaN}"
     return f"{value:.4f}" if math.isfinite(value) else (r"\infty" if value > 0 else r"-\infty")

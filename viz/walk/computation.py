@@ -1,4 +1,4 @@
-"""The computation clock: the map of the network, one stage of the run, and the arithmetic of a chosen cell."""
+"""Step through, inside the network: the map of the network, one stage of the run, and the calculation of a chosen cell."""
 
 from dataclasses import replace
 from functools import partial
@@ -20,7 +20,7 @@ from viz.walk.titles import titles
 
 
 def draw(page: Page) -> None:
-    """Draws the clock. The run that keeps everything is asked for once; the engine has it for every further stage."""
+    """Draws map and stage. The run that records everything is requested once; for further stages the engine has it cached."""
     try:
         trace = page.engine.run(page.view.request(keep=KEEP))
     except HeadlightError as error:
@@ -41,7 +41,7 @@ def draw(page: Page) -> None:
 
 
 def _asked(page: Page, trace: Trace, walk: tuple[Stage, ...]) -> Stage:
-    """The stage that the view asks for; the first, and a sentence, where the run has none such."""
+    """The stage that the view asks for; if the run lacks it, the first one and a sentence."""
     try:
         return stages.find(trace, page.view.stage) if page.view.stage else walk[0]
     except HeadlightError as error:
@@ -50,7 +50,7 @@ def _asked(page: Page, trace: Trace, walk: tuple[Stage, ...]) -> Stage:
 
 
 def _at(page: Page, trace: Trace, stage: Stage) -> Page:
-    """The page as seen from a stage: its site, and a head that this has."""
+    """The page at a stage: with its site, and a head of this site."""
     attention = page.attention if stage.site is None else trace.at(stage.site)
     attention = trace.at(attention.site)
     head = page.head if page.head < attention.heads else 0
@@ -69,11 +69,11 @@ def _choose_head(page: Page) -> None:
 
 
 def _go(found: ref[Trace], site: Site, **fields: str | int) -> None:
-    """Goes to another stage: its site changes too, and no row of tokens stays that stand there no more.
+    """Goes to another stage and its site; the selected row is cleared if its tokens are others there.
 
     Args:
-        found: the run. A callback stays with the session, which holds no trace of its own.
-        site: where one is.
+        found: the run. Callbacks live as long as the session, which must not hold a trace.
+        site: the current site.
     """
     text, trace = str(fields["stage"]), found()
     if trace is None:
@@ -90,7 +90,7 @@ def _go(found: ref[Trace], site: Site, **fields: str | int) -> None:
 
 
 def _attention_near(now: Attention, trace: Trace, stage: Stage) -> Attention:
-    """The site that a stage belongs to: its own, for the output the decoder's last, else where one is."""
+    """The site of a stage: its own, for the output the decoder's last, else the current one."""
     if stage.site is not None:
         return trace.at(stage.site)
     own = [attention for site, attention in trace.attention.items() if site.stack == "decoder"]

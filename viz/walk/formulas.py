@@ -1,4 +1,4 @@
-"""The formula of a stage in LaTeX, and what its symbols stand for on screen: shapes of this run, choices of this network."""
+"""Formula of a stage in LaTeX, and its symbols with the shapes of this run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ _SYMBOLS = {
     "logits": ("Z",),
     "probabilities": ("Z",),
 }
-"""The matrices in the formula of a stage; the first is what it makes."""
+"""Matrices in the formula of a stage; the first is the result."""
 
 _MADE_BY = {"Q": "queries", "K": "keys", "V": "values", "S": "scores", "M": "mask", "A": "weights", "C": "context", "Z": "logits"}
 _MADE_BY |= {"H": "hidden", "O": "output"}
@@ -40,7 +40,7 @@ _MADE_BY |= {"H": "hidden", "O": "output"}
 
 @dataclass(frozen=True)
 class Symbol:
-    """A matrix of a formula: its letter, its shape, the names of its axes, what it is called."""
+    """A matrix of a formula: its letter, shape, axis names and name."""
 
     letter: str
     shape: tuple[int, ...]
@@ -49,7 +49,7 @@ class Symbol:
 
 
 def symbols(trace: Trace, stage: Stage, head: int) -> list[Symbol]:
-    """The matrices in a stage's formula, as far as the run recorded them."""
+    """The matrices in a stage's formula that the run recorded."""
     found = []
     for position, letter in enumerate(_SYMBOLS.get(stage.name, ())):
         made = stage if position == 0 and stage.name in AXES else Stage(stage.place, _MADE_BY[letter])
@@ -60,7 +60,7 @@ def symbols(trace: Trace, stage: Stage, head: int) -> list[Symbol]:
 
 
 def formula(trace: Trace, stage: Stage) -> str:
-    """The formula in LaTeX; empty: the stage has none."""
+    """The formula in LaTeX; empty if the stage has none."""
     spec: Mapping[str, Any] = trace.model.get("spec") or {}
     stack = spec.get(stage.stack) or {}
     if spec.get("program") and stage.name in _OWN_WAYS:
@@ -92,11 +92,11 @@ def formula(trace: Trace, stage: Stage) -> str:
 
 
 _OWN_WAYS = ("positioned", "queries", "keys", "values", "scores", "output", "logits")
-"""Stages that each architecture of another program computes in its own way: biases, rotations, distances."""
+"""Stages that architectures of other programs compute in their own ways: biases, rotations, distances."""
 
 
 def head_dim(trace: Trace, stage: Stage) -> int | None:
-    """The width of a head at a site, as recorded; None: the run does not say."""
+    """The width of a head at a site, as recorded; None if it was not."""
     queries = None if stage.site is None else trace.at(stage.site).q
     return None if queries is None else int(queries.shape[-1])
 

@@ -1,4 +1,4 @@
-"""The numbers of a stage as a table: what the picture shows, to be read, sorted and taken away."""
+"""The numbers of a stage as a table that can be read, sorted and downloaded."""
 
 from typing import Any
 
@@ -13,14 +13,14 @@ from viz.texts import _
 from viz.walk import titles
 
 LISTED = 12
-"""Tokens of the vocabulary that are listed for a row of logits."""
+"""Tokens of the vocabulary listed for a row of logits."""
 
 
 def table(trace: Trace, stage: Stage, head: int) -> pd.DataFrame | None:
-    """The tensor of a stage with labelled rows, exactly as recorded; the ids and texts of tokens; None: nothing was recorded.
+    """The recorded tensor of a stage with labelled rows; ids and texts for the stage of tokens; None if nothing was recorded.
 
-    Rows are labelled by position, counted from 1, and token; columns by token or by number of the dimension. Logits lie on their
-    side, a row for each id: thousands of columns are slow to send and cannot be sorted.
+    Rows are labelled by position, counted from 1, and token; columns by token or dimension. Logits are transposed, one row per id:
+    thousands of columns are slow to send and cannot be sorted.
     """
     if stage.name in ("tokens", "ids"):
         return _tokens(trace, stage)
@@ -37,7 +37,7 @@ def table(trace: Trace, stage: Stage, head: int) -> pd.DataFrame | None:
 
 
 def row_labels(trace: Trace, stage: Stage, count: int) -> list[str]:
-    """The labels of a stage's rows, uncut: in a decoder with what each row writes."""
+    """The labels of a stage's rows, not cut; in a decoder with the token that each row generates."""
     if stage.site is not None and AXES[stage.name][0] == "query":
         return labels.queries(trace, trace.at(stage.site), longest=None)[:count]
     return titles.rows(trace, stages.strip(trace, stage), count, longest=None)
@@ -63,7 +63,7 @@ def _tokens(trace: Trace, stage: Stage) -> pd.DataFrame:
 
 
 def steps(trace: Trace) -> pd.DataFrame:
-    """Each step: what was read, what was taken, with which probability, and how many of the likeliest were likelier."""
+    """Table of decoding steps: the token read, the token chosen, its probability, and how many candidates were likelier."""
     strip = trace.tokens[stages.strip(trace, Stage("output", "chosen"))]
     rows = [
         {
@@ -86,7 +86,7 @@ def likeliest(trace: Trace, row: int) -> list[int]:
 
 
 def text_of(trace: Trace, id_: int) -> str:
-    """The text of an id as far as this run tells it, else the id itself."""
+    """The text of an id if the run has it, else the id itself."""
     candidates = (c for step in trace.steps for c in (step.chosen, *step.candidates))
     found = next((c.text for c in candidates if c.id == id_), None)
     return f"#{id_}" if found is None else labels.plain(found)

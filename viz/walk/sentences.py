@@ -9,7 +9,7 @@ from viz.texts import _
 
 
 def sentence(trace: Trace, stage: Stage) -> str:
-    """What happens at a stage of this run."""
+    """Sentence on what a stage of this run computes."""
     if stage.site is not None:
         return _at_attention(trace, stage)
     stack: Mapping[str, Any] = (trace.model.get("spec") or {}).get(stage.stack) or {}

@@ -1,4 +1,4 @@
-"""One stage on the page: its formula, its picture, its numbers, a sentence, and the lines that computed it."""
+"""Draws one stage: formula, picture, numbers, a sentence, and its lines of code."""
 
 from functools import partial
 
@@ -17,12 +17,12 @@ from viz.walk import formulas, numbers, sentences, titles
 
 
 def draw(page: Page, trace: Trace, stage: Stage) -> None:
-    """Draws a stage of a run that kept everything.
+    """Draws a stage of a run that recorded everything.
 
     Args:
-        page: the page; its site is the stage's, where the stage has one.
+        page: the page; its site is the stage's, if the stage has one.
         trace: the run.
-        stage: one of its walk.
+        stage: one of its stages.
     """
     with st.container(border=True, key="card-stage"):
         st.markdown(f"### {titles.titles()[stage.name]}")
@@ -38,7 +38,7 @@ def draw(page: Page, trace: Trace, stage: Stage) -> None:
 
 
 def _say_what_is_no_number(trace: Trace, stage: Stage, head: int) -> None:
-    """Names the first stage with NaN or infinite numbers; says how many there are here."""
+    """Names the first stage with NaN or infinities, and counts them at this stage."""
     first = stages.first_unsound(trace)
     if first is None:
         return
@@ -82,13 +82,13 @@ def _not_recorded(trace: Trace, stage: Stage) -> str:
 
 
 def _cells(page: Page, trace: Trace, stage: Stage) -> None:
-    """The cells of the head; a chosen one becomes part of the state."""
+    """Draws the cells of the head; a chosen one becomes part of the state."""
     opened = (page.view.query, page.view.key)
     canvas.cells(trace, stage, page.head, opened, key="cells", chosen=partial(update, site=stage.place, head=page.head))
 
 
 def _vocabulary(page: Page, trace: Trace, stage: Stage) -> None:
-    """The largest logits or probabilities of one row, which can be chosen."""
+    """Draws the largest logits or probabilities of one row, which can be chosen."""
     assert trace.logits is not None
     row = _row(page, trace)
     step = next((s for s in trace.steps if s.computed[1] - 1 == row), None)
@@ -113,7 +113,7 @@ def _softmax(logits: Array) -> Array:
 
 
 def _row(page: Page, trace: Trace) -> int:
-    """The chosen row of logits: the state's query where there is such a row, else the first that wrote something."""
+    """The chosen row of logits: the state's query if it has logits, else the first row that generated a token."""
     assert trace.logits is not None
     rows = titles.rows(trace, stages.strip(trace, Stage("output", "logits")), len(trace.logits))
     first = trace.steps[0].computed[1] - 1 if trace.steps else len(rows) - 1
@@ -140,7 +140,7 @@ def _taken(page: Page, trace: Trace) -> None:
 
 
 def _numbers(page: Page, trace: Trace, stage: Stage) -> None:
-    """The table that the picture shows, and a file of it."""
+    """Draws the numbers of the picture as a table, with a download."""
     table = numbers.table(trace, stage, page.head)
     if table is None:
         return
@@ -166,13 +166,13 @@ def _numbers(page: Page, trace: Trace, stage: Stage) -> None:
 
 
 def _never_computed(trace: Trace, stage: Stage, head: int) -> int:
-    """How many scores of a head a cached step left out, since their keys came later."""
+    """Number of scores that decoding with a cache never computed, because their keys came later."""
     scores = stages.tensor(trace, stage, head) if stage.name == "scores" else None
     return 0 if scores is None else int((np.isnan(scores) & ~trace.at(stage.place).mask).sum())
 
 
 def _code(trace: Trace, stage: Stage) -> None:
-    """The line that computed the stage, and the function that it stands in."""
+    """Draws the line of code that computed the stage, within its function."""
     lines = source_lines.code(trace, stage)
     if lines is None:
         return

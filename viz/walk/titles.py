@@ -1,4 +1,4 @@
-"""What a stage is called, and where it is."""
+"""Titles of stages, and of the axes of their pictures."""
 
 from model.trace import stages
 from model.trace.stages import AXES, Stage
@@ -8,7 +8,7 @@ from viz.texts import _
 
 
 def titles() -> dict[str, str]:
-    """The title of each stage, by its name."""
+    """The title of each stage, by name."""
     return {
         "tokens": _("Tokens"),
         "ids": _("Ids"),
@@ -36,7 +36,7 @@ def titles() -> dict[str, str]:
 
 
 def place(trace: Trace, stage: Stage, head: int) -> str:
-    """Where a stage is, in words, counted from 1."""
+    """The location of a stage in words, counted from 1."""
     if stage.place == "output":
         return _("Output")
     if stage.site is not None:
@@ -51,7 +51,7 @@ def place(trace: Trace, stage: Stage, head: int) -> str:
 
 
 def down(trace: Trace, stage: Stage) -> str:
-    """The title of the axis that carries the tokens of a stage's rows: "key: encoder (German)"."""
+    """The title of the axis with the tokens of a stage's rows: "key: encoder (German)"."""
     if stage.site is not None:
         return labels.key_axis(trace, stage.site) if AXES[stage.name][0] == "key" else labels.query_axis(trace, stage.site)
     name = stages.strip(trace, stage)
@@ -60,7 +60,7 @@ def down(trace: Trace, stage: Stage) -> str:
 
 
 def across(name: str) -> str:
-    """The title of the axis that runs across a stage's picture."""
+    """The title of the horizontal axis of a stage's picture."""
     return {
         "head_dim": _("dimension of the head (head_dim)"),
         "model": _("dimension of the stream (model)"),

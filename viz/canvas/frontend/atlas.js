@@ -1,10 +1,10 @@
-// The atlas: every head of every site at one glance, one card for each kind of attention; a head opens large in their place.
+// Atlas: overview of all heads of all sites, one card for each kind of attention; a head opens large in place of the cards.
 
 const NARROWEST = 264; // a card narrower than this goes below the others
 const BETWEEN = 16;
-const PATIENCE_MS = 3000; // how long a head asked for is outlined before Python has answered
+const PATIENCE_MS = 3000; // how long a requested head stays outlined while Python has not answered
 
-/** What the elements of a card are made from. Its tokens are none of it, so another sentence keeps the card, and the keyboard's place. */
+/** What the elements of a card are built from. Tokens are left out, so a new sentence keeps the card and the keyboard's focus. */
 const inWords = ({ title, axes, sites }) => [title, axes, sites.map(({ site, label, names }) => [site, label, names])];
 
 /** A head as a key of a Map. */
@@ -29,7 +29,7 @@ class Atlas extends Drawing {
     const { groups, ends, signed } = header;
     const changed = this.groups !== groups;
     Object.assign(this, { groups, ends, signed, overview: blobs });
-    if (changed) this.places = new Map(); // where the heads that were opened are, exactly
+    if (changed) this.places = new Map(); // parts with exact weights, by head
     return changed ? JSON.stringify([groups.map(inWords), signed, this.header.texts]) : this.built;
   }
 
@@ -51,7 +51,7 @@ class Atlas extends Drawing {
     if (this.taken !== this.overview) this.cards.forEach((card, i) => card.take(this.groups[i], this.overview));
     this.taken = this.overview;
     const selected = this.cards.flatMap(({ tiles }) => tiles).find((each) => same(each, selection));
-    if (selected) this.cellsOf(selected); // fetched now, to be read at once later
+    if (selected) this.cellsOf(selected); // fetches the exact weights in advance
     const { tile } = this.large;
     if (!tile) return;
     const opened = this.cards.flatMap(({ tiles }) => tiles).find((each) => same(each, tile));
@@ -65,25 +65,25 @@ class Atlas extends Drawing {
     if (!this.hovered) return;
     const { tile: before, cell, place } = this.hovered;
     const tile = before.card.tiles.find((each) => same(each, before));
-    if (tile && cell.row < tile.cells.rows && cell.column < tile.cells.columns) this.enter(tile, cell, place); // it may be exact now
-    else this.leave(); // of another run, which has no such cell
+    if (tile && cell.row < tile.cells.rows && cell.column < tile.cells.columns) this.enter(tile, cell, place); // its weight may be exact now
+    else this.leave(); // the new run has no such cell
   }
 
-  /** The cells of a head as exactly as they are known here: as it ran once it was selected, else as in the overview. */
+  /** Cells of a head: exact if it was selected once, else pooled as in the overview. */
   cellsOf(tile) {
     const place = this.places.get(keyOf(tile));
     if (!place) return tile.cells;
-    if (place.levels) return (place.sheets ??= new Sheets(place, this.header.shelf, (address) => this.fetched(address)));
+    if (place.levels) return (place.pyramid ??= new TilePyramid(place, this.header.partsAddress, (address) => this.fetched(address)));
     const part = this.part("exact", { header: { ...this.header, parts: { exact: place } }, blobs: this.blobsOf(place) });
-    return part ? (part.cells ??= exactGrid(part.blobs, this.signed)) : tile.cells; // kept with the part, which may go
+    return part ? (part.cells ??= exactGrid(part.blobs, this.signed)) : tile.cells; // cached on the part, so that both are evicted together
   }
 
-  /** What came along with the scene, if it is what stands at `place`. */
+  /** The blobs inside the scene, if they are the part at `place`. */
   blobsOf({ name }) {
     return name === this.header.parts.exact?.name ? this.blobs : {};
   }
 
-  /** The head that is outlined: the one asked for, until Python answers, else the one of the scene. */
+  /** The outlined head: the requested one until Python answers, else the scene's. */
   get chosen() {
     return this.asked && performance.now() - this.asked.at < PATIENCE_MS ? this.asked : this.header.selection;
   }
@@ -102,14 +102,14 @@ class Atlas extends Drawing {
     const scale = this.signed ? this.colours.diverging : this.colours.weights;
     this.ramp.style.background = `linear-gradient(90deg, ${scale.join(", ")})`;
     if (large.open) large.draw();
-    else for (const step of ["arrange", "draw"]) for (const card of cards) card[step](); // first what asks for room, then what takes it
+    else for (const step of ["arrange", "draw"]) for (const card of cards) card[step](); // all layout reads before all writes
   }
 
   layout() {
     return this.large.open ? this.large.layout() : this.cards.flatMap((card) => card.layout());
   }
 
-  /** {row, column} of a group's tiles that something on the page points at. */
+  /** {row, column} of a group that some drawing of the page points at. */
   litIn({ queryStrip, keyStrip }) {
     const { pointed } = this;
     return {
@@ -118,12 +118,12 @@ class Atlas extends Drawing {
     };
   }
 
-  /** The selected query row, in the groups that have the same query tokens. */
+  /** The selected query row, for groups with the same query tokens; else -1. */
   selectedRow({ queryStrip }) {
     return this.home?.group.queryStrip === queryStrip ? this.header.selection.query : -1;
   }
 
-  /** Something is under the pointer or the keyboard: read it out, and tell the other drawings. */
+  /** Handles a cell under pointer or keyboard: reads it out and tells the other drawings. */
   enter(tile, { row, column }, place) {
     const { queries, keys, queryStrip, keyStrip } = tile.card.group;
     const { texts } = this.header;
@@ -146,7 +146,7 @@ class Atlas extends Drawing {
     point({});
   }
 
-  /** Asks for a head (and a cell of it); the outline moves at once. A selected row is let go where the query tokens are others. */
+  /** Selects a head, or a cell of it; the outline moves at once. The row is deselected if the query tokens are others. */
   select({ site, head, card }, query, key) {
     if (same({ site, head }, this.chosen) && query === undefined) return;
     const stays = this.home?.group.queryStrip === card.group.queryStrip;

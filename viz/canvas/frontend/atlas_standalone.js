@@ -1,3 +1,3 @@
-// The atlas of one run; the film (film.js) is an atlas of many.
+// Mounts the atlas of one run; film.js mounts the atlas of many snapshots.
 
 export default (component) => mount(component, Atlas);

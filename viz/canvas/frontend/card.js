@@ -1,22 +1,22 @@
-// One card of the atlas: all layers and heads of one kind of attention, as small maps on one canvas. Where they would be too small,
-// one layer at a time.
+// A card of the atlas: all layers and heads of one kind of attention, as tiles (small heatmaps) on one canvas. If the tiles would
+// be too small, it shows one layer at a time.
 
 const GAP = 5;
 const EDGE = 5; // room for outlines beside the first tile
 const SMALLEST = 16;
-const READABLE = 22; // where tiles side by side would be smaller than this, one layer is shown alone
-const ALONE = 64; // the side of a tile of a layer that is shown alone, about
-const TALLEST = 260; // of a card's tiles together, unless they would become small
-const COMFORTABLE = 52; // the side of a tile that a tall window has room for
+const READABLE = 22; // if tiles would be smaller than this, only one layer is shown
+const ALONE = 64; // approximate side of a tile when only one layer is shown
+const TALLEST = 260; // height of all tiles of a card together, unless that makes them too small
+const COMFORTABLE = 52; // side of a tile in a tall window
 const NAMES = 17; // room for the heads' names
 
-/** True if two tiles are one head. */
+/** True if two tiles show the same head. */
 function same(one, other) {
   return one.site === other.site && one.head === other.head;
 }
 
 class Card {
-  /** `atlas` owns what is selected and pointed at; `group` is what the scene says about this kind of attention. */
+  /** `atlas` owns selection and pointer; `group` is the scene's entry for this kind of attention. */
   constructor(atlas, group) {
     const { texts } = atlas.header;
     Object.assign(this, { atlas, group, at: 0, keyboard: false, base: document.createElement("canvas") });
@@ -32,7 +32,7 @@ class Card {
     this.listen();
   }
 
-  /** Puts the numbers of an overview into tiles; `group` is the same kind of attention in another run, maybe. */
+  /** Makes the tiles from the numbers of an overview; `group` may be the same kind of attention in another run. */
   take(group, blobs) {
     this.group = group;
     const { sites, blocks, queries, keys } = group;
@@ -45,12 +45,12 @@ class Card {
     this.painted = null;
   }
 
-  /** The tile that is opened or focused first. */
+  /** The tile to open or focus first. */
   preferred() {
     return this.tiles.find((tile) => same(tile, this.atlas.chosen)) ?? this.tiles[this.at] ?? this.tiles[0];
   }
 
-  /** Sizes and places of the tiles that are shown. */
+  /** Computes sizes and positions of the visible tiles. */
   arrange() {
     const { sites } = this.group;
     const left = this.names.width(this.canvas.getContext("2d"), this.atlas.font(11.5));
@@ -66,7 +66,7 @@ class Card {
     Object.assign(this, { width: EDGE + this.across * (size + GAP), height: EDGE + sites.length * (size + GAP) });
   }
 
-  /** The heads of one layer, as many in a line as there is room for, each with its name above. */
+  /** Arranges the heads of one layer in lines, each with its name above. */
   arrangeLayer(room) {
     const count = Math.max(1, Math.min(this.across, Math.floor((room - EDGE) / (ALONE + GAP))));
     const size = Math.floor((room - EDGE) / count) - GAP;
@@ -81,7 +81,7 @@ class Card {
     this.layers.value = this.layer;
   }
 
-  /** Draws the tiles where `arrange` has put them. */
+  /** Draws the tiles at the positions from `arrange`. */
   draw() {
     this.layers.hidden = !this.alone;
     const hovered = this.atlas.hovered?.tile;
@@ -95,7 +95,7 @@ class Card {
     for (const tile of this.shown) this.drawMarks(pen, tile);
   }
 
-  /** Paints all cells once; hovering draws over a copy. */
+  /** Paints all cells once into an off-screen canvas; hovering redraws only the marks over a copy of it. */
   paint(ratio) {
     const { colours, header } = this.atlas;
     const pen = sized(this.base, this.width, this.height);
@@ -110,7 +110,7 @@ class Card {
     }
   }
 
-  /** The rows and columns pointed at or selected, the selected head, the head under the pointer or the keyboard. */
+  /** Marks the pointed-at and selected rows and columns, the selected head, and the head under the pointer or the keyboard. */
   drawMarks(pen, tile) {
     const { atlas, size } = this;
     const { colours } = atlas;
@@ -128,7 +128,7 @@ class Card {
     if (tile === atlas.hovered?.tile || (this.keyboard && tile === this.tiles[this.at])) outline(colours.text, 1.5);
   }
 
-  /** Outlines a row or column of a tile; where cells are small, marks it at the edge alone. */
+  /** Outlines a row or column of a tile; if cells are small, marks it only at the edge. */
   mark(pen, colour, tile, axis, index) {
     const { x, y } = tile;
     const { size } = this;
@@ -139,7 +139,7 @@ class Card {
     else pen.strokeRect(x + index * step, y, step, size);
   }
 
-  /** Marks a row at the left edge of a tile, a column at the top, in the gap, so that no cell is covered. */
+  /** Marks a row at the left edge of a tile, a column at the top; the mark lies in the gap and covers no cell. */
   tick(pen, colour, tile, axis, index) {
     const { x, y } = tile;
     const at = (index + 0.5) * (this.size / (axis === "row" ? tile.cells.rows : tile.cells.columns));
@@ -174,7 +174,7 @@ class Card {
       const found = this.cellAt(x, y);
       if (found) atlas.large.show(found.tile);
     };
-    watchFingers(canvas, {
+    watchTouch(canvas, {
       hover: (x, y) => this.hover(x, y),
       leave: () => atlas.leave(),
       pinch: (factor, x, y) => { if (factor > 1) open(x, y); },
@@ -183,7 +183,7 @@ class Card {
     this.scroll.addEventListener("scroll", () => atlas.redraw(), { passive: true });
     canvas.addEventListener("dblclick", ({ offsetX, offsetY }) => open(offsetX, offsetY));
     canvas.addEventListener("wheel", (event) => {
-      if (!event.ctrlKey) return; // a pinch on a trackpad; the wheel alone scrolls the page
+      if (!event.ctrlKey) return; // with ctrlKey it is a pinch on a trackpad; a plain wheel scrolls the page
       event.preventDefault();
       if (event.deltaY < 0) open(event.offsetX, event.offsetY);
     }, { passive: false });
@@ -201,14 +201,14 @@ class Card {
     else this.atlas.leave();
   }
 
-  /** Selects the tile under a click; the arrow keys go on from it. */
+  /** Selects the clicked tile and moves the keyboard's focus to it. */
   click(found) {
     if (!found) return;
     Object.assign(this, { at: this.tiles.indexOf(found.tile), keyboard: false });
     this.atlas.select(found.tile);
   }
 
-  /** Puts the keyboard on a tile, and the tile where it can be seen. */
+  /** Moves the keyboard's focus to a tile and scrolls it into view. */
   focus(at) {
     const tile = this.tiles[at];
     const { name, site, head } = tile;

@@ -1,8 +1,8 @@
-// The cells of one head at one stage, large: each can be read, and opened to its arithmetic.
+// Heatmap of one head at one stage, whose cells open their calculation.
 
-/** A large map whose numbers may be of any size and sign. */
-class NumberMap extends BigMap {
-  /** Writes numbers into cells that have room for them. */
+/** A heatmap whose numbers may have any size and sign. */
+class NumberHeatmap extends Heatmap {
+  /** Writes the numbers into the cells if they fit. */
   numbers(pen, colours, _box, shown) {
     const { width, height } = this.place(0, 0, shown);
     if (width < this.room || height < 15) return;
@@ -22,7 +22,7 @@ class NumberMap extends BigMap {
 /** [red, green, blue] of a colour word. */
 const bytesOf = (colour) => [colour & 255, (colour >> 8) & 255, (colour >> 16) & 255];
 
-/** A number as text: as many decimals as asked for; what is no finite number by its sign. */
+/** A number as text with `decimals` decimals; NaN and infinities as their symbols. */
 function numberText(value, decimals) {
   if (Number.isNaN(value)) return "NaN";
   return Number.isFinite(value) ? value.toFixed(decimals).replace("-", "−") : `${value < 0 ? "−" : ""}∞`;
@@ -32,10 +32,10 @@ class Cells extends Drawing {
   constructor(parent) {
     super(parent, "cells");
     this.canvas = el("canvas", { tabindex: 0, role: "application" });
-    this.map = new NumberMap(this.canvas);
+    this.map = new NumberHeatmap(this.canvas);
     this.map.short = (cell) => this.text(cell, 2);
     this.root.append(this.canvas, this.readout);
-    watchFingers(this.canvas, {
+    watchTouch(this.canvas, {
       hover: (x, y) => this.hover(this.map.cellAt(x, y), x, y),
       leave: () => this.leave(),
       click: (x, y) => this.open(this.map.cellAt(x, y)),
@@ -59,7 +59,7 @@ class Cells extends Drawing {
     this.map.take(grid(queries.length, keys.length, codes.array, there.array, exact.array), queries, keys);
     if (query >= 0 && key >= 0) this.map.cursor ??= { row: query, column: key };
     this.opened = { row: query, column: key };
-    this.map.room = this.header.scale === "mask" ? 18 : 36; // pixels that a number needs
+    this.map.room = this.header.scale === "mask" ? 18 : 36; // pixels a number needs
     this.say(texts.cellsHint);
   }
 
@@ -79,7 +79,7 @@ class Cells extends Drawing {
     return [{ site, head, ...boxIn(this.root, this.canvas, this.map.box), row: 0, column: 0, rows, columns }];
   }
 
-  /** What stands in a cell: its number, or nothing where there is none to be expected. */
+  /** Text of a cell: its number, or nothing if none is expected. */
   text({ row, column }, decimals) {
     const { weight, masked } = cellOf(this.map.cells, row, column);
     const { scale } = this.header;
@@ -87,7 +87,7 @@ class Cells extends Drawing {
     return masked && !this.isWrong(row, column) ? "" : numberText(weight, decimals);
   }
 
-  /** True if a cell should hold a number, and holds NaN or something infinite. */
+  /** True if a cell should hold a finite number and does not. */
   isWrong(row, column) {
     return Boolean(this.blobs.wrong.array[row * this.map.cells.columns + column]);
   }
@@ -110,7 +110,7 @@ class Cells extends Drawing {
     point({});
   }
 
-  /** Asks for a cell's arithmetic; its outline moves at once. */
+  /** Opens the calculation of a cell; its outline moves at once. */
   open(cell) {
     if (!cell) return;
     this.opened = cell;

@@ -1,6 +1,6 @@
-// Tokens as chips, and the tokens that a step could have written as bars: for the strips and the player.
+// Tokens as chips, and the candidates of a step as bars, for the strips and the player.
 
-/** One token as a chip. `row` is the query row it stands for (in a decoder the row that wrote it). */
+/** One token as a chip. `row` is its query row, in a decoder the row that generated it. */
 function chip(token, position, listeners) {
   const node = el(
     "button",
@@ -19,14 +19,14 @@ function chip(token, position, listeners) {
   return node;
 }
 
-/** The filled part of a bar. */
+/** The filled share of a bar. */
 function shareOf(probability) {
   const part = el("i");
   part.style.setProperty("--share", probability);
   return part;
 }
 
-/** The tokens of one step as rows of text, bar and number; what they leave over is named. */
+/** The candidates of one step as rows of text, bar and number; the last row sums up all other tokens. */
 function candidateList(candidates, texts) {
   const rest = 1 - candidates.reduce((sum, { probability }) => sum + probability, 0);
   const rows = candidates.map(({ text, probability, chosen }) => candidateRow(text, probability, chosen ? "chosen" : ""));
@@ -44,7 +44,7 @@ function candidateRow(text, probability, kind) {
   );
 }
 
-/** What the tooltip says about a token. */
+/** Content of a token's tooltip. */
 function aboutToken(token, strip, texts) {
   const notes = [token.special && texts.special, token.unknown && texts.unknown];
   if (strip.generated && token.probability === undefined) notes.push(texts.given);
@@ -55,14 +55,14 @@ function aboutToken(token, strip, texts) {
   ];
 }
 
-/** One sentence about a token, for those who listen. */
+/** One sentence about a token, for screen readers. */
 function tokenSentence(token, texts) {
   const said = token.probability === undefined ? texts.token : texts.written;
   const about = fill(said, { token: token.text, probability: token.probability === undefined ? "" : exactly(token.probability) });
   return [about, token.unknown && texts.unknown].filter(Boolean).join(" ");
 }
 
-/** A labelled strip of chips; one tab stop, arrow keys move inside. */
+/** A labelled strip of chips: one tab stop, arrow keys move inside it. */
 function chipStrip(strip, chips, texts) {
   const box = el("div", { class: "chips", role: "group", "aria-label": strip.title }, ...chips);
   box.addEventListener("keydown", (event) => {
@@ -77,14 +77,14 @@ function chipStrip(strip, chips, texts) {
   return el("div", { class: "strip", "data-strip": strip.name }, el("div", { class: "title" }, strip.title), box);
 }
 
-/** Scrolls a chip's own strip, and nothing else, so that the chip is seen. */
+/** Scrolls a chip into view within its strip, and nothing else. */
 function keepInView({ parentElement, offsetTop, offsetHeight }) {
   const { scrollTop, clientHeight } = parentElement;
   if (offsetTop < scrollTop) parentElement.scrollTop = offsetTop;
   else if (offsetTop + offsetHeight > scrollTop + clientHeight) parentElement.scrollTop = offsetTop + offsetHeight - clientHeight;
 }
 
-/** Gives a chip the colour of a weight; null: its own again. */
+/** Shades a chip by a weight; null resets it. */
 function shade({ style }, colours, weight) {
   const colour = weight === null ? null : colourOf(colours, weight);
   style.background = colour ? `rgb(${colour})` : "";

@@ -1,6 +1,6 @@
-// Colours: of the page's scheme, of weights, and what can be read on them.
+// Colours of the page's scheme and of weights, and readable text colours on them.
 
-/** [red, green, blue] of any CSS colour; of #rrggbb, as ours are, without asking a canvas. */
+/** [red, green, blue] of any CSS colour. #rrggbb, which ours are, is parsed without a canvas. */
 function rgb(colour) {
   if (/^#[0-9a-f]{6}$/i.test(colour)) return [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
   const pen = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
@@ -9,7 +9,7 @@ function rgb(colour) {
   return [...pen.getImageData(0, 0, 1, 1).data].slice(0, 3);
 }
 
-/** The scheme (light or dark) that fits the page's background. */
+/** The scheme, light or dark, that matches the page's background. */
 function schemeFor(root, schemes) {
   const background = getComputedStyle(root).getPropertyValue("--st-background-color").trim() || "white";
   const [red, green, blue] = rgb(background);
@@ -33,15 +33,15 @@ function colourOf({ stops }, weight) {
   return between(stops, weight);
 }
 
-/** Black or white, whichever can be read on a colour. */
+/** Black or white, whichever is readable on a colour. */
 function inkOn([red, green, blue]) {
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 140 ? "#16191f" : "#ffffff";
 }
 
-/** Palettes that were mixed: drawings come as modules of their own, and share them. */
+/** Cache of palettes. It is global because each drawing is a module of its own. */
 const palettes = (globalThis.headlightPalettes ??= new Map());
 
-/** Colours for drawing: the scheme's names, and `shades` of the codes round(255·sqrt(weight)). One for a scheme. */
+/** Palette of a scheme: its named colours, and `shades` for the codes round(255·sqrt(weight)). */
 function palette(scheme) {
   const key = JSON.stringify(scheme);
   if (!palettes.has(key)) palettes.set(key, mixed(scheme));
@@ -55,7 +55,7 @@ function mixed(scheme) {
   return { ...scheme, stops, shades, maskedWord, cardWord: word(rgb(scheme.card)) };
 }
 
-/** Words of the codes -1 to 255: of -1, a cell that may not be looked at, and of the codes as their places on `stops` say. */
+/** Colour words of the codes -1 (a masked cell) to 255; `placeOfCode` gives the position of a code on `stops`. */
 function shadesOf(maskedWord, stops, placeOfCode) {
   return Uint32Array.from({ length: 257 }, (_, at) => (at ? word(between(stops, placeOfCode(at - 1))) : maskedWord));
 }

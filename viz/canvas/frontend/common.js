@@ -1,11 +1,11 @@
-// What all drawings share: reading a scene, colours, small DOM helpers, the tooltip, and a life that outlasts script runs.
+// Shared by all drawings: reading a scene, colours, small DOM helpers, the tooltip, and a base class that outlives script runs.
 
 const CHANNEL = "headlight:query";
 const NOTHING = { queryStrip: null, query: null, keyStrip: null, key: null };
 
-/** Bytes of a scene -> {header, blobs}. The one place that knows their layout (viz/canvas/wire/packing.py writes it). */
+/** Unpacks the bytes of a scene into {header, blobs}; viz/canvas/wire/packing.py packs them. */
 function unpack(data) {
-  const { buffer, byteOffset } = data.byteOffset % 4 ? data.slice() : data; // what came in a message is not aligned, a copy is
+  const { buffer, byteOffset } = data.byteOffset % 4 ? data.slice() : data; // bytes of a message are not aligned, a copy is
   const length = new DataView(buffer, byteOffset).getUint32(0, true);
   const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, byteOffset + 4, length)));
   const start = byteOffset + Math.ceil((4 + length) / 4) * 4;
@@ -23,7 +23,7 @@ function fill(sentence, gaps) {
   return sentence.replace(/\{(\w+)\}/g, (gap, name) => (name in gaps ? gaps[name] : gap));
 }
 
-/** An element with attributes and children; strings become text, never markup. A namespaced tag is written "svg:path". */
+/** Creates an element with attributes and children; strings become text, never markup. SVG tags are written "svg:path". */
 function el(tag, attributes = {}, ...children) {
   const drawn = tag.startsWith("svg:");
   const node = drawn ? document.createElementNS("http://www.w3.org/2000/svg", tag.slice(4)) : document.createElement(tag);
@@ -35,25 +35,25 @@ function el(tag, attributes = {}, ...children) {
   return node;
 }
 
-/** A button that shows one of our small drawn signs. `path` is SVG path data in a 16 × 16 box. */
+/** A button with an icon. `path` is SVG path data in a 16 × 16 box. */
 function iconButton(path, label, onclick, attributes = {}) {
   const drawn = el("svg:svg", { viewBox: "0 0 16 16", width: 16, height: 16, "aria-hidden": "true" }, el("svg:path", { d: path }));
   return el("button", { type: "button", class: "icon", title: label, "aria-label": label, onclick, ...attributes }, drawn);
 }
 
-/** Gives a canvas `width` × `height` CSS pixels at the screen's sharpness; returns its pen, scaled to CSS pixels. */
+/** Sizes a canvas to `width` × `height` CSS pixels at the screen's resolution; returns its context, scaled to CSS pixels. */
 function sized(canvas, width, height) {
   const ratio = window.devicePixelRatio || 1;
   const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
   if (canvas.width !== wide || canvas.height !== high) Object.assign(canvas, { width: wide, height: high });
-  Object.assign(canvas.style, { width: `${wide / ratio}px`, height: `${high / ratio}px` }); // pixel on pixel, also at 1.5
+  Object.assign(canvas.style, { width: `${wide / ratio}px`, height: `${high / ratio}px` }); // whole device pixels, also at a ratio of 1.5
   const pen = canvas.getContext("2d");
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
   pen.clearRect(0, 0, width, height);
   return pen;
 }
 
-/** `text` cut with an ellipsis so that it is at most `width` wide; whole characters only. */
+/** `text`, shortened with an ellipsis to at most `width`; whole characters only. */
 function fitted(pen, text, width) {
   if (pen.measureText(text).width <= width) return text;
   const letters = [...text];
@@ -61,7 +61,7 @@ function fitted(pen, text, width) {
   return letters.join("") + "…";
 }
 
-/** A rectangle of a canvas, in CSS pixels of the drawing that it stands in. */
+/** Converts a rectangle of a canvas to CSS pixels of the drawing. */
 function boxIn(root, canvas, { x, y, width, height }) {
   const outer = root.getBoundingClientRect();
   const inner = canvas.getBoundingClientRect();
@@ -71,7 +71,7 @@ function boxIn(root, canvas, { x, y, width, height }) {
 /** A weight as shown: four decimals. */
 const exactly = (weight) => weight.toFixed(4);
 
-/** Tells all drawings on the page what is pointed at. */
+/** Tells all drawings of the page which token or cell is pointed at. */
 function point(detail) {
   document.dispatchEvent(new CustomEvent(CHANNEL, { detail: { ...NOTHING, ...detail } }));
 }
@@ -81,26 +81,26 @@ const TAKES_KEYS = [
   ...["slider", "listbox", "combobox", "tab", "radio", "menuitem", "application", "grid"].map((role) => `[role=${role}]`),
 ].join();
 
-/** True if the keyboard belongs to something that the person types in or moves. */
+/** True if the focused element uses the keyboard itself, as text fields and sliders do. */
 function keyboardTaken() {
   let focus = document.activeElement;
   while (focus?.shadowRoot?.activeElement) focus = focus.shadowRoot.activeElement;
   return Boolean(focus?.closest(TAKES_KEYS));
 }
 
-/** A drawing: built when its scene is new, drawn when anything changes. Zoom, focus and selection live here between script runs. */
+/** Base class of drawings: elements are built for a new scene, pixels drawn on any change. Keeps zoom and focus between script runs. */
 class Drawing {
   constructor(parent, name) {
     this.readout = el("p", { class: "readout", role: "status", "aria-live": "polite" });
     this.tip = el("div", { class: "tip", popover: "manual", "aria-hidden": "true" });
     this.root = el("div", { class: "hl", "data-drawing": name });
     this.pointed = NOTHING;
-    this.wanted = new Set(); // addresses that are being fetched
+    this.wanted = new Set(); // addresses being fetched
     this.lost = new LostParts((address) => this.fetched(address));
     parent.append(this.root, this.tip);
   }
 
-  /** Takes a call of the component's function: a new scene, a new colour scheme, or both. */
+  /** Handles a call of the component's function: a new scene, a new colour scheme, or both. */
   show({ data, setStateValue, setTriggerValue }) {
     Object.assign(this, { setStateValue, setTriggerValue });
     if (data !== this.data) {
@@ -113,7 +113,7 @@ class Drawing {
     this.arrived();
   }
 
-  /** Takes a palette. The elements' styles are touched for a new one alone: the next drawing would wait for them to be worked out. */
+  /** Sets the palette. Styles are set only if it is new: the next drawing would have to wait for the browser to recompute them. */
   paintedIn(colours) {
     this.colours = colours;
     if (colours === this.worn) return;
@@ -123,14 +123,14 @@ class Drawing {
     }
   }
 
-  /** Takes a scene once all is here that it cannot be drawn without; until then the old one stays. */
+  /** Switches to the new scene once all parts it needs are fetched; until then the old one stays. */
   arrived() {
     const scene = this.coming;
     if (scene && this.needs().every((name) => this.part(name, scene))) {
       this.coming = null;
       Object.assign(this, scene);
       const form = this.form();
-      if (form !== this.built) this.build(); // a new choice alone keeps the elements, and with them the keyboard's focus
+      if (form !== this.built) this.build(); // a new selection keeps the elements, and so the keyboard's focus
       this.built = form;
       this.take();
     }
@@ -139,25 +139,25 @@ class Drawing {
     if (this.header) this.redraw();
   }
 
-  /** Names of the parts that a scene cannot be drawn without. */
+  /** Names of the parts that a scene needs before it can be drawn. */
   needs() {
     return [];
   }
 
-  /** A part of a scene, {header, blobs}; null: it is being fetched, and `arrived` is called when it is here. */
+  /** A part of a scene, {header, blobs}; null while it is being fetched: `arrived` is called afterwards. */
   part(name, { header, blobs } = this) {
-    const address = `${header.shelf}/${header.parts[name].name}/whole`;
-    return supply.peek(address) ?? (blobs[name] ? supply.put(address, blobs[name].array) : this.fetched(address));
+    const address = `${header.partsAddress}/${header.parts[name].name}/whole`;
+    return partFetcher.get(address) ?? (blobs[name] ? partFetcher.put(address, blobs[name].array) : this.fetched(address));
   }
 
-  /** The scene at an address; null: it is being fetched, and `arrived` is called when it is here. */
+  /** The scene at an address; null while it is being fetched: `arrived` is called afterwards. */
   fetched(address) {
-    const found = supply.peek(address);
+    const found = partFetcher.get(address);
     if (found || this.wanted.has(address) || this.lost.addresses.has(address)) return found;
     this.wanted.add(address);
     const { wanted, life: { signal } } = this;
-    const gone = () => this.setTriggerValue("gone", true); // any script run puts it back
-    supply.bring(address, gone, signal).then((here) => {
+    const gone = () => this.setTriggerValue("gone", true); // any script run recreates it
+    partFetcher.load(address, gone, signal).then((here) => {
       wanted.delete(address);
       if (signal.aborted) return;
       if (!here) this.lost.addresses.add(address);
@@ -166,7 +166,7 @@ class Drawing {
     return null;
   }
 
-  /** Listens to the page: size, sharpness, the other drawings. Safe to call again. */
+  /** Listens to the page: size, resolution, the other drawings. Safe to call again. */
   connect() {
     if (this.life && !this.life.signal.aborted) return;
     this.life = new AbortController();
@@ -176,19 +176,19 @@ class Drawing {
     const again = () => { if (this.header) this.redraw(); };
     window.addEventListener("resize", again, { signal });
     window.addEventListener("scroll", () => this.hideTip(), { signal, capture: true, passive: true });
-    document.fonts?.addEventListener("loadingdone", again, { signal }); // names were drawn in another font until then
+    document.fonts?.addEventListener("loadingdone", again, { signal }); // labels were drawn in a fallback font until then
     const observer = new ResizeObserver(() => { if (this.root.clientWidth !== this.width) again(); });
     observer.observe(this.root);
     signal.addEventListener("abort", () => observer.disconnect());
   }
 
-  /** Lets go of the page. */
+  /** Stops listening to the page. */
   disconnect() {
     this.life.abort();
     this.hideTip();
   }
 
-  /** Draws in the next frame, once, however often it is asked. */
+  /** Schedules one drawing for the next frame, however often it is called. */
   redraw() {
     this.frame ??= requestAnimationFrame(() => {
       this.frame = null;
@@ -200,7 +200,7 @@ class Drawing {
     });
   }
 
-  /** Says in `data-layout` where things are, once the frame is laid out: asked before, the page would be laid out for each drawing. */
+  /** Writes `data-layout` after the frame: measuring earlier would force one page layout per drawing. */
   tellLayout() {
     this.telling ??= setTimeout(() => {
       this.telling = null;
@@ -209,23 +209,23 @@ class Drawing {
     });
   }
 
-  /** Where things are, in CSS pixels of the drawing; null: nobody asks. */
+  /** Rectangles for `data-layout`, in CSS pixels of the drawing; null: none. */
   layout() {
     return null;
   }
 
-  /** What the elements were made from, as text: they are made anew only if it changes. */
+  /** Text that identifies what the elements are built from: they are rebuilt only if it changes. */
   form() {
     return this.header.run;
   }
 
-  /** Makes the elements. */
+  /** Builds the elements. */
   build() {}
 
   /** Takes the numbers of a new scene. */
   take() {}
 
-  /** Called when another drawing, or this one, points at something. */
+  /** Called when the pointed-at token or cell changes, in any drawing of the page. */
   onPointed() {
     this.redraw();
   }
@@ -235,12 +235,12 @@ class Drawing {
     return `${weight} ${size}px ${(this.family ??= getComputedStyle(this.root).fontFamily)}`;
   }
 
-  /** Tells Python what the person chose; `at` makes choosing the same thing twice two choices. */
+  /** Reports a choice to Python. `at` makes the same choice, made twice, two reports. */
   choose(selection) {
     this.setStateValue("selection", { ...selection, at: performance.timeOrigin + performance.now() });
   }
 
-  /** Says a sentence under the drawing, with what it is about as data attributes. */
+  /** Writes the readout below the drawing; `about` becomes its data attributes. */
   say(sentence, about = {}) {
     if (this.readout.textContent !== sentence) this.readout.textContent = sentence;
     for (const name of ["site", "head", "query", "key", "weight", "most"]) {
@@ -249,7 +249,7 @@ class Drawing {
     }
   }
 
-  /** Shows `children` in the tooltip near a point or beside a box, inside the window. */
+  /** Shows `children` in the tooltip, near a point or beside a box, within the window. */
   showTip({ x, y, height = 0 }, ...children) {
     this.tip.replaceChildren(...children);
     if (!this.tip.matches(":popover-open")) this.tip.showPopover?.();
@@ -267,14 +267,14 @@ class Drawing {
   }
 }
 
-/** A pair of columns for the tooltip: what a number is, and the number. */
+/** A title and rows of [name, value] for the tooltip. */
 function facts(title, rows) {
   return [el("b", {}, title), el("dl", {}, ...rows.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]))];
 }
 
 const drawings = new WeakMap();
 
-/** The body of each component's function: one Drawing for one place on the page, over all script runs. */
+/** Body of each component's function: keeps one Drawing per place on the page over all script runs. */
 function mount(component, Kind) {
   const { parentElement } = component;
   if (!drawings.has(parentElement)) drawings.set(parentElement, new Kind(parentElement));

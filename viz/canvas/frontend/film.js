@@ -1,6 +1,6 @@
-// The film: the atlas at every snapshot of a training. All numbers are here already: the slider asks no server.
+// Training film: the atlas at every snapshot of a training. The browser has all numbers, so the slider never asks the server.
 
-const SETTLED_MS = 400; // how long after the last move Python hears of it
+const SETTLED_MS = 400; // delay after the last move before it is reported to Python
 
 class Film extends Atlas {
   constructor(parent) {
@@ -67,18 +67,18 @@ class Film extends Atlas {
     return { onpointerenter: enter, onfocus: enter, onpointerleave: () => this.hideTip(), onblur: () => this.hideTip() };
   }
 
-  /** What this snapshot gave to a token it was fed; undefined for the first, which nothing wrote. */
+  /** Probability that this snapshot gave to a token it was fed; undefined for the first token, which is not predicted. */
   probability(position) {
     const { array, shape: [, tokens] } = this.all.probability;
     return position > 0 && position <= tokens ? array[this.at * tokens + position - 1] : undefined;
   }
 
-  /** The frame that is shown. */
+  /** Index of the current frame. */
   get at() {
     return this.transport.step;
   }
 
-  /** Takes a scene: a new film begins where Python says, in one that is here already the person's frame stays. */
+  /** Takes a scene. A new film starts at the frame that Python names; a known one stays at its current frame. */
   take() {
     const { film, frame } = this.header;
     if (film !== this.running) this.transport.step = this.transport.inside(frame);
@@ -86,7 +86,7 @@ class Film extends Atlas {
     this.cut();
   }
 
-  /** Gives the atlas the numbers of one frame. */
+  /** Cuts the numbers of one frame out of the film, for the atlas. */
   cut() {
     const part = (name) => {
       const { array, shape: [, ...shape] } = this.all[name];
@@ -99,7 +99,7 @@ class Film extends Atlas {
     this.tell();
   }
 
-  /** The cells of a head at this snapshot: of the selected one as they ran, once they are here. */
+  /** Cells of a head at this snapshot; exact for the selected head, once fetched. */
   cellsOf(tile) {
     const part = same(tile, this.header.selection) ? this.part("exact") : null;
     if (!part) return tile.cells;
@@ -108,7 +108,7 @@ class Film extends Atlas {
     return grid(rows, columns, encoded(weights), mask.array, weights);
   }
 
-  /** Says in words and numbers what this snapshot does. */
+  /** Writes the loss, the output and the measures of this snapshot. */
   tell() {
     const { frames, steps, titles, texts, selection, column } = this.header;
     const { name, loss, perplexity, own } = frames[this.at];
@@ -138,7 +138,7 @@ class Film extends Atlas {
     return { onpointerenter: enter, onfocus: enter, onpointerleave: () => this.hideTip(), onblur: () => this.hideTip() };
   }
 
-  /** The bar under a token, as long as it was likely. */
+  /** Sets the bar below a token to its probability. */
   fillBar(node, probability) {
     node.querySelector(".bar")?.remove();
     if (probability === undefined) return;
@@ -146,7 +146,7 @@ class Film extends Atlas {
     node.append(el("span", { class: "bar" }, shareOf(probability)));
   }
 
-  /** Another frame: its numbers, also of the cell under the pointer. */
+  /** Shows another frame, and rereads the cell under the pointer. */
   moved() {
     const { hovered } = this;
     this.hideTip();
@@ -165,13 +165,13 @@ class Film extends Atlas {
     Object.assign(this.hovered, { cell: { row: cell.row, column: cell.column }, place });
   }
 
-  /** Whatever is chosen, Python hears at which snapshot. */
+  /** Reports a choice together with its snapshot. */
   choose(selection) {
     clearTimeout(this.resting);
     super.choose({ ...selection, snapshot: this.header.steps[this.at] });
   }
 
-  /** Tells Python the snapshot once the person has rested, and not while playing. */
+  /** Reports the snapshot to Python once the slider has rested, never while playing. */
   report() {
     clearTimeout(this.resting);
     if (!this.transport.playing) this.resting = setTimeout(() => this.choose({}), SETTLED_MS);

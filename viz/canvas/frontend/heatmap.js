@@ -1,14 +1,14 @@
-// A large map of one head: labels, numbers, zoom, and a cell cursor.
+// Heatmap of one head: labels, numbers, zoom, and a cell cursor.
 
-/** A large map of one head with labels. It keeps the part shown and the cell under the keyboard; the owner gives it room. */
-class BigMap {
+/** Heatmap of one head with labels. It holds the visible part and the keyboard's cell; its owner sets the size. */
+class Heatmap {
   constructor(canvas) {
     this.canvas = canvas;
     this.zoom = 1;
     this.centre = [0.5, 0.5];
   }
 
-  /** Takes a head; a new one is shown whole. */
+  /** Sets the head. A head of another shape is shown whole. */
   take(cells, queries, keys) {
     const same = this.cells && this.cells.rows === cells.rows && this.cells.columns === cells.columns;
     Object.assign(this, { cells, queries, keys });
@@ -21,7 +21,7 @@ class BigMap {
     this.cursor = null;
   }
 
-  /** The part shown, in cells. */
+  /** The visible part, in cells. */
   shown() {
     const { rows, columns } = this.cells;
     const side = (count, at) => {
@@ -46,7 +46,7 @@ class BigMap {
     return this.widths;
   }
 
-  /** Room for labels and cells in `width` × at most `tallest` CSS pixels. */
+  /** Lays out labels and cells in `width` × at most `tallest` CSS pixels. */
   layout(width, tallest, font) {
     const { queries, keys, last } = this.measured(font);
     const left = Math.ceil(Math.min(queries, width * 0.32)) + 8;
@@ -61,8 +61,8 @@ class BigMap {
   }
 
   /**
-   * Draws into `width` CSS pixels; `lit` is {row, column} pointed at, `selected` a row, `revealed` how many rows and `known` how
-   * many keys are there already.
+   * Draws into `width` CSS pixels. `lit` is the {row, column} pointed at, `selected` the selected row, `revealed` the number of rows
+   * computed so far, `known` the number of keys known so far.
    */
   draw(width, tallest, { colours, font, lit = {}, selected = -1, revealed = this.cells.rows, known = this.cells.columns }) {
     const box = this.layout(width, tallest, font);
@@ -71,7 +71,7 @@ class BigMap {
     const pixel = (at) => Math.round(at * ratio);
     const shown = this.shown();
     this.box = box;
-    const some = (size) => Math.max(1, pixel(size)); // also where the page is zoomed to a tenth
+    const some = (size) => Math.max(1, pixel(size)); // also if the page is zoomed out to 10 %
     const place = { x: pixel(box.x), y: pixel(box.y), width: some(box.width), height: some(box.height) };
     paint(pen, this.cells, colours, place, shown, revealed);
     pen.font = font.replace(/[\d.]+px/, "11px");
@@ -83,7 +83,7 @@ class BigMap {
     return box.total;
   }
 
-  /** Where a cell lies: {x, y, width, height} in CSS pixels of the canvas. */
+  /** Rectangle of a cell, {x, y, width, height} in CSS pixels of the canvas. */
   place(row, column, shown = this.shown()) {
     const { box } = this;
     const width = box.width / (shown.right - shown.left);
@@ -91,7 +91,7 @@ class BigMap {
     return { x: box.x + (column - shown.left) * width, y: box.y + (row - shown.top) * height, width, height };
   }
 
-  /** Writes weights into cells that have room for them. */
+  /** Writes the weights into the cells if they fit. */
   numbers(pen, colours, box, shown, revealed) {
     const { width, height } = this.place(0, 0, shown);
     if (width < 34 || height < 15) return;
@@ -108,7 +108,7 @@ class BigMap {
     }
   }
 
-  /** Hatches what is not there yet, so that it looks neither like a weight of 0 nor like a masked cell. */
+  /** Hatches the rows not computed yet, so that they look neither like weights of 0 nor like masked cells. */
   hatch(pen, colours, { x, y, width, height }, top) {
     pen.save();
     pen.beginPath();
@@ -180,7 +180,7 @@ class BigMap {
     return { row: Math.min(row, this.cells.rows - 1), column: Math.min(column, this.cells.columns - 1) };
   }
 
-  /** Zooms by `factor` about a point of the canvas (default: the middle). False if it is already shown whole and goes out. */
+  /** Zooms by `factor` about a point of the canvas (default: the middle). Returns false when zooming out of the whole map. */
   zoomBy(factor, x, y) {
     const { rows, columns } = this.cells;
     const next = Math.min(Math.max(this.zoom * factor, 1), Math.max(rows, columns) / 4);
@@ -194,7 +194,7 @@ class BigMap {
     return true;
   }
 
-  /** Moves the part shown by CSS pixels. */
+  /** Moves the visible part by CSS pixels. */
   pan(dx, dy) {
     this.centre[0] -= dx / this.box.width / this.zoom;
     this.centre[1] -= dy / this.box.height / this.zoom;
@@ -206,7 +206,7 @@ class BigMap {
     this.centre = this.centre.map((at) => Math.min(Math.max(at, half), 1 - half));
   }
 
-  /** Moves the keyboard's cell, and the part shown along with it. */
+  /** Moves the keyboard's cell and scrolls it into view. */
   move(down, right) {
     const { rows, columns } = this.cells;
     const { row, column } = this.cursor ?? { row: down > 0 ? -1 : 0, column: right > 0 ? -1 : 0 };

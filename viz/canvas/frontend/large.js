@@ -1,4 +1,4 @@
-// One head of the atlas, opened large over the cards: labels, zoom, a cell cursor.
+// One head of the atlas, opened large in place of the cards: labels, zoom, a cell cursor.
 
 const SIGNS = {
   closer: "M8 3v10M3 8h10",
@@ -8,11 +8,11 @@ const SIGNS = {
 };
 
 class Large {
-  /** `atlas` is the Atlas that this lies over. */
+  /** `atlas` is the Atlas that owns this view. */
   constructor(atlas) {
     this.atlas = atlas;
     this.canvas = el("canvas", { tabindex: 0, role: "application" });
-    this.map = new BigMap(this.canvas);
+    this.map = new Heatmap(this.canvas);
     this.title = el("h3");
     this.axes = el("p", { class: "axes" });
     this.tools = el("div", { class: "tools" });
@@ -20,7 +20,7 @@ class Large {
     this.box = el("div", { class: "large", hidden: true }, header, this.canvas);
     this.box.addEventListener("keydown", (event) => this.onKey(event));
     this.canvas.addEventListener("wheel", (event) => this.onWheel(event), { passive: false });
-    watchFingers(this.canvas, {
+    watchTouch(this.canvas, {
       hover: (x, y) => this.hover(this.map.cellAt(x, y), x, y),
       leave: () => atlas.leave(),
       drag: (dx, dy) => this.moved(() => this.map.pan(dx, dy)),
@@ -33,10 +33,10 @@ class Large {
     return Boolean(this.tile);
   }
 
-  /** Opens one tile of the atlas, and moves the keyboard there. */
+  /** Opens a tile of the atlas and moves the keyboard's focus there. */
   show(tile) {
     const { texts } = this.atlas.header;
-    this.atlas.select(tile); // what is opened is exact
+    this.atlas.select(tile); // Python sends exact weights for the selected head
     this.take(tile);
     this.map.reset();
     const mean = { type: "button", class: "pooling", title: texts.meanHelp, onclick: () => this.togglePooling() };
@@ -49,13 +49,13 @@ class Large {
     );
     this.box.hidden = false;
     this.atlas.cardBox.hidden = true;
-    this.atlas.draw(); // now: the next key may come before the next frame
+    this.atlas.draw(); // not `redraw`: the next key may come before the next frame
     this.atlas.tellLayout();
     this.canvas.focus({ preventScroll: true });
     this.box.scrollIntoView({ block: "nearest" });
   }
 
-  /** Takes the numbers of a tile anew (a selected head comes with exact ones). */
+  /** Updates the numbers of the tile; they become exact once the head is selected. */
   take(tile) {
     this.tile = tile;
     this.title.textContent = tile.name;
@@ -64,7 +64,7 @@ class Large {
     this.map.take(this.atlas.cellsOf(tile), tile.card.group.queries, tile.card.group.keys);
   }
 
-  /** Closes; the keyboard goes back to where it came from, unless it is elsewhere on the page. */
+  /** Closes the view and returns the keyboard's focus to the card, if the focus was here. */
   hide() {
     const { tile } = this;
     const focused = this.box.contains(this.box.getRootNode().activeElement);
@@ -77,7 +77,7 @@ class Large {
     this.atlas.redraw();
   }
 
-  /** Shows cells smaller than pixels by their mean, or again by their largest weight. */
+  /** Switches the pooling of cells smaller than pixels between mean and largest weight. */
   togglePooling() {
     const { cells } = this.map;
     cells.pooling = cells.pooling === "max" ? "mean" : "max";
@@ -97,7 +97,7 @@ class Large {
     });
   }
 
-  /** The rectangle of the map, in CSS pixels of the drawing. */
+  /** Rectangle of the heatmap, in CSS pixels of the drawing. */
   layout() {
     const { left, top, right, bottom } = this.map.shown();
     const { site, head } = this.tile;
@@ -112,7 +112,7 @@ class Large {
     else this.atlas.leave();
   }
 
-  /** Asks for a cell's arithmetic; its row is selected. */
+  /** Opens the calculation of a cell and selects its row. */
   select(cell) {
     if (cell) this.atlas.select(this.tile, cell.row, cell.column);
   }
@@ -123,7 +123,7 @@ class Large {
     this.atlas.redraw();
   }
 
-  /** Zooms about the middle; going out from the whole map closes it. */
+  /** Zooms about the middle; zooming out of the whole map closes the view. */
   zoom(factor) {
     if (!this.map.zoomBy(factor) && factor < 1) this.hide();
     this.atlas.redraw();

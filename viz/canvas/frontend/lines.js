@@ -1,8 +1,8 @@
-// The lines: query tokens on the left, key tokens on the right, joined by one head's weights.
+// Lines of one head: query tokens on the left, key tokens on the right, a line for each weight.
 
-const NUMBERS = 38; // room for a weight beside a token
+const NUMBERS = 38; // width of a weight beside a token
 const LINE = 18; // height of a line of titles
-const FAINTEST = 0.004; // a weight below this would not be seen as a line
+const FAINTEST = 0.004; // smaller weights would be invisible as lines
 
 class Lines extends Drawing {
   constructor(parent) {
@@ -35,7 +35,7 @@ class Lines extends Drawing {
     return this.weights[query * this.header.keys.length + key];
   }
 
-  /** What is emphasised: the token under pointer or keyboard, else one that another drawing points at, else the selected row. */
+  /** The emphasised token: the one under pointer or keyboard, else the one another drawing points at, else the selected row. */
   get active() {
     const { queryStrip, keyStrip, query } = this.header;
     const { pointed } = this;
@@ -55,7 +55,7 @@ class Lines extends Drawing {
     const pen = this.canvas.getContext("2d");
     pen.font = this.font(13);
     const narrow = this.width < 420;
-    const [edge, share] = narrow ? [0, 0.31] : [NUMBERS, 0.32]; // where it is narrow, weights on the left take room from labels
+    const [edge, share] = narrow ? [0, 0.31] : [NUMBERS, 0.32]; // if narrow, weights on the left take space from labels
     const room = (labels) => Math.min(this.width * share, Math.max(...labels.map((label) => pen.measureText(label).width)) + 2);
     const [left, right] = [edge + room(queries), this.width - NUMBERS - room(keys)];
     const spare = Math.max(0, (right - left - 420) / 2);
@@ -86,13 +86,13 @@ class Lines extends Drawing {
     return ["query", "key"].flatMap((side) => this.labels(side).map((_, index) => this.spot(side, index)));
   }
 
-  /** The middle of a token, in CSS pixels of the drawing. */
+  /** Middle of a token, in CSS pixels of the drawing. */
   spot(side, index) {
     const x = side === "query" ? this.box.left - 14 : this.box.right + 14;
     return { side, index, x, y: this.canvas.offsetTop + this.y(index) };
   }
 
-  /** The axes' titles above their tokens, or, where they would meet, one above the other. */
+  /** Draws the axis titles above their tokens, in two lines if they would overlap. */
   drawTitles(pen) {
     const { queryAxis, keyAxis } = this.header;
     const { left, right, titles } = this.box;
@@ -103,7 +103,7 @@ class Lines extends Drawing {
     pen.fillText(fitted(pen, keyAxis, this.width), Math.min(right, this.width - room(keyAxis)), LINE * (titles - 0.5));
   }
 
-  /** The emphasised token's lines over the others', which are faint; none but its own while it is pointed at. */
+  /** Draws the emphasised token's lines over the faint others; while it is pointed at, its own lines only. */
   drawLines(pen, active) {
     const { accent, second } = this.colours;
     const alone = this.focus !== null || this.pointed.queryStrip === this.header.queryStrip;
@@ -135,7 +135,7 @@ class Lines extends Drawing {
     pen.stroke();
   }
 
-  /** One token, and beside it how much the emphasised token of the other side has to do with it. */
+  /** Draws one token, and beside it its weight with the emphasised token of the other side. */
   drawToken(pen, side, label, index, active) {
     const { left, right } = this.box;
     const other = active !== null && active.side !== side;
@@ -158,7 +158,7 @@ class Lines extends Drawing {
 
   listen() {
     const { canvas } = this;
-    watchFingers(canvas, {
+    watchTouch(canvas, {
       hover: (x, y) => this.point(this.tokenAt(x, y)),
       leave: () => this.point(null),
       click: (x, y) => { const token = this.tokenAt(x, y); if (token) this.select(token); },
@@ -174,7 +174,7 @@ class Lines extends Drawing {
     return index >= 0 && index < this.labels(side).length ? { side, index } : null;
   }
 
-  /** Emphasises a token, says where it looks, and tells the other drawings. */
+  /** Emphasises a token, reads out its largest weight, and tells the other drawings. */
   point(token) {
     if (token?.side === this.focus?.side && token?.index === this.focus?.index) return;
     this.focus = token;
@@ -195,7 +195,7 @@ class Lines extends Drawing {
     this.say(fill(sentence, { query: queries[query], key: keys[key], weight: exactly(weight) }), { query, key, weight });
   }
 
-  /** Selects a query; of a selected query and a key, asks for the cell's arithmetic. */
+  /** Selects a query; if a query is selected, a key opens the calculation of their cell. */
   select({ side, index }) {
     const { query, site, head } = this.header;
     if (side === "key") return query < 0 ? undefined : this.choose({ site, head, query, key: index });

@@ -14,13 +14,13 @@ class CardNames {
     ];
   }
 
-  /** Room that the layers' names need. */
+  /** Width of the layers' names. */
   width(pen, font) {
     pen.font = font;
     return Math.ceil(Math.max(...this.labels.map((label) => pen.measureText(label).width))) + 7;
   }
 
-  /** Puts the names beside the tiles of a card; `active` is the tile whose names stand out. A layer alone needs none. */
+  /** Puts the names beside the tiles of a card and highlights those of the tile `active`. A single layer needs none. */
   draw({ alone, left, size, step }, active) {
     for (const box of this.boxes) box.hidden = alone;
     this.boxes[0].parentElement.style.setProperty("--left", `${left}px`);
@@ -37,7 +37,7 @@ class CardNames {
     this.layers.forEach(({ style }, row) => Object.assign(style, { top: `${EDGE + row * step}px`, lineHeight: `${size}px` }));
   }
 
-  /** Scrolls so that a tile lies clear of the names. */
+  /** Scrolls until the names no longer cover a tile. */
   reveal(scroll, { x, y }, size) {
     const [left, top] = this.boxes[0].hidden ? [0, 0] : [this.boxes[0].offsetWidth, this.boxes[0].offsetHeight];
     const into = (from, room, at) => Math.min(Math.max(from, at + size + GAP - room), Math.max(0, at - GAP));

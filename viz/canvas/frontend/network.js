@@ -1,8 +1,8 @@
-// The map of the network: encoder left, decoder right, input at the bottom, as in the paper's figure 1. Each box holds its stages
-// as segments; a click jumps, keys and the transport move. The mark moves at once, Python hears of it when the person rests.
+// Map of the network: encoder left, decoder right, input at the bottom, as in the paper's figure 1. Each box holds its stages as
+// segments; clicks, keys and the transport move between them. The mark moves at once and is reported to Python after a pause.
 
 const SETTLE_MS = 120;
-const WAIT_MS = 4000; // how long a stage asked for stays marked before Python has answered
+const WAIT_MS = 4000; // how long a requested stage stays marked while Python has not answered
 
 class Network extends Drawing {
   constructor(parent) {
@@ -61,13 +61,13 @@ class Network extends Drawing {
     return box;
   }
 
-  /** Goes to a stage that was clicked; the keys, Space too, then belong to the map and not to the button. */
+  /** Goes to the clicked stage and focuses the map, so that Space plays and does not press the segment again. */
   jump(at) {
     this.window.focus({ preventScroll: true });
     this.transport.go(at);
   }
 
-  /** Goes where Python is, unless the person has moved on since. */
+  /** Goes to Python's stage, unless a newer stage was chosen here since. */
   take() {
     const { order, stage } = this.header;
     const waiting = this.asked && performance.now() - this.asked.at < WAIT_MS;
@@ -89,7 +89,7 @@ class Network extends Drawing {
     this.mark();
     this.drawArrows();
     if (!this.welcomed && document.activeElement?.closest("[role=radio]")) this.window.focus({ preventScroll: true });
-    this.welcomed = true; // whoever chose this clock can go on with the arrow keys at once
+    this.welcomed = true; // arrow keys work at once after this clock is chosen
   }
 
   mark() {
@@ -113,7 +113,7 @@ class Network extends Drawing {
     if (inner.bottom > outer.bottom - margin) this.window.scrollTop += inner.bottom - outer.bottom + margin;
   }
 
-  /** From the encoder's top to each box that reads it. */
+  /** Draws an arrow from the encoder's top to each box that reads its output. */
   drawArrows() {
     const plan = this.plan.getBoundingClientRect();
     this.arrows.replaceChildren();

@@ -1,23 +1,23 @@
-// A page of its own: what the app is to its drawings there, without a server. The run stands in the page, compressed; what a person
-// chooses is drawn at once.
+// The script of a standalone page: it plays the part of the app, without a server. The page holds the run, compressed; every choice
+// is drawn at once.
 
-/** The bytes that viz/canvas/standalone.py compressed. */
+/** Decompresses what viz/canvas/standalone.py compressed. */
 async function inflated(text) {
   const { readable, writable } = new DecompressionStream("deflate");
   const writer = writable.getWriter();
-  writer.write(Uint8Array.fromBase64?.(text) ?? lettersOf(atob(text)));
+  writer.write(Uint8Array.fromBase64?.(text) ?? bytesOfString(atob(text)));
   writer.close();
   return new Uint8Array(await new Response(readable).arrayBuffer());
 }
 
-/** A string of bytes as bytes, in a browser without `fromBase64`; `Uint8Array.from` takes a hundred times as long. */
-function lettersOf(text) {
+/** The bytes of a binary string, for browsers without `fromBase64`. `Uint8Array.from` would be a hundred times slower. */
+function bytesOfString(text) {
   const bytes = new Uint8Array(text.length);
   for (let at = 0; at < text.length; at++) bytes[at] = text.charCodeAt(at);
   return bytes;
 }
 
-/** A scene without blobs, as `unpack` reads it. */
+/** The bytes of a scene without blobs, as `unpack` reads them. */
 function scene(header) {
   const text = new TextEncoder().encode(JSON.stringify({ ...header, blobs: {} }));
   const data = new Uint8Array(4 + text.length);
@@ -28,12 +28,12 @@ function scene(header) {
 
 const { strips: { array: ofStrips }, atlas: { array: ofAtlas }, ...pieces } = unpack(await inflated(document.getElementById("run").text)).blobs;
 const { header: atlas } = unpack(ofAtlas);
-for (const [path, { array }] of Object.entries(pieces)) supply.put(`${atlas.shelf}/${path}`, array);
-const { groups } = supply.peek(`${atlas.shelf}/${atlas.parts.overview.name}/whole`).header;
+for (const [path, { array }] of Object.entries(pieces)) partFetcher.put(`${atlas.partsAddress}/${path}`, array);
+const { groups } = partFetcher.get(`${atlas.partsAddress}/${atlas.parts.overview.name}/whole`).header;
 const rows = new Map(groups.flatMap(({ queryStrip, queries, sites }) => sites.map(({ site }) => [site, { queryStrip, rows: queries.length }])));
 let chosen = atlas.selection;
 
-/** What the app's script does with a choice: all that was not chosen stays, a row that the site has not is let go. */
+/** Applies a choice as the app's script does: other fields stay, and a row that the site does not have is deselected. */
 function choose(_, { site = chosen.site, head = chosen.head, query = chosen.query }) {
   chosen = { site, head, query: query < rows.get(site).rows ? query : -1 };
   queueMicrotask(draw);

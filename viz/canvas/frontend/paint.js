@@ -1,36 +1,36 @@
-// Weights as coloured cells: one head, painted at any size.
+// Paints the weights of one head as coloured cells, at any size.
 
 
 /**
- * One head's cells. `codes` are round(255·sqrt(weight)), `exact` the weights as float32 where they are here. Where `signed`
- * is the largest difference, they are differences: 128 ± round(127·sqrt(size / largest)).
+ * Cells of one head. `codes` are round(255·sqrt(weight)); `exact` are the weights as float32, if known. If `signed`, the largest
+ * difference, is not 0, the cells hold differences, with codes 128 ± round(127·sqrt(size / largest)).
  */
 function grid(rows, columns, codes, mask, exact, signed = 0) {
   return { rows, columns, codes, mask, exact, signed };
 }
 
-/** The value that a code stands for. */
+/** The value of a code. */
 function decoded(code, signed) {
   return signed ? signed * Math.sign(code - 128) * ((code - 128) / 127) ** 2 : (code / 255) ** 2;
 }
 
-/** Where a value is on its colour scale, from 0 to 1. */
+/** Position of a value on its colour scale, from 0 to 1. */
 function placeOf(value, signed) {
   return signed ? 0.5 + (Math.sign(value) * Math.sqrt(Math.abs(value) / signed)) / 2 : value;
 }
 
-/** The colours of numbers that have a sign: codes whose 128 is zero. */
+/** The palette of signed numbers, whose code 128 is zero. */
 function centredPalette(colours) {
   const stops = colours.diverging.map(rgb);
   return { ...colours, stops, shades: shadesOf(colours.maskedWord, stops, (code) => 0.5 + (code - 128) / 254) };
 }
 
-/** A head whose `stored` cells stand for blocks of `down` × `across` cells each, of which they tell the largest weight. */
+/** Cells of a head that is stored pooled: each of `stored` is the largest weight of a block of `down` × `across` cells. */
 function pooledGrid(rows, columns, stored, [down, across]) {
   return down * across > 1 ? { rows, columns, stored, down, across } : stored;
 }
 
-/** A rectangle of cells in blocks. */
+/** A rectangle of cells, counted in blocks. */
 function inBlocks({ down, across }, { left, top, right, bottom }) {
   return { left: left / across, top: top / down, right: right / across, bottom: bottom / down };
 }
@@ -42,18 +42,18 @@ function encoded(weights) {
   return codes;
 }
 
-/** A head as it ran, from the blobs of its part. Its codes are made when it is painted: most heads are read alone. */
+/** Exact cells of a head from the blobs of its part. The codes are computed on first painting: most heads are only read. */
 function exactGrid({ exact: { array, shape: [rows, columns] }, codes, mask }, signed) {
   let made = codes?.array;
   return { ...grid(rows, columns, null, mask.array, array, signed), get codes() { return (made ??= encoded(array)); } };
 }
 
-/** The part of `array` that holds head `index` of [head, query, key]. */
+/** Head `index` of an array [head, query, key]. */
 function headOf(array, index, rows, columns) {
   return array.subarray(index * rows * columns, (index + 1) * rows * columns);
 }
 
-/** The weight of a cell: {weight, exact, masked}; with `most` the weight is the largest of its block. */
+/** The weight of a cell, {weight, exact, masked}; with `most` it is the largest weight of the cell's block. */
 function cellOf(cells, row, column) {
   if (cells.cellAt) return cells.cellAt(row, column);
   if (cells.stored) {
@@ -65,15 +65,15 @@ function cellOf(cells, row, column) {
   return { weight, exact: Boolean(cells.exact), masked: !cells.mask[at], signed: cells.signed };
 }
 
-/** A number with its sign, where it is a difference: "+0.12", "−0.12". */
+/** A number as text; a difference carries its sign: "+0.12", "−0.12". */
 function signedText(weight, decimals, signed) {
   const number = weight.toFixed(decimals).replace("-", "−");
   return signed && weight > 0 ? `+${number}` : number;
 }
 
 /**
- * A weight in words: "0.8732", "≈ 0.87", "≈ 0.004", "at most ≈ 0.42", "0.0000, masked"; a difference with its sign; "…" where it is
- * on its way.
+ * A weight as text: "0.8732", "≈ 0.87", "≈ 0.004", "at most ≈ 0.42", "0.0000, masked"; a difference with its sign; "…" while it is
+ * being fetched.
  */
 function weightText({ weight, exact, masked, most, signed }, texts) {
   if (weight === undefined) return "…";
@@ -82,7 +82,7 @@ function weightText({ weight, exact, masked, most, signed }, texts) {
   return masked ? fill(texts.maskedWeight, { weight: number }) : number;
 }
 
-/** For each of `pixels` the first and one past the last cell it shows, of cells [from, to): several where cells are smaller. */
+/** For each of `pixels`, the first and one past the last cell it covers, of cells [from, to). */
 function spans(pixels, from, to, cells) {
   const scale = (to - from) / pixels;
   return Array.from({ length: pixels }, (_, pixel) => {
@@ -92,8 +92,8 @@ function spans(pixels, from, to, cells) {
 }
 
 /**
- * Paints cells into `width` × `height` pixels of the screen at (x, y), each pixel its cell, or the largest of the cells it covers.
- * `shown` is the part in cells; rows from `revealed` on stay empty.
+ * Paints cells into `width` × `height` device pixels at (x, y). A pixel shows its cell, or the largest of the cells it covers.
+ * `shown` is the visible part in cells; rows from `revealed` on stay empty.
  */
 function paint(pen, cells, colours, place, shown = whole(cells), revealed = cells.rows) {
   if (cells.paintInto) return cells.paintInto(pen, colours, place, shown);
@@ -118,7 +118,7 @@ function paint(pen, cells, colours, place, shown = whole(cells), revealed = cell
   pen.putImageData(image, x, y);
 }
 
-/** The largest code of cells that may be looked at; -1 where none may be. Called for each pixel, so it makes nothing. */
+/** The largest code of the allowed cells, -1 if all are masked. It runs once per pixel, so it allocates nothing. */
 function largest(codes, mask, columns, top, bottom, left, right) {
   let best = -1;
   for (let row = top; row < bottom; row++) {
@@ -129,7 +129,7 @@ function largest(codes, mask, columns, top, bottom, left, right) {
   return best;
 }
 
-/** The same of codes that have a sign: the one farthest from 128. */
+/** The same for signed codes: the code farthest from 128. */
 function farthest(codes, mask, columns, top, bottom, left, right) {
   let best = -1;
   for (let row = top; row < bottom; row++) {
@@ -140,7 +140,7 @@ function farthest(codes, mask, columns, top, bottom, left, right) {
   return best;
 }
 
-/** All cells of a head as the part that is shown. */
+/** The visible part that covers all cells. */
 function whole({ rows, columns }) {
   return { left: 0, top: 0, right: columns, bottom: rows };
 }
@@ -148,7 +148,7 @@ function whole({ rows, columns }) {
 const LOUPE_CELLS = 9;
 const LOUPE_SIDE = 126;
 
-/** The cells around one cell, large enough to be seen, as a canvas for the tooltip. */
+/** The cells around one cell, magnified, as a canvas for the tooltip. */
 function loupe(cells, row, column, colours) {
   if (cells.stored) return loupe(cells.stored, Math.floor(row / cells.down), Math.floor(column / cells.across), colours);
   const window = (at, count) => {

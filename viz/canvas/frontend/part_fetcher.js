@@ -1,17 +1,17 @@
-// Parts of scenes: fetched from the app's own server where they did not come along, and kept for every drawing of the page.
+// Fetches the parts of scenes from the app's server, with an LRU cache that all drawings of the page share.
 
-const SUPPLY_BYTES = 160 * 2 ** 20;
+const FETCHED_BYTES = 160 * 2 ** 20;
 const [FIRST_WAIT_MS, LONGEST_WAIT_MS] = [250, 8000];
-const MOST_RERUNS = 3; // that are asked for to get a part put back
+const MOST_RERUNS = 3; // script runs requested to make the server recreate a part
 
-class Supply {
+class PartFetcher {
   constructor() {
-    this.kept = new Map(); // by address, what was used longest ago first
+    this.kept = new Map(); // by address, least recently used first
     this.bytes = 0;
   }
 
-  /** The scene at an address, if it is here. */
-  peek(address) {
+  /** The cached scene at an address, or null. */
+  get(address) {
     const found = this.kept.get(address);
     if (!found) return null;
     this.kept.delete(address);
@@ -19,13 +19,13 @@ class Supply {
     return found.scene;
   }
 
-  /** Takes in the bytes of a scene; what was used longest ago makes room. */
+  /** Caches the bytes of a scene and evicts the least recently used ones. */
   put(address, data) {
     const scene = unpack(data);
     this.kept.set(address, { scene, size: data.length });
     this.bytes += data.length;
     for (const [old, { size }] of this.kept) {
-      if (this.bytes <= SUPPLY_BYTES || old === address) break;
+      if (this.bytes <= FETCHED_BYTES || old === address) break;
       this.kept.delete(old);
       this.bytes -= size;
     }
@@ -33,11 +33,11 @@ class Supply {
   }
 
   /**
-   * Fetches what is at an address. A lost connection is tried again for as long as it takes. Where the server has made room, `gone()`
-   * is called, which lets it put the part back; at most MOST_RERUNS times. True once it is here; false if `signal` ended it, or the
-   * server does not have it.
+   * Fetches the scene at an address into the cache. Retries for as long as the connection is lost. If the server has evicted the
+   * part, calls `gone()`, at most MOST_RERUNS times: that makes it recreate the part. Returns true once the scene is cached, false
+   * if `signal` aborted or the server does not have the part.
    */
-  async bring(address, gone, signal) {
+  async load(address, gone, signal) {
     let reruns = 0;
     for (let wait = FIRST_WAIT_MS; !signal.aborted; wait = Math.min(3 * wait, LONGEST_WAIT_MS)) {
       try {
@@ -51,7 +51,7 @@ class Supply {
           gone();
         }
       } catch (error) {
-        if (!(error instanceof TypeError || error.name === "AbortError")) throw error; // both say that nothing came
+        if (!(error instanceof TypeError || error.name === "AbortError")) throw error; // both mean: no answer
       }
       await new Promise((done) => setTimeout(done, wait));
     }
@@ -59,15 +59,15 @@ class Supply {
   }
 }
 
-/** The parts that a drawing could not get, and the sentence under it that says so. */
+/** The parts that a drawing failed to load, and the message below it that says so. */
 class LostParts {
-  /** `ask` fetches what is at an address once more. */
+  /** `ask(address)` fetches a part again. */
   constructor(ask) {
     this.ask = ask;
     this.addresses = new Set();
   }
 
-  /** Shows the sentence, with a button that asks for the parts again; hides it where nothing is lost. */
+  /** Shows the message with a button that fetches the parts again; hides it if no part is missing. */
   tell(root, { sentence, button }) {
     this.box?.remove();
     if (!this.addresses.size) return;
@@ -84,5 +84,5 @@ class LostParts {
   }
 }
 
-/** The supply of the page: drawings come as modules of their own, and share it. */
-const supply = (globalThis.headlightSupply ??= new Supply());
+/** The page's fetcher. It is global because each drawing is a module of its own. */
+const partFetcher = (globalThis.headlightPartFetcher ??= new PartFetcher());

@@ -1,4 +1,4 @@
-// The step player: the decode, token by token. All of it is in the browser: a step reveals a row, it asks no server.
+// Step player: the decoding, token by token. The browser has all steps, so a step reveals a row and never asks the server.
 
 const REPORT_MS = 400;
 const TILE = 64;
@@ -7,11 +7,11 @@ class Player extends Drawing {
   constructor(parent) {
     super(parent, "player");
     this.canvas = el("canvas", { tabindex: 0, role: "application" });
-    this.map = new BigMap(this.canvas);
+    this.map = new Heatmap(this.canvas);
     this.transport = new Transport({ moved: (step) => this.moved(step), rested: () => this.report({}) });
     this.unsaid = {};
     const hover = (x, y) => this.hover(this.map.cellAt(x, y), x, y);
-    watchFingers(this.canvas, { hover, leave: () => this.leave(), click: (x, y) => this.open(this.map.cellAt(x, y)) });
+    watchTouch(this.canvas, { hover, leave: () => this.leave(), click: (x, y) => this.open(this.map.cellAt(x, y)) });
     this.canvas.addEventListener("keydown", (event) => this.onMapKey(event));
     this.root.addEventListener("keydown", (event) => this.transport.onKey(event));
   }
@@ -39,7 +39,7 @@ class Player extends Drawing {
   build() {
     const { strips, written, names, texts, axes } = this.header;
     this.chips = strips.map((strip) => strip.tokens.map((token, at) => chip(token, at, this.chipListeners(strip, token, at))));
-    for (const node of this.chips.flat()) node.tabIndex = -1; // the arrow keys belong to the steps
+    for (const node of this.chips.flat()) node.tabIndex = -1; // arrow keys move between steps, not tokens
     const tokens = strips.find(({ name }) => name === written).tokens;
     const read = (position) => tokens[position - 1]?.text ?? "";
     this.steps = tokens.flatMap((token, at) => (token.candidates ? [{ ...token, position: at, read: read(at) }] : []));
@@ -80,7 +80,7 @@ class Player extends Drawing {
     return { onpointerenter: enter, onpointerleave: () => this.hideTip(), onclick: jump };
   }
 
-  /** Takes numbers: a new run begins where Python says; in a run that is here already, the person's step and head stay. */
+  /** Takes a scene. A new run starts at the step that Python names; a known one keeps its step and head. */
   take() {
     const { head, step, run, names } = this.header;
     if (run !== this.run) this.transport.step = this.transport.inside(step);
@@ -93,17 +93,17 @@ class Player extends Drawing {
     this.heads = names.map((_, h) => grid(rows, columns, part(codes, h), mask.array, part(array, h)));
   }
 
-  /** The current step: the token it wrote, where that stands, what was read. */
+  /** The current step: the token it generated, its position, and the token it read. */
   get now() {
     return this.steps[this.transport.step];
   }
 
-  /** The query row of the current step; -1 where the site does not decode. */
+  /** Query row of the current step; -1 at a site that does not decode. */
   get row() {
     return this.header.decodes ? this.now.row : -1;
   }
 
-  /** How many rows have been computed so far. */
+  /** Number of rows computed so far. */
   get revealed() {
     return this.header.decodes ? this.row + 1 : this.heads[0].rows;
   }
@@ -128,7 +128,7 @@ class Player extends Drawing {
     this.redraw();
   }
 
-  /** Notes what Python should hear; it is told once the person has rested, and not while playing. */
+  /** Collects changes and reports them to Python after a pause, never while playing. */
   report(change) {
     Object.assign(this.unsaid, change);
     clearTimeout(this.resting);
@@ -139,7 +139,7 @@ class Player extends Drawing {
     }, REPORT_MS);
   }
 
-  /** Asks for the arithmetic of a cell that is there already. */
+  /** Opens the calculation of a cell that is computed already. */
   open(cell) {
     if (!cell || cell.row >= this.revealed) return;
     this.transport.pause();
@@ -147,7 +147,7 @@ class Player extends Drawing {
     this.report({ site: this.header.site, head: this.head, query: cell.row, key: cell.column });
   }
 
-  /** Up and down read the weights of the current row, key by key; Enter opens one to its arithmetic. */
+  /** Up and down read the weights of the current row, key by key; Enter opens the calculation of one. */
   onMapKey(event) {
     if (event.key === "Enter") return this.open(this.map.cursor);
     const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
@@ -197,7 +197,7 @@ class Player extends Drawing {
     this.drawTiles();
   }
 
-  /** The target so far, and on the key tokens what the current row looks at. */
+  /** Draws the target so far, and shades the key tokens by the weights of the current row. */
   drawChips() {
     const { strips, written, keyStrip, keys } = this.header;
     const { row, now } = this;

@@ -1,4 +1,4 @@
-// The token strips: what was read and what was written, each written token with its probability and its alternatives.
+// Token strips: the source and the target, each generated token with its probability and its alternatives.
 
 class Strips extends Drawing {
   constructor(parent) {
@@ -21,7 +21,7 @@ class Strips extends Drawing {
     this.eachChip((node, strip, token) => node.toggleAttribute("data-selectable", this.selectable(strip, token)));
   }
 
-  /** True if the token stands for a row of the selected site. */
+  /** True if the token has a query row at the selected site. */
   selectable(strip, token) {
     return strip.name === this.header.queryStrip && token.row >= 0 && token.row < this.header.rows;
   }

@@ -1,3 +1,3 @@
-// The strips alone; a page of its own (page.js) has the atlas beside them.
+// Mounts the strips alone; the standalone page (page.js) has the atlas beside them.
 
 export default (component) => mount(component, Strips);

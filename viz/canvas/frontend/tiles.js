@@ -1,15 +1,15 @@
-// A head too large to be here whole: tiles of a pyramid, fetched as they come into view. Level 0 is exact; a cell of level n stands
-// for 2ⁿ × 2ⁿ cells, by their largest weight or their mean.
+// Tile pyramid of a head that is too large to send whole: tiles are fetched as they come into view. Level 0 is exact; a cell of
+// level n stands for 2ⁿ × 2ⁿ cells, by their largest weight or their mean.
 
-const REST_MS = 60; // a pointer that rests this long wants to know the weight exactly
+const REST_MS = 60; // a pointer that rests this long fetches the exact weight
 
-class Sheets {
+class TilePyramid {
   /**
-   * `place` is what the scene says of the part, its finest level too, if that is not 0; `fetched(address)` gives a tile that is here,
-   * or fetches it.
+   * `place` is the part's entry in the scene, with its finest level if that is not 0. `fetched(address)` returns a cached tile, or
+   * null and fetches it.
    */
-  constructor(place, shelf, fetched) {
-    Object.assign(this, { finest: 0 }, place, { address: `${shelf}/${place.name}`, fetched, pooling: "max" });
+  constructor(place, partsAddress, fetched) {
+    Object.assign(this, { finest: 0 }, place, { address: `${partsAddress}/${place.name}`, fetched, pooling: "max" });
   }
 
   at(level, row, column, pooling = this.pooling) {
@@ -21,7 +21,7 @@ class Sheets {
     return Math.min(Math.max(Math.ceil(Math.log2(cellsInPixel) - 1e-6), this.finest), this.levels - 1);
   }
 
-  /** Paints the part shown at (x, y) of the screen's pixels, from the finest tiles that are here. */
+  /** Paints the visible part at (x, y) in device pixels, from the finest tiles in the cache. */
   paintInto(pen, colours, { x, y, width, height }, shown) {
     const perPixel = Math.max((shown.right - shown.left) / width, (shown.bottom - shown.top) / height);
     const wanted = this.levelFor(perPixel);
@@ -44,15 +44,15 @@ class Sheets {
     pen.restore();
   }
 
-  /** Tiles of coarser levels, coarsest first; that one is fetched, the others are used where they happen to be here. */
+  /** Tiles of coarser levels, coarsest first. Only the coarsest is fetched; the others are used if they are cached. */
   coarser(wanted, shown, colours) {
     const top = this.levels - 1;
     const levels = Array.from({ length: Math.max(0, top - wanted) }, (_, i) => top - i);
-    const get = (level) => (level === top ? this.fetched : (address) => supply.peek(address));
+    const get = (level) => (level === top ? this.fetched : (address) => partFetcher.get(address));
     return levels.flatMap((level) => this.visible(level, shown).map((tile) => ({ ...tile, image: this.image(tile, colours, get(level)) })));
   }
 
-  /** The tiles of a level that lie in the part shown, with the cells that they hold. */
+  /** The tiles of a level in the visible part, each with the range of cells it covers. */
   visible(level, { left, top, right, bottom }) {
     const size = this.side * 2 ** level;
     const range = (from, to, count) => {
@@ -65,7 +65,7 @@ class Sheets {
     }));
   }
 
-  /** A tile as a picture, a pixel for each of its cells; null: it is not here. */
+  /** A tile as an image with one pixel per cell; null if it is not cached. */
   image({ level, row, column }, colours, get) {
     const tile = get(this.at(level, row, column));
     if (!tile) return null;
@@ -79,12 +79,12 @@ class Sheets {
     return tile.image;
   }
 
-  /** The weight of a cell as far as it is known: exactly, else at most. A cell that is asked for and rested on becomes exact. */
+  /** The weight of a cell from the finest cached tile: exact at level 0, else an upper bound. `rest` makes it exact. */
   cellAt(row, column) {
     for (let level = 0; level < this.levels; level++) {
       const size = this.side * 2 ** level;
       const [tileRow, tileColumn] = [Math.floor(row / size), Math.floor(column / size)];
-      const tile = supply.peek(this.at(level, tileRow, tileColumn, "max"));
+      const tile = partFetcher.get(this.at(level, tileRow, tileColumn, "max"));
       if (tile) return this.read(tile, Math.floor((row % size) / 2 ** level), Math.floor((column % size) / 2 ** level));
     }
     return { weight: undefined, exact: false, masked: false, most: true };
@@ -96,7 +96,7 @@ class Sheets {
     return exact ? { weight: exact.array[at], exact: true, masked } : { weight: (codes.array[at] / 255) ** 2, exact: false, masked, most: true };
   }
 
-  /** Fetches what says a cell exactly, once nothing else has been asked for a moment. */
+  /** Fetches the exact tile of a cell once the pointer has rested for a moment. */
   rest(row, column) {
     clearTimeout(this.resting);
     if (this.finest) return;

@@ -1,10 +1,10 @@
-// Mouse, pen and fingers on a canvas as a few gestures, in CSS pixels of the canvas.
+// Gestures of mouse, pen and touch on a canvas.
 
 /**
- * Calls `hover(x, y)`, `leave()`, `click(x, y)`, `drag(dx, dy)` and `pinch(factor, x, y)` where they are given.
- * A finger that touches hovers, and what it showed stays when it is lifted.
+ * Calls `hover(x, y)`, `leave()`, `click(x, y)`, `drag(dx, dy)` and `pinch(factor, x, y)`, those that are given, in CSS pixels of the
+ * canvas. A touch counts as hovering; lifting the finger does not count as leaving.
  */
-function watchFingers(canvas, { hover, leave, click, drag, pinch }) {
+function watchTouch(canvas, { hover, leave, click, drag, pinch }) {
   const down = new Map();
   let moved = 0;
   const here = ({ offsetX, offsetY }) => ({ x: offsetX, y: offsetY });

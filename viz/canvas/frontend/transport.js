@@ -1,4 +1,4 @@
-// The controls of the player: buttons, scrubber, speed, clock and keys. It counts steps and knows nothing of what they show.
+// Playback controls: buttons, scrubber, speed, clock and keys. They count steps, whatever the steps show.
 
 const TRANSPORT_SIGNS = {
   first: "M4 3v10M12.5 3.5L7 8l5.5 4.5z",
@@ -12,17 +12,17 @@ const SPEEDS = [0.5, 1, 2, 4];
 const STEP_MS = 900;
 
 class Transport {
-  /** `moved(step)` is called whenever the step changes, `rested()` when playing ends. */
+  /** Calls `moved(step)` whenever the step changes, `rested()` when playing ends. */
   constructor({ moved, rested }) {
     Object.assign(this, { moved, rested, step: 0, steps: 0, speed: 1 });
   }
 
-  /** Takes the keys that nothing else on the page wants, until `signal` aborts. */
+  /** Handles the keys that nothing else on the page uses, until `signal` aborts. */
   listen(signal) {
     document.addEventListener("keydown", (event) => { if (!keyboardTaken()) this.onKey(event); }, { signal });
   }
 
-  /** The bar, for `steps` steps. */
+  /** Builds the bar for `steps` steps. */
   build(steps, texts) {
     Object.assign(this, { steps, texts });
     const sign = (name, act) => iconButton(TRANSPORT_SIGNS[name], texts[name], act, { class: `icon ${name}` });
@@ -44,7 +44,7 @@ class Transport {
     return Math.min(Math.max(step, 0), Math.max(this.steps - 1, 0));
   }
 
-  /** Goes to a step, or to the nearest there is. */
+  /** Goes to a step, or to the nearest existing one. */
   go(step) {
     const to = this.inside(step);
     if (to === this.step) return;
@@ -91,7 +91,7 @@ class Transport {
     this.count.textContent = fill(texts.step, { step: step + 1, steps });
   }
 
-  /** Does what a key asks for; the keys of a list of choices stay its own, and Space on a button presses it. */
+  /** Handles a key. Keys inside a select stay its own, and Space on a button presses it. */
   onKey(event) {
     if (!this.steps || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     const target = event.composedPath()[0];

@@ -1,10 +1,10 @@
-// The tree of a beam search: a column for each step, what went on above, what was pruned below; a hypothesis can be chosen.
+// Tree of a beam search: one column per step, kept hypotheses above, pruned ones below. A finished hypothesis can be chosen.
 
 const NARROWEST_STEP = 92;
 const WIDEST_STEP = 150;
-const ROW = 40; // from one node to the next below
-const HEAD = 24; // room for the numbers of the steps
-const BAND = 26; // room above what was pruned
+const ROW = 40; // distance between nodes
+const HEAD = 24; // height of the step numbers
+const BAND = 26; // gap above the pruned nodes
 const NODE = 33; // height of a node
 
 /** A log-probability as shown. */
@@ -69,14 +69,14 @@ class Tree extends Drawing {
     this.mark();
   }
 
-  /** Asks for the hypothesis that ends here. */
+  /** Chooses the hypothesis that ends at a node. */
   open(node) {
     this.at = node.place;
     this.mark();
     if (node.rank >= 0) this.choose({ hypothesis: node.rank });
   }
 
-  /** The places from the first token to one. */
+  /** Places on the path from the first token to a node. */
   line(place) {
     const found = new Set();
     for (let node = this.byPlace.get(place); node; node = this.byPlace.get(node.parent)) found.add(node.place);
@@ -110,7 +110,7 @@ class Tree extends Drawing {
     this.fresh = false;
   }
 
-  /** Puts marks on the hypothesis shown, on the line to what is under the pointer or the keyboard, and the keyboard on one node. */
+  /** Marks the shown hypothesis and the path to the node under pointer or keyboard, and makes one node the tab stop. */
   mark() {
     const line = this.line(this.over);
     this.buttons.forEach((button, place) => {
@@ -132,7 +132,7 @@ class Tree extends Drawing {
     this.window.scrollTop += Math.min(0, inner.top - outer.top - 30) + Math.max(0, inner.bottom - outer.bottom + 30);
   }
 
-  /** Left goes to what a node continues, right to its likeliest continuation, up and down to its neighbours in the step. */
+  /** Left goes to a node's parent, right to its likeliest continuation, up and down to its neighbours in the step. */
   next(key) {
     const node = this.byPlace.get(this.at);
     const near = (of, row) => of.sort((one, other) => Math.abs(one.row - row) - Math.abs(other.row - row))[0];

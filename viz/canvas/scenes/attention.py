@@ -1,7 +1,7 @@
-"""Scenes: what the drawings of a run are given (viz/canvas/wire/packing.py says how it becomes bytes).
+"""Scenes of the strips, the atlas, the lines and the step player (viz/canvas/wire/packing.py turns scenes into bytes).
 
-Weights of many heads travel as uint8: round(255·sqrt(weight)), so that small weights stay apart from 0; what is read as a number
-with four decimals (the selected head) travels as float32. Whatever grows with tokens × tokens is a part (viz/canvas/wire/parts.py).
+Weights of many heads are sent as uint8, round(255·sqrt(weight)), which keeps small weights distinct from 0. The selected head is
+shown with four decimals, so it is sent as float32. Whatever grows with tokens × tokens is a part (viz/canvas/wire/parts.py).
 """
 
 import json
@@ -18,7 +18,7 @@ from viz.theme import SCHEMES
 
 
 def strips(trace: Trace, site: Site, query: int) -> bytes:
-    """The token strips, and which query row of `site` is selected (-1: none)."""
+    """Token strips, with the selected query row of `site` (-1: none)."""
     attention = trace.at(site)
     header = {
         **base(trace),
@@ -32,7 +32,7 @@ def strips(trace: Trace, site: Site, query: int) -> bytes:
 
 
 def atlas(trace: Trace, site: Site, head: int, query: int) -> bytes:
-    """All heads of all sites, grouped by kind, and the selected head as it ran: parts `overview` and `exact`."""
+    """All heads of all sites, grouped by kind, and the selected head exactly: parts `overview` and `exact`."""
     selected = trace.at(site)
     header = {
         **base(trace),
@@ -58,7 +58,7 @@ def lines(trace: Trace, site: Site, head: int, query: int) -> bytes:
 
 
 def player(trace: Trace, site: Site, head: int, step: int) -> bytes:
-    """The decode, token by token, seen from one site: part `heads`."""
+    """The decoding token by token, at one site: part `heads`."""
     attention = trace.at(site)
     if not 0 <= head < attention.heads:
         raise UnknownHead(asked=head, site=site, last=attention.heads - 1)
@@ -78,12 +78,12 @@ def player(trace: Trace, site: Site, head: int, step: int) -> bytes:
 
 
 def _row(attention: Attention, query: int) -> int:
-    """`query`, or -1 where the site has no such row."""
+    """`query`, or -1 if the site has no such row."""
     return query if 0 <= query < attention.weights.shape[1] else -1
 
 
 def base(trace: Trace) -> dict[str, Any]:
-    """What every drawing of a run is told: both colour schemes, and a text that is another for another run."""
+    """Header fields of every drawing: both colour schemes, and an id of the run."""
     run = json.dumps(
         [trace.model.get("fingerprint"), dict(trace.request), {n: t.texts for n, t in trace.tokens.items()}], default=str
     )
@@ -95,7 +95,7 @@ def _has_decoder(trace: Trace) -> bool:
 
 
 def _strip(trace: Trace, name: str) -> dict[str, Any]:
-    """One strip's chips. A chip's `row` is the query row it stands for: in a decoder the row that wrote it."""
+    """One strip and its chips. A chip's `row` is its query row; in a decoder, the row that generated it."""
     tokens = trace.tokens[name]
     written = name == labels.written_strip(trace) and _has_decoder(trace)
     steps = {step.computed[1]: step for step in trace.steps} if written else {}
@@ -123,7 +123,7 @@ def _chip(tokens: Tokens, position: int, label: str, row: int, step: Step | None
 
 
 def _candidates(step: Step) -> list[dict[str, Any]]:
-    """The likeliest tokens, best first, and the chosen one among them, even where a draw took a less likely one."""
+    """The likeliest tokens, best first, always including the chosen one: sampling may choose an unlikely token."""
     listed = list(step.candidates)
     if all(c.id != step.chosen.id for c in listed):
         listed.append(step.chosen)

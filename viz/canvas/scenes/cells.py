@@ -1,4 +1,4 @@
-"""The cells of one head at one stage: scores, mask or weights, as a large map whose cells can be opened."""
+"""Scene of the cells of one head at one stage: scores, mask or weights, as a heatmap whose cells can be opened."""
 
 import numpy as np
 
@@ -12,9 +12,9 @@ from viz.theme import SCHEMES
 
 
 def scene(trace: Trace, stage: Stage, head: int, query: int, key: int) -> bytes:
-    """One of OF_CELLS. Blobs: `exact` float32 and `codes`, `there`, `wrong` uint8, all [query, key]: the numbers that ran, their
-    places on the colour scale, whether the cell holds a number (a masked weight, a score that was never computed and whatever is
-    not finite are none), and whether it should hold one and does not.
+    """Scene of a stage in OF_CELLS. Blobs, all [query, key]: `exact` float32, the recorded numbers; `codes` uint8, their positions
+    on the colour scale; `there` uint8, whether the cell holds a number (masked weights, scores that were never computed, NaN and
+    infinities do not count); `wrong` uint8, whether it should hold one but does not.
 
     Args:
         query, key: the opened cell, counted from 0; -1: none.
@@ -44,7 +44,7 @@ def scene(trace: Trace, stage: Stage, head: int, query: int, key: int) -> bytes:
 
 
 def _numbers(trace: Trace, stage: Stage, head: int) -> tuple[Array, Array]:
-    """What a stage put into the cells of a head, and which cells hold a number."""
+    """The recorded numbers of a head at a stage, and which cells hold one."""
     mask = trace.at(stage.place).mask
     if stage.name == "mask":
         return np.where(mask, 0.0, -np.inf), mask
@@ -54,6 +54,6 @@ def _numbers(trace: Trace, stage: Stage, head: int) -> tuple[Array, Array]:
 
 
 def _centred(values: Array, largest: float) -> Array:
-    """Places on a scale that is centred at 0, as uint8: 128 is 0."""
+    """Positions on a colour scale centred at 0, as uint8: 128 is 0."""
     code: Array = np.rint(128 + 127 * np.clip(np.nan_to_num(values, neginf=-largest) / largest, -1, 1)).astype(np.uint8)
     return code

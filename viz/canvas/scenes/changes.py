@@ -1,4 +1,4 @@
-"""What changed between two runs, every head at a glance: an atlas of differences, its colours up to the largest of them."""
+"""Scene of the differences between two runs: an atlas whose color scale ends at the largest difference."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,22 +9,22 @@ from model.trace.types import Array, Site, Trace
 from viz import labels
 from viz.canvas.wire import parts, strings
 from viz.canvas.wire.packing import pack, unpack
-from viz.canvas.wire.part_cache import SHELF, Blob
+from viz.canvas.wire.part_cache import PART_CACHE, Blob
 from viz.canvas.wire.pooling import farthest, pool
 from viz.readings.changes import Change
 from viz.theme import SCHEMES
 
 
 def scene(first: Trace, second: Trace, found: Mapping[Site, Change], site: Site, head: int) -> bytes:
-    """The atlas of w₂ - w₁: parts as of the atlas, `weights/SITE` and `codes` are `encode`d differences.
+    """Atlas of w₂ - w₁. It has the parts of an atlas; `weights/SITE` and `codes` hold `encode`d differences.
 
     Args:
         first, second: the runs.
-        found: the sites that can be compared, with what changed there.
-        site, head: the selected head; there is no part `exact` where it cannot be compared, or is too large to travel whole.
+        found: the changes, by site that can be compared.
+        site, head: the selected head. There is no part `exact` if it cannot be compared or is too large to send whole.
     """
     key = f"{parts.run_key(first)}/{parts.run_key(second)}"
-    overview = SHELF.keep(key, lambda: Blob(_overview(first, second, found)))
+    overview = PART_CACHE.get_or_make(key, lambda: Blob(_overview(first, second, found)))
     header = {
         "schemes": SCHEMES,
         "texts": strings.changes(),
@@ -34,7 +34,7 @@ def scene(first: Trace, second: Trace, found: Mapping[Site, Change], site: Site,
     if change is None or head >= change.heads or change.mask.size > parts.WHOLE_CELLS:
         return parts.scene(header, {"overview": overview})
     signed = unpack(overview.data)[0]["signed"]
-    exact = SHELF.keep(f"{key}/{site}/{head}", lambda: Blob(_exact(change, head, signed)))
+    exact = PART_CACHE.get_or_make(f"{key}/{site}/{head}", lambda: Blob(_exact(change, head, signed)))
     return parts.scene(header, {"overview": overview, "exact": exact})
 
 
@@ -67,7 +67,7 @@ def _pooled(change: Change, head: int, heads: int) -> Array:
 
 
 def encode(differences: Array, largest: float) -> Array:
-    """Differences as uint8, 128 ± round(127·sqrt(size / largest)): small ones stay apart from 0. What is no number is 0."""
+    """Differences as uint8, 128 ± round(127·sqrt(size / largest)), which keeps small ones distinct from 0. NaN becomes 0."""
     shares = np.clip(np.nan_to_num(differences) / largest, -1, 1)
     code: Array = (128 + np.rint(127 * np.sign(shares) * np.sqrt(np.abs(shares)))).astype(np.uint8)
     return code

@@ -1,4 +1,4 @@
-"""The map of a network: its boxes as in the paper's figure 1, and in each box the stages that a run went through."""
+"""Scene of the map of a network: boxes as in the paper's figure 1, each with the stages of the run."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -19,9 +19,9 @@ class Box:
     """A box of the map.
 
     Attributes:
-        title: what stands on it.
+        title: its text.
         stages: text forms and titles of its stages, in order.
-        reads_encoder: whether an arrow from the encoder's top leads here.
+        reads_encoder: whether an arrow leads here from the encoder's output.
     """
 
     title: str
@@ -30,13 +30,13 @@ class Box:
 
 
 def scene(trace: Trace, stages: tuple[Stage, ...], titles: dict[str, str], stage: Stage) -> bytes:
-    """The map, with `stage` as the place where one is.
+    """The map of a run with the current stage.
 
     Args:
         trace: the run.
-        stages: its walk.
-        titles: what stages are called, by their names.
-        stage: one of `stages`.
+        stages: all its stages, in order.
+        titles: titles of the stages, by name.
+        stage: the current one of `stages`.
     """
     header = {
         "schemes": SCHEMES,
@@ -53,7 +53,7 @@ def _stacks(stages: tuple[Stage, ...]) -> list[str]:
 
 
 def _column(trace: Trace, stack: str, stages: list[Stage], titles: dict[str, str]) -> dict[str, Any]:
-    """A stack: its input, its layers, what follows them."""
+    """Boxes of a stack: its input, its layers, its output."""
     parts = [
         {"title": _layer_title(layer, trace), "boxes": [asdict(box) for box in _boxes(trace, list(own), titles)]}
         for layer, own in groupby(stages, key=_layer)
@@ -62,7 +62,7 @@ def _column(trace: Trace, stack: str, stages: list[Stage], titles: dict[str, str
 
 
 def _layer(stage: Stage) -> tuple[str, int, int] | str:
-    """The layer that a stage is in; outside of layers, whether it is before or after them."""
+    """The layer of a stage; outside of layers, whether the stage comes before or after them."""
     if "." in stage.place:
         stack, pass_, layer, _kind = stage.place.split(".")
         return stack, int(pass_), int(layer)
@@ -88,7 +88,7 @@ def _boxes(trace: Trace, stages: list[Stage], titles: dict[str, str]) -> Iterato
 
 
 def _kind(stage: Stage) -> str:
-    """Which stages share a box."""
+    """Kind of a stage: stages of one kind share a box."""
     if stage.name in ("residual", "normed", "final"):
         return "around"
     if stage.site is not None:

@@ -1,4 +1,4 @@
-"""The tree of a beam search on the screen: a column for each step, above what went on, below what was dropped."""
+"""Scene of the tree of a beam search: one column per step, kept hypotheses above, pruned ones below."""
 
 from typing import Any
 
@@ -10,15 +10,15 @@ from viz.canvas.wire import strings
 from viz.canvas.wire.packing import pack
 
 MOST = 1500
-"""Nodes that are drawn; of a larger tree those alone that led to a hypothesis, and the most of these."""
+"""Most nodes drawn; of a larger tree only nodes that led to a final hypothesis are drawn, up to this many."""
 
 
 def scene(trace: Trace, shown: int) -> bytes:
-    """The drawing of a trace's tree.
+    """The tree of a trace.
 
     Args:
-        trace: of a beam search.
-        shown: rank of the hypothesis that the run shows.
+        trace: a run with beam search.
+        shown: rank of the hypothesis that the trace describes.
     """
     ends = hypotheses(trace.tree)
     places = drawn(trace.tree)
@@ -36,7 +36,7 @@ def scene(trace: Trace, shown: int) -> bytes:
 
 
 def drawn(tree: tuple[Node, ...]) -> list[int]:
-    """The places of the nodes that are drawn."""
+    """Indices of the nodes to draw."""
     if len(tree) <= MOST:
         return list(range(len(tree)))
     chosen: set[int] = set()
@@ -47,7 +47,7 @@ def drawn(tree: tuple[Node, ...]) -> list[int]:
 
 
 def layout(tree: tuple[Node, ...], places: list[int]) -> dict[int, int]:
-    """The row of each node that is drawn: in each step the likeliest first; what was pruned begins in one row for all steps."""
+    """Row of each drawn node: in each step the likeliest first; pruned nodes start at the same row in all steps."""
     alive = [_by_step(tree, [p for p in places if (tree[p].fate == "pruned") == pruned]) for pruned in (False, True)]
     first = max(map(len, alive[0].values()), default=0)
     return {

@@ -1,4 +1,4 @@
-"""How a scene reaches the browser: packed bytes, parts fetched by their hash, pooled overviews, and the texts of drawings.
+"""Transport of scenes to the browser: packed bytes, parts fetched by hash, pooled overviews, and the texts of drawings.
 
 May import: model.trace, viz.labels, viz.texts.
 """

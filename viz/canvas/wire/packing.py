@@ -1,8 +1,8 @@
-"""Scenes as bytes: what the drawings in the browser are given. numpy and JSON alone.
+"""Byte format of scenes. Needs only numpy and JSON.
 
 A scene is a uint32 (little endian) with the length of the header, the header (JSON, UTF-8), zeros up to a multiple of four, then
-the blobs, each padded to a multiple of four. `header["blobs"][name]` says where a blob starts (`at`, counted from the first blob),
-its `shape` and its `type` (`uint8` or `float32`). common.js has the one function that reads this.
+the blobs, each padded to a multiple of four. `header["blobs"][name]` has the start of a blob (`at`, counted from the first blob),
+its `shape` and its `type` (`uint8` or `float32`). `unpack` in common.js reads this format.
 """
 
 import json
@@ -18,7 +18,7 @@ _ALIGN = 4
 
 
 def pack(header: Mapping[str, Any], blobs: Mapping[str, Array]) -> bytes:
-    """The bytes of a scene: `header`, and arrays of uint8 or float32 that it names."""
+    """Packs a header and named arrays of uint8 or float32 into a scene."""
     places, parts, at = {}, [], 0
     for name, array in blobs.items():
         part = _padded(np.ascontiguousarray(array).tobytes())
@@ -30,7 +30,7 @@ def pack(header: Mapping[str, Any], blobs: Mapping[str, Array]) -> bytes:
 
 
 def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
-    """The header and the arrays of a scene: what the browser reads."""
+    """Unpacks a scene into its header and arrays, as the browser does."""
     length = int.from_bytes(data[:4], "little")
     header: dict[str, Any] = json.loads(data[4 : 4 + length])
     start = 4 + length + -length % _ALIGN
@@ -46,6 +46,6 @@ def _padded(part: bytes) -> bytes:
 
 
 def encode(weights: Array) -> Array:
-    """Probabilities as uint8, round(255·sqrt(weight)); (b / 255)² gives them back to within 0.004. What is no number is 0."""
+    """Probabilities as uint8, round(255·sqrt(weight)); (b / 255)² restores them to within 0.004. NaN becomes 0."""
     code: Array = np.rint(255 * np.sqrt(np.minimum(np.fmax(weights, 0), 1))).astype(np.uint8)
     return code

@@ -1,7 +1,7 @@
-"""The shelf: parts of scenes under a hash of what they hold, for as long as there is room. A route of the app serves them.
+"""Cache of scene parts, keyed by content hash and bounded in bytes. A route of the app serves them to browsers.
 
-A script run puts a part here once, however often it draws it. What has been put away to make room is asked for again by the
-browser, and the next script run puts it back.
+A part is made once, however often it is drawn. If a browser requests a part that was evicted, it triggers a script run, which
+makes the part again.
 """
 
 import threading
@@ -20,33 +20,33 @@ from starlette.routing import Route
 PATH = "/headlight"
 LIMIT = 256 * 2**20
 MOST_KEYS = 2**14
-"""Keys whose part is known; of one that is forgotten, the part is made again."""
+"""Most keys remembered; the part of a forgotten key is made again."""
 
 WHOLE = "whole"
-"""The piece that a Blob is served as."""
+"""Path of a Blob's only piece."""
 
 _HEADERS = {
     "Cache-Control": "private, max-age=31536000, immutable",
-    "Content-Encoding": "identity",  # else Streamlit compresses it anew for each request, which takes longer than sending it
+    "Content-Encoding": "identity",  # otherwise Streamlit compresses each response, which takes longer than sending it
 }
 
 
 def address() -> str:
-    """Where browsers find the shelf."""
+    """URL path under which the parts are served."""
     base = str(st.get_option("server.baseUrlPath") or "").strip("/")
     return f"/{base}{PATH}" if base else PATH
 
 
 def content_hash(*parts: bytes | memoryview) -> str:
-    """32 hexadecimal digits that stand for these bytes."""
+    """BLAKE2 hash of these bytes, 32 hexadecimal digits."""
     digest = blake2b(digest_size=16)
     for part in parts:
         digest.update(part)
     return digest.hexdigest()
 
 
-class Kept(Protocol):
-    """What the shelf can hold."""
+class Part(Protocol):
+    """Part of a scene: a Blob or a Pyramid."""
 
     @property
     def name(self) -> str:
@@ -57,15 +57,15 @@ class Kept(Protocol):
         """Bytes of memory held."""
 
     def piece(self, path: str) -> bytes | None:
-        """The bytes of one piece; None: there is no such piece."""
+        """Bytes of one piece; None if there is no such piece."""
 
 
-T = TypeVar("T", bound=Kept)
+T = TypeVar("T", bound=Part)
 
 
 @dataclass(frozen=True)
 class Blob:
-    """Bytes that are served whole."""
+    """Part that is served as one piece."""
 
     data: bytes
 
@@ -80,37 +80,37 @@ class Blob:
         return len(self.data)
 
     def piece(self, path: str) -> bytes | None:
-        """All of it."""
+        """All bytes, at the path WHOLE."""
         return self.data if path == WHOLE else None
 
 
-class Shelf:
-    """LRU cache of parts, bounded in bytes and keyed by content: equal parts are held once. Safe to be used from many threads.
+class PartCache:
+    """LRU cache of parts, bounded in bytes and keyed by content: equal parts are held once. Thread-safe.
 
     Args:
-        limit: bytes of all parts together. The part used last stays, even where it alone is larger.
+        limit: bytes of all parts together. The part used last stays, even if it is larger than the limit.
     """
 
     def __init__(self, limit: int = LIMIT) -> None:
-        self._parts: LRUCache[str, Kept] = LRUCache(limit, getsizeof=lambda part: min(part.nbytes, limit))
+        self._parts: LRUCache[str, Part] = LRUCache(limit, getsizeof=lambda part: min(part.nbytes, limit))
         self._names: LRUCache[str, str] = LRUCache(MOST_KEYS)
         self._lock = threading.Lock()
 
     @property
     def nbytes(self) -> int:
-        """Bytes held; of a part larger than the limit, the limit."""
+        """Bytes held; a part larger than the limit counts as the limit."""
         return int(self._parts.currsize)
 
-    def keep(self, key: str, make: Callable[[], T]) -> T:
-        """The part that was made under `key`, if it is still here; else what `make` makes.
+    def get_or_make(self, key: str, make: Callable[[], T]) -> T:
+        """The cached part of `key`; if there is none, makes and caches it.
 
         Args:
-            key: tells what is meant without its content: a run and a place in it.
+            key: identifies the part without its content, by a run and a place in it.
         """
         with self._lock:
             found = self._parts.get(self._names.get(key, ""))
         if found is not None:
-            return found  # type: ignore[return-value]  # one key, one kind
+            return found  # type: ignore[return-value]  # a key always has the same type of part
         made = make()
         with self._lock:
             self._parts[made.name] = made
@@ -118,34 +118,34 @@ class Shelf:
         return made
 
     def piece(self, name: str, path: str) -> bytes | None:
-        """The bytes of a piece of what has the hash `name`; None: it is not here."""
+        """Bytes of a piece of the part with the hash `name`; None if it is not cached."""
         with self._lock:
             found = self._parts.get(name)
         return found.piece(path) if found is not None else None
 
     def clear(self) -> None:
-        """Puts everything away."""
+        """Empties the cache."""
         with self._lock:
             self._parts.clear()
             self._names.clear()
 
 
-SHELF = Shelf()
-"""The shelf of this process, for all sessions."""
+PART_CACHE = PartCache()
+"""The cache of this process, shared by all sessions."""
 
 
 def _serve(request: Request) -> Response:
-    """One piece. What a hash names never changes, so a browser that has it is told so whether or not it is still here."""
+    """Serves one piece. Content behind a hash never changes, so a matching ETag gets a 304 even after eviction."""
     name, path = request.path_params["name"], request.path_params["path"]
     tag = f'"{name}/{path}"'
     headers = {**_HEADERS, "ETag": tag}
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
-    body = SHELF.piece(name, path)
+    body = PART_CACHE.piece(name, path)
     if body is None:
         return Response(status_code=404, headers={"Cache-Control": "no-store"})
     return Response(body, headers=headers, media_type="application/octet-stream")
 
 
 ROUTE = Route(f"{address()}/{{name}}/{{path:path}}", _serve)
-"""For `st.App(routes=…)`. It computes in a thread of its own, not on the event loop."""
+"""For `st.App(routes=…)`. Starlette runs it in a thread, not on the event loop."""

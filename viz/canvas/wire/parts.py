@@ -1,4 +1,4 @@
-"""Parts of scenes: what grows with tokens × tokens. Made once for a run; small ones travel in their scene, large ones by route."""
+"""Parts of scenes: arrays that grow with tokens × tokens. Made once per run; small ones are sent in the scene, others fetched."""
 
 import json
 from collections.abc import Mapping
@@ -11,48 +11,48 @@ from model.trace.types import Array, Attention, Site, Trace
 from viz import labels
 from viz.canvas.wire import part_cache, strings
 from viz.canvas.wire.packing import encode, pack
-from viz.canvas.wire.part_cache import SHELF, Blob
+from viz.canvas.wire.part_cache import PART_CACHE, Blob
 from viz.canvas.wire.pooling import Pyramid, allowed, pool
 
 INLINE = 2**16
-"""Bytes of a part that travels inside its scene. Streamlit hashes a scene at each script run, so this is small."""
+"""Most bytes of a part inside its scene. Streamlit hashes the scene in each script run, so this is small."""
 
 WHOLE_CELLS = 512**2
-"""Cells of a head that travels whole; a larger one travels as tiles."""
+"""Most cells of a head that is sent whole; a larger one is sent as tiles."""
 
 _CELL_BYTES = 5
-"""Of a head that travels whole: a float32 and whether it may be looked at."""
+"""Bytes per cell of a head that is sent whole: a float32 and a mask byte."""
 
 OPENING, FINEST, COARSEST = 2_800_000, 128, 16
-"""Bytes of an overview and of the head that is selected in it, together at most; and cells along a side of a head in it, at most
-and at least. So 12 × 12 × 128 is not pooled, and 12 × 12 × 512 has two cells for each pixel of a tile on a screen of 1440 × 900."""
+"""Most bytes of an overview together with its selected head; most and least cells along a side of a head in it. So 12 × 12 × 128 is
+not pooled, and 12 × 12 × 512 has two cells per pixel of a tile on a screen of 1440 × 900."""
 
 
 def scene(header: Mapping[str, Any], parts: Mapping[str, Blob | Pyramid]) -> bytes:
-    """The bytes of a scene with parts. `header["parts"][name]` has a part's hash (`name`) and what else is to be known of it; the
-    small ones stand in the scene as blobs. The others are at `header["shelf"]/HASH/PIECE`.
+    """Packs a scene with parts. `header["parts"][name]` has a part's hash (`name`) and its other facts. Small parts are blobs of
+    the scene, the others are served at `header["partsAddress"]/HASH/PIECE`.
     """
     places = {name: {"name": part.name, **(part.facts if isinstance(part, Pyramid) else {})} for name, part in parts.items()}
     small = {name: part.data for name, part in parts.items() if isinstance(part, Blob) and part.nbytes <= INLINE}
     blobs = {name: np.frombuffer(data, np.uint8) for name, data in small.items()}
-    return pack({**header, "shelf": part_cache.address(), "parts": places, "lost": strings.lost()}, blobs)
+    return pack({**header, "partsAddress": part_cache.address(), "parts": places, "lost": strings.lost()}, blobs)
 
 
 def run_key(trace: Trace) -> str:
-    """Stands for a run and its maps without reading them: model, device and time, request, tokens, shapes."""
+    """Hash that identifies a run without reading its weights: model, device and time, request, tokens, shapes."""
     texts = {name: strip.texts for name, strip in trace.tokens.items()}
     shapes = {str(site): attention.weights.shape for site, attention in trace.attention.items()}
     return part_cache.content_hash(json.dumps([dict(trace.model), dict(trace.request), texts, shapes], default=str).encode())
 
 
 def exact(trace: Trace, site: Site, head: int) -> Blob | Pyramid:
-    """One head as it ran: blobs `exact` float32 and `mask` uint8, both [query, key]; a large one as a pyramid of tiles.
+    """One head exactly: blobs `exact` float32 and `mask` uint8, both [query, key]; a large head as a pyramid of tiles.
 
     Raises:
         UnknownSite, UnknownHead: the trace has no such site or head.
     """
     attention = trace.at(site)
-    return SHELF.keep(f"{run_key(trace)}/{site}/{head}", lambda: _exact(attention, head))
+    return PART_CACHE.get_or_make(f"{run_key(trace)}/{site}/{head}", lambda: _exact(attention, head))
 
 
 def _exact(attention: Attention, head: int) -> Blob | Pyramid:
@@ -62,21 +62,20 @@ def _exact(attention: Attention, head: int) -> Blob | Pyramid:
 
 
 def heads(trace: Trace, site: Site) -> Blob:
-    """All heads of a site as they ran: blobs `exact` float32 [head, query, key] and `mask` uint8 [query, key]."""
+    """All heads of a site exactly: blobs `exact` float32 [head, query, key] and `mask` uint8 [query, key]."""
 
     def make() -> Blob:
         attention = trace.at(site)
         return Blob(pack({}, {"exact": attention.weights[:].astype(np.float32), "mask": attention.mask.astype(np.uint8)}))
 
-    return SHELF.keep(f"{run_key(trace)}/{site}", make)
+    return PART_CACHE.get_or_make(f"{run_key(trace)}/{site}", make)
 
 
 def overview(trace: Trace) -> Blob:
-    """All heads of all sites, grouped by kind, pooled to what can be seen at one glance. Blobs: `weights/SITE` uint8 [head, query,
-    key] and `mask/N` uint8 [query, key] (sites with equal masks share one); both in blocks of `group["blocks"]` cells, of which the
-    largest weight is told.
+    """All heads of all sites, grouped by kind and pooled to the size of tiles. Blobs: `weights/SITE` uint8 [head, query, key] and
+    `mask/N` uint8 [query, key] (sites with equal masks share one). Each entry is the largest of a block of `group["blocks"]` cells.
     """
-    return SHELF.keep(run_key(trace), lambda: Blob(_overview(trace)))
+    return PART_CACHE.get_or_make(run_key(trace), lambda: Blob(_overview(trace)))
 
 
 def _overview(trace: Trace) -> bytes:
@@ -105,7 +104,7 @@ def _overview(trace: Trace) -> bytes:
 
 
 def blocks(mask: Array, heads: int) -> tuple[int, int]:
-    """How many queries and keys of [query, key] a block has in an overview of so many heads."""
+    """Queries and keys per block in an overview of so many heads."""
     selected = _CELL_BYTES * mask.size if mask.size <= WHOLE_CELLS else 0
     side = max(COARSEST, min(FINEST, isqrt((OPENING - selected) // max(1, heads))))
     return -(-mask.shape[0] // side), -(-mask.shape[1] // side)
@@ -117,7 +116,7 @@ def _group(trace: Trace, attention: Attention, blocks: tuple[int, int]) -> dict[
 
 
 def axes(trace: Trace, attention: Attention) -> dict[str, Any]:
-    """What stands on the axes of a site's maps."""
+    """Labels and titles of the axes at a site."""
     query, key = labels.query_axis(trace, attention.site), labels.key_axis(trace, attention.site)
     return {
         "queryAxis": query,
@@ -131,6 +130,6 @@ def axes(trace: Trace, attention: Attention) -> dict[str, Any]:
 
 
 def row_label(trace: Trace, site: Site) -> str:
-    """The name of an atlas row at its edge."""
+    """Short name of an atlas row."""
     passes = 1 + max(s.pass_ for s in trace.attention if s.stack == site.stack)
     return strings.layer(site.layer, site.pass_ if passes > 1 else None)

@@ -1,4 +1,4 @@
-"""Maps with more cells than pixels: blocks of cells as one, and pyramids of tiles that are cut when they are asked for."""
+"""Pooling of heatmaps with more cells than pixels: blocks of cells, and tile pyramids whose tiles are cut on request."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ _PIECES = 4
 
 
 def allowed(weights: Array, mask: Array) -> Array:
-    """[query, key] in float32, 0 where a query may not look; where it may look everywhere, the weights themselves, not a copy."""
+    """Weights [query, key] in float32, 0 where masked; not a copy if nothing is masked."""
     if mask.all():
         return weights.astype(np.float32, copy=False)
     return np.where(mask, weights, np.float32(0)).astype(np.float32, copy=False)
 
 
 def pool(cells: Array, down: int, across: int, combine: Callable[..., Any] = np.maximum) -> Array:
-    """Blocks of `down` × `across` cells of [query, key] as one cell each; the last blocks hold what is left.
+    """Pools [query, key] into blocks of `down` × `across` cells; the last blocks may be smaller.
 
     Args:
         combine: `np.maximum`, `np.add`, `np.logical_or` or `farthest`.
@@ -34,8 +34,8 @@ def pool(cells: Array, down: int, across: int, combine: Callable[..., Any] = np.
 
 
 def _fold(cells: Array, size: int, combine: Callable[..., Any]) -> Array:
-    """Every `size` rows as one: whole rows at once, ten times faster than numpy's reductions over two axes."""
-    found = cells[::size].copy(order="K")  # as it lies in memory: a transposed one would be walked across
+    """Combines every `size` rows: whole rows at once are ten times faster than numpy's reductions over two axes."""
+    found = cells[::size].copy(order="K")  # keeps the memory order: a transposed copy would be read with large strides
     for offset in range(1, min(size, len(cells))):
         part = cells[offset::size]
         combine(found[: len(part)], part, out=found[: len(part)])
@@ -43,17 +43,17 @@ def _fold(cells: Array, size: int, combine: Callable[..., Any]) -> Array:
 
 
 def farthest(one: Array, other: Array, out: Array) -> None:
-    """Of two numbers the one that is farther from 0; `out` is `one`."""
+    """Writes the number farther from 0 into `out`, which must be `one`."""
     np.copyto(out, other, where=np.abs(other) > np.abs(one))
 
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """A map at one size. Arrays are [query, key] of uint8.
+    """One level of a pyramid. Arrays are [query, key] of uint8.
 
     Attributes:
-        max, mean: codes of the largest weight and of the mean weight of the cells in a block that may be looked at.
-        mask: whether a block has any such cell.
+        max, mean: codes of the largest and the mean weight of a block's allowed cells.
+        mask: whether a block has an allowed cell.
     """
 
     max: Array
@@ -62,11 +62,11 @@ class Level:
 
 
 class Pyramid:
-    """One head as tiles of TILE × TILE cells: level 0 exact, level n pooled over 2ⁿ × 2ⁿ cells. Pieces are scenes, and are called
+    """One head as tiles of TILE × TILE cells: level 0 exact, level n pooled over 2ⁿ × 2ⁿ cells. Pieces are scenes at the paths
     `exact/0/ROW/COLUMN`, `max/LEVEL/ROW/COLUMN` and `mean/LEVEL/ROW/COLUMN`.
 
     Args:
-        weights: [query, key]; copied where it is a piece of something larger, so that nothing else of its run is held.
+        weights: [query, key]; a view of a larger array is copied, so that the pyramid does not keep the whole run in memory.
         mask: [query, key] of bool.
     """
 
@@ -88,12 +88,12 @@ class Pyramid:
 
     @property
     def facts(self) -> dict[str, int]:
-        """What a browser needs to ask for tiles."""
+        """Sizes that a browser needs to request tiles."""
         rows, columns = self._exact.shape
         return {"rows": rows, "columns": columns, "side": TILE, "levels": 1 + len(self._pooled)}
 
     def piece(self, path: str) -> bytes | None:
-        """The scene of one tile: `exact` float32 or `codes` uint8, and `mask`, [query, key]."""
+        """Scene of one tile: `exact` float32 or `codes` uint8, and `mask`, all [query, key]."""
         kind, *numbers = path.split("/")
         if len(numbers) != _PIECES - 1 or not all(part.isascii() and part.isdigit() and len(part) < 6 for part in numbers):
             return None
@@ -114,7 +114,7 @@ class Pyramid:
 
 
 def _is_whole(cells: Array) -> bool:
-    """Whether the memory that `cells` lies in holds nothing else."""
+    """Whether the memory behind `cells` holds nothing else."""
     return cells.base is None or (
         isinstance(cells.base, np.ndarray) and cells.base.base is None and cells.base.nbytes == cells.nbytes
     )
@@ -125,7 +125,7 @@ def _tile(cells: Array, row: int, column: int) -> Array:
 
 
 def _levels(weights: Array, mask: Array) -> Iterator[Level]:
-    """Levels from 1 on, until a map is one tile. A mean is of the cells that may be looked at, so counts are pooled, too."""
+    """Levels from 1 up to the one that fits into one tile. A mean is over allowed cells, so their counts are pooled, too."""
     largest, total, count = weights, weights, mask.astype(np.uint8)
     while max(largest.shape) > TILE:
         largest = pool(largest, 2, 2)

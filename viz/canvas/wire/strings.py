@@ -1,4 +1,4 @@
-"""The sentences of the drawings: whole, in the chosen language. JavaScript holds none; it fills the {gaps} of these."""
+"""Texts of the drawings in the chosen language: whole sentences. JavaScript only fills their {gaps}."""
 
 import re
 
@@ -7,16 +7,16 @@ from viz.texts import _
 
 
 def layer(index: int, pass_: int | None) -> str:
-    """The name of an atlas row at its edge: "L1", or "P2 L1" where a stack is passed more than once."""
+    """Short name of an atlas row: "L1", or "P2 L1" if the stack runs more than once."""
     if pass_ is None:
         return _("L{layer}", layer=index + 1)
     return _("P{pass_} L{layer}", pass_=pass_ + 1, layer=index + 1)
 
 
 def strip_title(trace: Trace, name: str, generated: bool) -> str:
-    """What a strip is called: "German, the source", "English, generated"."""
+    """Title of a strip: "German, the source", "English, generated"."""
     language = trace.model.get("languages", {}).get(name, "")
-    language = "" if language == name else language  # nobody told it
+    language = "" if language == name else language  # the model does not name it
     given = trace.request.get("target") is not None
     goes_on = generated and trace.request.get("decoding", {}).get("max_length", 1) > 0
     if name == "source" and "target" not in trace.tokens and goes_on:
@@ -29,12 +29,12 @@ def strip_title(trace: Trace, name: str, generated: bool) -> str:
 
 
 def axes(query: str, key: str) -> str:
-    """What runs down and what runs across a map. A line may break after the dot alone, not before a sign."""
+    """Axes of a heatmap in one line, which may break only after the dot, not before a sign."""
     return re.sub(" (?=[↓→·])", "\u00a0", _("{query} ↓ · {key} →", query=query, key=key))
 
 
 def _cells() -> dict[str, str]:
-    """What every drawing says about one weight."""
+    """Texts about one weight."""
     return {
         "query": _("query"),
         "key": _("key"),
@@ -60,12 +60,12 @@ def _candidates() -> dict[str, str]:
 
 
 def running() -> str:
-    """What a page says while it waits for an answer of the engine."""
+    """Text of a page that waits for the engine."""
     return _("Running: {seconds} s")
 
 
 def lost() -> dict[str, str]:
-    """What a drawing says where the server no longer has a part of it."""
+    """Texts of a drawing with a part that the server no longer has."""
     return {
         "sentence": _("The server no longer has the numbers of this picture, so a part of it is missing."),
         "button": _("Ask for them again"),
@@ -73,12 +73,12 @@ def lost() -> dict[str, str]:
 
 
 def strips() -> dict[str, str]:
-    """The sentences of the token strips."""
+    """Texts of the token strips."""
     return {**_candidates(), "tokens": _("Tokens: arrow keys move, Enter selects the row that wrote the token")}
 
 
 def atlas() -> dict[str, str]:
-    """The sentences of the atlas."""
+    """Texts of the atlas."""
     return {
         **_cells(),
         "headShort": _("H{head}"),
@@ -98,12 +98,12 @@ def atlas() -> dict[str, str]:
 
 
 def atlas_alone() -> dict[str, str]:
-    """The sentences of an atlas on a page of its own, where no arithmetic can be asked for."""
+    """Texts of an atlas on a standalone page, which cannot open calculations."""
     return {**atlas(), "openLabel": _("{head}, large. Arrow keys move among cells, Enter selects a row, Escape closes.")}
 
 
 def changes() -> dict[str, str]:
-    """The sentences of an atlas of differences."""
+    """Texts of an atlas of differences."""
     return {
         **atlas(),
         "weight": _("change"),
@@ -114,24 +114,24 @@ def changes() -> dict[str, str]:
 
 
 def snapshot(step: int) -> str:
-    """When a snapshot was kept."""
+    """Training step of a snapshot, in words."""
     return _("After 1 step") if step == 1 else _("Before the first step") if step == 0 else _("After {step:,} steps", step=step)
 
 
 def fed(trace: Trace) -> str:
-    """What the strip is called that all snapshots are fed."""
+    """Title of the strip that is fed to all snapshots."""
     if trace.request.get("target") is not None:
         return _("Fed to every snapshot: the target as typed, and how likely each token was to this one")
     return _("Fed to every snapshot: what the finished model writes, and how likely each token was to this one")
 
 
 def own() -> str:
-    """What the strip is called that a snapshot writes by itself."""
+    """Title of the strip that a snapshot generates by itself."""
     return _("What this snapshot writes by itself, the likeliest token each time")
 
 
 def film() -> dict[str, str]:
-    """The sentences of the film, beside those of the atlas."""
+    """Texts of the film, in addition to those of the atlas."""
     return {
         "first": _("To the first snapshot"),
         "back": _("One snapshot back"),
@@ -157,7 +157,7 @@ def film() -> dict[str, str]:
 
 
 def lines() -> dict[str, str]:
-    """The sentences of the lines."""
+    """Texts of the lines."""
     return {
         **_cells(),
         "label": _(
@@ -172,7 +172,7 @@ def lines() -> dict[str, str]:
 
 
 def network() -> dict[str, str]:
-    """The sentences of the map of the network."""
+    """Texts of the map of the network."""
     return {
         "first": _("To the first stage"),
         "back": _("One stage back"),
@@ -189,7 +189,7 @@ def network() -> dict[str, str]:
 
 
 def cells(stage: str) -> dict[str, str]:
-    """The sentences of the cells of one head at a stage, which is `scores`, `mask` or `weights`."""
+    """Texts of the cells of one head at a stage, which is `scores`, `mask` or `weights`."""
     names = {"scores": _("score"), "mask": _("mask"), "weights": _("weight")}
     absent = {"scores": _("never computed: a later position"), "mask": _("{value}, masked"), "weights": _("{value}, masked")}
     return {
@@ -204,7 +204,7 @@ def cells(stage: str) -> dict[str, str]:
 
 
 def tree() -> dict[str, str]:
-    """The sentences of the tree of a beam search."""
+    """Texts of the tree of a beam search."""
     return {
         "treeLabel": _(
             "The tree of the beam search. Left goes back to what a beginning continues, right to its likeliest continuation, "
@@ -220,7 +220,7 @@ def tree() -> dict[str, str]:
 
 
 def player() -> dict[str, str]:
-    """The sentences of the step player."""
+    """Texts of the step player."""
     return {
         **_cells(),
         **_candidates(),
