@@ -1,4 +1,4 @@
-"""Shows traces. Knows nothing of torch: a page asks an Engine and draws the Trace that it returns.
+"""The Streamlit app. It never imports torch: a page asks an Engine for a Trace and draws it.
 
 From the bottom up: theme, texts, labels, link_values, links, readings, canvas, calls, waiting, figures, export, public, page,
 file_limit, away, sentence, scheme_change, sidebar, walk, views, asking, prepare, main.

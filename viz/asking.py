@@ -1,4 +1,4 @@
-"""Models that can run as soon as somebody answers what their files leave open."""
+"""Models that can run once somebody answers the questions that their files leave open."""
 
 from collections.abc import Sequence
 
@@ -11,10 +11,10 @@ from viz.views import checkpoint_questions
 
 
 def asked_here(view: View) -> bool:
-    """Draws the questions of the model that `view` names, where it waits for answers; False: it does not."""
+    """Draws the open questions of the model that `view` names; returns False if there are none."""
     try:
         asked = my_engine().describe(view.model, view.told()) if view.model else None
-    except (UnknownModel, EngineAway):  # of a host that is away, the models are known that it had
+    except (UnknownModel, EngineAway):  # while the host is away, its last list of models is known
         return False
     if asked is None or not _waits(asked):
         return False
@@ -25,7 +25,7 @@ def asked_here(view: View) -> bool:
 
 
 def name_others(others: Sequence[ModelInfo]) -> None:
-    """Names in the sidebar the models that cannot be used as they are."""
+    """Lists in the sidebar the models that cannot be used as they are."""
     waiting = [each.name for each in others if _waits(each)]
     sidebar.waiting(waiting, [each.name for each in others if each.name not in waiting])
 

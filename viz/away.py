@@ -1,4 +1,4 @@
-"""What a page does while the host of its engine does not answer: it shows the last result, and goes on when the host is back."""
+"""Pages while the engine's host does not answer: they show the last result and continue when the host is back."""
 
 from weakref import ref
 
@@ -15,12 +15,12 @@ _LAST = "last"
 
 
 def remember(trace: Trace, view: View) -> None:
-    """Notes what the session saw last. The engine's cache alone holds its trace: many sessions hold no more than its bytes."""
+    """Remembers the session's last result. Only the engine's cache holds the trace, so sessions add no memory."""
     st.session_state[_LAST] = ref(trace), view
 
 
 def last() -> tuple[Trace, View] | None:
-    """What the session saw last; None: nothing yet, or the engine's cache does not hold it any more."""
+    """The session's last result; None if there is none yet or the engine's cache has evicted it."""
     found: tuple[ref[Trace], View] | None = st.session_state.get(_LAST)
     if found is None or (trace := found[0]()) is None:
         return None
@@ -28,10 +28,10 @@ def last() -> tuple[Trace, View] | None:
 
 
 def wait(error: EngineAway, shown: bool) -> None:
-    """Says that the host is away, and draws the page anew as soon as it answers.
+    """Says that the host is away, and redraws the page once it answers.
 
     Args:
-        shown: whether the last result is on the page.
+        shown: whether the page shows the last result.
     """
     seconds = error.fields["seconds"]
     if shown:

@@ -1,4 +1,4 @@
-"""Slow calls of one session: each in a thread of its own, so that a script run waits for one only as long as it likes."""
+"""Slow engine calls of one session. Each runs in its own thread, so that a script run can stop waiting for it."""
 
 import secrets
 import threading
@@ -13,16 +13,16 @@ from model.errors import HeadlightError, Superseded
 from model.trace.types import Trace
 
 PATIENCE_S = 0.25
-"""How long a script run waits for a call. A usual run takes a tenth of that, so its page is painted at once."""
+"""Seconds a script run waits for a call. A usual run takes a tenth of that, so its page is drawn at once."""
 
 MOST_TRIES = 3
 
 
 class NotYet(Exception):
-    """A call has no answer yet. Not an error: the page shows that it waits, and is drawn again when the answer is there.
+    """A call has no answer yet. Not an error: the page shows that it waits and is redrawn when the answer arrives.
 
     Attributes:
-        call: the call that is waited for.
+        call: the pending call.
     """
 
     def __init__(self, call: "Call") -> None:
@@ -31,22 +31,22 @@ class NotYet(Exception):
 
 
 class Stopped(Exception):
-    """The visitor has stopped this call."""
+    """The visitor stopped this call."""
 
 
 class NotKept(Exception):
-    """An earlier answer is asked for, and is not kept any more."""
+    """An earlier answer was requested but is no longer cached."""
 
 
 class Call:
-    """One call in a thread of its own.
+    """One call in its own thread.
 
     Attributes:
-        key: says what is asked.
+        key: identifies the question.
         runs: whether it is a run.
-        token: names this call in the address that a browser asks.
-        began: when, on the monotonic clock.
-        done: has a result, None, once there is an answer or an error.
+        token: name of this call in the URL that a browser polls.
+        began: start time on the monotonic clock.
+        done: resolves to None once there is an answer or an error.
     """
 
     def __init__(self, key: Hashable, compute: Callable[[], Any], runs: bool) -> None:
@@ -59,11 +59,11 @@ class Call:
         threading.Thread(target=self._run, name="headlight-call", daemon=True).start()
 
     def give_up(self) -> None:
-        """Nobody wants the answer any more: the engine ends the run unless somebody else waits for it too."""
+        """Cancels the call: the engine ends the run unless somebody else waits for it, too."""
         self._cancel_token.cancel()
 
     def wait(self, seconds: float) -> bool:
-        """Waits for the answer, at most so long; whether it is there."""
+        """Waits for the answer, at most `seconds`; returns whether it has arrived."""
         try:
             self.done.result(max(0.0, seconds))
         except TimeoutError:
@@ -71,10 +71,10 @@ class Call:
         return True
 
     def answer(self) -> Any:
-        """What was computed, once it is done.
+        """The result of the finished call.
 
         Raises:
-            BaseException: what was raised instead.
+            BaseException: the call's error.
         """
         if self._error is not None:
             raise self._error
@@ -90,15 +90,15 @@ class Call:
 
 
 BY_TOKEN: WeakValueDictionary[str, Call] = WeakValueDictionary()
-"""The calls of all sessions, for the route that browsers ask."""
+"""Calls of all sessions by token, for the route that browsers poll."""
 
 
 class Calls:
-    """The calls of one session.
+    """Calls of one session.
 
-    Of runs the newest counts: it takes the place of one that is on its way. A page may need several answers, one after the other.
-    Those that it has got already are held until it is complete: an engine whose cache is small would else compute them again each
-    time. Later, traces are known weakly, as long as the engine keeps them.
+    A new run replaces a pending one. A page may need several answers, one after the other: those that have arrived are held until
+    the page is complete, because an engine with a small cache would compute them again each time. After that, traces are referenced
+    weakly, as long as the engine keeps them.
     """
 
     def __init__(self) -> None:
@@ -109,16 +109,16 @@ class Calls:
         self._seen: WeakValueDictionary[Hashable, Trace] = WeakValueDictionary()
 
     def ask(self, key: Hashable, compute: Callable[[], Any], until: float, runs: bool = True) -> Any:
-        """The answer of a call, which begins unless an equal one is on its way.
+        """The answer of a call. Starts the call unless an equal one is pending.
 
         Args:
-            until: when, on the monotonic clock, this script run wants to go on.
-            runs: whether it is a run, of which the newest counts.
+            until: time on the monotonic clock at which this script run stops waiting.
+            runs: whether it is a run, which replaces a pending one.
 
         Raises:
-            NotYet: it is not there yet.
-            Stopped: the visitor has stopped an equal call.
-            BaseException: what `compute` raised.
+            NotYet: there is no answer yet.
+            Stopped: the visitor stopped an equal call.
+            BaseException: an error of `compute`.
         """
         if isinstance(held := self._answers.get(key), HeadlightError):
             raise held
@@ -132,9 +132,9 @@ class Calls:
                 self._on_their_way.pop(key, None)
             try:
                 self._answers[key] = value = call.answer()
-            except Superseded:  # by an older call of this session that was given up, and came to the engine late
+            except Superseded:  # by an older, cancelled call of this session that reached the engine late
                 continue
-            except HeadlightError as error:  # the page may ask for something else instead
+            except HeadlightError as error:  # the page may request something else instead
                 self._answers[key] = error
                 raise
             if isinstance(value, Trace):
@@ -143,17 +143,17 @@ class Calls:
         return call.answer()
 
     def again(self, key: Hashable) -> Trace:
-        """The trace that an equal call gave before.
+        """The trace of an earlier equal call.
 
         Raises:
-            NotKept: nobody keeps it any more.
+            NotKept: it is no longer cached.
         """
         if (found := self._seen.get(key)) is None:
             raise NotKept
         return found
 
     def stop(self) -> None:
-        """Gives up what is on its way. What was asked for last is not begun again until `resume`."""
+        """Cancels pending calls. The last request is not started again until `resume`."""
         with self._lock:
             for key, call in self._on_their_way.items():
                 self._stopped = key
@@ -161,11 +161,11 @@ class Calls:
             self._on_their_way.clear()
 
     def resume(self) -> None:
-        """Lets what was stopped begin again."""
+        """Allows the stopped call to start again."""
         self._stopped = None
 
     def completed(self) -> None:
-        """A page, or a part of it, has been drawn. Where nothing is on its way, it has all its answers."""
+        """Called when a page, or a part of it, has been drawn. If no call is pending, the page has all its answers."""
         with self._lock:
             if not self._on_their_way:
                 self._answers.clear()
@@ -180,7 +180,7 @@ class Calls:
             return call
 
     def _leave(self, runs: bool) -> None:
-        """Lets go of calls that no page asks for any more: those that have ended, and where a run begins, other runs."""
+        """Drops calls that no page needs any more: finished ones, and other runs when a run starts."""
         for key, call in list(self._on_their_way.items()):
             if call.done.done() or (runs and call.runs):
                 del self._on_their_way[key]

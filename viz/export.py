@@ -1,4 +1,4 @@
-"""Export: what is on screen, to take away: numbers as tables and CSV, and the whole run as a file.
+"""Export of what is on screen: numbers as tables and CSV, and the whole run as a file.
 
 A CSV file is UTF-8 with a byte order mark: spreadsheets need it to read accents and Chinese, pandas skips it. Text that a
 spreadsheet would take for a formula (it begins with = + - @, a tab or a line end) gets an apostrophe in front; labels of tokens
@@ -30,16 +30,16 @@ def head_table(trace: Trace, attention: Attention, head: int) -> pd.DataFrame:
 
 
 def map_table(trace: Trace, attention: Attention, values: Array, keys: Iterable[int]) -> pd.DataFrame:
-    """Values [query, key shown] of a site with labelled queries as rows and labelled keys as columns.
+    """Values [query, key shown] of a site, with labelled queries as rows and labelled keys as columns.
 
-    Labels begin with the position, counted from 1, so that repeated tokens keep their own rows: "3 hunde". Their text is uncut.
+    Labels begin with the position, counted from 1, so that repeated tokens keep their own rows: "3 hunde". Their text is not cut.
     The names of index and columns are those of the axes.
 
     Args:
         trace: the run.
         attention: one of its sites.
-        values: what is shown.
-        keys: indices of the site's keys that the columns stand for.
+        values: the numbers.
+        keys: indices of the site's keys, one per column.
     """
     columns = _numbered(labels.keys(trace, attention, longest=None))
     return pd.DataFrame(
@@ -55,14 +55,14 @@ def row_table(trace: Trace, attention: Attention, values: Array, name: str) -> p
 
 
 def lens_table(positions: Sequence[str], layers: Sequence[str], words: Array, probabilities: Array, title: str) -> pd.DataFrame:
-    """A logit lens, a row for each position, layer and candidate.
+    """Table of a logit lens, one row per position, layer and candidate.
 
     Args:
         positions: labels of the positions.
         layers: names of the layers.
         words: [layer, position, candidate] of texts.
         probabilities: [layer, position, candidate].
-        title: of the positions.
+        title: title of the positions.
     """
     rows = [
         (f"{position + 1} {positions[position]}", layers[layer], rank + 1) for layer, position, rank in np.ndindex(*words.shape)
@@ -72,9 +72,9 @@ def lens_table(positions: Sequence[str], layers: Sequence[str], words: Array, pr
 
 
 def csv(table: pd.DataFrame) -> bytes:
-    """A table as CSV, its index included; the first cell names the rows and, where they have a name, the columns.
+    """A table as CSV with its index; the first cell names the rows and, if they have a name, the columns.
 
-    Floats are written with as many digits as bring the same number back.
+    Floats have enough digits to be read back exactly.
     """
     safe = table.copy()
     for position, kind in enumerate(table.dtypes):
@@ -90,12 +90,12 @@ def trace_file(trace: Trace) -> bytes:
 
 
 def file_name(trace: Trace, *parts: str, ending: str) -> str:
-    """A name for a download that every system takes: letters, digits, dots and hyphens.
+    """A file name that every system accepts: letters, digits, dots and hyphens.
 
     Args:
-        trace: the run; its model's name comes first.
-        parts: what the file holds, such as a site.
-        ending: such as csv.
+        trace: the run; the name starts with its model.
+        parts: further parts of the name, such as a site.
+        ending: file extension, such as csv.
     """
     stem = "-".join((str(trace.model.get("name", "trace")), *parts))
     return re.sub(r"[^A-Za-z0-9.]+", "-", stem).strip("-.") + "." + ending

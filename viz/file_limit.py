@@ -1,4 +1,4 @@
-"""Watches the uploaders: Streamlit refuses a file that is too large in the browser, where no script run hears of it."""
+"""Watches the uploaders: Streamlit rejects files that are too large in the browser, without telling the script."""
 
 from collections.abc import Callable
 
@@ -29,12 +29,12 @@ export default ({ parentElement, data, setTriggerValue }) => {
 
 
 def watch(card: str, megabytes: int, refuse: Callable[[str, float], None]) -> None:
-    """Hears of files that are too large to be sent. Takes no room on the page.
+    """Reports files that are too large to upload. Takes no space on the page.
 
     Args:
-        card: the uploaders in the container with the key `card-CARD` are watched.
-        megabytes: what a file may have.
-        refuse: is told the name of such a file and its megabytes, before the script runs again.
+        card: watches the uploaders in the container with the key `card-CARD`.
+        megabytes: size limit of a file.
+        refuse: called with the file's name and size in megabytes, before the script runs again.
     """
     key = f"file-limit-{card}"
 

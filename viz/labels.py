@@ -1,7 +1,7 @@
-"""Labels of tokens, rows and axes: one place, so that a token is called the same in every picture.
+"""Labels of tokens, rows and axes, in one place so that a token has the same label in every picture.
 
-Token text is data. It is shown as plain text only: control characters become visible, blanks get a sign, right-to-left runs are
-isolated so that they cannot rearrange what stands around them.
+Token text is data and only ever shown as plain text: control characters become visible, blanks get a sign, right-to-left runs are
+isolated so that they cannot reorder the text around them.
 """
 
 import math
@@ -19,18 +19,18 @@ from model.trace.types import Attention, Site, Tokens, Trace
 from viz.texts import _
 
 LONGEST = 24
-"""Characters of a token that a label shows; the whole text stands in tooltips and tables."""
+"""Most characters of a token in a label; tooltips and tables show the whole text."""
 
 CACHE_BYTES = 1 << 20
-"""Bytes of texts, and of what was made of them, that each function below remembers: a few thousand tokens."""
+"""Byte limit of each function's cache of texts and results: a few thousand tokens."""
 
-_ENTRY = 300  # bytes that a cache takes for an entry besides its texts
+_ENTRY = 300  # bytes of a cache entry in addition to its texts
 
 _ISOLATE, _END_ISOLATE = "\u2068", "\u2069"
 
 
 def _remembered(convert: Callable[[str], str]) -> Callable[[str], str]:
-    """`convert` with a cache of the texts that were used last, bounded in bytes: a token may be a whole line of text."""
+    """Adds an LRU cache bounded in bytes to `convert`: a token may be a whole line of text."""
     cache: LRUCache[str, tuple[str, str]] = LRUCache(CACHE_BYTES, lambda texts: sum(map(sys.getsizeof, texts)) + _ENTRY)
 
     @cached(cache, key=lambda text: text, lock=threading.Lock())
@@ -46,9 +46,9 @@ def _remembered(convert: Callable[[str], str]) -> Callable[[str], str]:
 
 @_remembered
 def plain(text: str) -> str:
-    """`text` with everything visible that would not be: controls as pictures, blanks as ␣, formatting characters as U+XXXX.
+    """`text` with invisible characters made visible: controls as pictures, blanks as ␣, formatting characters as U+XXXX.
 
-    A text that begins with a combining mark gets ◌ to stand on, or it would stand on what is left of it.
+    A text that begins with a combining mark gets ◌ as a base, or the mark would combine with the text before it.
     """
     carrier = "◌" if text and unicodedata.category(text[0]).startswith("M") else ""
     return carrier + "".join(_visible(c) for c in text)
@@ -69,10 +69,10 @@ def _visible(character: str) -> str:
 
 @_remembered
 def markdown(text: str) -> str:
-    """`text` so that Streamlit's Markdown shows it letter by letter: no emphasis, formula, colour, link, emoji name or HTML.
+    """Escapes `text` for Streamlit's Markdown: no emphasis, formula, colour, link, emoji name or HTML.
 
-    Escapes are undone before Streamlit looks for addresses, arrows and names such as `:streamlit:`; an invisible joiner keeps their
-    letters apart.
+    Streamlit looks for addresses, arrows and names such as `:streamlit:` after escapes are undone, so these are broken up with an
+    invisible joiner.
     """
     visible = "".join(c if c == " " else _visible(c) for c in text)
     return _MARKUP.sub(r"\\\g<0>", _READ_AFTER_ESCAPES.sub("\u2060", visible))
@@ -83,7 +83,7 @@ _MARKUP = re.compile(f"[{re.escape(string.punctuation)}]")
 
 
 def token(tokens: Tokens, index: int, longest: int | None = LONGEST) -> str:
-    """The label of one token, of at most `longest` characters; one that the vocabulary does not know is marked."""
+    """The label of one token, at most `longest` characters; unknown tokens are marked."""
     text = _short(tokens.texts[index], longest)
     return f"{text} [unk]" if tokens.unknown[index] else text
 
@@ -91,13 +91,13 @@ def token(tokens: Tokens, index: int, longest: int | None = LONGEST) -> str:
 def _short(text: str, longest: int | None) -> str:
     if longest is None:
         return _isolated(plain(text))
-    text = plain(text[: longest + 1])  # one character more, to see whether there are more
+    text = plain(text[: longest + 1])  # one character more, to detect a longer text
     return _isolated(text if len(text) <= longest else text[: longest - 1] + "…")
 
 
 @_remembered
 def _isolated(text: str) -> str:
-    """`text`, kept from rearranging what stands around it if some of it runs from right to left."""
+    """`text` with directional isolates around it if it has right-to-left characters."""
     right_to_left = any(unicodedata.bidirectional(c) in ("R", "AL", "RLE", "RLO", "RLI") for c in text)
     return _ISOLATE + text + _END_ISOLATE if right_to_left else text
 
@@ -115,7 +115,7 @@ def keys(trace: Trace, attention: Attention, longest: int | None = LONGEST) -> l
 def queries(trace: Trace, attention: Attention, longest: int | None = LONGEST) -> list[str]:
     """The labels of a site's queries.
 
-    A decoder's row is the token that was read, and serves the token written next: its label carries both, "young → dogs".
+    A decoder's row reads one token and generates the next one: its label names both, "young → dogs".
     """
     labels = strip(trace.tokens[attention.query_tokens], longest)
     count = attention.weights.shape[1]
@@ -127,13 +127,13 @@ def queries(trace: Trace, attention: Attention, longest: int | None = LONGEST) -
 def compared(
     first: tuple[Trace, Attention], second: tuple[Trace, Attention], rows: Iterable[int], count: int, longest: int | None = LONGEST
 ) -> tuple[list[str], list[str]]:
-    """The labels of queries and keys that stand for each other in two runs; where their texts differ, both: "hund / kind".
+    """The labels of queries and keys that are compared in two runs; if their texts differ, both: "hund / kind".
 
     Args:
         first, second: each run and its site.
         rows: indices of the queries.
-        count: how many keys, from the first on.
-        longest: characters of a token.
+        count: number of keys, from the first on.
+        longest: most characters of a token.
     """
     own, other = queries(*first, longest), queries(*second, longest)
     across = zip(keys(*first, longest)[:count], keys(*second, longest)[:count], strict=True)
@@ -145,12 +145,12 @@ def _either(one: str, other: str) -> str:
 
 
 def written_strip(trace: Trace) -> str:
-    """The strip that decoding writes: a language model's only one, else the target."""
+    """The strip that decoding generates: a language model's only one, else the target."""
     return "target" if "target" in trace.tokens else "source"
 
 
 def stream(trace: Trace, site: Site, role: str) -> str:
-    """Whose tokens stand on an axis: "decoder (English)". `role` is `query` or `key`."""
+    """The tokens on an axis: "decoder (English)". `role` is `query` or `key`."""
     attention = trace.at(site)
     name = attention.query_tokens if role == "query" else attention.key_tokens
     language = trace.model.get("languages", {}).get(name, name)
@@ -193,7 +193,7 @@ def site(site: Site, head: int | None = None) -> str:
 
 
 def power_of_ten(value: float) -> str:
-    """A small number as people write it: 3·10⁻⁷."""
+    """A small number in scientific notation: 3·10⁻⁷."""
     if value == 0 or not math.isfinite(value):
         return f"{value:.0f}"
     digits, exponent = f"{value:.0e}".split("e")

@@ -1,6 +1,6 @@
-"""The values of URL parameters: how each kind is read from its text, and in which words it is refused.
+"""Parsers for the values of URL parameters.
 
-A reader raises ValueError with what is allowed, to stand in the sentence of `viz.links.read`.
+A parser raises ValueError with a description of the allowed values, which `viz.links.read` puts into its sentence.
 """
 
 import math
@@ -14,11 +14,11 @@ from model.trace.types import Site
 from viz.texts import _
 
 LONGEST_TEXT = 4000
-"""Characters of a text that travel in a URL: browsers and servers cut longer ones."""
+"""Most characters of a text in a URL: browsers and servers cut longer ones."""
 
 
 def whole(lowest: int, highest: int = 10**9) -> Callable[[str], int]:
-    """Reads whole numbers between two limits, both allowed."""
+    """Parser for integers between two limits, inclusive."""
 
     def read(text: str) -> int:
         digits = text.removeprefix("-")
@@ -30,12 +30,12 @@ def whole(lowest: int, highest: int = 10**9) -> Callable[[str], int]:
 
 
 def _readable(number: int) -> str:
-    """A whole number as people write it: thousands apart, and a minus that is not a hyphen."""
+    """An integer with thousands separators and a real minus sign."""
     return f"{number:,}".replace("-", "−")
 
 
 def number(lowest: float, highest: float) -> Callable[[str], float]:
-    """Reads numbers between two limits, both allowed."""
+    """Parser for numbers between two limits, inclusive."""
 
     def read(text: str) -> float:
         try:
@@ -50,14 +50,14 @@ def number(lowest: float, highest: float) -> Callable[[str], float]:
 
 
 def text(given: str) -> str:
-    """Reads a text that is not too long."""
+    """Parses a text of limited length."""
     if len(given) > LONGEST_TEXT:
         raise ValueError(_("a text of at most {longest} characters", longest=LONGEST_TEXT))
     return given
 
 
 def choice(*allowed: str) -> Callable[[str], str]:
-    """Reads one of some names."""
+    """Parser for one of the `allowed` names."""
 
     def read(text: str) -> str:
         if text not in allowed:
@@ -68,7 +68,7 @@ def choice(*allowed: str) -> Callable[[str], str]:
 
 
 def site(text: str) -> str:
-    """Reads the text form of a Site."""
+    """Parses the text form of a Site."""
     try:
         return str(Site.parse(text))
     except HeadlightError as error:
@@ -76,7 +76,7 @@ def site(text: str) -> str:
 
 
 def stage(text: str) -> str:
-    """Reads the text form of a Stage; whether a run has it is not known here."""
+    """Parses the text form of a Stage; does not check that a run has it."""
     if not _STAGE.fullmatch(text):
         raise ValueError(_("a stage such as decoder.0.2.cross/weights"))
     return text
@@ -86,13 +86,13 @@ _STAGE = re.compile(r"[a-z0-9_.]{1,60}/[a-z]{1,20}", re.ASCII)
 
 
 def silences(text: str) -> list[Silence]:
-    """The heads that a text silences."""
+    """The silenced heads named in a text."""
     pairs = (entry.rpartition(":") for entry in text.split())
     return [Silence(str(Site.parse(site)), whole(0)(head)) for site, _colon, head in pairs]
 
 
 def silence(given: str) -> str:
-    """Reads heads to be silenced."""
+    """Parses heads to be silenced."""
     try:
         return " ".join(f"{s.site}:{s.head}" for s in silences(text(given)))
     except (HeadlightError, ValueError) as error:
@@ -103,17 +103,17 @@ _SETTING = re.compile(r"[a-z_]{1,40}=\S{0,200}", re.ASCII)
 
 
 def pairs(text: str) -> dict[str, str]:
-    """NAME=VALUE joined by spaces, by name."""
+    """Splits NAME=VALUE pairs joined by spaces into values by name."""
     return {name: value for name, _equals, value in (pair.partition("=") for pair in text.split())}
 
 
 def settings_text(told: Mapping[str, str]) -> str:
-    """Settings as a link writes them; those with a blank in their value do not fit into one."""
+    """Settings as text for a link. A value with a blank could not be read back."""
     return " ".join(f"{name}={value}" for name, value in sorted(told.items()))
 
 
 def settings(given: str) -> str:
-    """Reads settings, in the order of their names."""
+    """Parses settings and sorts them by name."""
     typed = text(given).split()
     told = pairs(given)
     files = any(names_server_file(name, value) for name, value in told.items())

@@ -1,4 +1,4 @@
-"""The Streamlit script: navigation, sidebar, the sentence, the run; then the chosen page draws it."""
+"""The Streamlit script: navigation, sidebar, sentence box, the run, and the chosen page."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -62,9 +62,9 @@ def main() -> None:
     view, problems = current_view()
     problems = [*st.session_state.get(_UNSAID, []), *problems]
     if st.session_state.get(_PAGE, chosen.url_path) != chosen.url_path:
-        view = replace(view, key=-1)  # a cell that was opened stays on its page
+        view = replace(view, key=-1)  # an open calculation belongs to its page
     st.session_state[_PAGE] = chosen.url_path
-    if chosen.url_path == diagnosis.url_path:  # it needs no run, and no model that can be used
+    if chosen.url_path == diagnosis.url_path:  # it needs neither a run nor a usable model
         settle(view)
         st.session_state.pop(_UNSAID, None)
         sidebar.logo()
@@ -89,12 +89,12 @@ def _diagnosis(explore: StreamlitPage) -> None:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What stands around a page, and stays while something is chosen on the page.
+    """Everything around a page that stays while something is chosen on the page.
 
     Attributes:
         info: the model in use.
-        view: what the sidebar shows.
-        problems: sentences about what could not be done as asked, which are still to be said.
+        view: the state that the sidebar shows.
+        problems: sentences, not shown yet, about requests that could not be met.
     """
 
     info: ModelInfo
@@ -103,7 +103,7 @@ class Surroundings:
 
 
 def _surround(view: View, problems: list[str]) -> list[Surroundings]:
-    """Draws the sidebar; what is then to be done is a list of one, or of none where no model can be used."""
+    """Draws the sidebar. Returns a list with one item, or an empty one if no model can be used."""
     if asking.asked_here(view):
         return []
     usable, others, view = _usable(view, problems)
@@ -113,7 +113,7 @@ def _surround(view: View, problems: list[str]) -> list[Surroundings]:
     view = replace(view, model=info.name)
     view = _begun(info, view) if view.text is None else view
     if info.reads == "features" and info.translates and not view.target:
-        view = replace(view, target=view.text or "")  # it has no words to begin with: its target is drawn like its source
+        view = replace(view, target=view.text or "")  # it has no example words: its target is random like its source
     settle(view)
     sidebar.draw(info, sorted(usable, key=lambda i: i.name), view)
     asking.name_others(others)
@@ -122,33 +122,33 @@ def _surround(view: View, problems: list[str]) -> list[Surroundings]:
 
 @st.fragment
 def _sentence_and_page(around: Surroundings, show: Callable[[Page], None]) -> None:
-    """The sentence box, and beneath it all that hangs on the sentence. What is typed here runs this function again and no more."""
+    """Draws the sentence box and everything that depends on the sentence. A new sentence reruns only this function."""
     sentence_box(around.info)
     _page(around, show, current_view()[0].text)
 
 
 @st.fragment
 def _page(around: Surroundings, show: Callable[[Page], None], text: str | None) -> None:
-    """The run of the sentence, and the page that draws it. What is chosen here runs this function again and no more.
+    """Runs the sentence and draws the page. A choice on the page reruns only this function.
 
     Args:
-        text: what the sentence box shows.
+        text: the text of the sentence box.
     """
     view = current_view()[0]
     if (sidebar.shows(view), view.text) != (sidebar.shows(around.view), text):
         st.rerun()
-    foot = st.sidebar.container()  # always, though a run may fail: a fragment cannot begin to write there later
+    foot = st.sidebar.container()  # always, even if the run fails: a fragment cannot start writing there later
     pages: list[Page] = []
     try:
         with waiting.allowed():
             pages = prepare.prepare(around.info, view, around.problems, foot)
             for each in dict.fromkeys(around.problems):
                 say(each)
-            around.problems.clear()  # what was said was said
+            around.problems.clear()  # each sentence is shown once
             st.session_state.pop(_UNSAID, None)
             for page in pages:
                 show(page)
-    except EngineAway as error:  # while the page was drawn, too: it may ask for what was not kept
+    except EngineAway as error:  # also while the page is drawn: it may request what is not cached
         away.wait(error, shown=bool(pages))
     except (NotYet, Stopped) as pause:
         waiting.show(pause)
@@ -159,7 +159,7 @@ def _page(around: Surroundings, show: Callable[[Page], None], text: str | None) 
 
 
 def _show_last(info: ModelInfo, view: View, foot: DeltaGenerator, show: Callable[[Page], None]) -> None:
-    """What the session saw last of the same model, as far as it is kept: it stays while a newer run is on its way."""
+    """Draws the session's last result with the same model, if it is cached, while a newer run is pending."""
     for page in prepare.last_page(info, view, []):
         with foot:
             sidebar.status(page.trace)
@@ -168,10 +168,10 @@ def _show_last(info: ModelInfo, view: View, foot: DeltaGenerator, show: Callable
 
 
 def _usable(view: View, problems: list[str]) -> tuple[list[ModelInfo], list[ModelInfo], View]:
-    """The models that can be used, the one that `view` asks for first; why it cannot be had is added to `problems`.
+    """The usable models, the one that `view` asks for first; if it is not usable, the reason is added to `problems`.
 
     Returns:
-        The models, those that cannot be used, and the view, without settings where they cannot be used.
+        The usable models, the others, and the view, without its settings if they do not apply.
     """
     models = list(my_engine().models())
     told = _as_told(view, models)
@@ -191,7 +191,7 @@ def _usable(view: View, problems: list[str]) -> tuple[list[ModelInfo], list[Mode
 
 
 def _as_told(view: View, models: Sequence[ModelInfo]) -> ModelInfo | None:
-    """The model of `view` with its settings; None: it has none and is listed, or is not there."""
+    """The model of `view` with its settings applied; None if it has no settings and is listed, or does not exist."""
     name = view.model or next((info.name for info in models), "")
     if not view.settings and name in [info.name for info in models]:
         return None
@@ -202,7 +202,7 @@ def _as_told(view: View, models: Sequence[ModelInfo]) -> ModelInfo | None:
 
 
 def _begun(info: ModelInfo, view: View) -> View:
-    """A model's first example. A language model draws its words unless told otherwise: the likeliest soon repeat themselves."""
+    """View of a model's first example. Language models sample by default, since greedy decoding soon repeats itself."""
     manner = DRAWN if info.continues else Decoding()
     kept = view.decoding() not in (Decoding(), DRAWN)
     return replace(view, text=next(iter(info.examples), ""), **({} if kept else asdict(manner)))

@@ -1,4 +1,4 @@
-"""What a view is given: the engine, the model, the state that the URL holds, and the run that it looks at."""
+"""The input of a page: the engine, the model, the state from the URL, and the run."""
 
 import logging
 import os
@@ -30,30 +30,30 @@ _log = logging.getLogger(log.NAME)
 
 @st.cache_resource(show_spinner=False)
 def the_engine() -> SharedEngine:
-    """The engine of this process: one for all sessions."""
+    """The engine of this process, shared by all sessions."""
     return open_engine()
 
 
 def my_engine() -> Engine:
-    """The engine as this session sees it: of its runs the newest counts, and slow ones do not hold the script up."""
+    """The engine for this session: a new run replaces its pending one, and slow runs do not block the script."""
     context = get_script_run_ctx()
     return PatientEngine(public.engine_of(the_engine(), context.session_id if context else ""))
 
 
 def start() -> None:
-    """Opens the engine and what it offers. Where the environment asks for what cannot be had, ends the program with a sentence."""
+    """Opens the engine and loads its list of models. Exits with a sentence if the environment's settings cannot be met."""
     try:
         log.configure()
         the_engine().models()
-    except EngineAway as error:  # pages say so, and go on when it is back
+    except EngineAway as error:  # pages say so and continue when it is back
         _log.warning("%s", error)
     except HeadlightError as error:
         sys.stderr.write(f"{error}\n")
-        os._exit(2)  # an exception, SystemExit too, would leave the server's start as a traceback
+        os._exit(2)  # any exception, even SystemExit, would print the server's traceback
 
 
 def current_view() -> tuple[View, list[str]]:
-    """The state: the URL's where someone opened a link, else the session's; and a sentence for what a link asked for in vain."""
+    """The state, from the URL if someone opened a link, else from the session; and a sentence for each bad parameter."""
     query = st.query_params.to_dict()
     if _VIEW in st.session_state and (not query or query == st.session_state.get(_URL)):
         return st.session_state[_VIEW], []
@@ -61,15 +61,15 @@ def current_view() -> tuple[View, list[str]]:
 
 
 def settle(view: View) -> None:
-    """Makes `view`, into which the URL was taken, the state of the session."""
+    """Stores `view` as the state of the session and marks the URL's parameters as read."""
     st.session_state[_VIEW] = view
     st.session_state[_URL] = st.query_params.to_dict()
 
 
 def tell_url() -> None:
-    """Makes the URL say what the state is, so that it can be copied; not where it says something that nobody has read yet.
+    """Writes the state into the URL, so that it can be copied, unless the URL has parameters that were not read yet.
 
-    The last thing of a script run: a browser takes as long for it as for a drawing.
+    Comes last in a script run: it costs a browser as much time as a drawing.
     """
     query = st.query_params.to_dict()
     if _VIEW not in st.session_state or query != st.session_state[_URL]:
@@ -81,15 +81,15 @@ def tell_url() -> None:
 
 
 def update(**fields: object) -> None:
-    """Replaces fields of the state; for callbacks, which run before the script draws."""
+    """Replaces fields of the state; for callbacks, which run before the script."""
     settle(replace(current_view()[0], **fields))  # type: ignore[arg-type]  # fields of View
 
 
 def bind(field: str, **also: object) -> dict[str, Any]:
-    """Keyword arguments that tie a widget to one field of the state: it shows the field, and changing it changes the field.
+    """Keyword arguments that bind a widget to one field of the state, both ways.
 
     Args:
-        also: fields that start anew when this one changes, with their values.
+        also: fields to reset when this one changes, with their values.
     """
     key = f"widget:{field}"
     st.session_state[key] = getattr(current_view()[0], field)
@@ -97,10 +97,10 @@ def bind(field: str, **also: object) -> dict[str, Any]:
 
 
 def choosing_head(table: pd.DataFrame, key: str, **also: object) -> dict[str, Any]:
-    """Keyword arguments that let a row of a table, indexed by site and head, be clicked: that head is selected.
+    """Keyword arguments for a table indexed by site and head: a click on a row selects its head.
 
     Args:
-        also: fields that start anew then, with their values.
+        also: fields to reset then, with their values.
     """
 
     def choose() -> None:
@@ -112,25 +112,25 @@ def choosing_head(table: pd.DataFrame, key: str, **also: object) -> dict[str, An
 
 
 def heading(title: str, subtitle: str) -> str:
-    """The head of a card as HTML, for `st.html`: plain texts, the second one smaller."""
+    """Heading of a card as HTML, for `st.html`: two plain texts, the second one smaller."""
     return f'<p class="heading">{escape(title)}</p><p class="small">{escape(subtitle)}</p>'
 
 
 def card(name: str) -> DeltaGenerator:
-    """A bordered container as high as its row: `with column, card("name"):`."""
+    """Bordered container as high as its row: `with column, card("name"):`."""
     return st.container(border=True, height="stretch", key=f"card-{name}")
 
 
 def say(problem: str) -> None:
-    """Shows one sentence about what could not be done as asked. It may quote what people typed."""
+    """Shows a sentence about a request that could not be met. It may quote typed text."""
     st.warning(labels.markdown(problem), icon=":material/info:")
 
 
 def show_failure(exception: Exception) -> bool:
-    """What a visitor sees of an error that nobody foresaw: a sentence and a number. The traceback goes to the log.
+    """Shows an unexpected error to the visitor as a sentence and a number. The traceback goes to the log.
 
     Returns:
-        True: nothing else is to be shown.
+        True: Streamlit shows nothing else.
     """
     incident = secrets.token_hex(3)
     asked = links.write(st.session_state[_VIEW]) if _VIEW in st.session_state else {}
@@ -147,15 +147,15 @@ def show_failure(exception: Exception) -> bool:
 
 @dataclass(frozen=True)
 class Page:
-    """One script run, seen from a view.
+    """Everything that a page needs in one script run.
 
     Attributes:
-        engine: where networks run.
+        engine: runs the networks.
         info: the model in use.
-        view: the state; frozen. Callbacks change it with `update`, widgets are tied to it with `bind`.
+        view: the state; frozen. Callbacks change it with `update`, `bind` binds widgets to it.
         trace: the run of `view`.
         attention: the selected site of the trace.
-        head: the selected head, which that site has.
+        head: the selected head of that site.
         dark: whether the page is dark.
     """
 

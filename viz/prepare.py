@@ -1,4 +1,4 @@
-"""The run of a view, and what a page is then given to draw; or the run that the session saw last."""
+"""Runs the sentence of a view and builds the Page to draw; falls back to the session's last result."""
 
 from dataclasses import replace
 
@@ -18,10 +18,10 @@ from viz.waiting import EarlierAnswers
 
 
 def prepare(info: ModelInfo, view: View, problems: list[str], foot: DeltaGenerator) -> list[Page]:
-    """Runs the sentence, and returns what the page is to draw: nothing where that failed.
+    """Runs the sentence and returns the page to draw; an empty list if the run failed.
 
     Args:
-        foot: the end of the sidebar, which says where the run was computed.
+        foot: the end of the sidebar, which names the device of the run.
     """
     try:
         trace, view = _run(view, problems)
@@ -47,7 +47,7 @@ def prepare(info: ModelInfo, view: View, problems: list[str], foot: DeltaGenerat
 
 
 def _last_or_raise(error: EngineAway, info: ModelInfo, view: View, problems: list[str]) -> list[Page]:
-    """The page of what the session saw last of the same model, while the engine's host is away; what was asked for stays asked."""
+    """The page of the session's last result with the same model while the engine's host is away; the request stays in the state."""
     if not (pages := last_page(info, view, problems)):
         raise error
     away.wait(error, shown=True)
@@ -55,7 +55,7 @@ def _last_or_raise(error: EngineAway, info: ModelInfo, view: View, problems: lis
 
 
 def last_page(info: ModelInfo, view: View, problems: list[str]) -> list[Page]:
-    """The page of what the session saw last; none where that was of another model, or is not kept any more."""
+    """The page of the session's last result; an empty list if that was another model or is no longer cached."""
     trace, before = away.last() or (None, view)
     if trace is None or before.model != view.model or not trace.attention:
         return []
@@ -65,8 +65,8 @@ def last_page(info: ModelInfo, view: View, problems: list[str]) -> list[Page]:
 
 
 def _run(view: View, problems: list[str]) -> tuple[Trace, View]:
-    """The run of `view`. Where it silences a head that the model does not have, none is silenced; of hypotheses that are not there
-    the best is shown.
+    """The run of `view`. If it silences a head that the model does not have, none is silenced; if it asks for a hypothesis that
+    does not exist, the best one is shown.
     """
     try:
         return my_engine().run(view.request()), view
@@ -82,7 +82,7 @@ def _run(view: View, problems: list[str]) -> tuple[Trace, View]:
 
 
 def _not_finite(trace: Trace) -> str:
-    """Why there is nothing to draw of a run that is not finite."""
+    """Sentence for a run with NaN or infinities, which cannot be drawn."""
     if trace.model["dtype"] != "float32":
         return _("{dtype} cannot hold the numbers of this run: choose float32 as its number type.", dtype=trace.model["dtype"])
     return _(
@@ -92,7 +92,7 @@ def _not_finite(trace: Trace) -> str:
 
 
 def _select(trace: Trace, view: View, problems: list[str]) -> tuple[Attention, View]:
-    """The site, head, row and step that the view asks for, as far as this run has them; the rest is added to `problems`."""
+    """The site, head, row and step of the view, if this run has them; a sentence for each that it lacks is added to `problems`."""
     default = (trace.of("decoder", "cross") or tuple(trace.attention.values()))[-1]
     asked = Site.parse(view.site) if view.site else default.site
     attention = trace.attention.get(asked, default)

@@ -1,4 +1,4 @@
-"""The app before strangers: HEADLIGHT_PUBLIC=1 takes no files, no long inputs and no haste, and ends what it refuses."""
+"""Public mode, HEADLIGHT_PUBLIC=1: no uploads, a limit on input length, and a rate limit per visitor."""
 
 import os
 from functools import cache
@@ -15,35 +15,35 @@ from model.engine.http.access import AccessLimits, is_loopback
 from model.engine.session import SharedEngine
 
 PASSED_ON = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
-"""Headers by which proxies say that a visitor is somebody else."""
+"""Headers with which proxies name the real visitor."""
 
 UPLOADS = "/_stcore/upload_file"
-"""Streamlit takes files here whether or not a page asks for one."""
+"""Path at which Streamlit accepts files, even if no page has an uploader."""
 
 
 def is_public() -> bool:
-    """Whether this is a server for strangers."""
+    """Whether this server runs in public mode."""
     return os.environ.get("HEADLIGHT_PUBLIC") == "1"
 
 
 def is_owner() -> bool:
-    """Whether whoever looks at the page sits at the machine that serves it, so that its files are theirs.
+    """Whether the visitor sits at the machine that serves the page and so may open its files.
 
-    The server listens on an address of this machine alone, the visitor comes from one, and no proxy passed the visitor on.
+    True if the server listens only on loopback, the visitor comes from loopback, and no proxy forwarded the request.
     """
     headers = st.context.headers
     asked = urlsplit(f"//{headers.get('host', '')}").hostname or ""
     return (
         not is_public()
         and is_loopback(str(st.get_option("server.address") or ""))
-        and st.context.ip_address is None  # what Streamlit says of 127.0.0.1 and ::1
+        and st.context.ip_address is None  # Streamlit's value for 127.0.0.1 and ::1
         and is_loopback(asked)
         and not any(name in headers for name in PASSED_ON)
     )
 
 
 def engine_of(engine: SharedEngine, session: str) -> Engine:
-    """The engine as one session may use it: of its runs the newest counts, and a stranger's are counted and looked at first."""
+    """The engine for one session: a new run replaces its pending one; in public mode, runs are rate-limited and checked first."""
     return LimitedEngine(engine, session, access_limits(), _visitor() or session) if is_public() else engine.for_session(session)
 
 
@@ -54,22 +54,22 @@ def access_limits() -> AccessLimits:
 
 
 def _visitor() -> str:
-    """The address that a visitor comes from; empty on the server's own machine, where Streamlit does not tell it."""
+    """The visitor's address; empty on the server's own machine, where Streamlit does not report it."""
     return client_address(st.context.ip_address or "", st.context.headers.get_all(FORWARDED_HEADER), access_limits().proxies)
 
 
 class Uploads:
-    """Ends the connection of a file that is refused: uvicorn would read what is left of it, gigabytes perhaps, to throw it away.
+    """ASGI middleware that closes the connection of a refused upload: uvicorn would read the rest, gigabytes even, to discard it.
 
     Args:
-        app: what answers.
+        app: the wrapped app.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request. A server for strangers refuses files before a byte is read."""
+        """Answers one request. In public mode, refuses uploads before a byte is read."""
 
         async def ending(message: Message) -> None:
             if message["type"] == "http.response.start" and message["status"] >= 400:

@@ -1,4 +1,4 @@
-"""Light turns to dark while someone looks: plotly's pictures keep the colours they were drawn with, so the page is drawn anew."""
+"""Redraws the page when the reader switches between light and dark: plotly figures keep the colours they were drawn with."""
 
 import streamlit as st
 
@@ -21,9 +21,9 @@ export default ({ parentElement, setTriggerValue }) => {
 
 
 def redraw_on_change() -> None:
-    """Runs the script once more when the reader's scheme changes. Takes no room on the page."""
+    """Reruns the script when the reader's scheme changes. Takes no space on the page."""
     _WATCH(key="scheme", on_changed_change=_rerun_is_enough, height="content")
 
 
 def _rerun_is_enough() -> None:
-    """The run that a trigger causes already sees the new scheme."""
+    """The script run that a trigger causes already sees the new scheme."""

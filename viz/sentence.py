@@ -1,4 +1,4 @@
-"""The sentence box on top of every page: Enter runs; examples are at hand."""
+"""The sentence box at the top of every page, with the model's examples. Enter runs the sentence."""
 
 import streamlit as st
 
@@ -12,7 +12,7 @@ from viz.waiting import my_calls
 
 
 def sentence_box(info: ModelInfo) -> None:
-    """Draws the box, tied to the state's text."""
+    """Draws the box, bound to the state's text."""
     with st.container(horizontal=True, vertical_alignment="bottom", key="sentence"):
         st.text_input(
             _("Sentence to read ({language})", language=info.languages.get("source", info.title)),
@@ -32,7 +32,7 @@ def sentence_box(info: ModelInfo) -> None:
 
 
 def most_characters(positions: int, shown: str) -> int:
-    """How many characters a box takes for a model that can read so many positions. A longer text of a link is shown whole."""
+    """Character limit of the box for a model with so many positions. A longer text from a link is still shown whole."""
     return max(allowed_characters(positions), len(shown))
 
 

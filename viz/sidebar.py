@@ -1,4 +1,4 @@
-"""The sidebar: which model, how it decodes, where it runs."""
+"""The sidebar: model, decoding, precision and device."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -22,12 +22,12 @@ WORDMARK = Path(__file__).parent / "wordmark.svg"
 
 
 def shows(view: View) -> tuple[object, ...]:
-    """The fields of a view that the sidebar shows: where one changes elsewhere, it is to be drawn anew."""
+    """The fields of a view that the sidebar shows: if one changes elsewhere, the sidebar must be redrawn."""
     return (view.model, view.settings, view.target, view.precision, replace(view.decoding(), hypothesis=0))
 
 
 def draw(info: ModelInfo, usable: Sequence[ModelInfo], view: View) -> None:
-    """The controls of model and decoding, tied to the state."""
+    """Draws the controls of model and decoding, bound to the state."""
     models(distinct_titles(usable))
     with st.sidebar:
         st.caption(labels.markdown(f"{info.summary} {_size(info)}"))
@@ -44,25 +44,25 @@ def draw(info: ModelInfo, usable: Sequence[ModelInfo], view: View) -> None:
 
 
 def distinct_titles(infos: Sequence[ModelInfo]) -> dict[str, str]:
-    """Titles of models by name; where two have the same title, with the name: a list tells its lines apart by their text."""
+    """Titles of models by name. Equal titles get the name added: Streamlit distinguishes list entries by their text."""
     count = Counter(info.title for info in infos)
     return {info.name: info.title if count[info.title] == 1 else f"{info.title} ({info.name})" for info in infos}
 
 
 def models(titles: Mapping[str, str]) -> None:
-    """The mark, and the list of models: their titles by name."""
+    """Draws the logo and the list of models. `titles`: by model name."""
     logo()
     with st.sidebar:
         st.selectbox(_("Model"), list(titles), format_func=dict(titles).__getitem__, **bind("model", **ANOTHER_MODEL))
 
 
 def logo() -> None:
-    """The mark on top of every page."""
+    """Draws the logo above every page."""
     st.logo(WORDMARK, size="large", icon_image=ICON)
 
 
 def status(trace: Trace) -> None:
-    """Where the run was computed, and how long it took."""
+    """Draws the run's device and duration."""
     gaps = {"device": trace.model["device"], "milliseconds": trace.model["milliseconds"]}
     st.caption(labels.markdown(_("{device} · {milliseconds:.0f} ms", **gaps)))
     if UNWRITTEN in trace.missing:
@@ -75,7 +75,7 @@ def status(trace: Trace) -> None:
 
 
 def waiting(names: Sequence[str], damaged: Sequence[str]) -> None:
-    """Says which files can be used only after their questions were answered, and which cannot be used."""
+    """Lists the files whose questions must be answered before use, and the files that cannot be used."""
     if names:
         gaps = {"names": ", ".join(names)}
         st.sidebar.caption(labels.markdown(_("Waiting for answers, which the page Checkpoint asks for: {names}.", **gaps)))
@@ -85,12 +85,12 @@ def waiting(names: Sequence[str], damaged: Sequence[str]) -> None:
 
 
 def decoding(info: ModelInfo, view: View, tied: Callable[[str], dict[str, Any]]) -> None:
-    """The method and what it needs to be told. A slider's usual range widens to a link's value outside of it.
+    """Draws the decoding method and its options. A slider's range widens to include a link's value.
 
     Args:
-        info: the model. One that writes nothing has no method.
-        view: the state, or the second side of a comparison.
-        tied: the keyword arguments that tie a widget to a field of it.
+        info: the model. One that generates nothing has no method.
+        view: the state, or side B of a comparison.
+        tied: returns the keyword arguments that bind a widget to a field.
     """
     if not info.writes:
         st.caption(_("This model has no output layer over a vocabulary: it reads, and writes nothing."))
@@ -110,10 +110,10 @@ def decoding(info: ModelInfo, view: View, tied: Callable[[str], dict[str, Any]])
 
 
 def precision(tied: dict[str, Any]) -> None:
-    """The number type of weights and arithmetic.
+    """Draws the choice of precision.
 
     Args:
-        tied: the keyword arguments that tie the widget to the state.
+        tied: keyword arguments that bind the widget to the state.
     """
     names = {"": _("As the engine is set")} | {name: name for name in PRECISIONS}
     help_ = _("The number type of weights and arithmetic. A lower one is run beside float32, and the difference is said.")
@@ -121,7 +121,7 @@ def precision(tied: dict[str, Any]) -> None:
 
 
 def _from_float32(trace: Trace) -> str:
-    """How far a run of a lower number type is from float32; empty for one of float32."""
+    """How far a run in lower precision is from float32; empty for float32."""
     dtype = trace.model["dtype"]
     if dtype == "float32":
         return ""

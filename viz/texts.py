@@ -23,10 +23,10 @@ def _(message: str, **gaps: object) -> str:
 
 
 def sentence(error: HeadlightError) -> str:
-    """What an error says on a page, in the chosen language."""
+    """The sentence of an error in the chosen language."""
     return " ".join(_(error.on_screen or error.template, **error.fields).split())
 
 
 def problem(info: ModelInfo) -> str:
-    """Why a model cannot be used, in the chosen language."""
+    """The reason why a model cannot be used, in the chosen language."""
     return sentence(from_json(info.problem))

@@ -1,9 +1,9 @@
-"""Colours: one place. Two schemes, light and dark; scales of one hue, so that people who see no red or green can read them."""
+"""All colours of the app: a light and a dark scheme. Scales have one hue, so that people with red-green blindness can read them."""
 
 from dataclasses import asdict, dataclass
 
 FONT = '"Source Sans", "Source Sans 3", "Segoe UI", "Helvetica Neue", "Noto Sans", "Noto Sans CJK SC", sans-serif'
-"""The page's font for pictures: what Streamlit brings, then what systems have, Chinese included."""
+"""Font stack for pictures: Streamlit's font, then system fonts, Chinese included."""
 
 
 @dataclass(frozen=True)
@@ -11,12 +11,12 @@ class Scheme:
     """The colours of one scheme, as #rrggbb.
 
     Attributes:
-        background, card: of the page, and of what stands on it.
+        background, card: background of the page, and of the cards on it.
         line: rules and borders.
-        text, faint: words, and words of less weight.
-        accent: what is selected or chosen.
-        second: a second series beside the accent, told apart by lightness too.
-        masked: cells that may not be looked at.
+        text, faint: text, and secondary text.
+        accent: selected elements.
+        second: a second series beside the accent, which differs in lightness, too.
+        masked: masked cells.
         weights: stops of the sequential scale from 0 to 1, evenly spaced.
         diverging: stops of the scale from -1 over 0 to 1.
     """
@@ -60,7 +60,7 @@ DARK = Scheme(
 )
 
 SCHEMES = {"light": asdict(LIGHT), "dark": asdict(DARK)}
-"""Both schemes as the drawings are told them."""
+"""Both schemes as plain dictionaries, for the headers of drawings."""
 
 
 def scheme(dark: bool) -> Scheme:

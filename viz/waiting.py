@@ -1,7 +1,7 @@
-"""Slow answers of the engine do not block a page: it shows that it waits, with a button that stops it, and is drawn when they came.
+"""Waiting for slow engine calls without blocking: the page shows a waiting line with a stop button, and is redrawn on the answer.
 
-`shown` and `allowed` surround what a page draws. A call of a `PatientEngine` within them that has no answer soon raises `NotYet`,
-which ends the drawing. The browser asks a route of the app until the answer is there, and then for the page.
+Pages draw inside `shown` or `allowed`. There, a slow call of a `PatientEngine` raises `NotYet`, which ends the drawing. The browser
+polls a route of the app until the answer has arrived, and then triggers a script run.
 """
 
 import asyncio
@@ -30,12 +30,12 @@ from viz.texts import _
 
 PATH = f"{part_cache.PATH}/waiting"
 ANSWER_SECONDS = 1.0
-"""How long the route lets a browser wait for its answer."""
+"""Seconds that the route waits for an answer before it responds."""
 
 _CALLS = "calls"
 _RUNS = ("run", "explain")
 _UNTIL: ContextVar[float | None] = ContextVar("until", default=None)
-"""When the script run wants to go on; None: it waits as long as it takes."""
+"""Time at which the script run stops waiting; None: it waits without limit."""
 
 _BAR = st.components.v2.component(
     "headlight.waiting",
@@ -53,7 +53,7 @@ def my_calls() -> Calls:
 
 @contextmanager
 def allowed() -> Iterator[None]:
-    """Within, calls of a PatientEngine raise NotYet where they are slow."""
+    """Context in which slow calls of a PatientEngine raise NotYet."""
     before = _UNTIL.set(time.monotonic() + calls.PATIENCE_S)
     try:
         yield
@@ -64,7 +64,7 @@ def allowed() -> Iterator[None]:
 
 @contextmanager
 def shown() -> Iterator[None]:
-    """As `allowed`; where a call is slow, the rest is left out, and it is shown that the page waits."""
+    """Like `allowed`, but a slow call skips the rest of the block and shows that the page waits."""
     try:
         with allowed():
             yield
@@ -75,7 +75,7 @@ def shown() -> Iterator[None]:
 
 
 def show(pause: NotYet | Stopped) -> None:
-    """Shows that the page waits, or that the visitor has stopped it."""
+    """Shows that the page waits, or that the visitor stopped the call."""
     if isinstance(pause, Stopped):
         st.info(_("This was stopped. Press Run to begin it again."), icon=":material/stop_circle:")
         return
@@ -88,15 +88,15 @@ def show(pause: NotYet | Stopped) -> None:
 
 
 def _the_run_is_enough() -> None:
-    """The script run that a trigger causes asks for the answer."""
+    """The script run that a trigger causes fetches the answer."""
 
 
 @dataclass(frozen=True)
 class PatientEngine:
-    """An Engine whose slow calls never hold a script run up. Outside of `allowed` its calls wait as long as they take.
+    """Engine whose slow calls do not block a script run inside `allowed`; outside, its calls wait without limit.
 
     Attributes:
-        engine: what is asked, from other threads.
+        engine: the wrapped engine, called from other threads.
     """
 
     engine: Engine
@@ -112,7 +112,7 @@ class PatientEngine:
         return found
 
     def receive(self, data: bytes, name: str) -> str:
-        """As for Engine; never patient."""
+        """As for Engine; always waits for the answer."""
         return self.engine.receive(data, name)
 
     def describe(self, model: str, settings: Settings = ()) -> ModelInfo:
@@ -141,7 +141,7 @@ class PatientEngine:
         return found
 
     def export(self, model: str, settings: Settings = ()) -> bytes:
-        """As for Engine; never patient: a file is made while it is downloaded."""
+        """As for Engine; always waits: a file is made while it is downloaded."""
         return self.engine.export(model, settings)
 
     def texts(self, model: str, strip: str, ids: tuple[int, ...], settings: Settings = ()) -> tuple[str, ...]:
@@ -157,13 +157,13 @@ class PatientEngine:
 
 @dataclass(frozen=True)
 class EarlierAnswers(PatientEngine):
-    """An engine that runs nothing: it has the runs that this session saw, as far as they are still kept."""
+    """Engine that runs nothing: it only returns this session's earlier runs that are still cached."""
 
     def run(self, request: RunRequest) -> Trace:
         """As for Engine.
 
         Raises:
-            NotKept: this run would have to be computed.
+            NotKept: this run is not cached.
         """
         found: Trace = my_calls().again(("run", request))
         return found
@@ -186,4 +186,4 @@ async def _answer(request: Request) -> Response:
 
 
 ROUTE = Route(f"{part_cache.address()}/waiting/{{token}}", _answer)
-"""For `st.App(routes=…)`, before the route of parts."""
+"""For `st.App(routes=…)`; must come before the route of parts."""

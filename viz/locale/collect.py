@@ -1,6 +1,6 @@
-"""Collects every sentence of the screen into headlight.pot, from which translations start: `python -m viz.locale.collect`.
+"""Collects every sentence on screen into headlight.pot, the template of translations: `python -m viz.locale.collect`.
 
-The sentences are the literal first arguments of `_` in `viz`, and what the errors of `model/errors` say on a page. Needs Babel.
+The sentences are the literal first arguments of `_` in `viz`, and the sentences of `model/errors`. Needs Babel.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ CATALOGUE = Path(__file__).parent / "headlight.pot"
 
 
 def sentences() -> Iterator[tuple[str, str]]:
-    """Every sentence, and the file that it stands in."""
+    """Every sentence with its file."""
     for path in sorted((ROOT / "viz").rglob("*.py")):
         for _line, message, _comments, _context in extract_from_file("python", path, keywords={"_": None}):
             yield str(message), path.relative_to(ROOT).as_posix()
@@ -27,7 +27,7 @@ def sentences() -> Iterator[tuple[str, str]]:
 
 
 def main() -> None:
-    """Writes the catalogue, the same for the same sentences: no dates, no line numbers."""
+    """Writes the catalogue without dates and line numbers, so that it changes only with the sentences."""
     catalogue = Catalog()
     for sentence, file in sentences():
         catalogue.add(sentence, locations=[(file, 0)])
