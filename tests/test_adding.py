@@ -1,0 +1,179 @@
+"""The table "Where to add things" of docs/architecture.md is true: one of each is added where it says to a copy, and works.
+
+Everything below an EDIT is all that was changed; the scripts then use what was added.
+"""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+ROOT = Path(__file__).parents[1]
+TABLE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+
+EDITS: dict[str, tuple[tuple[str, str, str], ...]] = {
+    "a URL parameter": (
+        (
+            "viz/links.py",
+            "    def decoding(self)",
+            '    zoom: int = parameter(7, "zoom", "x", values.whole(1, 9), of_a_run="zoom", reset_by="sentence", typed=True)\n\n',
+        ),
+    ),
+    "a recorded value": (
+        (
+            "model/transformer/layers.py",
+            '        return run.see(f"stages/{name}/output"',
+            '        run.see(f"stages/{name}/doubled", 2 * inner)\n',
+        ),
+    ),
+    "a page": (
+        ("viz/main.py", "from viz.views import", "from viz.views import greeting\n"),
+        (
+            "viz/main.py",
+            "            diagnosis,\n        ]",
+            '            st.Page(drawing(greeting.show), title="Hi", url_path="greeting"),\n',
+        ),
+    ),
+    "a layout": (
+        (
+            "model/checkpoints/layouts/__init__.py",
+            "from model.checkpoints.layouts.own import",
+            "from model.checkpoints.layouts.named import NAMED\n",
+        ),
+        ("model/checkpoints/layouts/__init__.py", "    OWN,\n", "    NAMED,\n"),
+    ),
+    "a kind of positional encoding": (
+        (
+            "model/transformer/positions.py",
+            "def running(start",
+            'class Steps(NoPositions):\n    """Counts."""\n\n    def rows(self, start: int, count: int) -> Tensor:\n'
+            "        return torch.arange(start, start + count)[:, None].expand(-1, self.table.shape[1]).float()\n\n\n",
+        ),
+        ("model/spec/network.py", '"sinusoidal-column", "stored"', '"steps", '),
+        ("model/transformer/build.py", "    NoPositions,\n", "    Steps,\n"),
+        ("model/transformer/build.py", '    "none": NoPositions', '    "steps": Steps,\n'),
+        ("viz/views/positions.py", '        "learned": _("Learned")', '        "steps": _("Counted"),\n'),
+    ),
+}
+"""What is added: a file, the text in it before which it is put, and what."""
+
+NEW_FILES = {
+    "viz/views/greeting.py": "import streamlit as st\n\ndef show(page):\n    st.info(f'hello {page.info.name}')\n",
+    "model/checkpoints/layouts/named.py": """
+from model.checkpoints.layouts.base import Layout, requires
+from model.spec.network import AttentionSpec, ModelSpec, StackSpec
+
+_STACK = StackSpec(vocab=11, d_model=8, layers=2, attention=AttentionSpec(heads=2, head_dim=4), hidden=12, max_positions=16)
+NAMED = Layout(
+    name="named",
+    title="Names that begin with ours_",
+    match=requires("ours_output.weight"),
+    rules=lambda shapes, told: {name: name.removeprefix("ours_") for name in shapes.of},
+    ask=lambda shapes, told: (),
+    read=lambda shapes, answers: ModelSpec(encoder=_STACK, decoder=_STACK),
+)
+""",
+}
+
+SCRIPTS = {
+    "a URL parameter": """
+from viz import links
+view, problems = links.read({"zoom": "3", "against": "zoom=2"})
+assert (view.zoom, problems) == (3, []), problems
+assert links.write(view) == {"zoom": "3", "against": "zoom=2"}
+assert links.second_side(view).zoom == 2
+assert "zoom “10”, which must be a whole number from 1 to 9;" in links.read({"zoom": "10"})[1][0]
+assert links.NEW_SENTENCE["zoom"] == links.ANOTHER_MODEL["zoom"] == 7
+assert "zoom" in links.TYPED
+""",
+    "a recorded value": """
+from model.engine.local import LocalEngine
+from model.spec.request import RunRequest
+from model.trace import serialization
+save_checkpoint(folder / "tiny")
+trace = LocalEngine(folder, torch.device("cpu")).run(RunRequest("tiny", "w4 w5", keep=("stages",)))
+again = serialization.from_bytes(serialization.to_bytes(trace))
+found = again.stages["encoder.0.0.feed_forward/doubled"]
+assert (found == 2 * again.stages["encoder.0.0.feed_forward/hidden"]).all() and found.any()
+""",
+    "a page": """
+from tests.app.visiting import Visitor
+save_checkpoint(folder / "tiny")
+visitor = Visitor("greeting", text="w4")
+assert visitor.app.info[0].value == "hello tiny", visitor.app.info
+""",
+    "a layout": """
+from model.checkpoints.layouts.loading import load
+from model.inference.run import run
+from model.spec.request import RunRequest
+built = network(replace(VARIANTS["paper"], decoder=VARIANTS["paper"].encoder))
+torch.save({f"ours_{name}": value for name, value in built.state_dict().items()}, folder / "x.pt")
+loaded = load(folder / "x.pt", {}, torch.device("cpu"))
+assert str(run(loaded, RunRequest("x", (2, 5, 3), (2, 4)), torch.device("cpu"), "cpu").at("decoder.0.1.cross").site)
+assert all(torch.equal(value, loaded.network.state_dict()[name]) for name, value in built.state_dict().items())
+""",
+    "a kind of positional encoding": """
+from tests.app.visiting import Visitor
+stack = replace(VARIANTS["paper"].encoder, positions="steps")
+save_checkpoint(folder / "tiny", replace(VARIANTS["paper"], encoder=stack))
+from model.engine.local import LocalEngine
+from model.spec.request import RunRequest
+trace = LocalEngine(folder, torch.device("cpu")).run(RunRequest("tiny", "w4 w5"))
+assert trace.positions["encoder"][:, 0].tolist() == list(range(len(trace.tokens["source"])))
+visitor = Visitor("positions", text="w4 w5", site="encoder.0.0.self")
+assert any("Counted" in each.value for each in visitor.app.markdown)
+""",
+}
+BEGIN = """
+import sys
+from dataclasses import replace
+from pathlib import Path
+import torch
+from tests.networks import VARIANTS, network, save_checkpoint
+folder = Path(sys.argv[1])
+"""
+
+
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the project with one of each added."""
+    to = tmp_path_factory.mktemp("copy")
+    for folder in ("model", "viz", "tests"):
+        shutil.copytree(ROOT / folder, to / folder, ignore=shutil.ignore_patterns("__pycache__", "golden", "*.pt"))
+    for path, text in NEW_FILES.items():
+        (to / path).write_text(text, encoding="utf-8")
+    for path, before, added in (edit for edits in EDITS.values() for edit in edits):
+        text = (to / path).read_text(encoding="utf-8")
+        assert text.count(before) == 1, (path, before)
+        (to / path).write_text(text.replace(before, added + before), encoding="utf-8")
+    return to
+
+
+@pytest.mark.parametrize("what", SCRIPTS)
+def test_what_is_added_where_the_table_says_works(copied: Path, tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(copied))
+    done = subprocess.run(
+        [sys.executable, "-c", BEGIN + SCRIPTS[what], str(tmp_path)], cwd=copied, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+@pytest.mark.parametrize("what", EDITS)
+def test_the_table_names_every_file_that_was_changed(what: str) -> None:
+    row = next(line for line in TABLE.splitlines() if line.startswith(f"| {what}"))
+    if what == "a recorded value":  # where it is computed: anywhere
+        assert 'run.see("stages/' in row
+        return
+    for path in {path for path, _before, _added in EDITS[what]} | {
+        path for path in NEW_FILES if path.startswith(_HOMES.get(what, "-"))
+    }:
+        assert any(
+            f"`{part}`" in row for part in (path, f"{Path(path).parent}/", Path(path).name, f"{'/'.join(path.split('/')[:2])}/")
+        ), path
+
+
+_HOMES = {"a page": "viz/views/", "a layout": "model/checkpoints/layouts/"}
