@@ -1,4 +1,4 @@
-"""Opens checkpoints: folders of our own, files of other programs through a layout, folders of the transformers library.
+"""Checkpoints: native folders, files of other programs through a layout, and folders of the transformers library.
 
 May import: model.errors, model.huggingface, model.inspection, model.safe_loading, model.spec, model.tokenizers, model.trace,
 model.transformer.

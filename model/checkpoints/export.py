@@ -1,7 +1,7 @@
-"""Export: a network that runs, whatever file it came from, as a folder of our own, so that its questions are answered once.
+"""Export: writes a loaded network as a native checkpoint folder, so that its questions need no more answers.
 
-The folder opens to the identical run: numbers that float16 does not hold stay float32, and a table of positions that no formula
-here gives is stored.
+The folder gives the identical run: numbers that float16 cannot hold stay float32, and position tables that no formula here gives
+are stored.
 """
 
 import io
@@ -32,7 +32,7 @@ def files(checkpoint: Runner) -> dict[str, bytes]:
     """The files of the folder by name.
 
     Raises:
-        CannotExport: a number is not finite, which folders of our own do not hold; or another program runs the network.
+        CannotExport: a number is not finite, or another program runs the network.
     """
     if not isinstance(checkpoint, Checkpoint):
         raise CannotExport(path=checkpoint.info.name, reason="the program that it came from runs it")
@@ -54,7 +54,7 @@ def files(checkpoint: Runner) -> dict[str, bytes]:
 
 
 def folder_name(checkpoint: Runner) -> str:
-    """A name that every system takes for a folder: that of the file, without its ending."""
+    """A folder name valid on every system: the file's name without its ending."""
     return re.sub(r"[^\w.-]+", "_", PurePath(checkpoint.info.name).stem).strip("._") or "checkpoint"
 
 
@@ -72,16 +72,16 @@ def zipped(checkpoint: Runner) -> bytes:
 
 
 def _smallest(tensor: Tensor) -> Tensor:
-    """The numbers in float16 where that loses none, else in float32; of its own memory, as the file format wants."""
+    """The tensor in float16 if that is lossless, else in float32; contiguous, as safetensors needs it."""
     whole = tensor.detach().cpu().float()
     half = whole.half()
     return (half if torch.equal(half.float(), whole) else whole).clone(memory_format=torch.contiguous_format)
 
 
 def _with_tables(spec: ModelSpec, network: nn.Module) -> tuple[ModelSpec, dict[str, Tensor]]:
-    """The spec under which no table of positions is lost, and the tables that it stores.
+    """The spec with stored position tables, and these tables.
 
-    Tables by a formula are no part of our files. One that a foreign file brought along may differ in the last digit, or be another.
+    Native files do not store tables that a formula gives. A table from a foreign file may differ from the formula.
     """
     drawn = dict(build(spec).named_buffers())
     stored = {

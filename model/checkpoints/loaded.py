@@ -1,4 +1,4 @@
-"""Runner: a network ready to run, with all that a run needs beside it. Ours are Checkpoints; others their own program runs."""
+"""Runner: a network with everything a run needs. Our networks are Checkpoints; external ones are run by their own program."""
 
 from dataclasses import asdict
 from typing import Any, TypeAlias
@@ -16,17 +16,17 @@ Runner: TypeAlias = Checkpoint | Foreign
 
 
 def cache_of(network: AnyNetwork) -> KVCache:
-    """What remembers keys and values during one decode."""
+    """A key-value cache for one decode."""
     return network.past() if isinstance(network, ForeignNetwork) else KVCache()
 
 
 def never_recorded(network: AnyNetwork) -> dict[str, str]:
-    """What no run of a network records, by name, and why."""
+    """Values that runs of a network never record, by name, with the reason."""
     return network.missing() if isinstance(network, ForeignNetwork) else {}
 
 
 def dtype_of(network: AnyNetwork) -> torch.dtype:
-    """The number type that a network computes in: that of its weights."""
+    """The dtype of a network's weights and arithmetic."""
     return next(iter(network.parameters())).dtype
 
 

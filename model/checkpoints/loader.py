@@ -1,4 +1,4 @@
-"""Any checkpoint by its path or name: a folder of our own, one of the transformers library, or a file of any known layout."""
+"""Loader for any checkpoint: a native folder, a folder of the transformers library, or a file of a known layout."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +17,7 @@ from model.spec.snapshots import at_step, without_step
 
 
 def locate(checkpoint: str, bundled: Path) -> Path:
-    """A path as it is, or a name in the folder `bundled`; NAME@STEP is a snapshot. The weights in a folder of our own stand for it.
+    """The path of a checkpoint: a path, a name in `bundled`, or NAME@STEP for a snapshot. Native weights stand for their folder.
 
     Raises:
         MissingFile: there is neither.
@@ -44,12 +44,12 @@ def load(path: Path, settings: Mapping[str, str], device: torch.device, texts_of
     """The network at `path`, ready to run.
 
     Args:
-        settings: answers to what a raw file of weights leaves open.
+        settings: answers to the open questions of a raw weight file.
         texts_of: reads a vocabulary that `settings` name.
 
     Raises:
-        CheckpointError: it cannot be read or is not whole.
-        OpenQuestions: it leaves something open that was not told.
+        CheckpointError: it cannot be read or is incomplete.
+        OpenQuestions: `settings` leave a question open.
         BadSetting: an answer is not allowed.
     """
     if (whole := snapshots.folder_of(path)) is not None:
@@ -60,13 +60,13 @@ def load(path: Path, settings: Mapping[str, str], device: torch.device, texts_of
     _refuse(settings)
     if not folder.is_here(path):
         return native.load(path, device)
-    from model.huggingface import loading as huggingface  # it imports the transformers library, which takes seconds
+    from model.huggingface import loading as huggingface  # imports the transformers library, which takes seconds
 
     return huggingface.load(path, device)
 
 
 def inspect(path: Path, settings: Mapping[str, str], texts_of: TextsOf = texts_of_a_path) -> Inspection:
-    """Says what is at `path` without running it. The arguments are those of `load`.
+    """The inspection report of `path`, without running it. The arguments are those of `load`.
 
     Raises:
         CheckpointError: it cannot be read.
@@ -86,13 +86,13 @@ def inspect(path: Path, settings: Mapping[str, str], texts_of: TextsOf = texts_o
 
 
 def raw_weights(path: Path) -> Path | None:
-    """The raw file of weights that a path names: itself, or the only one in a folder; None: what is there describes itself."""
+    """The raw weight file of a path: itself, or the only one in a folder; None: the folder describes its own network."""
     if snapshots.folder_of(path) is not None:
         return None
     return raw_file(path) if path.is_dir() else path
 
 
 def _refuse(settings: Mapping[str, str]) -> None:
-    """A folder tells everything itself."""
+    """Refuses settings for folders, which need none."""
     for name, value in settings.items():
         raise BadSetting(name=f"the setting {name}", found=value, allowed="left out: the folder's own files tell everything")

@@ -1,4 +1,4 @@
-"""Checkpoint folders of our own: NAME/{model.safetensors, spec.json, tokenizer.json, CARD.md}. Opening one executes nothing."""
+"""Native checkpoint folders: NAME/{model.safetensors, spec.json, tokenizer.json, CARD.md}. Opening one executes nothing."""
 
 import hashlib
 import json
@@ -30,14 +30,14 @@ DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 @dataclass(frozen=True)
 class Info:
-    """What spec.json says.
+    """Contents of spec.json.
 
     Attributes:
-        name: the folder's name when it was trained.
-        title, summary: one line each, for a list of models.
-        languages: what the strips `source` and `target` hold, for axes.
-        examples: sentences to begin with.
-        data: the corpus that it was trained on, in the plain values of a recipe (model/training/corpora.py).
+        name: the folder's name at training time.
+        title, summary: one line each, for the list of models.
+        languages: languages of the strips `source` and `target`, for axes.
+        examples: example sentences.
+        data: the training corpus, as in a recipe (model/training/corpora.py).
         spec: the network.
         notes: what a viewer should know of how it computes, a sentence each.
     """
@@ -57,10 +57,10 @@ class Checkpoint:
     """A network ready to run.
 
     Attributes:
-        info: what is known of it.
+        info: facts about it.
         network: in float32, on its device.
         tokenizers: by strip; none for a strip of float features.
-        fingerprint: SHA-256 of the files that it came from, and of what was told of them.
+        fingerprint: SHA-256 of its files and of the answers given.
         notes: what a viewer should know of how it computes, a sentence each.
     """
 
@@ -97,14 +97,14 @@ def described(info: Info) -> str:
 
 
 def save_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
-    """Writes `weights` as float16 safetensors, whole or not at all."""
+    """Writes `weights` as float16 safetensors, atomically."""
     fresh = path.with_suffix(".part")
     save_file({name: value.half().contiguous() for name, value in weights.items()}, fresh)
     fresh.replace(path)
 
 
 def read_info(folder: Path) -> Info:
-    """What a checkpoint folder says of itself; the weights are not read.
+    """The Info of a checkpoint folder; the weights are not read.
 
     Raises:
         MissingFile, DamagedFile: the folder cannot be used.
@@ -119,7 +119,7 @@ def read_info(folder: Path) -> Info:
 
 
 def load(folder: Path, device: torch.device, weights_file: str = WEIGHTS) -> Checkpoint:
-    """Opens a checkpoint folder, with the weights in `weights_file`; the network computes in float32, whatever they are stored in.
+    """Opens a checkpoint folder with the weights in `weights_file`; the network computes in float32, whatever their dtype.
 
     Raises:
         MissingFile, DamagedFile, ShapeMismatch: the folder cannot be used.
@@ -133,7 +133,7 @@ def load(folder: Path, device: torch.device, weights_file: str = WEIGHTS) -> Che
 
 
 def _read_tokenizers(folder: Path, spec: ModelSpec) -> dict[str, Tokenizer]:
-    """Tokenizers of the strips that have ids, each with as many texts as the network has ids."""
+    """Tokenizers of the strips of ids; vocabulary sizes must equal the network's."""
     data, path = _read_json(folder, TOKENIZER), folder / TOKENIZER
     needed = {strip: stack.vocab for strip, stack in zip(("source", "target"), spec.stacks.values(), strict=False) if stack.vocab}
     try:
@@ -147,7 +147,7 @@ def _read_tokenizers(folder: Path, spec: ModelSpec) -> dict[str, Tokenizer]:
 
 
 def _read_weights(path: Path, spec: ModelSpec) -> dict[str, Tensor]:
-    """The weights as float32, checked against what the spec needs before anything is built."""
+    """The weights in float32, checked against the spec before anything is built."""
     needed = _needed(spec)
     try:
         stored = load_file(path)
@@ -164,13 +164,13 @@ def _read_weights(path: Path, spec: ModelSpec) -> dict[str, Tensor]:
 
 
 def _needed(spec: ModelSpec) -> dict[str, Tensor]:
-    """The network's tensors by name: their shapes alone, no memory is taken for their values."""
+    """The network's tensors by name, on the meta device: shapes without memory."""
     with torch.device("meta"):
         return build(spec).state_dict()
 
 
 def inspect(folder: Path, weights_file: str = WEIGHTS) -> Inspection:
-    """Says what a checkpoint folder is with the weights in `weights_file`, without running it.
+    """The inspection report of a checkpoint folder with the weights in `weights_file`, without running it.
 
     Raises:
         MissingFile, DamagedFile: the folder cannot be read.
@@ -201,7 +201,7 @@ def inspect(folder: Path, weights_file: str = WEIGHTS) -> Inspection:
 
 
 def _network_of(path: Path, spec: ModelSpec) -> Network | None:
-    """The network with the weights in `path`; None: they are not whole."""
+    """The network with the weights in `path`; None: they are incomplete."""
     try:
         weights = _read_weights(path, spec)
     except CheckpointError:
@@ -244,7 +244,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """One line: what went wrong."""
+    """The error as one line."""
     if isinstance(error, BadSetting):
         return "{name} is {found!r}, not {allowed}".format(**error.fields)
     return f"{type(error).__name__}: {' '.join(str(error).split()[:30])}"

@@ -1,4 +1,4 @@
-"""Tensors of a network by name, for whoever wants to look at them: as they are stored, by head, or computed of them."""
+"""Tensors of a network by name: stored, by head, or computed."""
 
 import re
 from collections.abc import Callable
@@ -29,7 +29,7 @@ def tensor(network: AnyNetwork, name: str) -> Tensor:
     """A tensor of the network; the names are those of `Engine.tensors`.
 
     Raises:
-        UnknownTensor: it has none of that name.
+        UnknownTensor: there is none of that name.
     """
     if isinstance(network, ForeignNetwork):
         return _of_foreign(network, name)
@@ -48,7 +48,7 @@ def tensor(network: AnyNetwork, name: str) -> Tensor:
 
 
 def _of_foreign(network: ForeignNetwork, name: str) -> Tensor:
-    """A tensor of a network that another program runs: as it is stored, or its positions."""
+    """A tensor of an external network: a stored one, or its positions."""
     there = network.tables() | dict(network.state_dict())
     if name not in there:
         raise UnknownTensor(asked=name, there=", ".join(there))
@@ -63,13 +63,13 @@ def _embeddings(network: Network) -> dict[str, Embedding]:
 
 
 def _positions(network: Network, stack: str | None) -> Callable[[], Tensor] | None:
-    """The positional encodings, all that the stack has: [position, model]."""
+    """All positional encodings of a stack: [position, model]."""
     embedding = _embeddings(network).get(stack or "")
     return embedding and (lambda: embedding.positions.rows(0, 10**6))
 
 
 def _of_head(network: Network, site: str | None, what: str | None) -> Callable[[], Tensor] | None:
-    """Maps or singular values of all heads of a site."""
+    """Projections or singular values of all heads of a site."""
     attention = {str(each): attention for each, attention in head_circuits.sites(network).items()}.get(_first_pass(site))
     if attention is None or what is None:
         return None
@@ -80,13 +80,13 @@ def _of_head(network: Network, site: str | None, what: str | None) -> Callable[[
 
 
 def _first_pass(site: str | None) -> str:
-    """The same site in the first pass: all passes have the same weights."""
+    """The site in the first pass: all passes share their weights."""
     match = re.fullmatch(r"(encoder|decoder)\.\d+\.(\d+\.\w+)", site or "")
     return str(Site.parse(f"{match[1]}.0.{match[2]}")) if match else ""
 
 
 def _near(network: Network, strip: str | None, id_: int) -> Callable[[], Tensor] | None:
-    """Ids and cosines of the embeddings nearest to one, itself left out: [neighbour, 2]."""
+    """Ids and cosines of the nearest embeddings, itself excluded: [neighbour, 2]."""
     embeddings = _embeddings(network)
     embedding = embeddings.get("decoder" if strip == "target" or "encoder" not in embeddings else "encoder")
     if strip is None or embedding is None or id_ >= len(embedding.token.weight):
@@ -95,7 +95,7 @@ def _near(network: Network, strip: str | None, id_: int) -> Callable[[], Tensor]
 
 
 def nearest(table: Tensor, id_: int) -> Tensor:
-    """Ids of the rows that point most nearly where one points, and the cosines, falling; a row of zeros points nowhere.
+    """Ids and cosines of the rows with the highest cosine to one row, descending; zero rows are left out.
 
     Args:
         table: [vocab, model].

@@ -1,8 +1,8 @@
-"""Hugging Face folders: a network of the transformers library is run in place, by the library's own code, and recorded.
+"""Hugging Face folders: networks of the transformers library are run by the library's own code and recorded.
 
-`folder` reads what lies there without executing anything, `families` knows where each architecture keeps its parts, `loading` puts
-the network together, `network` runs it, `attending` records it, `words` is its tokenizer, `slow` tells
-which files it is read from where there is no tokenizer.json.
+`folder` reads the files without executing anything, `config` makes the spec, `families` maps each architecture's module names,
+`library` wraps the transformers library, `fidelity` refuses foreign settings, `loading` builds the network, `network` runs it,
+`attention` records it, `tokenizer` and `slow_tokenizers` (without tokenizer.json) split texts, `parts` counts parameters.
 
 May import: model.errors, model.inspection, model.safe_loading, model.spec, model.tokenizers, model.trace, model.transformer.
 """

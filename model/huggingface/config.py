@@ -1,4 +1,4 @@
-"""From the library's settings of a network to what is known of it here, every number within limits before anything is allocated."""
+"""ForeignSpec from config.json. Every number is checked against limits before anything is allocated."""
 
 from dataclasses import asdict
 from typing import Any
@@ -10,18 +10,18 @@ from model.spec.network import OutputSpec
 from model.spec.validation import read
 
 UNTABLED = 2**12
-"""Positions of a stack that has no table of them and no limit of its own."""
+"""Positions of a stack without a position table or limit of its own."""
 
 
 def spec_of(folder: Folder, config: Any, program: str) -> ForeignSpec:
-    """What is known of the network that `config` describes.
+    """The spec of the network that `config` describes.
 
     Args:
-        config: the library's.
-        program: what runs it.
+        config: the library's config.
+        program: the program that runs it.
 
     Raises:
-        DamagedFile: a size is missing, no number, or beyond what is built here.
+        DamagedFile: a size is missing, not a number, or too large.
     """
     try:
         stacks = {stack: _stack(folder, config, stack) for stack in folder.family.stacks}
@@ -42,7 +42,7 @@ def spec_of(folder: Folder, config: Any, program: str) -> ForeignSpec:
 
 
 def ignored(folder: Folder) -> list[str]:
-    """What generation_config.json asks for that decoding here does not do."""
+    """Settings of generation_config.json that decoding here ignores."""
     names = ("no_repeat_ngram_size", "repetition_penalty", "length_penalty", "min_length", "encoder_no_repeat_ngram_size")
     neutral = (None, 0, 1, 1.0)
     ends = folder.generation.get("eos_token_id")
@@ -71,11 +71,11 @@ def _positions(folder: Folder, config: Any) -> int:
         return UNTABLED
     positions = _first(config, "max_position_embeddings")
     in_table = folder.family.offset is None and folder.family.kind == "encoder"
-    return positions - (config.pad_token_id + 1) if in_table else positions  # its table holds the padding's rows too
+    return positions - (config.pad_token_id + 1) if in_table else positions  # its table has padding rows too
 
 
 def _first(config: Any, *names: str, default: int | None = None) -> int:
-    """The first of the settings that is told."""
+    """The first setting that is given."""
     for name in names:
         if (value := getattr(config, name, None)) is not None:
             if type(value) is not int:
@@ -87,7 +87,7 @@ def _first(config: Any, *names: str, default: int | None = None) -> int:
 
 
 def _ids(folder: Folder, config: Any, vocab: int) -> dict[str, Any]:
-    """The ids that stand for no text; those that the vocabulary does not have are none."""
+    """Special token ids; those outside the vocabulary are dropped."""
 
     def told(name: str) -> int | None:
         value = folder.generation.get(name, getattr(config, name, None))
@@ -107,7 +107,7 @@ def _ids(folder: Folder, config: Any, vocab: int) -> dict[str, Any]:
 
 
 def _suppressed(folder: Folder, vocab: int) -> tuple[int, ...]:
-    """Ids that the folder forbids to write: those of one token."""
+    """Ids that the folder forbids to write, single tokens only."""
     words, tokens = folder.generation.get("bad_words_ids") or (), folder.generation.get("suppress_tokens") or ()
     single = [word[0] for word in words if isinstance(word, list) and len(word) == 1]
     return tuple(sorted({id_ for id_ in (*single, *tokens) if type(id_) is int and 0 <= id_ < vocab}))

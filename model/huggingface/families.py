@@ -1,6 +1,6 @@
-"""Families: where each architecture of the transformers library keeps its layers, attention, output projections and positions.
+"""Families: module names of layers, attention, output projections and positions in each architecture of the transformers library.
 
-An architecture that is not listed is refused: whether its maps are all there was never compared with the library's own.
+Other architectures are refused: their recorded attention was never compared with the library's own.
 """
 
 from collections.abc import Mapping
@@ -14,17 +14,17 @@ Kind: TypeAlias = Literal["encoder", "decoder", "both"]
 
 @dataclass(frozen=True)
 class Family:
-    """Where the parts of an architecture are, as module names. {stack} stands for `encoder` or `decoder`.
+    """Module names of an architecture's parts. {stack} stands for `encoder` or `decoder`.
 
     Attributes:
-        kind: which stacks there are.
+        kind: its stacks.
         layers: the list of layers.
-        attention: in a layer, the self-attention.
-        cross: in a layer, the cross-attention.
-        output: from an attention sublayer's name on, its output projection.
-        positions: how positions are told apart.
-        table: the table of positions; empty where there is none.
-        offset: rows at the table's beginning that are no positions; None: the padding's row, and those before it.
+        attention: the self-attention in a layer.
+        cross: the cross-attention in a layer.
+        output: the output projection, relative to the attention module.
+        positions: the kind of positional encoding.
+        table: the position table; empty: none.
+        offset: rows at the start of the table that are not positions; None: up to the padding row.
     """
 
     kind: Kind

@@ -1,7 +1,7 @@
 """Whether the library's class of an architecture computes what a folder's weights were trained for.
 
-A config.json can be edited by hand: under the `model_type` of another architecture many weights fit by name and shape, and give
-other maps. Three things betray it: tensors without a place, settings that this class does not read, and the class that saved it.
+A config.json can be edited by hand: with the `model_type` of another architecture many weights fit by name and shape, and give
+other attention. Three signs show it: unused tensors, settings that the class does not read, and the class that saved the folder.
 """
 
 import re
@@ -21,10 +21,10 @@ _HEADS = re.compile(
     r"|discriminator_predictions|generator_predictions|generator_lm_head|score|sequence_summary|summary|multiple_choice_head|linear"
     r"|v_head|logits_proj)\..*"
 )
-"""Modules that the library's classes, and trainers around them, put behind a network."""
+"""Heads that the library's classes and trainers add after a network."""
 
 _UNREAD = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
-"""Stored with the first T5 models, and read by none of the library's classes."""
+"""Stored with the first T5 models; no class of the library reads it."""
 
 _ARITHMETIC = re.compile(
     r".*softcap.*|.*_multipliers?|.*alibi.*|query_pre_attn_scalar|logits?_scal(e|ing)|residual_scale|scale_(emb|depth|attn|logits).*"
@@ -33,17 +33,17 @@ _ARITHMETIC = re.compile(
     r"|clip_qkv|q_lora_rank|kv_lora_rank|parallel_(attn|block)|use_parallel_residual|.*residual_connection_post_layernorm"
     r"|attn_temperature_tuning|mup_.*|.*attention_sinks?|differential_.*|mamba_.*|hybrid_.*|conv_.*"
 )
-"""Names of settings that change what is computed without a tensor to show for it."""
+"""Names of settings that change the arithmetic but not the tensors."""
 
 _ROTARY = re.compile(r"rope_(theta|scaling|parameters)|rotary_(pct|emb_base)")
-"""What the library itself translates for networks that rotate queries and keys."""
+"""Settings of rotary positions, which the library converts itself."""
 
 _SAME_CODE = ({"t5", "mt5"}, {"roberta", "xlm-roberta", "camembert"})
 """Architectures whose classes compute the same."""
 
 
 def check_settings(folder: Folder, config: Any) -> None:
-    """Refuses a folder whose settings speak of another network than the one that would run.
+    """Refuses a folder whose settings describe another network than the one that would run.
 
     Raises:
         UnsupportedModel: they do.
@@ -66,7 +66,7 @@ def _like(model_type: str) -> set[str]:
 
 
 def _unread(folder: Folder, config: Any) -> Iterator[str]:
-    """Settings that the library's class does not know, and that change the arithmetic where they say anything."""
+    """Settings that the library's class ignores and that would change the arithmetic."""
     known = {*type(config)().to_dict(), *type(config).attribute_map}
     for name, value in folder.config.items():
         translated = folder.family.positions == "rotary" and _ROTARY.fullmatch(name)
@@ -75,19 +75,19 @@ def _unread(folder: Folder, config: Any) -> Iterator[str]:
 
 
 def _is_neutral(name: str, value: Any) -> bool:
-    """Whether a setting says nothing: off, no window, positions as they are everywhere, a factor of 1 (not of scores)."""
+    """Whether a setting has no effect: off, no window, default positions, a factor of 1 (except of scores)."""
     return not value or value == "absolute" or (value is not True and value == 1 and name != "attention_multiplier")
 
 
 def left_over(folder: Folder, network: nn.Module, unexpected: set[str], weights: Mapping[str, Tensor]) -> dict[str, str]:
-    """What each tensor of a folder is that the network does not take, by its name in the file.
+    """Descriptions of the tensors that the network does not use, by name in the file.
 
     Args:
-        network: the library's, filled.
-        unexpected: the names that the library says so of; it leaves out some that it knows.
+        network: the library's network with its weights.
+        unexpected: names that the library reports; it omits some that it knows.
 
     Raises:
-        UnsupportedModel: one is not harmless: it would have changed what is computed.
+        UnsupportedModel: one of them would have changed the result.
     """
     prefix = f"{network.base_model_prefix}."
     ignored = library.ignored(network)
@@ -108,14 +108,14 @@ def left_over(folder: Folder, network: nn.Module, unexpected: set[str], weights:
 
 
 def _what_is(name: str, tensor: Tensor, network: nn.Module) -> str:
-    """What a tensor is that no class reads: harmless as in other files, or a table that the network worked out itself."""
+    """Description of an unused tensor: known to be harmless, or a table that the network computes itself."""
     if name == _UNREAD:
         return "read by no class of the library"
     return what_is(name, tensor) or ("worked out by the network itself" if _is_worked_out(name, tensor, network) else "")
 
 
 def _is_worked_out(name: str, tensor: Tensor, network: nn.Module) -> bool:
-    """Whether the network has the same numbers: rotary caches, tables of waves. Old files keep a copy in each layer."""
+    """Whether the network computes the same numbers: rotary caches, sinusoidal tables. Old files have a copy in each layer."""
     last = ".".join(name.split(".")[-2:])
     same = [buffer for key, buffer in network.named_buffers() if key.endswith(last) and buffer.shape == tensor.shape]
     return any(torch.allclose(buffer.float(), tensor.float(), rtol=1e-2, atol=1e-4) for buffer in same)

@@ -1,4 +1,4 @@
-"""A Hugging Face folder as files: its settings and its weights, read by our own safe opener. Nothing in it is executed."""
+"""Files of a Hugging Face folder: settings and weights, read by `safe_loading`. Nothing in it is executed."""
 
 import hashlib
 import json
@@ -27,13 +27,13 @@ VOCABULARY_FILES = (
     "source.spm",
     "target.spm",
 )
-"""Files that texts are cut by where there is no tokenizer.json."""
+"""Vocabulary files of folders without tokenizer.json."""
 
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
-"""Files that hold weights or list those that do, the first that is there counts."""
+"""Weight files and their indexes; the first that exists is used."""
 
 LONGEST = 2**26
-"""Bytes of a file of JSON at most."""
+"""Most bytes of a JSON file."""
 
 MOST_SHARDS = 200
 
@@ -45,13 +45,13 @@ _NOT_TAKEN = (FOREIGN_CODE, "custom_pipelines", "attn_implementation", "_attn_im
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder that claims to hold a network of the transformers library.
+    """A folder with a network of the transformers library, not yet validated.
 
     Attributes:
-        path: where it is.
-        config: what config.json says.
-        generation: what generation_config.json says, else what config.json does: both use the same names.
-        family: what is known of its architecture.
+        path: the folder.
+        config: contents of config.json.
+        generation: contents of generation_config.json, else of config.json: both use the same names.
+        family: module names of its architecture.
     """
 
     path: Path
@@ -66,7 +66,7 @@ class Folder:
 
     @property
     def safe_config(self) -> dict[str, Any]:
-        """The settings without those that name code or choose another arithmetic."""
+        """The settings without those that name code or change the arithmetic."""
         return {name: value for name, value in self.config.items() if name not in _NOT_TAKEN}
 
     def weights(self) -> dict[str, Tensor]:
@@ -82,7 +82,7 @@ class Folder:
         return tensors
 
     def weight_files(self) -> list[Path]:
-        """The files that hold the weights, each in this folder.
+        """The weight files, all in this folder.
 
         Raises:
             MissingFile, DamagedFile: there are none, or their list cannot be used.
@@ -111,16 +111,16 @@ class Folder:
 
 
 def is_here(path: Path) -> bool:
-    """Whether a folder is one of the transformers library's."""
+    """Whether a path is a folder of the transformers library."""
     return (path / CONFIG).is_file() and not (path / "spec.json").is_file()
 
 
 def open_folder(path: Path) -> Folder:
-    """Reads what a folder says of itself.
+    """Reads a folder's settings.
 
     Raises:
         MissingFile, DamagedFile: its settings cannot be read.
-        UnsupportedModel: its architecture is not among those that are run here, or its weights are stored as is not read.
+        UnsupportedModel: its architecture or the storage of its weights is not supported.
     """
     config = read_json(path / CONFIG)
     kind = config.get("model_type")

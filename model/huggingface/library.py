@@ -1,11 +1,11 @@
-"""The transformers library, as far as it is used here: its classes by architecture, and attention that is recorded.
+"""Wrapper of the transformers library: its classes by architecture, with recorded attention.
 
-Importing this module imports the library, which takes seconds: it is imported where a folder is opened, and nowhere else.
+Importing this module imports the library, which takes seconds, so import it only to open a folder.
 """
 
 import os
 
-os.environ["HF_HUB_OFFLINE"] = "1"  # before the library is imported: nothing is ever looked up outside this machine
+os.environ["HF_HUB_OFFLINE"] = "1"  # set before the import: the library must never access the network
 
 import logging
 import re
@@ -28,12 +28,12 @@ from model.huggingface.families import Kind
 
 VERSION = transformers.__version__
 RECORDED = "headlight_eager"
-"""What our attention function is called in the library: its own eager one, recorded."""
+"""Name under which our attention function is registered: the library's eager one, recorded."""
 
 CLASSES: Mapping[Kind, Any] = {"encoder": AutoModel, "decoder": AutoModelForCausalLM, "both": AutoModelForSeq2SeqLM}
 
 _BUILDING = threading.Lock()
-"""Held while the library builds a network: meanwhile it replaces functions of its own, which two threads would not put back."""
+"""Held while the library builds a network: it patches its own functions meanwhile, which is not thread-safe."""
 
 AttentionInterface.register(RECORDED, attend)
 AttentionMaskInterface.register(RECORDED, eager_mask)
@@ -42,19 +42,19 @@ transformers.utils.logging.disable_progress_bar()
 
 
 def config_of(model_type: str, settings: Mapping[str, Any]) -> Any:
-    """The library's own settings of an architecture."""
+    """The library's config of an architecture."""
     return CONFIG_MAPPING[model_type].from_dict(dict(settings))
 
 
 def outline(kind: Kind, config: Any) -> nn.Module:
-    """The network without numbers: its parameters have shapes and take no memory."""
+    """The network on the meta device: shapes without memory."""
     with _BUILDING, torch.device("meta"):
         network: nn.Module = _class(kind, config)(config, **_options(kind, config))
     return network
 
 
 def filled(kind: Kind, config: Any, weights: Mapping[str, Tensor]) -> tuple[nn.Module, dict[str, Any]]:
-    """The network with its weights, computing in float32 with eager attention, and what the library says of their names."""
+    """The network with its weights, in float32 with eager attention, and the library's loading report."""
     with _BUILDING:
         network, report = _class(kind, config).from_pretrained(
             None,
@@ -72,18 +72,18 @@ def filled(kind: Kind, config: Any, weights: Mapping[str, Tensor]) -> tuple[nn.M
 
 
 def new_past(kind: Kind) -> Any:
-    """The library's cache of keys and values, for one decode. No layer drops keys that it no longer looks at."""
+    """The library's key-value cache for one decode. No layer drops keys outside its window."""
     return EncoderDecoderCache(DynamicCache(), DynamicCache()) if kind == "both" else DynamicCache()
 
 
 def class_name(kind: Kind, config: Any) -> str:
-    """The library's class that runs a network."""
+    """Name of the library's class of a network."""
     return str(_class(kind, config).__name__)
 
 
 @cache
 def _model_types() -> Mapping[str, frozenset[str]]:
-    """The architectures that each class of the library is of."""
+    """Architectures by class name of the library."""
     found: dict[str, set[str]] = {}
     for table in (value for name, value in vars(modeling_auto).items() if name.endswith("_MAPPING_NAMES")):
         for model_type, classes in table.items():
@@ -93,12 +93,12 @@ def _model_types() -> Mapping[str, frozenset[str]]:
 
 
 def model_types(class_name: str) -> frozenset[str]:
-    """The architectures that a class of the library is of; none: the library has no such class."""
+    """Architectures of a class of the library; empty: there is no such class."""
     return _model_types().get(class_name, frozenset())
 
 
 def ignored(network: nn.Module) -> re.Pattern[str]:
-    """Names of tensors that the library passes over in silence."""
+    """Names of tensors that the library ignores silently."""
     patterns: set[str] = set(network._keys_to_ignore_on_load_unexpected or ())  # type: ignore[arg-type]  # untyped library
     return re.compile("|".join(f"({pattern})" for pattern in (*patterns, r"rotary_emb\.inv_freq", r"(^|\.)position_ids$")))
 
@@ -108,5 +108,5 @@ def _class(kind: Kind, config: Any) -> Any:
 
 
 def _options(kind: Kind, config: Any) -> dict[str, bool]:
-    """The pooler behind an encoder is not part of what is shown, and many files lack it."""
+    """Leaves out an encoder's pooler, which is not shown and missing in many files."""
     return {"add_pooling_layer": False} if kind == "encoder" and config.model_type not in ("distilbert", "electra") else {}

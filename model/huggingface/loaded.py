@@ -10,7 +10,7 @@ from model.tokenizers.words import Tokenizer
 
 @dataclass(frozen=True)
 class ForeignInfo:
-    """What is known of a network of another program.
+    """Facts about an external network.
 
     Attributes:
         name, title, summary, languages, examples: as in checkpoints.Info.
@@ -27,14 +27,14 @@ class ForeignInfo:
 
 @dataclass(frozen=True)
 class Foreign:
-    """A network that another program runs, ready.
+    """An external network, ready to run.
 
     Attributes:
-        info: what is known of it.
+        info: facts about it.
         network: in float32, on its device.
         tokenizers: by strip.
-        fingerprint: SHA-256 of the files that it came from.
-        notes: what a viewer should know of how it computes, a sentence each.
+        fingerprint: SHA-256 of its files.
+        notes: remarks on its arithmetic for viewers, a sentence each.
     """
 
     info: ForeignInfo

@@ -1,4 +1,4 @@
-"""From a Hugging Face folder to a network that runs, or to a diagnosis of it."""
+"""Loads or inspects a Hugging Face folder."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -27,16 +27,16 @@ from model.tokenizers.vocabulary import IdTokenizer
 from model.transformer.attention import Run
 
 SPARE = 1 << 22
-"""Numbers that a network may hold beyond what its file justifies: tables that are computed and not stored."""
+"""Numbers by which a network may exceed its file: computed tables are not stored."""
 
 EXAMPLE = "The animal did not cross the street because it was too tired."
 
 
 def load(path: Path, device: torch.device) -> Foreign:
-    """A folder as a network ready to run. Nothing in it is executed.
+    """The network of a folder, ready to run. Nothing in the folder is executed.
 
     Raises:
-        CheckpointError, BadSetting: it cannot be used; the sentence says why.
+        CheckpointError, BadSetting: it cannot be used; the error says why.
     """
     folder = open_folder(path)
     network, left_over, weights = _network(folder)
@@ -51,7 +51,7 @@ def load(path: Path, device: torch.device) -> Foreign:
 
 
 def inspect(path: Path) -> Inspection:
-    """Says what a folder is, what of it is used, and what a run records.
+    """The inspection report of a folder, with what a run records.
 
     Raises:
         CheckpointError, BadSetting: as for `load`.
@@ -72,12 +72,12 @@ def inspect(path: Path) -> Inspection:
 
 
 def _name(path: Path) -> str:
-    """What a folder is called here, also where it is `.` or a link to another."""
+    """A folder's name, even if it is `.` or a symlink."""
     return path.name or path.resolve().name
 
 
 def _network(folder: Folder) -> tuple[AnyForeign, dict[str, str], dict[str, Tensor]]:
-    """The network, what was left over of the weights, and the weights as they are in the file."""
+    """The network, its unused tensors, and the weights as stored."""
     kind = folder.family.kind
     with _said_by_the_library(folder):
         config = library.config_of(folder.model_type, folder.safe_config)
@@ -96,10 +96,10 @@ def _network(folder: Folder) -> tuple[AnyForeign, dict[str, str], dict[str, Tens
 
 @contextmanager
 def _said_by_the_library(folder: Folder) -> Iterator[None]:
-    """Whatever the library cannot do with a folder becomes one sentence.
+    """Turns any exception of the library into one error.
 
     Raises:
-        DamagedFile: it raised something.
+        DamagedFile: the library raised an exception.
     """
     try:
         yield
@@ -112,10 +112,10 @@ def _said_by_the_library(folder: Folder) -> Iterator[None]:
 
 
 def _check_size(folder: Folder, outline: nn.Module, weights: Mapping[str, Tensor]) -> None:
-    """Refuses a network that the weights do not justify, before memory is taken for it. Tied weights may count twice.
+    """Refuses a network that is larger than its weights, before memory is allocated. Tied weights may count twice.
 
     Raises:
-        UnsoundFile: it would be larger.
+        UnsoundFile: it is larger.
     """
     asked = sum(prod(tensor.shape) for tensor in (*outline.parameters(), *outline.buffers()))
     there = sum(tensor.numel() for tensor in weights.values())
@@ -125,10 +125,10 @@ def _check_size(folder: Folder, outline: nn.Module, weights: Mapping[str, Tensor
 
 
 def _check_report(folder: Folder, spec: ForeignSpec, report: Mapping[str, Any]) -> None:
-    """Refuses weights that leave a part of the network to chance.
+    """Refuses weights that would leave parameters randomly initialized.
 
     Raises:
-        IncompleteWeights: a tensor is missing or of another shape.
+        IncompleteWeights: a tensor is missing or of the wrong shape.
     """
     wrong = [f"it lacks {name}" for name in sorted(report["missing_keys"])]
     wrong += [f"{name} is {list(found)}, not {list(needed)}" for name, found, needed in sorted(report["mismatched_keys"])]
@@ -140,7 +140,7 @@ def _check_report(folder: Folder, spec: ForeignSpec, report: Mapping[str, Any]) 
 
 @torch.inference_mode()
 def _probe(network: AnyForeign, folder: Folder, device: torch.device) -> None:
-    """Runs two tokens, so that a network that cannot run, or hands out no maps, is refused here and not on a page."""
+    """Runs two tokens, so that a network that cannot run or gives no attention is refused now, not on a page."""
     ids = torch.zeros(1, 2, dtype=torch.long, device=device)
     run = Run(cache=network.past())
     with _said_by_the_library(folder):
@@ -159,7 +159,7 @@ def _described(name: str, tensor: Tensor, left_over: Mapping[str, str]) -> Tenso
 
 
 def _notes(folder: Folder, weights: Mapping[str, Tensor], left_over: Mapping[str, str]) -> tuple[str, ...]:
-    """What a viewer should know, a sentence each."""
+    """Notes for viewers, a sentence each."""
     found = ["The network is run by the transformers library, with its own eager attention, in float32."]
     if folder.family.positions == "rotary":
         found.append("Queries and keys are shown as they were compared: after their rotation by position.")
@@ -177,7 +177,7 @@ def _notes(folder: Folder, weights: Mapping[str, Tensor], left_over: Mapping[str
 
 
 def _recorded(network: AnyForeign) -> tuple[str, ...]:
-    """What a run records and what not, a sentence each."""
+    """What a run does and does not record, a sentence each."""
     kept = "weights, masks, queries, keys, values, context and output of each head, and the states after each layer"
     tables = ", ".join(network.tables())
     return (

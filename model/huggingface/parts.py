@@ -1,4 +1,4 @@
-"""What a network of the library learned, by part: told by what its modules are, since each architecture calls them otherwise."""
+"""Parameter counts of a library network by part, found by module type, since names differ between architectures."""
 
 from collections import Counter
 
@@ -9,7 +9,7 @@ from model.inspection.report import Part
 
 
 def parts(network: ForeignNetwork) -> tuple[Part, ...]:
-    """Learned numbers by part, in the order in which the network has them; of shared ones the first part has all."""
+    """Parameter counts by part, in the network's order; shared parameters count for the first part."""
     output = network.library.get_output_embeddings()  # type: ignore[operator]  # untyped library
     counts: Counter[tuple[str, str]] = Counter()
     seen = set[int]()
@@ -22,13 +22,13 @@ def parts(network: ForeignNetwork) -> tuple[Part, ...]:
 
 
 def _stack(network: ForeignNetwork, name: str) -> str:
-    """The stack that a module is in; an embedding that both share counts with the first."""
+    """The stack of a module; a shared embedding belongs to the first."""
     stacks = list(network.spec.stacks)
     return stacks[-1] if len(stacks) == 1 or "decoder" in name.split(".") or name == "lm_head" else stacks[0]
 
 
 def _kind(network: ForeignNetwork, name: str, module: nn.Module) -> str:
-    """What a module with learned numbers is part of."""
+    """The part that a module with parameters belongs to."""
     if "norm" in type(module).__name__.lower():
         return "norms"
     if module in network.position_tables.values():

@@ -1,4 +1,4 @@
-"""Folders without tokenizer.json: which class of the transformers library reads the vocabulary files that lie there instead."""
+"""Slow tokenizers: for folders without tokenizer.json, the library's class that reads their vocabulary files."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,11 +8,11 @@ from model.huggingface.folder import VOCABULARY_FILES, Folder, read_json
 
 @dataclass(frozen=True)
 class Slow:
-    """How an architecture's tokenizer is read from vocabulary files.
+    """An architecture's slow tokenizer.
 
     Attributes:
-        classes: of the library; the first one where the folder names none.
-        files: what it needs.
+        classes: the library's classes; the first is the default.
+        files: the files it needs.
     """
 
     classes: tuple[str, ...]
@@ -23,7 +23,7 @@ TOLD = VOCABULARY_FILES[0]
 """The file that may name the class."""
 
 RENAMED = {"MT5Tokenizer": "T5Tokenizer"}
-"""Classes that the library has under another name now."""
+"""Classes that the library has renamed."""
 
 _WORD_PIECES = Slow(("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"), ("vocab.txt",))
 _MERGES = ("vocab.json", "merges.txt")
@@ -60,10 +60,10 @@ SLOW: Mapping[str, Slow] = {
 
 
 def rules_of(folder: Folder) -> dict[str, str] | None:
-    """What the tokenizer's process is to read; None: the files are not there, or the folder asks for a class that is not read here.
+    """Arguments for the tokenizer process; None: files are missing, or the folder names an unsupported class.
 
     Raises:
-        DamagedFile: tokenizer_config.json is no JSON object.
+        DamagedFile: tokenizer_config.json is not a JSON object.
     """
     slow, path = SLOW[folder.model_type], folder.path / TOLD
     told = (read_json(path) if path.is_file() else {}).get("tokenizer_class") or folder.config.get("tokenizer_class")
@@ -74,5 +74,5 @@ def rules_of(folder: Folder) -> dict[str, str] | None:
 
 
 def needed(folder: Folder) -> str:
-    """The files that would let texts be typed."""
+    """The files that are needed to read texts."""
     return " and ".join(SLOW[folder.model_type].files)

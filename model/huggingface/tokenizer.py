@@ -1,4 +1,4 @@
-"""The tokenizer of a Hugging Face folder, behind the protocol of our own: each token is shown as the text that it stands for."""
+"""Tokenizer of a Hugging Face folder, as a Tokenizer of ours: each token is shown as its text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,13 +17,13 @@ from model.trace.types import Tokens
 
 @dataclass(frozen=True)
 class LibraryTokenizer:
-    """A tokenizer of a foreign folder, which runs in a process of its own.
+    """An external tokenizer, which runs in its own process.
 
     Attributes:
-        process: cuts texts.
-        size: ids that the network's embedding has; the vocabulary may know fewer.
-        specials: ids that stand for no text, besides those that the library says so of.
-        before: of a target: the ids that decoding begins with.
+        process: splits texts.
+        size: ids of the network's embedding; the vocabulary may have fewer.
+        specials: special ids, besides those that the library knows.
+        before: for targets: the ids that decoding begins with.
     """
 
     process: TokenizerProcess
@@ -43,15 +43,15 @@ class LibraryTokenizer:
         return bool(self.before) and self.specials.end is not None
 
     def encode(self, text: str, name: str) -> Tokens:
-        """The strip of a typed text, with what the tokenizer adds; of a target with what decoding begins with.
+        """The strip of a text with the tokenizer's special tokens; a target starts with `before`.
 
         Raises:
-            EmptyText: there is nothing but blanks.
-            TooManyTokens, TokenizerFailed: the tokenizer went beyond its bounds.
+            EmptyText: the text is blank.
+            TooManyTokens, TokenizerFailed: the tokenizer exceeded its limits.
         """
         if not text.strip():
             raise EmptyText(what=f"{name} text")
-        whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # half of a character is none
+        whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # lone surrogates are no characters
         found = self.process.encode(whole, name)
         ids = self._as_target(found.ids) if self.before else found.ids
         strip = self.tokens(ids, name)
@@ -63,16 +63,16 @@ class LibraryTokenizer:
         return Tokens(name, strip.ids, tuple(texts), strip.special, strip.unknown)
 
     def _as_target(self, ids: Sequence[int]) -> list[int]:
-        """What the decoder is fed for a text: its beginning, the text, the end token last.
+        """The decoder's input for a text: the beginning, the text, the end token.
 
-        Tokens of the source's language and end tokens that the template puts around a text are no part of a target.
+        Drops the source language's token and the end token that the template adds.
         """
         words = [id_ for id_ in ids if id_ not in self.special_ids or id_ == self.specials.unknown]
         first = [] if len(self.before) > 1 or not ids or ids[0] not in self.special_ids else [ids[0]]
         return [*self.before, *first, *words, *([] if self.specials.end is None else [self.specials.end])]
 
     def tokens(self, ids: Sequence[int], name: str) -> Tokens:
-        """The strip of ids that are taken as they are.
+        """The strip of given ids.
 
         Raises:
             TokenOutOfRange: the network has no such id.
@@ -88,12 +88,12 @@ class LibraryTokenizer:
         """The text of ids, special tokens left out.
 
         Raises:
-            TokenizerFailed: the tokenizer went beyond its bounds.
+            TokenizerFailed: the tokenizer exceeded its limits.
         """
         return self.process.decode(ids)
 
     def _text(self, id_: int, special: bool) -> str:
-        """The piece of text that an id stands for; one that the vocabulary does not know is its number."""
+        """The text of an id; an id outside the vocabulary is shown as a number."""
         token = self.process.tokens.get(id_)
         if token is None:
             return str(id_)
@@ -104,10 +104,10 @@ class LibraryTokenizer:
 
 @dataclass(frozen=True)
 class FolderIds(IdTokenizer):
-    """Ids of a folder that has no tokenizer which is read here.
+    """Ids of a folder without a supported tokenizer.
 
     Attributes:
-        needed: files that would let texts be typed.
+        needed: files that are needed to read texts.
     """
 
     needed: str = TOKENIZER
@@ -118,10 +118,10 @@ class FolderIds(IdTokenizer):
 
 
 def tokenizers_of(folder: Folder, spec: ForeignSpec) -> dict[str, Tokenizer]:
-    """Tokenizers by strip. Where the folder has none that can be read, ids are typed and shown.
+    """Tokenizers by strip. Without a supported tokenizer, ids are typed and shown.
 
     Raises:
-        DamagedFile, TokenizerFailed: the tokenizer cannot be read, or not within the bounds.
+        DamagedFile, TokenizerFailed: the tokenizer cannot be read, or exceeds its limits.
     """
     specials = Specials(spec.pad_id, spec.start_id, spec.end_id)
     source, target = spec.encoder or spec.writer, spec.decoder if spec.encoder else None

@@ -1,4 +1,4 @@
-"""Layouts: how the programs that people train with name their weights. One file each; LAYOUTS lists them.
+"""Layouts: how training programs name their weights, one file each; LAYOUTS lists them.
 
 May import: model.errors, model.inspection, model.safe_loading, model.spec, model.tokenizers, model.transformer.
 """
@@ -25,4 +25,4 @@ LAYOUTS: tuple[Layout, ...] = (
     GPT,
     OWN,
 )
-"""Every layout known here. Their order decides nothing: two that match are asked about."""
+"""All layouts. The order does not matter: if two match, the user is asked."""

@@ -1,7 +1,7 @@
-"""What a layout is: how one family of programs names its weights, what those names tell, and what they leave open.
+"""Layout: how one family of programs names its weights, what the names tell, and which questions they leave open.
 
-A layout is a value. It sees names and shapes alone, never numbers, and infers nothing from a ratio of shapes: what names and shapes
-do not tell is a Question, asked of whoever has the file.
+A layout is a value. It sees only names and shapes, never numbers, and infers nothing from a ratio of shapes: what they do not tell
+becomes a Question to the user.
 """
 
 import re
@@ -26,7 +26,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 class MissingTensor(LookupError):
-    """A tensor that a layout needs to say what the network is. `args[0]` is its name."""
+    """A tensor is missing that a layout needs to describe the network. `args[0]` is its name."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class Shapes:
     of: Mapping[str, tuple[int, ...]]
 
     def has(self, pattern: str) -> bool:
-        """Whether a name fits the pattern."""
+        """Whether a name matches the pattern."""
         return any(_compiled(pattern).fullmatch(name) for name in self.of)
 
     def size(self, name: str, axis: int) -> int:
-        """How long one axis of a tensor is.
+        """The size of one axis of a tensor.
 
         Raises:
             MissingTensor: there is no such tensor, or it has no such axis.
@@ -51,10 +51,10 @@ class Shapes:
         return shape[axis]
 
     def layers(self, pattern: str) -> int:
-        """How many layers the names that fit number, from 0 without a gap.
+        """Number of layers in the names that match, counted from 0 without gaps.
 
         Raises:
-            MissingTensor: one is left out.
+            MissingTensor: a layer is missing.
         """
         found = {int(match[1]) for name in self.of if (match := _compiled(pattern).fullmatch(name))}
         for number in range(len(found)):
@@ -64,7 +64,7 @@ class Shapes:
 
 
 def renamed(shapes: Shapes, rules: Rules) -> dict[str, tuple[str, ...]]:
-    """Our names for each of their names that a rule covers."""
+    """Our names for each foreign name that a rule covers."""
     found: dict[str, tuple[str, ...]] = {}
     for name in shapes.of:
         for pattern, ours in rules.items():
@@ -76,7 +76,7 @@ def renamed(shapes: Shapes, rules: Rules) -> dict[str, tuple[str, ...]]:
 
 
 def _filled(ours: str, groups: tuple[str, ...]) -> str:
-    """`ours` with the layer's number and weight or bias put in."""
+    """`ours` with layer number and weight or bias filled in."""
     number = next((group for group in groups if group.isdigit()), "")
     kind = next((group for group in groups if not group.isdigit()), "")
     return ours.replace("#", number).replace("@", kind)
@@ -84,18 +84,18 @@ def _filled(ours: str, groups: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True)
 class Match:
-    """Evidence that a file is of a layout, and evidence that it is not, each a list of short phrases."""
+    """Evidence for and against a layout, as lists of short phrases."""
 
     in_favour: tuple[str, ...]
     against: tuple[str, ...]
 
     def __bool__(self) -> bool:
-        """Whether nothing speaks against it."""
+        """Whether there is no evidence against it."""
         return not self.against
 
 
 def requires(*patterns: str) -> Callable[[Shapes], Match]:
-    """A `match` that wants a name for each pattern."""
+    """A `match` that requires a name for each pattern."""
 
     def match(shapes: Shapes) -> Match:
         there = [pattern for pattern in patterns if shapes.has(pattern)]
@@ -111,13 +111,13 @@ class Layout:
     """One family of programs.
 
     Attributes:
-        name: what `--set layout=` takes.
-        title: for people.
-        match: whether the names are of this family.
-        rules: names, theirs -> ours; may depend on what is there and on what was told.
-        ask: what the names and shapes leave open, given what was told already.
-        read: the network, given the answers.
-        notes: what a viewer should know of how these networks compute, a sentence each.
+        name: its name in `--set layout=`.
+        title: shown on screen.
+        match: evidence for and against the layout.
+        rules: foreign names -> ours; may depend on the file's names and on settings.
+        ask: the questions left open, given the settings.
+        read: makes the spec from the answers.
+        notes: remarks on their arithmetic for viewers, a sentence each.
         starts, ends: strips whose typed texts get a start or an end token.
     """
 
@@ -136,10 +136,10 @@ def attention(answers: Answers, heads: str, width: int, bias: bool) -> Attention
     """Attention whose heads share `width` columns.
 
     Args:
-        heads: the question that tells how many.
+        heads: name of the question about the number of heads.
 
     Raises:
-        BadSetting: a head_dim was told that these heads do not have.
+        BadSetting: the given head_dim contradicts the number of heads.
     """
     count = answers.number(heads)
     head_dim = width // count

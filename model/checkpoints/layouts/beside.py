@@ -1,4 +1,4 @@
-"""The files of a raw checkpoint: the weights in a folder, and the JSON file beside them that holds their answers."""
+"""Files of a raw checkpoint: the weights, and the JSON file beside them with answers."""
 
 import json
 from pathlib import Path
@@ -6,17 +6,17 @@ from pathlib import Path
 from model.errors import DamagedFile, SeveralFiles
 
 WEIGHT_FILES = (".pt", ".pth", ".bin", ".ckpt", ".safetensors")
-"""Endings of files of weights."""
+"""Endings of weight files."""
 
 ANSWERS = "spec.json"
-"""Answers of the only file of weights in a folder; those of one file among several, x.pt, are in x.spec.json."""
+"""Answers for the only weight file in a folder; those for one of several files, x.pt, are in x.spec.json."""
 
 _NOT_RAW = ("config.json", "tokenizer.json")
-"""Files of folders that another program or Headlight itself saved: such a folder describes itself."""
+"""Files of the folders that Headlight or another program saved; these describe themselves."""
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The files of weights in a folder, in alphabetical order.
+    """The weight files in a folder, sorted.
 
     Raises:
         DamagedFile: the folder cannot be read.
@@ -28,13 +28,13 @@ def weight_files(folder: Path) -> list[Path]:
 
 
 def raw_file(folder: Path) -> Path | None:
-    """The file of weights in a folder that holds raw weights, with or without answers.
+    """The weight file of a folder of raw weights, with or without answers.
 
     Returns:
-        None: the folder holds no weights, or its own files describe its network.
+        None: the folder has no weights, or describes its own network.
 
     Raises:
-        SeveralFiles: it holds several files of weights.
+        SeveralFiles: it has several weight files.
         DamagedFile: the folder cannot be read.
     """
     found = weight_files(folder)
@@ -46,7 +46,7 @@ def raw_file(folder: Path) -> Path | None:
 
 
 def answers_file(weights: Path) -> Path | None:
-    """The file that holds the answers of a file of weights; None: there is none."""
+    """The answers file of a weight file; None: there is none."""
     own, shared = weights.with_name(f"{weights.stem}.{ANSWERS}"), weights.with_name(ANSWERS)
     if own.is_file():
         return own
@@ -54,10 +54,10 @@ def answers_file(weights: Path) -> Path | None:
 
 
 def answers_of(weights: Path) -> dict[str, str]:
-    """The answers beside a file of weights; none where the JSON file is that of a folder of Headlight's own.
+    """The answers beside a weight file; empty if the JSON file is the spec of a native folder.
 
     Raises:
-        DamagedFile: it is no JSON object of names and plain values.
+        DamagedFile: it is not a JSON object of names and plain values.
     """
     if (path := answers_file(weights)) is None:
         return {}
@@ -70,7 +70,7 @@ def answers_of(weights: Path) -> dict[str, str]:
 
 
 def _describes_a_network(path: Path) -> bool:
-    """Whether a spec.json is that of a folder of Headlight's own; one that cannot be read counts as such, and is reported there."""
+    """Whether a spec.json is that of a native folder; an unreadable one counts as native and is reported there."""
     try:
         data = _json(path) if path.is_file() else {}
     except DamagedFile:

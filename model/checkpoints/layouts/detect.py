@@ -1,4 +1,4 @@
-"""Which layout a file has: tables of weights, prefixes that wrappers put before names, and the evidence for each layout."""
+"""Layout detection: state dicts, prefixes added by wrappers, and the evidence for each layout."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,18 +14,18 @@ from model.inspection.leftovers import BEHIND, shortened, what_is
 Value = TypeVar("Value")
 
 PREFIXES = ("module.", "_orig_mod.", "model.", "net.")
-"""What wrappers put before every name: data-parallel training, torch.compile, and programs that keep the network in a field."""
+"""Prefixes of wrappers: data-parallel training, torch.compile, and programs that keep the network in an attribute."""
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """A table of weights and the layout that it has.
+    """A state dict and its layout.
 
     Attributes:
         layout: the layout.
-        tensors: by the names that the layout knows, prefixes taken off.
-        prefix: what was taken off.
-        candidate: the keys that lead to the table in the file, joined by dots; empty: the file is the table.
+        tensors: tensors by name, without the prefix.
+        prefix: the prefix removed.
+        candidate: the keys that lead to the state dict, joined by dots; empty: the file's top level.
         match: the evidence.
     """
 
@@ -41,7 +41,7 @@ class Chosen:
         return shapes_of(self.tensors)
 
     def left_over(self, told: Mapping[str, str]) -> dict[str, str]:
-        """What each tensor is that changes no map and is not used, by name."""
+        """Descriptions of unused tensors that do not affect attention, by name."""
         names = renamed(self.shapes, self.layout.rules(self.shapes, told))
         harmless = {name: what for name in self.tensors if name not in names and (what := what_is(name, self.tensors[name]))}
         return {name: BEHIND for name, ours in names.items() if not ours} | harmless
@@ -56,13 +56,13 @@ def choose(candidates: Mapping[str, Mapping[str, Tensor]], told: Mapping[str, st
     """The layout that a file has.
 
     Args:
-        candidates: tables of named tensors by the keys that lead to them.
-        told: all settings; `layout` and `candidate` decide where there are several.
+        candidates: state dicts by the keys that lead to them.
+        told: all settings; `layout` and `candidate` choose among several.
 
     Raises:
-        UnknownLayout: none fits; the sentence names the nearest.
-        SeveralLayouts: more than one layout or table fits.
-        BadSetting: `layout` or `candidate` names none that there is.
+        UnknownLayout: none matches; the error names the nearest.
+        SeveralLayouts: more than one layout or state dict matches.
+        BadSetting: `layout` or `candidate` names nothing that exists.
     """
     layouts = _told(told, "layout", {layout.name: layout for layout in LAYOUTS})
     tables = _told(told, "candidate", candidates)
@@ -80,7 +80,7 @@ def choose(candidates: Mapping[str, Mapping[str, Tensor]], told: Mapping[str, st
 
 
 def _told(told: Mapping[str, str], setting: str, there: Mapping[str, Value]) -> Mapping[str, Value]:
-    """What a setting leaves of `there`: one, or where it was not told all."""
+    """The entry of `there` that a setting names, or all without the setting."""
     if (name := told.get(setting)) is None:
         return there
     if name not in there:
@@ -89,7 +89,7 @@ def _told(told: Mapping[str, str], setting: str, there: Mapping[str, Value]) -> 
 
 
 def _readings(table: Mapping[str, Tensor], candidate: str, layouts: Iterable[Layout], told: Mapping[str, str]) -> list[Chosen]:
-    """The table under each layout, prefixes taken off until one fits."""
+    """The state dict read by each layout, with prefixes removed until one matches."""
     found: list[Chosen] = []
     prefix = ""
     while True:
@@ -101,7 +101,7 @@ def _readings(table: Mapping[str, Tensor], candidate: str, layouts: Iterable[Lay
 
 
 def _evidence(layout: Layout, table: Mapping[str, Tensor], told: Mapping[str, str]) -> Match:
-    """What speaks for and against a layout. Tensors without a place in it speak against it, whatever was told."""
+    """Evidence for and against a layout. Tensors without a place in it are evidence against it, whatever the settings."""
     match, foreign = layout.match(shapes_of(table)), foreign_names(layout, table, told)
     known = (f"knows {len(table) - len(foreign)} of {len(table)} names",)
     against = (f"has {shortened(foreign)}, which {'has' if len(foreign) == 1 else 'have'} no place in it",) if foreign else ()
@@ -109,13 +109,13 @@ def _evidence(layout: Layout, table: Mapping[str, Tensor], told: Mapping[str, st
 
 
 def foreign_names(layout: Layout, table: Mapping[str, Tensor], told: Mapping[str, str]) -> tuple[str, ...]:
-    """Names that a layout does not know, and that are not harmless."""
+    """Names that a layout does not know and that are not harmless."""
     shapes = shapes_of(table)
     known = renamed(shapes, layout.rules(shapes, told))
     return tuple(name for name, tensor in table.items() if name not in known and not what_is(name, tensor))
 
 
 def _unknown(every: Sequence[Chosen], told: Mapping[str, str], path: str) -> UnknownLayout:
-    """The error that names the layout which knows the most names, and why it is not this one."""
+    """The error that names the nearest layout and why it does not match."""
     nearest = min(every, key=lambda one: (len(foreign_names(one.layout, one.tensors, told)), len(one.match.against)))
     return UnknownLayout(path=path, nearest=nearest.layout.name, reason=f"the file {' and '.join(nearest.match.against)}")

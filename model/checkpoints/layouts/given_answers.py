@@ -1,4 +1,4 @@
-"""What was told of a file: settings by name, a JSON file beside it, and what a vocabulary says of its special tokens."""
+"""Given answers: settings, the JSON file beside the weights, and special tokens found in a vocabulary."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,20 +13,20 @@ from model.tokenizers.vocabulary import ENDS, PADS, STARTS, UNKNOWNS, place_of
 from model.tokenizers.vocabulary_files import read_vocabulary
 
 STEERING = ("layout", "candidate")
-"""Settings that choose what is read; all others answer questions."""
+"""Settings that choose what to read; all others answer questions."""
 
 VOCABULARIES = ("source_vocab", "target_vocab")
 
 
 @dataclass(frozen=True)
 class Told:
-    """What was told of a file.
+    """Settings and answers given for a file.
 
     Attributes:
         steering: the settings among STEERING.
         settings: all others, by name.
-        texts: the vocabularies that they name, by the setting's name.
-        origins: where settings come from that nobody gave with the request: the file beside, a vocabulary, or the keys in the file.
+        texts: the vocabularies named by settings, by the setting's name.
+        origins: sources of settings not given by the user: the answers file, a vocabulary, or keys in the weight file.
     """
 
     steering: dict[str, str]
@@ -35,14 +35,14 @@ class Told:
     origins: Mapping[str, str] = field(default_factory=dict)
 
     def with_answers(self, said: Mapping[str, Said]) -> "Told":
-        """With what the file itself says; what was told stands."""
+        """Adds the answers in the file itself; given settings take precedence."""
         origins = {name: f"{one.where} in the file" for name, one in said.items()}
         return replace(
             self, settings={name: one.value for name, one in said.items()} | self.settings, origins=origins | dict(self.origins)
         )
 
     def about(self, questions: Sequence[Question]) -> "Told":
-        """With what the vocabularies say: `<pad>` among their texts is the id of padding, unless it was told otherwise."""
+        """Adds special ids found in the vocabularies, such as `<pad>`; given settings take precedence."""
         asked = {question.name: question for question in questions}
         source, target = (self.texts.get(name, ()) for name in VOCABULARIES)
         written = target or source
@@ -59,26 +59,26 @@ class Told:
 
 
 TextsOf: TypeAlias = Callable[[str, str], tuple[str, ...]]
-"""Reads the vocabulary that a setting, by its name, gives as its value. Raises BadSetting."""
+"""Reads a vocabulary, given a setting's name and value. Raises BadSetting."""
 
 
 def texts_of_a_path(setting: str, value: str) -> tuple[str, ...]:
     """The vocabulary in a file of this machine.
 
     Raises:
-        BadSetting: it cannot be read, or is none.
+        BadSetting: it cannot be read, or is not a vocabulary.
     """
     return read_vocabulary(Path(value), setting)
 
 
 def tell(path: Path, settings: Mapping[str, str], texts_of: TextsOf = texts_of_a_path) -> Told:
-    """What `settings` and a JSON file beside the file of weights say; `settings` weigh more.
+    """Merges `settings` with the JSON file beside the weights; `settings` take precedence.
 
     Args:
-        texts_of: reads a vocabulary that `settings` name. Paths in the file beside are seen from its folder.
+        texts_of: reads a vocabulary that `settings` name. Paths in the JSON file are relative to its folder.
 
     Raises:
-        DamagedFile: there is such a file and it is no JSON object of names and plain values.
+        DamagedFile: the JSON file is not an object of names and plain values.
         BadSetting: a vocabulary cannot be read.
     """
     beside = answers_of(path)
@@ -97,7 +97,7 @@ def parse_settings(given: Sequence[str]) -> dict[str, str]:
     """NAME=VALUE texts as a mapping.
 
     Raises:
-        BadSetting: one has another form, or a name comes twice.
+        BadSetting: one has another form, or a name is given twice.
     """
     told: dict[str, str] = {}
     for text in given:

@@ -1,4 +1,4 @@
-"""Foreign tensors put into our network: every name is matched, known and not needed, unexpected, missing, or of another shape."""
+"""Key mapping: assigns foreign tensors to our network. Each name is matched, unneeded, unexpected, missing or misshapen."""
 
 import math
 from collections.abc import Collection, Mapping
@@ -16,14 +16,14 @@ DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 @dataclass(frozen=True)
 class Placement:
-    """What becomes of each name.
+    """The result for each name.
 
     Attributes:
-        ours: our names for each of their names that the network needs; several share the tensor in equal parts, or each has all.
-        unneeded: their names that are left over, since no map depends on them.
-        unexpected: their names that have no place in this network.
-        missing: our names that nothing of theirs becomes.
-        misshapen: their names whose tensors have another shape than the network's, with a phrase that says so.
+        ours: our names for each foreign name; several split the tensor in equal parts, or each is a copy.
+        unneeded: foreign names that attention does not depend on.
+        unexpected: foreign names without a place in the network.
+        missing: our names without a foreign tensor.
+        misshapen: foreign names with a wrong shape, and a phrase that describes it.
     """
 
     ours: Mapping[str, tuple[str, ...]]
@@ -34,16 +34,16 @@ class Placement:
 
 
 def needed(spec: ModelSpec) -> Network:
-    """The network of a spec without memory for its values."""
+    """The network of a spec on the meta device: shapes without memory."""
     with torch.device("meta"):
         return build(spec)
 
 
 def place(shapes: Shapes, rules: Rules, spec: ModelSpec, left_over: Collection[str] = ()) -> Placement:
-    """Compares names and shapes with what the network needs; no number is read.
+    """Compares names and shapes with the network's; reads no numbers.
 
     Args:
-        left_over: their names that no map depends on.
+        left_over: foreign names that attention does not depend on.
     """
     network = needed(spec)
     state, tables = network.state_dict(), dict(network.named_buffers())
@@ -75,7 +75,7 @@ def _fits(theirs: tuple[int, ...], ours: tuple[int, ...], parts: int) -> bool:
 
 
 def fill(network: nn.Module, tensors: Mapping[str, Tensor], placement: Placement) -> None:
-    """Copies the tensors into the network, tables of positions included: what ran where it was trained runs here."""
+    """Copies the tensors into the network, position tables included, so that the network computes as it was trained."""
     state = network.state_dict() | dict(network.named_buffers())
     with torch.no_grad():
         for theirs, parts in placement.ours.items():

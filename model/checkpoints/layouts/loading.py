@@ -1,4 +1,4 @@
-"""From a file to a network that runs, or to a diagnosis: what it is, why, what matched, and what must be told."""
+"""Loads a weight file of any layout, or diagnoses it: layout, evidence, matched tensors, open questions."""
 
 import hashlib
 import json
@@ -31,16 +31,16 @@ from model.transformer.build import Network, build
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """A file, the layout that it has, and what is known so far.
+    """A file, its layout, and what is known so far.
 
     Attributes:
         path: of the file.
         chosen: its weights and their layout.
-        told: what was told of it.
-        questions: what its names and shapes leave open.
-        said: of what the file itself says the things that contradict each other, by the name of the question.
-        taken: what of it was taken as an answer.
-        problems: what to know of its numbers, a sentence each.
+        told: settings and answers given.
+        questions: questions left open by names and shapes.
+        said: contradicting answers in the file itself, by question.
+        taken: answers taken from the file.
+        problems: warnings about its numbers, a sentence each.
     """
 
     path: PurePath
@@ -61,15 +61,15 @@ class Diagnosis:
 
         Raises:
             BadSetting: one is not allowed.
-            OpenQuestions: one is needed and was not told.
+            OpenQuestions: a required one is open.
         """
         return settle(self.questions, self.told.settings, str(self.path), self.chosen.layout.name)
 
     def spec(self, answers: Answers) -> ModelSpec:
-        """The network, its sizes within what is built here.
+        """The spec, its sizes checked against the limits.
 
         Raises:
-            BadSetting: they are not, or answers contradict each other.
+            BadSetting: a size is beyond the limits, or answers contradict each other.
             IncompleteWeights: a tensor that tells a size is missing.
         """
         try:
@@ -79,17 +79,17 @@ class Diagnosis:
         return specs.from_json(specs.to_json(spec))
 
     def placement(self, spec: ModelSpec) -> Placement:
-        """What becomes of each name."""
+        """The key mapping of the weights."""
         rules = self.chosen.layout.rules(self.shapes, self.told.settings)
         return place(self.shapes, rules, spec, self.chosen.left_over(self.told.settings))
 
     def notes(self) -> tuple[str, ...]:
-        """What a viewer should know, a sentence each: of such networks, what this file says, and what was left over of it."""
+        """Notes for viewers, a sentence each: on the layout, the file's settings, and unused tensors."""
         said = saved_settings.noted(self.said, self.taken)
         return (*self.chosen.layout.notes, *said, *noted(self.chosen.left_over(self.told.settings)))
 
     def flaw(self, placement: Placement) -> IncompleteWeights | None:
-        """Why these weights cannot be run; None: they can. Both who runs them and who describes them ask here."""
+        """Why these weights cannot be run; None: they can. Used by both `load` and `inspect`."""
         wrong = [*placement.misshapen.values(), *(f"nothing in it becomes {name}" for name in placement.missing)]
         wrong += [f"{name} has no place in the network that was told" for name in placement.unexpected]
         tensors = self.chosen.tensors
@@ -108,18 +108,18 @@ def diagnose(path: Path, settings: Mapping[str, str], texts_of: TextsOf = texts_
         texts_of: reads a vocabulary that `settings` name.
 
     Raises:
-        CheckpointError: the file cannot be read, or its layout is unknown or not certain.
-        BadSetting: the settings name a layout, a table of weights or a file that is not there.
+        CheckpointError: the file cannot be read, or its layout is unknown or ambiguous.
+        BadSetting: the settings name a layout, a state dict or a file that does not exist.
     """
     return examine(read_tensors(path), path, tell(path, settings, texts_of))
 
 
 def examine(opened: OpenedFile, path: PurePath, told: Told) -> Diagnosis:
-    """The same for a file that is open already, an upload for instance; `path` is what it is called.
+    """Diagnoses an opened file, such as an upload; `path` is its name.
 
     Raises:
         CheckpointError, BadSetting: as for `diagnose`.
-        ContradictsFile: something was told that the file itself says otherwise.
+        ContradictsFile: an answer contradicts the file itself.
     """
     said = saved_settings.said_by(opened.beside)
     agreed = saved_settings.agreed(said)
@@ -138,20 +138,20 @@ def examine(opened: OpenedFile, path: PurePath, told: Told) -> Diagnosis:
 
 
 def load(path: Path, settings: Mapping[str, str], device: torch.device, texts_of: TextsOf = texts_of_a_path) -> Checkpoint:
-    """A file as a network ready to run. The arguments are those of `diagnose`.
+    """The network of a file, ready to run. The arguments are those of `diagnose`.
 
     Raises:
         CheckpointError: as for `diagnose`; or weights are missing or of other shapes.
         OpenQuestions: it leaves something open that was not told.
         BadSetting: an answer is not allowed.
     """
-    with path.open("rb") as file:  # piece by piece: it may be larger than the memory that is left
+    with path.open("rb") as file:  # in chunks: it may be larger than the free memory
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return checkpoint_of(diagnose(path, settings, texts_of), digest, device)
 
 
 def checkpoint_of(found: Diagnosis, digest: str, device: torch.device) -> Checkpoint:
-    """The network of a file that was diagnosed; it computes in float32, whatever its weights are stored in.
+    """The network of a diagnosed file; it computes in float32, whatever the dtype of its weights.
 
     Args:
         digest: SHA-256 of the file.
@@ -179,13 +179,13 @@ def _filled(found: Diagnosis, spec: ModelSpec, placement: Placement) -> Network:
 
 
 def _fingerprint(digest: str, told: Told) -> str:
-    """SHA-256 over everything that decides what the network computes."""
+    """SHA-256 over everything that determines what the network computes."""
     decides = [digest, sorted((told.steering | told.settings).items()), sorted(told.texts.items())]
     return hashlib.sha256(json.dumps(decides).encode()).hexdigest()
 
 
 def inspect(path: Path, settings: Mapping[str, str], texts_of: TextsOf = texts_of_a_path) -> Inspection:
-    """Says what a file is, without running it; open questions are listed, not raised. The arguments are those of `diagnose`.
+    """The inspection report of a file, with open questions, without running it. The arguments are those of `diagnose`.
 
     Raises:
         CheckpointError: as for `diagnose`.
@@ -195,7 +195,7 @@ def inspect(path: Path, settings: Mapping[str, str], texts_of: TextsOf = texts_o
 
 
 def inspection_of(found: Diagnosis) -> Inspection:
-    """What a diagnosis says, as plain values; open questions are listed, not raised.
+    """A diagnosis as an inspection report; open questions are listed, not raised.
 
     Raises:
         IncompleteWeights: a tensor that tells a size is missing.
@@ -238,7 +238,7 @@ def inspection_of(found: Diagnosis) -> Inspection:
 def _describe(
     name: str, tensor: Tensor, becomes: tuple[str, ...] | None, left_over: bool, placement: Placement | None
 ) -> TensorInfo:
-    """One tensor; while the network is not known, the layout's names alone decide (`becomes`, None: it knows none)."""
+    """One tensor; without a placement, only the layout's names decide (`becomes`; None: unknown name)."""
     if left_over:
         status = "unneeded"
     elif becomes is None or (placement and name in placement.unexpected):

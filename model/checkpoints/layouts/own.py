@@ -19,13 +19,13 @@ from model.checkpoints.layouts.questions import (
 from model.spec.network import ModelSpec, OutputSpec, Positions, StackSpec
 
 LONGEST = 4096
-"""Positions at most where no table of learned ones bounds them."""
+"""Most positions without a learned position table."""
 
 _FIRST = {"encoder": "attention", "decoder": "self_attention", "": "attention"}
 
 
 def _stacks(shapes: Shapes) -> tuple[str, ...]:
-    """Names of the stacks as prefixes; a language model's is empty."""
+    """Prefixes of the stacks; empty for a language model."""
     return ("",) if shapes.has("layers.#.attention.query.weight") else ("encoder", "decoder")
 
 

@@ -1,4 +1,4 @@
-"""Questions that a file leaves open, and the answers: from `--set`, from a spec.json beside the file, or from a form."""
+"""Questions that a file leaves open, and their answers: from `--set`, a spec.json beside the file, or a form."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ from model.tokenizers.vocabulary import SPLITS
 
 @dataclass(frozen=True)
 class Question:
-    """One thing that names and shapes do not tell.
+    """One property that names and shapes do not tell.
 
     Attributes:
-        name: what `--set` takes.
-        consequence: a sentence: what depends on the answer.
-        allowed: the answers; empty: a whole number up to `highest`, or where that is None a file.
-        highest: of a whole number.
-        default: the answer where nothing is told; None: there is none.
+        name: its name in `--set`.
+        consequence: a sentence on what depends on the answer.
+        allowed: allowed answers; empty: a whole number up to `highest`, or a file if that is None.
+        highest: the largest number allowed.
+        default: the default answer; None: none.
         needed: whether the network cannot be built without an answer.
-        also: names that answer several questions at once, this one among them.
+        also: settings that answer this and other questions at once.
     """
 
     name: str
@@ -33,14 +33,14 @@ class Question:
 
     @property
     def words(self) -> str:
-        """What is allowed, in words."""
+        """The allowed answers in words."""
         if self.allowed:
             return " or ".join(self.allowed)
         return "a file" if self.highest is None else f"a whole number from 0 to {self.highest}"
 
     @property
     def form(self) -> str:
-        """The setting as one would type it, the value left open."""
+        """The setting as typed, without its value."""
         return f"--set {self.name}={'|'.join(self.allowed) or ('FILE' if self.highest is None else 'ID')}"
 
     def allows(self, value: str) -> bool:
@@ -50,10 +50,10 @@ class Question:
         return self.highest is None or (value.isascii() and value.isdecimal() and int(value[:12]) <= self.highest)
 
     def check(self, value: str) -> str:
-        """`value`, if it is an answer.
+        """`value`, if it is allowed.
 
         Raises:
-            BadSetting: it is none.
+            BadSetting: it is not allowed.
         """
         if self.allows(value):
             return value
@@ -62,20 +62,20 @@ class Question:
 
 @dataclass(frozen=True)
 class Answers:
-    """Checked answers by the name of the question. What is not there was not told and is not needed."""
+    """Checked answers by question. Missing ones are not required."""
 
     of: Mapping[str, str]
 
     def text(self, name: str) -> str:
-        """The answer as it was given."""
+        """The answer as text."""
         return self.of[name]
 
     def number(self, name: str) -> int:
-        """The answer to a question about a number."""
+        """The answer as a number."""
         return int(self.of[name])
 
     def optional_number(self, name: str) -> int | None:
-        """The same, or None where it was not told."""
+        """The answer as a number; None: not given."""
         return int(self.of[name]) if name in self.of else None
 
     @property
@@ -104,7 +104,7 @@ class Answers:
         return cast(DecodePositions, self.of["decode_positions"])
 
     def flag(self, name: str) -> bool:
-        """The answer to a question about true or false."""
+        """The answer as a boolean."""
         return self.of[name] == "true"
 
 
@@ -112,8 +112,8 @@ def settle(questions: Sequence[Question], told: Mapping[str, str], path: str, la
     """Answers to all questions.
 
     Raises:
-        BadSetting: something was told that no question asks for, or a value outside what is allowed.
-        OpenQuestions: something that is needed was not told; the sentence names each question and how to answer it.
+        BadSetting: a setting that no question asks for, or a value that is not allowed.
+        OpenQuestions: a required question is open; the error lists each and how to answer it.
     """
     names = [name for question in questions for name in (question.name, *question.also)]
     for name, value in told.items():
@@ -136,10 +136,10 @@ def settle(questions: Sequence[Question], told: Mapping[str, str], path: str, la
 
 
 def answer_of(question: Question, told: Mapping[str, str]) -> str | None:
-    """What was told, or else the default; None: the question is open.
+    """The given answer, else the default; None: the question is open.
 
     Raises:
-        BadSetting: what was told is not allowed.
+        BadSetting: the given answer is not allowed.
     """
     for name in (question.name, *question.also):
         if name in told:
@@ -148,12 +148,12 @@ def answer_of(question: Question, told: Mapping[str, str]) -> str | None:
 
 
 def divisors(number: int) -> tuple[str, ...]:
-    """The numbers that divide `number`, up to 1,000, as texts."""
+    """The divisors of `number` up to 1,000, as texts."""
     return tuple(str(candidate) for candidate in range(1, min(number, 1000) + 1) if number % candidate == 0)
 
 
 def heads(name: str, width: int, told: Mapping[str, str], also: tuple[str, ...] = (), whose: str = "the network") -> Question:
-    """How many heads share `width` columns. A head_dim that was told answers it too."""
+    """The number of heads that share `width` columns. A given head_dim answers it too."""
     head_dim = told.get("head_dim", "")
     known = str(width // int(head_dim)) if head_dim in divisors(width) else None
     consequence = (
@@ -163,7 +163,7 @@ def heads(name: str, width: int, told: Mapping[str, str], also: tuple[str, ...] 
 
 
 def head_dim(*widths: int) -> Question:
-    """Another way to tell how many heads there are."""
+    """The width of one head, another way to give the number of heads."""
     common = tuple(value for value in divisors(widths[0]) if all(width % int(value) == 0 for width in widths))
     return Question("head_dim", "The width of a head: another way to tell how many there are.", common, needed=False)
 
@@ -178,7 +178,7 @@ def heads_of_both(encoder: int, decoder: int, told: Mapping[str, str]) -> tuple[
 
 
 def heads_differ(name: str, count: int, told: int, width: int) -> BadSetting:
-    """The error for a head_dim and a number of heads that contradict each other."""
+    """The error for a head_dim that contradicts the number of heads."""
     return BadSetting(name="head_dim", found=told, allowed=f"{width // count}, which {name}={count} leaves of {width} columns")
 
 
@@ -238,7 +238,7 @@ def decoding_ids(vocab: int) -> tuple[Question, ...]:
 
 
 def vocabularies(*names: str) -> tuple[Question, ...]:
-    """Files of texts, one for each name, and the way to split a text."""
+    """Vocabulary files, one for each name, and how to split texts."""
     files = tuple(Question(name, "The texts of the ids; without it, ids are shown as numbers.", needed=False) for name in names)
     splits = (*SPLITS, "spacy-de,spacy-en", "spacy-en,spacy-de") if len(names) > 1 else tuple(SPLITS)
     split = Question(

@@ -1,7 +1,7 @@
 """Settings that a training program saved beside its weights: `model_args`, `hyper_parameters`, `args`, `config` and the like.
 
-They answer questions as if they were told. Plain values count alone, as the safe opener lists them; a value that stands there under
-two names or in two places counts where all say the same.
+They answer questions like given settings. Only plain values count, as `safe_loading` lists them; a value under several names or in
+several places counts only if all agree.
 """
 
 import re
@@ -17,7 +17,7 @@ CONTAINERS = re.compile(
     r"|__metadata__",
     re.IGNORECASE,
 )
-"""Keys under which programs save what a network was made with; a file's topmost level counts too."""
+"""Keys under which programs save their settings; the file's top level counts too."""
 
 _NAMES: Mapping[str, str] = {
     "n_heads": "n_heads n_head nhead nheads num_heads num_head heads num_attention_heads attention_heads n_attention_heads h",
@@ -36,25 +36,25 @@ _NAMES: Mapping[str, str] = {
     "eos_id": "eos_id eos_idx eos_token_id end_id trg_eos_idx tgt_eos_idx",
     "unk_id": "unk_id unk_idx unk_token_id",
 }
-"""Names that programs have for what a question asks."""
+"""Names of settings in other programs, and the question each answers."""
 
 _QUESTIONS = {name: question for question, names in _NAMES.items() for name in names.split()}
 _SWITCHES = {"norm_order": ("post", "pre"), "embed_scale": ("none", "sqrt"), "causal": ("false", "true")}
-"""What false and true stand for."""
+"""Meaning of false and true."""
 
 _ACTIVATIONS = dict.fromkeys(("gelu_new", "gelu_tanh", "gelu_fast", "gelu_pytorch_tanh", "gelu_approx"), "gelu-tanh")
 
 
 @dataclass(frozen=True)
 class Said:
-    """One answer of a file: its value as `--set` takes it, and the keys that lead to it, joined by dots."""
+    """One answer in a file: its value as in `--set`, and the keys that lead to it, joined by dots."""
 
     value: str
     where: str
 
 
 def said_by(beside: Sequence[Beside]) -> dict[str, tuple[Said, ...]]:
-    """What a file says, by the name of the question: once, or several times where its places differ."""
+    """Answers in a file by question; several if its places disagree."""
     found: dict[str, dict[str, Said]] = {}
     for entry in beside:
         *parents, last = entry.name.split(".")
@@ -73,7 +73,7 @@ def _of_a_stack(question: str, parents: Iterable[str]) -> str:
 
 
 def _in_words(question: str, value: object) -> str:
-    """A plain value as an answer; empty: it is none."""
+    """A plain value as an answer; empty: it cannot be one."""
     if isinstance(value, bool):
         return _SWITCHES[question][value] if question in _SWITCHES else ""
     text = str(value).strip().lower() if isinstance(value, str | int) else ""
@@ -87,24 +87,24 @@ def _in_words(question: str, value: object) -> str:
 
 
 def agreed(said: Mapping[str, tuple[Said, ...]]) -> dict[str, Said]:
-    """Where a file does not contradict itself."""
+    """The answers on which all places of a file agree."""
     return {question: values[0] for question, values in said.items() if len(values) == 1}
 
 
 def answers(
     said: Mapping[str, Said], questions: Sequence[Question], told: Mapping[str, str], path: str
 ) -> Iterator[tuple[str, Said]]:
-    """What a file answers of what is asked, by the name of the question.
+    """The file's answers to the given questions.
 
     Raises:
-        ContradictsFile: something else was told, or what it says is nothing that this layout can be.
+        ContradictsFile: a given answer differs, or the file's answer is impossible in this layout.
     """
     for question in questions:
         names = (question.name, *question.also)
         found = next((said[name] for name in names if name in said), None)
         given = next((told[name] for name in names if name in told), None)
         if found is None or (question.highest is not None and not question.allows(found.value)):
-            continue  # an id that no vocabulary has stands for none, such as -100
+            continue  # ids outside any vocabulary, such as -100, mean none
         if not question.allows(found.value):
             raise ContradictsFile(
                 path=path, name=question.name, said=found.value, where=found.where, found=f"only {question.words} fits"
@@ -116,7 +116,7 @@ def answers(
 
 
 def noted(said: Mapping[str, tuple[Said, ...]], taken: Mapping[str, Said]) -> tuple[str, ...]:
-    """What viewers should know of it, a sentence each: what was taken, and where a file contradicts itself."""
+    """Notes for viewers, a sentence each: answers taken, and contradictions in the file."""
     listed = ", ".join(f"{name}={one.value} ({one.where})" for name, one in taken.items())
     several = {name: values for name, values in said.items() if len(values) > 1}
     return (

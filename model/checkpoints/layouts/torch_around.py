@@ -1,6 +1,6 @@
-"""What stands around PyTorch's stacks in a model of any names: embeddings, tables of positions, the output layer, heads.
+"""Tensors around PyTorch's stacks in models with any names: embeddings, position tables, the output layer, heads.
 
-Their names were chosen by whoever wrote the model. Where more than one tensor may fill a role, it is asked for.
+Their names are the model author's choice. If several tensors could fill a role, the user is asked.
 """
 
 import re
@@ -14,7 +14,7 @@ from model.inspection.leftovers import looks_harmless
 IN_PROJECTION = "self_attn.in_proj_weight"
 EMBEDDINGS = ("source_embedding", "target_embedding")
 TABLES = {"source_embedding": "source_positions", "target_embedding": "target_positions"}
-"""The setting that names the table of positions which is added to an embedding."""
+"""Settings: the position table that is added to each embedding."""
 
 _SIDES = {"source": r"src|source|enc", "target": r"tgt|trg|target|dec"}
 _ROLES = {
@@ -24,7 +24,7 @@ _ROLES = {
     "source_positions": (_SIDES["source"], "the table of positions of the source; none: nothing is added there"),
     "target_positions": (_SIDES["target"], "the table of positions of the target; none: nothing is added there"),
 }
-"""Settings that name a tensor, the words in a name that speak for it, and what it is."""
+"""Settings that name a tensor, words in a name that suggest it, and a description."""
 
 _HEAD = re.compile(
     r"(?!.*(attn|attention|multi))(((\w+_)?(head|classifier)|classifiers|pooler|score)\.(.*\.)?|cls\..*\.)(weight|bias)",
@@ -34,7 +34,7 @@ _LAST = re.compile(
     r"(cls|fc|fc_?\d|linear|linear_?\d|out|output|fc_out|output_layer|dense|decoder|generator|logits|predictor)\.(weight|bias)"
 )
 WAITING = "(what the answers say)"
-"""Stands for our name of a tensor while roles that it may fill are open."""
+"""Placeholder for our name of a tensor while its role is open."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Stacks:
     lone: bool = False
 
     def layer(self, prefix: str | None, number: str = "#") -> str:
-        """What stands before the names of a layer's parts."""
+        """The prefix of the names of a layer's parts."""
         return "" if self.lone else f"{prefix}layers.{number}."
 
     @property
@@ -75,7 +75,7 @@ class Around:
     Args:
         shapes: names and shapes of the file.
         found: its stacks.
-        told: what was told of it: a role's name -> a tensor's name, or none.
+        told: settings: role -> tensor name, or none.
     """
 
     def __init__(self, shapes: Shapes, found: Stacks, told: Mapping[str, str]) -> None:
@@ -92,13 +92,13 @@ class Around:
 
     @property
     def embeddings(self) -> tuple[str, ...]:
-        """The embeddings that the stacks may have."""
+        """The embeddings that the stacks can have."""
         there = (self._found.encoder, self._found.decoder)
         return tuple(role for role, prefix in zip(EMBEDDINGS, there, strict=True) if prefix is not None)
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """The roles that there are to be filled."""
+        """The roles to be filled."""
         return (*self.embeddings, "output_layer", *(TABLES[role] for role in self.embeddings if self.tables))
 
     def bias_of(self, weight: str) -> str:
@@ -107,13 +107,13 @@ class Around:
         return bias if bias in self._shapes.of else ""
 
     def candidates(self, role: str) -> tuple[str, ...]:
-        """Tensors that may fill a role: an embedding has no bias, an output layer as many rows as an embedding."""
+        """Tensors that could fill a role: an embedding has no bias, an output layer has as many rows as an embedding."""
         if role in TABLES.values():
             return self.tables
         return self._writing if role == "output_layer" else self._unbiased
 
     def evident(self, role: str) -> str | None:
-        """What fills a role where names and biases leave one candidate; "none": there is no candidate; None: it must be told."""
+        """The only candidate for a role by names and biases; "none": there is no candidate; None: the user must say."""
         candidates = self.candidates(role)
         spoken = [n for n in candidates if re.search(_ROLES[role][0], n, re.IGNORECASE)]
         if not candidates:
@@ -127,14 +127,14 @@ class Around:
         return spoken[0] if len(spoken) == 1 else None
 
     def _evident_table(self, spoken: list[str]) -> str | None:
-        """The table whose name speaks for one side; one whose name speaks for neither is added on both."""
+        """The table whose name suggests one side; one that suggests neither is added on both."""
         of_one_side = [n for n in self.tables if any(re.search(words, n, re.IGNORECASE) for words in _SIDES.values())]
         if len(self.tables) == 1 and (not of_one_side or len(self.embeddings) == 1):
             return self.tables[0]
         return spoken[0] if len(spoken) == 1 else None
 
     def answer(self, role: str) -> str | None:
-        """The tensor that was told or is evident, "none", or None while it is open."""
+        """The given or evident tensor, "none", or None while open."""
         return self._told.get(role) or self.evident(role)
 
     @property
@@ -152,11 +152,11 @@ class Around:
         )
 
     def rules(self, reads: str, kind: str) -> Rules:
-        """Where what stands around the stacks goes. One tensor may fill several roles: an embedding that is shared, for instance.
+        """Rules for the tensors around the stacks. One tensor may fill several roles, such as a shared embedding.
 
         Args:
-            reads: what stands before our names of the stack that reads the source.
-            kind: what a table of positions is called: weight or table.
+            reads: prefix of our names of the stack that reads the source.
+            kind: name of a position table: weight or table.
         """
         filled = self.filled
         stack_of = {"source_embedding": reads, "target_embedding": "decoder."}
@@ -171,17 +171,17 @@ class Around:
         return dict.fromkeys(self.heads(), ()) | rules
 
     def _waiting(self) -> tuple[str, ...]:
-        """Candidates of roles that nobody told yet: until then they have no place, and are not known to have none."""
+        """Candidates of open roles: whether they have a place is not known yet."""
         if all(self.answer(role) is not None for role in self.roles):
             return ()
         return tuple(dict.fromkeys(name for role in self.roles for name in self.candidates(role)))
 
     def heads(self) -> tuple[str, ...]:
-        """Tensors behind the network, such as a classifier's: they read the last states, and no map depends on them."""
+        """Tensors after the network, such as a classifier's: attention does not depend on them."""
         return tuple(n for n in self._outside if _HEAD.fullmatch(n) or self._is_last(n))
 
     def _is_last(self, name: str) -> bool:
-        """Whether a layer has a usual name of the last one, and as many outputs as no layer of the stacks could read."""
+        """Whether a layer is named like a last layer, with an output size that no layer of the stacks could read."""
         if not (match := _LAST.fullmatch(name)):
             return False
         shape = self._shapes.of.get(f"{match[1]}.weight", ())

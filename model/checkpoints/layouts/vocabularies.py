@@ -1,4 +1,4 @@
-"""Tokenizers for a foreign network: its vocabularies where they were told, else ids as they are."""
+"""Tokenizers for a foreign network: its vocabularies if given, else plain ids."""
 
 from collections.abc import Mapping
 
@@ -45,7 +45,7 @@ def tokenizers_of(spec: ModelSpec, answers: Answers, texts: Mapping[str, tuple[s
 
 
 def _of_pieces(vocabulary: Subwords, specials: Specials, starts: bool, ends: bool) -> SubwordTokenizer:
-    """Rules that cut words into pieces, with the network's own ids around a text; the way to split does not matter to them."""
+    """A subword tokenizer with the network's special ids around a text; it ignores the setting for splitting."""
     start, end = (() if id_ is None else (id_,) for id_ in (specials.start, specials.end))
     own = (specials.pad, specials.start, specials.end)
     special = vocabulary.process.special.union(id_ for id_ in own if id_ is not None)
@@ -54,7 +54,7 @@ def _of_pieces(vocabulary: Subwords, specials: Specials, starts: bool, ends: boo
 
 
 def _of_its_own(told: Specials, vocabulary: tuple[str, ...]) -> Specials:
-    """The specials of the source's vocabulary: it may number them otherwise than the target's, which the network's ids are of."""
+    """Special ids of the source vocabulary, which may differ from those of the target, the network's own."""
     start, end, unknown = (place_of(vocabulary, names) for names in (STARTS, ENDS, UNKNOWNS))
     return Specials(
         told.pad,
