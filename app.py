@@ -18,9 +18,9 @@ from viz.public import Uploads
 
 @asynccontextmanager
 async def warm_up(app: st.App) -> AsyncIterator[None]:
-    """Loads the networks before the first visitor comes, then spares what was loaded from garbage collection for good.
+    """Loads the networks before the first visitor comes, then excludes all loaded objects from garbage collection.
 
-    Streamlit collects garbage after every run of the script: with torch, pandas and plotly imported that costs 139 ms each time.
+    Streamlit collects garbage after every script run: with torch, pandas and plotly imported that takes 139 ms each time.
     """
     start()
     gc.collect()
@@ -31,13 +31,13 @@ async def warm_up(app: st.App) -> AsyncIterator[None]:
 async def not_here(request: Request) -> Response:
     """Tells a browser that opens a page by its link to look for the server one level up.
 
-    It asks beneath the page's own path first. Streamlit's answer, 404, makes it go on too, but leaves two errors in the console.
+    The browser first asks below the page's own path. Streamlit's 404 would work, too, but leaves two errors in the console.
     """
     return Response("null", media_type="application/json")
 
 
 async def first_page(request: Request) -> Response:
-    """`/explore` leads to the first page, which Streamlit serves at `/` alone, with everything that the link says."""
+    """Redirects `/explore` to the first page, which Streamlit serves only at `/`, and keeps the query string."""
     return RedirectResponse(f"./?{request.url.query}")
 
 

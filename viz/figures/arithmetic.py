@@ -1,4 +1,4 @@
-"""The arithmetic of one attention cell: query and key side by side with their products, and what each key of the row moved."""
+"""Figures of one weight's calculation: query, key and their products by dimension, and the contribution of each key of the row."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""One head in two runs, subtracted: which weights grew and which shrank."""
+"""Difference of one head between two runs: which weights grew and which shrank."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
-"""What all figures share: the empty frame, colours and fonts of the theme, axes that carry tokens, and text that stays text.
+"""Shared by all figures: the empty figure, colours and fonts of the theme, axes with tokens, and escaping of text.
 
-plotly reads its texts as a small dialect of HTML, and what stands between dollar signs as mathematics where MathJax is loaded.
-Token text is neither: it passes through `literal` on its way into a figure.
+plotly parses its texts as a subset of HTML and, if MathJax is loaded, text between dollar signs as mathematics. Token text is
+neither, so it is escaped with `literal`.
 """
 
 from collections.abc import Sequence
@@ -25,13 +25,13 @@ def downloadable(name: str) -> dict[str, Any]:
 
 
 ON_AXIS = 14
-"""Characters of a token that an axis has room for; hovering shows them all."""
+"""Most characters of a token on an axis; hovering shows all of them."""
 
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;"})
 
 
 def literal(text: str) -> str:
-    """`text` so that plotly shows it as it is: no tags, no entities, no formulas."""
+    """Escapes `text` for plotly: no tags, no entities, no formulas."""
     return text.translate(_ESCAPES)
 
 
@@ -40,8 +40,8 @@ def picture(
 ) -> go.Figure:
     """A figure on a transparent ground, in the theme's colours and fonts.
 
-    It is made in one go: plotly checks everything that it holds again at each later `update_layout` or `add_trace`, and a figure
-    that is put together step by step costs seven times as much.
+    The figure is built in one call: plotly validates everything again at each later `update_layout` or `add_trace`, so building
+    step by step takes seven times as long.
 
     Args:
         dark: which scheme.

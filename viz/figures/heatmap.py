@@ -1,4 +1,4 @@
-"""Queries against keys, with named axes: which token looks where, and how much; and other readings of the same shape."""
+"""Heatmap of queries and keys with named axes, for weights and other readings of the same shape."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +24,7 @@ from viz.theme import Scheme, scheme
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """What a picture of queries against keys shows.
+    """Content of a heatmap of queries and keys.
 
     Attributes:
         values: [query, key], none negative; NaN where there is nothing.
@@ -98,4 +98,4 @@ def _hover_masked(quantity: str) -> str:
 
 
 _GAPS = {"query": "%{customdata[0]}", "key": "%{customdata[1]}", "value": "<b>%{z:.4f}</b>"}
-"""What plotly fills in when the pointer is over a cell; the texts themselves never stand in a template."""
+"""Placeholders that plotly fills in on hover; token texts are never part of a template."""

@@ -1,4 +1,4 @@
-"""A mask in its two forms: who may look at whom, and what is added to the scores so that it comes out so."""
+"""A mask in its two forms: boolean (which keys are allowed) and additive (what is added to the scores)."""
 
 from typing import Any, Literal, TypeAlias
 
@@ -13,10 +13,10 @@ from viz.theme import Scheme, scheme
 Form: TypeAlias = Literal["boolean", "additive"]
 
 MOST_SIGNS = 13
-"""Rows and columns up to which each cell carries its value as a sign: on a phone, more would run into each other."""
+"""Most rows and columns whose cells show their value as a sign: on a phone, more signs would overlap."""
 
 MOST_APART = 30
-"""Rows and columns up to which cells stand apart."""
+"""Most rows and columns with gaps between the cells."""
 
 
 def mask(trace: Trace, attention: Attention, allowed: Array, form: Form, dark: bool) -> go.Figure:

@@ -1,4 +1,4 @@
-"""What a stage made: rows of numbers by token, and tokens with a number each as bars."""
+"""Figures of a stage's result: a row of numbers per token, and tokens with one number each as bars."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Curves over a training: losses, and a measure of every head. Steps stand on a logarithmic axis; step 0 has a place of its own."""
+"""Curves over a training: losses, and a measure of every head. The axis of steps is logarithmic, with an extra place for step 0."""
 
 import math
 from collections.abc import Sequence
@@ -118,7 +118,7 @@ def _figure(
     title: str,
     more: dict[str, Any],
 ) -> go.Figure:
-    """What both pictures share: the axis of steps, the line at the snapshot shown, the legend above."""
+    """Figure with the parts of both pictures: the axis of steps, the line at the current snapshot, the legend above."""
     first, last = _zero(snapshots), max(*snapshots, 1)
     tens = [10**power for power in range(math.ceil(math.log10(first)), math.floor(math.log10(last)) + 1) if 10**power > 1.3 * first]
     ticks = {"tickvals": [first, *tens], "ticktext": ["0", *(f"{ten:,}" for ten in tens)]}

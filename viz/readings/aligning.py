@@ -1,4 +1,4 @@
-"""Two token strips laid beside each other, token by token.
+"""Alignment of two token strips.
 
 The alignment is the one with the fewest insertions, deletions and replacements of whole tokens, compared by their text. Where
 several have as few, tokens are paired rather than left alone, from the end on.

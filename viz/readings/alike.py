@@ -1,4 +1,4 @@
-"""Which heads look alike: the Jensen-Shannon divergence of their rows, in bits, from 0 (the same) to 1 (nothing in common).
+"""Similarity of heads: the Jensen-Shannon divergence of their rows, in bits, from 0 (the same) to 1 (nothing in common).
 
     JSD(p, q) = H(½ (p + q)) - ½ H(p) - ½ H(q)        H(p) = -Σj pj log2 pj
 

@@ -1,4 +1,4 @@
-"""The readings of a site in words: title, formula, what each is, and what it is not."""
+"""Descriptions of a site's readings: title, formula, what each is, and what it is not."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

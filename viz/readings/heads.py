@@ -1,4 +1,4 @@
-"""What a head does, in a few numbers, each with its formula. From the weights that ran, in float64.
+"""Statistics of a head, each with its formula, computed in float64 from the recorded weights.
 
 Notation: w[i, j] is the weight of query row i on key j; there are n rows and m keys, counted from 0. The *place* of row i among the
 keys is p(i) = i in self-attention, and p(i) = i · (m - 1) / (n - 1) in cross-attention, where the first row stands at the first key

@@ -1,4 +1,4 @@
-"""The logit lens: what the model would say next if the output layer read a layer's state instead of the last one's.
+"""The logit lens: the next token if the output layer read the state after an earlier layer instead of the last.
 
     softmax( LayerNorm_final(h) W_outᵀ + b_out )
 

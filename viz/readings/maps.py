@@ -61,8 +61,8 @@ def entropies(weights: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
-    """A map [query, key] whose hidden keys were left out.
+class Renormalized:
+    """A map [query, key] without its hidden keys.
 
     Attributes:
         values: [query, key], the kept keys alone; each row divided by its sum, NaN where nothing was left to divide by.
@@ -75,8 +75,8 @@ class Kept:
     emptied: int
 
 
-def without(values: Array, hidden: Array) -> Kept:
-    """Leaves keys out and brings what is left of each row to the sum 1.
+def without(values: Array, hidden: Array) -> Renormalized:
+    """Removes keys and rescales each row to the sum 1.
 
     Args:
         values: [query, key], none negative.
@@ -87,4 +87,4 @@ def without(values: Array, hidden: Array) -> Kept:
     emptied, counted = (left == 0) & (whole > 0), whole > 0
     shares = 1 - left[counted] / whole[counted]
     shown = np.divide(kept, left[:, None], out=np.full_like(kept, np.nan), where=left[:, None] > 0)
-    return Kept(shown, float(shares.mean()) if len(shares) else np.nan, int(emptied.sum()))
+    return Renormalized(shown, float(shares.mean()) if len(shares) else np.nan, int(emptied.sum()))

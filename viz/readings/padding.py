@@ -1,4 +1,4 @@
-"""What padding a source changes: the same run with and without, compared in numbers."""
+"""Effect of padding a source: the same run with and without padding, compared in numbers."""
 
 import itertools
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ import numpy as np
 from model.trace.types import Trace
 
 ROUNDING = {"float32": 2e-5, "bfloat16": 3e-2, "float16": 4e-3}
-"""What sums in another order explain, by number type, as a share of the largest logit. Of float32 335 times the unit roundoff,
-of the lower types 8 times: most of their roundings come out alike in both runs."""
+"""Largest difference explained by another order of summation, by precision, as a share of the largest logit: for float32 335 times
+the unit roundoff, for the lower ones 8 times, since most of their roundings are equal in both runs."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class PaddingEffect:
 
     @property
     def is_rounding(self) -> bool:
-        """Whether the difference is no more than sums in another order explain."""
+        """Whether rounding explains the difference."""
         return self.largest_difference <= self.rounding * max(1.0, self.largest_logit)
 
 

@@ -1,4 +1,4 @@
-"""What each head does at each snapshot of a training, in float64, and when it began to do what it does in the end.
+"""Measures of each head at each snapshot of a training, in float64, and the step at which it specialized.
 
 Notation as in `viz.readings.heads`: w[i, j] is the weight of row i on key j of m keys, p(i) the row's own place. All means are over
 the rows that heads.py counts.
@@ -20,12 +20,12 @@ from viz.texts import _
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """One snapshot and what it did.
+    """One snapshot and its runs.
 
     Attributes:
         step: updates of the weights before it.
         fed: its run on the source and on the target that all snapshots are fed.
-        own: its run on the source alone; None where the network writes nothing.
+        own: its run on the source alone; None if the network generates nothing.
     """
 
     step: int
@@ -172,7 +172,7 @@ def specialised(steps: Sequence[int], values: Array) -> int | None:
 
 
 def moments(measured: Course, measure: str) -> pd.DataFrame:
-    """When each head came to what it does in the end, by one measure; the head that changed most first.
+    """Table of when each head specialized by one measure; the head that changed most first.
 
     Returns:
         Columns `kind` (in words), `pass` (where there is more than one), `layer`, `head` (counted from 1), `start`, `end`, `change`
