@@ -1,6 +1,8 @@
-"""Attention: every query takes a weighted mean of the values, weighted by how well it matches their keys.
+"""Attention: each position's query takes a weighted mean of the values, with weights that say how well it matches their keys.
 
-Read from top to bottom: the formula, then the projections that make queries, keys and values, then many heads side by side.
+It is like a lookup in a dictionary, made soft: a query does not find one key but matches each of them a little, and the answer is a
+mixture of the values. Read from top to bottom: the formula, then the projections that make queries, keys and values, then many
+heads side by side.
 """
 
 from collections.abc import Callable, Mapping
@@ -74,7 +76,7 @@ def see_nothing(name: str, value: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Attended:
-    """The three stages of `attend`.
+    """The results of the three steps of `attend`.
 
     Shapes:
         scores: [batch, head, query, key], after scaling, before the mask.
@@ -88,20 +90,23 @@ class Attended:
 
 
 def softmax_uniform(scores: Tensor, allowed: Tensor) -> Tensor:
-    """Softmax over the allowed keys; a query that may look at no key looks at all of them alike.
+    """Softmax over the allowed keys; a query that may attend to no key attends to all of them equally.
 
-    The fill is the most negative finite number and not -inf: it leaves exactly 0 beside any allowed key, and where all keys hold
-    it, their equal exponentials share the row, instead of 0 / 0 = NaN.
+    softmax(s)_j = exp(s_j) / Σ_k exp(s_k): every weight is positive, and each row sums to 1.
+
+    A forbidden score becomes the most negative finite number and not -inf. Its exponential is exactly 0 beside any allowed key.
+    Where all keys are forbidden, their exponentials are equal and share the row; with -inf they would be 0 / 0 = NaN.
 
     Args:
         scores: [batch, head, query, key].
         allowed: bool, broadcastable to `scores`.
     """
+    # dim=-1 is the key axis: the keys compete for the attention of one query.
     return torch.where(allowed, scores, torch.finfo(scores.dtype).min).softmax(dim=-1)
 
 
 def softmax_zeros(scores: Tensor, allowed: Tensor) -> Tensor:
-    """Softmax over the allowed keys; a query that may look at no key looks at nothing: its row is zeros.
+    """Softmax over the allowed keys; a query that may attend to no key attends to nothing: its row is zeros.
 
     Args:
         scores: [batch, head, query, key].
@@ -122,14 +127,18 @@ def attend(
 ) -> Attended:
     """Attention(Q, K, V) = softmax(Q Kᵀ / √head_dim) V, written out.
 
-    Training, decoding and recording go through these three lines, so what is shown is what ran.
+    Line 1 compares each query with each key: Q Kᵀ holds their dot products, a number for each pair of positions. Line 2 turns each
+    row of scores into weights. Line 3 takes the mean of the values with these weights, so a context row is a mixture of value rows.
+    Batch and head are carried along: every head of every example does this by itself.
+
+    Training, decoding and recording all run these three lines, so what is shown is what ran.
 
     Args:
         query: [batch, head, query, head_dim].
         key, value: [batch, head, key, head_dim].
-        allowed: bool, broadcastable to [batch, head, query, key]; True where the query may look.
-        scale: what the products are multiplied with, 1 / √head_dim in the paper: without it, products of long vectors
-            push the softmax to where its gradient vanishes.
+        allowed: bool, broadcastable to [batch, head, query, key]; True where the query may attend to the key.
+        scale: factor of the dot products, 1 / √head_dim in the paper. If the numbers in q and k have variance 1, their dot product
+            has variance head_dim; the factor brings it back to 1. Without it the softmax would saturate, and its gradient vanish.
         softmax: what an all-forbidden row becomes.
         see: records each stage, and may hand back another value: `Run.see`.
         dropout: applied to the weights in training, before they weigh the values.
@@ -150,10 +159,10 @@ def attend_fused(
     scale: float,
     softmax: Callable[[Tensor, Tensor], Tensor] = softmax_uniform,
 ) -> Tensor:
-    """The context that `attend` computes, from a kernel that holds no more than a few rows of the weights at a time.
+    """The same context as `attend`, from a fused kernel that never holds all weights: it computes them block by block.
 
-    The one second path, for long inputs: their weights are computed from the recorded queries and keys when somebody looks at them
-    (model/trace/lazy_attention.py). Arguments as for `attend`.
+    It is for long inputs, whose weights [query, key] would not fit into memory. Where they are shown, they are computed from the
+    recorded queries and keys (model/trace/lazy_attention.py). Arguments as for `attend`.
 
     Returns:
         [batch, head, query, head_dim].
@@ -161,6 +170,7 @@ def attend_fused(
     Source: Dao et al. 2022, "FlashAttention", algorithm 1.
     """
     fill = torch.finfo(query.dtype).min  # finite, so that a query without any allowed key does not become NaN
+    # The kernel adds its mask to the scores: 0 changes nothing, and the most negative number makes the weight 0.
     mask = torch.zeros(allowed.shape, dtype=query.dtype, device=query.device).masked_fill(~allowed, fill)
     context = nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scale)
     reachable = allowed.any(dim=-1, keepdim=True)  # [..., query, 1]
@@ -168,7 +178,7 @@ def attend_fused(
 
 
 class Dropout(nn.Dropout):
-    """nn.Dropout called straight: nineteen of them do nothing in a step of a decode, and nn.Module takes its time to get there.
+    """nn.Dropout without the overhead of a module call: a step of a decode calls nineteen of them, and none does anything then.
 
     Source: section 5.4, "Residual Dropout".
     """
@@ -182,8 +192,9 @@ class Dropout(nn.Dropout):
 
 
 def split_heads(x: Tensor, heads: int) -> Tensor:
-    """[batch, position, head · head_dim] -> [batch, head, position, head_dim]: head h owns the h-th run of columns."""
+    """[batch, position, head · head_dim] -> [batch, head, position, head_dim]: head h gets the h-th block of columns."""
     split: Tensor = x.unflatten(-1, (heads, -1))  # [batch, position, head, head_dim]
+    # Heads go before positions, so that a matrix product over the last two axes computes all heads at once, each by itself.
     return split.transpose(1, 2)
 
 
@@ -193,16 +204,20 @@ def join_heads(x: Tensor) -> Tensor:
 
 
 class MultiHeadAttention(nn.Module):
-    """MultiHead(x, y) = Concat(head_1, …, head_h) W_O, where head_i = Attention(x W_Q, y W_K, y W_V).
+    """MultiHead(x, y) = Concat(head_1, …, head_h) W_O, where head_i = Attention(x W_Q,i, y W_K,i, y W_V,i).
 
     In self-attention x and y are the same stream. In cross-attention x is the decoder's stream and y the encoder's output, which
-    may be of another width.
+    may have another width.
+
+    One head gives each query one mean of the values. Several heads, each with projections of its own, let a position attend to
+    different things at once: one head to the previous word, another to the verb. The matrices of all heads lie side by side in one
+    large matrix, so each projection is one matrix product.
 
     Args:
-        heads, head_dim: how many heads, and how wide each is; their product needs not be `d_model`.
-        d_model: width of the stream that asks, and of the output.
-        d_memory: width of the stream that is looked at.
-        bias: whether the projections add one.
+        heads, head_dim: number of heads, and width of each; their product need not be `d_model`.
+        d_model: width of the stream that the queries come from, and of the output.
+        d_memory: width of the stream that keys and values come from.
+        bias: whether the projections add a bias.
         softmax: `softmax_uniform` or `softmax_zeros`.
         dropout: share of weights dropped in training.
         projection: makes the map from a stream to the queries, keys or values of all heads, given its two widths and `bias`.
@@ -237,12 +252,12 @@ class MultiHeadAttention(nn.Module):
         """One application.
 
         Args:
-            x: [batch, query, model], the stream that asks.
-            memory: [batch, key, model], the stream that is looked at. In a cached decode the new positions only.
+            x: [batch, query, model], the stream that the queries come from.
+            memory: [batch, key, model], the stream that keys and values come from. In a cached decode only the new positions.
             allowed: bool, broadcastable to [batch, head, query, key], keys of earlier steps included.
             site: the name of this application.
             run: recorder, interventions and cache.
-            values: [batch, key, model], where the values are made of another stream than the keys; else `memory`.
+            values: [batch, key, model], the stream of the values, where it is not that of the keys; None: `memory`.
 
         Returns:
             [batch, query, model], to be added to the residual stream.

@@ -1,6 +1,8 @@
-"""Layers: attention and a feed-forward network, each inside a residual connection with a LayerNorm.
+"""Layers: attention and a feed-forward network, each a sublayer inside a residual connection with a LayerNorm.
 
-Where the norm stands is a wrapper around any sublayer, so that the layers read the same in both orders.
+A residual connection adds a sublayer's output to its input, x + f(x). So each position has a vector that runs through all layers
+(the residual stream), which sublayers read from and add to, and gradients have a direct way back. PostNorm and PreNorm wrap any
+sublayer, so the layers read the same whether the norm comes after the sum or before the sublayer.
 """
 
 from collections.abc import Callable
@@ -17,6 +19,9 @@ Sublayer: TypeAlias = Callable[[Tensor], Tensor]
 
 class FeedForward(nn.Module):
     """FFN(x) = activation(x W_1 + b_1) W_2 + b_2, the same at every position.
+
+    Attention mixes positions; this network then works on each position by itself. The hidden layer is wider than the model, four
+    times in the paper (2048 and 512). The activation is essential: without it, both matrices would be equal to a single one.
 
     Source: section 3.3, equation 2.
     """
@@ -39,10 +44,11 @@ class FeedForward(nn.Module):
 
 
 class PostNorm(nn.Module):
-    """x -> LayerNorm(x + sublayer(x)): the paper's order. Every sum is brought back to unit scale.
+    """x -> LayerNorm(x + sublayer(x)): the paper's order. Each sum is normalised, so the stream keeps its scale from layer to
+    layer.
 
     Args:
-        norm: makes the LayerNorm, or a relative of it.
+        norm: makes the LayerNorm, or a variant of it.
 
     Source: section 3.1.
     """
@@ -59,10 +65,12 @@ class PostNorm(nn.Module):
 
 
 class PreNorm(nn.Module):
-    """x -> x + sublayer(LayerNorm(x)): the stream itself is never normed, so deep stacks train more easily.
+    """x -> x + sublayer(LayerNorm(x)): only the sublayer's input is normed, never the stream, so deep stacks train more easily.
+
+    The stream then grows with every layer. That is why a pre-norm stack needs one more LayerNorm at its end (`final_norm`).
 
     Args:
-        norm: makes the LayerNorm, or a relative of it.
+        norm: makes the LayerNorm, or a variant of it.
 
     Source: Xiong et al. 2020, "On Layer Normalization in the Transformer Architecture", figure 1 (b).
     """
@@ -155,8 +163,8 @@ class CrossAttentionLayer(nn.Module):
 
         Args:
             x: [batch, query, model], the decoder's stream.
-            memory: [batch, key, model], the encoder's output.
-            self_mask, cross_mask: which target and which source positions may be looked at.
+            memory: [batch, key, model], the encoder's output; every layer of the decoder gets the same.
+            self_mask, cross_mask: which target positions and which source positions each query may attend to.
             stack, pass_, layer: the name of this application.
 
         Returns:

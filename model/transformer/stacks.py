@@ -1,4 +1,4 @@
-"""Stacks: embeddings, a pile of layers, and the networks made of them: encoder-decoder, causal language model, encoder alone."""
+"""Stacks: an embedding and its layers; and the networks made of stacks: encoder-decoder, causal language model, encoder alone."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -20,8 +20,8 @@ class Embedding(nn.Module):
     """x = E[ids] · scale + positions.
 
     Args:
-        scale: √d_model in the paper, so that a word is not drowned by its position; 1 in other models.
-        first: the position of a step's first token, given how many came before it: `running` or `from_zero`.
+        scale: √d_model in the paper, which makes the token's vector as large as the positional encoding; 1 in other models.
+        first: position of a step's first token, given the number of tokens before it: `running` or `from_zero`.
 
     Source: section 3.4.
     """
@@ -46,7 +46,7 @@ class Embedding(nn.Module):
         """[batch, position] of ids, the first at position `start` -> [batch, position, model].
 
         Raises:
-            TooManyTokens: there are fewer positions than ids. Unasked, the sum below might stretch the one row that is left.
+            TooManyTokens: there are fewer positions than ids. Without this check, a single row left would be broadcast to all ids.
         """
         first = self.first(start)
         rows = self.positions.rows(first, ids.shape[1])  # [position, model]
@@ -65,10 +65,10 @@ WritingLayer: TypeAlias = CrossAttentionLayer | MemoryLayer
 
 
 class Encoder(nn.Module):
-    """Reads the source: every position looks at every other that is no padding.
+    """The stack that reads the source: every position attends to every position that is not padding, earlier or later.
 
     Args:
-        passes: how often the pile of layers is applied, with the same weights.
+        passes: how often all layers are applied, with the same weights.
         final_norm: a LayerNorm after the last layer (pre-norm models need one), or nn.Identity.
     """
 
@@ -89,7 +89,7 @@ class Encoder(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Writes the target: every position looks at those before it and, in each layer, at the encoder's output."""
+    """The stack that writes the target: in each layer, every position attends to itself and those before it, and to the source."""
 
     def __init__(self, embedding: Embedding | Features, layers: Iterable[WritingLayer], passes: int, final_norm: nn.Module) -> None:
         super().__init__()
@@ -108,7 +108,7 @@ class Decoder(nn.Module):
 
 
 class Output(nn.Linear):
-    """The map from the last states to logits over the vocabulary.
+    """The map from the last hidden states to logits over the vocabulary: one score for each token that could come next.
 
     Source: section 3.4.
     """
@@ -132,11 +132,11 @@ class EncoderDecoder(nn.Module):
         self.target_mask = target_mask
 
     def source_mask(self, source: Tensor, valid: Tensor | None = None) -> Mask:
-        """Which source positions may be looked at: those that are no padding, or the first `valid` [batch] ones."""
+        """The mask over the source: positions that are not padding; given `valid` [batch], the first `valid` positions."""
         return Mask(padding_mask(source, self.source_pad_id) if valid is None else valid_mask(valid, source.shape[1]))
 
     def encode(self, source: Tensor, mask: Mask, run: Run = Run()) -> Tensor:
-        """[batch, key] of ids -> [batch, key, model], the memory that the decoder looks at."""
+        """[batch, key] of ids -> [batch, key, model], the memory that the decoder attends to. Runs once for each source."""
         memory: Tensor = self.encoder(source, mask, run)
         return memory
 
@@ -156,13 +156,16 @@ class EncoderDecoder(nn.Module):
         return logits
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
-        """Teacher forcing, as in training: [batch, key] and [batch, query] of ids -> logits [batch, query, vocab]."""
+        """Teacher forcing, as in training: [batch, key] and [batch, query] of ids -> logits [batch, query, vocab].
+
+        All positions are predicted at once. That is possible since the causal mask hides from each the tokens that it must predict.
+        """
         mask = self.source_mask(source)
         return self.decode(target, self.encode(source, mask), mask)
 
 
 class CausalLM(nn.Module):
-    """A decoder without an encoder: it continues its own prompt, and keeps its layers in a stack called `decoder`."""
+    """A decoder without an encoder, which continues a prompt. Its layers belong to a stack called `decoder`."""
 
     def __init__(
         self,
@@ -201,7 +204,7 @@ class CausalLM(nn.Module):
 
 
 class EncoderAlone(nn.Module):
-    """An encoder that nobody asks for a next token: its last states are the result."""
+    """An encoder without a decoder: its last hidden states are the result."""
 
     def __init__(self, encoder: Encoder, pad_id: int | None) -> None:
         super().__init__()
@@ -209,7 +212,7 @@ class EncoderAlone(nn.Module):
         self.pad_id = pad_id
 
     def source_mask(self, source: Tensor, valid: Tensor | None = None) -> Mask:
-        """Which source positions may be looked at: those that are no padding, or the first `valid` [batch] ones."""
+        """The mask over the source: positions that are not padding; given `valid` [batch], the first `valid` positions."""
         return Mask(padding_mask(source, self.pad_id) if valid is None else valid_mask(valid, source.shape[1]))
 
     def encode(self, source: Tensor, mask: Mask, run: Run = Run()) -> Tensor:
