@@ -1,4 +1,4 @@
-"""What a class asks of one app process, by people who speak to it as browsers do; and how many processes more people need."""
+"""Load tests: a class at one app process, played by clients that speak like browsers; and the processes that more people need."""
 
 import asyncio
 import math
@@ -12,23 +12,23 @@ from benchmarks.servers import ROOT, serving
 from benchmarks.timing import Row
 
 JOIN_SECONDS, CLICK_SECONDS = 0.5, 0.15
-"""What 95 of 100 joins and clicks should stay below, of 300 people who come within 10 s and click 30 times a second together."""
+"""Aims for the 95th percentile of joins and clicks, for 300 people who join within 10 s and click 30 times a second in all."""
 
 RUNS_RATIO, SOAK_RATIO = 1.6, 1.05
-"""Likewise 95 of 100 runs, to the same work alone; and the memory after 20 minutes of a class, to that before."""
+"""Aims for the 95th percentile of runs relative to the same work alone, and for memory after 20 minutes relative to before."""
 
 CACHED_SECONDS, CACHED_RATIO = 1.5, 6.0
-"""What each cached run should stay below while others behave badly; and 95 of 100 of them, to those while nobody does."""
+"""Aims for cached runs beside badly behaved clients: for the longest one, and for the 95th percentile relative to without them."""
 
 PACE, SLOWER, FASTER = 30.0, (20.0, 15.0, 10.0, 5.0, 2.0), (40.0, 50.0, 60.0, 80.0, 100.0)
-"""Clicks a second: the aim, and what is tried to find out how many one process carries."""
+"""Clicks per second: the aim, and further paces that are tried to find the most that one process can serve."""
 
 VIEWERS, BETWEEN_CLICKS = 10_000, 20.0
-"""People for whom the number of processes is worked out, and the seconds between two clicks of one of them."""
+"""Number of people for whom the number of processes is computed, and seconds between two clicks of one person."""
 
 
 def measure(repeats: int) -> Iterator[Row]:
-    """All of it, once: a class is a matter of hundreds of turns by itself."""
+    """Runs all load tests once: each of them has hundreds of turns in itself."""
     yield from of_a_class()
     yield from of_runs()
     yield from of_the_badly_behaved()
@@ -36,7 +36,7 @@ def measure(repeats: int) -> Iterator[Row]:
 
 
 def of_a_class() -> Iterator[Row]:
-    """300 people join within 10 s and click; then at other paces, up to what is too much or down to what is not."""
+    """300 people join within 10 s and click at the pace of the aim; then at faster or slower paces, until the limit is found."""
     with serving(ROOT / "app.py") as app:
         found = asyncio.run(classroom.attend(app, Class(pace=next_pace)))
     people, clicks = max(1, len(found.joins)), found.clicks[PACE]
@@ -60,7 +60,7 @@ def of_runs() -> Iterator[Row]:
 
 
 def of_the_badly_behaved() -> Iterator[Row]:
-    """Cached runs of a few people for a minute, in each second of which somebody behaves badly."""
+    """Cached runs of a few people for a minute, with one badly behaved request in each second."""
     found = badly_behaved.measure()
     longest, ratio = max(found.beside, default=math.inf), p95(found.beside) / p95(found.idle)
     answers = sum(map(Counter.total, found.replies.values()))
@@ -70,7 +70,7 @@ def of_the_badly_behaved() -> Iterator[Row]:
 
 
 def of_a_soak() -> Iterator[Row]:
-    """20 minutes of a class of 30, after a warm-up."""
+    """Memory before and after 20 minutes of a class of 30, after a warm-up."""
     with serving(ROOT / "app.py") as app:
         found = asyncio.run(soak.endure(app))
     sizes = f"{found.bytes_before / 1e6:.0f} MB, then {found.bytes_after / 1e6:.0f} MB; aim ≤ {SOAK_RATIO} ×"
@@ -94,17 +94,17 @@ def carries(clicks: Mapping[float, list[float]]) -> float:
 
 
 def processes(viewers: int, between_clicks: float, carried: float) -> int:
-    """How many app processes serve so many people.
+    """The number of app processes that serve `viewers` people.
 
     Args:
         between_clicks: seconds between two clicks of one person.
-        carried: clicks a second that one process carries.
+        carried: clicks per second that one process can serve.
     """
     return math.ceil(viewers / between_clicks / carried)
 
 
 def p95(seconds: list[float]) -> float:
-    """What 95 of 100 stay below; infinite where there are none."""
+    """The 95th percentile; infinite where there are fewer than two numbers."""
     return quantiles(seconds, n=20)[-1] if len(seconds) > 1 else math.inf
 
 

@@ -1,4 +1,4 @@
-"""Badly behaved people beside well-behaved ones at one host of the engine: the cached runs of the latter must stay quick."""
+"""Badly behaved clients beside well-behaved ones on one engine host: the cached runs of the latter must stay quick."""
 
 import asyncio
 import io
@@ -20,7 +20,7 @@ from model.engine.http.protocol import RECEIVE
 from model.spec.request import Decoding, RunRequest
 
 GOOD, BAD = "multi30k-de-en", "bad-tokenizer"
-"""A model that everybody asks, and one with a tokenizer that dies of a long word."""
+"""A model for everybody, and one with a tokenizer that crashes on a long word."""
 
 PATIENCE = 120.0
 """Seconds after which an answer counts as lost."""
@@ -30,15 +30,15 @@ TEXT_BYTES, PICKLE_STEPS, GONE_SECONDS = 2 * 10**6, 1_500_000, 0.05
 
 @dataclass(frozen=True)
 class Plan:
-    """What is done.
+    """The settings of the test.
 
     Attributes:
-        people: who behave well: each asks for a cached run, waits for it and for `between` seconds, and asks again.
-        between: seconds.
-        idle: seconds for which they are alone, before the others come.
-        seconds: for which the others come.
-        pace: of the others: how many a second.
-        pickle_steps: instructions of a pickle that does nothing.
+        people: number of well-behaved clients: each asks for a cached run, waits for it and for `between` seconds, and asks again.
+        between: seconds between two requests of a client.
+        idle: seconds in which only well-behaved clients are there, before the others come.
+        seconds: seconds in which the others come.
+        pace: number of the others per second.
+        pickle_steps: number of instructions in a slow pickle.
     """
 
     people: int = 4
@@ -51,12 +51,12 @@ class Plan:
 
 @dataclass
 class Measured:
-    """What came of it.
+    """The results.
 
     Attributes:
-        idle, beside: seconds of each cached run, alone and beside the badly behaved.
-        replies: what these were told: how often which status, by kind; 0: they did not stay for an answer.
-        errors: what was said instead of a cached run.
+        idle, beside: seconds of each cached run, without and beside the badly behaved clients.
+        replies: counts of HTTP statuses that these got, by kind; 0: they did not wait for an answer.
+        errors: errors in place of cached runs.
     """
 
     idle: list[float] = field(default_factory=list)
@@ -66,7 +66,7 @@ class Measured:
 
 
 def measure(plan: Plan = Plan()) -> Measured:
-    """All of it, on a host of its own."""
+    """Runs the test on a host of its own."""
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         (folder / GOOD).symlink_to(ROOT / "checkpoints" / GOOD)
@@ -76,7 +76,7 @@ def measure(plan: Plan = Plan()) -> Measured:
 
 
 async def attend(address: str, plan: Plan) -> Measured:
-    """Lets both use a host that has the models GOOD and BAD."""
+    """Runs both kinds of clients against a host with the models GOOD and BAD."""
     found = Measured()
     async with httpx.AsyncClient(base_url=address, timeout=PATIENCE, limits=httpx.Limits(max_connections=None)) as client:
         people = [_Person(client, number) for number in range(plan.people)]
@@ -89,10 +89,10 @@ async def attend(address: str, plan: Plan) -> Measured:
 
 
 class _Person:
-    """Who behaves well: asks for the same sentence again and again.
+    """A well-behaved client, which asks for the same sentence again and again.
 
     Args:
-        number: of the person, each of whom has another sentence.
+        number: number of the client; each has another sentence.
     """
 
     def __init__(self, client: httpx.AsyncClient, number: int) -> None:
@@ -100,7 +100,7 @@ class _Person:
         self._client, self._body = client, RunRequest(GOOD, " ".join(words[number:] + words[:number])).to_json()
 
     async def ask(self) -> float:
-        """Seconds until the answer is there."""
+        """Asks once; returns the seconds until the answer."""
         began = time.perf_counter()
         reply = await self._client.post("/v1/run", json=self._body)
         reply.raise_for_status()
@@ -129,7 +129,7 @@ async def _pass(people: list[_Person], between: float, meanwhile: Awaitable[None
 
 
 async def _others(client: httpx.AsyncClient, plan: Plan, replies: dict[str, Counter[int]]) -> None:
-    """The badly behaved come one after the other, of each kind in turn, whether or not those before were answered."""
+    """Sends badly behaved requests, each kind in turn, without waiting for the answers to earlier ones."""
     kinds = (_slow_pickle, _long_text, _bad_tokenizer, _dead_tab)
     began = time.perf_counter()
 
@@ -146,7 +146,7 @@ async def _others(client: httpx.AsyncClient, plan: Plan, replies: dict[str, Coun
 
 
 async def _slow_pickle(client: httpx.AsyncClient, number: int, plan: Plan) -> int:
-    """Sends a file whose pickle does nothing for seconds."""
+    """Uploads a file whose pickle runs for seconds without doing anything."""
     data = await asyncio.to_thread(slow_pickle, plan.pickle_steps + number)
     reply = await client.post(RECEIVE, params={"name": f"slow-{number}.pt"}, content=data)
     return reply.status_code
@@ -163,7 +163,7 @@ async def _bad_tokenizer(client: httpx.AsyncClient, number: int, plan: Plan) -> 
 
 
 async def _dead_tab(client: httpx.AsyncClient, number: int, plan: Plan) -> int:
-    """Asks for a long search and goes away at once."""
+    """Asks for a long beam search and disconnects at once."""
     request = RunRequest(GOOD, f"{SENTENCE} {number}", decoding=Decoding("beam", max_length=90, beam_size=32))
     try:
         async with asyncio.timeout(GONE_SECONDS):
@@ -173,7 +173,7 @@ async def _dead_tab(client: httpx.AsyncClient, number: int, plan: Plan) -> int:
 
 
 def slow_pickle(steps: int) -> bytes:
-    """A checkpoint of one small tensor, before which its pickle puts None down and takes it up again, so many times."""
+    """A checkpoint of one small tensor, whose pickle first pushes and pops None `steps` times."""
     saved, slow = io.BytesIO(), io.BytesIO()
     torch.save({"weight": torch.zeros(2)}, saved)
     with zipfile.ZipFile(saved) as source, zipfile.ZipFile(slow, "w") as target:
@@ -184,7 +184,7 @@ def slow_pickle(steps: int) -> bytes:
 
 
 def save_bad_tokenizer(folder: Path) -> None:
-    """Writes a small model of the transformers library whose tokenizer's pattern dies of a row of x."""
+    """Saves a small model of the transformers library whose tokenizer's pattern crashes on a row of x."""
     from transformers import BertConfig, BertModel  # takes seconds
 
     torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""A class: so many people open the page, then click on heads, as fast as is asked and not as fast as is answered."""
+"""A class: many people open the page, then click on heads at a given pace, without waiting for earlier clicks to be answered."""
 
 import asyncio
 import random
@@ -15,14 +15,14 @@ from benchmarks.servers import Served
 
 @dataclass(frozen=True)
 class Class:
-    """What is done.
+    """The settings of the test.
 
     Attributes:
-        people: who join.
-        joining: seconds in which they all come.
-        pace: clicks a second of all together, given the seconds of the clicks at the paces before; None: it is over.
-        seconds: of each pace.
-        seed: of who sits where.
+        people: number of people.
+        joining: seconds within which all of them join.
+        pace: the next pace in clicks per second, given the durations of clicks at earlier paces; None: the test is over.
+        seconds: duration of each pace.
+        seed: seed of the random choices.
     """
 
     people: int = 300
@@ -34,14 +34,14 @@ class Class:
 
 @dataclass(frozen=True)
 class Measured:
-    """What came of it. Seconds are those from the moment that the thing was due.
+    """The results. Durations are counted from the moment at which a join or click was due.
 
     Attributes:
-        joins: seconds of each.
-        clicks: seconds of each, by pace.
-        errors: of those that failed, what was said.
-        cpu_of_joins, cpu_of_clicks: seconds that the server computed for all of them.
-        bytes_before, bytes_after: the server's resident memory when one was there, and when all were.
+        joins: seconds of each join.
+        clicks: seconds of each click, by pace.
+        errors: messages of those that failed.
+        cpu_of_joins, cpu_of_clicks: CPU seconds of the server for all of them.
+        bytes_before, bytes_after: the server's resident memory with one person, and with all.
     """
 
     joins: list[float]
@@ -54,7 +54,7 @@ class Measured:
 
 
 async def attend(app: Served, plan: Class) -> Measured:
-    """Lets a class use a server: all come, then they click. The page that they come to has been opened before."""
+    """Runs the test against a server: everybody joins, then everybody clicks. The page was opened once before."""
     process, errors = psutil.Process(app.pid), list[str]()
     async with AsyncExitStack() as stay:
         first = await stay.enter_async_context(visiting(app.address))
@@ -93,7 +93,7 @@ HEADS = 8
 
 
 async def _paced(count: int, pace: float, once: Callable[[int], Awaitable[None]], errors: list[str]) -> list[float]:
-    """Begins `count` things, `pace` a second, whether or not those before have ended; the seconds of each that did not fail."""
+    """Starts `count` actions, `pace` per second, without waiting for earlier ones; returns the seconds of those that succeeded."""
     seconds: list[float] = []
     began = time.perf_counter()
 
@@ -114,6 +114,6 @@ async def _paced(count: int, pace: float, once: Callable[[int], Awaitable[None]]
 
 
 def seconds_of(process: psutil.Process) -> float:
-    """Seconds that a process has computed."""
+    """CPU seconds of a process so far."""
     times = process.cpu_times()
     return float(times.user + times.system)

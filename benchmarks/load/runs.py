@@ -1,4 +1,4 @@
-"""Thirty people press Run on different sentences at the same moment, on two models; beside it, the same work one by one."""
+"""Thirty people press Run at the same moment, on different sentences and two models; for comparison, the same work one by one."""
 
 import asyncio
 import time
@@ -15,17 +15,17 @@ MODELS = {
     "multi30k-de-en": SENTENCE,
     "tatoeba-en-zh": "the old man and his two friends want to read a good book about the house near the river this year",
 }
-"""Two models, and words that each has learned."""
+"""Two models, with words of their vocabularies."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What came of it.
+    """The results.
 
     Attributes:
-        alone: seconds of all the work, one run after the other.
-        together: seconds that each person waited, all having pressed at once.
-        errors: what was said instead of an answer.
+        alone: seconds for all runs, one after the other.
+        together: seconds that each person waited when all pressed at once.
+        errors: messages in place of answers.
     """
 
     alone: float
@@ -34,7 +34,7 @@ class Measured:
 
 
 def measure(people: int = PEOPLE) -> Measured:
-    """Both, each on an app of its own, so that neither finds what the other has computed."""
+    """Measures both, each on an app of its own, so that neither finds results of the other in a cache."""
     with ExitStack() as servers:
         first, second = (servers.enter_context(serving(ROOT / "app.py")) for _ in range(2))
         alone, errors = asyncio.run(_press(first.address, people, at_once=False))
@@ -43,14 +43,14 @@ def measure(people: int = PEOPLE) -> Measured:
 
 
 def sentence(person: int) -> tuple[str, str]:
-    """A model and a sentence of as many words as any other's."""
+    """A model and a sentence for one person; all sentences have the same number of words."""
     model, text = list(MODELS.items())[person % len(MODELS)]
     words, turn = text.split(), person // len(MODELS)
     return model, " ".join((words[turn % len(words) :] + words[: turn % len(words)])[:WORDS])
 
 
 async def _press(address: str, people: int, at_once: bool) -> tuple[list[float], list[str]]:
-    """Seconds that each waited, and what was said instead of an answer. Before it counts each model has run once."""
+    """The seconds that each person waited, and the messages in place of answers. Each model has run once before."""
     errors: list[str] = []
     async with AsyncExitStack() as stay:
         there: list[Visitor] = []

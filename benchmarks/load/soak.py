@@ -1,4 +1,4 @@
-"""Twenty minutes of a class, compressed to what it asks for: what the app's process holds before and after."""
+"""Soak test: the requests of twenty minutes of a class without the pauses; compares the app's memory before and after."""
 
 import asyncio
 import random
@@ -14,10 +14,10 @@ from benchmarks.servers import Served
 
 MINUTES, PEOPLE = 20, 30
 OFTEN = {"click": 6 * MINUTES, "sentence": MINUTES, "leave": MINUTES // 2}
-"""What each person does within the minutes. Who leaves comes again."""
+"""How often each person does each action in these minutes. A person who leaves comes again."""
 
 WARM_UP = {"click": 4, "sentence": 30, "leave": 2}
-"""What each does before memory is looked at: with so many sentences, all that the app keeps of runs is full."""
+"""How often each does so before memory is measured: with this many sentences, the app's caches of runs are full."""
 
 SITES = [f"{stack}.0.{layer}.{kind}" for stack, kind in (("encoder", "self"), ("decoder", "cross")) for layer in range(2)]
 HEADS = 4
@@ -28,12 +28,12 @@ AT_A_TIME = 4
 
 @dataclass(frozen=True)
 class Measured:
-    """What came of it.
+    """The results.
 
     Attributes:
-        asked: script runs that were asked for after the warm-up.
+        asked: number of script runs after the warm-up.
         bytes_before, bytes_after: the server's resident memory after the warm-up and at the end.
-        errors: what was said instead of an answer.
+        errors: messages in place of answers.
     """
 
     asked: int
@@ -43,11 +43,11 @@ class Measured:
 
 
 async def endure(app: Served, often: Mapping[str, int] = OFTEN, warm_up: Mapping[str, int] = WARM_UP) -> Measured:
-    """Lets a class use a server. The warm-up fills what the app keeps, which is bounded.
+    """Runs the test against a server. The warm-up fills the app's caches, which are bounded.
 
     Args:
-        often: how often each person does what.
-        warm_up: the same before memory is looked at.
+        often: how often each person does each action.
+        warm_up: the same, before memory is measured.
     """
     process = psutil.Process(app.pid)
     async with AsyncExitStack() as stay:
@@ -65,8 +65,8 @@ class _Seat:
     """One person of the class.
 
     Args:
-        address: of the app.
-        number: of the person, who reads one of the models.
+        address: address of the app.
+        number: number of the person, which decides the model.
     """
 
     def __init__(self, address: str, number: int) -> None:
@@ -85,7 +85,7 @@ class _Seat:
         await self._stay.aclose()
 
     async def do(self, what: str, choice: random.Random) -> None:
-        """One thing that people do."""
+        """Does one action."""
         assert self._visitor is not None
         try:
             if what == "click":
@@ -100,7 +100,7 @@ class _Seat:
 
 
 async def _pass(seats: list[_Seat], often: Mapping[str, int], seed: int) -> int:
-    """All that a class does, a few people at a time, in an order drawn at random; how many things that were."""
+    """Does all actions of a class, a few people at a time, in random order; returns their number."""
     choice = random.Random(seed)
     todo = [(seat, what) for what, times in often.items() for seat in seats for _ in range(times)]
     choice.shuffle(todo)

@@ -1,4 +1,4 @@
-"""A visitor of the app without a browser, who speaks as a browser does: Streamlit's protobuf messages over a websocket."""
+"""A client of the app that speaks like a browser, without one: Streamlit's protobuf messages over a websocket."""
 
 import asyncio
 import json
@@ -21,10 +21,10 @@ PATIENCE = 120.0
 """Seconds after which a script run counts as lost."""
 
 AGAIN_SECONDS = 0.1
-"""After which a page that shows that it waits is asked for again; a browser is told when."""
+"""Seconds after which a page that waits for an answer is requested again; a browser is told when to do so."""
 
 KEPT_RUNS = 2
-"""Script runs for which a browser keeps a large message, so that the server need not send it again."""
+"""Number of script runs for which a browser caches a large message, so that the server need not send it again."""
 
 
 ENDS = (ForwardMsg.FINISHED_SUCCESSFULLY, ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY)
@@ -32,11 +32,11 @@ ENDS = (ForwardMsg.FINISHED_SUCCESSFULLY, ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCE
 
 @dataclass(frozen=True)
 class Shown:
-    """Something on the page.
+    """An element on the page.
 
     Attributes:
-        element: what it is.
-        fragment: the part of the script that is run when something is done with it; "": all of it.
+        element: Streamlit's description of it.
+        fragment: the fragment of the script that runs when the element is used; "": the whole script.
     """
 
     element: Element
@@ -44,14 +44,14 @@ class Shown:
 
 
 class Failed(Exception):
-    """The script failed, said that it had met an error, or did not end."""
+    """The script failed, showed an error, or did not end."""
 
 
 class Visitor:
-    """One session. Each method returns when the page has come to rest.
+    """One session. Each method returns when the page rests.
 
     Args:
-        connection: to the server.
+        connection: websocket to the server.
         query: parameters of the link.
     """
 
@@ -75,18 +75,18 @@ class Visitor:
         await self._set(drawing.element.bidi_component.id, drawing.fragment, state)
 
     async def type(self, text: str) -> None:
-        """Types into the box of the sentence and presses Enter."""
+        """Types a sentence into the text box and presses Enter."""
         box = next(each for each in self._shown.values() if each.element.text_input.id.endswith("-widget:text"))
         await self._set(box.element.text_input.id, box.fragment, WidgetState(string_value=text))
 
     @property
     def said(self) -> list[str]:
-        """What the page says about what could not be done as asked."""
+        """The warnings on the page."""
         alerts = [shown.element.alert for shown in self._shown.values() if shown.element.HasField("alert")]
         return [alert.body.replace("\\", "").replace("\u2060", "") for alert in alerts if alert.format == Alert.WARNING]
 
     def scene(self, drawing: str) -> dict[str, Any]:
-        """What a drawing was told, without its numbers."""
+        """The header of a drawing's scene, without its arrays."""
         data = self._drawing(drawing).element.bidi_component.bytes
         header: dict[str, Any] = json.loads(data[4 : 4 + int.from_bytes(data[:4], "little")])
         return header
@@ -114,7 +114,7 @@ class Visitor:
             await self._once(waiting.fragment)
 
     async def _once(self, fragment: str) -> None:
-        """One run of the script, or of a part of it."""
+        """Runs the script, or a fragment of it."""
         self._run += 1
         self._kept = {name: kept for name, kept in self._kept.items() if self._run - kept[0] <= KEPT_RUNS}
         asked = ClientState(query_string=self._query, page_script_hash=self._page, fragment_id=fragment)
@@ -129,7 +129,7 @@ class Visitor:
             raise Failed(f"no end of the script within {PATIENCE:.0f} s") from error
 
     def _read(self, data: bytes) -> bool:
-        """Takes one message; whether it is the last one of the run."""
+        """Processes one message; returns whether it is the last one of the run."""
         message = ForwardMsg.FromString(data)
         match message.WhichOneof("type"):
             case "new_session":
@@ -161,10 +161,10 @@ class Visitor:
 
 @asynccontextmanager
 async def visiting(address: str, **query: str) -> AsyncIterator[Visitor]:
-    """A visitor who has not joined yet, and leaves at the end.
+    """Connects a visitor, who has not joined yet, and disconnects at the end.
 
     Args:
-        address: of the app, `http://127.0.0.1:PORT/`.
+        address: address of the app, `http://127.0.0.1:PORT/`.
         query: parameters of the link.
     """
     stream = f"{address.replace('http', 'ws', 1).rstrip('/')}/_stcore/stream"
