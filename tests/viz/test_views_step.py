@@ -149,7 +149,7 @@ def test_each_variant_has_a_formula_of_its_own() -> None:
 
 def test_the_line_of_code_stands_there_with_its_file() -> None:
     app = opened(real("paper"), "encoder.0.0.self/scores")
-    assert any(code.value.startswith("scores = query @ key") for code in app.code)
+    assert any("query @ key.transpose(-2, -1) * scale" in code.value for code in app.code)
     assert "model/transformer/attention.py" in words(app)
 
 
