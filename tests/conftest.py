@@ -18,8 +18,19 @@ WORKERS = 2
 SLOW = ("browser", "cluster", "load")
 """Markers of what is slow, too."""
 
-SLOW_FOLDERS = tuple(Path(__file__).parent / name for name in ("app", "load"))
-"""Where the whole script runs, and where hosts and people have processes and threads of their own."""
+SLOW_PLACES = tuple(
+    Path(__file__).parent / name
+    for name in (
+        "app",
+        "load",
+        "model/huggingface",
+        "model/engine/test_contract.py",
+        "model/test_viewing.py",
+        "viz/test_views_step.py",
+        "viz/test_views_checkpoint_files.py",
+    )
+)
+"""Folders and files where the whole script runs, the transformers library is imported, or hosts and people have processes of their own."""
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
@@ -44,5 +55,5 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("browser"):
             item.add_marker(pytest.mark.flaky(reruns=1))
-        if any(folder in item.path.parents for folder in SLOW_FOLDERS) or any(map(item.get_closest_marker, SLOW)):
+        if any(item.path.is_relative_to(place) for place in SLOW_PLACES) or any(map(item.get_closest_marker, SLOW)):
             item.add_marker(pytest.mark.slow)
