@@ -30,7 +30,7 @@ SLOW_PLACES = tuple(
         "viz/test_views_checkpoint_files.py",
     )
 )
-"""Folders and files where the whole script runs, the transformers library is imported, or hosts and people have processes of their own."""
+"""Where the whole script runs, the transformers library is imported, or hosts and people have processes of their own."""
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
