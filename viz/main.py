@@ -15,7 +15,7 @@ from model.spec.request import Decoding
 from viz import asking, away, prepare, sidebar, waiting
 from viz.calls import NotKept, NotYet, Stopped
 from viz.links import View
-from viz.page import Page, current_view, my_engine, say, settle, tell_url
+from viz.page import Page, banner, current_view, my_engine, say, settle, tell_url
 from viz.scheme_change import redraw_on_change
 from viz.sentence import sentence_box
 from viz.texts import _, problem
@@ -147,6 +147,7 @@ def _page(around: Surroundings, show: Callable[[Page], None], text: str | None) 
             around.problems.clear()  # each sentence is shown once
             st.session_state.pop(_UNSAID, None)
             for page in pages:
+                banner(page)
                 show(page)
     except EngineAway as error:  # also while the page is drawn: it may request what is not cached
         away.wait(error, shown=bool(pages))
@@ -163,6 +164,7 @@ def _show_last(info: ModelInfo, view: View, foot: DeltaGenerator, show: Callable
     for page in prepare.last_page(info, view, []):
         with foot:
             sidebar.status(page.trace)
+        banner(page)
         with suppress(NotKept):
             show(page)
 

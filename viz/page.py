@@ -18,7 +18,7 @@ from model.engine.api import Engine, ModelInfo
 from model.engine.session import SharedEngine
 from model.errors import EngineAway, HeadlightError
 from model.trace.types import Attention, Trace
-from viz import labels, links, public
+from viz import experiment, labels, links, public
 from viz.links import View
 from viz.texts import _
 from viz.waiting import PatientEngine
@@ -166,3 +166,13 @@ class Page:
     attention: Attention
     head: int
     dark: bool
+
+
+def banner(page: Page) -> None:
+    """Says above a page that its run was altered, with a button that undoes it; draws nothing for a run that was not."""
+    said = experiment.sentence(page.trace.request)
+    if not said:
+        return
+    with st.container(horizontal=True, vertical_alignment="center", key="experiment"):
+        st.markdown(f":material/science: {labels.markdown(said)}")
+        st.button(_("Undo"), key="undo", icon=":material/undo:", on_click=update, kwargs=dict(experiment.UNALTERED))

@@ -5,7 +5,7 @@ const BETWEEN = 16;
 const PATIENCE_MS = 3000; // how long a requested head stays outlined while Python has not answered
 
 /** What the elements of a card are built from. Tokens are left out, so a new sentence keeps the card and the keyboard's focus. */
-const inWords = ({ title, axes, sites }) => [title, axes, sites.map(({ site, label, names }) => [site, label, names])];
+const inWords = ({ title, axes, sites }) => [title, axes, sites.map(({ site, label, names }) => [site, label, names.length])];
 
 /** A head as a key of a Map. */
 const keyOf = ({ site, head }) => `${site}/${head}`;
@@ -44,7 +44,8 @@ class Atlas extends Drawing {
   }
 
   take() {
-    const { selection, parts, places = {} } = this.header;
+    const { selection, parts, places = {}, silenced = [] } = this.header;
+    this.silenced = new Set(silenced);
     if (this.asked && same(this.asked, selection)) this.asked = null;
     for (const [name, place] of Object.entries(places)) this.places.set(name, place);
     if (parts.exact) this.places.set(keyOf(selection), parts.exact);
@@ -86,6 +87,11 @@ class Atlas extends Drawing {
   /** The outlined head: the requested one until Python answers, else the scene's. */
   get chosen() {
     return this.asked && performance.now() - this.asked.at < PATIENCE_MS ? this.asked : this.header.selection;
+  }
+
+  /** True if the head of a tile was silenced in this run. */
+  isSilenced(tile) {
+    return this.silenced.has(keyOf(tile));
   }
 
   /** The card of the selected head. */

@@ -120,6 +120,7 @@ class Card {
     if (selected >= 0) this.tick(pen, colours.accent, tile, "row", selected);
     if (row >= 0) this.mark(pen, colours.text, tile, "row", row);
     if (column >= 0) this.mark(pen, colours.second, tile, "column", column);
+    if (atlas.isSilenced(tile)) crossOut(pen, colours, { x, y, width: size, height: size });
     const outline = (colour, line) => {
       Object.assign(pen, { strokeStyle: colour, lineWidth: line });
       pen.strokeRect(x - line / 2, y - line / 2, size + line, size + line);

@@ -145,6 +145,20 @@ function whole({ rows, columns }) {
   return { left: 0, top: 0, right: columns, bottom: rows };
 }
 
+/** Crosses a silenced head out: two diagonals that are readable on any weight. */
+function crossOut(pen, colours, { x, y, width, height }) {
+  const line = Math.max(1.5, width / 18);
+  for (const [strokeStyle, lineWidth] of [[colours.card, line + 2], [colours.text, line]]) {
+    Object.assign(pen, { strokeStyle, lineWidth });
+    pen.beginPath();
+    pen.moveTo(x, y);
+    pen.lineTo(x + width, y + height);
+    pen.moveTo(x + width, y);
+    pen.lineTo(x, y + height);
+    pen.stroke();
+  }
+}
+
 const LOUPE_CELLS = 9;
 const LOUPE_SIDE = 126;
 

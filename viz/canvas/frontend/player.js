@@ -233,6 +233,8 @@ class Player extends Drawing {
       const pen = sized(canvas, TILE, TILE);
       const place = { x: 0, y: 0, width: canvas.width, height: canvas.height };
       paint(pen, this.heads[head], this.colours, place, undefined, this.revealed);
+      const silenced = this.header.silenced.includes(`${this.header.site}/${head}`);
+      if (silenced) crossOut(pen, this.colours, { x: 0, y: 0, width: TILE, height: TILE });
       button.setAttribute("aria-pressed", head === this.head);
     });
   }

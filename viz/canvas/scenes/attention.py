@@ -11,7 +11,7 @@ from typing import Any
 
 from model.errors import UnknownHead
 from model.trace.types import Attention, Site, Step, Tokens, Trace
-from viz import labels
+from viz import experiment, labels
 from viz.canvas.wire import parts, strings
 from viz.canvas.wire.packing import pack
 from viz.theme import SCHEMES
@@ -49,7 +49,7 @@ def lines(trace: Trace, site: Site, head: int, query: int) -> bytes:
         **base(trace),
         "texts": strings.lines(),
         **parts.axes(trace, attention),
-        "name": labels.site(site, head),
+        "name": experiment.head_name(trace, site, head),
         "site": str(site),
         "head": head,
         "query": _row(attention, query),
@@ -67,7 +67,7 @@ def player(trace: Trace, site: Site, head: int, step: int) -> bytes:
         "texts": strings.player(),
         **parts.axes(trace, attention),
         "site": str(site),
-        "names": [labels.site(site, h) for h in range(attention.heads)],
+        "names": experiment.head_names(trace, attention),
         "strips": [_strip(trace, name) for name in trace.tokens],
         "written": labels.written_strip(trace),
         "decodes": site.stack == "decoder" and bool(trace.steps),
@@ -83,11 +83,12 @@ def _row(attention: Attention, query: int) -> int:
 
 
 def base(trace: Trace) -> dict[str, Any]:
-    """Header fields of every drawing: both colour schemes, and an id of the run."""
+    """Header fields of every drawing: both colour schemes, an id of the run, and its silenced heads, as SITE/HEAD."""
     run = json.dumps(
         [trace.model.get("fingerprint"), dict(trace.request), {n: t.texts for n, t in trace.tokens.items()}], default=str
     )
-    return {"schemes": SCHEMES, "run": run}
+    silenced = sorted(f"{site}/{head}" for site, head in experiment.silenced(trace))
+    return {"schemes": SCHEMES, "run": run, "silenced": silenced}
 
 
 def _has_decoder(trace: Trace) -> bool:

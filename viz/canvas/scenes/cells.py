@@ -5,7 +5,7 @@ import numpy as np
 from model.trace import stages
 from model.trace.stages import Stage
 from model.trace.types import Array, Trace
-from viz import labels
+from viz import experiment, labels
 from viz.canvas.wire import strings
 from viz.canvas.wire.packing import encode, pack
 from viz.theme import SCHEMES
@@ -30,7 +30,7 @@ def scene(trace: Trace, stage: Stage, head: int, query: int, key: int) -> bytes:
         "keys": labels.keys(trace, attention),
         "queryStrip": attention.query_tokens,
         "keyStrip": attention.key_tokens,
-        "name": labels.site(attention.site, head),
+        "name": experiment.head_name(trace, attention.site, head),
         "site": str(attention.site),
         "head": head,
         "scale": stage.name,

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from model.trace.types import Array, Site, Trace
-from viz import labels
+from viz import experiment, labels
 from viz.canvas.wire import parts, strings
 from viz.canvas.wire.packing import pack, unpack
 from viz.canvas.wire.part_cache import PART_CACHE, Blob
@@ -27,6 +27,7 @@ def scene(first: Trace, second: Trace, found: Mapping[Site, Change], site: Site,
     overview = PART_CACHE.get_or_make(key, lambda: Blob(_overview(first, second, found)))
     header = {
         "schemes": SCHEMES,
+        "silenced": sorted(f"{site}/{head}" for site, head in experiment.silenced(first) | experiment.silenced(second)),
         "texts": strings.changes(),
         "selection": {"site": str(site), "head": head, "query": -1},
     }

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from model.trace.types import Array, Attention, Site, Trace
-from viz import labels
+from viz import experiment, labels
 from viz.canvas.wire import part_cache, strings
 from viz.canvas.wire.packing import encode, pack
 from viz.canvas.wire.part_cache import PART_CACHE, Blob
@@ -97,7 +97,7 @@ def _overview(trace: Trace) -> bytes:
                 "site": str(site),
                 "label": row_label(trace, site),
                 "mask": name,
-                "names": [labels.site(site, head) for head in range(attention.heads)],
+                "names": experiment.head_names(trace, attention),
             }
         )
     return pack({"groups": list(groups.values()), "ends": ["0", "1"]}, blobs)
