@@ -1,5 +1,7 @@
 """The sentence box at the top of every page, with the model's examples. Enter runs the sentence."""
 
+from itertools import zip_longest
+
 import streamlit as st
 
 from model.engine.api import ModelInfo
@@ -37,9 +39,10 @@ def most_characters(positions: int, shown: str) -> int:
 
 
 def _examples(info: ModelInfo) -> None:
-    for number, example in enumerate(info.examples):
+    for number, (example, shows) in enumerate(zip_longest(info.examples, info.example_labels, fillvalue="")):
         chosen = {"text": example, "target": "", **NEW_SENTENCE}
-        st.button(labels.markdown(example), key=f"example:{number}", on_click=update, kwargs=chosen, type="tertiary")
+        words = labels.markdown(example) + (f" :small[:gray[{labels.markdown(shows)}]]" if shows else "")
+        st.button(words, key=f"example:{number}", on_click=update, kwargs=chosen, type="tertiary")
 
 
 def _placeholder(info: ModelInfo) -> str:

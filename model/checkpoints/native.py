@@ -40,6 +40,7 @@ class Info:
         data: the training corpus, as in a recipe (model/training/corpora.py).
         spec: the network.
         notes: what a viewer should know of how it computes, a sentence each.
+        example_labels: what each example shows, in about six words; one per example, or none.
     """
 
     name: str
@@ -50,6 +51,15 @@ class Info:
     data: Mapping[str, Any]
     spec: ModelSpec
     notes: tuple[str, ...] = ()
+    example_labels: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Checks the number of labels.
+
+        Raises:
+            BadSetting: there are labels, but not one per example.
+        """
+        check_labels(self.examples, self.example_labels)
 
 
 @dataclass(frozen=True)
@@ -71,6 +81,16 @@ class Checkpoint:
     notes: tuple[str, ...] = ()
 
 
+def check_labels(examples: tuple[str, ...], found: tuple[str, ...]) -> None:
+    """Checks that there is one label per example, or none at all.
+
+    Raises:
+        BadSetting: there are labels, but not one per example.
+    """
+    if found and len(found) != len(examples):
+        raise BadSetting(name="example_labels", found=len(found), allowed=f"one per example, that is {len(examples)}, or none")
+
+
 def save(folder: Path, info: Info, weights: Mapping[str, Tensor], by_strip: Mapping[str, WordTokenizer]) -> None:
     """Writes a checkpoint folder, weights as float16; `by_strip` are its tokenizers."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -89,6 +109,7 @@ def described(info: Info) -> str:
         "summary": info.summary,
         "languages": dict(info.languages),
         "examples": list(info.examples),
+        "example_labels": list(info.example_labels),
         "data": dict(info.data),
         "notes": list(info.notes),
         "spec": specs.to_json(info.spec),

@@ -32,6 +32,7 @@ class ModelInfo:
         reads: form of the typed source: words, ids if there is no vocabulary, or the number of random features.
         snapshots: training steps with saved weights; `at_step` gives the model's name at one of them.
         losses: training and validation loss of each epoch.
+        example_labels: what each example shows, in a few words; one per example, or none.
     """
 
     name: str
@@ -47,6 +48,7 @@ class ModelInfo:
     reads: Reads = "words"
     snapshots: tuple[int, ...] = ()
     losses: tuple[Losses, ...] = ()
+    example_labels: tuple[str, ...] = ()
 
     @property
     def writes(self) -> bool:

@@ -37,6 +37,7 @@ def describe(name: str, title: str, loaded: Runner | HeadlightError) -> ModelInf
         max_source=(spec_.encoder or spec_.writer).max_positions,
         max_target=spec_.writer.max_positions,
         reads=_reads(loaded),
+        example_labels=info.example_labels,
     )
 
 

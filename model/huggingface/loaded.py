@@ -13,7 +13,7 @@ class ForeignInfo:
     """Facts about an external network.
 
     Attributes:
-        name, title, summary, languages, examples: as in checkpoints.Info.
+        name, title, summary, languages, examples, example_labels: as in checkpoints.Info.
         spec: the network.
     """
 
@@ -23,6 +23,7 @@ class ForeignInfo:
     languages: Mapping[str, str]
     examples: tuple[str, ...]
     spec: ForeignSpec
+    example_labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

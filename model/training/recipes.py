@@ -7,7 +7,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
-from model.checkpoints.native import Info
+from model.checkpoints.native import Info, check_labels
 from model.errors import BadSetting, UnknownModel
 from model.spec.network import ModelSpec, Share, from_json
 from model.spec.validation import Between, read
@@ -155,7 +155,7 @@ class Recipe:
     """One recipe, checked. A language model has no `target` and no `encoder`: it continues its source.
 
     Attributes:
-        name, title, summary, examples: fields of the checkpoint's Info.
+        name, title, summary, examples, example_labels: fields of the checkpoint's Info.
         data: a corpus of model/training/corpora.py, in plain values.
         source, target: tokenizer settings of the strips.
         encoder, decoder: StackSpecs without `vocab`, which depends on the data.
@@ -174,13 +174,15 @@ class Recipe:
     target: Side | None = None
     encoder: dict[str, Any] | None = None
     output: dict[str, Any] = field(default_factory=dict)
+    example_labels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Checks that target and encoder are given together.
 
         Raises:
-            BadSetting: one is given without the other, or a language model has `skipped_joins`.
+            BadSetting: one is given without the other, a language model has `skipped_joins`, or labels do not match the examples.
         """
+        check_labels(self.examples, self.example_labels)
         if (self.target is None) != (self.encoder is None):
             there, missing = ("target", "encoder") if self.encoder is None else ("encoder", "target")
             raise BadSetting(name=there, found="given", allowed=f"given with {missing}, or left out where a text is continued")
@@ -220,6 +222,7 @@ class Recipe:
             examples=self.examples,
             data=self.data,
             spec=self.spec(vocabularies),
+            example_labels=self.example_labels,
         )
 
 
