@@ -28,9 +28,9 @@ class HeldEngine(LocalEngine):
         assert self.go.wait(60)
         return batching.together(group)
 
-    def run(self, request: RunRequest, session: str = "") -> Trace:
+    def run(self, request: RunRequest) -> Trace:
         self.asked.append(request.source)
-        return super().run(request, session)
+        return super().run(request)
 
     def inspect(self, model: str, settings: tuple[tuple[str, str], ...] = ()) -> Inspection:
         assert self.go.wait(60)

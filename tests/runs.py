@@ -1,13 +1,15 @@
 """Whole runs of small random networks, for tests that need a real Trace: no files, no training."""
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import torch
 
 from model.checkpoints.loaded import Runner
 from model.checkpoints.native import Checkpoint, Info
+from model.engine.session import Session, in_session
 from model.inference.run import run
 from model.spec.inputs import Features, Given
 from model.spec.network import AttentionSpec, ModelSpec, StackSpec
@@ -15,6 +17,9 @@ from model.spec.request import KEEP, Decoding, RunRequest, Silence
 from model.tokenizers.words import SPECIALS, WordTokenizer
 from model.trace.types import Trace
 from tests.networks import VARIANTS, network
+
+Arguments = ParamSpec("Arguments")
+Answer = TypeVar("Answer")
 
 CPU = torch.device("cpu")
 _LONE = StackSpec(vocab=0, d_model=6, layers=2, attention=AttentionSpec(heads=2, head_dim=5), hidden=0, wiring="attention")
@@ -85,3 +90,13 @@ def assert_same(found: Trace | Exception, expected: Trace) -> None:
     assert ours.keys() == theirs.keys()
     for name, array in theirs.items():
         np.testing.assert_allclose(ours[name], array, rtol=1e-5, atol=1e-5, err_msg=name)
+
+
+def for_session(session: str, call: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
+    """A call of an engine for a session, whichever thread makes it."""
+
+    def called(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
+        with in_session(Session(session)):
+            return call(*args, **kwargs)
+
+    return called

@@ -14,8 +14,7 @@ from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from model.engine import log, open_engine
-from model.engine.api import Engine, ModelInfo
-from model.engine.session import SharedEngine
+from model.engine.api import Engine, ModelInfo, SharedEngine
 from model.errors import EngineAway, HeadlightError
 from model.trace.types import Attention, Trace
 from viz import experiment, labels, links, public
@@ -37,7 +36,8 @@ def the_engine() -> SharedEngine:
 def my_engine() -> Engine:
     """The engine for this session: a new run replaces its pending one, and slow runs do not block the script."""
     context = get_script_run_ctx()
-    return PatientEngine(public.engine_of(the_engine(), context.session_id if context else ""))
+    session = public.session(context.session_id if context else "")
+    return PatientEngine(the_engine(), session, public.access_limits() if public.is_public() else None)
 
 
 def start() -> None:

@@ -8,11 +8,9 @@ import streamlit as st
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from model.engine.api import Engine
 from model.engine.client_address import FORWARDED_HEADER, client_address
-from model.engine.guarded import LimitedEngine
 from model.engine.http.access import AccessLimits, is_loopback
-from model.engine.session import SharedEngine
+from model.engine.session import Session
 
 PASSED_ON = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
 """Headers with which proxies name the real visitor."""
@@ -42,9 +40,9 @@ def is_owner() -> bool:
     )
 
 
-def engine_of(engine: SharedEngine, session: str) -> Engine:
-    """The engine for one session: a new run replaces its pending one; in public mode, runs are rate-limited and checked first."""
-    return LimitedEngine(engine, session, access_limits(), _visitor() or session) if is_public() else engine.for_session(session)
+def session(session_id: str) -> Session:
+    """The session of this script run; in public mode with the visitor's address, for which rate limits count."""
+    return Session(session_id, (_visitor() or session_id) if is_public() else "")
 
 
 @cache

@@ -19,6 +19,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from model.engine.api import Engine, ModelInfo
+from model.engine.http.access import AccessLimits
+from model.engine.session import NOBODY, Session, in_session
 from model.inspection.report import Inspection
 from model.spec.request import RunRequest, Settings
 from model.trace.cell_arithmetic import Explanation
@@ -97,9 +99,13 @@ class PatientEngine:
 
     Attributes:
         engine: the wrapped engine, called from other threads.
+        session: the session that all calls are for.
+        limits: access limits that every call must meet; None: no limits.
     """
 
     engine: Engine
+    session: Session = NOBODY
+    limits: AccessLimits | None = None
 
     @property
     def device(self) -> str:
@@ -113,7 +119,8 @@ class PatientEngine:
 
     def receive(self, data: bytes, name: str) -> str:
         """As for Engine; always waits for the answer."""
-        return self.engine.receive(data, name)
+        found: str = self._call("receive", data, name)
+        return found
 
     def describe(self, model: str, settings: Settings = ()) -> ModelInfo:
         """As for Engine."""
@@ -142,7 +149,8 @@ class PatientEngine:
 
     def export(self, model: str, settings: Settings = ()) -> bytes:
         """As for Engine; always waits: a file is made while it is downloaded."""
-        return self.engine.export(model, settings)
+        found: bytes = self._call("export", model, settings)
+        return found
 
     def texts(self, model: str, strip: str, ids: tuple[int, ...], settings: Settings = ()) -> tuple[str, ...]:
         """As for Engine."""
@@ -151,8 +159,15 @@ class PatientEngine:
 
     def _ask(self, what: str, *about: Hashable) -> Any:
         if (until := _UNTIL.get()) is None:
+            return self._call(what, *about)
+        return my_calls().ask((what, *about), lambda: self._call(what, *about), until, what in _RUNS)
+
+    def _call(self, what: str, *about: Hashable) -> Any:
+        """Calls the engine for the session. Also called in threads that other sessions use before and after."""
+        with in_session(self.session):
+            if self.limits is not None:
+                self.limits.admit_call(what, *about)
             return getattr(self.engine, what)(*about)
-        return my_calls().ask((what, *about), lambda: getattr(self.engine, what)(*about), until, what in _RUNS)
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ model.trace.
 
 import os
 
+from model.engine.api import SharedEngine
 from model.engine.sent_files import paths_to_open
-from model.engine.session import SharedEngine
 from model.errors import BadSetting
 
 

@@ -5,6 +5,7 @@ No torch here: a web process may run on a machine without it.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
 from model.inspection.report import Inspection
@@ -91,7 +92,10 @@ class Engine(Protocol):
         """The inspection report of a model's file or folder, with its open questions."""
 
     def run(self, request: RunRequest) -> Trace:
-        """The trace of one run. Equal requests may return the same frozen object."""
+        """The trace of one run. Equal requests may return the same frozen object.
+
+        An unfinished older run of the same session (model/engine/session.py) is superseded.
+        """
 
     def explain(self, request: RunRequest, site: str, head: int, query: int, key: int) -> Explanation:
         """The arithmetic of one attention cell of a run, recomputed in float64. Indices count from 0.
@@ -113,3 +117,19 @@ class Engine(Protocol):
 
     def texts(self, model: str, strip: str, ids: tuple[int, ...], settings: Settings = ()) -> tuple[str, ...]:
         """The texts of token ids of a strip, `source` or `target`, as shown on screen."""
+
+
+class SharedEngine(Engine, Protocol):
+    """The engine of a process, which serves all its sessions."""
+
+    def open_path(self, path: Path) -> str:
+        """Opens a file or folder of this machine and returns its name. Only the machine's owner may call this."""
+
+    def gauges(self) -> Mapping[str, float]:
+        """Prometheus gauges: `waiting` and `running` requests, `device_bytes`; empty if unknown."""
+
+    def batches(self) -> Mapping[int, int]:
+        """Number of batches computed, by the number of runs in a batch."""
+
+    def is_healthy(self) -> bool:
+        """Whether the engine can answer now."""

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from contextvars import ContextVar
 from ipaddress import IPv6Address, ip_address
 
 from model.errors import BadSetting
@@ -10,9 +9,6 @@ from model.errors import BadSetting
 VARIABLE = "HEADLIGHT_PROXIES"
 MOST_PROXIES = 16
 FORWARDED_HEADER = "x-forwarded-for"
-
-CLIENT: ContextVar[str] = ContextVar("client", default="")
-"""The visitor that this thread's engine calls are for; RemoteEngine sends it in X-Forwarded-For."""
 
 
 def trusted_proxies(environment: Mapping[str, str]) -> int:

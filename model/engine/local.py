@@ -12,14 +12,13 @@ from model.checkpoints import tensors as model_tensors
 from model.checkpoints.loaded import Runner
 from model.checkpoints.native import Checkpoint
 from model.engine import environment
-from model.engine.api import Engine, ModelInfo
+from model.engine.api import ModelInfo
 from model.engine.checkpoint_store import CheckpointStore, Stamp
 from model.engine.lru_cache import LruCache
 from model.engine.model_cache import Loaded, ModelCache, Outcome
 from model.engine.model_info import describe
 from model.engine.scheduling.scheduler import Scheduler
 from model.engine.sent_files import VOCABULARY_ENDINGS
-from model.engine.session import SessionEngine
 from model.engine.uploads import Uploads
 from model.errors import BadSetting, HeadlightError
 from model.inference.cell import explain_cell
@@ -143,11 +142,7 @@ class LocalEngine:
         """
         return self._models.inspection(model, settings)
 
-    def for_session(self, session: str) -> Engine:
-        """This engine bound to one session id: a newer run of the session supersedes an unfinished older one."""
-        return SessionEngine(self, session)
-
-    def run(self, request: RunRequest, session: str = "") -> Trace:
+    def run(self, request: RunRequest) -> Trace:
         """The trace of one run; the same object again for an equal request, while the cache holds it.
 
         Raises:
@@ -155,9 +150,9 @@ class LocalEngine:
         """
         likely = replace(request, precision=request.precision or self._precision)
         known = self._traces.get(VersionedRequest(likely, self._models.version(request.model)))
-        return self._traced(request, session)[0] if known is None else known  # a cached trace needs no network
+        return self._traced(request)[0] if known is None else known  # a cached trace needs no network
 
-    def _traced(self, request: RunRequest, session: str) -> tuple[Trace, Runner]:
+    def _traced(self, request: RunRequest) -> tuple[Trace, Runner]:
         """The trace of a run and the network that ran, cached under the version of the network's files."""
         base = _usable(self._models.network(request.model, request.settings))
         default = self._precision if isinstance(base.runner, Checkpoint) else "float32"
@@ -167,7 +162,7 @@ class LocalEngine:
         if (trace := self._traces.get(asked)) is None:
             most = environment.most_positions()
             trace = self.scheduler.do(
-                asked, lambda ask: run_in(base.runner, lower.runner, request, self._device, self.device, ask, most), session
+                asked, lambda ask: run_in(base.runner, lower.runner, request, self._device, self.device, ask, most)
             )
             self._traces.keep(asked, trace)
         return trace, lower.runner
@@ -185,13 +180,13 @@ class LocalEngine:
         """Whether the compute thread is alive; a dead one is replaced."""
         return self.scheduler.alive()
 
-    def explain(self, request: RunRequest, site: str, head: int, query: int, key: int, session: str = "") -> Explanation:
+    def explain(self, request: RunRequest, site: str, head: int, query: int, key: int) -> Explanation:
         """The arithmetic of one attention cell of a run that records everything.
 
         Raises:
             HeadlightError: it cannot be run, or has no such site, head, query or key.
         """
-        trace, runner = self._traced(replace(request, keep=KEEP), session)
+        trace, runner = self._traced(replace(request, keep=KEEP))
         return explain_cell(runner.network, trace, site, head, query, key)
 
     def tensors(self, model: str, names: tuple[str, ...], settings: Settings = ()) -> dict[str, Array]:

@@ -1,91 +1,40 @@
-"""Engines that serve several sessions, and an engine bound to one session."""
+"""Session: the visitor that an engine call is for, in one context variable.
 
-from collections.abc import Mapping
+It is set where a request enters the process: for each engine call of a page (viz/waiting.py) and for each HTTP request
+(http/server.py). The queue, the rate limit and the client of an engine server read it. No torch.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Protocol
-
-from model.engine.api import Engine, ModelInfo
-from model.inspection.report import Inspection
-from model.spec.request import RunRequest, Settings
-from model.trace.cell_arithmetic import Explanation
-from model.trace.types import Array, Trace
-
-
-class SharedEngine(Engine, Protocol):
-    """An Engine that serves several sessions."""
-
-    def for_session(self, session: str) -> Engine:
-        """This engine bound to one session id: a newer run of the session supersedes an older one."""
-
-    def open_path(self, path: Path) -> str:
-        """Opens a file or folder of this machine and returns its name. Only the machine's owner may call this."""
-
-    def run(self, request: RunRequest, session: str = "") -> Trace:
-        """The trace of one run; an unfinished older run of the same session is cancelled."""
-
-    def explain(self, request: RunRequest, site: str, head: int, query: int, key: int, session: str = "") -> Explanation:
-        """The arithmetic of one attention cell of a run."""
-
-    def gauges(self) -> Mapping[str, float]:
-        """Prometheus gauges: `waiting` and `running` requests, `device_bytes`; empty if unknown."""
-
-    def batches(self) -> Mapping[int, int]:
-        """Number of batches computed, by the number of runs in a batch."""
-
-    def is_healthy(self) -> bool:
-        """Whether the engine can answer now."""
 
 
 @dataclass(frozen=True)
-class SessionEngine:
-    """An Engine bound to one session id. Every call is forwarded to the shared engine, runs with that id.
+class Session:
+    """One visitor.
 
     Attributes:
-        engine: the shared engine.
-        session: a unique id.
+        id: session id; a newer run of a session supersedes its older one. "": none, so nothing is superseded.
+        client: the visitor's address, or the session id if the address is unknown; rate limits count for it. "": this process.
     """
 
-    engine: SharedEngine
-    session: str
+    id: str = ""
+    client: str = ""
 
-    @property
-    def device(self) -> str:
-        """As for Engine."""
-        return self.engine.device
 
-    def models(self) -> tuple[ModelInfo, ...]:
-        """As for Engine."""
-        return self.engine.models()
+NOBODY = Session()
+"""Calls of the process itself."""
 
-    def receive(self, data: bytes, name: str) -> str:
-        """As for Engine."""
-        return self.engine.receive(data, name)
+SESSION: ContextVar[Session] = ContextVar("session", default=NOBODY)
+"""The session of this thread's engine call."""
 
-    def describe(self, model: str, settings: Settings = ()) -> ModelInfo:
-        """As for Engine."""
-        return self.engine.describe(model, settings)
 
-    def inspect(self, model: str, settings: Settings = ()) -> Inspection:
-        """As for Engine."""
-        return self.engine.inspect(model, settings)
-
-    def run(self, request: RunRequest) -> Trace:
-        """As for Engine; supersedes an older run of the session."""
-        return self.engine.run(request, self.session)
-
-    def explain(self, request: RunRequest, site: str, head: int, query: int, key: int) -> Explanation:
-        """As for Engine."""
-        return self.engine.explain(request, site, head, query, key, self.session)
-
-    def tensors(self, model: str, names: tuple[str, ...], settings: Settings = ()) -> dict[str, Array]:
-        """As for Engine."""
-        return self.engine.tensors(model, names, settings)
-
-    def export(self, model: str, settings: Settings = ()) -> bytes:
-        """As for Engine."""
-        return self.engine.export(model, settings)
-
-    def texts(self, model: str, strip: str, ids: tuple[int, ...], settings: Settings = ()) -> tuple[str, ...]:
-        """As for Engine."""
-        return self.engine.texts(model, strip, ids, settings)
+@contextmanager
+def in_session(session: Session) -> Iterator[None]:
+    """Context in which engine calls of this thread are for `session`. Threads are reused, so it is always reset."""
+    before = SESSION.set(session)
+    try:
+        yield
+    finally:
+        SESSION.reset(before)

@@ -24,7 +24,7 @@ from model.trace import serialization
 from model.trace.types import Trace
 from tests.hosts import free_port, start
 from tests.networks import END, VARIANTS, save_checkpoint
-from tests.runs import CPU, assert_same
+from tests.runs import CPU, assert_same, for_session
 
 PEOPLE = 6
 STEPS = 900
@@ -48,7 +48,7 @@ def request(person: int, steps: int) -> RunRequest:
 
 def outcome(engine: RemoteEngine, person: int, steps: int) -> Trace | HeadlightError:
     try:
-        return engine.for_session(f"person {person}").run(request(person, steps))
+        return for_session(f"person {person}", engine.run)(request(person, steps))
     except HeadlightError as error:
         return error
 

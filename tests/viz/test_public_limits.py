@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 import streamlit as st
 
-from model.engine.guarded import LimitedEngine
 from model.engine.http.access import AccessLimits
+from model.engine.session import Session
 from tests.app.conftest import shelf, stocked, tiny  # noqa: F401
 from tests.app.visiting import Visitor
 from viz import public
@@ -82,8 +82,7 @@ def test_visitors_are_told_apart_by_address_or_else_by_session(
 
     monkeypatch.setattr(st, "context", SimpleNamespace(ip_address=address, headers=SimpleNamespace(get_all=headers)))
     monkeypatch.setenv("HEADLIGHT_PROXIES", proxies)
-    engine, other = (public.engine_of(None, session) for session in ("session", "other"))  # type: ignore[arg-type]  # nothing is asked
-    assert isinstance(engine, LimitedEngine)
-    assert isinstance(other, LimitedEngine)
-    assert engine.visitor == visitor
-    assert other.access is engine.access
+    assert public.session("session") == Session("session", visitor)
+    assert public.access_limits() is public.access_limits()
+    monkeypatch.delenv("HEADLIGHT_PUBLIC")
+    assert public.session("session") == Session("session"), "where nothing is limited, nobody needs to know the address"

@@ -1,13 +1,14 @@
 """Access limits of a server: token, body sizes, input sizes and rate. Refused requests are not read."""
 
 import hmac
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 
 from model.engine.client_address import client_address, trusted_proxies
 from model.engine.rate_limit import RateLimit
 from model.engine.sent_files import names_server_file
+from model.engine.session import SESSION
 from model.errors import BadSetting, Refused
 from model.spec.inputs import POSITIONS, check_size
 from model.spec.request import Decoding, RunRequest
@@ -72,6 +73,21 @@ class AccessLimits:
         if self.token and not hmac.compare_digest(authorization.encode(), f"Bearer {self.token}".encode()):
             raise Refused(what="The token", found="missing or another", allowed="set HEADLIGHT_TOKEN to the one of this host")
         self.limit.admit(client_address(peer, forwarded, self.proxies))
+
+    def admit_call(self, method: str, *arguments: Hashable) -> None:
+        """Checks one engine call of this thread's session: its rate, and the size of a run.
+
+        Listing the models is not counted: every script run does it.
+
+        Raises:
+            Refused: the run is too large, or the visitor asks too fast.
+            BadSetting: a setting of the run names a file of the server.
+        """
+        if method != "models":
+            self.limit.admit(SESSION.get().client, (method, *arguments))
+        for request in arguments:
+            if isinstance(request, RunRequest):
+                self.check_request(request)
 
     async def body(self, stream: AsyncIterator[bytes], announced: str, upload: bool) -> bytes:
         """Reads the body of a request and refuses it as soon as it is too long.

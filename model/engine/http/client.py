@@ -13,8 +13,8 @@ import httpx
 from cachetools import LRUCache
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
 
-from model.engine.api import Engine, ModelInfo
-from model.engine.client_address import CLIENT, FORWARDED_HEADER
+from model.engine.api import ModelInfo
+from model.engine.client_address import FORWARDED_HEADER
 from model.engine.http import protocol
 from model.engine.http.protocol import (
     ENDPOINTS,
@@ -29,7 +29,7 @@ from model.engine.http.protocol import (
     TextsQuery,
 )
 from model.engine.lru_cache import LruCache
-from model.engine.session import SessionEngine
+from model.engine.session import SESSION
 from model.errors import BadSetting, EngineAway, EngineMismatch, HeadlightError, Refused, UnknownModel, from_json
 from model.inspection.report import Inspection
 from model.spec.request import KEEP, RunRequest, Settings
@@ -99,10 +99,6 @@ class RemoteEngine:
         """The server's models; while it is away, those it listed last."""
         return protocol.unpack_infos(self._ask_cached("models", EmptyBody()))[1]
 
-    def for_session(self, session: str) -> Engine:
-        """This engine bound to one session id."""
-        return SessionEngine(self, session)
-
     def receive(self, data: bytes, name: str) -> str:
         """Uploads a file to the server.
 
@@ -132,7 +128,7 @@ class RemoteEngine:
         """The inspection report of a model's file."""
         return protocol.unpack_inspection(self._ask_cached("inspect", ModelQuery(model, settings), model))
 
-    def run(self, request: RunRequest, session: str = "") -> Trace:
+    def run(self, request: RunRequest) -> Trace:
         """The trace of one run; the same object again for an equal request, while the cache holds it.
 
         Raises:
@@ -141,16 +137,16 @@ class RemoteEngine:
             HeadlightError: the server's error.
         """
         if (trace := self._traces.get(request)) is None:
-            trace = serialization.from_bytes(self._ask("run", request, request.model, session))
+            trace = serialization.from_bytes(self._ask("run", request, request.model))
             trace = replace(trace, request=replace(request, precision=trace.request.get("precision")).to_json())
             self._compare(request, str(trace.model.get("fingerprint", "")))
             self._traces.keep(request, trace)
         return trace
 
-    def explain(self, request: RunRequest, site: str, head: int, query: int, key: int, session: str = "") -> Explanation:
+    def explain(self, request: RunRequest, site: str, head: int, query: int, key: int) -> Explanation:
         """The arithmetic of one attention cell of a run that records everything."""
         asked = CellQuery(replace(request, keep=KEEP), site, head, query, key)
-        return protocol.unpack_explanation(self._ask("explain", asked, request.model, session))
+        return protocol.unpack_explanation(self._ask("explain", asked, request.model))
 
     def tensors(self, model: str, names: tuple[str, ...], settings: Settings = ()) -> dict[str, Array]:
         """Tensors of a model by name."""
@@ -208,12 +204,11 @@ class RemoteEngine:
             self._replies.keep(key, (time.monotonic(), reply))
         return reply
 
-    def _ask(self, what: str, body: object, model: str = "", session: str = "") -> bytes:
+    def _ask(self, what: str, body: object, model: str = "") -> bytes:
         """The reply to a request. Uploads that the server has dropped are sent again."""
         path, data = ENDPOINTS[what].path, protocol.pack(asdict(body))  # type: ignore[call-overload]
-        headers = {SESSION_HEADER: session} if session else {}
         try:
-            return self._post(path, data, protocol.JSON, headers=headers)
+            return self._post(path, data, protocol.JSON)
         except (UnknownModel, BadSetting) as error:
             if self._uploads.get(str(error.fields.get("asked", error.fields.get("found")))) is None:
                 raise
@@ -221,12 +216,12 @@ class RemoteEngine:
             for name in (model, *dict(settings).values()):
                 if (sent := self._uploads.get(name)) is not None:
                     self.receive(*sent)
-            return self._post(path, data, protocol.JSON, headers=headers)
+            return self._post(path, data, protocol.JSON)
 
     def _post(self, path: str, data: bytes, media: str, **options: Any) -> bytes:
-        headers = {"content-type": media} | options.pop("headers", {})
-        if client := CLIENT.get():
-            headers[FORWARDED_HEADER] = client
+        session, headers = SESSION.get(), {"content-type": media}
+        headers |= {SESSION_HEADER: session.id} if session.id else {}
+        headers |= {FORWARDED_HEADER: session.client} if session.client else {}
         response = self._with_retries(lambda: self._client.post(path, content=data, headers=headers, **options))
         self._check_version(response)
         if response.status_code == httpx.codes.OK:

@@ -13,8 +13,7 @@ import numpy as np
 from safetensors import SafetensorError, deserialize
 from safetensors.numpy import load, save
 
-from model.engine.api import ModelInfo
-from model.engine.session import SharedEngine
+from model.engine.api import Engine, ModelInfo
 from model.errors import WireError
 from model.inspection.report import Inspection
 from model.spec.request import RunRequest, Settings
@@ -86,14 +85,14 @@ class Endpoint:
         body: dataclass of the JSON body.
         media: media type of the reply.
         summary: for the OpenAPI description.
-        answer: calls the engine with the body and the session id, and packs the reply.
+        answer: calls the engine with the body and packs the reply.
     """
 
     path: str
     body: type
     media: str
     summary: str
-    answer: Callable[[SharedEngine, Any, str], bytes]
+    answer: Callable[[Engine, Any], bytes]
 
 
 def pack(value: Any) -> bytes:
@@ -101,7 +100,7 @@ def pack(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
-def pack_infos(engine: SharedEngine) -> bytes:
+def pack_infos(engine: Engine) -> bytes:
     """The device, and all models."""
     return pack({"device": engine.device, "models": [asdict(info) for info in engine.models()]})
 
@@ -156,11 +155,11 @@ def unpack_arrays(data: bytes) -> dict[str, Array]:
         raise WireError(detail=f"{type(error).__name__}: {error}") from error
 
 
-def _explain(engine: SharedEngine, body: CellQuery, session: str) -> bytes:
-    return pack_explanation(engine.explain(body.request, body.site, body.head, body.query, body.key, session))
+def _explain(engine: Engine, body: CellQuery) -> bytes:
+    return pack_explanation(engine.explain(body.request, body.site, body.head, body.query, body.key))
 
 
-def _tensors(engine: SharedEngine, body: TensorsQuery) -> bytes:
+def _tensors(engine: Engine, body: TensorsQuery) -> bytes:
     found: Mapping[str, Array] = engine.tensors(body.model, body.names, body.settings)
     return save({name: np.ascontiguousarray(array) for name, array in found.items()})
 
@@ -168,45 +167,43 @@ def _tensors(engine: SharedEngine, body: TensorsQuery) -> bytes:
 ENDPOINTS = {
     endpoint.path.rpartition("/")[2]: endpoint
     for endpoint in (
-        Endpoint(
-            "/v1/models", EmptyBody, JSON, "The device, and what can be run.", lambda engine, body, session: pack_infos(engine)
-        ),
+        Endpoint("/v1/models", EmptyBody, JSON, "The device, and what can be run.", lambda engine, body: pack_infos(engine)),
         Endpoint(
             "/v1/describe",
             ModelQuery,
             JSON,
             "What a model is.",
-            lambda engine, body, session: pack(asdict(engine.describe(body.model, body.settings))),
+            lambda engine, body: pack(asdict(engine.describe(body.model, body.settings))),
         ),
         Endpoint(
             "/v1/inspect",
             ModelQuery,
             JSON,
             "The diagnosis of a model's file.",
-            lambda engine, body, session: pack(asdict(engine.inspect(body.model, body.settings))),
+            lambda engine, body: pack(asdict(engine.inspect(body.model, body.settings))),
         ),
         Endpoint(
             "/v1/run",
             RunRequest,
             TRACE,
             "The trace of one run.",
-            lambda engine, body, session: serialization.to_bytes(engine.run(body, session)),
+            lambda engine, body: serialization.to_bytes(engine.run(body)),
         ),
         Endpoint("/v1/explain", CellQuery, ARRAYS, "The arithmetic of one attention cell.", _explain),
-        Endpoint("/v1/tensors", TensorsQuery, ARRAYS, "Tensors by name.", lambda engine, body, session: _tensors(engine, body)),
+        Endpoint("/v1/tensors", TensorsQuery, ARRAYS, "Tensors by name.", _tensors),
         Endpoint(
             "/v1/export",
             ModelQuery,
             ZIP,
             "A model as a folder of our own, zipped.",
-            lambda engine, body, session: engine.export(body.model, body.settings),
+            lambda engine, body: engine.export(body.model, body.settings),
         ),
         Endpoint(
             "/v1/texts",
             TextsQuery,
             JSON,
             "What ids are called.",
-            lambda engine, body, session: pack(engine.texts(body.model, body.strip, body.ids, body.settings)),
+            lambda engine, body: pack(engine.texts(body.model, body.strip, body.ids, body.settings)),
         ),
     )
 }

@@ -17,6 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from model.engine.api import SharedEngine
 from model.engine.client_address import FORWARDED_HEADER
 from model.engine.http import openapi
 from model.engine.http.access import STATUS, AccessLimits
@@ -34,7 +35,7 @@ from model.engine.http.protocol import (
 )
 from model.engine.log import logs_texts
 from model.engine.scheduling.queue import CANCEL_TOKEN, CallerGone, CancelToken
-from model.engine.session import SharedEngine
+from model.engine.session import Session, in_session
 from model.errors import (
     BadSetting,
     Busy,
@@ -79,8 +80,9 @@ def application(engine: SharedEngine, access: AccessLimits) -> Starlette:
             async with asyncio.timeout(BODY_SECONDS):
                 data = await access.body(request.stream(), request.headers.get("content-length", ""), upload)
             request.state.asked = b"a file" if upload else data
-            async with _cancelled_on_disconnect(request):
-                reply, media = await anyio.to_thread.run_sync(answer, request, data, limiter=threads)
+            with in_session(Session(request.headers.get(SESSION_HEADER, ""))):  # the answering thread gets a copy of the context
+                async with _cancelled_on_disconnect(request):
+                    reply, media = await anyio.to_thread.run_sync(answer, request, data, limiter=threads)
             return Response(reply, media_type=media)
 
         return Route(path, _with_error_replies(asked, measured), methods=["POST"])
@@ -92,7 +94,7 @@ def application(engine: SharedEngine, access: AccessLimits) -> Starlette:
         def answer(request: Request, data: bytes) -> tuple[bytes, str]:
             body = _read(endpoint, data)
             access.check_request(body)
-            return endpoint.answer(engine, body, request.headers.get(SESSION_HEADER, "")), endpoint.media
+            return endpoint.answer(engine, body), endpoint.media
 
         return answer
 

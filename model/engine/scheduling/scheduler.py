@@ -19,6 +19,7 @@ from torch import Tensor
 
 from model.engine.call_queue import GATHER_SECONDS, CallQueue, PendingCall
 from model.engine.scheduling.queue import CANCEL_TOKEN, Queue, Ticket
+from model.engine.session import SESSION
 from model.errors import Busy, EngineAway, OutOfMemory, RunFailed, Superseded, TookTooLong
 from model.inference import batching
 from model.inference.batching import Ask, Call
@@ -105,12 +106,11 @@ class Scheduler:
             self._called.notify_all()
             self._joined.notify_all()
 
-    def do(self, request: Hashable, work: Callable[[Ask], Any], session: str = "") -> Any:
-        """The result of `work`; equal requests in flight are computed once.
+    def do(self, request: Hashable, work: Callable[[Ask], Any]) -> Any:
+        """The result of `work`; equal requests in flight are computed once. An older request of this session is superseded.
 
         Args:
             work: computes the result; its argument answers its network calls.
-            session: session id; an older request of the same session is superseded.
 
         Raises:
             Busy: the queue is full, or the system cannot start a thread.
@@ -125,7 +125,7 @@ class Scheduler:
         with self._lock:
             if self._closed:
                 raise EngineAway(host="this process", seconds=0)
-            ticket, waiter = self._queue.join(request, work, session)
+            ticket, waiter = self._queue.join(request, work, SESSION.get().id)
             try:
                 self._ensure_threads()
             except Busy:

@@ -10,7 +10,7 @@ from model.spec.request import RunRequest
 from tests import folders
 from tests.bad_tokenizers import panics
 from tests.networks import save_checkpoint
-from tests.runs import CPU
+from tests.runs import CPU, for_session
 
 
 def test_a_tokenizer_that_panics_kills_no_thread_of_the_engine(tmp_path: Path) -> None:
@@ -20,6 +20,6 @@ def test_a_tokenizer_that_panics_kills_no_thread_of_the_engine(tmp_path: Path) -
     engine = LocalEngine(tmp_path, CPU)
     for session in ("one", "two"):
         with pytest.raises(TokenizerDied, match=r"The tokenizer bad/tokenizer\.json failed at this text"):
-            engine.run(RunRequest("bad", "x" * 40), session)
-        assert engine.run(RunRequest("good", "w4 w5"), session).tokens["source"].ids == (2, 4, 5, 3)
-    assert engine.run(RunRequest("bad", "x"), "one").tokens["source"].ids == (1,)
+            for_session(session, engine.run)(RunRequest("bad", "x" * 40))
+        assert for_session(session, engine.run)(RunRequest("good", "w4 w5")).tokens["source"].ids == (2, 4, 5, 3)
+    assert for_session("one", engine.run)(RunRequest("bad", "x")).tokens["source"].ids == (1,)

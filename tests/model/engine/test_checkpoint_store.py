@@ -18,6 +18,7 @@ from model.spec.snapshots import at_step
 from model.transformer.stacks import EncoderDecoder
 from tests.networks import save_checkpoint, save_film
 from tests.reference import GOLDEN
+from tests.runs import for_session
 
 CPU = torch.device("cpu")
 
@@ -70,10 +71,10 @@ def test_a_run_on_old_weights_was_cached_for_the_new_ones_that_came_while_it_com
 
     network.encode = slow  # type: ignore[method-assign, assignment]
     with ThreadPoolExecutor(2) as pool:
-        old = pool.submit(engine.for_session("a").run, request)
+        old = pool.submit(for_session("a", engine.run), request)
         assert begun.wait(60)
         other_weights(tmp_path / "a")
-        new = pool.submit(engine.for_session("b").run, request)
+        new = pool.submit(for_session("b", engine.run), request)
         while len(engine.scheduler._queue._in_flight) < 2:
             assert not new.done(), "it was given the run of the old weights"
             threading.Event().wait(0.001)

@@ -32,7 +32,7 @@ from model.spec.request import Decoding, RunRequest
 from tests.hosts import ROOT, free_port, start
 from tests.model.engine import test_contract
 from tests.networks import save_checkpoint
-from tests.runs import CPU, assert_same
+from tests.runs import CPU, assert_same, for_session
 
 pytestmark = [
     pytest.mark.cluster,
@@ -128,7 +128,7 @@ def people_asking(cluster: Cluster, local: LocalEngine) -> Iterator[Counter[int]
             while not ended.is_set() and not wrong:
                 which = (answered[person] + person) % len(REQUESTS)
                 try:
-                    assert_same(engine.run(REQUESTS[which], session), expected[which])
+                    assert_same(for_session(session, engine.run)(REQUESTS[which]), expected[which])
                 except BaseException as error:
                     wrong.append(error)
                 answered[person] += 1

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from model.engine.api import SharedEngine
 from model.engine.http.access import AccessLimits
 from model.engine.http.client import RemoteEngine
 from model.engine.http.server import application
 from model.engine.local import LocalEngine
-from model.engine.session import SharedEngine
 from model.errors import BadSetting, EmptyText, HeadlightError, UnknownHead, UnknownModel, UnknownSite, UnknownTensor
 from model.spec.request import KEEP, Decoding, RunRequest, Silence
 from tests.hosts import Loopback, host
 from tests.networks import save_checkpoint
-from tests.runs import CPU, assert_same
+from tests.runs import CPU, assert_same, for_session
 
 REQUEST = RunRequest("tiny", "w4 w5 w6", decoding=Decoding(max_length=4))
 CELL = ("decoder.0.1.cross", 1, 0, 2)
@@ -86,7 +86,7 @@ def test_it_runs_what_is_asked(engine: SharedEngine, local: LocalEngine, changes
     assert found.request == expected.request
     own = {name: plain(value) for name, value in found.model.items() if name not in ("milliseconds", "device")}
     assert own == {name: plain(expected.model[name]) for name in own}
-    assert engine.for_session("anybody").run(request) is found
+    assert for_session("anybody", engine.run)(request) is found
 
 
 def test_it_runs_in_the_precision_that_is_asked_for(engine: SharedEngine, local: LocalEngine) -> None:

@@ -18,7 +18,7 @@ from model.safe_loading.reader import OpenedFile, read_upload
 from model.spec.request import RunRequest
 from tests.networks import save_checkpoint
 from tests.reference import GOLDEN
-from tests.runs import CPU
+from tests.runs import CPU, for_session
 
 SECONDS = 60.0
 """Nothing here takes so long, however busy the machine is: who is not answered by then is blocked."""
@@ -87,12 +87,11 @@ def named(name: str) -> Callable[..., bool]:
 
 def others_are_served(engine: LocalEngine, pool: ThreadPoolExecutor) -> None:
     """Fails where another session has to wait: for a run in the cache, for a run of another model, for its inspection."""
-    b: Engine = engine.for_session("b")
     asked: list[Future[Any]] = [
-        pool.submit(b.run, RunRequest("one", "w4")),
-        pool.submit(b.describe, "one"),
-        pool.submit(engine.for_session("c").run, RunRequest("two", "w5")),
-        pool.submit(b.inspect, "two"),
+        pool.submit(for_session("b", engine.run), RunRequest("one", "w4")),
+        pool.submit(for_session("b", engine.describe), "one"),
+        pool.submit(for_session("c", engine.run), RunRequest("two", "w5")),
+        pool.submit(for_session("b", engine.inspect), "two"),
     ]
     assert not wait_for(asked, SECONDS).not_done
     assert asked[0].result() is engine.run(RunRequest("one", "w4"))
@@ -120,7 +119,7 @@ def test_a_slow_opening_delayed_the_cached_run_of_another_session(
 ) -> None:
     gate = Gate(getattr(module, function), named(name) if name else lambda *_: True)
     monkeypatch.setattr(module, function, gate)
-    slow = pool.submit(ask, engine.for_session("a"))
+    slow = pool.submit(for_session("a", ask), engine)
     gate.reached()
     try:
         others_are_served(engine, pool)
@@ -151,7 +150,7 @@ def test_equal_files_that_two_sessions_send_at_the_same_time_were_opened_twice(
 ) -> None:
     gate = Gate(read_upload)
     monkeypatch.setattr(uploads, "read_upload", gate)
-    sent = [pool.submit(engine.for_session(session).receive, RAW, f"{session}.pt") for session in "ab"]
+    sent = [pool.submit(for_session(session, engine.receive), RAW, f"{session}.pt") for session in "ab"]
     gate.reached()
     others_are_served(engine, pool)
     gate.opened.set()
@@ -164,7 +163,7 @@ def test_many_slow_files_were_opened_at_the_same_time(
 ) -> None:
     gate = Gate(lambda data, name: OpenedFile("torch zip", len(data), {}))
     monkeypatch.setattr(uploads, "read_upload", gate)
-    sent = [pool.submit(engine.for_session(str(number)).receive, RAW + bytes([number]), "slow.pt") for number in range(6)]
+    sent = [pool.submit(for_session(str(number), engine.receive), RAW + bytes([number]), "slow.pt") for number in range(6)]
     gate.reached(uploads.OPENED_AT_ONCE)
     others_are_served(engine, pool)
     assert engine.inspect("raw.pt").tensors, "a file of the folder waits for no upload"

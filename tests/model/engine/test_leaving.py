@@ -27,7 +27,7 @@ from model.spec.request import Decoding, RunRequest
 from model.transformer.stacks import EncoderDecoder
 from tests.hosts import listening
 from tests.networks import save_checkpoint
-from tests.runs import CPU
+from tests.runs import CPU, for_session
 
 LONG = Decoding(max_length=12)
 
@@ -141,9 +141,9 @@ def test_the_newest_request_of_a_session_wins_over_http_and_other_sessions_wait(
 
 def test_an_app_tells_a_host_whose_each_request_is(held: Held) -> None:
     with closing(RemoteEngine(f"http://127.0.0.1:{held.port}")) as engine, ThreadPoolExecutor(2) as threads:
-        running = threads.submit(engine.for_session("mine").run, RunRequest("tiny", "w4", decoding=LONG))
+        running = threads.submit(for_session("mine", engine.run), RunRequest("tiny", "w4", decoding=LONG))
         held.has(waiting=0, running=1)
-        newest = threads.submit(engine.for_session("mine").run, RunRequest("tiny", "w5", decoding=LONG))
+        newest = threads.submit(for_session("mine", engine.run), RunRequest("tiny", "w5", decoding=LONG))
         with pytest.raises(Superseded):
             running.result(30)
         held.gate.set()

@@ -10,20 +10,21 @@ import pytest
 from starlette.types import ASGIApp
 
 from model.__main__ import main
-from model.engine.client_address import CLIENT, client_address
-from model.engine.guarded import LimitedEngine
+from model.engine.client_address import client_address
 from model.engine.http.access import AccessLimits
 from model.engine.http.client import RemoteEngine
 from model.engine.http.protocol import SESSION_HEADER
 from model.engine.http.server import application
 from model.engine.local import LocalEngine
 from model.engine.rate_limit import CACHED_SECONDS, RateLimit
+from model.engine.session import SESSION, Session
 from model.errors import BadSetting, Refused, TooManyCharacters
 from model.spec.inputs import Features, RandomFeatures
 from model.spec.request import Decoding, RunRequest
 from tests.hosts import Loopback
 from tests.networks import save_checkpoint
 from tests.runs import CPU
+from viz.waiting import PatientEngine
 
 PUBLIC = {"HEADLIGHT_PUBLIC": "1"}
 SLOW = AccessLimits(pace=0.001, burst=2)
@@ -102,7 +103,7 @@ def test_what_would_be_computed_is_counted(local: LocalEngine, changes: dict[str
     public = AccessLimits.from_environment(PUBLIC)
     for engine in (
         RemoteEngine("http://x", transport=Loopback(application(local, public))),
-        LimitedEngine(local, "mine", public, "192.0.2.7"),
+        PatientEngine(local, Session("mine", "192.0.2.7"), public),
     ):
         with pytest.raises(Refused, match=words):
             engine.run(request)
@@ -176,12 +177,12 @@ def test_visitors_of_the_app_are_counted_each_alone_by_app_and_host(local: Local
     host = RemoteEngine("http://x", transport=Loopback(application(local, replace(SLOW, proxies=1))))
     words = itertools.cycle(("w4", "w5", "w6", "w7", "w8", "w9"))
     for visitor in ("192.0.2.7", "192.0.2.8"):
-        engine = LimitedEngine(host, "mine", AccessLimits(), visitor)
+        engine = PatientEngine(host, Session("mine", visitor), AccessLimits())
         for _ in range(2):
             engine.run(RunRequest("tiny", next(words)))
         with pytest.raises(Refused, match="too fast"):
             engine.run(RunRequest("tiny", next(words)))
-    assert CLIENT.get() == ""
+    assert SESSION.get() == Session()
 
 
 @pytest.mark.parametrize(
@@ -196,7 +197,7 @@ def test_visitors_of_the_app_are_counted_each_alone_by_app_and_host(local: Local
     ids=["run", "explain", "describe", "tensors", "texts"],
 )
 def test_every_question_of_the_app_counts_and_an_equal_one_does_not(local: LocalEngine, ask_engine: Any) -> None:
-    engine = LimitedEngine(local, "mine", AccessLimits(pace=0.001, burst=2), "192.0.2.7")
+    engine = PatientEngine(local, Session("mine", "192.0.2.7"), AccessLimits(pace=0.001, burst=2))
     for number in (0, 1, 0, 1):
         ask_engine(engine, number)
     with pytest.raises(Refused, match="too fast"):

@@ -25,7 +25,7 @@ from model.spec.request import RunRequest
 from model.trace.types import Trace
 from tests.hosts import Loopback
 from tests.networks import save_checkpoint
-from tests.runs import CPU, SPECS, assert_same, checkpoint, request, traced
+from tests.runs import CPU, SPECS, assert_same, checkpoint, for_session, request, traced
 
 PAPER = SPECS["paper"]
 
@@ -70,12 +70,12 @@ def test_one_thread_of_a_run_that_could_not_be_started_ended_the_engine_for_good
 ) -> None:
     no_more_threads("headlight-run")
     with pytest.raises(Busy):
-        engine.for_session("a").run(RunRequest("tiny", "w4"))
+        for_session("a", engine.run)(RunRequest("tiny", "w4"))
     assert engine.is_healthy()
     no_more_threads()
-    assert engine.for_session("a").run(RunRequest("tiny", "w4")).steps
+    assert for_session("a", engine.run)(RunRequest("tiny", "w4")).steps
     no_more_threads("headlight-run")
-    assert engine.for_session("b").run(RunRequest("tiny", "w5")).steps, "the thread that is there does it"
+    assert for_session("b", engine.run)(RunRequest("tiny", "w5")).steps, "the thread that is there does it"
 
 
 def test_a_host_whose_compute_thread_is_dead_says_so_and_recovers(tmp_path: Path, no_more_threads: Callable[..., None]) -> None:
@@ -107,8 +107,8 @@ def test_a_compute_thread_that_died_left_everybody_waiting(
     with monkeypatch.context() as patched:
         patched.setattr(CallQueue, "take", die)
         with pytest.raises((RunFailed, ValueError)):
-            engine.for_session("a").run(RunRequest("tiny", "w4"))
-    assert engine.for_session("a").run(RunRequest("tiny", "w4")).steps
+            for_session("a", engine.run)(RunRequest("tiny", "w4"))
+    assert for_session("a", engine.run)(RunRequest("tiny", "w4")).steps
     assert engine.is_healthy()
 
 
@@ -176,10 +176,10 @@ def test_a_run_that_is_slow_in_its_own_thread_held_up_the_device(calls: int) -> 
         return run(found, asked, CPU, "cpu", counted)
 
     with ThreadPoolExecutor(2) as pool:
-        held = pool.submit(scheduler.do, "slow", slow, "a")
+        held = pool.submit(for_session("a", scheduler.do), "slow", slow)
         assert blocked.wait(60)
         try:
-            other = pool.submit(scheduler.do, "other", lambda ask: run(found, asked, CPU, "cpu", ask), "b").result(60)
+            other = pool.submit(for_session("b", scheduler.do), "other", lambda ask: run(found, asked, CPU, "cpu", ask)).result(60)
             assert not held.done()
         finally:
             go_on.set()

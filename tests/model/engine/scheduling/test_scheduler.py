@@ -19,7 +19,7 @@ from model.errors import Busy, EngineAway, HeadlightError, NoRoom, OutOfMemory, 
 from model.spec.request import RunRequest
 from model.transformer.stacks import EncoderDecoder
 from tests.networks import save_checkpoint
-from tests.runs import CPU, assert_same
+from tests.runs import CPU, assert_same, for_session
 
 
 @dataclass
@@ -54,7 +54,7 @@ class Callers:
 
         def call() -> None:
             try:
-                self.outcomes[name] = self.scheduler.do(request or name, work, session)
+                self.outcomes[name] = for_session(session, self.scheduler.do)(request or name, work)
             except HeadlightError as error:
                 self.outcomes[name] = error
 
@@ -183,14 +183,14 @@ def test_a_run_that_is_not_wanted_any_more_ends_at_its_next_step(tmp_path: Path)
 
     def old() -> None:
         try:
-            engine.run(RunRequest("tiny", "w4 w5"), "mine")
+            for_session("mine", engine.run)(RunRequest("tiny", "w4 w5"))
         except Superseded as error:
             failed.append(error)
 
     first = threading.Thread(target=old)
     first.start()
     assert begun.wait(120)
-    second = threading.Thread(target=lambda: engine.for_session("mine").run(RunRequest("tiny", "w6", target="w4")))
+    second = threading.Thread(target=lambda: for_session("mine", engine.run)(RunRequest("tiny", "w6", target="w4")))
     second.start()
     first.join(120)
     assert len(failed) == 1
@@ -205,7 +205,7 @@ def test_an_answer_that_is_kept_needs_no_computing(tmp_path: Path) -> None:
     engine = LocalEngine(tmp_path, CPU)
     trace = engine.run(RunRequest("tiny", "w4"))
     computed = sum(engine.scheduler.batches.values())
-    assert engine.for_session("anybody").run(RunRequest("tiny", "w4")) is trace
+    assert for_session("anybody", engine.run)(RunRequest("tiny", "w4")) is trace
     assert sum(engine.scheduler.batches.values()) == computed
     tight = LocalEngine(tmp_path, CPU, cache_bytes=trace.nbytes + 1)
     kept = [tight.run(RunRequest("tiny", text)) for text in ("w4", "w5")]

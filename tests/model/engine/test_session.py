@@ -1,0 +1,121 @@
+"""Sessions share threads: a call is for the session that made it, and for nobody once it has ended."""
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from itertools import cycle
+from pathlib import Path
+
+import httpx
+import pytest
+
+from model.engine.http.access import AccessLimits
+from model.engine.http.client import RemoteEngine
+from model.engine.http.server import application
+from model.engine.local import LocalEngine
+from model.engine.session import SESSION, Session, in_session
+from model.errors import Superseded
+from model.spec.request import RunRequest, Settings
+from model.trace.types import Trace
+from tests.held import HeldEngine
+from tests.hosts import listening
+from tests.networks import save_checkpoint
+from tests.runs import CPU
+from viz.waiting import PatientEngine
+
+MINE, YOURS = Session("mine", "192.0.2.7"), Session("yours", "192.0.2.8")
+
+
+class NotingEngine(LocalEngine):
+    """Notes for whom it was asked, and in which thread."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, CPU)
+        self.noted = list[tuple[str, Session]]()
+        self.threads = set[int]()
+
+    def run(self, request: RunRequest) -> Trace:
+        self.note(str(request.source))
+        return super().run(request)
+
+    def texts(self, model: str, strip: str, ids: tuple[int, ...], settings: Settings = ()) -> tuple[str, ...]:
+        self.note(strip)
+        return super().texts(model, strip, ids, settings)
+
+    def note(self, what: str) -> None:
+        self.noted.append((what, SESSION.get()))
+        self.threads.add(threading.get_ident())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("sessions")
+    save_checkpoint(found / "tiny")
+    return found
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(2) as found:
+        yield found
+
+
+def test_two_sessions_in_the_same_threads_are_never_taken_for_each_other(folder: Path, pool: ThreadPoolExecutor) -> None:
+    engine = NotingEngine(folder)
+    mine, yours = PatientEngine(engine, MINE), PatientEngine(engine, YOURS)
+    asked = [
+        pool.submit(each.run, RunRequest("tiny", f"{'w4' if each is mine else 'w5'} w{6 + i % 4}"))
+        for i, each in zip(range(40), cycle((mine, yours, yours)), strict=False)
+    ]
+    for each in asked:
+        try:
+            each.result(60)
+        except Superseded:  # by the next one of its own session
+            continue
+    assert {(what[:2], session) for what, session in engine.noted} == {("w4", MINE), ("w5", YOURS)}
+    assert len(engine.noted) == 40
+    assert 1 <= len(engine.threads) <= 2
+    assert {pool.submit(SESSION.get).result(60) for _ in range(4)} == {Session()}, "a thread that has answered is nobody's"
+
+
+def test_a_run_was_not_superseded_by_another_session_in_a_thread_that_had_served_its_own(
+    folder: Path, pool: ThreadPoolExecutor
+) -> None:
+    engine = HeldEngine(folder)
+    mine, yours = PatientEngine(engine, MINE), PatientEngine(engine, YOURS)
+    both = threading.Barrier(2)
+    for each in [pool.submit(lambda: (both.wait(60), mine.texts("tiny", "source", (4,)))) for _ in range(2)]:
+        each.result(60)
+    engine.go.clear()
+    older = pool.submit(mine.run, RunRequest("tiny", "w4"))
+    while not engine.scheduler.running:
+        assert not older.done()
+    other = pool.submit(yours.run, RunRequest("tiny", "w5"))
+    while engine.scheduler.running + engine.scheduler.waiting < 2:
+        assert not older.done()
+    newer = ThreadPoolExecutor(1).submit(mine.run, RunRequest("tiny", "w6"))
+    with pytest.raises(Superseded):
+        older.result(60)
+    engine.go.set()
+    assert other.result(60).tokens["source"].texts[1] == "w5"
+    assert newer.result(60).tokens["source"].texts[1] == "w6"
+
+
+def test_a_session_ends_with_its_call_even_if_it_fails() -> None:
+    with pytest.raises(KeyError, match="yours"), in_session(MINE), in_session(YOURS):
+        raise KeyError(SESSION.get())
+    assert SESSION.get() == Session()
+
+
+def test_a_host_takes_the_requests_of_one_connection_for_those_of_their_own_sessions(folder: Path) -> None:
+    engine = NotingEngine(folder)
+    with listening(application(engine, AccessLimits())) as port, closing(RemoteEngine(f"http://127.0.0.1:{port}")) as remote:
+        for number, session in zip(range(9), cycle((MINE, YOURS, Session())), strict=False):
+            with in_session(session):
+                remote.texts("tiny", "source", (number,))
+        assert [session.id for _, session in engine.noted] == ["mine", "yours", ""] * 3
+        assert {session.client for _, session in engine.noted} == {""}, "the address is for the host's access limits"
+        body = b'{"model": "tiny", "strip": "source", "ids": [4], "settings": []}'
+        assert httpx.post(f"http://127.0.0.1:{port}/v1/texts", content=body).is_success
+        assert engine.noted[-1] == ("source", Session())
