@@ -20,10 +20,10 @@ def tried(case: Case, folder: Path) -> tuple[float | None, str]:
     except HeadlightError as error:
         said = str(error).replace(f"{folder}/weights.pt", "FILE").replace(str(folder), "FOLDER")
         for advice in (
-            ". What a tensor",
-            ". Its config.json describes",
-            ": save the whole",
-            ": leave ",
+            ". Nothing is run",
+            ". Do not change its config.json",
+            ". Save the complete",
+            ". Leave ",
             ", and those that are run here",
         ):
             said = said.partition(advice)[0]

@@ -35,7 +35,7 @@ def wait(error: EngineAway, shown: bool) -> None:
     """
     seconds = error.fields["seconds"]
     if shown:
-        say(_("The engine's host does not answer since {seconds} s; the last result is shown until it is back.", seconds=seconds))
+        say(_("The engine has not answered for {seconds} s. You are looking at the last result until it is back.", seconds=seconds))
     else:
         say(sentence(error))
         if _LAST in st.session_state and last() is None:

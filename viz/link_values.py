@@ -52,7 +52,7 @@ def number(lowest: float, highest: float) -> Callable[[str], float]:
 def text(given: str) -> str:
     """Parses a text of limited length."""
     if len(given) > LONGEST_TEXT:
-        raise ValueError(_("a text of at most {longest} characters", longest=LONGEST_TEXT))
+        raise ValueError(_("text of at most {longest} characters", longest=LONGEST_TEXT))
     return given
 
 
@@ -118,5 +118,5 @@ def settings(given: str) -> str:
     told = pairs(given)
     files = any(names_server_file(name, value) for name, value in told.items())
     if not all(_SETTING.fullmatch(pair) for pair in typed) or len(told) < len(typed) or files:
-        raise ValueError(_("settings such as n_heads=8, each name once, and none that names a file"))
+        raise ValueError(_("settings such as n_heads=8, each name at most once, none of them a file"))
     return settings_text(told)

@@ -71,7 +71,7 @@ class View:
         "set",
         "what the model's file does not tell, NAME=VALUE joined by spaces; the page Checkpoint asks for it",
         values.settings,
-        of_a_run=_("what the file does not tell"),
+        of_a_run=_("settings the file does not contain"),
         reset_by="model",
         typed=True,
     )
@@ -83,7 +83,7 @@ class View:
         "target",
         "the target sentence to feed instead of decoding",
         values.text,
-        of_a_run=_("target to feed"),
+        of_a_run=_("forced target"),
         reset_by="model",
         typed=True,
     )
@@ -91,7 +91,7 @@ class View:
         Decoding.method, "decode", "greedy, sample or beam", values.choice(*get_args(Method)), of_a_run=_("decoding")
     )
     max_length: int = parameter(
-        Decoding.max_length, "max", "tokens written at most", values.whole(0, MOST_TOKENS), of_a_run=_("tokens at most")
+        Decoding.max_length, "max", "tokens written at most", values.whole(0, MOST_TOKENS), of_a_run=_("maximum new tokens")
     )
     temperature: float = parameter(
         Decoding.temperature, "temperature", "of a sampled decode", values.number(0.01, 10), of_a_run=_("temperature")
@@ -106,7 +106,7 @@ class View:
         "beam",
         "beginnings that beam search follows",
         values.whole(1, 32),
-        of_a_run=_("beginnings followed"),
+        of_a_run=_("beam width"),
     )
     hypothesis: int = parameter(
         Decoding.hypothesis,
@@ -120,7 +120,7 @@ class View:
         "precision",
         f"the number type of the run: {', '.join(PRECISIONS)}; else what the engine is set to",
         lambda text: values.choice(*PRECISIONS)(text) if text else text,
-        of_a_run=_("number type"),
+        of_a_run=_("precision"),
     )
     site: str = parameter(
         "", "site", "the selected attention site: stack.pass.layer.kind, counted from 0", values.site, reset_by="model"
@@ -225,7 +225,7 @@ def differences(against: str) -> dict[str, Any]:
     known = {parameter.name: parameter for parameter in PARAMETERS if parameter.of_a_run}
     pairs = [pair.partition("=") for pair in against.split("&") if pair]
     if len({name for name, _equals, _value in pairs}) < len(pairs) or any(name not in known for name, _equals, _value in pairs):
-        raise ValueError(_("what differs, such as text=Ein Hund.&decode=beam, each name once"))
+        raise ValueError(_("the differences, such as text=Ein Hund.&decode=beam, each name at most once"))
     return {known[name].field: known[name].read(unquote(value)) for name, _equals, value in pairs}
 
 
@@ -252,13 +252,13 @@ def read(query: Mapping[str, str]) -> tuple[View, list[str]]:
     view, problems = View(), []
     for name, text in query.items():
         if name not in known:
-            problems.append(_("The link has a parameter “{name}” that is unknown here; it was ignored.", name=name[:40]))
+            problems.append(_("This link contains an unknown parameter “{name}”, which was ignored.", name=name[:40]))
             continue
         try:
             view = replace(view, **{known[name].field: known[name].read(text)})
         except ValueError as error:
             gaps = {"name": name, "text": text[:40], "allowed": error}
-            problems.append(_("The link asks for {name} “{text}”, which must be {allowed}; the default is shown.", **gaps))
+            problems.append(_("This link sets {name} to “{text}”, but it must be {allowed}. The default is shown.", **gaps))
     return view, problems
 
 

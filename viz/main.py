@@ -185,10 +185,10 @@ def _usable(view: View, problems: list[str]) -> tuple[list[ModelInfo], list[Mode
     others = [info for info in models if info.problem]
     problems += [problem(info) for info in others if not usable or (info.name == view.model and told is None)]
     if not usable:
-        problems.append(_("There is no model here that can be used: put a checkpoint folder into checkpoints/ and reload."))
+        problems.append(_("No usable model found. Put a checkpoint folder into checkpoints/ and reload."))
     elif view.model not in ("", usable[0].name):
         gaps = {"asked": view.model[:40], "shown": usable[0].name}
-        problems.append(_("There is no usable model “{asked}” here; “{shown}” is shown instead.", **gaps))
+        problems.append(_("There is no usable model “{asked}” here. Showing “{shown}” instead.", **gaps))
     return usable, others, view if usable[:1] == [told] else replace(view, settings="")
 
 

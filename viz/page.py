@@ -137,8 +137,8 @@ def show_failure(exception: Exception) -> bool:
     told = {name: value for name, value in asked.items() if log.logs_texts() or name not in links.TYPED}
     _log.error({"event": "incident", "incident": incident, "view": told}, exc_info=exception)
     text = _(
-        "Something went wrong here that should not have (incident {incident}, see the server's log). "
-        "Nothing is lost: change the sentence or the settings, or reload the page.",
+        "Something went wrong inside Headlight (incident {incident}; details are in the server log). You have not lost "
+        "anything: change the sentence or the settings, or reload the page.",
         incident=incident,
     )
     st.error(text, icon=":material/error:")

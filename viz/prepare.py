@@ -36,7 +36,7 @@ def prepare(info: ModelInfo, view: View, problems: list[str], foot: DeltaGenerat
     with foot:
         sidebar.status(trace)
     if not trace.attention:
-        problems.append(_("This run has no attention, so there is nothing here to look at."))
+        problems.append(_("This run contains no attention, so there is nothing to show here."))
         return []
     if not is_finite(trace):
         problems.append(_not_finite(trace))
@@ -72,11 +72,11 @@ def _run(view: View, problems: list[str]) -> tuple[Trace, View]:
         return my_engine().run(view.request()), view
     except UnknownHypothesis as error:
         gaps = {"number": view.hypothesis + 1, "count": error.fields["there"]}
-        problems.append(_("This search ended with {count} hypotheses: there is no hypothesis {number}; the best is shown.", **gaps))
+        problems.append(_("There is no hypothesis {number}: the search returned {count}. Showing the best one.", **gaps))
         return _run(replace(view, hypothesis=0), problems)
     except (UnknownSite, UnknownHead):
         gaps = {"heads": view.silence}
-        problems.append(_("The link silences a head that this model does not have ({heads}); none is silenced.", **gaps))
+        problems.append(_("This link silences heads that this model does not have ({heads}). No head was silenced.", **gaps))
         view = replace(view, silence="")
         return my_engine().run(view.request()), view
 
@@ -84,10 +84,10 @@ def _run(view: View, problems: list[str]) -> tuple[Trace, View]:
 def _not_finite(trace: Trace) -> str:
     """Sentence for a run with NaN or infinities, which cannot be drawn."""
     if trace.model["dtype"] != "float32":
-        return _("{dtype} cannot hold the numbers of this run: choose float32 as its number type.", dtype=trace.model["dtype"])
+        return _("The numbers of this run do not fit into {dtype}. Choose float32 as the precision.", dtype=trace.model["dtype"])
     return _(
-        "This run holds NaN or infinite numbers, so there is nothing to draw: the model's weights are not finite. "
-        "The page Checkpoint says which tensors."
+        "This run produced NaN or infinite values because the model’s weights are not finite, so there is nothing to "
+        "draw. The Checkpoint page lists the tensors concerned."
     )
 
 
@@ -101,18 +101,18 @@ def _select(trace: Trace, view: View, problems: list[str]) -> tuple[Attention, V
     gaps |= {"head": view.head + 1, "heads": attention.heads, "row": view.query + 1, "step": view.step + 1}
     gaps |= {"key": view.key + 1, "keys": keys}
     if attention.site != asked:
-        problems.append(_("This model has no “{asked}”; “{shown}” is shown instead.", **gaps))
+        problems.append(_("This model has no “{asked}”. Showing “{shown}” instead.", **gaps))
         view = replace(view, query=-1, key=-1)
     if view.head >= attention.heads:
-        problems.append(_("“{shown}” has {heads} heads, so there is no head {head}; head 1 is shown.", **gaps))
+        problems.append(_("“{shown}” has {heads} heads, so head {head} does not exist. Showing head 1.", **gaps))
         view = replace(view, head=0)
     if view.query >= rows:
-        problems.append(_("“{shown}” has {rows} rows in this run, so there is no row {row}; none is selected.", **gaps))
+        problems.append(_("“{shown}” has {rows} rows in this run, so row {row} does not exist. No row is selected.", **gaps))
         view = replace(view, query=-1, key=-1)
     if view.key >= keys:
-        problems.append(_("“{shown}” has {keys} keys in this run, so there is no key {key}; no cell is opened.", **gaps))
+        problems.append(_("“{shown}” has {keys} keys in this run, so key {key} does not exist. No cell is opened.", **gaps))
         view = replace(view, key=-1)
     if view.step >= steps:
-        problems.append(_("This run has {steps} steps, so there is no step {step}; it begins with the first.", **gaps))
+        problems.append(_("This run has {steps} steps, so step {step} does not exist. Starting at the first.", **gaps))
         view = replace(view, step=-1)
     return attention, replace(view, site=str(attention.site))

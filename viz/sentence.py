@@ -17,7 +17,7 @@ def sentence_box(info: ModelInfo) -> None:
     """Draws the box, bound to the state's text."""
     with st.container(horizontal=True, vertical_alignment="bottom", key="sentence"):
         st.text_input(
-            _("Sentence to read ({language})", language=info.languages.get("source", info.title)),
+            _("Input sentence ({language})", language=info.languages.get("source", info.title)),
             label_visibility="collapsed",
             placeholder=_placeholder(info),
             max_chars=most_characters(info.max_source, current_view()[0].text or ""),
@@ -29,7 +29,7 @@ def sentence_box(info: ModelInfo) -> None:
                 _examples(info)
     if info.reads == "features":
         st.caption(
-            _("This model reads vectors, not words: these are random, as many as the first number says; the second is their seed.")
+            _("This model reads vectors instead of words. They are random: the first number says how many, the second is the seed.")
         )
 
 
@@ -46,10 +46,10 @@ def _examples(info: ModelInfo) -> None:
 
 
 def _placeholder(info: ModelInfo) -> str:
-    goes_on = _("Type how a text begins and press Enter: the model goes on")
+    goes_on = _("Type the beginning of a text and press Enter; the model continues it")
     words = goes_on if info.continues else _("Type a sentence and press Enter")
     return {
         "words": words,
-        "ids": _("Type token ids with blanks or commas between them, and press Enter: this model has no vocabulary"),
-        "features": _("Type how many random vectors to read and a seed, such as 6 0, and press Enter"),
+        "ids": _("This model has no vocabulary: type token ids separated by spaces or commas, and press Enter"),
+        "features": _("Type the number of random vectors and a seed, such as 6 0, and press Enter"),
     }[info.reads]

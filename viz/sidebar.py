@@ -35,9 +35,12 @@ def draw(info: ModelInfo, usable: Sequence[ModelInfo], view: View) -> None:
         precision(bind("precision"))
         if info.translates:
             st.text_input(
-                _("Target to feed ({language})", language=info.languages.get("target", info.title)),
-                placeholder=_("empty: the model decides") if info.writes else _("what it reads as its target"),
-                help=_("Teacher forcing: the model reads these words instead of its own, and each shows the probability it had."),
+                _("Forced target ({language})", language=info.languages.get("target", info.title)),
+                placeholder=_("leave empty to let the model decide") if info.writes else _("the target to be read"),
+                help=_(
+                    "Teacher forcing: the model reads these words instead of its own output. Each word shows the "
+                    "probability that the model gave it."
+                ),
                 max_chars=most_characters(info.max_target, view.target),
                 **bind("target", **NEW_SENTENCE),
             )
@@ -67,7 +70,7 @@ def status(trace: Trace) -> None:
     st.caption(labels.markdown(_("{device} · {milliseconds:.0f} ms", **gaps)))
     if UNWRITTEN in trace.missing:
         text = _(
-            "A long input: its weights were not written out as it ran. What is shown is made of the queries and keys that ran."
+            "Long input: the weights were not stored during the run. They are recomputed from the queries and keys of the run."
         )
         st.caption(text)
     if differs := _from_float32(trace):
@@ -78,10 +81,10 @@ def waiting(names: Sequence[str], damaged: Sequence[str]) -> None:
     """Lists the files whose questions must be answered before use, and the files that cannot be used."""
     if names:
         gaps = {"names": ", ".join(names)}
-        st.sidebar.caption(labels.markdown(_("Waiting for answers, which the page Checkpoint asks for: {names}.", **gaps)))
+        st.sidebar.caption(labels.markdown(_("Not ready: answer these questions on the Checkpoint page: {names}.", **gaps)))
     if damaged:
         gaps = {"names": ", ".join(damaged)}
-        st.sidebar.caption(labels.markdown(_("Cannot be used; the page Checkpoint says why: {names}.", **gaps)))
+        st.sidebar.caption(labels.markdown(_("Cannot be used; the Checkpoint page says why: {names}.", **gaps)))
 
 
 def decoding(info: ModelInfo, view: View, tied: Callable[[str], dict[str, Any]]) -> None:
@@ -93,20 +96,24 @@ def decoding(info: ModelInfo, view: View, tied: Callable[[str], dict[str, Any]])
         tied: returns the keyword arguments that bind a widget to a field.
     """
     if not info.writes:
-        st.caption(_("This model has no output layer over a vocabulary: it reads, and writes nothing."))
+        st.caption(_("This model has no output layer over a vocabulary: it reads but does not generate."))
         return
-    methods = {"greedy": _("Greedy: the likeliest token"), "sample": _("Sampling: a draw"), "beam": _("Beam search")}
+    methods = {
+        "greedy": _("Greedy: always the most likely token"),
+        "sample": _("Sampling: draw at random"),
+        "beam": _("Beam search"),
+    }
     forced = bool(view.target)
     st.selectbox(_("Decoding"), list(methods), format_func=methods.__getitem__, disabled=forced, **tied("method"))
     if view.method == "beam":
-        st.slider(_("Beginnings followed"), 1, max(10, view.beam_size), **tied("beam_size"))
+        st.slider(_("Beam width"), 1, max(10, view.beam_size), **tied("beam_size"))
     if view.method == "sample":
         lowest, highest = min(0.1, view.temperature), max(3.0, view.temperature)
         st.slider(_("Temperature"), lowest, highest, step=0.1, **tied("temperature"))
-        st.number_input(_("Top k (0: all)"), 0, MOST_CANDIDATES, **tied("top_k"))
+        st.number_input(_("Top k (0 = all)"), 0, MOST_CANDIDATES, **tied("top_k"))
         st.slider(_("Top p"), min(0.05, view.top_p), 1.0, step=0.05, **tied("top_p"))
         st.number_input(_("Seed"), 0, LARGEST_SEED, **tied("seed"))
-    st.number_input(_("Tokens written at most"), 0, MOST_TOKENS, disabled=forced, **tied("max_length"))
+    st.number_input(_("Maximum new tokens"), 0, MOST_TOKENS, disabled=forced, **tied("max_length"))
 
 
 def precision(tied: dict[str, Any]) -> None:
@@ -115,9 +122,11 @@ def precision(tied: dict[str, Any]) -> None:
     Args:
         tied: keyword arguments that bind the widget to the state.
     """
-    names = {"": _("As the engine is set")} | {name: name for name in PRECISIONS}
-    help_ = _("The number type of weights and arithmetic. A lower one is run beside float32, and the difference is said.")
-    st.selectbox(_("Number type"), list(names), format_func=names.__getitem__, help=help_, **tied)
+    names = {"": _("Engine default")} | {name: name for name in PRECISIONS}
+    help_ = _(
+        "The precision of weights and arithmetic. At lower precision the run is repeated in float32 and the difference is reported."
+    )
+    st.selectbox(_("Precision"), list(names), format_func=names.__getitem__, help=help_, **tied)
 
 
 def _from_float32(trace: Trace) -> str:
@@ -133,7 +142,7 @@ def _from_float32(trace: Trace) -> str:
         case True, False:
             return _("{dtype} · weights differ from float32 by at most {weights}", **gaps)
         case False, True:
-            return _("{dtype} · probabilities differ from float32 by at most {probabilities}; weights were not written out", **gaps)
+            return _("{dtype} · probabilities differ from float32 by at most {probabilities}; weights were not stored", **gaps)
     return _("{dtype} · not compared with float32", **gaps)
 
 
@@ -142,5 +151,9 @@ def _size(info: ModelInfo) -> str:
     writer = info.spec["decoder"] or info.spec["encoder"]
     gaps = {"layers": sum(layers.values()), "heads": writer["attention"]["heads"], "millions": info.parameters / 1e6}
     if len(layers) == 1:
-        return _("Layers: {layers}; heads in each: {heads}; {millions:.1f} million parameters.", **gaps)
-    return _("Layers: {encoder} + {decoder}; heads in each: {heads}; {millions:.1f} million parameters.", **gaps, **layers)
+        return _("Layers: {layers}; heads per layer: {heads}; {millions:.1f} million parameters.", **gaps)
+    return _(
+        "Layers: {encoder} in the encoder, {decoder} in the decoder; heads per layer: {heads}; {millions:.1f} million parameters.",
+        **gaps,
+        **layers,
+    )

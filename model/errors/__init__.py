@@ -121,25 +121,25 @@ class InputError(HeadlightError):
 class EmptyText(InputError):
     """Nothing but blanks was given. Fields: what."""
 
-    template = "The {what} is empty: there is nothing to run; type at least one word."
+    template = "The {what} is empty. Type at least one word."
 
 
 class TooManyTokens(InputError):
     """A longer input than the model or this machine takes. Fields: what, found, allowed, reason."""
 
-    template = "The {what} has {found} tokens, but at most {allowed} fit ({reason}): shorten it."
+    template = "The {what} has {found} tokens, but the limit is {allowed} ({reason}). Shorten it."
 
 
 class TooManyCharacters(InputError):
     """A text that is too long to be split into tokens. Fields: what, found, allowed."""
 
-    template = "The {what} has {found} characters, but at most {allowed} can be read: shorten it."
+    template = "The {what} has {found} characters, but the limit is {allowed}. Shorten it."
 
 
 class TokenOutOfRange(InputError):
     """An id that the vocabulary does not have. Fields: what, found, last. The last is the largest id."""
 
-    template = "The {what} contains the token id {found}, but valid ids run from 0 to {last}: use one of those."
+    template = "The {what} contains the token id {found}, but valid ids run from 0 to {last}."
 
 
 class BadSetting(InputError):
@@ -151,19 +151,21 @@ class BadSetting(InputError):
 class CannotChange(InputError):
     """An intervention in a value that this network does not expose. Fields: name, reason."""
 
-    template = "{name} cannot be changed in this network: {reason}. Change another value, or use a model of our own layout."
+    template = (
+        "{name} cannot be changed in this network: {reason}. Change another value, or use a model that Headlight itself runs."
+    )
 
 
 class OpenQuestions(InputError):
     """Weights with open questions. Fields: path, layout, open, settings."""
 
     template = (
-        "{path} (layout {layout}) does not tell {open}: add {settings}, each with the value it was trained with, "
-        "or write them into a file beside it that has its name and the ending .spec.json."
+        "{path} (layout {layout}) leaves these settings open: {open}. Add {settings}, each with the value it was "
+        "trained with, or write them into a file next to it with the same name and the ending .spec.json."
     )
     on_screen = (
-        "{path} (layout {layout}) does not tell {open}: open the page Checkpoint, choose the file and answer the questions there, "
-        "then it can run."
+        "{path} (layout {layout}) leaves these settings open: {open}. Choose the file on the Checkpoint page and "
+        "answer the questions there."
     )
 
 
@@ -171,8 +173,8 @@ class ContradictsFile(InputError):
     """An answer that the file itself contradicts. Fields: path, name, said, where, found."""
 
     template = (
-        "{path} itself says {name}={said} ({where}), but {found}: leave {name} out, or choose the file that it was meant for; "
-        "with another value than it was trained with, every map would be wrong."
+        "{path} itself says {name}={said} ({where}), but {found}. Leave {name} out, or choose the file that it was "
+        "meant for: with another value than in training, every attention map would be wrong."
     )
 
 
@@ -180,29 +182,29 @@ class NoVocabulary(InputError):
     """Text for a model without a vocabulary. Fields: strip, found."""
 
     template = (
-        "The {strip} text is {found!r}, but the file holds weights and no words: give ids with blanks between them "
-        "(--{strip}-ids), or tell the vocabulary (--set {strip}_vocab=FILE)."
+        "The {strip} text is {found!r}, but the file contains weights and no vocabulary. Give token ids separated by "
+        "spaces (--{strip}-ids), or specify the vocabulary (--set {strip}_vocab=FILE)."
     )
     on_screen = (
-        "The {strip} text is {found!r}, but this model's file holds weights and no words: type ids with blanks between them, "
-        "such as 2 5 3."
+        "The {strip} text is {found!r}, but this file contains weights and no vocabulary. Type token ids separated by "
+        "spaces, such as 2 5 3."
     )
 
 
 class NoStart(InputError):
     """Decoding without a start token. Fields: setting."""
 
-    template = "Nobody told the token that decoding begins with: add --set {setting}=ID, or give the target (--target-ids)."
+    template = "The start token for decoding is unknown. Add --set {setting}=ID, or give the target (--target-ids)."
     on_screen = (
-        "Nobody told the token that decoding begins with: answer {setting} on the page Checkpoint, or type the target's ids "
-        "into the box Target to feed."
+        "The start token for decoding is unknown. Set {setting} on the Checkpoint page, or type the target ids into "
+        "“Forced target”."
     )
 
 
 class WireError(HeadlightError):
     """Bytes that are not a trace of a known schema. Fields: detail."""
 
-    template = "This is no trace that can be read here ({detail}): save it anew with this version of Headlight."
+    template = "This is not a trace that this version of Headlight can read ({detail}). Save it again with this version."
 
 
 class DataError(HeadlightError):

@@ -10,71 +10,75 @@ class CheckpointError(HeadlightError):
 class MissingFile(CheckpointError):
     """Fields: path, needed."""
 
-    template = "{path} is not there; a checkpoint folder needs {needed}: restore the file or choose another folder."
+    template = "{path} is missing. A checkpoint folder needs {needed}. Restore the file or choose another folder."
 
 
 class DamagedFile(CheckpointError):
     """Fields: path, detail."""
 
-    template = "{path} cannot be read ({detail}): restore it from a copy or train it anew."
+    template = "{path} cannot be read ({detail}). Restore it from a backup or train the model again."
 
 
 class ShapeMismatch(CheckpointError):
     """The weights are not those that the spec describes. Fields: path, detail."""
 
-    template = "{path} does not hold the weights that its spec.json describes ({detail}): use the files of one training run."
+    template = "The weights in {path} do not match its spec.json ({detail}). Use files from the same training run."
 
 
 class UnknownLayout(CheckpointError):
     """Names of weights that no known layout has. Fields: path, nearest, reason."""
 
     template = (
-        "{path} names its weights as no layout known here; the nearest is {nearest}, but {reason}. What a tensor without a place "
-        "does cannot be known, so nothing is run: choose another file, or teach Headlight these names (docs/add-a-layout.md)."
+        "The tensor names in {path} match no known layout. The closest is {nearest}, but {reason}. Nothing is run, "
+        "because it cannot be known what a tensor without a place does. Choose another file, or add a layout "
+        "(docs/add-a-layout.md)."
     )
 
 
 class SeveralLayouts(CheckpointError):
     """Weights that match several layouts, or several state dicts in one file. Fields: path, what, there, setting."""
 
-    template = "{path} can be read as several {what}: {there}. Choose one with --set {setting}=NAME."
-    on_screen = "{path} can be read as several {what}: {there}. Choose one of these below."
+    template = "{path} matches several {what}: {there}. Choose one with --set {setting}=NAME."
+    on_screen = "{path} matches several {what}: {there}. Choose one below."
 
 
 class SeveralFiles(CheckpointError):
     """A folder with several weight files and no hint which one to use. Fields: path, there."""
 
-    template = "{path} holds several files of weights ({there}): open one of them instead of the folder."
+    template = "{path} contains several weight files ({there}). Open one of them instead of the folder."
 
 
 class IncompleteWeights(CheckpointError):
     """Weights of a known layout, some missing or of wrong shapes. Fields: path, layout, detail."""
 
-    template = "{path} has the layout {layout}, but {detail}: save the whole state_dict of one model, or check what was told of it."
+    template = (
+        "{path} matches the layout {layout}, but {detail}. Save the complete state_dict of one model, or check the answers "
+        "you gave."
+    )
 
 
 class UnsupportedModel(CheckpointError):
     """A folder of the transformers library whose network would not compute here what it was trained for. Fields: path, reason."""
 
     template = (
-        "{path} is not run: {reason}. Its config.json describes what was trained, and with other values another network would run "
-        "on its weights: leave it as it is. A program that knows this model can show its attention, such as transformers with "
-        'attn_implementation="eager" and output_attentions=True.'
+        "{path} was not run: {reason}. Do not change its config.json: with other values, the weights would run in a "
+        "network that they were not trained for. A program that knows this model can show its attention, such as "
+        'transformers with attn_implementation="eager" and output_attentions=True.'
     )
 
 
 class NotACheckpoint(CheckpointError):
     """A file of another kind. Fields: path, found."""
 
-    template = "{path} is {found}; what can be opened is a safetensors file or a file that torch.save wrote: choose one of these."
+    template = "{path} is {found}. Headlight opens safetensors files and files written by torch.save."
 
 
 class UnsafeFile(CheckpointError):
     """A pickle that calls something that weights do not need. Fields: path, called."""
 
     template = (
-        "{path} asks for {called} to be called while it is opened; nothing was called, and the file stays closed. "
-        'Whoever made it can save the weights alone: torch.save(model.state_dict(), "weights.pt")'
+        "Opening {path} would call {called}. Nothing was called, and the file was not opened. Its author can save the "
+        'weights alone: torch.save(model.state_dict(), "weights.pt")'
     )
 
 
@@ -82,8 +86,8 @@ class WholeObject(CheckpointError):
     """A pickled model instead of its weights. Fields: path, found."""
 
     template = (
-        "{path} holds a whole Python object ({found}), which only its own program could bring back; nothing was run. "
-        'Load it there and save the weights alone: torch.save(model.state_dict(), "weights.pt")'
+        "{path} contains a whole Python object ({found}), which only the program that saved it can load. Nothing was "
+        'executed. Load it there and save the weights alone: torch.save(model.state_dict(), "weights.pt")'
     )
 
 
@@ -91,8 +95,8 @@ class UnsoundFile(CheckpointError):
     """Contents that contradict the file's size, or that no program writes into checkpoints. Fields: path, detail."""
 
     template = (
-        "{path} stays closed because {detail}; files that torch.save or safetensors wrote are not like that. "
-        'Save the weights anew: torch.save(model.state_dict(), "weights.pt")'
+        "{path} was not opened because {detail}. Files written by torch.save or safetensors are not like that. Save "
+        'the weights again: torch.save(model.state_dict(), "weights.pt")'
     )
 
 
@@ -100,8 +104,8 @@ class UnreadableNumbers(CheckpointError):
     """An unsupported dtype or byte order. Fields: path, what, found, allowed."""
 
     template = (
-        "{path} stores {what} as {found}, but what is read here is {allowed}. Save it as float32: "
-        'torch.save({{name: t.float() for name, t in model.state_dict().items()}}, "weights.pt")'
+        "{path} stores {what} as {found}; Headlight reads only {allowed}. Save it as float32: torch.save({{name: "
+        't.float() for name, t in model.state_dict().items()}}, "weights.pt")'
     )
 
 
@@ -109,8 +113,8 @@ class NoWeights(CheckpointError):
     """The file has no state dict. Fields: path, found."""
 
     template = (
-        "{path} holds no table of named tensors, only {found}. "
-        'Save the weights as one: torch.save(model.state_dict(), "weights.pt")'
+        "{path} contains no table of named tensors, only {found}. Save the weights as one: "
+        'torch.save(model.state_dict(), "weights.pt")'
     )
 
 
@@ -118,12 +122,12 @@ class OverLimit(CheckpointError):
     """Too large or too slow to open. Fields: path, what, found, allowed."""
 
     template = (
-        "{path} is too much for this machine's limits: {what} is {found}, and at most {allowed} is allowed. "
-        'Save the weights alone, torch.save(model.state_dict(), "weights.pt"), or raise the limit in model/safe_loading/limits.py.'
+        "{path} exceeds a limit of this machine: {what} is {found}, and the limit is {allowed}. Save the weights alone "
+        'with torch.save(model.state_dict(), "weights.pt"), or raise the limit in model/safe_loading/limits.py.'
     )
 
 
 class CannotExport(CheckpointError):
     """A network that a native folder cannot store. Fields: path, reason."""
 
-    template = "{path} cannot become a folder of Headlight's own: {reason}. It can still be looked at as it is."
+    template = "{path} cannot be exported as a Headlight folder: {reason}. You can still explore it as it is."

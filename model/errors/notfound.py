@@ -10,34 +10,34 @@ class NotFound(HeadlightError):
 class UnknownModel(NotFound):
     """Fields: asked, there."""
 
-    template = "There is no model {asked!r} here; there is: {there}. Choose one of these."
+    template = "No model is called {asked!r}. Available: {there}."
 
 
 class UnknownSite(NotFound):
     """Fields: asked, there."""
 
-    template = "There is no attention site {asked!r} in this run; there is: {there}. Choose one of these."
+    template = "This run has no attention site {asked!r}. Available sites: {there}."
 
 
 class UnknownHead(NotFound):
     """Fields: asked, site, last. The last is the largest number."""
 
-    template = "There is no head {asked} at {site}, whose heads are numbered from 0 to {last}: choose one of these."
+    template = "There is no head {asked} at {site}: its heads are numbered from 0 to {last}."
 
 
 class UnknownHypothesis(NotFound):
-    """Fields: asked, there, last. `there` is their number, `last` the largest index."""
+    """Fields: asked, last. The last is the largest number."""
 
-    template = "There is no hypothesis {asked}: this search ended with {there}, numbered from 0 to {last}; choose one of these."
+    template = "There is no hypothesis {asked}: those of this beam search are numbered from 0 to {last}."
 
 
 class UnknownStage(NotFound):
     """Fields: asked, there."""
 
-    template = "There is no stage {asked!r} in this run; there is: {there}. Choose one of these."
+    template = "This run has no stage {asked!r}. Available stages: {there}."
 
 
 class UnknownTensor(NotFound):
     """Fields: asked, there."""
 
-    template = "There is no tensor {asked!r} here; there is: {there}. Choose one of these."
+    template = "There is no tensor {asked!r}. Available tensors: {there}."

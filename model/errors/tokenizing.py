@@ -10,38 +10,40 @@ class TokenizerFailed(HeadlightError):
 class TokenizerTooSlow(TokenizerFailed):
     """It took too long. Fields: path, seconds."""
 
-    template = "The tokenizer {path} took more than {seconds} s and was stopped: shorten the text, or give ids (--source-ids)."
-    on_screen = "The tokenizer {path} took more than {seconds} s and was stopped: shorten the text, or choose another model."
+    template = (
+        "The tokenizer {path} took more than {seconds} s and was stopped. Shorten the text, or give token ids (--source-ids)."
+    )
+    on_screen = "The tokenizer {path} took more than {seconds} s and was stopped. Shorten the text, or choose another model."
 
 
 class TokenizerTooLarge(TokenizerFailed):
     """It needed too much memory. Fields: path, allowed."""
 
     template = (
-        "The tokenizer {path} needed more than the {allowed} bytes of memory that a foreign tokenizer may take and was stopped: "
-        "shorten the text, or give ids (--source-ids)."
+        "The tokenizer {path} needed more than the {allowed} bytes of memory that an external tokenizer may use, and "
+        "was stopped. Shorten the text, or give token ids (--source-ids)."
     )
     on_screen = (
-        "The tokenizer {path} needed more than the {allowed} bytes of memory that a foreign tokenizer may take and was stopped: "
-        "shorten the text, or choose another model."
+        "The tokenizer {path} needed more than the {allowed} bytes of memory that an external tokenizer may use, and "
+        "was stopped. Shorten the text, or choose another model."
     )
 
 
 class TokenizerDied(TokenizerFailed):
     """It failed in another way. Fields: path, detail."""
 
-    template = "The tokenizer {path} failed at this text ({detail}): change the text, or give ids (--source-ids)."
-    on_screen = "The tokenizer {path} failed at this text ({detail}): change the text, or choose another model."
+    template = "The tokenizer {path} failed on this text ({detail}). Change the text, or give token ids (--source-ids)."
+    on_screen = "The tokenizer {path} failed on this text ({detail}). Change the text, or choose another model."
 
 
 class NoTokenizer(TokenizerFailed):
     """Text for a folder without a supported tokenizer. Fields: strip, found, needed."""
 
     template = (
-        "The {strip} text is {found!r}, but this folder has no tokenizer that is read here: give ids with blanks between them "
-        "(--{strip}-ids), or put the tokenizer's files into the folder ({needed})."
+        "The {strip} text is {found!r}, but this folder has no tokenizer that Headlight supports. Give token ids "
+        "separated by spaces (--{strip}-ids), or put the tokenizer’s files into the folder ({needed})."
     )
     on_screen = (
-        "The {strip} text is {found!r}, but this folder has no tokenizer that is read here: type ids with blanks between them, "
-        "such as 2 5 3, or put the tokenizer's files into the folder ({needed})."
+        "The {strip} text is {found!r}, but this folder has no tokenizer that Headlight supports. Type token ids "
+        "separated by spaces, such as 2 5 3, or put the tokenizer’s files into the folder ({needed})."
     )

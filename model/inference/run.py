@@ -199,7 +199,7 @@ class _Job:
             memory.refuse_too_many(min(longest, writer.limit + 1 - len(prompt)))
             found, tree = beam(read, self.cache.select, self.recorder.prune, prompt, size, longest, writer, self.device)
             if decoding.hypothesis >= len(found):
-                raise UnknownHypothesis(asked=decoding.hypothesis, there=len(found), last=len(found) - 1)
+                raise UnknownHypothesis(asked=decoding.hypothesis, last=len(found) - 1)
             shown = found[decoding.hypothesis]
             return Written(shown.ids, shown.steps, shown.lineage, tree)
         choose = sampler(decoding) if decoding.method == "sample" else greedy

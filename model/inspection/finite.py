@@ -23,8 +23,8 @@ def warning_of_run(trace: Trace) -> str:
     if trace.model["dtype"] != "float32":
         return f"{trace.model['dtype']} cannot hold the numbers of this run: choose float32 as its number type."
     return (
-        "This run holds NaN or infinite numbers, so there is nothing to draw: the model's weights are not finite. "
-        "`inspect` says which tensors."
+        "This run produced NaN or infinite values because the model’s weights are not finite, so there is nothing to draw. "
+        "`inspect` lists the tensors concerned."
     )
 
 
@@ -34,4 +34,5 @@ def warning_of_file(found: Inspection) -> str:
     if not bad:
         return ""
     nan, infinite = sum(tensor.nan for tensor in bad), sum(tensor.infinite for tensor in bad)
-    return f"{nan:,} numbers are NaN and {infinite:,} infinite, in {len(bad)} tensors: what uses them is not finite either."
+    where = "1 tensor contains" if len(bad) == 1 else f"{len(bad)} tensors contain"
+    return f"{where} {nan:,} NaN and {infinite:,} infinite values; everything computed from them will not be finite either."

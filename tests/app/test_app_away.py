@@ -47,7 +47,7 @@ def test_the_last_result_stays_and_the_page_recovers_without_a_reload(cord: Cord
     cord.cut = True
     visitor.type("text", "w6 w7 w8")
     (problem,) = visitor.problems
-    assert re.fullmatch(r"The engine's host does not answer since \d+ s; the last result is shown until it is back\.", problem)
+    assert re.fullmatch(r"The engine has not answered for \d+ s\. You are looking at the last result until it is back\.", problem)
     assert visitor.drawn == drawn
     assert visitor.tokens("source")[1:-1] == ["w4", "w5"]
     cord.cut = False
@@ -59,7 +59,7 @@ def test_the_last_result_stays_and_the_page_recovers_without_a_reload(cord: Cord
 def test_who_comes_while_it_is_away_is_told(cord: Cord) -> None:
     cord.cut = True
     visitor: Any = Visitor(text="w4 w5")
-    assert [bool(re.search(r"The engine at http://gpu does not answer since \d+ s", text)) for text in visitor.problems] == [True]
+    assert [bool(re.search(r"The engine at http://gpu has not answered for \d+ s", text)) for text in visitor.problems] == [True]
     cord.cut = False
     visitor.go("explore")
     assert visitor.problems == []

@@ -12,7 +12,7 @@ from model.trace.lazy_attention import LazyAttention
 from tests.app.visiting import PAGES, Visitor
 from tests.reference import GOLDEN, SETTINGS
 
-NONE = "There is no model here that can be used: put a checkpoint folder into checkpoints/ and reload."
+NONE = "No usable model found. Put a checkpoint folder into checkpoints/ and reload."
 
 
 def without_weights(folder: Path) -> None:
@@ -51,7 +51,7 @@ def test_a_damaged_folder_puts_no_warning_on_pages_that_show_another_model(
     assert visitor.problems == []
     assert visitor.drawn
     assert visitor.app.selectbox(key="widget:model").options == ["Tiny"]
-    assert "Cannot be used; the page Checkpoint says why: broken." in [
+    assert "Cannot be used; the Checkpoint page says why: broken." in [
         each.value.replace("\\", "") for each in visitor.app.sidebar.caption
     ]
     visitor = Visitor("checkpoint", model="broken")
@@ -84,7 +84,7 @@ def test_a_link_to_a_damaged_model_shows_another(stocked: Path, tiny: Path) -> N
     shutil.copytree(tiny, stocked / "broken")
     without_weights(stocked / "broken")
     visitor = Visitor(model="broken")
-    assert visitor.problems[1:] == ["There is no usable model “broken” here; “tiny” is shown instead."]
+    assert visitor.problems[1:] == ["There is no usable model “broken” here. Showing “tiny” instead."]
     assert visitor.drawn
 
 
@@ -114,7 +114,7 @@ def test_weights_that_are_not_finite_are_one_sentence_however_a_target_is_writte
     save_not_finite(shelf, "001_tiny_a.pt")
     visitor = Visitor(model="001_tiny_a.pt", set="n_heads=2", text="2 5", decode=method, max="3")
     assert len(visitor.problems) == 1
-    assert "the model's weights are not finite" in visitor.problems[0]
+    assert "the model’s weights are not finite" in visitor.problems[0]
     assert not visitor.app.error, "no incident"
 
 
@@ -129,4 +129,4 @@ def test_whether_a_long_run_is_finite_is_seen_without_writing_its_weights_out(sh
     settings = " ".join(f"{name}={value}" for name, value in SETTINGS["002_tiny_encoder"].items())
     visitor = Visitor(model="002_tiny_encoder.pt", set=settings)
     assert len(visitor.problems) == 1
-    assert "This run holds NaN or infinite numbers" in visitor.problems[0]
+    assert "This run produced NaN or infinite values" in visitor.problems[0]

@@ -51,7 +51,7 @@ def test_a_prompt_grows_token_by_token(lm: Path) -> None:
     visitor = Visitor(max="0")
     assert words_of(visitor) == ["the", "game"]
     (strip,) = visitor.scene("strips")["strips"]
-    assert strip["title"] == "English, the source", "it was read and not gone on from"
+    assert strip["title"] == "Source (English)", "it was read and not gone on from"
     grown = [words_of(visitor)]
     for count in (1, 2, 3):
         visitor.set("max_length", count)
@@ -60,7 +60,7 @@ def test_a_prompt_grows_token_by_token(lm: Path) -> None:
     assert [len(words) for words in grown] == [2, 3, 4, 5]
     assert all(later[: len(earlier)] == earlier for earlier, later in pairwise(grown))
     (strip,) = visitor.scene("strips")["strips"]
-    assert strip["title"] == "English, read and continued"
+    assert strip["title"] == "English: prompt and continuation"
     written = [token for token in strip["tokens"] if "probability" in token]
     assert len(written) == 3
     assert all(len(token["candidates"]) == 8 for token in written)
@@ -93,7 +93,7 @@ def test_a_language_model_opens_drawing_its_words_and_a_link_keeps_what_it_says(
 def test_the_masks_of_a_language_model_ask_for_no_slider_that_is_not_there(lm: Path) -> None:
     visitor = Visitor("masks")
     assert "Move the slider" not in said(visitor)
-    assert said(visitor).count("this prompt is not padded here") == 1
+    assert said(visitor).count("the prompt is not padded here") == 1
 
 
 def test_both_clocks_walk_through_a_language_model(lm: Path) -> None:
@@ -117,7 +117,7 @@ def test_two_settings_of_a_language_model_are_compared_up_to_where_they_part(lm:
     assert 2 <= apart < 8
     headers = [d.proto for d in visitor.app.get("bidi_component") if d.proto.component_name == "headlight.atlas"]
     assert len(headers) == 3
-    assert f"{apart} rows are compared" in said(visitor)
+    assert f"{apart} rows can be compared" in said(visitor)
 
 
 @pytest.mark.parametrize("name", [*PARTS, "encoder"])
@@ -133,9 +133,9 @@ def test_what_writes_nothing_is_drawn_on_every_page_or_the_page_says_why_not(she
         assert visitor.problems == [], page
         assert visitor.drawn or (page == "positions" and "there is nothing to draw" in said(visitor)), page
         if page != "checkpoint":
-            assert "it reads, and writes nothing" in said(visitor), page
+            assert "it reads but does not generate" in said(visitor), page
             assert not [box for box in visitor.app.selectbox if box.key == "widget:method"], page
-    assert "Nothing was written in this run" in said(Visitor("step", **link))
+    assert "This run generated nothing" in said(Visitor("step", **link))
     text = "5 1" if name != "encoder" else "the film"
     compared = Visitor("compare", **link, against=f"text={text}")
     assert compared.problems == []
@@ -153,7 +153,7 @@ def test_the_target_of_a_decoder_layer_is_drawn_like_its_source_until_it_is_told
 def test_a_model_without_a_padding_token_says_so_instead_of_failing(shelf: Path) -> None:
     save(shelf / "encoder", replace(SPECS["encoder alone"], pad_id=None))
     visitor = Visitor("masks")
-    assert "This model has no padding token, or nobody told which it is" in said(visitor)
+    assert "This model has no padding token (or it was not specified)" in said(visitor)
     assert not visitor.app.slider
 
 
@@ -162,8 +162,9 @@ def test_files_that_wait_for_answers_do_not_cry_on_every_page(stocked: Path) -> 
         shutil.copy(GOLDEN / f"{name}.pt", stocked / f"{name}.pt")
     visitor = Visitor(model="tiny")
     assert visitor.problems == []
-    assert f"Waiting for answers, which the page Checkpoint asks for: {', '.join(f'{name}.pt' for name in sorted(PARTS))}." in said(
-        visitor
+    assert (
+        f"Not ready: answer these questions on the Checkpoint page: {', '.join(f'{name}.pt' for name in sorted(PARTS))}."
+        in said(visitor)
     )
     asked = Visitor(model=f"{PARTS[0]}.pt")
     assert asked.problems == []

@@ -94,33 +94,36 @@ def test_another_link_in_the_same_tab_replaces_the_state(stocked: Path) -> None:
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ({"model": "nope"}, "There is no usable model “nope” here; “tiny” is shown instead."),
-        ({"model": "../tiny"}, "There is no usable model “../tiny” here; “tiny” is shown instead."),
-        ({"site": "decoder.0.8.cross"}, f"This model has no “Cross-attention, layer 9”; {CROSS} is shown instead."),
-        ({"site": "decoder.1.0.cross"}, f"This model has no “Cross-attention, pass 2, layer 1”; {CROSS} is shown instead."),
-        ({"site": "encoder.0.0.cross"}, f"This model has no “Attention to memory, layer 1”; {CROSS} is shown instead."),
-        ({"head": "2"}, f"{CROSS} has 2 heads, so there is no head 3; head 1 is shown."),
-        ({"query": "9", "max": "4"}, f"{CROSS} has 4 rows in this run, so there is no row 10; none is selected."),
-        ({"query": "1", "key": "9"}, f"{CROSS} has 4 keys in this run, so there is no key 10; no cell is opened."),
+        ({"model": "nope"}, "There is no usable model “nope” here. Showing “tiny” instead."),
+        ({"model": "../tiny"}, "There is no usable model “../tiny” here. Showing “tiny” instead."),
+        ({"site": "decoder.0.8.cross"}, f"This model has no “Cross-attention, layer 9”. Showing {CROSS} instead."),
+        ({"site": "decoder.1.0.cross"}, f"This model has no “Cross-attention, pass 2, layer 1”. Showing {CROSS} instead."),
+        ({"site": "encoder.0.0.cross"}, f"This model has no “Attention to memory, layer 1”. Showing {CROSS} instead."),
+        ({"head": "2"}, f"{CROSS} has 2 heads, so head 3 does not exist. Showing head 1."),
+        ({"query": "9", "max": "4"}, f"{CROSS} has 4 rows in this run, so row 10 does not exist. No row is selected."),
+        ({"query": "1", "key": "9"}, f"{CROSS} has 4 keys in this run, so key 10 does not exist. No cell is opened."),
         (
             {"decode": "beam", "beam": "2", "max": "3", "hypothesis": "40"},
-            "This search ended with 2 hypotheses: there is no hypothesis 41; the best is shown.",
+            "There is no hypothesis 41: the search returned 2. Showing the best one.",
         ),
-        ({"step": "9", "max": "4"}, "This run has 4 steps, so there is no step 10; it begins with the first."),
+        ({"step": "9", "max": "4"}, "This run has 4 steps, so step 10 does not exist. Starting at the first."),
         (
             {"head": "-1"},
-            "The link asks for head “-1”, which must be a whole number from 0 to 1,000,000,000; the default is shown.",
+            "This link sets head to “-1”, but it must be a whole number from 0 to 1,000,000,000. The default is shown.",
         ),
-        ({"top_p": "0"}, "The link asks for top_p “0”, which must be a number from 0.01 to 1; the default is shown."),
-        ({"decode": "**x**"}, "The link asks for decode “**x**”, which must be one of greedy, sample, beam; the default is shown."),
-        ({"colour": "<img>"}, "The link has a parameter “colour” that is unknown here; it was ignored."),
+        ({"top_p": "0"}, "This link sets top_p to “0”, but it must be a number from 0.01 to 1. The default is shown."),
+        (
+            {"decode": "**x**"},
+            "This link sets decode to “**x**”, but it must be one of greedy, sample, beam. The default is shown.",
+        ),
+        ({"colour": "<img>"}, "This link contains an unknown parameter “colour”, which was ignored."),
         (
             {"silence": "decoder.0.7.cross:0"},
-            "The link silences a head that this model does not have (decoder.0.7.cross:0); none is silenced.",
+            "This link silences heads that this model does not have (decoder.0.7.cross:0). No head was silenced.",
         ),
         (
             {"silence": "decoder.0.0.cross:5"},
-            "The link silences a head that this model does not have (decoder.0.0.cross:5); none is silenced.",
+            "This link silences heads that this model does not have (decoder.0.0.cross:5). No head was silenced.",
         ),
     ],
     ids=str,
@@ -139,19 +142,19 @@ def test_what_a_link_asks_for_in_vain_is_said_once_and_something_is_shown(stocke
 def test_a_link_opens_a_cell_to_its_arithmetic_until_another_page_is_opened(stocked: Path, name: str) -> None:
     visitor = Visitor(name, text="w4 w5 w6", query="1", key="2")
     said = " ".join(markdown.value for markdown in visitor.app.markdown)
-    assert "The arithmetic of this cell" in said
+    assert "How this weight was calculated" in said
     assert "recomputed in float64, largest difference" in said
     visitor.go("masks")
     assert "key" not in visitor.url
     visitor.go(name)
-    assert "The arithmetic of this cell" not in " ".join(markdown.value for markdown in visitor.app.markdown)
+    assert "How this weight was calculated" not in " ".join(markdown.value for markdown in visitor.app.markdown)
 
 
 def test_a_run_without_attention_is_answered_in_a_sentence(stocked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = LocalEngine.run
     monkeypatch.setattr(LocalEngine, "run", lambda *given, **named: replace(run(*given, **named), attention={}))
     for name in PAGES:
-        assert Visitor(name).problems == ["This run has no attention, so there is nothing here to look at."]
+        assert Visitor(name).problems == ["This run contains no attention, so there is nothing to show here."]
 
 
 def test_garbage_in_every_parameter_is_said_and_the_defaults_are_shown(stocked: Path) -> None:

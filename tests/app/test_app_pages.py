@@ -58,7 +58,7 @@ def test_every_page_draws_a_long_input_and_the_page_says_what_is_shown(stocked: 
         assert visitor.drawn, page
         assert visitor.problems == [], page
         if page != "checkpoint":
-            assert any("A long input" in caption.value for caption in visitor.app.caption), page
+            assert any("Long input" in caption.value for caption in visitor.app.caption), page
 
 
 def test_the_first_example_runs_at_once_and_the_page_says_where(stocked: Path) -> None:
@@ -146,7 +146,7 @@ def test_a_model_without_an_example_asks_for_a_sentence(shelf: Path) -> None:
     weights = native.load(shelf / "tiny", torch.device("cpu")).network.state_dict()
     native.save(shelf / "tiny", replace(described, examples=()), weights, words)
     visitor = Visitor()
-    assert visitor.problems == ["The source text is empty: there is nothing to run; type at least one word."]
+    assert visitor.problems == ["The source text is empty. Type at least one word."]
     visitor.type("text", "w4")
     assert visitor.drawn
     assert visitor.problems == []

@@ -46,7 +46,7 @@ def test_a_typed_target_is_fed_to_all(filmed: Path) -> None:
     visitor = Visitor("training", model="film", text=TEXT, target="w7 w8")
     scene = visitor.scene("film")
     assert [token["text"] for token in scene["fed"]] == ["<sos>", "w7", "w8", "<eos>"]
-    assert "the target as typed" in scene["titles"]["fed"]
+    assert "your target" in scene["titles"]["fed"]
 
 
 def test_a_link_leads_to_a_snapshot(filmed: Path) -> None:
@@ -55,12 +55,12 @@ def test_a_link_leads_to_a_snapshot(filmed: Path) -> None:
     assert (visitor.url["snapshot"], visitor.url["measure"]) == ("2", "alignment")
     charts = [json.loads(chart.proto.spec) for chart in visitor.app.get("plotly_chart")]
     assert [shape["x0"] for chart in charts for shape in chart["layout"]["shapes"]] == [2, 2]
-    assert charts[0]["layout"]["yaxis"]["title"]["text"] == "Alignment with the end"
+    assert charts[0]["layout"]["yaxis"]["title"]["text"] == "Similarity to the final head"
 
 
 def test_a_snapshot_that_is_not_there_is_said(filmed: Path) -> None:
     visitor = Visitor("training", model="film", text=TEXT, snapshot="3")
-    assert visitor.problems == ["There is no snapshot of step 3; there are 0, 1, 2, 4, 8. The last is shown."]
+    assert visitor.problems == ["There is no snapshot at step 3. Available: 0, 1, 2, 4, 8. Showing the last one."]
     assert visitor.scene("film")["frame"] == 4
 
 
@@ -68,7 +68,7 @@ def test_a_damaged_snapshot_is_left_out_in_one_sentence(filmed: Path) -> None:
     (filmed / "film" / "snapshots" / "000002.safetensors").write_bytes(b"nothing")
     visitor = Visitor("training", model="film", text=TEXT)
     (problem,) = visitor.problems
-    assert problem.startswith("The snapshot of step 2 is left out.")
+    assert problem.startswith("The snapshot at step 2 was skipped.")
     assert visitor.scene("film")["steps"] == [0, 1, 4, 8]
 
 
@@ -82,7 +82,7 @@ def test_without_its_curve_the_film_still_runs(filmed: Path) -> None:
 def test_a_model_without_snapshots_leads_to_those_with_some(filmed: Path) -> None:
     visitor = Visitor("training", model="tiny", text=TEXT)
     assert visitor.drawn == 0
-    assert "was not kept while it learned" in visitor.app.info[0].value
+    assert "No snapshots were saved" in visitor.app.info[0].value
     assert "--snapshots log" in visitor.app.code[0].value
     visitor.press("film-of-film")
     assert visitor.url["model"] == "film"
@@ -116,7 +116,7 @@ def test_a_sentence_too_long_for_a_film_is_said_and_nothing_is_run(filmed: Path,
     monkeypatch.setattr(training_runs, "MOST_CELLS", len(STEPS) * weights - 1)
     visitor = Visitor("training", model="film", text=TEXT)
     assert len(visitor.problems) == 1
-    assert visitor.problems[0].startswith("The film of this sentence would have ")
+    assert visitor.problems[0].startswith("The film of this sentence would need ")
     assert visitor.problems[0].endswith("shorten it.")
     assert visitor.drawn == 0
 

@@ -103,7 +103,7 @@ def test_the_arithmetic_of_a_cell_waits_in_its_dialog(engine: HeldEngine) -> Non
     engine.go.clear()
     threading.Timer(1.0, engine.go.set).start()
     copied = Visitor(**visitor.url | {"query": "1", "key": "0"})
-    assert any("The arithmetic of this cell" in text.value for text in copied.app.markdown)
+    assert any("How this weight was calculated" in text.value for text in copied.app.markdown)
 
 
 @pytest.mark.parametrize("name", ["explore", "step", "masks", "compare"])
@@ -123,7 +123,7 @@ def test_what_a_link_asks_for_in_vain_is_said_once_though_the_page_waits(
     monkeypatch.setattr(calls, "PATIENCE_S", 0.0)
     visitor = Visitor(model="nope", text="w4 w5", silence="decoder.0.9.cross:0")
     assert visitor.problems == [
-        "There is no usable model “nope” here; “tiny” is shown instead.",
-        "The link silences a head that this model does not have (decoder.0.9.cross:0); none is silenced.",
+        "There is no usable model “nope” here. Showing “tiny” instead.",
+        "This link silences heads that this model does not have (decoder.0.9.cross:0). No head was silenced.",
     ]
     assert visitor.drawn

@@ -188,7 +188,7 @@ def test_a_copied_link_opens_the_same_view_elsewhere(visit: Open, elsewhere: Pag
     has_parameters(page, query="2")
     trace = run_of(engine, SIX, method="beam", beam_size=3)
     opened(elsewhere, page.url)
-    expect(elsewhere.get_by_role("textbox", name="Sentence to read")).to_have_value(SIX)
+    expect(elsewhere.get_by_role("textbox", name="Input sentence")).to_have_value(SIX)
     expect(chips(elsewhere, "target")).to_have_text(labels.strip(trace.tokens["target"]))
     expect(elsewhere.locator("[data-strip=target] .chip.selected")).to_have_attribute("data-row", "2")
     expect(elsewhere.locator(".st-key-card-heat")).to_contain_text("Cross-attention, layer 3, head 7")
@@ -307,7 +307,7 @@ def test_as_many_words_as_the_model_has_positions_can_be_read_and_one_more_is_re
     assert large["width"] / large["columns"] >= 3
     assert hovered_weight(page, large, 2, 97) == pytest.approx(trace.at(CROSS).head(0)[2, 97], abs=5e-5)
     type_sentence(page, " ".join(words))
-    expect(page.get_by_test_id("stAlert")).to_contain_text("The source text has 101 tokens, but at most 100 fit")
+    expect(page.get_by_test_id("stAlert")).to_contain_text("The source text has 101 tokens, but the limit is 100")
     type_sentence(page, SIX)
     expect(chips(page, "target")).to_have_text(labels.strip(run_of(engine, SIX).tokens["target"]))
 

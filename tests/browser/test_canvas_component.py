@@ -307,7 +307,7 @@ def test_chips_are_moved_through_by_keys(visit: Open) -> None:
     page.locator("[data-strip=target] .chip").first.focus()
     for _ in range(3):
         page.keyboard.press("ArrowRight")
-    assert "“dogs” was written with probability" in page.locator(".hl[data-drawing=strips] .readout").inner_text()
+    assert "“dogs” was generated with probability" in page.locator(".hl[data-drawing=strips] .readout").inner_text()
     page.keyboard.press("Enter")
     chosen(page, r".* query 2")
     expect(page.locator("[data-strip=target] .chip").nth(3)).to_be_focused()

@@ -18,9 +18,9 @@ from tests.reference import GOLDEN
 pytestmark = pytest.mark.browser
 
 FILE = GOLDEN / "000_tiny_a.pt"
-CHOSEN = {"Heads of the encoder": "2", "Heads of the decoder": "2", "Passes through the decoder": "2"}
-TYPED = {"Id of the source's padding": "1", "Id of the target's padding": "1"}
-USUAL = {"Id of the start token": "2", "Id of the end token": "3"}
+CHOSEN = {"Number of encoder heads": "2", "Number of decoder heads": "2", "Number of passes through the decoder": "2"}
+TYPED = {"Source padding id": "1", "Target padding id": "1"}
+USUAL = {"Start token id": "2", "End token id": "3"}
 TOLD = (
     ("bos_id", "2"),
     ("decoder_heads", "2"),
@@ -54,9 +54,9 @@ def test_a_file_is_sent_its_questions_are_answered_and_its_heads_are_seen(page: 
         choose(page, label, answer)
     for label, answer in (TYPED | USUAL).items():
         page.get_by_role("textbox", name=label, exact=True).fill(answer)
-    page.get_by_role("button", name="Take these answers", exact=True).click()
+    page.get_by_role("button", name="Apply these answers", exact=True).click()
     with page.expect_download() as saved:
-        page.get_by_role("button", name="Save as a folder with these answers").click()
+        page.get_by_role("button", name="Download as a folder with these answers").click()
     assert saved.value.suggested_filename == "000_tiny_a.zip"
     with zipfile.ZipFile(saved.value.path()) as archive:
         archive.extractall(tmp_path)
@@ -80,18 +80,18 @@ def test_a_file_is_sent_its_questions_are_answered_and_its_heads_are_seen(page: 
 def test_a_picture_is_refused_in_a_sentence(page: Page) -> None:
     picture = {"name": "picture.pt", "mimeType": "application/octet-stream", "buffer": b"\x89PNG\r\n\x1a\n" + bytes(64)}
     page.locator("input[type=file]").first.set_input_files(picture)  # type: ignore[arg-type]  # a FilePayload
-    expect(page.get_by_text("what can be opened is a safetensors file")).to_be_visible()
+    expect(page.get_by_text("Headlight opens safetensors files")).to_be_visible()
 
 
 def test_a_file_too_large_to_be_sent_is_answered_in_words_and_opened_by_its_path(page: Page, tmp_path: Path) -> None:
     large = tmp_path / "large.pt"
     large.touch()
     os.truncate(large, 129 * 2**20)
-    expect(page.get_by_text("learned numbers", exact=True)).to_be_visible()
+    expect(page.get_by_text("parameters", exact=True)).to_be_visible()
     page.locator("input[type=file]").first.set_input_files(large)
     said = page.get_by_text("large.pt has 129 MB, and a browser can send at most 128 MB here")
     expect(said).to_be_visible()
-    expect(page.get_by_text("learned numbers", exact=True)).to_have_count(0)
+    expect(page.get_by_text("parameters", exact=True)).to_have_count(0)
     path = page.get_by_role("textbox", name="Path of a file or folder on this machine")
     path.fill(str(FILE))
     path.press("Enter")

@@ -53,7 +53,7 @@ def test_what_changed_is_the_difference_of_two_runs_and_a_click_selects_a_head(v
 def test_another_sentence_is_typed_and_fits_a_phone(visit: Page) -> None:
     page = visit
     page.get_by_role("radio", name="another sentence").click()
-    box = page.get_by_role("textbox", name="Sentence of the second side")
+    box = page.get_by_role("textbox", name="Sentence of side B")
     box.fill("Zwei alte Hunde spielen im Schnee.")
     box.press("Enter")
     has_parameters(page, against="text=Zwei alte Hunde spielen im Schnee.")

@@ -16,7 +16,7 @@ def test_a_sentence_typed_after_a_first_run_that_failed_is_drawn(watched: Page, 
     watched.goto(f"{serve(ROOT / 'app.py')}/?model=multi30k-de-en&text=")
     expect(loud(watched)).to_have_count(1)
     rest(watched)
-    watched.get_by_role("textbox", name="Sentence to read").fill("ein hund")
+    watched.get_by_role("textbox", name="Input sentence").fill("ein hund")
     watched.get_by_role("button", name="Run").click()
     expect(chips(watched, "source")).to_have_text(["<sos>", "ein", "hund", "<eos>"])
     rest(watched)

@@ -54,7 +54,7 @@ def opened(page: Page, url: str) -> Page:
 
 def type_sentence(page: Page, text: str) -> None:
     """Types into the box of the sentence and presses Enter."""
-    box = page.get_by_role("textbox", name="Sentence to read")
+    box = page.get_by_role("textbox", name="Input sentence")
     box.fill(text)
     box.press("Enter")
 

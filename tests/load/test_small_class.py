@@ -56,7 +56,10 @@ def test_a_stranger_is_told_what_is_too_long(app: Served) -> None:
         async with visiting(app.address, model="first", text="w4", decode="beam", beam="32", max="1000") as visitor:
             await visitor.join()
             assert visitor.said == [
-                "The decode is up to 32,000 tokens long, those of all hypotheses counted, which is not served here: at most 2,048."
+                (
+                    "This server does not accept The decode = up to 32,000 tokens long, those of all hypotheses counted; "
+                    "allowed: at most 2,048."
+                )
             ]
 
     asyncio.run(come())

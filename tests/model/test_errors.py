@@ -20,18 +20,18 @@ CLASSES = [kind for kind in subclasses(HeadlightError) if kind.__module__.starts
 LEAVES = [kind for kind in CLASSES if not kind.__subclasses__()]
 
 SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
-    "EmptyText": ({"what": "source text"}, "The source text is empty: there is nothing to run; type at least one word."),
+    "EmptyText": ({"what": "source text"}, "The source text is empty. Type at least one word."),
     "TooManyTokens": (
         {"what": "source text", "found": 140, "allowed": 100, "reason": "the model has no more positions"},
-        "The source text has 140 tokens, but at most 100 fit (the model has no more positions): shorten it.",
+        "The source text has 140 tokens, but the limit is 100 (the model has no more positions). Shorten it.",
     ),
     "TooManyCharacters": (
         {"what": "source text", "found": "2,000,000", "allowed": "1,600"},
-        "The source text has 2,000,000 characters, but at most 1,600 can be read: shorten it.",
+        "The source text has 2,000,000 characters, but the limit is 1,600. Shorten it.",
     ),
     "TokenOutOfRange": (
         {"what": "source", "found": -1, "last": "7,852"},
-        "The source contains the token id -1, but valid ids run from 0 to 7,852: use one of those.",
+        "The source contains the token id -1, but valid ids run from 0 to 7,852.",
     ),
     "BadSetting": (
         {"name": "method", "found": "gready", "allowed": "greedy or sample or beam"},
@@ -39,186 +39,189 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "CannotChange": (
         {"name": "stages/encoder.0.0.self/normed", "reason": "it stays inside the library"},
-        "stages/encoder.0.0.self/normed cannot be changed in this network: it stays inside the library. "
-        "Change another value, or use a model of our own layout.",
+        "stages/encoder.0.0.self/normed cannot be changed in this network: it stays inside the library. Change another "
+        "value, or use a model that Headlight itself runs.",
     ),
     "OpenQuestions": (
         {"path": "a.pt", "layout": "tutorial", "open": "n_heads", "settings": "--set n_heads=1|2"},
-        "a.pt (layout tutorial) does not tell n_heads: add --set n_heads=1|2, each with the value it was trained with, "
-        "or write them into a file beside it that has its name and the ending .spec.json.",
+        "a.pt (layout tutorial) leaves these settings open: n_heads. Add --set n_heads=1|2, each with the value it was "
+        "trained with, or write them into a file next to it with the same name and the ending .spec.json.",
     ),
     "ContradictsFile": (
         {"path": "a.pt", "name": "n_heads", "said": "4", "where": "model_args.n_head", "found": "8 was told"},
-        "a.pt itself says n_heads=4 (model_args.n_head), but 8 was told: leave n_heads out, or choose the file that it was meant "
-        "for; with another value than it was trained with, every map would be wrong.",
+        "a.pt itself says n_heads=4 (model_args.n_head), but 8 was told. Leave n_heads out, or choose the file that it "
+        "was meant for: with another value than in training, every attention map would be wrong.",
     ),
     "NoVocabulary": (
         {"strip": "source", "found": "hallo"},
-        "The source text is 'hallo', but the file holds weights and no words: give ids with blanks between them (--source-ids), "
-        "or tell the vocabulary (--set source_vocab=FILE).",
+        "The source text is 'hallo', but the file contains weights and no vocabulary. Give token ids separated by "
+        "spaces (--source-ids), or specify the vocabulary (--set source_vocab=FILE).",
     ),
     "NoTokenizer": (
         {"strip": "source", "found": "hallo", "needed": "vocab.txt"},
-        "The source text is 'hallo', but this folder has no tokenizer that is read here: give ids with blanks between them "
-        "(--source-ids), or put the tokenizer's files into the folder (vocab.txt).",
+        "The source text is 'hallo', but this folder has no tokenizer that Headlight supports. Give token ids "
+        "separated by spaces (--source-ids), or put the tokenizer’s files into the folder (vocab.txt).",
     ),
     "NoStart": (
         {"setting": "bos_id"},
-        "Nobody told the token that decoding begins with: add --set bos_id=ID, or give the target (--target-ids).",
+        "The start token for decoding is unknown. Add --set bos_id=ID, or give the target (--target-ids).",
     ),
     "UnknownLayout": (
         {"path": "a.pt", "nearest": "d2l", "reason": "the file has conv1.weight, which has no place in it"},
-        "a.pt names its weights as no layout known here; the nearest is d2l, but the file has conv1.weight, which has no "
-        "place in it. What a tensor without a place does cannot be known, so nothing is run: choose another file, or teach "
-        "Headlight these names (docs/add-a-layout.md).",
+        "The tensor names in a.pt match no known layout. The closest is d2l, but the file has conv1.weight, which has "
+        "no place in it. Nothing is run, because it cannot be known what a tensor without a place does. Choose another "
+        "file, or add a layout (docs/add-a-layout.md).",
     ),
     "UnsupportedModel": (
         {"path": "tiny", "reason": "its architecture is 'mamba', and those that are run here are bert"},
-        "tiny is not run: its architecture is 'mamba', and those that are run here are bert. Its config.json describes what was "
-        "trained, and with other values another network would run on its weights: leave it as it is. A program that knows this "
-        'model can show its attention, such as transformers with attn_implementation="eager" and output_attentions=True.',
+        "tiny was not run: its architecture is 'mamba', and those that are run here are bert. Do not change its "
+        "config.json: with other values, the weights would run in a network that they were not trained for. A program "
+        'that knows this model can show its attention, such as transformers with attn_implementation="eager" and '
+        "output_attentions=True.",
     ),
     "SeveralLayouts": (
         {"path": "a.pt", "what": "tables of weights", "there": "model, ema", "setting": "candidate"},
-        "a.pt can be read as several tables of weights: model, ema. Choose one with --set candidate=NAME.",
+        "a.pt matches several tables of weights: model, ema. Choose one with --set candidate=NAME.",
     ),
     "SeveralFiles": (
         {"path": "mine", "there": "a.pt, b.pt"},
-        "mine holds several files of weights (a.pt, b.pt): open one of them instead of the folder.",
+        "mine contains several weight files (a.pt, b.pt). Open one of them instead of the folder.",
     ),
     "IncompleteWeights": (
         {"path": "a.pt", "layout": "d2l", "detail": "it lacks decoder.dense.bias"},
-        "a.pt has the layout d2l, but it lacks decoder.dense.bias: "
-        "save the whole state_dict of one model, or check what was told of it.",
+        "a.pt matches the layout d2l, but it lacks decoder.dense.bias. Save the complete state_dict of one model, or "
+        "check the answers you gave.",
     ),
     "UnknownModel": (
         {"asked": "gpt", "there": "multi30k-de-en"},
-        "There is no model 'gpt' here; there is: multi30k-de-en. Choose one of these.",
+        "No model is called 'gpt'. Available: multi30k-de-en.",
     ),
     "UnknownSite": (
         {"asked": "decoder.9.0.self", "there": "decoder.0.0.self"},
-        "There is no attention site 'decoder.9.0.self' in this run; there is: decoder.0.0.self. Choose one of these.",
+        "This run has no attention site 'decoder.9.0.self'. Available sites: decoder.0.0.self.",
     ),
     "UnknownHead": (
         {"asked": 8, "site": "decoder.0.0.self", "last": 7},
-        "There is no head 8 at decoder.0.0.self, whose heads are numbered from 0 to 7: choose one of these.",
+        "There is no head 8 at decoder.0.0.self: its heads are numbered from 0 to 7.",
     ),
     "UnknownHypothesis": (
-        {"asked": 7, "there": 5, "last": 4},
-        "There is no hypothesis 7: this search ended with 5, numbered from 0 to 4; choose one of these.",
+        {"asked": 7, "last": 4},
+        "There is no hypothesis 7: those of this beam search are numbered from 0 to 4.",
     ),
     "UnknownStage": (
         {"asked": "decoder.0.0.middle", "there": "embedding, logits"},
-        "There is no stage 'decoder.0.0.middle' in this run; there is: embedding, logits. Choose one of these.",
+        "This run has no stage 'decoder.0.0.middle'. Available stages: embedding, logits.",
     ),
     "UnknownTensor": (
         {"asked": "positions/middle", "there": "positions/encoder"},
-        "There is no tensor 'positions/middle' here; there is: positions/encoder. Choose one of these.",
+        "There is no tensor 'positions/middle'. Available tensors: positions/encoder.",
     ),
     "MissingFile": (
         {"path": "a/spec.json", "needed": "model.safetensors, spec.json and tokenizer.json"},
-        "a/spec.json is not there; a checkpoint folder needs model.safetensors, spec.json and tokenizer.json: "
-        "restore the file or choose another folder.",
+        "a/spec.json is missing. A checkpoint folder needs model.safetensors, spec.json and tokenizer.json. Restore "
+        "the file or choose another folder.",
     ),
     "DamagedFile": (
         {"path": "a/spec.json", "detail": "it holds no JSON object"},
-        "a/spec.json cannot be read (it holds no JSON object): restore it from a copy or train it anew.",
+        "a/spec.json cannot be read (it holds no JSON object). Restore it from a backup or train the model again.",
     ),
     "ShapeMismatch": (
         {"path": "a/model.safetensors", "detail": "output.weight is missing"},
-        "a/model.safetensors does not hold the weights that its spec.json describes (output.weight is missing): "
-        "use the files of one training run.",
+        "The weights in a/model.safetensors do not match its spec.json (output.weight is missing). Use files from the "
+        "same training run.",
     ),
     "NotACheckpoint": (
         {"path": "w.pt", "found": "a picture"},
-        "w.pt is a picture; what can be opened is a safetensors file or a file that torch.save wrote: choose one of these.",
+        "w.pt is a picture. Headlight opens safetensors files and files written by torch.save.",
     ),
     "UnsafeFile": (
         {"path": "w.pt", "called": "os.system"},
-        "w.pt asks for os.system to be called while it is opened; nothing was called, and the file stays closed. "
-        'Whoever made it can save the weights alone: torch.save(model.state_dict(), "weights.pt")',
+        "Opening w.pt would call os.system. Nothing was called, and the file was not opened. Its author can save the "
+        'weights alone: torch.save(model.state_dict(), "weights.pt")',
     ),
     "WholeObject": (
         {"path": "w.pt", "found": "my.Model"},
-        "w.pt holds a whole Python object (my.Model), which only its own program could bring back; nothing was run. "
-        'Load it there and save the weights alone: torch.save(model.state_dict(), "weights.pt")',
+        "w.pt contains a whole Python object (my.Model), which only the program that saved it can load. Nothing was "
+        'executed. Load it there and save the weights alone: torch.save(model.state_dict(), "weights.pt")',
     ),
     "UnsoundFile": (
         {"path": "w.pt", "detail": "two tensors overlap"},
-        "w.pt stays closed because two tensors overlap; files that torch.save or safetensors wrote are not like that. "
-        'Save the weights anew: torch.save(model.state_dict(), "weights.pt")',
+        "w.pt was not opened because two tensors overlap. Files written by torch.save or safetensors are not like "
+        'that. Save the weights again: torch.save(model.state_dict(), "weights.pt")',
     ),
     "UnreadableNumbers": (
         {"path": "w.pt", "what": "fc.weight", "found": "complex64", "allowed": "float32"},
-        "w.pt stores fc.weight as complex64, but what is read here is float32. Save it as float32: "
-        'torch.save({name: t.float() for name, t in model.state_dict().items()}, "weights.pt")',
+        "w.pt stores fc.weight as complex64; Headlight reads only float32. Save it as float32: torch.save({name: "
+        't.float() for name, t in model.state_dict().items()}, "weights.pt")',
     ),
     "NoWeights": (
         {"path": "w.pt", "found": "a list"},
-        'w.pt holds no table of named tensors, only a list. Save the weights as one: torch.save(model.state_dict(), "weights.pt")',
+        "w.pt contains no table of named tensors, only a list. Save the weights as one: torch.save(model.state_dict(), "
+        '"weights.pt")',
     ),
     "OverLimit": (
         {"path": "w.pt", "what": "its size", "found": "9 GB", "allowed": "4 GB"},
-        "w.pt is too much for this machine's limits: its size is 9 GB, and at most 4 GB is allowed. "
-        'Save the weights alone, torch.save(model.state_dict(), "weights.pt"), or raise the limit in model/safe_loading/limits.py.',
+        "w.pt exceeds a limit of this machine: its size is 9 GB, and the limit is 4 GB. Save the weights "
+        'alone with torch.save(model.state_dict(), "weights.pt"), or raise the limit in model/safe_loading/limits.py.',
     ),
     "CannotExport": (
         {"path": "w.pt", "reason": "fc.weight holds numbers that are not finite"},
-        "w.pt cannot become a folder of Headlight's own: fc.weight holds numbers that are not finite. "
-        "It can still be looked at as it is.",
+        "w.pt cannot be exported as a Headlight folder: fc.weight holds numbers that are not finite. You can still "
+        "explore it as it is.",
     ),
     "TokenizerTooSlow": (
         {"path": "a/tokenizer.json", "seconds": 10},
-        "The tokenizer a/tokenizer.json took more than 10 s and was stopped: shorten the text, or give ids (--source-ids).",
+        ("The tokenizer a/tokenizer.json took more than 10 s and was stopped. Shorten the text, or give token ids (--source-ids)."),
     ),
     "TokenizerTooLarge": (
         {"path": "a/tokenizer.json", "allowed": "2,147,483,648"},
-        "The tokenizer a/tokenizer.json needed more than the 2,147,483,648 bytes of memory that a foreign tokenizer may take "
-        "and was stopped: shorten the text, or give ids (--source-ids).",
+        "The tokenizer a/tokenizer.json needed more than the 2,147,483,648 bytes of memory that an external tokenizer "
+        "may use, and was stopped. Shorten the text, or give token ids (--source-ids).",
     ),
     "TokenizerDied": (
         {"path": "a/tokenizer.json", "detail": "a panic"},
-        "The tokenizer a/tokenizer.json failed at this text (a panic): change the text, or give ids (--source-ids).",
+        "The tokenizer a/tokenizer.json failed on this text (a panic). Change the text, or give token ids (--source-ids).",
     ),
-    "Busy": ({"ahead": 64}, "The engine is busy, 64 requests are ahead: try again in a few seconds."),
+    "Busy": ({"ahead": 64}, "The engine is busy: 64 requests are ahead of yours. Try again in a few seconds."),
     "Superseded": (
         {"model": "tiny"},
-        "This run of tiny was given up for a newer one of the same visitor: look at that one.",
+        "This run of tiny was canceled because you started a newer one. See the newer result.",
     ),
     "TookTooLong": (
         {"seconds": 60},
-        "There was no answer within 60 s: try again, or ask for less (a shorter text, fewer tokens to write).",
+        "No answer within 60 s. Try again, or ask for less: a shorter text or fewer new tokens.",
     ),
     "OutOfMemory": (
         {"device": "cuda", "found": "1 × 900"},
-        "The memory of cuda does not suffice for this run (1 × 900 positions at once): shorten the input or the beam.",
+        "cuda does not have enough memory for this run (1 × 900 positions at once). Shorten the input or use a smaller beam.",
     ),
     "RunFailed": (
         {"error": "PanicException"},
-        "This run ended inside a library that it uses (PanicException), and the engine goes on without it: try another text or "
+        "This run failed inside a library that it uses (PanicException); the engine keeps running. Try another text or "
         "another model, and report it if it happens again.",
     ),
     "NoRoom": (
         {"device": "CUDA · NVIDIA H200", "model": "large"},
-        "The memory of CUDA · NVIDIA H200 does not suffice for the weights of large: ask for a smaller model, or let the engine "
-        "compute on another device (HEADLIGHT_DEVICE).",
+        "CUDA · NVIDIA H200 does not have enough memory for the weights of large. Choose a smaller model, or move the "
+        "engine to another device (HEADLIGHT_DEVICE).",
     ),
     "EngineAway": (
         {"host": "http://gpu:8765", "seconds": 12},
-        "The engine at http://gpu:8765 does not answer since 12 s: it is asked again every few seconds.",
+        "The engine at http://gpu:8765 has not answered for 12 s. Retrying every few seconds.",
     ),
     "EngineMismatch": (
         {"host": "http://gpu:8765", "what": "the schema", "found": 2, "expected": 1},
-        "The engine at http://gpu:8765 has the schema 2, where 1 is expected: reload, or update both to one version.",
+        "The engine at http://gpu:8765 has another version than this page: the schema 2, but 1 is expected. Reload the "
+        "page, or update both sides to the same version.",
     ),
     "Refused": (
         {"what": "the body", "found": "2.0 GB long", "allowed": "at most 32 MB"},
-        "the body is 2.0 GB long, which is not served here: at most 32 MB.",
+        "the body is 2.0 GB long, which this server does not accept: at most 32 MB.",
     ),
     "WireError": (
         {"detail": "its schema is 7, this version reads 1"},
-        "This is no trace that can be read here (its schema is 7, this version reads 1): "
-        "save it anew with this version of Headlight.",
+        "This is not a trace that this version of Headlight can read (its schema is 7, this version reads 1). Save it "
+        "again with this version.",
     ),
     "DataError": (
         {"path": "corpus", "detail": "there is neither train.de nor train.de.gz", "do": "put the corpus there"},

@@ -96,7 +96,7 @@ def test_a_written_chip_stands_for_the_row_that_wrote_it() -> None:
     assert [chip["row"] for chip in target] == list(range(-1, len(target) - 1))
     header, _blobs = unpack(scene.strips(trace, CROSS, 2))
     assert header["queryStrip"] == "target"
-    assert [strip["title"] for strip in header["strips"]] == ["German, the source", "English, generated"]
+    assert [strip["title"] for strip in header["strips"]] == ["Source (German)", "Generated (English)"]
     assert target[header["query"] + 1]["label"] == "dogs"
 
 
@@ -126,7 +126,7 @@ def test_a_language_model_has_one_strip_that_it_continues() -> None:
     site = Site("decoder", 0, 1, "self")
     header, _blobs = unpack(scene.strips(trace, site, 5))
     (strip,) = header["strips"]
-    assert strip["title"] == "German, read and continued"
+    assert strip["title"] == "German: prompt and continuation"
     assert [chip.get("step") for chip in strip["tokens"]] == [None] * 4 + list(range(9))
     assert [chip["row"] for chip in strip["tokens"]] == list(range(-1, 12))
 
@@ -143,7 +143,7 @@ def test_a_given_target_is_called_so() -> None:
     trace = traces.translation()
     forced = replace(trace, request={**trace.request, "target": "two dogs"})
     header, _blobs = unpack(scene.strips(forced, CROSS, -1))
-    assert header["strips"][1]["title"] == "English, as given"
+    assert header["strips"][1]["title"] == "Target as given (English)"
 
 
 def test_lines_and_player_hold_exact_weights() -> None:
@@ -167,7 +167,7 @@ def test_a_row_that_is_not_there_is_no_selection(query: int) -> None:
 
 def test_what_is_not_there_is_refused_in_words() -> None:
     trace = traces.translation()
-    with pytest.raises(UnknownHead, match=r"no head 8 at decoder\.0\.2\.cross, whose heads are numbered from 0 to 7"):
+    with pytest.raises(UnknownHead, match=r"no head 8 at decoder\.0\.2\.cross: its heads are numbered from 0 to 7"):
         scene.atlas(trace, CROSS, 8, -1)
     with pytest.raises(UnknownHead, match="no head 9"):
         scene.lines(trace, CROSS, 9, -1)

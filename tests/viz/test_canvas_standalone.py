@@ -64,7 +64,7 @@ def test_of_a_short_sentence_every_weight_is_there_as_it_ran() -> None:
     for name, weights in found.items():
         site, head = name.split("/")
         np.testing.assert_array_equal(weights, trace.at(site).head(int(head)))
-    assert "Every weight is here as it ran." in page.decode()
+    assert "Contains every weight exactly as computed." in page.decode()
     assert unpack(held(page)["atlas"].tobytes())[0]["selection"] == {"site": str(CROSS), "head": 3, "query": 4}
     assert len(page) < 250_000
 
@@ -75,7 +75,7 @@ def test_of_many_weights_the_selected_head_is_there_as_it_ran() -> None:
     (name, weights), *others = exact(page).items()
     assert (name, others) == ("encoder.0.2.self/1", [])
     np.testing.assert_array_equal(weights, trace.at("encoder.0.2.self").head(1))
-    assert "Of the head that was selected" in page.decode()
+    assert "Contains every weight of the head that was selected" in page.decode()
 
 
 @pytest.mark.parametrize(("tokens", "finest"), [(1000, 0), (1300, 1), (2600, 2)])
@@ -95,7 +95,7 @@ def test_a_large_head_is_there_as_finely_as_there_is_room(tokens: int, finest: i
     pooled = true[: rows * size, : columns * size].reshape(rows, size, columns, size).max(axis=(1, 3))
     shown = (tile["codes"] / 255.0) ** 2 if finest else tile["exact"]
     np.testing.assert_allclose(shown, pooled, atol=0.004 if finest else 0)
-    assert ("Of each block of cells" in page.decode()) == (finest > 0)
+    assert ("for each block of cells" in page.decode()) == (finest > 0)
 
 
 def hostile() -> Trace:
@@ -115,7 +115,7 @@ def test_the_lines_below_say_what_ran() -> None:
     page = html.unescape(standalone.page(trace, CROSS, 0, -1).decode())
     source = trace.tokens["source"]
     words = " ".join(text for text, special in zip(source.texts, source.special, strict=True) if not special)
-    caution = "Attention says where a head looked, not why the model chose."
+    caution = "Attention shows where a head looks, not why the model chooses a word."
     said = [str(trace.model["title"]), words, *map(str, trace.attention), caution, "Headlight"]
     assert [text for text in said if text not in page] == []
 

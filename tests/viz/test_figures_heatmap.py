@@ -116,7 +116,7 @@ def test_a_wide_picture_is_lower_and_never_a_ribbon() -> None:
 
 
 def test_a_head_that_is_not_there_is_refused(trace: Trace) -> None:
-    with pytest.raises(UnknownHead, match=r"There is no head 8 at encoder\.0\.0\.self, whose heads are numbered from 0 to 7"):
+    with pytest.raises(UnknownHead, match=r"There is no head 8 at encoder\.0\.0\.self: its heads are numbered from 0 to 7"):
         head_weights(trace, trace.at("encoder.0.0.self"), 8, dark=False)
 
 

@@ -27,7 +27,7 @@ def test_the_legend_says_what_the_colours_mean_and_cannot_be_clicked_away() -> N
     attention = trace.at("decoder.0.0.self")
     figure = masks.mask(trace, attention, attention.mask, "additive", dark=False)
     named = {marker.name: marker.marker.color for marker in figure.data[1:]}
-    assert named == {"0  may be looked at": LIGHT.weights[2], "−∞  masked": LIGHT.masked}
+    assert named == {"0  allowed": LIGHT.weights[2], "−∞  masked": LIGHT.masked}
     assert figure.layout.showlegend
     assert figure.layout.legend.itemclick is False
 

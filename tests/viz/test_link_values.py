@@ -143,7 +143,7 @@ def test_settings_travel_sorted_by_name() -> None:
 
 def test_the_sentence_about_a_parameter_shows_the_beginning_of_a_long_name() -> None:
     _, problems = read({"u" * 100: "x"})
-    assert problems == [f"The link has a parameter “{'u' * 40}” that is unknown here; it was ignored."]
+    assert problems == [f"This link contains an unknown parameter “{'u' * 40}”, which was ignored."]
     _, problems = read({"head": "x" * 41})
     assert f"“{'x' * 40}”" in problems[0]
 

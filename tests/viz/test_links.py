@@ -113,19 +113,19 @@ def test_an_empty_sentence_is_not_the_absence_of_one() -> None:
         ("pad", "100001", "a whole number from 0 to 100,000"),
         ("silence", "decoder.0.2.cross", "heads such as decoder.0.2.cross:4"),
         ("silence", "decoder.0.2.cross:x", "heads such as decoder.0.2.cross:4"),
-        ("text", "x" * 4001, "a text of at most 4000 characters"),
+        ("text", "x" * 4001, "text of at most 4000 characters"),
         ("against", "decode=nucleus", "one of greedy, sample, beam"),
-        ("against", "head=3", "what differs, such as text=Ein Hund.&decode=beam, each name once"),
-        ("against", "text=a&text=b", "what differs, such as text=Ein Hund.&decode=beam, each name once"),
+        ("against", "head=3", "the differences, such as text=Ein Hund.&decode=beam, each name at most once"),
+        ("against", "text=a&text=b", "the differences, such as text=Ein Hund.&decode=beam, each name at most once"),
         ("against", "beam", "a whole number from 1 to 32"),
-        ("against", "set=source_vocab=/etc/passwd", "settings such as n_heads=8, each name once, and none that names a file"),
-        ("against", "text=" + "%" * 2000, "a text of at most 4000 characters"),
+        ("against", "set=source_vocab=/etc/passwd", "settings such as n_heads=8, each name at most once, none of them a file"),
+        ("against", "text=" + "%" * 2000, "text of at most 4000 characters"),
     ],
 )
 def test_a_value_that_cannot_be_read_is_said_and_replaced_by_its_default(name: str, text: str, must: str) -> None:
     view, problems = links.read({name: text, "model": "kept"})
     assert view == View(model="kept")
-    assert problems == [f"The link asks for {name} “{text[:40]}”, which must be {must}; the default is shown."]
+    assert problems == [f"This link sets {name} to “{text[:40]}”, but it must be {must}. The default is shown."]
 
 
 def test_a_text_that_is_too_long_for_a_link_is_cut_so_that_opening_the_link_says_so() -> None:
@@ -133,13 +133,13 @@ def test_a_text_that_is_too_long_for_a_link_is_cut_so_that_opening_the_link_says
     assert len(written["text"]) <= 2 * LONGEST_TEXT
     view, problems = links.read(written)
     assert view == View(target="y")
-    assert [problem[:28] for problem in problems] == ["The link asks for text “xxxx"]
+    assert [problem[:28] for problem in problems] == ["This link sets text to “xxxx"]
 
 
 def test_an_unknown_parameter_is_said_and_ignored() -> None:
     view, problems = links.read({"utm_source": "x", "head": "1"})
     assert view == View(head=1)
-    assert problems == ["The link has a parameter “utm_source” that is unknown here; it was ignored."]
+    assert problems == ["This link contains an unknown parameter “utm_source”, which was ignored."]
 
 
 def test_a_view_asks_for_the_run_that_it_shows() -> None:

@@ -116,9 +116,9 @@ OLD: list[tuple[str, dict[str, Any], list[str], dict[str, str]]] = [
         "/explore?text=w4&beam=two&colour=blue&site=decoder.0.cross",
         {"text": "w4"},
         [
-            "The link asks for beam “two”, which must be a whole number from 1 to 32; the default is shown.",
-            "The link has a parameter “colour” that is unknown here; it was ignored.",
-            "The link asks for site “decoder.0.cross”, which must be a site such as decoder.0.2.cross; the default is shown.",
+            "This link sets beam to “two”, but it must be a whole number from 1 to 32. The default is shown.",
+            "This link contains an unknown parameter “colour”, which was ignored.",
+            "This link sets site to “decoder.0.cross”, but it must be a site such as decoder.0.2.cross. The default is shown.",
         ],
         {"text": "w4"},
     ),

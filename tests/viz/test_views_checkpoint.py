@@ -48,7 +48,7 @@ def answer(visitor: Visitor, **answers: str) -> None:
     fields = [*visitor.app.selectbox, *visitor.app.text_input]
     for name, value in answers.items():
         next(field for field in fields if (field.key or "").endswith(f":{name}")).set_value(value)
-    next(button for button in visitor.app.button if button.label == "Take these answers").click()
+    next(button for button in visitor.app.button if button.label == "Apply these answers").click()
     visitor._run()
 
 
@@ -57,19 +57,19 @@ def test_a_file_is_sent_asked_about_and_its_heads_are_seen(stocked: Path) -> Non
     assert visitor.problems == []
     assert "mine_[x](e.org) $y$.pt: Translator of the sequence-to-sequence tutorial" in said(visitor)
     assert "knows 90 of 90 names" in said(visitor)
-    assert "Nothing speaks against it." in said(visitor)
-    assert numbers(visitor)["learned numbers"] == "?"
+    assert "No evidence against it." in said(visitor)
+    assert numbers(visitor)["parameters"] == "?"
     assert not [button for button in visitor.app.button if button.key == "open-in-explore"]
 
     answer(visitor, **TOLD, **IDS)
     assert visitor.problems == []
     weights = torch.load(GOLDEN / "000_tiny_a.pt", weights_only=True)
     assert numbers(visitor) == {
-        "learned numbers": f"{sum(tensor.numel() for tensor in weights.values()):,}",
-        "tensors matched": "90",
+        "parameters": f"{sum(tensor.numel() for tensor in weights.values()):,}",
+        "matched tensors": "90",
         "missing": "0",
         "unexpected": "0",
-        "of another shape": "0",
+        "wrong shape": "0",
     }
     table = next(each for each in visitor.app.dataframe if "histogram" in each.value).value.set_index("name")
     for name, tensor in weights.items():
@@ -79,7 +79,7 @@ def test_a_file_is_sent_asked_about_and_its_heads_are_seen(stocked: Path) -> Non
         assert table.loc[name, "deviation"] == pytest.approx(float(((tensor.double() - tensor.double().mean()) ** 2).mean() ** 0.5))
 
     assert "These weights look untrained" in said(visitor)
-    assert "None of the 12 heads is dead or a twin of another." in said(visitor)
+    assert "None of the 12 heads is dead, and no two are duplicates." in said(visitor)
     assert visitor.drawn == 3, "a matrix and the singular values of both products"
     shown = json.loads(visitor.app.get("plotly_chart")[0].proto.spec)["data"][0]["z"]
     query = weights["encoder.layers.0.self_attention.fc_q.weight"][:8]
@@ -104,7 +104,7 @@ def test_a_file_is_sent_asked_about_and_its_heads_are_seen(stocked: Path) -> Non
     assert again.drawn, "the link opens it while the server has it"
     visitor.type("text", "ein Hund")
     assert len(visitor.problems) == 1
-    assert "ids with blanks between them" in visitor.problems[0]
+    assert "token ids separated by spaces" in visitor.problems[0]
 
 
 GERMAN, ENGLISH = (json.loads((GOLDEN / "000_tiny_a.json").read_text())["vocab"][side] for side in ("src", "trg"))
@@ -196,7 +196,7 @@ def test_a_wrong_answer_is_one_sentence_and_the_form_stays(stocked: Path) -> Non
     ("name", "data", "words"),
     [
         ("picture.pt", PNG, "picture.pt is"),
-        ("whole.pt", (GOLDEN / "004_tiny_a.module-unsafe.pt").read_bytes(), "nothing was"),
+        ("whole.pt", (GOLDEN / "004_tiny_a.module-unsafe.pt").read_bytes(), "Nothing was"),
         ("empty.pth", b"", "empty.pth"),
         ("half.pt", (GOLDEN / "000_tiny_a.pt").read_bytes()[:3000], "half.pt"),
     ],
@@ -228,13 +228,13 @@ def test_weights_that_are_not_finite_break_no_page(stocked: Path, tmp_path: Path
     visitor = sent("nan.pt", (tmp_path / "nan.pt").read_bytes())
     answer(visitor, **TOLD, **IDS)
     assert visitor.problems == []
-    assert "numbers are NaN" in said(visitor)
+    assert "NaN and" in said(visitor)
     assert not visitor.app.get("download_button")
     visitor.press("open-in-explore")
     for page in ("explore", "masks"):
         visitor.go(page)
         assert len(visitor.problems) == 1
-        assert "This run holds NaN or infinite numbers" in visitor.problems[0]
+        assert "This run produced NaN or infinite values" in visitor.problems[0]
         assert not visitor.drawn
 
 
@@ -243,7 +243,7 @@ def test_a_public_server_takes_no_files(stocked: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("viz.public._visitor", lambda: "")  # AppTest has no connection, so no address
     visitor = Visitor("checkpoint")
     assert not visitor.app.file_uploader
-    assert "so it takes no files" in said(visitor)
+    assert "does not accept uploads" in said(visitor)
 
 
 def test_without_any_checkpoint_a_file_can_still_be_sent(shelf: Path) -> None:  # noqa: F811
@@ -264,7 +264,7 @@ def test_a_link_to_an_upload_that_went_is_answered_in_a_sentence(stocked: Path) 
 def test_a_link_names_no_file_of_the_server(stocked: Path, settings: str) -> None:  # noqa: F811
     visitor = Visitor(set=settings)
     assert len(visitor.problems) == 1
-    assert "none that names a file" in visitor.problems[0]
+    assert "none of them a file" in visitor.problems[0]
     assert visitor.view.settings == ""
 
 

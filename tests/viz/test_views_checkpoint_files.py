@@ -48,7 +48,7 @@ def take_and_open(visitor: Visitor, **answers: str) -> None:
     for name, value in answers.items():
         next(field for field in fields if (field.key or "").endswith(f":{name}")).set_value(value)
     visitor.press(
-        next(button.key or "" for button in visitor.app.button if button.label == "Take these answers and open in Explore")
+        next(button.key or "" for button in visitor.app.button if button.label == "Apply these answers and open in Explore")
     )
 
 
@@ -159,7 +159,7 @@ def test_what_is_still_asked_stands_on_explore(stocked: Path) -> None:  # noqa: 
     assert not visitor.drawn
     assert visitor.app.selectbox(key="widget:model").value == visitor.view.model
     answer(visitor, **TOLD)
-    assert "Nobody told the token that decoding begins with" in visitor.problems[0]
+    assert "The start token for decoding is unknown" in visitor.problems[0]
     answer(visitor, bos_id="2", eos_id="3")
     assert visitor.problems == []
     assert visitor.drawn

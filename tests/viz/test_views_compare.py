@@ -55,7 +55,7 @@ def open_compare(engine: TwoRuns, **query: str) -> AppTest:
 def test_without_a_difference_the_first_side_is_shown_and_the_page_says_what_to_do() -> None:
     engine = TwoRuns()
     app = open_compare(engine)
-    assert "Nothing differs yet" in said(app)
+    assert "Both sides are identical so far" in said(app)
     assert len(drawings(app)) == 1
     assert engine.asked == []
 
@@ -72,7 +72,7 @@ def test_both_sides_their_difference_and_the_ranking_are_drawn() -> None:
     assert shown[1] == pytest.approx(second)
     assert shown[2] == pytest.approx(second.astype(float) - first)
     share = np.abs(second.astype(float) - first).sum(axis=-1).mean() / 2
-    assert f"On average {share:.1%} of a row's weight moved, over 12 rows." in said(app)
+    assert f"On average, {share:.1%} of each row’s weight moved (12 rows)." in said(app)
     overviews = [unpack(blobs["overview"].tobytes())[0] for _header, blobs in drawings(app)]
     assert ["signed" in overview for overview in overviews] == [False, False, True]
     (ranking,) = [frame.value for frame in app.dataframe if "change" in frame.value.columns]
@@ -80,7 +80,7 @@ def test_both_sides_their_difference_and_the_ranking_are_drawn() -> None:
     assert ranking["change"].is_monotonic_decreasing
     assert ranking.loc[(CROSS, 1), "change"] == pytest.approx(share)
     assert "silenced heads: none → “Cross-attention, layer 2, head 2”" in said(app)
-    assert "It is not how much the output changed" in said(app)
+    assert "It does not say how much the output changed" in said(app)
 
 
 def test_outputs_are_aligned_and_told_apart_without_colour() -> None:
@@ -89,12 +89,12 @@ def test_outputs_are_aligned_and_told_apart_without_colour() -> None:
     text = said(app)
     assert "two ~~young~~ **old** dogs play ~~with~~ a ball in ~~the~~ snow ." in text
     table = app.dataframe[0].value
-    assert table["is"].value_counts().to_dict() == {"the same": 10, "left out": 2, "replaced": 1}
+    assert table["comparison"].value_counts().to_dict() == {"same": 10, "deleted": 2, "replaced": 1}
     assert isinstance(engine.second, Trace)
-    for side, trace in (("first", engine.trace), ("second", engine.second)):
-        numbers = table[f"log-probability, {side}"].dropna().to_list()
+    for side, trace in (("A", engine.trace), ("B", engine.second)):
+        numbers = table[f"log-probability ({side})"].dropna().to_list()
         assert numbers == [step.chosen.log_probability for step in trace.steps]
-        assert f"{sum(numbers):.3f} on the {side}" in text
+        assert f"{sum(numbers):.3f} on side {side}" in text
 
 
 def test_hostile_tokens_stay_text() -> None:
@@ -109,10 +109,10 @@ def test_sentences_of_unequal_length_are_shown_and_not_subtracted() -> None:
     short = traces.translation(source=traces.GERMAN[:4] + traces.GERMAN[-2:], layers=2, heads=2)
     app = open_compare(TwoRuns(second=short), site=CROSS, against="text=zwei junge hunde.")
     text = said(app)
-    assert "Cross-attention, layers 1, 2: nothing is subtracted, because the two sides look at tokens that do not align." in text
-    assert "Encoder self-attention, layers 1, 2: nothing is subtracted" in text
+    assert "Cross-attention, layers 1, 2: not compared, because the tokens of the two sides do not align." in text
+    assert "Encoder self-attention, layers 1, 2: not compared" in text
     assert "Decoder self-attention, layers" not in text
-    assert "This head cannot be subtracted; above stands why." in text
+    assert "This head cannot be compared; see the reason above." in text
     assert len(figures(app)) == 2
 
 
@@ -121,9 +121,9 @@ def test_what_is_compared_of_sides_with_other_words_and_heads_is_said() -> None:
     source[3] = "katzen"
     second = traces.translation(source=source, target=target, layers=2, heads=3)
     text = said(open_compare(TwoRuns(second=second), site=CROSS, against="model=other"))
-    assert "compared place by place" in text
-    assert "Cross-attention: 5 rows are compared, of 12 on the first side and 6 on the second" in text
-    assert "Cross-attention: the first side has 2 heads and the second 3; heads 1 to 2 are compared." in text
+    assert "compared position by position" in text
+    assert "Cross-attention: only the first 5 of 12 (A) and 6 (B) rows can be compared" in text
+    assert "Cross-attention: side A has 2 heads and side B 3; heads 1 to 2 are compared." in text
     assert "model: “made-up”" not in text
     assert "model: “German → English” → “The other one”" in text
 
@@ -138,7 +138,7 @@ def test_what_is_compared_of_sides_with_other_words_and_heads_is_said() -> None:
 def test_a_second_side_that_cannot_run_is_told_and_the_first_is_still_shown(error: Exception, against: str, sentence: str) -> None:
     app = open_compare(TwoRuns(second=error), against=against)
     (warning,) = [found.value.replace("\\", "") for found in app.warning]
-    assert warning.startswith("The second side cannot be run: ")
+    assert warning.startswith("Side B cannot be run: ")
     assert sentence in warning
     assert len(drawings(app)) == 1
 
@@ -146,11 +146,11 @@ def test_a_second_side_that_cannot_run_is_told_and_the_first_is_still_shown(erro
 def test_a_run_without_any_common_site_says_so_for_each_kind() -> None:
     app = open_compare(TwoRuns(second=traces.encoder_only(layers=2, heads=2)), against="model=other")
     text = said(app)
-    assert "Cross-attention, layers 1, 2: the first side alone has it" in text
-    assert "The first side alone has a strip “target”." in text
+    assert "Cross-attention, layers 1, 2: only on side A" in text
+    assert "Only side A has “target” tokens." in text
     alone = TwoRuns(trace=traces.encoder_only(), second=traces.language_model())
     app = open_compare(alone, site="encoder.0.0.self", against="model=other")
-    assert "The second side has no such head." in said(app)
+    assert "Side B has no such head." in said(app)
     assert len(drawings(app)) == 2
     assert not [frame for frame in app.dataframe if "change" in frame.value.columns]
 
@@ -179,10 +179,10 @@ def test_a_text_too_long_for_a_link_changes_nothing_and_is_said() -> None:
     app = open_compare(TwoRuns(), against="text=ein kind")
     app.text_input(key="second:text").set_value("%" * 1500).run()  # three characters each, where a link holds what differs
     assert app.query_params["against"] == "text=ein kind"
-    assert [found.value.startswith("The second side cannot take this") for found in app.warning] == [True]
+    assert [found.value.startswith("Side B does not accept this") for found in app.warning] == [True]
 
 
 def test_a_lone_model_is_told_that_there_is_no_other() -> None:
     app = open_compare(TwoRuns(others=()), against="model=made-up")
-    assert "There is no other model here" in said(app)
-    assert "Nothing differs yet" in said(app)
+    assert "There is no other model yet" in said(app)
+    assert "Both sides are identical so far" in said(app)

@@ -128,7 +128,7 @@ def test_a_reading_is_drawn_under_its_own_name(name: str) -> None:
     }[name]
     assert cells(app) == pytest.approx(expected, rel=1e-5)
     assert heat(app)["data"][0]["colorbar"]["title"]["text"] != "weight"
-    titles = {"mean": "Mean over heads", "max": "Largest over heads", "value": "Weight × value", "rollout": "Rollout"}
+    titles = {"mean": "Mean over heads", "max": "Maximum over heads", "value": "Weight × value", "rollout": "Rollout"}
     assert titles[name] + " · " in words(app)
     assert bool([request for request in made.asked if "qkv" in request.keep]) == (name == "value")
     assert not app.latex, "what is folded up is not computed"
@@ -150,7 +150,7 @@ def test_a_run_that_kept_no_values_shows_the_raw_head_and_says_why() -> None:
     made.values = False
     app = open_view("explore", made, site=CROSS, reading="value")
     np.testing.assert_array_equal(head_drawn(app)[1], made.trace.at(CROSS).weights[0])
-    assert "This run recorded no value vectors" in words(app).replace("\\", "")
+    assert "This run contains no value vectors" in words(app).replace("\\", "")
 
 
 def test_the_raw_head_is_also_a_figure_to_be_saved() -> None:
@@ -174,7 +174,7 @@ def test_hidden_tokens_lose_their_columns_and_the_page_says_what_they_held() -> 
     rest = weights[:, 1:-1] / weights[:, 1:-1].sum(axis=-1, keepdims=True)
     assert cells(app) == pytest.approx(rest, rel=1e-5)
     share = f"{np.mean(weights[:, [0, -1]].sum(axis=-1)):.0%}"
-    assert f"Hidden: 2 special tokens, which held {share} of this picture" in words(app).replace("\\", "")
+    assert f"2 special tokens hidden; they held {share} of the weight" in words(app).replace("\\", "")
     assert heat(app)["data"][0]["colorbar"]["title"]["text"] == "share of the rest"
 
 
@@ -187,7 +187,7 @@ def test_the_reading_and_the_toggle_are_tied_to_the_link() -> None:
     app.toggle(key="widget:hide").set_value(False).run()
     assert "hide" not in app.query_params
     assert list(app.selectbox(key="widget:reading").options) == [
-        "This head", "Mean over heads", "Largest over heads", "Weight × value", "Rollout", "Entropy of rows",
+        "This head", "Mean over heads", "Maximum over heads", "Weight × value", "Rollout", "Entropy of each row",
     ]  # fmt: skip
     assert len(links.READINGS) == 6
 
@@ -203,13 +203,13 @@ def test_a_head_that_rests_on_one_token_is_told_with_numbers(scale: float, said:
     kept = with_values(made.trace, scale)
     monkeypatch.setattr(made, "run", lambda request: kept if request.keep else made.trace)
     text = words(open_view("explore", made, site=CROSS)).replace("\\", "")
-    assert "64% of this head's weight goes to “<sos>” (key 1), on average over 12 rows." in text
+    assert "64% of this head’s weight goes to “<sos>” (key 1, averaged over 12 rows)" in text
     assert said in text
 
 
 def test_a_silenced_head_is_told() -> None:
     app = open_view("explore", engine(), site=CROSS, head="1", silence=f"{CROSS}:1")
-    assert "This head is silenced in this run" in words(app).replace("\\", "")
+    assert "This head is silenced" in words(app).replace("\\", "")
     assert "silenced" not in words(open_view("explore", engine(), site=CROSS, head="0", silence=f"{CROSS}:1"))
 
 
@@ -234,7 +234,7 @@ def test_the_lens_has_a_column_for_each_layer_and_asks_for_states_only_when_it_i
     for layer, state in enumerate(trace.hidden.values()):
         logits = state.astype(np.float64) @ tensors["output.weight"].T + tensors["output.bias"]
         assert [row[layer] for row in said["text"]] == [f"word{id_}" for id_ in logits.argmax(axis=-1)]
-    assert "It is no output of the model" in words(app)
+    assert "Only the last layer’s reading is the model’s real output" in words(app)
 
 
 def test_a_model_without_an_output_layer_has_no_lens_and_the_page_says_so() -> None:
@@ -265,13 +265,13 @@ def test_the_table_and_its_file_are_those_of_the_reading() -> None:
     assert table.columns[0] == "2 zwei"
     assert table.to_numpy() == pytest.approx(cells(app), rel=1e-5)
     labels = [download.proto.label for download in app.get("download_button")]
-    assert labels == ["These numbers as CSV", "The whole run as a trace file", "The atlas as a page of its own"]
+    assert labels == ["Download as CSV", "Download the run (trace file)", "Download the overview as a web page"]
 
 
 def test_a_long_input_is_left_to_the_atlas_and_the_page_says_so() -> None:
     trace = traces.encoder(1, 2, 300)
     app = open_view("explore", MadeUpEngine(trace), site="encoder.0.0.self")
     assert not figures(app)
-    assert "This map has 300 × 300 weights; here up to 256 × 256 are drawn." in " ".join(box.value for box in app.info)
-    assert "Lines are drawn for up to 256 tokens a side." in words(app)
+    assert "This map has 300 × 300 weights; at most 256 × 256 are drawn here." in " ".join(box.value for box in app.info)
+    assert "Lines are drawn for at most 256 tokens per side." in words(app)
     assert sum(found.proto.ByteSize() for found in app.get("bidi_component")) < 400_000, "weights travel with each script run"

@@ -20,19 +20,20 @@ def test_a_causal_site_shows_three_masks_in_two_forms() -> None:
                 allowed = key <= query or not causal
                 assert cells(boolean)[query][key] == ("✓" if allowed else "✗")
                 assert cells(additive)[query][key] == ("0" if allowed else "−∞")
-    assert "never at what comes after" in words(app)
+    assert "never to later ones" in words(app)
     assert drawn[0]["layout"]["yaxis"]["title"]["text"] == "query: decoder (English)"
 
 
 @pytest.mark.parametrize(
-    ("site", "reason"), [("encoder.0.0.self", "the whole source is known"), ("decoder.0.0.cross", "nothing in it is the future")]
+    ("site", "reason"),
+    [("encoder.0.0.self", "the whole source is known"), ("decoder.0.0.cross", "nothing in it lies in the future")],
 )
 def test_a_site_without_causal_mask_says_why(site: str, reason: str) -> None:
     app = open_view("masks", MadeUpEngine(), site=site)
     assert len(figures(app)) == 4
-    assert "This site has none" in words(app)
+    assert "Not used here" in words(app)
     assert reason in words(app)
-    assert "This sentence has none, so each key may be looked at" in words(app)
+    assert "Your sentence has no padding, so every key is allowed" in words(app)
 
 
 def test_padding_is_run_beside_and_compared_in_numbers() -> None:
@@ -46,7 +47,7 @@ def test_padding_is_run_beside_and_compared_in_numbers() -> None:
     assert app.metric[0].value == "exactly 0"
     assert app.metric[1].value == "9.5·10⁻⁷", "2 to the power of -20"
     assert app.metric[2].value == "12 of 12"
-    assert "no head of the 2 sites that read the source gives the 8 padding tokens any weight" in words(app)
+    assert "no head that reads the source gives any weight to the 8 padding tokens" in words(app)
     assert "rounding" in words(app)
     assert [len(cells(figures(app)[0])), len(cells(figures(app)[0])[0])] == [20, 20], "the masks are those of the padded run"
     assert cells(figures(app)[0])[3][11:13] == ["✓", "✗"]
@@ -63,13 +64,13 @@ def test_the_lower_end_of_the_slider_takes_the_padding_away() -> None:
 def test_a_difference_beyond_rounding_is_not_called_rounding() -> None:
     app = open_view("masks", MadeUpEngine(wobble=0.5), pad="15")
     assert app.metric[1].value == "5.0·10⁻¹"
-    assert "more than rounding explains" in words(app)
+    assert "larger than rounding can explain" in words(app)
 
 
 def test_no_difference_at_all_is_not_called_rounding() -> None:
     app = open_view("masks", MadeUpEngine(wobble=0.0), pad="15")
     assert app.metric[1].value == "exactly 0"
-    assert "every logit is the same to its last digit" in words(app)
+    assert "down to the last digit of every logit" in words(app)
     assert "rounding" not in words(app)
 
 
@@ -86,7 +87,7 @@ def test_without_room_or_encoder_there_is_no_slider() -> None:
     assert "no room for padding" in words(full)
     alone = open_view("masks", MadeUpEngine(spec={"encoder": None, "decoder": {"positions": "learned"}}), site="decoder.0.0.self")
     assert not alone.slider
-    assert "A language model goes on where its prompt ends" in words(alone)
+    assert "A language model continues right after its prompt" in words(alone)
 
 
 def test_the_site_can_be_chosen_and_the_link_follows() -> None:

@@ -28,7 +28,7 @@ def test_learned_positions_stand_beside_sinusoids_of_the_same_size() -> None:
     assert [curve["name"] for curve in drawn[2]["data"]] == ["dimension 1", "dimension 3", "dimension 5"]
     assert values(drawn[2], "y") == pytest.approx(table[:, 0])
     assert values(drawn[4])[3, 7] == pytest.approx(float(table[3].astype(float) @ table[7]), rel=1e-5)
-    assert "16 numbers for each of its 30 positions" in words(app)
+    assert "30 vectors of 16 numbers" in words(app)
     assert "for comparison, not part of this model" in words(app)
     assert "the first 12 positions" in words(app)
 
@@ -39,14 +39,14 @@ def test_sinusoidal_positions_stand_alone_with_their_formula() -> None:
     assert len(figures(app)) == 4
     assert "comparison" not in words(app)
     assert "The formula of these sinusoids" in words(app)
-    assert "A wave of dimension 1 spans 6.3 positions; one of dimension 16 spans 19,869." in words(app)
+    assert "Wavelengths range from 6.3 positions (dimension 1) to 19,869 (dimension 16)." in words(app)
     assert [r"10000^{\,2i/d_{model}}" in formula.value for formula in app.latex] == [True] * 3
 
 
 @pytest.mark.parametrize(
     ("kind", "title"),
     [
-        ("sinusoidal-column", "Sinusoidal, counted by column"),
+        ("sinusoidal-column", "Sinusoidal, exponent counted by column"),
         ("sinusoidal-halves", "Sinusoidal, all sines before all cosines"),
     ],
 )
@@ -55,13 +55,13 @@ def test_waves_of_another_formula_are_not_called_learned(kind: str, title: str) 
     app = open_view("positions", MadeUpEngine(spec=spec))
     assert title in words(app)
     assert "Learned" not in words(app)
-    assert "The formula of the sinusoids beside" in words(app)
+    assert "The formula of the sinusoids shown for comparison" in words(app)
 
 
 def test_a_model_without_positions_says_so() -> None:
     app = open_view("positions", MadeUpEngine(spec={"encoder": None, "decoder": {"positions": "none"}}))
     assert not figures(app)
-    assert "adds nothing to its embeddings" in words(app)
+    assert "adds no positional information to its embeddings" in words(app)
 
 
 def test_one_stack_needs_no_choice_and_two_have_one() -> None:
@@ -93,4 +93,4 @@ def test_dimensions_and_cosine_can_be_chosen() -> None:
 def test_a_long_table_is_cut_and_said_to_be() -> None:
     app = open_view("positions", MadeUpEngine(tables={"positions/decoder": np.ones((300, 4), np.float32)}))
     assert values(figures(app)[0]).shape == (256, 4)
-    assert "The pictures show the first 256 positions." in words(app)
+    assert "Only the first 256 positions are shown." in words(app)

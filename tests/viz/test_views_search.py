@@ -64,11 +64,11 @@ def test_of_a_huge_tree_only_what_led_to_hypotheses_is_drawn() -> None:
 def test_the_table_holds_the_whole_tree() -> None:
     trace = searched()
     table = search.table(trace)
-    assert list(table["in all"]) == [node.total for node in trace.tree]
+    assert list(table["total"]) == [node.total for node in trace.tree]
     assert list(table["step"]) == [node.step + 1 for node in trace.tree]
     assert table["hypothesis"].dropna().tolist() == [node.rank + 1 for node in trace.tree if node.rank >= 0]
     best = hypotheses(trace.tree)[0]
-    assert table["beginning"][best].split() == [step.chosen.text for step in trace.steps[:-1]]
+    assert table["hypothesis so far"][best].split() == [step.chosen.text for step in trace.steps[:-1]]
 
 
 def opened(hypothesis: str) -> AppTest:

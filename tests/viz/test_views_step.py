@@ -101,7 +101,7 @@ def test_logits_and_probabilities_are_those_of_the_chosen_row() -> None:
 def test_the_tokens_taken_are_those_of_the_steps() -> None:
     engine = real("paper")
     table = opened(engine, "output/chosen").dataframe[-1].value
-    assert table["taken"].tolist() == [step.chosen.text for step in engine.trace.steps]
+    assert table["token chosen"].tolist() == [step.chosen.text for step in engine.trace.steps]
     assert table["log-probability"].tolist() == [step.chosen.log_probability for step in engine.trace.steps]
 
 
@@ -124,7 +124,7 @@ def test_the_token_clock_is_the_first() -> None:
     app = open_view("step", MadeUpEngine())
     assert app.get("button_group")
     assert "###" not in words(app)
-    assert any(box.label == "Attention to watch" for box in app.selectbox)
+    assert any(box.label == "Attention layer to watch" for box in app.selectbox)
 
 
 def test_formulas_are_bound_to_what_is_on_screen() -> None:
@@ -177,7 +177,7 @@ def test_a_tampered_run_turns_the_badge_red() -> None:
     forged[1, 2, 3] += 0.01
     engine.trace = replace(engine.trace, attention={**engine.trace.attention, attention.site: replace(attention, weights=forged)})
     said = words(opened(engine, "decoder.0.1.cross/weights", head="1", query="2", key="3"))
-    assert "not what ran" in said
+    assert "does not match the run" in said
     assert ":red-badge" in said
     assert ":green-badge" not in said
 
@@ -188,7 +188,7 @@ def test_numbers_that_are_not_finite_are_named_with_their_first_stage() -> None:
     array[1, 2], array[1, 3] = np.nan, np.inf
     engine.trace = replace(engine.trace, stages={**engine.trace.stages, "encoder.0.0.feed_forward/hidden": array})
     here = opened(engine, "encoder.0.0.feed_forward/hidden")
-    assert "2 numbers here are NaN or infinite" in words(here)
+    assert "2 values here are NaN or infinite" in words(here)
     assert numbers(figures(here)[0]["data"][1]["z"])[1, 2:4].tolist() == [0, 0], "they have a layer of their own"
     assert [figures(here)[0]["data"][1]["text"][1][i] for i in (2, 3)] == ["NaN", "∞"]
     elsewhere = words(opened(engine, "output/logits"))
@@ -200,14 +200,14 @@ def test_a_stage_that_was_not_recorded_says_why() -> None:
     engine = real("paper")
     engine.trace = traced(engine.found, replace(request(SPECS["paper"]), keep=()))
     said = words(opened(engine, "decoder.0.1.cross/queries")).replace("\\", "").replace("\u2060", "")
-    assert "no numbers here: not recorded: ask for it with --keep qkv" in said
+    assert "No numbers for this stage: not recorded: ask for it with --keep qkv" in said
 
 
 @pytest.mark.parametrize(
     ("query", "text"),
     [
-        ({"stage": "decoder.0.9.cross/weights"}, "There is no stage"),
-        ({"stage": "decoder.0.1.cross/nothing"}, "there is: decoder.0.1.cross/normed"),
+        ({"stage": "decoder.0.9.cross/weights"}, "This run has no stage"),
+        ({"stage": "decoder.0.1.cross/nothing"}, "Available stages: decoder.0.1.cross/normed"),
         ({"stage": "decoder.0.1.cross/weights", "query": "2", "key": "77"}, "key is 77, but it must be from 0 to 5"),
         ({"stage": "decoder.0.1.cross/weights", "query": "44", "key": "0"}, "query is 44, but it must be from 0 to 4"),
     ],
@@ -221,7 +221,7 @@ def test_what_is_not_there_is_answered_in_a_sentence(query: dict[str, str], text
 def test_a_run_without_queries_says_so_instead_of_the_arithmetic() -> None:
     engine = MadeUpEngine(trace=traces.translation(layers=1, heads=2))
     said = words(opened(engine, "decoder.0.0.cross/weights", query="1", key="1")).replace("\\", "")
-    assert "There is no tensor 'attention/decoder.0.0.cross/q' here" in said
+    assert "There is no tensor 'attention/decoder.0.0.cross/q'" in said
 
 
 def test_the_map_has_every_stage_once_and_in_order() -> None:
@@ -256,7 +256,7 @@ def test_cells_travel_as_they_ran() -> None:
     np.testing.assert_array_equal(blobs["there"], np.isfinite(scores[1]))
     assert not blobs["wrong"].any(), "a score that was never computed is no fault"
     assert header["opened"] == [2, 1]
-    assert header["texts"]["none"] == "never computed: a later position"
+    assert header["texts"]["none"] == "never computed: this key came later"
     _header, blobs = unpack(cells.scene(trace, Stage("decoder.0.1.self", "mask"), 1, -1, -1))
     mask = trace.at("decoder.0.1.self").mask
     np.testing.assert_array_equal(blobs["exact"], np.where(mask, 0, -np.inf).astype(np.float32))

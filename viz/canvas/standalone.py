@@ -51,7 +51,7 @@ def page(trace: Trace, site: Site, head: int, query: int) -> bytes:
         "title": escape(str(trace.model.get("title", trace.model.get("name", "Headlight")))),
         "policy": f"default-src 'none'; style-src 'unsafe-inline'; script-src '{_fingerprint(script)}'",
         "style": _schemes() + read("common.css", "chips.css", "atlas.css", "page.css"),
-        "patience": escape(_("The picture is painted by this page's own script, in a browser of 2023 or later.")),
+        "patience": escape(_("A script inside this page draws the picture; it needs a browser from 2023 or later.")),
         "tokens": escape(_("Tokens")),
         "folded": "" if max(map(len, trace.tokens.values())) > LONGEST else "open",
         "about": "\n".join(_about(trace, site)),
@@ -142,22 +142,25 @@ def _variables(colours: Scheme) -> str:
 
 def _about(trace: Trace, site: Site) -> Iterator[str]:
     """HTML below the picture."""
-    yield f"<p>{escape(_('Attention says where a head looked, not why the model chose.'))} {escape(_known(trace, site))}</p>"
+    note = _("Attention shows where a head looks, not why the model chooses a word.")
+    yield f"<p>{escape(note)} {escape(_known(trace, site))}</p>"
     yield "<dl>"
     for name, text in _facts(trace):
         yield f"<dt>{escape(name)}</dt><dd><bdi>{escape(text)}</bdi></dd>"
     yield "</dl>"
-    made = _("Made by Headlight from the numbers that the model computed. This page asks no network for anything.")
+    made = _("Made with Headlight from the numbers that the model computed. This page makes no network requests.")
     yield f"<p>{escape(made)}</p>"
 
 
 def _known(trace: Trace, site: Site) -> str:
     """Sentence on the precision of the weights that the page holds."""
     if len(_exact_heads(trace, site, 0)) > 1:
-        return _("Every weight is here as it ran.")
+        return _("Contains every weight exactly as computed.")
     if trace.at(site).mask.size > parts.WHOLE_CELLS and _finest(trace.at(site)):
-        return _("Of each block of cells the largest weight is here: there are too many to take them all along.")
-    return _("Of the head that was selected at first every weight is here as it ran, of the others what the overview shows.")
+        return _("There are too many weights to include all of them: for each block of cells the page holds the largest.")
+    return _(
+        "Contains every weight of the head that was selected when the page was saved, and overview resolution for all other heads."
+    )
 
 
 def _facts(trace: Trace) -> Iterator[tuple[str, str]]:

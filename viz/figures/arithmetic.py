@@ -61,7 +61,7 @@ def row(weights: Array, moved: Array, keys: Sequence[str], key: int, dark: bool)
         dark: which scheme.
     """
     colours = scheme(dark)
-    halves = ((weights, "", _("weight"), (0, 0.48)), (moved, "2", _("length of what it moves"), (0.52, 1)))
+    halves = ((weights, "", _("weight"), (0, 0.48)), (moved, "2", _("length of the contribution"), (0.52, 1)))
     layers = [token_bars(values, keys, key, colours) | {"xaxis": f"x{suffix}"} for values, suffix, _title, _domain in halves]
     layout: dict[str, Any] = {"yaxis": rows_of_tokens(colours, keys, ""), "bargap": 0.3}
     for values, suffix, title, domain in halves:

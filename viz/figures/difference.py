@@ -57,7 +57,7 @@ def _hover() -> str:
 
 def _colours(colours: Scheme, apart: Array) -> dict[str, Any]:
     largest = float(np.nanmax(np.abs(apart), initial=0.0)) or 1.0
-    bar = colour_bar(colours, _("change of the weight"), (-largest, 0, largest)) | {"tickformat": "+.3~r"}
+    bar = colour_bar(colours, _("change in weight"), (-largest, 0, largest)) | {"tickformat": "+.3~r"}
     return {"colorscale": scale(colours.diverging), "zmin": -largest, "zmax": largest, "colorbar": bar}
 
 

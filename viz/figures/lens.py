@@ -38,7 +38,7 @@ def lens(
         "zmin": 0,
         "zmax": 1,
         "colorscale": scale(colours.weights[:4]),  # the half of the scale on which words can be read
-        "colorbar": colour_bar(colours, _("probability of the likeliest"), (0, 0.5, 1)),
+        "colorbar": colour_bar(colours, _("probability of the top token"), (0, 0.5, 1)),
         "xgap": 2,
         "ygap": 1,
         "text": [[literal(_cut(word)) for word in row] for row in words[:, :, 0].T],

@@ -68,7 +68,7 @@ def _explain_colours(colours: Scheme, form: Form) -> list[dict[str, Any]]:
     """Traces that hold nothing but an entry of the legend above the picture, one for each colour."""
     no, yes = _signs(form)
     names = {
-        colours.weights[2]: _("{sign}  may be looked at", sign=yes),
+        colours.weights[2]: _("{sign}  allowed", sign=yes),
         colours.masked: _("{sign}  masked", sign=no),
     }
     edge = {"width": 1, "color": colours.faint}

@@ -128,7 +128,7 @@ def wavelength_curve(d_model: int, dark: bool, positions: int, height: int = 300
         height: in pixels.
     """
     colours = scheme(dark)
-    hover = _("dimension {dimension}: one wave in {positions} positions", dimension="%{x}", positions="<b>%{y:,.1f}</b>")
+    hover = _("dimension {dimension}: one period every {positions} positions", dimension="%{x}", positions="<b>%{y:,.1f}</b>")
     curve = {
         "type": "scatter",
         "x": np.arange(1, d_model + 1),
@@ -141,7 +141,7 @@ def wavelength_curve(d_model: int, dark: bool, positions: int, height: int = 300
     mark |= {"text": _("{count} positions", count=positions), "font": {"size": 12, "color": colours.second}}
     layout = {
         "xaxis": axis(colours, _("dimension")),
-        "yaxis": axis(colours, _("wavelength in positions")) | {"type": "log", "dtick": 1, "tickformat": ",d"},
+        "yaxis": axis(colours, _("wavelength (positions)")) | {"type": "log", "dtick": 1, "tickformat": ",d"},
         "shapes": [_line_across("y", positions, {"color": colours.second, "width": 1.5, "dash": "dash"})],
         "annotations": [mark],
     }

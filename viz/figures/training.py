@@ -36,7 +36,7 @@ def losses(
     for curve in curves:
         text = _("{name}, step {step}: {value}", name="%{fullData.name}", step="%{customdata:,}", value="<b>%{y:.3f}</b>")
         curve |= {"hovertemplate": text + "<extra></extra>", "showlegend": True}
-    return _figure(colours, dark, 300, curves, snapshots, at, _("loss (nats a token)"), {})
+    return _figure(colours, dark, 300, curves, snapshots, at, _("loss (nats per token)"), {})
 
 
 def measure(
@@ -93,7 +93,7 @@ def _mark(snapshots: Sequence[int], values: Array, moment: int, colours: Scheme,
     """A ring around the point from which the selected head stays past half of its change."""
     at = list(snapshots).index(moment)
     ring = {"symbol": "circle-open", "size": 17, "color": colour, "line": {"width": 2.5}}
-    text, side = [_("specialises")], "right" if at < len(snapshots) / 2 else "left"
+    text, side = [_("specializes here")], "right" if at < len(snapshots) / 2 else "left"
     label = {"text": text, "textposition": f"bottom {side}", "textfont": {"color": colours.text}, "mode": "markers+text"}
     points = {"x": [places(snapshots, snapshots)[at]], "y": [float(values[at])], "hoverinfo": "skip"}
     return {"type": "scatter", "showlegend": False, "marker": ring, **label, **points}
@@ -122,7 +122,7 @@ def _figure(
     first, last = _zero(snapshots), max(*snapshots, 1)
     tens = [10**power for power in range(math.ceil(math.log10(first)), math.floor(math.log10(last)) + 1) if 10**power > 1.3 * first]
     ticks = {"tickvals": [first, *tens], "ticktext": ["0", *(f"{ten:,}" for ten in tens)]}
-    across = axis(colours, _("step of the training (logarithmic)")) | ticks
+    across = axis(colours, _("training step (log scale)")) | ticks
     across |= {"type": "log", "range": [math.log10(first * 0.8), math.log10(last * 1.25)], "tickmode": "array"}
     line = {"type": "line", "x0": places([at], snapshots)[0], "x1": places([at], snapshots)[0], "y0": 0, "y1": 1, "yref": "paper"}
     shapes = [line | {"line": {"color": colours.text, "width": 1.5, "dash": "dash"}, "layer": "below"}]

@@ -43,8 +43,8 @@ def catalogue(site: Site, projected: bool = True) -> Mapping[str, Reading]:
             _("This head"),
             _("weight"),
             (r"A_{ij} = \operatorname{softmax}_j\left(\text{score}_{ij} + \text{mask}_{ij}\right)",),
-            _("The weights of the selected head as they ran: each row sums to 1."),
-            _("It says where the head looked; it does not say what it took from there, nor why the model chose."),
+            _("The attention weights of the selected head, exactly as computed. Each row sums to 1."),
+            _("They show where the head looked, but neither what it read there nor why the model chose a word."),
             of_head=True,
         ),
         Reading(
@@ -52,42 +52,51 @@ def catalogue(site: Site, projected: bool = True) -> Mapping[str, Reading]:
             _("Mean over heads"),
             _("mean weight"),
             (r"\bar A_{ij} = \frac{1}{H} \sum_{h=1}^{H} A^h_{ij}",),
-            _("In each cell the mean over all heads of this layer."),
-            _("No head has these weights: heads that look at different words become one that looks at all of them."),
+            _("Each cell is the mean over all heads of this layer."),
+            _(
+                "No single head has these weights: heads that attend to different words blend into one that seems to "
+                "attend to all of them."
+            ),
             of_head=False,
         ),
         Reading(
             "max",
-            _("Largest over heads"),
+            _("Maximum over heads"),
             _("largest weight"),
             (r"M_{ij} = \max_{h} A^h_{ij}",),
-            _("In each cell the largest weight that any head of this layer has there."),
-            _("A row mixes heads, so it does not sum to 1, and it does not say how many heads look there."),
+            _("Each cell is the largest weight that any head of this layer gives it."),
+            _("A row mixes several heads, so it does not sum to 1, and it does not say how many heads attend there."),
             of_head=False,
         ),
         _value_weighted(projected),
         Reading(
             "rollout",
             _("Rollout"),
-            _("rollout share"),
+            _("rollout"),
             _ROLLOUT["encoder" if site.stack == "encoder" else site.kind],
             _(
-                "The weights of all layers up to this one multiplied, back to the tokens that were put in; the residual connection "
-                "counts as half of each step."
+                "The attention of all layers up to this one, multiplied through to the input tokens. Each residual "
+                "connection counts as one half."
             ),
             _(
-                "It is no weight of the model and no measure of influence: all heads count alike, and values, feed-forward "
-                "networks and norms are left out."
+                "It is not a weight of the model and not a measure of influence: all heads count equally, and values, "
+                "feed-forward networks and normalization are ignored."
             ),
             of_head=False,
         ),
         Reading(
             "entropy",
-            _("Entropy of rows"),
+            _("Entropy of each row"),
             _("entropy (nats)"),
             (r"H_i = -\sum_j A_{ij} \ln A_{ij}",),
-            _("How widely each row of the selected head spreads: 0 for a single key, ln m for m keys alike."),
-            _("It does not say how sure the model is, nor how much the head matters: resting on one token is low entropy too."),
+            _(
+                "How widely each row of the selected head spreads its attention: 0 for a single key, ln m for m keys with "
+                "equal weights."
+            ),
+            _(
+                "It does not say how confident the model is, nor how much the head matters: a head that rests on one token "
+                "also has low entropy."
+            ),
             of_head=True,
         ),
     )
@@ -113,16 +122,14 @@ _ROLLOUT |= {"memory": _ROLLOUT["encoder"]}
 
 
 def _value_weighted(projected: bool) -> Reading:
-    caution = _(
-        "It is no share: the vectors of a row may point against each other, and the stream that they join may be far longer."
-    )
+    caution = _("It is not a share: the vectors in a row may cancel one another, and the residual stream may be much longer.")
     if projected:
         meaning = _(
-            "How long the vector is that the selected head adds to the stream of query i from key j, after its part of the output "
-            "projection."
+            "The length of the vector that the selected head adds to the residual stream of query i from key j, after "
+            "its part of the output projection."
         )
         formula = r"N_{ij} = \left\lVert A_{ij}\, v_j\, W_O^{h} \right\rVert_2"
     else:
-        meaning = _("How long the vector is that the selected head takes from key j to query i, before the output projection.")
+        meaning = _("The length of the vector that the selected head carries from key j to query i, before the output projection.")
         formula = r"N_{ij} = \left\lVert A_{ij}\, v_j \right\rVert_2"
-    return Reading("value", _("Weight × value"), _("length moved"), (formula,), meaning, caution, of_head=True)
+    return Reading("value", _("Weight × value"), _("contribution length"), (formula,), meaning, caution, of_head=True)

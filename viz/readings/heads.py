@@ -57,21 +57,23 @@ def explanations() -> Mapping[str, Explanation]:
     """Title and meaning of each of READINGS."""
     return {
         "entropy": Explanation(
-            _("entropy (nats)"), _("Mean over rows of −Σ w ln w. 0: a row looks at one key; ln m: at all m keys alike.")
+            _("entropy (nats)"),
+            _("Mean over rows of −Σ w ln w. 0 means that a row attends to one key; ln m, to all m keys equally."),
         ),
-        "mean_maximum": Explanation(_("mean of row maxima"), _("Mean over rows of the largest weight.")),
+        "mean_maximum": Explanation(_("mean largest weight"), _("The largest weight of each row, averaged over rows.")),
         "mean_distance": Explanation(
             _("mean distance (tokens)"),
             _(
-                "Mean over rows of Σ w · |p − j|: how far from its own place p a row looks. In cross-attention the rows are spread "
-                "evenly over the keys, from the first to the last."
+                "Mean over rows of Σ w · |p − j|: how far from its own position p a row attends. In cross-attention, "
+                "rows are spread evenly over the keys."
             ),
         ),
         "special_share": Explanation(
-            _("share on special tokens"), _("Mean over rows of the weight on tokens that stand for no text: start, end, padding.")
+            _("weight on special tokens"), _("Mean over rows of the weight on special tokens (start, end, padding).")
         ),
         "diagonality": Explanation(
-            _("diagonality"), _("Mean over rows of the weight on keys at most 1 token from the row's own place.")
+            _("weight near the diagonal"),
+            _("Mean over rows of the weight on keys at most 1 token away from the row’s own position."),
         ),
     }
 

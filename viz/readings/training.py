@@ -56,29 +56,32 @@ def explanations() -> Mapping[str, Explanation]:
         "entropy": Explanation(
             _("Entropy (nats)"),
             _(
-                "Mean over rows of −Σ w ln w. 0: a row looks at one key; ln m: at all m keys alike. "
-                "It does not say whether the key is a useful one."
+                "Mean over rows of −Σ w ln w. 0 means that a row attends to one key; ln m, to all m keys equally. Low "
+                "entropy does not mean that the key is useful."
             ),
         ),
         "diagonality": Explanation(
             _("Diagonality"),
             _(
-                "Mean over rows of the weight on keys j with |p − j| ≤ 1, where p is the row's own place (in cross-attention the "
-                "rows are spread evenly over the keys). It does not say that words there belong together."
+                "Mean over rows of the weight on keys j with |p − j| ≤ 1, where p is the row’s own position (in "
+                "cross-attention, rows are spread evenly over the keys). It does not mean that those words belong "
+                "together."
             ),
         ),
         "antidiagonality": Explanation(
             _("Anti-diagonality"),
             _(
-                "Mean over rows of the weight on keys j with |p − (m − 1 − j)| ≤ 1: the diagonal of the keys read backwards. "
-                "1 for a head that reverses; a head that rests in the middle has some of it too."
+                "Mean over rows of the weight on keys j with |p − (m − 1 − j)| ≤ 1, the diagonal of the keys read "
+                "backwards. A head that reverses its input scores 1, but one that rests in the middle also scores "
+                "above 0."
             ),
         ),
         "alignment": Explanation(
-            _("Alignment with the end"),
+            _("Similarity to the final head"),
             _(
-                "Mean over rows of Σ min(w, w at the last snapshot): how much of its weight lies already where the same head's "
-                "lies in the end, 1 there by definition. It is no alignment of words: nobody told which word translates which."
+                "Mean over rows of Σ min(w, w at the last snapshot): how much of the attention is already where this "
+                "head will put it in the end (1 at the end, by definition). It does not measure word alignment: the "
+                "model was never told which word translates which."
             ),
         ),
     }

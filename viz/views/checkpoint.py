@@ -62,11 +62,11 @@ def _choose(engine: Engine, view: View) -> str:
         if titles:
             st.session_state[_CHOSEN] = None if checkpoint_files.refused() else model
             st.selectbox(
-                _("A checkpoint of this server, or the last file opened"),
+                _("A checkpoint on this server, or the last file that you opened"),
                 list(titles),
                 index=None if checkpoint_files.refused() else 0,  # with None it can be emptied
                 format_func=lambda name: " ".join(map(labels.plain, titles[name].split(" "))),
-                placeholder=_("choose"),
+                placeholder=_("choose …"),
                 key=_CHOSEN,
                 on_change=_take_chosen,
             )
@@ -95,24 +95,22 @@ def _say_why_not(error: HeadlightError, view: View) -> None:
     if isinstance(error, SeveralLayouts):
         checkpoint_questions.choose_reading(error, view)
     if view.settings:
-        st.button(_("Forget the answers"), on_click=update, kwargs={"settings": ""}, key="forget")
+        st.button(_("Clear the answers"), on_click=update, kwargs={"settings": ""}, key="forget")
 
 
 def _open(engine: Engine, model: str, found: Inspection, view: View, explore: StreamlitPage) -> None:
     """Draws the button that shows the model's heads, or says why there is none yet."""
     if any(map(checkpoint_questions.is_open, found.ask)):
-        st.info(_("Answer below what is needed: then its heads can be seen."), icon=":material/help:")
+        st.info(_("Answer the questions below to see its heads."), icon=":material/help:")
         return
     info = engine.describe(model, view.told())
     if info.problem:
         say(problem(info))
         return
     if info.reads == "ids":
-        st.caption(
-            _("The file holds no vocabulary: this model reads token ids, typed as numbers, and shows its tokens as numbers.")
-        )
+        st.caption(_("The file has no vocabulary, so this model reads and shows token ids instead of words."))
     if info.reads == "features":
-        st.caption(_("This model has no embedding: it reads random vectors, drawn from a seed."))
+        st.caption(_("This model has no embedding, so it is fed random vectors drawn from a seed."))
     with st.container(horizontal=True):
         opened = st.button(_("Open in Explore"), icon=":material/grid_view:", key="open-in-explore")
         if found.layout and not any(tensor.nan or tensor.infinite for tensor in found.tensors):
@@ -125,13 +123,14 @@ def _open(engine: Engine, model: str, found: Inspection, view: View, explore: St
 def _export(engine: Engine, model: str, info: ModelInfo, view: View) -> None:
     """Draws the button that saves the model with its answers; the folder is made when it is pressed."""
     st.download_button(
-        _("Save as a folder with these answers"),
+        _("Download as a folder with these answers"),
         lambda: engine.export(model, view.told()),
         file_name=f"{PurePath(info.title).stem}.zip",
         mime="application/zip",
         icon=":material/download:",
         help=_(
-            "A zip of spec.json, tokenizer.json and model.safetensors: unpack it into checkpoints/, and nothing is asked again."
+            "A zip with spec.json, tokenizer.json and model.safetensors. Unpack it into checkpoints/ and no questions "
+            "will be asked again."
         ),
         on_click="ignore",
         key="export",

@@ -16,13 +16,17 @@ def summary(found: Inspection) -> None:
     """Draws the layout, the evidence for it, and notes."""
     st.markdown(f"**{labels.markdown(found.what)}**")
     if found.in_favour:
-        st.caption(labels.markdown(_("In favour of this reading: {evidence}.", evidence="; ".join(found.in_favour))))
+        st.caption(labels.markdown(_("Evidence for this reading: {evidence}.", evidence="; ".join(found.in_favour))))
         against = "; ".join(found.against)
-        st.caption(labels.markdown(_("Against it: {evidence}.", evidence=against)) if against else _("Nothing speaks against it."))
+        st.caption(
+            labels.markdown(_("Evidence against it: {evidence}.", evidence=against)) if against else _("No evidence against it.")
+        )
     if found.prefix:
-        st.caption(labels.markdown(_("A wrapper put “{prefix}” before each name; it was taken off.", prefix=found.prefix)))
+        st.caption(
+            labels.markdown(_("Every name started with the wrapper prefix “{prefix}”, which was removed.", prefix=found.prefix))
+        )
     if found.candidate:
-        st.caption(labels.markdown(_("The weights stand in the file under “{keys}”.", keys=found.candidate)))
+        st.caption(labels.markdown(_("The weights are stored under “{keys}” in the file.", keys=found.candidate)))
     for note in found.notes:
         st.caption(labels.markdown(note))
     _counts(found)
@@ -32,11 +36,11 @@ def _counts(found: Inspection) -> None:
     statuses = [tensor.status for tensor in found.tensors]
     known, unknown = bool(found.spec), "?"
     values = {
-        _("learned numbers"): f"{found.parameters:,}" if known else unknown,
-        _("tensors matched"): f"{statuses.count('matched'):,}",
+        _("parameters"): f"{found.parameters:,}" if known else unknown,
+        _("matched tensors"): f"{statuses.count('matched'):,}",
         _("missing"): f"{len(found.missing):,}" if known else unknown,
         _("unexpected"): f"{statuses.count('unexpected'):,}",
-        _("of another shape"): f"{statuses.count('misshapen'):,}" if known else unknown,
+        _("wrong shape"): f"{statuses.count('misshapen'):,}" if known else unknown,
     }
     with st.container(horizontal=True, gap="medium"):
         for label, value in values.items():
@@ -47,19 +51,19 @@ def numbers(found: Inspection) -> None:
     """Draws what the numbers say about the network, and the parameters by component."""
     said, where = st.columns([3, 2], gap="large")
     with said:
-        st.markdown(f"**{_('What the numbers say')}**")
+        st.markdown(f"**{_('Diagnosis')}**")
         _not_finite(found)
         if found.freshness is not None:
             _trained(found.freshness)
         for names in found.tied:
-            st.markdown(labels.markdown(_("The same numbers: {names}.", names=", ".join(names))))
+            st.markdown(labels.markdown(_("Tied (the same values under several names): {names}.", names=", ".join(names))))
         _heads(found)
     with where:
-        st.markdown(f"**{_('Learned numbers by part')}**")
+        st.markdown(f"**{_('Parameters by component')}**")
         if found.parts:
             _parts(found)
         else:
-            st.caption(_("Known when the questions are answered and nothing is missing."))
+            st.caption(_("Shown once the questions are answered and nothing is missing."))
 
 
 def _not_finite(found: Inspection) -> None:
@@ -67,28 +71,30 @@ def _not_finite(found: Inspection) -> None:
     gaps = {"nan": sum(t.nan for t in bad), "infinite": sum(t.infinite for t in bad), "tensors": len(bad)}
     if bad:
         say = _(
-            "{nan:,} numbers are NaN and {infinite:,} infinite, in {tensors} tensors: what uses them is not finite either.", **gaps
+            "{tensors} tensors contain {nan:,} NaN and {infinite:,} infinite values; everything computed from them "
+            "will not be finite either.",
+            **gaps,
         )
         st.info(say, icon=":material/warning:")
     else:
-        st.markdown(_("Every number is finite."))
+        st.markdown(_("All values are finite."))
 
 
 def _trained(fresh: Freshness) -> None:
     """Draws the verdict, trained or fresh, and the evidence below it."""
-    draws = ", ".join(_("{count} like {draw}", count=count, draw=draw) for draw, count in fresh.draws.items())
+    draws = ", ".join(_("{count} resemble {draw}", count=count, draw=draw) for draw, count in fresh.draws.items())
     gaps = {"norms": fresh.norms, "untouched": fresh.untouched_norms, "matrices": fresh.matrices, "fresh": fresh.fresh_matrices}
     if fresh.untrained:
-        st.info(_("These weights look untrained: they are as programs draw them before training."), icon=":material/warning:")
+        st.info(_("These weights look untrained: they resemble a random initialization."), icon=":material/warning:")
     else:
         st.markdown(_("These weights look trained."))
-    evidence = [_("{fresh} of {matrices} matrices have the mean, deviation and range of an initial draw.", **gaps)]
+    evidence = [_("{fresh} of {matrices} matrices have the mean, standard deviation and range of a random initialization.", **gaps)]
     if fresh.norms:
         evidence.insert(
-            0, _("{untouched} of {norms} norms have gains of exactly 1 and biases of exactly 0, as at the start.", **gaps)
+            0, _("{untouched} of {norms} normalization layers still have gains of exactly 1 and biases of exactly 0.", **gaps)
         )
     if draws:
-        evidence.append(_("Among them: {draws}.", draws=draws))
+        evidence.append(_("Of these, {draws}.", draws=draws))
     st.caption(labels.markdown(" ".join(evidence)))
 
 
@@ -98,11 +104,11 @@ def _heads(found: Inspection) -> None:
     if found.heads_seen:
         gaps = {"heads": found.heads_seen}
         if not found.heads:
-            st.markdown(_("None of the {heads} heads is dead or a twin of another.", **gaps))
+            st.markdown(_("None of the {heads} heads is dead, and no two are duplicates.", **gaps))
         st.caption(
             _(
-                "Dead: the norm of W_V W_O is below a hundredth of the largest at its site. Twins: the cosine of their products "
-                "W_Q W_Kᵀ or W_V W_O is at least 0.99. Biases are not looked at.",
+                "Dead: the norm of W_V W_O is below 1 % of the largest in the same attention layer. Duplicate: the "
+                "cosine similarity of W_Q W_Kᵀ or of W_V W_O is at least 0.99. Biases are ignored.",
             ).replace("_", "\\_")
         )
 
@@ -110,11 +116,11 @@ def _heads(found: Inspection) -> None:
 def _note(note: HeadNote) -> str:
     gaps = {"head": labels.site(Site.parse(note.site), note.head), "value": note.value}
     if note.other is None:
-        return _("{head} is dead: its W_V W_O has the norm {value:.3g}.", **gaps)
+        return _("{head} is dead: the norm of its W_V W_O is {value:.3g}.", **gaps)
     gaps |= {"other": note.other + 1}
     if note.product == "query-key":
-        return _("{head} looks where head {other} looks: the cosine of their W_Q W_Kᵀ is {value:.4f}.", **gaps)
-    return _("{head} moves what head {other} moves: the cosine of their W_V W_O is {value:.4f}.", **gaps)
+        return _("{head} attends like head {other}: the cosine similarity of their W_Q W_Kᵀ is {value:.4f}.", **gaps)
+    return _("{head} moves what head {other} moves: the cosine similarity of their W_V W_O is {value:.4f}.", **gaps)
 
 
 def _parts(found: Inspection) -> None:
@@ -124,14 +130,14 @@ def _parts(found: Inspection) -> None:
         "attention": _("self-attention"),
         "cross_attention": _("cross-attention"),
         "feed_forward": _("feed-forward"),
-        "norms": _("norms"),
+        "norms": _("normalization"),
         "output": _("output layer"),
     }
     stacks = {"encoder": _("encoder"), "decoder": _("decoder")}
     rows = [(stacks[part.stack], words[part.kind], part.parameters, part.parameters / found.parameters) for part in found.parts]
-    table = pd.DataFrame(rows, columns=[_("stack"), _("part"), _("numbers"), _("share")])
+    table = pd.DataFrame(rows, columns=[_("stack"), _("part"), _("parameters"), _("share")])
     columns = {
-        _("numbers"): st.column_config.NumberColumn(format="localized"),
+        _("parameters"): st.column_config.NumberColumn(format="localized"),
         _("share"): st.column_config.ProgressColumn(format="percent", min_value=0, max_value=1),
     }
     st.dataframe(table, hide_index=True, width="stretch", height="content", column_config=columns, key="parts")
@@ -142,9 +148,9 @@ def tensors(found: Inspection) -> None:
     st.markdown(f"**{_('Tensors')}**")
     st.caption(
         _(
-            "The magnifying glass above the table searches it. Deviation: standard; norm: the root of the sum of squares; "
-            "zeros: the share of exact zeros; the histogram has 24 bins from the lowest number to the highest. "
-            "All of the finite numbers."
+            "Search the table with the magnifying glass above it. Deviation is the standard deviation, norm the "
+            "Euclidean norm, zeros the share of exact zeros; histograms have 24 bins from the smallest to the largest "
+            "value. Only finite values are counted."
         )
     )
     words = _statuses()
@@ -183,20 +189,20 @@ def _columns() -> dict[str, Any]:
         "dtype": st.column_config.TextColumn(_("type")),
         "histogram": st.column_config.BarChartColumn(_("histogram"), y_min=0, y_max=1),
         "mean": number(_("mean"), format="%.4g"),
-        "deviation": number(_("deviation"), format="%.4g"),
+        "deviation": number(_("std. deviation"), format="%.4g"),
         "norm": number(_("norm"), format="%.4g"),
         "sparsity": number(_("zeros"), format="percent"),
         "nan": number(_("NaN")),
         "infinite": number(_("infinite")),
-        "becomes": st.column_config.TextColumn(_("becomes"), width="medium"),
+        "becomes": st.column_config.TextColumn(_("used as"), width="medium"),
     }
 
 
 def _statuses() -> dict[str, str]:
     return {
         "missing": _("missing"),
-        "misshapen": _("of another shape"),
+        "misshapen": _("wrong shape"),
         "unexpected": _("unexpected"),
         "matched": _("matched"),
-        "unneeded": _("left over, on no map's way"),
+        "unneeded": _("left over, on no map’s way"),
     }

@@ -22,9 +22,7 @@ _REFUSED = "checkpoint:refused"
 def offer(engine: Engine) -> None:
     """Draws the inputs for a file."""
     if public.is_public():
-        st.caption(
-            _("This server is open to the public, so it takes no files: run Headlight on your own machine to look into yours.")
-        )
+        st.caption(_("This public server does not accept uploads. Run Headlight on your own machine to inspect your files."))
         return
     if public.is_owner():
         st.text_input(
@@ -37,14 +35,18 @@ def offer(engine: Engine) -> None:
             on_change=_open_path,
         )
     st.file_uploader(
-        _("Or files that torch.save or safetensors wrote, at most {size} MB each; vocabularies may come along", size=limit()),
+        _(
+            "Or upload files written by torch.save or safetensors, at most {size} MB each, with their vocabularies if you "
+            "have them",
+            size=limit(),
+        ),
         accept_multiple_files=True,
         key=f"{_SENT}:{st.session_state.get(_ROUND, 0)}",
         on_change=_receive,
         args=(engine,),
     )
     st.caption(
-        _("Nothing in a file is executed. What is sent stays in this server's memory for a while; whoever has the link can see it.")
+        _("Nothing in a file is executed. Uploads stay in this server’s memory for a while, and anyone with the link can see them.")
     )
     watch("choose", limit(), _refuse_too_large)
 

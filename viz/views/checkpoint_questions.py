@@ -31,8 +31,13 @@ def show(engine: Engine, model: str, view: View, asked: Sequence[Asked], explore
     Args:
         explore: the page to open once all questions are answered; None if the form is on that page.
     """
-    st.markdown(f"**{_('What the file does not tell')}**")
-    st.caption(_("Names and shapes leave this open; nothing is guessed. Answer with the values that the model was trained with."))
+    st.markdown(f"**{_('What the file does not say')}**")
+    st.caption(
+        _(
+            "Names and shapes do not determine these settings, and Headlight does not guess. Enter the values the model was "
+            "trained with."
+        )
+    )
     files = [question for question in asked if question.name in FILE_SETTINGS]
     others = [question for question in asked if question.name not in FILE_SETTINGS]
     if files:
@@ -45,7 +50,7 @@ def show(engine: Engine, model: str, view: View, asked: Sequence[Asked], explore
         _fields(model, view, first := [question for question in others if is_open(question) or _told(view, question)])
         _fields(model, view, [question for question in others if question.answer is None and question not in first])
         if usual := [question for question in others if question.answer is not None and question not in first]:
-            with st.expander(_("What has a usual answer")):
+            with st.expander(_("Settings with a usual value")):
                 _fields(model, view, usual)
         for name, opens, key in _buttons(explore):
             st.form_submit_button(name, on_click=_take, args=(engine, model, view, asked, opens), key=key)
@@ -68,16 +73,14 @@ def ask_here(engine: Engine, view: View) -> None:
 def _buttons(explore: StreamlitPage | None) -> Iterator[tuple[str, bool, str]]:
     """The buttons of the form: label, whether it opens Explore, and key."""
     if explore is not None:
-        yield _("Take these answers and open in Explore"), True, "answers-open"
-    yield _("Take these answers"), False, "answers"
+        yield _("Apply these answers and open in Explore"), True, "answers-open"
+    yield _("Apply these answers"), False, "answers"
 
 
 def choose_reading(error: SeveralLayouts, view: View) -> None:
     """Draws the choice between the layouts that fit a file."""
     setting, there = str(error.fields["setting"]), str(error.fields["there"]).split(", ")
-    st.selectbox(
-        _("Read it as"), there, format_func=labels.plain, index=None, key=_READING, on_change=_read_as, args=(view, setting)
-    )
+    st.selectbox(_("Read as"), there, format_func=labels.plain, index=None, key=_READING, on_change=_read_as, args=(view, setting))
 
 
 def _read_as(view: View, setting: str) -> None:
@@ -111,7 +114,7 @@ def _field(question: Asked, key: str) -> None:
     label = _titles().get(question.name, question.name)
     if question.choices:
         index = question.choices.index(question.answer) if question.answer in question.choices else None
-        placeholder = _("choose") if question.needed else _("not told")
+        placeholder = _("choose …") if question.needed else _("not specified")
         st.selectbox(label, question.choices, index=index, placeholder=placeholder, format_func=labels.plain, key=key)
     else:
         st.text_input(label, question.answer or "", placeholder=question.allowed, key=key)
@@ -129,28 +132,28 @@ def _files(model: str, view: View, files: Sequence[Asked]) -> None:
 def _titles() -> dict[str, str]:
     """Titles of the questions; a question without one is shown by its name."""
     return {
-        "n_heads": _("Heads"),
-        "encoder_heads": _("Heads of the encoder"),
-        "decoder_heads": _("Heads of the decoder"),
-        "head_dim": _("Width of a head"),
-        "norm_order": _("Where the norms stand"),
+        "n_heads": _("Number of heads"),
+        "encoder_heads": _("Number of encoder heads"),
+        "decoder_heads": _("Number of decoder heads"),
+        "head_dim": _("Head dimension"),
+        "norm_order": _("Position of the normalization (pre- or post-norm)"),
         "activation": _("Activation"),
-        "decoder_passes": _("Passes through the decoder"),
-        "pad_id": _("Id of padding"),
-        "source_pad_id": _("Id of the source's padding"),
-        "target_pad_id": _("Id of the target's padding"),
-        "bos_id": _("Id of the start token"),
-        "eos_id": _("Id of the end token"),
-        "unk_id": _("Id of the unknown token"),
-        "embed_scale": _("Scale of the embeddings"),
-        "positions": _("Kind of positions"),
-        "decode_positions": _("Positions while decoding"),
+        "decoder_passes": _("Number of passes through the decoder"),
+        "pad_id": _("Padding id"),
+        "source_pad_id": _("Source padding id"),
+        "target_pad_id": _("Target padding id"),
+        "bos_id": _("Start token id"),
+        "eos_id": _("End token id"),
+        "unk_id": _("Unknown token id"),
+        "embed_scale": _("Embedding scale"),
+        "positions": _("Type of positional encoding"),
+        "decode_positions": _("Positions during decoding"),
         "causal": _("Does the mask hide the future?"),
-        "source_vocab": _("Vocabulary of the source"),
-        "target_vocab": _("Vocabulary of the target"),
-        "tokenizer": _("How a typed text is cut"),
-        "source_embedding": _("Embedding of the source"),
-        "target_embedding": _("Embedding of the target"),
+        "source_vocab": _("Source vocabulary"),
+        "target_vocab": _("Target vocabulary"),
+        "tokenizer": _("How typed text is tokenized"),
+        "source_embedding": _("Source embedding"),
+        "target_embedding": _("Target embedding"),
         "output_layer": _("Output layer"),
         "source_positions": _("Positions of the source"),
         "target_positions": _("Positions of the target"),

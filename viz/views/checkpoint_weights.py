@@ -31,7 +31,8 @@ def _heads(engine: Engine, model: str, found: Inspection, view: View) -> None:
     st.markdown(f"**{_('Weights of a head')}**")
     st.caption(
         _(
-            "W_Q W_Kᵀ decides where a head looks, W_V W_O what it moves; a singular value is how strongly one direction passes."
+            "W_Q W_Kᵀ determines where a head looks and W_V W_O what it moves. A singular value tells how strongly one "
+            "direction is passed on."
         ).replace("_", "\\_")
     )
     where, which, what = st.columns([2, 1, 2])
@@ -66,11 +67,11 @@ def _key(model: str, what: str) -> str:
 def _matrix(values: Array, output: bool, dark: bool) -> None:
     """Draws one matrix of one head: dimensions of the head from top to bottom, of the residual stream from left to right."""
     cells = values.T if output else values
-    _chart(weights.matrix(cells, _("dimension of the head"), _("dimension of the stream"), dark, height=560), "matrix")
+    _chart(weights.matrix(cells, _("dimension of the head"), _("dimension of the residual stream"), dark, height=560), "matrix")
     _small, (rows, columns) = weights.pooled(cells)
     if rows * columns > 1:
         gaps = {"rows": rows, "columns": columns}
-        st.caption(_("A cell shows the largest of {rows} × {columns} weights, with its sign.", **gaps))
+        st.caption(_("Each cell shows the largest (by magnitude) of {rows} × {columns} weights, with its sign.", **gaps))
 
 
 def _chart(figure: go.Figure, key: str) -> None:
@@ -79,13 +80,13 @@ def _chart(figure: go.Figure, key: str) -> None:
 
 def _neighbours(engine: Engine, model: str, found: Inspection, view: View) -> None:
     """Draws the tokens whose embeddings have the largest cosine with that of one token."""
-    st.markdown(f"**{_('Neighbours of a token')}**")
+    st.markdown(f"**{_('Nearest neighbors of a token')}**")
     stacks = [stack for stack in (found.spec["encoder"], found.spec["decoder"]) if stack is not None]
     sizes = {strip: stack["vocab"] for strip, stack in zip(("source", "target"), stacks, strict=False) if stack["vocab"]}
     if not sizes:
-        st.caption(_("This network has no embedding: it reads vectors."))
+        st.caption(_("This network has no embedding: it is fed vectors."))
         return
-    st.caption(_("By the cosine of their embeddings, as they are in the file: no sentence is read."))
+    st.caption(_("By cosine similarity of the stored embeddings, independent of any sentence."))
     which, number = st.columns(2)
     names = {"source": _("Source"), "target": _("Target")}
     strip = which.selectbox(_("Vocabulary"), list(sizes), format_func=names.__getitem__, key=_key(model, "strip"))
@@ -93,7 +94,7 @@ def _neighbours(engine: Engine, model: str, found: Inspection, view: View) -> No
     near = engine.tensors(model, (f"near/{strip}/{id_}",), view.told())[f"near/{strip}/{id_}"]
     ids = tuple(int(each) for each in near[:, 0])
     own, *texts = (labels.plain(text) for text in engine.texts(model, strip, (id_, *ids), view.told()))
-    st.markdown(labels.markdown(_("Nearest to “{token}”:", token=own)))
+    st.markdown(labels.markdown(_("Nearest neighbors of “{token}”:", token=own)))
     table = pd.DataFrame({"token": texts, "id": ids, "cosine": near[:, 1]})
     columns = {
         "token": st.column_config.TextColumn(_("token")),

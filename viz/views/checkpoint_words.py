@@ -95,9 +95,9 @@ def ask_for(engine: Engine, model: str) -> None:
         st.text_input(_("Or the path of a vocabulary on this machine"), key=_PATH, on_change=_open_path, args=(engine, model))
     st.caption(
         _(
-            "A vocabulary is a text file with one token a line, a JSON list or object (itos or stoi, of both languages too), a "
-            "SentencePiece model or a tokenizer.json: as many texts as the embedding has rows. Then tokens are shown as words, "
-            "and words can be typed."
+            "A vocabulary is a text file with one token per line, a JSON list or object (itos or stoi, also of both "
+            "languages), a SentencePiece model or a tokenizer.json. It needs one entry per embedding row. Tokens are "
+            "then shown as words, and you can type words."
         )
     )
     watch("questions", MOST_MEGABYTES, _refuse_too_large)
@@ -108,7 +108,7 @@ def say_what_is_unclear(view: View, questions: Sequence[Asked]) -> None:
     told = dict(view.told())
     names = [name for known_as, name in given().items() if known_as not in told.values()]
     if names and any(question.answer is None for question in questions):
-        text = _("Not told by its name which vocabulary it is, so choose below: {names}.", names=", ".join(names))
+        text = _("These file names do not say which vocabulary they contain, so choose below: {names}.", names=", ".join(names))
         st.info(labels.markdown(text), icon=":material/help:")
 
 
@@ -122,7 +122,7 @@ def field(title: str, question: Asked, key: str) -> None:
     def called(known_as: str) -> str:
         return none if known_as == _NONE else labels.plain(names.get(known_as, Path(known_as).name))
 
-    st.selectbox(title, there, index=index, placeholder=_("choose") if names else none, format_func=called, key=key)
+    st.selectbox(title, there, index=index, placeholder=_("choose …") if names else none, format_func=called, key=key)
 
 
 def _receive(engine: Engine, model: str) -> None:

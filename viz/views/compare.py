@@ -39,14 +39,16 @@ def show(page: Page) -> None:
     compare_sides.control(page)
     different = compare_sides.what_differs(page)
     if not different:
-        st.info(_("Nothing differs yet: choose above what the second side is to have instead."), icon=":material/info:")
-        _atlas(page, page.trace, _("First side"), "first")
+        st.info(
+            _("Both sides are identical so far. Choose above what should be different on the second side."), icon=":material/info:"
+        )
+        _atlas(page, page.trace, _("Side A"), "first")
         return
-    st.caption(labels.markdown(_("The second side differs in {differences}.", differences="; ".join(different))))
+    st.caption(labels.markdown(_("Side B differs in {differences}.", differences="; ".join(different))))
     second = compare_sides.run(page)
     if isinstance(second, str):
-        say(_("The second side cannot be run: {reason}", reason=second))
-        _atlas(page, page.trace, _("First side"), "first")
+        say(_("Side B cannot be run: {reason}", reason=second))
+        _atlas(page, page.trace, _("Side A"), "first")
         return
     _both(page, Compared(second, *changes.changes(page.trace, second)))
 
@@ -56,9 +58,9 @@ def _both(page: Page, compared: Compared) -> None:
         compare_outputs.draw(page.trace, compared.second)
     left, right = st.columns(2, gap="medium")
     with left:
-        _atlas(page, page.trace, _("First side"), "first")
+        _atlas(page, page.trace, _("Side A"), "first")
     with right:
-        _atlas(page, compared.second, _("Second side"), "second")
+        _atlas(page, compared.second, _("Side B"), "second")
     with card("changes"):
         _changes(page, compared)
     with card("selected"):
@@ -101,12 +103,15 @@ def _follow(place: _Place, own: bool, **fields: str | int) -> None:
     if head < place.heads.get(site, 0):
         update(site=str(site), head=head, query=fields.get("query", place.query) if own else -1)
     else:
-        st.toast(_("Only the second side has {head}.", head=labels.site(site, head)))
+        st.toast(_("Only side B has {head}.", head=labels.site(site, head)))
 
 
 def _changes(page: Page, compared: Compared) -> None:
     """Draws the atlas of differences and names the sites that it leaves out."""
-    _heading(_("What changed"), _("Weight on the second side minus weight on the first; colours by the root of the change."))
+    _heading(
+        _("What changed in the attention"),
+        _("Attention weight on side B minus side A. The color scale is a square root, so that small changes are visible."),
+    )
     for note in (*_notes(page.trace, compared), *_left_out(compared.refused)):
         st.caption(labels.markdown(note))
     if compared.found:
@@ -125,22 +130,20 @@ def _notes(first: Trace, compared: Compared) -> list[str]:
         if (len(change.rows), len(change.rows)) != (one.weights.shape[1], other.weights.shape[1]):
             said.append(
                 _(
-                    "{kind}: {rows} rows are compared, of {first} on the first side and {second} on the second; "
-                    "the tokens after them do not stand for each other.",
+                    "{kind}: only the first {rows} of {first} (A) and {second} (B) rows can be compared; after that "
+                    "the two outputs differ.",
                     **gaps,
                 )
             )
         if one.heads != other.heads:
             gaps |= {"own": one.heads, "others": other.heads}
-            said.append(
-                _("{kind}: the first side has {own} heads and the second {others}; heads 1 to {heads} are compared.", **gaps)
-            )
+            said.append(_("{kind}: side A has {own} heads and side B {others}; heads 1 to {heads} are compared.", **gaps))
     replaced = [name for name, strip in first.tokens.items() if _replaced(strip.texts, compared, name)]
     if replaced:
         said.append(
             _(
-                "The two sides have some different words at the same places. They are compared place by place, "
-                "and such a place is called by both words: “hund / kind”."
+                "Some positions hold different words on the two sides. They are compared position by position and "
+                "labeled with both words: “hund / kind”."
             )
         )
     return said
@@ -166,25 +169,25 @@ def _left_out(refused: dict[Site, Reason]) -> list[str]:
 def _why_not(reason: Reason, kind: str, layers: str) -> str:
     gaps = {"kind": kind, "layers": layers}
     if reason == "first":
-        return _("{kind}, layers {layers}: the first side alone has it, so there is nothing to subtract.", **gaps)
+        return _("{kind}, layers {layers}: only on side A, so there is nothing to compare.", **gaps)
     if reason == "second":
-        return _("{kind}, layers {layers}: the second side alone has it, so there is nothing to subtract.", **gaps)
-    return _("{kind}, layers {layers}: nothing is subtracted, because the two sides look at tokens that do not align.", **gaps)
+        return _("{kind}, layers {layers}: only on side B, so there is nothing to compare.", **gaps)
+    return _("{kind}, layers {layers}: not compared, because the tokens of the two sides do not align.", **gaps)
 
 
 def _selected(page: Page, compared: Compared) -> None:
     """Draws the selected head on both sides, and its difference."""
     site, head = page.attention.site, page.head
-    _heading(labels.site(site, head), _("On the first side, on the second side, and the second minus the first."))
+    _heading(labels.site(site, head), _("Side A, side B, and the difference B − A."))
     there = compared.second.attention.get(site)
     one, two, apart = st.columns(3, gap="medium")
     with one:
-        _map(page, page.trace, page.attention, _("First side"), "first")
+        _map(page, page.trace, page.attention, _("Side A"), "first")
     with two:
         if there is None or head >= there.heads:
-            st.caption(_("The second side has no such head."))
+            st.caption(_("Side B has no such head."))
         else:
-            _map(page, compared.second, there, _("Second side"), "second")
+            _map(page, compared.second, there, _("Side B"), "second")
     with apart:
         _apart(page, compared)
 
@@ -203,11 +206,11 @@ def _chart(page: Page, figure: object, name: str, alt: str) -> None:
 
 def _apart(page: Page, compared: Compared) -> None:
     """Draws the difference of the selected head, or says why there is none."""
-    title = _("Second minus first")
+    title = _("B − A")
     st.markdown(f"**{title}**")
     change = compared.found.get(page.attention.site)
     if change is None or page.head >= change.heads:
-        st.caption(_("This head cannot be subtracted; above stands why."))
+        st.caption(_("This head cannot be compared; see the reason above."))
         return
     sides = (page.trace, change.first), (compared.second, change.second)
     figure = difference(*sides, page.head, change.rows, change.keys, page.dark)
@@ -215,25 +218,25 @@ def _apart(page: Page, compared: Compared) -> None:
     moved = change.by_row[page.head]
     counted = moved[~pd.isna(moved)]
     if len(counted):
-        st.caption(_("On average {share:.1%} of a row's weight moved, over {rows} rows.", share=counted.mean(), rows=len(counted)))
+        st.caption(_("On average, {share:.1%} of each row’s weight moved ({rows} rows).", share=counted.mean(), rows=len(counted)))
 
 
 def _ranking(page: Page, compared: Compared) -> None:
     """Draws a table of the heads, the most changed first; a click on a row selects the head."""
-    _heading(_("Heads by change"), _("The most changed first. A click on a row shows the head above."))
+    _heading(_("Heads, most changed first"), _("Select a row to show that head above."))
     with st.popover(_("What is this?"), type="tertiary", key="about-change"):
         _explain()
     queries = {site: labels.queries(page.trace, change.first, longest=None) for site, change in compared.found.items()}
     table = changes.table(compared.found, queries)
     names = {"kind": _("attention"), "pass": _("pass"), "layer": _("layer"), "head": _("head"), "row": _("most changed row")}
-    numbers = {"change": _("change"), "largest": _("of its most changed row"), "cell": _("largest change of a weight")}
+    numbers = {"change": _("change"), "largest": _("change of that row"), "cell": _("largest change of one weight")}
     columns = {name: st.column_config.Column(title) for name, title in names.items()}
     columns |= {name: st.column_config.NumberColumn(title, format="%.4f") for name, title in numbers.items()}
     columns |= {"rows": st.column_config.Column(_("rows"))}
     clicked = choosing_head(table, "heads-by-change", query=-1)
     st.dataframe(table, column_config=columns, hide_index=True, selection_mode="single-row", **clicked)
     st.download_button(
-        _("These numbers as CSV"),
+        _("Download as CSV"),
         lambda: export.csv(table),
         export.file_name(page.trace, "changes", ending="csv"),
         "text/csv",
@@ -245,12 +248,12 @@ def _ranking(page: Page, compared: Compared) -> None:
 def _explain() -> None:
     st.latex(r"\frac{1}{n}\sum_i \frac{1}{2} \sum_j \left| w^{(2)}_{ij} - w^{(1)}_{ij} \right|")
     meaning = _(
-        "The total variation distance of a row on both sides, on average over the n rows that could choose: the share of its "
-        "weight that a row moved to other keys. 0: the same; 1: nothing in common."
+        "The total variation distance between the two sides, averaged over the rows that had a choice: the share of "
+        "its weight that a row moved to other keys. 0: identical; 1: nothing in common."
     )
     caution = _(
-        "It is not how much the output changed: that depends also on what the head moves, its values. And heads of two models are "
-        "paired by their numbers, which says nothing about what they learned."
+        "It does not say how much the output changed; that also depends on the values that the head moves. Heads of "
+        "two different models are paired by number only, which says nothing about what they learned."
     )
     for text in (meaning, caution):
         st.markdown(f":small[{labels.markdown(text)}]")

@@ -15,20 +15,20 @@ from viz.texts import _
 
 def draw(first: Trace, second: Trace) -> None:
     """Draws every strip of the two runs; the generated strip with its log-probabilities."""
-    st.markdown(f"**{_('Token by token')}**")
+    st.markdown(f"**{_('The two outputs, aligned')}**")
     st.caption(
         _(
-            "Aligned with the fewest insertions, deletions and replacements (Levenshtein). "
-            "Struck out: only on the first side; bold: only on the second."
+            "Aligned with as few insertions, deletions and replacements as possible (Levenshtein). Struck through: "
+            "only on side A; bold: only on side B."
         )
     )
     for name in dict.fromkeys((*first.tokens, *second.tokens)):
         if name in first.tokens and name in second.tokens:
             _strip(first, second, name)
         elif name in first.tokens:
-            st.caption(labels.markdown(_("The first side alone has a strip “{name}”.", name=name)))
+            st.caption(labels.markdown(_("Only side A has “{name}” tokens.", name=name)))
         else:
-            st.caption(labels.markdown(_("The second side alone has a strip “{name}”.", name=name)))
+            st.caption(labels.markdown(_("Only side B has “{name}” tokens.", name=name)))
 
 
 def _strip(first: Trace, second: Trace, name: str) -> None:
@@ -70,8 +70,7 @@ def _say_totals(sides: Sequence[Sequence[Written]]) -> None:
     gaps = {"first": sum(scores[0]), "second": sum(scores[1]), "tokens": len(scores[0]), "others": len(scores[1])}
     st.caption(
         _(
-            "Log-probability of what was written: {first:.3f} on the first side ({tokens} tokens), "
-            "{second:.3f} on the second ({others} tokens).",
+            "Log-probability of the output: {first:.3f} on side A ({tokens} tokens), {second:.3f} on side B ({others} tokens).",
             **gaps,
         )
     )
@@ -90,13 +89,13 @@ def _table(sides: Sequence[Sequence[Written]], pairs: Sequence[Pair]) -> pd.Data
         )
         for pair in pairs
     ]
-    columns = [_("first side"), _("is"), _("second side"), _("log-probability, first"), _("log-probability, second")]
+    columns = [_("side A"), _("comparison"), _("side B"), _("log-probability (A)"), _("log-probability (B)")]
     return pd.DataFrame(rows, columns=columns)
 
 
 def _sign(pair: Pair) -> str:
     if pair.same:
-        return _("the same")
+        return _("same")
     if pair.second is None:
-        return _("left out")
+        return _("deleted")
     return _("inserted") if pair.first is None else _("replaced")

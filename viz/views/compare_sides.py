@@ -99,7 +99,7 @@ def _differ(field: str, value: object) -> None:
     """Sets a field of the second side, unless a link could not hold it."""
     asked, problems = links.read({"against": differing(**differences(current_view()[0].against) | {field: value})})
     if problems:
-        st.session_state[_REFUSED] = _("The second side cannot take this: {problem}", problem=problems[0])
+        st.session_state[_REFUSED] = _("Side B does not accept this: {problem}", problem=problems[0])
     else:
         update(against=asked.against)
 
@@ -107,22 +107,22 @@ def _differ(field: str, value: object) -> None:
 def _model(page: Page, second: View) -> None:
     titles = {info.name: info.title for info in _others(page.engine, page.info)}
     if not titles:
-        st.caption(_("There is no other model here: put a second checkpoint folder into checkpoints/ and reload."))
+        st.caption(_("There is no other model yet. Put a second checkpoint folder into checkpoints/ and reload."))
     names = list(dict.fromkeys([*titles, second.model]))
-    st.selectbox(_("Model of the second side"), names, format_func=lambda n: titles.get(n, n), **_tied(second, "model"))
+    st.selectbox(_("Model of side B"), names, format_func=lambda n: titles.get(n, n), **_tied(second, "model"))
 
 
 def _sentence(page: Page, second: View) -> None:
     language = page.info.languages.get("source", page.info.title)
     st.text_input(
-        _("Sentence of the second side ({language})", language=language),
+        _("Sentence of side B ({language})", language=language),
         max_chars=most_characters(page.info.max_source, second.text or ""),
         **_tied(second, "text"),
     )
     if page.info.translates:
         language = page.info.languages.get("target", page.info.title)
         st.text_input(
-            _("Target to feed to the second side ({language})", language=language),
+            _("Forced target of side B ({language})", language=language),
             max_chars=most_characters(page.info.max_target, second.target),
             **_tied(second, "target"),
         )
@@ -138,7 +138,7 @@ def _settings(page: Page, second: View) -> None:
         _silence(page, second)
         if second.settings:
             st.text_input(
-                _("What the file does not tell (NAME=VALUE, joined by blanks)"),
+                _("Settings the file does not contain (NAME=VALUE, separated by spaces)"),
                 **_tied(second, "settings"),
             )
 
@@ -150,10 +150,10 @@ def _silence(page: Page, second: View) -> None:
     st.session_state[key] = [head for head in second.silence.split() if head in there]
 
     st.multiselect(
-        _("Silenced on the second side"),
+        _("Heads silenced on side B"),
         there,
         format_func=_heads,
-        placeholder=_("no head"),
+        placeholder=_("none"),
         key=key,
         on_change=lambda: _differ("silence", " ".join(st.session_state[key])),
     )

@@ -25,16 +25,16 @@ def show(page: Page) -> None:
     with heat, card("heat"):
         reading_card.draw(page, shown)
     with lines, card("lines"):
-        st.html(heading(_("Lines"), _("from each token read to the tokens it looked at")))
+        st.html(heading(_("Lines"), _("Each output token on the left is linked to the tokens it attends to")))
         if reading_card.fits(page):
             canvas.lines(page.trace, page.attention.site, page.head, page.view.query, key="lines", chosen=update)
         else:
-            st.caption(_("Lines are drawn for up to {most} tokens a side.", most=reading_card.LONGEST))
+            st.caption(_("Lines are drawn for at most {most} tokens per side.", most=reading_card.LONGEST))
     with facts, card("facts"):
         _facts(page)
-    _opened("numbers", _("The numbers of this picture"), ":material/table:", lambda: _numbers(page, shown))
-    _opened("heads", _("All heads in numbers"), ":material/leaderboard:", lambda: _all_heads(page))
-    _opened("lens", _("What each layer would say: the logit lens"), ":material/search:", lambda: lens.draw(page))
+    _opened("numbers", _("Numbers and downloads"), ":material/table:", lambda: _numbers(page, shown))
+    _opened("heads", _("Statistics of all heads"), ":material/leaderboard:", lambda: _all_heads(page))
+    _opened("lens", _("Logit lens: what each layer would predict"), ":material/search:", lambda: lens.draw(page))
     arithmetic.dialog(page)
 
 
@@ -52,25 +52,29 @@ def _strips(page: Page) -> None:
         unknown = [labels.plain(text) for text, not_known in zip(strip.texts, strip.unknown, strict=True) if not_known]
         if unknown:
             gaps = {"language": page.info.languages.get(strip.name, strip.name), "words": ", ".join(unknown)}
-            st.caption(
-                labels.markdown(_("Not in the {language} vocabulary, so that the model saw <unk> instead: {words}.", **gaps))
-            )
+            st.caption(labels.markdown(_("Not in the {language} vocabulary, so the model saw <unk> instead: {words}.", **gaps)))
     if page.trace.steps and page.trace.steps[-1].chosen.id != page.info.spec["end_id"] and not page.view.target:
-        st.caption(labels.markdown(_("The model had not come to an end after {count} tokens.", count=len(page.trace.steps))))
+        st.caption(labels.markdown(_("Stopped after {count} tokens; the model had not finished.", count=len(page.trace.steps))))
 
 
 def _facts(page: Page) -> None:
     """Draws statistics of the selected head with explanations; in a single element, since each element slows down a redraw."""
     statistics = heads.head_statistics(page.trace, page.attention, page.head)
     facts = (_fact(explanation, getattr(statistics, name)) for name, explanation in heads.explanations().items())
-    notes = [_("Attention says where a head looked, not why the model chose.")]
+    notes = [_("Attention shows where a head looks, not why the model chooses a word.")]
     if page.attention.site.stack == "decoder":
         notes.insert(0, _("A row is the token that was read; what it looks at serves the token written next: “young → dogs”."))
     if statistics.rows_left_out:
-        notes.insert(0, _("{count} rows look at nothing or hold no numbers; they are left out.", count=statistics.rows_left_out))
+        notes.insert(
+            0,
+            _(
+                "{count} rows attend to nothing or contain NaN or infinite values; they are ignored.",
+                count=statistics.rows_left_out,
+            ),
+        )
     small = (f'<p class="small">{escape(note)}</p>' for note in notes)
-    st.html("".join((heading(_("This head"), _("weights are probabilities")), *facts, *small)))
-    with st.popover(_("Heads like this one"), icon=":material/join_inner:", key="alike", on_change="rerun") as part:
+    st.html("".join((heading(_("This head"), _("each row is a probability distribution")), *facts, *small)))
+    with st.popover(_("Similar heads"), icon=":material/join_inner:", key="alike", on_change="rerun") as part:
         if part.open:
             _alike(page)
 
@@ -84,7 +88,9 @@ def _fact(explanation: heads.Explanation, value: float) -> str:
 
 def _alike(page: Page) -> None:
     """Draws the heads most similar to the selected one; a click selects one of them."""
-    st.caption(_("The Jensen-Shannon divergence of their rows, on average: 0 bits, the same; 1 bit, nothing in common."))
+    st.caption(
+        _("Jensen-Shannon divergence between the rows of two heads, averaged: 0 bits = identical, 1 bit = nothing in common.")
+    )
     found = most_alike(page.trace, page.attention, page.head)
     with st.container(gap=None):
         for one in found:
@@ -97,8 +103,8 @@ def _alike(page: Page) -> None:
                 on_click=lambda chosen=chosen: update(**chosen),
             )
     if not found:
-        st.caption(_("No other head reads the same tokens."))
-    st.caption(_("Compared are heads whose rows and columns stand for the same tokens. What they move may differ all the same."))
+        st.caption(_("No other head attends to the same tokens."))
+    st.caption(_("Only heads with the same query and key tokens are compared. Similar heads may still move different things."))
 
 
 def _numbers(page: Page, shown: reading.Shown) -> None:
@@ -111,15 +117,15 @@ def _numbers(page: Page, shown: reading.Shown) -> None:
     if reading_card.fits(page):
         st.dataframe(table, width="stretch")
         if reading_card.opens_cells(page, shown):
-            st.caption(_("The same as a figure; the button in its corner saves it as SVG."))
+            st.caption(_("The same as a figure; use the camera button in its corner to save it as SVG."))
             reading_card.figure(page, shown)
     csv, whole, own = st.columns(3)
     name = export.file_name(page.trace, *reading_card.file_parts(page, shown), ending="csv")
     csv.download_button(
-        _("These numbers as CSV"), lambda: export.csv(table), name, "text/csv", icon=":material/download:", on_click="ignore"
+        _("Download as CSV"), lambda: export.csv(table), name, "text/csv", icon=":material/download:", on_click="ignore"
     )
     whole.download_button(
-        _("The whole run as a trace file"),
+        _("Download the run (trace file)"),
         lambda: export.trace_file(page.trace),
         export.file_name(page.trace, ending="trace.safetensors"),
         "application/octet-stream",
@@ -127,13 +133,13 @@ def _numbers(page: Page, shown: reading.Shown) -> None:
         on_click="ignore",
     )
     own.download_button(
-        _("The atlas as a page of its own"),
+        _("Download the overview as a web page"),
         lambda: standalone.page(page.trace, page.attention.site, page.head, page.view.query),
         export.file_name(page.trace, ending="html"),
         "text/html",
         icon=":material/download:",
         on_click="ignore",
-        help=_("One HTML file that opens without a server and without a network, with everything that the atlas can do here."),
+        help=_("One HTML file that works offline and without a server, with everything that the overview can do here."),
     )
 
 
@@ -143,6 +149,6 @@ def _all_heads(page: Page) -> None:
     titles = {name: explanation.title for name, explanation in heads.explanations().items()}
     columns = {name: st.column_config.NumberColumn(title, format="%.3f") for name, title in titles.items()}
     names = {"kind": _("attention"), "pass": _("pass"), "layer": _("layer"), "head": _("head"), "rows": _("rows")}
-    names |= {"rows_left_out": _("rows left out")}
+    names |= {"rows_left_out": _("rows ignored")}
     columns |= {name: st.column_config.Column(title) for name, title in names.items()}
     st.dataframe(table, column_config=columns, hide_index=True, selection_mode="single-row", **choosing_head(table, "all-heads"))

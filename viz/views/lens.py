@@ -37,11 +37,16 @@ def draw(page: Page) -> None:
 def _reason_against(page: Page) -> str:
     spec = page.info.spec
     if not spec.get("decoder") or not spec.get("output"):
-        return _("This model has no output layer, so there is nothing that could read its states as words.")
+        return _("This model has no output layer that could turn its states into words.")
     if spec.get("program"):
-        return _("This network is run by another program, whose last norm and output layer are not taken apart: there is no lens.")
+        return _(
+            "This network is run by an external library whose final norm and output layer are not accessible, so there is "
+            "no logit lens."
+        )
     if spec["output"].get("softmax") == "batch":
-        return _("This model takes its softmax over the batch and not over words: of a single sentence each probability is 1.")
+        return _(
+            "This model applies its softmax across the batch, not across words, so every probability of a single sentence is 1."
+        )
     return ""
 
 
@@ -63,12 +68,12 @@ def _picture(page: Page, found: lens.Lens, words: Array) -> None:
     title = labels.query_axis(page.trace, last.site)
     chart = figure.lens(positions, layers, words, found.probabilities, page.dark, title, page.view.query)
     name = export.file_name(page.trace, "logit-lens", ending="svg").removesuffix(".svg")
-    alt = _("Logit lens: the likeliest next token after each layer")
+    alt = _("Logit lens: the most likely next token after each layer")
     st.plotly_chart(chart, width="stretch", config=downloadable(name), theme=None, key="lens", alt=alt)
     table = export.lens_table(positions, layers, words, found.probabilities, title)
     csv = export.file_name(page.trace, "logit-lens", ending="csv")
     st.download_button(
-        _("The lens as CSV"), lambda: export.csv(table), csv, "text/csv", icon=":material/download:", on_click="ignore"
+        _("Download as CSV"), lambda: export.csv(table), csv, "text/csv", icon=":material/download:", on_click="ignore"
     )
 
 
@@ -85,10 +90,10 @@ def _explain(page: Page) -> None:
         if normed
         else r"\operatorname{softmax}\left(h_\ell\, W_{out}^\top + b_{out}\right)"
     )
-    meaning = _("What the model would write next if its output layer read the state after this layer.")
+    meaning = _("What the model would predict if its output layer read the state after this layer.")
     caution = _(
-        "It is no output of the model but for the last layer: nothing taught the layers before to speak the output's language, and "
-        "a word that is missing there may be in the state all the same."
+        "Only the last layer’s reading is the model’s real output. Earlier layers were never trained to speak the "
+        "output’s language, and a word that does not show up may still be encoded in the state."
     )
     for text in (meaning, caution):
         st.markdown(f":small[{labels.markdown(text)}]")

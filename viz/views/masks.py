@@ -28,7 +28,7 @@ def show(page: Page) -> None:
     added = len(trace.tokens["source"]) - len(page.trace.tokens["source"])
     _card(page, trace, attention, attention.mask_padding, "padding", _("Padding mask"), _about_padding(attention, added))
     _card(page, trace, attention, attention.mask_causal, "causal", _("Causal mask"), _about_causal(attention))
-    _card(page, trace, attention, attention.mask, "both", _("Both together: the mask of this site"), _about_both())
+    _card(page, trace, attention, attention.mask, "both", _("Both combined: the mask of this layer"), _about_both())
 
 
 def _padded(page: Page) -> Trace | None:
@@ -48,13 +48,13 @@ def _why_not(page: Page) -> str:
     """Why this source cannot be padded; empty if it can."""
     spec, longest = page.info.spec, page.info.max_source
     if spec["encoder"] is None:
-        return _("A language model goes on where its prompt ends, so this prompt is not padded here.")
+        return _("A language model continues right after its prompt, so the prompt is not padded here.")
     if page.info.reads == "features":
-        return _("This model reads vectors, among which none stands for padding, so nothing is padded here.")
+        return _("This model reads vectors, none of which stands for padding, so nothing is padded here.")
     if spec.get("pad_id", 0) is None and spec.get("source_pad_id") is None:
-        return _("This model has no padding token, or nobody told which it is, so nothing is padded here.")
+        return _("This model has no padding token (or it was not specified), so nothing is padded here.")
     if len(page.trace.tokens["source"]) >= longest:
-        return _("The sentence fills all {longest} positions of the encoder: there is no room for padding.", longest=longest)
+        return _("The sentence already fills all {longest} encoder positions; there is no room for padding.", longest=longest)
     return ""
 
 
@@ -63,7 +63,7 @@ def _slider(length: int, longest: int, asked: int) -> None:
     key = "widget:pad_to"
     st.session_state[key] = min(max(asked, length), longest)
     st.slider(
-        _("Pad the source to so many tokens (it has {length})", length=length),
+        _("Pad the source to this many tokens (now {length})", length=length),
         length,
         longest,
         key=key,
@@ -78,16 +78,14 @@ def _say_what_padding_did(page: Page, padded: Trace | None) -> None:
         st.caption(reason)
         return
     if padded is None:
-        st.caption(
-            _("Move the slider: the sentence runs once more with padding behind it, and the numbers of both runs are compared.")
-        )
+        st.caption(_("Move the slider to run the sentence again with padding and compare the two runs."))
         return
     effect = padding_effect(page.trace, padded)
     weight, difference, rows = st.columns(3)
     weight.metric(_("largest weight on padding"), _power_of_ten(effect.largest_weight))
     if effect.rows_without:
         measured = _power_of_ten(effect.largest_difference) if effect.rows else _("none")
-        difference.metric(_("largest difference of a logit"), measured)
+        difference.metric(_("largest logit difference"), measured)
         rows.metric(_("rows compared"), _("{rows} of {all_rows}", rows=effect.rows, all_rows=effect.rows_without))
     st.caption(_about_weights(effect))
     st.caption(_about_output(effect))
@@ -107,27 +105,29 @@ _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 def _about_weights(effect: PaddingEffect) -> str:
     gaps = {"added": effect.added, "sites": effect.sites}
     if effect.largest_weight == 0:
-        return _("Weights: no head of the {sites} sites that read the source gives the {added} padding tokens any weight.", **gaps)
-    return _("Weights: some head of the {sites} sites that read the source looks at the {added} padding tokens.", **gaps)
+        return _("Weights: no head that reads the source gives any weight to the {added} padding tokens.", **gaps)
+    return _("Weights: at least one head that reads the source attends to the {added} padding tokens.", **gaps)
 
 
 def _about_output(effect: PaddingEffect) -> str:
     gaps = {"rows": effect.rows, "all_rows": effect.rows_without, "logit": f"{effect.largest_logit:.1f}"}
     if not effect.rows_without:
-        return _("Output: this model writes nothing, so there are no logits to compare.")
+        return _("Output: this model generates nothing, so there are no logits to compare.")
     if effect.rows < effect.rows_without:
-        return _(
-            "Output: the runs wrote different words after row {rows} of {all_rows}; the rows up to there are compared.", **gaps
-        )
+        return _("Output: the two runs differ after row {rows} of {all_rows}; only the rows up to there are compared.", **gaps)
     if effect.largest_difference == 0:
-        return _("Output: the same words were written, and every logit is the same to its last digit; they reach {logit}.", **gaps)
+        return _("Output: identical, down to the last digit of every logit (logits reach {logit}).", **gaps)
     if effect.is_rounding:
         return _(
-            "Output: the same words were written. What differs is rounding, because longer sums are added up in another order; "
-            "the logits themselves reach {logit}.",
+            "Output: the same words. The remaining difference is rounding, because longer sums are added in a "
+            "different order (logits reach {logit}).",
             **gaps,
         )
-    return _("Output: this is more than rounding explains: padding changes what this model computes. Logits reach {logit}.", **gaps)
+    return _(
+        "Output: the difference is larger than rounding can explain: padding does change what this model computes (logits "
+        "reach {logit}).",
+        **gaps,
+    )
 
 
 def _card(page: Page, trace: Trace, attention: Attention, allowed: Array | None, name: str, title: str, about: str) -> None:
@@ -145,40 +145,47 @@ def _card(page: Page, trace: Trace, attention: Attention, allowed: Array | None,
 
 def _forms() -> dict[masks.Form, str]:
     return {
-        "boolean": _("Boolean: may the query (row) look at the key (column)?"),
-        "additive": _("Additive: what is added to the score before the softmax."),
+        "boolean": _("Boolean mask: may the query (row) attend to the key (column)?"),
+        "additive": _("Additive mask: what is added to the scores before the softmax"),
     }
 
 
 def _about_padding(attention: Attention, added: int) -> str:
     if attention.site.stack == "decoder" and attention.site.kind == "self":
-        return _("It hides padding from every query. The keys here are written word by word, without padding.")
+        return _(
+            "The padding mask hides padding from every query. These keys are generated one by one, so there is no padding "
+            "among them."
+        )
     if not added:
         return _(
-            "Sentences of different lengths are padded to one length, to be computed together; this mask hides the padding from "
-            "every query. This sentence has none, so each key may be looked at: pad it above to see the mask at work."
+            "To be processed together, sentences of different lengths are padded to the same length; this mask hides "
+            "the padding from every query. Your sentence has no padding, so every key is allowed. Use the slider above "
+            "to add some."
         )
     if attention.site.stack == "encoder":
         return _(
-            "It hides the {added} padding tokens from every query. Their own rows are computed too, but nobody looks at them.",
+            "It hides the {added} padding tokens from every query. Their own rows are computed too, but no token attends to them.",
             added=added,
         )
-    return _("It hides the {added} padding tokens at the end from every query: nobody may look at them.", added=added)
+    return _("It hides the {added} padding tokens at the end from every query.", added=added)
 
 
 def _about_causal(attention: Attention) -> str:
     if attention.mask_causal is not None:
         return _(
-            "A token may look at itself and at what stands before it, never at what comes after: "
-            "that is not written yet, and in training it would give the answer away."
+            "A token may attend to itself and to earlier tokens, never to later ones: when generating they do not "
+            "exist yet, and in training they would give the answer away."
         )
     if attention.site.stack == "encoder":
-        return _("This site has none: the whole source is known, so each of its tokens may look at later ones too.")
-    return _("This site has none: the whole source is read before the first target token is written; nothing in it is the future.")
+        return _("Not used here: the whole source is known, so every token may attend to later tokens too.")
+    return _(
+        "Not used here: the whole source has been read before the first target token is generated, so nothing in it lies "
+        "in the future."
+    )
 
 
 def _about_both() -> str:
     return _(
-        "A key may be looked at if each mask allows it. In the additive form the masks are summed, and a single −∞ is enough: "
-        "e to the power of −∞ is 0, so the softmax gives such a key no weight at all."
+        "A key is allowed only if every mask allows it. In additive form the masks are summed, and one −∞ is enough: "
+        "exp(−∞) = 0, so the softmax gives that key exactly no weight."
     )

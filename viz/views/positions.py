@@ -34,7 +34,7 @@ def show(page: Page) -> None:
         st.info(_about_attention(kind))
         return
     if kind == "none":
-        st.info(_("This stack adds nothing to its embeddings that would tell positions apart: there is nothing to draw."))
+        st.info(_("This stack adds no positional information to its embeddings, so there is nothing to draw."))
         return
     whole = page.engine.tensors(page.info.name, (f"positions/{stack}",), page.view.told())[f"positions/{stack}"]
     used = len(page.trace.positions.get(stack, ()))
@@ -48,12 +48,12 @@ def _about_attention(kind: str) -> str:
     """How positions enter the attention of a stack that adds none to its embeddings."""
     if kind == "rotary":
         return _(
-            "This stack adds no positions to its embeddings: in each layer, queries and keys are rotated by theirs before they are "
-            "compared. There is no table to draw."
+            "This stack adds no positions to its embeddings. Instead, every layer rotates queries and keys by an angle "
+            "that depends on their position (RoPE), so there is no table to draw."
         )
     return _(
-        "This stack adds no positions to its embeddings: in each layer, scores get a learned number for the distance of query and "
-        "key. There is no table to draw."
+        "This stack adds no positions to its embeddings. Instead, every layer adds a learned number to the scores that "
+        "depends on the distance between query and key, so there is no table to draw."
     )
 
 
@@ -70,17 +70,22 @@ def _chosen_stack(page: Page) -> str:
 def _introduce(kind: str, whole: Array, used: int) -> None:
     gaps = {"positions": len(whole), "width": whole.shape[1], "used": used, "most": MOST_POSITIONS}
     if kind == "learned":
-        does = _("This stack learned a vector of {width} numbers for each of its {positions} positions.", **gaps)
+        does = _("Learned positions: {positions} vectors of {width} numbers, one for each position.", **gaps)
     elif kind == "stored":
-        does = _("This stack has a vector of {width} numbers for each of its {positions} positions: a table in its file.", **gaps)
+        does = _("Stored positions: a table of {positions} vectors of {width} numbers, one for each position.", **gaps)
     else:
-        does = _("This stack has a vector of {width} numbers for each of its {positions} positions: waves, by a formula.", **gaps)
+        does = _("Sinusoidal positions: {positions} vectors of {width} numbers, computed from sine waves.", **gaps)
     st.markdown(f"**{does}**")
-    st.caption(_("It is added to the embedding of the token that stands there. Without it, attention would not know any order."))
+    st.caption(
+        _(
+            "The vector is added to the embedding of the token at that position. Without it, attention could not tell in which "
+            "order the tokens come."
+        )
+    )
     if used:
-        st.caption(_("The sentence at hand takes the first {used} positions: a dashed line marks where it ends.", **gaps))
+        st.caption(_("Your sentence uses the first {used} positions; the dashed line marks its end.", **gaps))
     if len(whole) > MOST_POSITIONS:
-        st.caption(_("The pictures show the first {most} positions.", **gaps))
+        st.caption(_("Only the first {most} positions are shown.", **gaps))
 
 
 def _encodings(kind: str, table: Array) -> list[Encoding]:
@@ -91,7 +96,7 @@ def _encodings(kind: str, table: Array) -> list[Encoding]:
     titles = {
         "learned": _("Learned"),
         "stored": _("Stored"),
-        "sinusoidal-column": _("Sinusoidal, counted by column"),
+        "sinusoidal-column": _("Sinusoidal, exponent counted by column"),
         "sinusoidal-halves": _("Sinusoidal, all sines before all cosines"),
     }
     return [
@@ -103,15 +108,15 @@ def _encodings(kind: str, table: Array) -> list[Encoding]:
 def _pictures(page: Page, encodings: list[Encoding], used: int) -> None:
     """Draws each kind of picture in its own card."""
     with st.container(border=True, key="card-table"):
-        _heading(_("Every value"), _("A row for each position, a column for each dimension."))
+        _heading(_("All values"), _("One row per position, one column per dimension."))
         _side_by_side(encodings, "table", lambda table: positions.whole_table(table, page.dark, used))
     with st.container(border=True, key="card-curves"):
-        _heading(_("Curves"), _("How the value of a dimension goes from position to position."))
+        _heading(_("Curves"), _("How each dimension changes from position to position."))
         dimensions = _chosen_dimensions(encodings[0].table.shape[1])
         _side_by_side(encodings, "curves", lambda table: positions.curves(table, dimensions, page.dark, used))
     with st.container(border=True, key="card-alike"):
-        _heading(_("Which positions are alike"), _("The dot product of the vectors of two positions, for all pairs."))
-        cosine = st.toggle(_("Cosine: divide by the lengths of both vectors"))
+        _heading(_("Similarity between positions"), _("The dot product of the vectors of every two positions."))
+        cosine = st.toggle(_("Cosine similarity (divide by the lengths of both vectors)"))
         _side_by_side(encodings, "alike", lambda table: positions.similarity(table, page.dark, cosine))
 
 
@@ -144,15 +149,23 @@ def _formula(page: Page, kind: str, whole: Array) -> None:
     """Draws the formula and wavelengths of the sinusoids, the model's own or the ones compared with."""
     count, width = whole.shape
     with st.container(border=True, key="card-formula"):
-        title = _("The formula of these sinusoids") if kind == "sinusoidal" else _("The formula of the sinusoids beside")
-        _heading(title, _("Vaswani et al. 2017, “Attention Is All You Need”, section 3.5. In the formula, pos and i count from 0."))
+        title = (
+            _("The formula of these sinusoids") if kind == "sinusoidal" else _("The formula of the sinusoids shown for comparison")
+        )
+        _heading(
+            title,
+            _(
+                "Vaswani et al. 2017, “Attention Is All You Need”, section 3.5. In the formula, pos and i start at 0; the "
+                "figures count from 1."
+            ),
+        )
         st.latex(r"PE_{(pos,\,2i)} = \sin\left(pos \,/\, 10000^{\,2i/d_{model}}\right)")
         st.latex(r"PE_{(pos,\,2i+1)} = \cos\left(pos \,/\, 10000^{\,2i/d_{model}}\right)")
         st.latex(r"\lambda_{2i} = \lambda_{2i+1} = 2\pi \cdot 10000^{\,2i/d_{model}}")
         waves = positions.wavelengths(width)
         gaps = {"width": width, "shortest": waves[0], "longest": waves[-1]}
         st.caption(
-            _("A wave of dimension 1 spans {shortest:.1f} positions; one of dimension {width} spans {longest:,.0f}.", **gaps)
+            _("Wavelengths range from {shortest:.1f} positions (dimension 1) to {longest:,.0f} (dimension {width}).", **gaps)
         )
         _chart(positions.wavelength_curve(width, page.dark, count), "wavelengths", _("wavelength of each dimension"))
 

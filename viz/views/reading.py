@@ -42,7 +42,7 @@ def shown(page: Page) -> Shown:
     name, attention = page.view.reading, page.attention
     found = _COMPUTED[name](page) if name in _COMPUTED else _weights(page)
     if isinstance(found, str):
-        found = replace(_weights(page), notes=(found, _("The weights of the selected head are shown instead.")))
+        found = replace(_weights(page), notes=(found, _("Showing the weights of the selected head instead.")))
     hidden = np.asarray(page.trace.tokens[attention.key_tokens].special[: attention.weights.shape[2]], bool)
     found = _without(found, hidden) if page.view.hide and found.values.ndim == 2 else found
     return _entropy(page, found) if name == "entropy" else found
@@ -54,7 +54,7 @@ def with_values(page: Page) -> Attention | str:
         attention = page.engine.run(page.view.request(keep=("qkv",))).at(page.attention.site)
     except HeadlightError as error:
         return sentence(error)
-    return attention if attention.v is not None else _("This run recorded no value vectors.")
+    return attention if attention.v is not None else _("This run contains no value vectors.")
 
 
 def _weights(page: Page) -> Shown:
@@ -83,7 +83,9 @@ def _value_weighted(page: Page) -> Shown | str:
 def _rollout(page: Page) -> Shown | str:
     site = page.attention.site
     if not can_be_rolled_out(page.trace, site):
-        return _("This decoder lets the encoder's output ask, so there is no stream that rollout could follow.")
+        return _(
+            "In this decoder the queries come from the encoder’s output, so there is no residual stream that rollout could follow."
+        )
     bare = [stack for stack, spec in page.info.spec.items() if isinstance(spec, Mapping) and spec.get("wiring") == "attention"]
     values = rollout(page.trace, site, bare)
     rounding = 1e-5 if page.trace.model.get("dtype", "float32") == "float32" else 2e-2  # in lower precision, rows sum to nearly 1
@@ -103,9 +105,9 @@ def _rest(page: Page, values: Array) -> str:
     """Sentence on where the rest of a decoder's rollout is."""
     gaps = {"share": float(np.nanmean(values.sum(axis=-1)))}
     if page.attention.site.kind == "cross":
-        return _("On average {share:.0%} of a row is on source tokens; the rest is on the target tokens read so far.", **gaps)
+        return _("On average, {share:.0%} of a row falls on source tokens; the rest on the target tokens read so far.", **gaps)
     return _(
-        "On average {share:.0%} of a row is on target tokens; the rest is on source tokens, read by the layers before.",
+        "On average, {share:.0%} of a row falls on target tokens; the rest on source tokens, read in earlier layers.",
         **gaps,
     )
 
@@ -118,17 +120,18 @@ def _map(page: Page, name: str, values: Array, probabilities: bool, projected: b
 def _without(found: Shown, hidden: Array) -> Shown:
     """`found` without its hidden keys, unless there are none or no others."""
     if not hidden.any():
-        return replace(found, notes=(*found.notes, _("No special tokens are among these keys.")))
+        return replace(found, notes=(*found.notes, _("These keys contain no special tokens.")))
     if hidden.all():
-        return replace(found, notes=(*found.notes, _("All these keys are special tokens: none is hidden.")))
+        return replace(found, notes=(*found.notes, _("All of these keys are special tokens, so none was hidden.")))
     kept = maps.without(found.values, hidden)
     note = _(
-        "Hidden: {count} special tokens, which held {share:.0%} of this picture. Each row is divided by what is left of it, so "
-        "that it sums to 1 again.",
+        "{count} special tokens hidden; they held {share:.0%} of the weight. What remains of each row is rescaled to sum to 1.",
         count=int(hidden.sum()),
         share=kept.share,
     )
-    empty = (_("{count} rows had everything on special tokens; they are empty.", count=kept.emptied),) if kept.emptied else ()
+    empty = (
+        (_("{count} rows had all their weight on special tokens and are now empty.", count=kept.emptied),) if kept.emptied else ()
+    )
     return replace(
         found,
         values=kept.values,

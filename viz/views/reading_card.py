@@ -40,8 +40,8 @@ def draw(page: Page, shown: Shown) -> None:
     else:
         queries, keys = page.attention.mask.shape
         sentence = _(
-            "This map has {queries} × {keys} weights; here up to {most} × {most} are drawn. A double click on the head in the "
-            "atlas opens it large, with every weight.",
+            "This map has {queries} × {keys} weights; at most {most} × {most} are drawn here. Double-click the head in "
+            "the overview to see every weight.",
             queries=queries,
             keys=keys,
             most=LONGEST,
@@ -129,7 +129,7 @@ def _about_the_head(page: Page, shown: Shown) -> list[str]:
     silenced = [(one.site, one.head) for one in page.view.request().interventions]
     said = []
     if (str(page.attention.site), page.head) in silenced:
-        said.append(_("This head is silenced in this run: its weights were computed, and what they weigh was replaced by zeros."))
+        said.append(_("This head is silenced: its weights were computed, but its output was replaced by zeros."))
     found = sink(page.trace, page.attention, page.head)
     if found is not None:
         kept = with_values(page)
@@ -142,16 +142,17 @@ def _about_sink(page: Page, found: Sink) -> str:
     strip = page.trace.tokens[page.attention.key_tokens]
     gaps = {"token": labels.token(strip, found.key), "key": found.key + 1, "share": found.share, "rows": found.rows}
     if found.value is None:
-        return _("{share:.0%} of this head's weight goes to “{token}” (key {key}), on average over {rows} rows.", **gaps)
+        return _("{share:.0%} of this head’s weight goes to “{token}” (key {key}), averaged over {rows} rows.", **gaps)
     gaps["value"] = found.value
     if found.value < SMALL_VALUE:
         return _(
-            "{share:.0%} of this head's weight goes to “{token}” (key {key}), on average over {rows} rows. The value vector there "
-            "has {value:.2f} of the mean length, so this weight moves little: the head rests there (an attention sink).",
+            "Attention sink: {share:.0%} of this head’s weight goes to “{token}” (key {key}, averaged over {rows} "
+            "rows), but the value vector there has only {value:.2f} times the average length. The head rests there: "
+            "this weight moves little.",
             **gaps,
         )
     return _(
-        "{share:.0%} of this head's weight goes to “{token}” (key {key}), on average over {rows} rows. The value vector there has "
-        "{value:.2f} of the mean length: this weight does move something.",
+        "{share:.0%} of this head’s weight goes to “{token}” (key {key}, averaged over {rows} rows). The value vector "
+        "there has {value:.2f} times the average length, so this weight does move something.",
         **gaps,
     )

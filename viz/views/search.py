@@ -20,21 +20,22 @@ def draw(page: Page) -> None:
     if not page.trace.tree:
         return
     with st.container(border=True, key="card-search"):
-        st.markdown(f"**{_('The search')}**")
+        st.markdown(f"**{_('The beam search')}**")
         st.caption(
             _(
-                "A column is a step, a box a beginning with the log-probability of all its tokens. Numbered boxes are hypotheses "
-                "that the search ended with, best log-probability a token first; the one with the accent is what every page shows."
+                "Each column is a step and each box a hypothesis so far, with its total log-probability. Finished "
+                "hypotheses are numbered, best log-probability per token first; the highlighted one is shown on every "
+                "page."
             )
         )
         st.selectbox(
-            _("Hypothesis shown"),
+            _("Hypothesis on display"),
             range(len(hypotheses(page.trace.tree))),
             format_func=lambda rank: _in_words(page.trace, rank),
             **bind("hypothesis", **ANOTHER),
         )
         canvas.tree(page.trace, page.view.hypothesis, key="tree", chosen=partial(_show, len(hypotheses(page.trace.tree))))
-        with st.expander(_("The search in numbers"), icon=":material/table:", key="part-search", on_change="rerun") as part:
+        with st.expander(_("The search as a table"), icon=":material/table:", key="part-search", on_change="rerun") as part:
             if part.open:
                 _numbers(page.trace)
 
@@ -50,7 +51,7 @@ def _in_words(trace: Trace, rank: int) -> str:
     place = hypotheses(trace.tree)[rank]
     node = trace.tree[place]
     gaps = {"rank": rank + 1, "mean": _number(node.mean), "total": _number(node.total), "text": _text(trace, place)}
-    return _("{rank} · {text} · {mean} a token, {total} in all", **gaps)
+    return _("{rank} · {text} · {mean} per token, {total} in total", **gaps)
 
 
 def _number(value: float) -> str:
@@ -67,12 +68,12 @@ def table(trace: Trace) -> pd.DataFrame:
     rows = [
         {
             _("step"): node.step + 1,
-            _("beginning"): _text(trace, node.parent),
+            _("hypothesis so far"): _text(trace, node.parent),
             _("token"): labels.plain(node.text),
             _("log-probability"): node.log_probability,
-            _("in all"): node.total,
-            _("a token"): node.mean,
-            _("what became of it"): fates[node.fate],
+            _("total"): node.total,
+            _("per token"): node.mean,
+            _("outcome"): fates[node.fate],
             _("hypothesis"): node.rank + 1 if node.rank >= 0 else None,
         }
         for node in trace.tree
@@ -84,7 +85,7 @@ def _numbers(trace: Trace) -> None:
     found = table(trace)
     st.dataframe(found, hide_index=True, width="stretch", key="search-numbers")
     st.download_button(
-        _("The search as CSV"),
+        _("Download the search as CSV"),
         lambda: export.csv(found),
         export.file_name(trace, "search", ending="csv"),
         "text/csv",

@@ -15,10 +15,10 @@ MOST_WEIGHTS = 2**24
 
 def show(page: Page) -> None:
     """Draws the page."""
-    clocks = {"token": _("Token clock"), "computation": _("Computation clock")}
+    clocks = {"token": _("Token by token"), "computation": _("Inside the network")}
     tied = bind("clock", key=-1)
     st.segmented_control(
-        _("Clock"), list(clocks), format_func=clocks.__getitem__, required=True, label_visibility="collapsed", **tied
+        _("Follow the run"), list(clocks), format_func=clocks.__getitem__, required=True, label_visibility="collapsed", **tied
     )
     if page.view.clock == "computation":
         computation.draw(page)
@@ -32,15 +32,18 @@ def _tokens(page: Page) -> None:
     sites = [str(site) for site in page.trace.attention]
     where, head = st.columns([3, 1])
     where.selectbox(
-        _("Attention to watch"), sites, format_func=lambda text: labels.site(Site.parse(text)), **bind("site", head=0, query=-1)
+        _("Attention layer to watch"),
+        sites,
+        format_func=lambda text: labels.site(Site.parse(text)),
+        **bind("site", head=0, query=-1),
     )
     head.selectbox(_("Head"), range(page.attention.heads), format_func=lambda index: str(index + 1), **bind("head"))
     weights = page.attention.heads * page.attention.mask.size
     if weights > MOST_WEIGHTS:
         gaps = {"weights": weights, "most": MOST_WEIGHTS}
-        st.info(_("The heads of this layer have {weights:,} weights; up to {most:,} are played. Explore shows them.", **gaps))
+        st.info(_("This layer has {weights:,} weights; only up to {most:,} can be animated. Explore shows them all.", **gaps))
         return
     canvas.player(page.trace, page.attention.site, page.head, page.view.step, key="player", chosen=update)
     arithmetic.dialog(page)
     if not page.trace.steps:
-        st.info(_("Nothing was written in this run, so there is nothing to step through."), icon=":material/info:")
+        st.info(_("This run generated nothing, so there is nothing to step through."), icon=":material/info:")

@@ -59,7 +59,7 @@ def _frame_of(page: Page, frames: Sequence[Frame]) -> int:
         return steps.index(asked)
     if asked >= 0:
         there = ", ".join(f"{step:,}" for step in steps)
-        say(_("There is no snapshot of step {asked:,}; there are {there}. The last is shown.", asked=asked, there=there))
+        say(_("There is no snapshot at step {asked:,}. Available: {there}. Showing the last one.", asked=asked, there=there))
     return len(steps) - 1
 
 
@@ -72,13 +72,14 @@ def _measured(identity: tuple[tuple[int, str], ...], request: RunRequest, _frame
 def _about(page: Page, frames: Sequence[Frame]) -> None:
     """Draws an explanation of what is compared."""
     gaps = {"count": len(frames), "title": page.info.title}
-    text = _("{title}: {count} snapshots of one training, from before its first step to its end, on your sentence.", **gaps)
+    text = _("{title}: your sentence in {count} snapshots, from before the first training step to the last.", **gaps)
     st.caption(labels.markdown(text))
     if frames[-1].own is not None:
         st.caption(
             _(
-                "All snapshots are fed one target, so that their rows can be compared. Type your own target in the sidebar; "
-                "without one it is what the finished model writes. Left, right and Space move the film."
+                "Every snapshot reads the same target, so that their rows can be compared: the finished model’s "
+                "output, or the target that you type in the sidebar. Use the left and right arrow keys to step and "
+                "Space to play."
             )
         )
 
@@ -86,12 +87,18 @@ def _about(page: Page, frames: Sequence[Frame]) -> None:
 def _none_here(page: Page) -> None:
     """Says that this model has no snapshots, and which models have a training film."""
     st.info(
-        labels.markdown(_("“{title}” was not kept while it learned, so there is no film of it.", title=page.info.title)),
+        labels.markdown(
+            _(
+                "No snapshots were saved while “{title}” was trained, so there is no training film. Choose one of these models "
+                "instead:",
+                title=page.info.title,
+            )
+        ),
         icon=":material/movie:",
     )
     others = [info for info in page.engine.models() if info.snapshots and not info.problem]
     if others:
-        st.markdown(f"**{_('Models with snapshots')}**")
+        st.markdown(f"**{_('Models with a training film')}**")
     for info in others:
         st.button(
             labels.markdown(info.title),
@@ -100,8 +107,11 @@ def _none_here(page: Page) -> None:
             icon=":material/play_circle:",
             on_click=lambda info=info: training_runs.switch(info),
         )
-    st.markdown(f"**{_('A film of your own training')}**")
+    st.markdown(f"**{_('Record a film of your own training')}**")
     st.caption(
-        _("Train with snapshots kept on a logarithmic schedule, and put the folder into checkpoints: it opens here by itself.")
+        _(
+            "Train with snapshots (saved on a logarithmic schedule) and put the folder into checkpoints/. It will appear "
+            "here automatically."
+        )
     )
     st.code("python -m model train RECIPE --data FOLDER --out checkpoints/NAME --snapshots log", language=None, wrap_lines=True)

@@ -25,7 +25,7 @@ def draw(page: Page, measured: Course) -> None:
         _losses(page, measured, at)
     with card("moments"):
         _moments(page, measured)
-    with st.expander(_("The numbers of these pictures"), icon=":material/table:", key="part-training", on_change="rerun") as part:
+    with st.expander(_("The numbers behind these charts"), icon=":material/table:", key="part-training", on_change="rerun") as part:
         if part.open:
             _numbers(page, measured)
 
@@ -34,9 +34,7 @@ def _heads(page: Page, measured: Course, at: int) -> None:
     """Draws one measure of every head."""
     words = explanations()
     titles = {name: words[name].title for name in MEASURES}
-    _heading(
-        _("Every head, over the training"), _("One line a head; the selected one is drawn bold. Point at a line to read its name.")
-    )
+    _heading(_("All heads during training"), _("One line per head; the selected head is bold. Hover over a line to see its name."))
     st.segmented_control(
         _("Measure"), list(MEASURES), format_func=titles.__getitem__, required=True, label_visibility="collapsed", **bind("measure")
     )
@@ -52,17 +50,17 @@ def _heads(page: Page, measured: Course, at: int) -> None:
 
 
 def _losses(page: Page, measured: Course, at: int) -> None:
-    _heading(_("Loss"), _("On your sentence, and on the sentences of the training; the dashed line is the snapshot shown."))
+    _heading(_("Loss"), _("On your sentence and on the training data. The dashed line marks the snapshot shown."))
     if not page.info.losses:
-        st.caption(_("There is no curve.csv in the model's folder that can be read, so the losses of its training are not known."))
+        st.caption(_("The model’s folder has no readable curve.csv, so the training losses are unknown."))
     epochs = [one.step for one in page.info.losses]
     training, validation = (np.array([getattr(one, name) for one in page.info.losses]) for name in ("training", "validation"))
     chart = figures.losses(epochs, training, validation, measured.steps, measured.losses, at, page.dark)
     _chart(page, chart, "training-losses", _("Loss"))
     st.caption(
         _(
-            "Training: with what the recipe adds against learning by heart, such as dropout and label smoothing; validation: with "
-            "neither. So the training's loss may lie higher."
+            "The training loss includes regularization (dropout, label smoothing), the validation loss does not, so "
+            "the training loss can be higher."
         )
     )
 
@@ -71,15 +69,15 @@ def _moments(page: Page, measured: Course) -> None:
     """Draws a table of when each head specialized; a click on a row selects the head."""
     title = explanations()[page.view.measure].title
     _heading(
-        labels.markdown(_("When heads specialise, by {measure}", measure=title)),
+        labels.markdown(_("When each head specializes ({measure})", measure=title)),
         _(
-            "The step of the first snapshot from which a head stays past half of its whole change. A change near 0 is no moment: "
-            "such a head did not specialise by this measure."
+            "The first snapshot after which the head has made, and keeps, more than half of its total change. If the "
+            "total change is near 0, the step means nothing: the head did not specialize by this measure."
         ),
     )
     table = moments(measured, page.view.measure)
-    titles = {"kind": _("attention"), "pass": _("pass"), "layer": _("layer"), "head": _("head"), "moment": _("specialises at step")}
-    number = {"start": _("at the start"), "end": _("at the end"), "change": _("change")}
+    titles = {"kind": _("attention"), "pass": _("pass"), "layer": _("layer"), "head": _("head"), "moment": _("specializes at step")}
+    number = {"start": _("start"), "end": _("end"), "change": _("change")}
     columns = {name: st.column_config.Column(text) for name, text in titles.items()}
     columns |= {name: st.column_config.NumberColumn(text, format="%.3f") for name, text in number.items()}
     columns["moment"] = st.column_config.NumberColumn(titles["moment"], format="localized")
@@ -95,7 +93,7 @@ def _numbers(page: Page, measured: Course) -> None:
         st.caption(labels.markdown(caption))
         st.dataframe(table, width="stretch")
         st.download_button(
-            labels.markdown(_("{what} as CSV", what=caption)),
+            labels.markdown(_("Download {what} as CSV", what=caption)),
             partial(export.csv, table),
             export.file_name(page.trace, name, ending="csv"),
             "text/csv",

@@ -33,7 +33,10 @@ def too_long(page: Page) -> str:
     if cells <= MOST_CELLS:
         return ""
     gaps = {"millions": cells / 1e6, "most": MOST_CELLS / 1e6}
-    return _("The film of this sentence would have {millions:.0f} million weights, and at most {most:.0f} fit: shorten it.", **gaps)
+    return _(
+        "The film of this sentence would need {millions:.0f} million weights; the limit is {most:.0f}. Shorten the sentence.",
+        **gaps,
+    )
 
 
 def frames(page: Page) -> tuple[list[Frame], list[str]]:
@@ -52,7 +55,7 @@ def frames(page: Page) -> tuple[list[Frame], list[str]]:
             raise
         except HeadlightError as error:
             reason = sentence(error)
-            problems.append(_("The snapshot of step {step:,} is left out. {reason}", step=step, reason=reason))
+            problems.append(_("The snapshot at step {step:,} was skipped. {reason}", step=step, reason=reason))
     return found, problems
 
 

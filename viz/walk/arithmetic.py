@@ -42,7 +42,7 @@ def draw(page: Page, query: int, key: int) -> None:
     keys = labels.keys(page.trace, page.attention, longest=None)
     with st.container(border=True, key="card-arithmetic"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            title = _("The arithmetic of this cell: “{query}” looks at “{key}”", query=reads, key=keys[key])
+            title = _("How this weight was calculated: “{query}” → “{key}”", query=reads, key=keys[key])
             st.markdown(f"**{labels.markdown(title)}**", width="content")
             badge(found)
         _score(found, page.dark)
@@ -55,12 +55,16 @@ def badge(found: Explanation) -> None:
     """Draws whether the calculation, repeated in float64, matches the run: in words, with an icon and a color."""
     gaps = {"difference": labels.power_of_ten(found.largest_difference), "tolerance": labels.power_of_ten(found.tolerance)}
     if found.agrees:
-        st.badge(_("recomputed in float64, largest difference {difference}", **gaps), icon=":material/check:", color="green")
+        st.badge(
+            _("matches the run: recomputed in float64, largest difference {difference}", **gaps),
+            icon=":material/check:",
+            color="green",
+        )
     elif math.isfinite(found.largest_difference):
-        text = _("not what ran: recomputed in float64, largest difference {difference}, tolerance {tolerance}", **gaps)
+        text = _("does not match the run: recomputed in float64, largest difference {difference}, tolerance {tolerance}", **gaps)
         st.badge(text, icon=":material/error:", color="red")
     else:
-        st.badge(_("cannot be compared: the row holds numbers that are not finite"), icon=":material/error:", color="red")
+        st.badge(_("cannot be checked: the row contains NaN or infinite values"), icon=":material/error:", color="red")
 
 
 def number(value: float) -> str:
@@ -71,13 +75,18 @@ def number(value: float) -> str:
 
 
 def _score(found: Explanation, dark: bool) -> None:
-    st.caption(_("Query and key of this head, dimension by dimension, and their products:"))
+    st.caption(_("The query and key vectors of this head, dimension by dimension, and their products:"))
     st.plotly_chart(figures.products(found.q, found.k, dark), width="stretch", config=CONFIG, theme=None, key="cell-products")
     dot, scale, score = number(found.dot), number(found.scale), number(found.score)
     st.latex(rf"q \cdot k = \sum_d q_d\,k_d = {dot}")
     if not found.scored:
-        st.caption(_("The run never computed this product: the key lay in the future of its step. Here it is worked out."))
-    st.caption(_("Times the scale of this model:"))
+        st.caption(
+            _(
+                "The run itself never computed this product, because the key lies in the future. It is computed here for "
+                "illustration."
+            )
+        )
+    st.caption(_("Multiplied by the scale of this model:"))
     st.latex(rf"{dot} \times {scale} = \mathbf{{{score}}}")
     if found.allowed[found.key]:
         st.caption(_("The mask allows this key, so 0 is added:"))
@@ -90,9 +99,11 @@ def _score(found: Explanation, dark: bool) -> None:
 def _weight(found: Explanation) -> None:
     if not found.allowed.any():
         weight = f"{found.weight:.4f}"
-        st.caption(_("No key of this row may be looked at; this network then gives this key the weight {weight}.", weight=weight))
+        st.caption(_("No key of this row is allowed; in that case this network gives this key the weight {weight}.", weight=weight))
         return
-    st.caption(_("The softmax: its exponential (the row's largest score taken off first), divided by the sum of the row's:"))
+    st.caption(
+        _("Softmax: the exponential of the score (after subtracting the row’s largest score), divided by the sum over the row:")
+    )
     score, largest = number(found.scores[found.key]), number(found.scores.max())
     above, below, weight = number(found.exponentials[found.key]), number(found.total), number(found.weight)
     softmax = rf"\frac{{\exp({score} - ({largest}))}}{{\sum_k \exp(S'_k - ({largest}))}}"
@@ -101,13 +112,13 @@ def _weight(found: Explanation) -> None:
 
 
 def _moves(found: Explanation, keys: list[str], dark: bool) -> None:
-    st.markdown(f"**{_('What the weight moves')}**")
+    st.markdown(f"**{_('What this weight contributes')}**")
     if found.silenced:
-        st.caption(_("This head is silenced in this run: its weighted values were replaced by zeros, so nothing is moved."))
+        st.caption(_("This head is silenced: its output was replaced by zeros, so nothing is moved."))
     st.caption(
         _(
-            "weight · v, through this head's part of W_O, is what a key adds to the residual stream. Its length stands beside the "
-            "weight: a large weight on a small value moves nothing."
+            "The key’s contribution to the residual stream is weight · v, projected by this head’s part of W_O. "
+            "Compare its length with the weight: a large weight on a short value moves almost nothing."
         )
     )
     figure = figures.row(found.weights, found.moved, keys, found.key, dark)
@@ -115,8 +126,8 @@ def _moves(found: Explanation, keys: list[str], dark: bool) -> None:
     if math.isfinite(found.share):
         gaps = {"share": f"{100 * found.share:.1f}", "length": f"{found.moved[found.key]:.4f}"}
         text = _(
-            "This cell makes {share} % of the head's context vector (its part in that vector's own direction; the shares of a row "
-            "sum to 100 %) and moves the stream by a vector of length {length}.",
+            "This cell supplies {share} % of the head’s context vector (the component in that vector’s direction; a "
+            "row adds up to 100 %) and moves the residual stream by a vector of length {length}.",
             **gaps,
         )
         st.caption(text)
@@ -130,13 +141,19 @@ def _table(page: Page, found: Explanation, keys: list[str]) -> None:
             _("exponential"): found.exponentials,
             _("weight"): found.weights,
             _("recorded weight"): page.attention.weights[found.head, found.query],
-            _("length moved"): found.moved,
+            _("contribution length"): found.moved,
         },
         index=pd.Index([f"{place} {key}" for place, key in enumerate(keys, start=1)], name=_("key")),
     )
-    with st.expander(_("The whole row in numbers"), icon=":material/table:"):
+    with st.expander(_("The whole row as numbers"), icon=":material/table:"):
         st.dataframe(table, width="stretch")
         name = export.file_name(page.trace, found.site, f"head-{found.head + 1}", f"query-{found.query + 1}", ending="csv")
         st.download_button(
-            _("This row as CSV"), export.csv(table), name, "text/csv", icon=":material/download:", on_click="ignore", key="cell-csv"
+            _("Download this row as CSV"),
+            export.csv(table),
+            name,
+            "text/csv",
+            icon=":material/download:",
+            on_click="ignore",
+            key="cell-csv",
         )

@@ -67,11 +67,11 @@ def steps(trace: Trace) -> pd.DataFrame:
     strip = trace.tokens[stages.strip(trace, Stage("output", "chosen"))]
     rows = [
         {
-            _("read"): labels.plain(strip.texts[step.computed[1] - 1]),
-            _("taken"): labels.plain(step.chosen.text),
+            _("token read"): labels.plain(strip.texts[step.computed[1] - 1]),
+            _("token chosen"): labels.plain(step.chosen.text),
             _("probability"): float(np.exp(step.chosen.log_probability)),
             _("log-probability"): step.chosen.log_probability,
-            _("likelier tokens"): sum(c.log_probability > step.chosen.log_probability for c in step.candidates),
+            _("more likely tokens"): sum(c.log_probability > step.chosen.log_probability for c in step.candidates),
         }
         for step in trace.steps
     ]

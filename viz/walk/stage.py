@@ -48,12 +48,12 @@ def _say_what_is_no_number(trace: Trace, stage: Stage, head: int) -> None:
     if here:
         say(
             _(
-                "{count} numbers here are NaN or infinite. The first such ones of this run are at {stage} ({title}, {place}).",
+                "{count} values here are NaN or infinite. In this run they first appear at {stage} ({title}, {place}).",
                 **gaps,
             )
         )
     else:
-        say(_("This run holds NaN or infinite numbers, first at {stage} ({title}, {place}); here there are none.", **gaps))
+        say(_("This run contains NaN or infinite values, first at {stage} ({title}, {place}); here there are none.", **gaps))
 
 
 def _picture(page: Page, trace: Trace, stage: Stage) -> None:
@@ -77,8 +77,8 @@ def _picture(page: Page, trace: Trace, stage: Stage) -> None:
 def _not_recorded(trace: Trace, stage: Stage) -> str:
     why = stages.why_missing(trace, stage)
     if why:
-        return _("This stage has no numbers here: {why}.", why=why)
-    return _("This stage has no numbers here: the source of this run did not record them.")
+        return _("No numbers for this stage: {why}.", why=why)
+    return _("No numbers for this stage: this run did not record them.")
 
 
 def _cells(page: Page, trace: Trace, stage: Stage) -> None:
@@ -104,7 +104,7 @@ def _vocabulary(page: Page, trace: Trace, stage: Stage) -> None:
     figure = figures.bars(values, texts, title, page.dark, chosen, stage.name == "probabilities")
     st.plotly_chart(figure, width="stretch", config=CONFIG, theme=None, key="stage-vocabulary")
     gaps = {"count": len(ids), "all": trace.logits.shape[1]}
-    st.caption(_("The likeliest {count} of {all} tokens of the vocabulary; the one that was taken has the accent.", **gaps))
+    st.caption(_("The {count} most likely of {all} tokens in the vocabulary; the chosen one is highlighted.", **gaps))
 
 
 def _softmax(logits: Array) -> Array:
@@ -125,13 +125,13 @@ def _row(page: Page, trace: Trace) -> int:
         written = f" → {labels.token(after, row + 1)}" if row + 1 < len(after) else ""
         return f"{row + 1} {rows[row]}{written}"
 
-    row: int = st.selectbox(_("After the token"), range(len(rows)), format_func=name, **tied)
+    row: int = st.selectbox(_("After reading"), range(len(rows)), format_func=name, **tied)
     return row
 
 
 def _taken(page: Page, trace: Trace) -> None:
     if not trace.steps:
-        st.info(_("Nothing was written in this run."), icon=":material/info:")
+        st.info(_("This run generated nothing."), icon=":material/info:")
         return
     table = numbers.steps(trace)
     texts = [f"{row + 1} {labels.plain(step.chosen.text)}" for row, step in enumerate(trace.steps)]
@@ -150,12 +150,10 @@ def _numbers(page: Page, trace: Trace, stage: Stage) -> None:
     head = [f"head-{page.head + 1}"] if stage.in_head else []
     with st.expander(_("The numbers"), icon=":material/table:"):
         if count := _never_computed(trace, stage, page.head):
-            st.caption(
-                _("{count} scores are empty: they were never computed, since their keys are at later positions.", count=count)
-            )
+            st.caption(_("{count} scores are empty: they were never computed, because their keys come later.", count=count))
         st.dataframe(table, width="stretch", key="stage-numbers")
         st.download_button(
-            _("These numbers as CSV"),
+            _("Download as CSV"),
             lambda: export.csv(table),
             export.file_name(trace, stage.place, stage.name, *head, ending="csv"),
             "text/csv",

@@ -15,7 +15,7 @@ def titles() -> dict[str, str]:
         "features": _("Features"),
         "embedding": _("Embedding"),
         "scaled": _("Embedding, scaled"),
-        "positioned": _("Plus positions"),
+        "positioned": _("With positions added"),
         "normed": _("LayerNorm"),
         "queries": _("Queries"),
         "keys": _("Keys"),
@@ -24,14 +24,14 @@ def titles() -> dict[str, str]:
         "mask": _("Mask"),
         "weights": _("Softmax: the weights"),
         "context": _("Weighted values"),
-        "output": _("Heads joined"),
-        "residual": _("Residual sum"),
+        "output": _("Heads concatenated"),
+        "residual": _("Residual connection"),
         "hidden": _("Hidden activations"),
-        "contracted": _("Contracted"),
-        "final": _("LayerNorm at the end"),
+        "contracted": _("Projected back"),
+        "final": _("Final LayerNorm"),
         "logits": _("Logits"),
         "probabilities": _("Softmax over the vocabulary"),
-        "chosen": _("The token taken"),
+        "chosen": _("The chosen token"),
     }
 
 
@@ -63,7 +63,7 @@ def across(name: str) -> str:
     """The title of the horizontal axis of a stage's picture."""
     return {
         "head_dim": _("dimension of the head (head_dim)"),
-        "model": _("dimension of the stream (model)"),
+        "model": _("dimension of the residual stream (model)"),
         "hidden": _("hidden unit"),
         "vocab": _("token of the vocabulary"),
     }[name]

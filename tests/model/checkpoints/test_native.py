@@ -25,7 +25,7 @@ FILES = ("model.safetensors", "spec.json", "tokenizer.json")
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that can be loaded. Tests leave it as it is."""
+    """A folder that can be loaded. Tests Do not change its config."""
     folder = tmp_path_factory.mktemp("checkpoints") / "whole"
     save_checkpoint(folder)
     return folder
@@ -91,8 +91,8 @@ def test_a_missing_file_is_named_with_those_that_are_needed(folder: Path, name: 
     with pytest.raises(MissingFile) as caught:
         native.load(folder, CPU)
     assert str(caught.value) == (
-        f"{folder / name} is not there; a checkpoint folder needs model.safetensors, spec.json and tokenizer.json: "
-        "restore the file or choose another folder."
+        f"{folder / name} is missing. A checkpoint folder needs model.safetensors, spec.json and tokenizer.json. "
+        "Restore the file or choose another folder."
     )
     (folder / name).mkdir()
     with pytest.raises(MissingFile):

@@ -19,7 +19,7 @@ def test_a_tokenizer_that_panics_kills_no_thread_of_the_engine(tmp_path: Path) -
     panics().save(str(tmp_path / "bad" / "tokenizer.json"))
     engine = LocalEngine(tmp_path, CPU)
     for session in ("one", "two"):
-        with pytest.raises(TokenizerDied, match=r"The tokenizer bad/tokenizer\.json failed at this text"):
+        with pytest.raises(TokenizerDied, match=r"The tokenizer bad/tokenizer\.json failed on this text"):
             for_session(session, engine.run)(RunRequest("bad", "x" * 40))
         assert for_session(session, engine.run)(RunRequest("good", "w4 w5")).tokens["source"].ids == (2, 4, 5, 3)
     assert for_session("one", engine.run)(RunRequest("bad", "x")).tokens["source"].ids == (1,)

@@ -203,7 +203,7 @@ def test_threads_of_runs_end_when_nothing_is_to_be_done(monkeypatch: pytest.Monk
 def test_who_asks_a_closed_engine_is_told_at_once() -> None:
     scheduler = Scheduler().start()
     scheduler.close()
-    with pytest.raises(HeadlightError, match="does not answer"):
+    with pytest.raises(HeadlightError, match="has not answered"):
         scheduler.do("one", lambda ask: 1)
     assert not scheduler.alive()
 

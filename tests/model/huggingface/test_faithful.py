@@ -73,7 +73,7 @@ def refused(folder: Path) -> str:
 def test_an_architecture_that_is_not_run_was_advised_to_become_another(own: str, tmp_path: Path) -> None:
     said = refused(edited(tmp_path / own, own))
     assert f"its architecture is '{own}', and those that are run here are bert, " in said
-    assert "leave it as it is" in said
+    assert "Do not change its config" in said
     assert "change it" not in said
 
 

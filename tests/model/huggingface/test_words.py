@@ -63,7 +63,7 @@ def test_a_target_is_fed_as_the_library_shifts_it(
 
 def test_long_and_empty_texts_are_refused(tmp_path: Path) -> None:
     found = opened(tmp_path, "bert", folders.word_pieces())
-    with pytest.raises(TooManyTokens, match="has 32 tokens, but at most 20"):
+    with pytest.raises(TooManyTokens, match="has 32 tokens, but the limit is 20"):
         run(found, RunRequest("x", "dog " * 30), CPU, "CPU")
     with pytest.raises(EmptyText):
         run(found, RunRequest("x", "  "), CPU, "CPU")

@@ -42,9 +42,9 @@ READER = Reader({"source": NeverAsked("words", SPECIALS)}, CPU)
 @pytest.mark.parametrize(
     ("given", "kind", "words"),
     [
-        (TWO_MEGABYTES, TooManyCharacters, "text has 2,000,000 characters, but at most 262,144 can be read: shorten it"),
-        ((4,) * (POSITIONS + 1), TooManyTokens, "input has 16385 tokens, but at most 16384 fit"),
-        (Features(((0.0,),) * (POSITIONS + 1)), TooManyTokens, "input has 16385 tokens, but at most 16384 fit"),
+        (TWO_MEGABYTES, TooManyCharacters, "text has 2,000,000 characters, but the limit is 262,144. Shorten it"),
+        ((4,) * (POSITIONS + 1), TooManyTokens, "input has 16385 tokens, but the limit is 16384"),
+        (Features(((0.0,),) * (POSITIONS + 1)), TooManyTokens, "input has 16385 tokens, but the limit is 16384"),
     ],
     ids=["text", "ids", "features"],
 )
@@ -59,14 +59,14 @@ def test_no_run_can_be_described_that_reads_more_than_any_model(
 def test_a_text_is_measured_by_what_the_model_can_read_and_not_split(positions: int, allowed: int) -> None:
     stack = replace(STACK, max_positions=positions)
     assert allowed_characters(positions) == allowed
-    with pytest.raises(TooManyCharacters, match=f"has {allowed + 1:,} characters, but at most {allowed:,}"):
+    with pytest.raises(TooManyCharacters, match=f"has {allowed + 1:,} characters, but the limit is {allowed:,}"):
         READER.read("source", "x" * (allowed + 1), stack)
     with pytest.raises(AssertionError, match="a text was split"):
         READER.read("source", "x" * allowed, stack)
 
 
 def test_ids_are_counted_and_not_looked_up() -> None:
-    with pytest.raises(TooManyTokens, match="has 17 tokens, but at most 16 fit"):
+    with pytest.raises(TooManyTokens, match="has 17 tokens, but the limit is 16"):
         READER.read("source", (4,) * 17, STACK)
 
 
@@ -87,7 +87,7 @@ def test_the_command_line_and_a_host_say_the_same_sentence(tmp_path: Path, capsy
     host = RemoteEngine("http://here", transport=Loopback(application(LocalEngine(tmp_path, CPU), AccessLimits())))
     with pytest.raises(TooManyCharacters) as refused:
         host.run(RunRequest("tiny", text))
-    assert line == str(refused.value) == "The source text has 3,000 characters, but at most 1,600 can be read: shorten it."
+    assert line == str(refused.value) == "The source text has 3,000 characters, but the limit is 1,600. Shorten it."
 
 
 @pytest.mark.parametrize("text", ["狗" * 520, "a b c d e f g h " * 65, "w4 " * 520])
@@ -101,7 +101,7 @@ def test_a_server_for_strangers_counts_tokens_and_not_characters(
     engine.run(RunRequest("tiny", text, decoding=Decoding(max_length=1)))
     monkeypatch.setenv("HEADLIGHT_PUBLIC", "1")
     other = f"{text} {text.split()[0]}"
-    with pytest.raises(TooManyTokens, match=r"has [0-9]+ tokens, but at most 512 fit \(the limit of this server\)"):
+    with pytest.raises(TooManyTokens, match=r"has [0-9]+ tokens, but the limit is 512 \(the limit of this server\)"):
         engine.run(RunRequest("tiny", other))
     for request in (RunRequest("tiny", (4,) * 513), RunRequest("tiny", "w4", (2,) + (4,) * 513)):
         with pytest.raises(TooManyTokens, match=r"at most 51[23] fit"):

@@ -25,14 +25,14 @@ def run(path: Path, folder: Path) -> int:
 def test_an_all_nan_file_ran_without_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(all_nan(tmp_path), tmp_path) == 0
     assert capsys.readouterr().err == (
-        "Warning: This run holds NaN or infinite numbers, so there is nothing to draw: the model's weights are not finite. "
-        "`inspect` says which tensors.\n"
+        "Warning: This run produced NaN or infinite values because the model’s weights are not finite, so there is nothing to "
+        "draw. `inspect` lists the tensors concerned.\n"
     )
     assert main(["inspect", str(tmp_path / "a.pt"), *TOLD]) == 0
     said = capsys.readouterr().err
     assert said.startswith("Warning: ")
-    assert "numbers are NaN and 0 infinite, in " in said
-    assert said.endswith("tensors: what uses them is not finite either.\n")
+    assert " NaN and 0 infinite values; " in said
+    assert said.endswith("everything computed from them will not be finite either.\n")
 
 
 def test_a_finite_file_has_no_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

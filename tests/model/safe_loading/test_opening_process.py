@@ -61,8 +61,8 @@ def test_a_file_that_takes_too_much_memory_is_refused(monkeypatch: pytest.Monkey
     with pytest.raises(OverLimit) as refused:
         read_upload(archive(b"\x80\x02X\x00\x00\x80\x01" + b"a" * (24 << 20) + b"."), "x.pt")
     assert str(refused.value) == (
-        "x.pt is too much for this machine's limits: the memory for looking into it is not enough, "
-        f"and at most 62,914,560 bytes is allowed. Save the weights alone, {LINE}, "
+        "x.pt exceeds a limit of this machine: the memory for looking into it is not enough, "
+        f"and the limit is 62,914,560 bytes. Save the weights alone with {LINE}, "
         "or raise the limit in model/safe_loading/limits.py."
     )
 
@@ -81,8 +81,8 @@ def test_a_file_that_takes_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(OverLimit) as refused:
         read_upload(HONEST, "x.pt")
     assert str(refused.value) == (
-        "x.pt is too much for this machine's limits: the time for looking into it is over 1 seconds, "
-        f"and at most 1 seconds is allowed. Save the weights alone, {LINE}, or raise the limit in model/safe_loading/limits.py."
+        "x.pt exceeds a limit of this machine: the time for looking into it is over 1 seconds, "
+        f"and the limit is 1 seconds. Save the weights alone with {LINE}, or raise the limit in model/safe_loading/limits.py."
     )
 
 
@@ -92,8 +92,8 @@ def test_a_process_that_ends_without_an_answer_is_a_refusal(monkeypatch: pytest.
     with pytest.raises(OverLimit) as refused:
         read_upload(HONEST, "x.pt")
     assert str(refused.value) == (
-        "x.pt is too much for this machine's limits: the work of looking into it is more than its process has, "
-        f"and at most 1,073,741,824 bytes in 60 seconds is allowed. Save the weights alone, {LINE}, "
+        "x.pt exceeds a limit of this machine: the work of looking into it is more than its process has, "
+        f"and the limit is 1,073,741,824 bytes in 60 seconds. Save the weights alone with {LINE}, "
         "or raise the limit in model/safe_loading/limits.py."
     )
 
@@ -145,7 +145,7 @@ def test_numbers_with_a_wrong_checksum_are_refused() -> None:
     with pytest.raises(DamagedFile) as refused:
         read_upload(data, "x.pt")
     assert str(refused.value) == (
-        f"x.pt cannot be read (the checksum of the 24 bytes at {at:,} is wrong): restore it from a copy or train it anew."
+        f"x.pt cannot be read (the checksum of the 24 bytes at {at:,} is wrong). Restore it from a backup or train the model again."
     )
 
 

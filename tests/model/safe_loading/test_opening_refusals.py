@@ -22,23 +22,23 @@ from tests.model.safe_loading.refused import LINE, MARKER, OLD, PAYLOAD, refusal
 pytestmark = pytest.mark.usefixtures("nothing_is_read_or_left_behind")
 
 GOLDEN = Path(__file__).parents[2] / "golden"
-OTHER = "x.pt is {found}; what can be opened is a safetensors file or a file that torch.save wrote: choose one of these."
+OTHER = "x.pt is {found}. Headlight opens safetensors files and files written by torch.save."
 UNSAFE = (
-    "x.pt asks for {called} to be called while it is opened; nothing was called, and the file stays closed. "
-    f"Whoever made it can save the weights alone: {LINE}"
+    "Opening x.pt would call {called}. Nothing was called, and the file was not opened. "
+    f"Its author can save the weights alone: {LINE}"
 )
 WHOLE = (
-    "x.pt holds a whole Python object ({found}), which only its own program could bring back; nothing was run. "
+    "x.pt contains a whole Python object ({found}), which only the program that saved it can load. Nothing was executed. "
     f"Load it there and save the weights alone: {LINE}"
 )
 UNREADABLE = (
-    "x.pt stores {what} as {found}, but what is read here is {allowed}. Save it as float32: "
+    "x.pt stores {what} as {found}; Headlight reads only {allowed}. Save it as float32: "
     'torch.save({{name: t.float() for name, t in model.state_dict().items()}}, "weights.pt")'
 )
-NONE = f"x.pt holds no table of named tensors, only {{found}}. Save the weights as one: {LINE}"
+NONE = f"x.pt contains no table of named tensors, only {{found}}. Save the weights as one: {LINE}"
 TOO_MUCH = (
-    "x.pt is too much for this machine's limits: {what} is {found}, and at most {allowed} is allowed. "
-    f"Save the weights alone, {LINE}, or raise the limit in model/safe_loading/limits.py."
+    "x.pt exceeds a limit of this machine: {what} is {found}, and the limit is {allowed}. "
+    f"Save the weights alone with {LINE}, or raise the limit in model/safe_loading/limits.py."
 )
 DTYPES = (
     "float64, float32, float16, bfloat16, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu, "
@@ -232,7 +232,7 @@ def test_a_file_larger_than_the_limit_is_not_read_at_all() -> None:
         file.seek(limits.MAX_FILE)
         file.write(b".")
         file.flush()
-        with pytest.raises(errors.OverLimit, match="its size is 8,589,934,593 bytes, and at most 8,589,934,592 is allowed"):
+        with pytest.raises(errors.OverLimit, match="its size is 8,589,934,593 bytes, and the limit is 8,589,934,592"):
             reader._read(file, "x.pt")
 
 

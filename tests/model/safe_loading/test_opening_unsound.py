@@ -12,10 +12,10 @@ from tests.model.safe_loading.refused import HEADED, HONEST, LINE, OLD, refusal,
 
 pytestmark = pytest.mark.usefixtures("nothing_is_read_or_left_behind")
 
-DAMAGED = "x.pt cannot be read ({detail}): restore it from a copy or train it anew."
+DAMAGED = "x.pt cannot be read ({detail}). Restore it from a backup or train the model again."
 UNSOUND = (
-    "x.pt stays closed because {detail}; files that torch.save or safetensors wrote are not like that. "
-    f"Save the weights anew: {LINE}"
+    "x.pt was not opened because {detail}. Files written by torch.save or safetensors are not like that. "
+    f"Save the weights again: {LINE}"
 )
 
 

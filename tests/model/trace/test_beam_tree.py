@@ -147,7 +147,9 @@ def test_a_search_that_is_cut_off_ranks_what_was_in_the_beam() -> None:
 
 def test_a_hypothesis_that_there_is_not_is_answered_in_a_sentence() -> None:
     count = len(hypotheses(shown("paper").tree))
-    with pytest.raises(UnknownHypothesis, match=f"There is no hypothesis 63: this search ended with {count}"):
+    with pytest.raises(
+        UnknownHypothesis, match=f"There is no hypothesis 63: those of this beam search are numbered from 0 to {count - 1}"
+    ):
         shown("paper", 63)
 
 

@@ -243,7 +243,7 @@ def test_a_huge_header_is_refused_without_being_read(length: int) -> None:
 @pytest.mark.parametrize("schema", [0, 2, -1, "1", 1.5, True, None, [1]])
 def test_another_schema_is_named(schema: Any) -> None:
     arrays, header = parts(to_bytes(full()))
-    with pytest.raises(WireError, match=r"This is no trace that can be read here \(.*schema"):
+    with pytest.raises(WireError, match=r"This is not a trace that this version \(.*schema"):
         from_bytes(rebuilt(arrays, header | {"schema": schema}))
 
 

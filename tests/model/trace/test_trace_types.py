@@ -72,8 +72,8 @@ def test_at_takes_a_site_or_its_text_and_names_the_sites_there_are() -> None:
     with pytest.raises(UnknownSite) as caught:
         trace.at("decoder.0.7.cross")
     assert str(caught.value) == (
-        "There is no attention site 'decoder.0.7.cross' in this run; "
-        "there is: encoder.0.0.self, decoder.0.0.self, decoder.0.0.cross. Choose one of these."
+        "This run has no attention site 'decoder.0.7.cross'. Available sites: encoder.0.0.self, decoder.0.0.self, "
+        "decoder.0.0.cross."
     )
 
 
@@ -89,9 +89,7 @@ def test_a_head_that_is_not_there_is_refused_in_words(index: int) -> None:
     attention = translation(layers=1, heads=4).at("decoder.0.0.self")
     with pytest.raises(UnknownHead) as caught:
         attention.head(index)
-    assert str(caught.value) == (
-        f"There is no head {index} at decoder.0.0.self, whose heads are numbered from 0 to 3: choose one of these."
-    )
+    assert str(caught.value) == (f"There is no head {index} at decoder.0.0.self: its heads are numbered from 0 to 3.")
 
 
 def test_a_head_is_its_map() -> None:

@@ -48,7 +48,7 @@ def test_the_description_of_the_checkpoint_is_that_of_the_recipe() -> None:
 def test_an_unknown_recipe_is_refused_with_those_there_are(name: str) -> None:
     with pytest.raises(UnknownModel) as caught:
         recipes.load(name)
-    assert str(caught.value) == f"There is no model {name!r} here; there is: the recipes {', '.join(BUNDLED)}. Choose one of these."
+    assert str(caught.value) == f"No model is called {name!r}. Available: the recipes {', '.join(BUNDLED)}."
 
 
 def written(tmp_path: Path, edit: Callable[[str], str]) -> str:

@@ -110,7 +110,7 @@ def _box_title(trace: Trace, kind: str, site: Site | None, names: list[str]) -> 
         "hidden": _("Feed forward"),
         "logits": _("Linear"),
         "probabilities": _("Softmax"),
-        "chosen": _("Token taken"),
+        "chosen": _("Chosen token"),
     }[kind]
 
 

@@ -121,7 +121,7 @@ def test_inspect_says_what_is_open_and_leaves_status_0(capsys: pytest.CaptureFix
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ("--source-ids 2", "000_tiny_a.pt (layout tutorial) does not tell encoder_heads"),
+        ("--source-ids 2", "000_tiny_a.pt (layout tutorial) leaves these settings open: encoder_heads"),
         ("--source-ids 2 --set n_heads", "--set is 'n_heads', but it must be of the form NAME=VALUE"),
         ("--source-ids 2 --source hallo", "--source is 'several forms', but it must be one of --source, --source-ids"),
         ("", "the source is 'left out', but it must be given"),
@@ -141,7 +141,7 @@ def test_an_error_is_one_line_and_leaves_no_file(
 def test_a_whole_object_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = GOLDEN / "004_tiny_a.module-unsafe.pt"
     assert main(["run", str(path), "--source-ids", "2", "--out", str(tmp_path / "t")]) == 1
-    assert "holds a whole Python object (__main__.EncoderDecoder)" in capsys.readouterr().err
+    assert "contains a whole Python object (__main__.EncoderDecoder)" in capsys.readouterr().err
 
 
 def test_random_features_are_the_same_for_the_same_seed(tmp_path: Path) -> None:

@@ -114,15 +114,15 @@ def test_no_layout_names_the_nearest_and_the_first_foreign_names(tmp_path: Path)
 
 
 def test_an_image_model_is_no_transformer(tmp_path: Path) -> None:
-    with pytest.raises(UnknownLayout, match="names its weights as no layout known here"):
+    with pytest.raises(UnknownLayout, match="match no known layout"):
         load(saved(tmp_path, {"conv1.weight": torch.ones(4, 3, 7, 7), "fc.weight": torch.ones(10, 4)}), {}, CPU)
 
 
 def test_open_questions_are_named_with_what_to_add() -> None:
     sentence = (
-        r"000_tiny_a\.pt \(layout tutorial\) does not tell "
-        r"encoder_heads, decoder_heads, decoder_passes, source_pad_id, target_pad_id: "
-        r"add --set encoder_heads=1\|2\|4\|8\|16 --set decoder_heads=1\|2\|4\|8\|16 --set decoder_passes=1\|2 "
+        r"000_tiny_a\.pt \(layout tutorial\) leaves these settings open: "
+        r"encoder_heads, decoder_heads, decoder_passes, source_pad_id, target_pad_id\. "
+        r"Add --set encoder_heads=1\|2\|4\|8\|16 --set decoder_heads=1\|2\|4\|8\|16 --set decoder_passes=1\|2 "
         r"--set source_pad_id=ID --set target_pad_id=ID"
     )
     with pytest.raises(OpenQuestions, match=sentence):
@@ -180,7 +180,7 @@ def test_a_wrong_answer_is_one_sentence(told: dict[str, str], sentence: str) -> 
 def test_a_file_that_is_not_whole_is_one_sentence(change: Any, sentence: str, tmp_path: Path) -> None:
     state = weights("000_tiny_a")
     change(state)
-    with pytest.raises(IncompleteWeights, match=f"has the layout tutorial, but {sentence}"):
+    with pytest.raises(IncompleteWeights, match=f"matches the layout tutorial, but {sentence}"):
         load(saved(tmp_path, state), TUTORIAL, CPU)
 
 
@@ -233,7 +233,7 @@ def test_without_a_vocabulary_text_is_refused_and_ids_are_shown() -> None:
             (2, 4),
             "the target is '2 tokens long', but it must be 1 token or as long as the source, 3 tokens",
         ),
-        ("003_tiny_a", (2,) * 7, (2,), "The source input has 7 tokens, but at most 6 fit"),
+        ("003_tiny_a", (2,) * 7, (2,), "The source input has 7 tokens, but the limit is 6"),
         ("002_tiny_encoder", (2, 5), None, r"source is \(2, 5\), but it must be features: this network has no embedding"),
         ("000_tiny_a", (2, 28), (2,), "The source contains the token id 28, but valid ids run from 0 to 27"),
         ("001_tiny_a", (2, 4), (2,), r"target is \(2,\), but it must be left out: a language model continues its source"),
@@ -245,7 +245,7 @@ def test_an_input_that_does_not_fit_is_one_sentence(name: str, source: Any, targ
 
 
 def test_decoding_asks_for_the_token_that_it_begins_with() -> None:
-    with pytest.raises(NoStart, match="Nobody told the token that decoding begins with: add --set bos_id=ID"):
+    with pytest.raises(NoStart, match="The start token for decoding is unknown: add --set bos_id=ID"):
         run(load(GOLDEN / "000_tiny_a.pt", TUTORIAL, CPU), RunRequest("x", (2, 5, 3)), CPU, "cpu")
 
 

@@ -58,7 +58,7 @@ def test_nano_gpt_with_4_heads_inside_accepted_8_without_a_word(tmp_path: Path, 
     assert trace.at("decoder.0.0.self").heads == 4
     assert "The file itself answers: n_heads=4 (model_args.n_head)." in trace.model["notes"]
     assert load(path, {"activation": "gelu", "n_heads": "4"}, CPU).info.spec == checkpoint.info.spec
-    said = rf"{path} itself says n_heads=4 \(model_args.n_head\), but 8 was told: leave n_heads out"
+    said = rf"{path} itself says n_heads=4 \(model_args.n_head\), but 8 was told. Leave n_heads out"
     for opens in (lambda told: load(path, told, CPU), lambda told: inspect(path, told)):
         with pytest.raises(ContradictsFile, match=said):
             opens({"activation": "gelu", "n_heads": "8"})

@@ -56,7 +56,7 @@ def test_a_host_that_is_killed_and_started_again_is_asked_again(folder: Path, lo
         process.wait()
         try:
             assert not engine.is_healthy()
-            with pytest.raises(EngineAway, match=r"does not answer since \d+ s"):
+            with pytest.raises(EngineAway, match=r"has not answered for \d+ s"):
                 engine.run(RunRequest("tiny", "w6"))
             assert engine.run(REQUEST) is kept
             with pytest.MonkeyPatch.context() as patch:
@@ -125,7 +125,7 @@ def test_a_proxy_that_lost_its_host_is_asked_again_and_then_the_host_is_away(
         (says(502, b"<html>"), HeadlightError, "replied with the status 502 and no words"),
         (says(422, b'{"error": "OfTheFuture", "fields": {}}'), HeadlightError, "an error of another version"),
         (says(422, b'{"error": "BadSetting", "fields": {}}'), HeadlightError, "the status 422"),
-        (says(200, b"no trace"), HeadlightError, "no trace that can be read here"),
+        (says(200, b"no trace"), HeadlightError, "not a trace that this version"),
     ],
 )
 def test_another_version_is_said_in_words(answer: Any, kind: type[HeadlightError], words: str) -> None:
@@ -160,7 +160,7 @@ def test_limits_are_kept_and_said(local: LocalEngine) -> None:
         behind(local, public).receive(b"x", "x.pt")
     with pytest.raises(Refused, match="600 tokens long"):
         behind(local, public).run(RunRequest("tiny", (4,) * 600))
-    with pytest.raises(Refused, match=r"4\.0 MB long, which is not served here: at most 4 MB"):
+    with pytest.raises(Refused, match=r"4\.0 MB long, which this server does not accept: at most 4 MB"):
         behind(local).texts("tiny", "source", (4,) * (BODY // 3))
     quick = behind(local, AccessLimits(pace=0.001, burst=2))
     for text in ("w4", "w5"):

@@ -58,7 +58,7 @@ def test_a_text_is_cut_as_in_place(tmp_path: Path, library: Callable[[], Tokeniz
 def test_a_panic_of_the_library_is_a_sentence_and_the_next_text_is_cut(tmp_path: Path) -> None:
     found = opened(tmp_path, panics())
     for _ in range(2):
-        with pytest.raises(TokenizerDied, match=rf"The tokenizer {tmp_path.name}/tokenizer.json failed at this text \(Panic"):
+        with pytest.raises(TokenizerDied, match=rf"The tokenizer {tmp_path.name}/tokenizer.json failed on this text \(Panic"):
             found.encode("x" * 40, "source")
         assert found.encode("x", "source").ids == (1,)
 
@@ -89,7 +89,7 @@ def test_a_tokenizer_that_takes_too_much_memory_is_stopped(tmp_path: Path, monke
 
 def test_more_tokens_than_are_taken_are_refused(tmp_path: Path) -> None:
     found, many = opened(tmp_path, words()), limits.MAX_TOKENS + 1
-    with pytest.raises(TooManyTokens, match=f"The target text has {many} tokens, but at most {limits.MAX_TOKENS} fit"):
+    with pytest.raises(TooManyTokens, match=f"The target text has {many} tokens, but the limit is {limits.MAX_TOKENS} fit"):
         found.encode("x " * many, "target")
     assert len(found.encode("x " * (many - 1), "target").ids) == many - 1
 
