@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from streamlit.testing.v1 import AppTest
 
+from model.attribution.questions import Answer, Question
 from model.engine.api import ModelInfo
-from model.errors import BadSetting, UnknownModel, UnknownTensor
+from model.errors import BadSetting, CannotMeasure, UnknownModel, UnknownTensor
 from model.inspection.report import Inspection
 from model.spec.request import RunRequest, Settings
 from model.trace.cell_arithmetic import Explanation
@@ -57,6 +58,9 @@ class MadeUpEngine:
 
     def inspect(self, model: str, settings: Settings = ()) -> Inspection:
         return Inspection("Made up.", self.spec, 1, (), ())
+
+    def attribute(self, question: Question[Answer]) -> Answer:
+        raise CannotMeasure(reason="this run was made up")
 
     def tensors(self, model: str, names: tuple[str, ...], settings: Settings = ()) -> dict[str, Array]:
         rng = np.random.default_rng(1)

@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from model.attribution.questions import Answer, Question
 from model.engine.api import Engine, ModelInfo
 from model.engine.http.access import AccessLimits
 from model.engine.session import NOBODY, Session, in_session
@@ -35,7 +36,7 @@ ANSWER_SECONDS = 1.0
 """Seconds that the route waits for an answer before it responds."""
 
 _CALLS = "calls"
-_RUNS = ("run", "explain")
+_RUNS = ("run", "explain", "attribute")
 _UNTIL: ContextVar[float | None] = ContextVar("until", default=None)
 """Time at which the script run stops waiting; None: it waits without limit."""
 
@@ -142,6 +143,11 @@ class PatientEngine:
         found: Explanation = self._ask("explain", request, site, head, query, key)
         return found
 
+    def attribute(self, question: Question[Answer]) -> Answer:
+        """As for Engine."""
+        found: Answer = self._ask("attribute", question)
+        return found
+
     def tensors(self, model: str, names: tuple[str, ...], settings: Settings = ()) -> dict[str, Array]:
         """As for Engine."""
         found: dict[str, Array] = self._ask("tensors", model, names, settings)
@@ -184,6 +190,14 @@ class EarlierAnswers(PatientEngine):
         return found
 
     def explain(self, request: RunRequest, site: str, head: int, query: int, key: int) -> Explanation:
+        """As for Engine.
+
+        Raises:
+            NotKept: always.
+        """
+        raise NotKept
+
+    def attribute(self, question: Question[Answer]) -> Answer:
         """As for Engine.
 
         Raises:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
+from model.attribution.questions import Answer, Question
 from model.inspection.report import Inspection
 from model.spec.request import RunRequest, Settings
 from model.spec.snapshots import Losses
@@ -101,6 +102,12 @@ class Engine(Protocol):
         """The arithmetic of one attention cell of a run, recomputed in float64. Indices count from 0.
 
         The underlying run records everything, whatever `request.keep` says, so that equal requests share it.
+        """
+
+    def attribute(self, question: Question[Answer]) -> Answer:
+        """What heads, words or edges of a run were for: the result of a question (model/attribution/questions.py).
+
+        Equal questions may return the same frozen object. Most take longer than a run.
         """
 
     def tensors(self, model: str, names: tuple[str, ...], settings: Settings = ()) -> dict[str, Array]:

@@ -5,11 +5,13 @@ from typing import get_args
 
 import torch
 
+from model.attribution.scoring import BATCH_BYTES
 from model.engine.http.access import AccessLimits
 from model.errors import BadSetting
 from model.spec.request import Precision
 
 MOST_THREADS = 1024
+MOST_BATCH = 2**20
 
 
 def best_device(asked: str = "auto", name: str = "device") -> torch.device:
@@ -65,6 +67,18 @@ def threads() -> int | None:
 def most_positions() -> int:
     """Most tokens of an input, even if a model has more positions; fewer on a public server (HEADLIGHT_PUBLIC)."""
     return AccessLimits.from_environment(os.environ).positions
+
+
+def batch_bytes() -> int:
+    """Memory of one batch of edited copies, from HEADLIGHT_BATCH in MiB.
+
+    Raises:
+        BadSetting: it is not a valid number.
+    """
+    asked = os.environ.get("HEADLIGHT_BATCH") or str(BATCH_BYTES >> 20)
+    if not (asked.isascii() and asked.isdecimal() and len(asked) <= len(str(MOST_BATCH)) and 1 <= int(asked) <= MOST_BATCH):
+        raise BadSetting(name="HEADLIGHT_BATCH", found=asked[:40], allowed=f"a whole number of MiB from 1 to {MOST_BATCH:,}")
+    return int(asked) << 20
 
 
 def precision() -> Precision:

@@ -4,9 +4,14 @@ import os
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 import torch
 
+from model.attribution.answers import Place, answer
+from model.attribution.example import forced_run
+from model.attribution.questions import Answer, Question
+from model.attribution.results import Result
 from model.checkpoints import export as model_export
 from model.checkpoints import tensors as model_tensors
 from model.checkpoints.loaded import Runner
@@ -21,6 +26,7 @@ from model.engine.scheduling.scheduler import Scheduler
 from model.engine.sent_files import VOCABULARY_ENDINGS
 from model.engine.uploads import Uploads
 from model.errors import BadSetting, HeadlightError
+from model.inference.batching import Ask
 from model.inference.cell import explain_cell
 from model.inference.inputs import Reader
 from model.inference.precision import run_in
@@ -31,19 +37,20 @@ from model.trace.types import Array, Trace
 
 CHECKPOINTS = Path(__file__).parents[2] / "checkpoints"
 CACHE_BYTES = 64 * 2**20
+ATTRIBUTION_BYTES = 16 * 2**20
 VARIANT_BYTES = 512 * 2**20
 
 
 @dataclass(frozen=True)
 class VersionedRequest:
-    """Key of cached and shared traces: a request and the version of the files its network was loaded from.
+    """Key of cached and shared results: a request and the version of the files its network was loaded from.
 
     Attributes:
-        request: with its precision filled in.
+        request: what was asked, with its precision filled in.
         version: version of the model's files.
     """
 
-    request: RunRequest
+    request: RunRequest | Question[Any]
     version: Stamp | None
 
     @property
@@ -81,6 +88,7 @@ class LocalEngine:
         self._uploads = uploads or Uploads()
         self._models = ModelCache(self._store, self._uploads, device, lambda: self.device, variant_bytes)
         self._traces: LruCache[VersionedRequest, Trace] = LruCache(cache_bytes, attrgetter("nbytes"))
+        self._attributions: LruCache[VersionedRequest, Result] = LruCache(ATTRIBUTION_BYTES, attrgetter("nbytes"))
         self.scheduler = (scheduler or Scheduler()).start()
 
     @classmethod
@@ -188,6 +196,27 @@ class LocalEngine:
         """
         trace, runner = self._traced(replace(request, keep=KEEP))
         return explain_cell(runner.network, trace, site, head, query, key)
+
+    def attribute(self, question: Question[Answer]) -> Answer:
+        """The result of a question about a run; the same object again for an equal question, while the cache holds it.
+
+        Raises:
+            CannotMeasure: the network or the target leaves nothing to be measured.
+            HeadlightError: it cannot be run, or not now.
+        """
+        base, most = _usable(self._models.network(question.model, question.request.settings)), environment.most_positions()
+        request, prompt = forced_run(base.runner, question.request, self._device, most)
+        trace, runner = self._traced(request)
+        about = replace(question.request, precision=trace.request["precision"])
+        asked = VersionedRequest(question.about(about), base.key.version)
+        if (found := self._attributions.get(asked)) is None:
+
+            def work(ask: Ask) -> Result:
+                return answer(question, request, prompt, runner, trace, Place(self._device, ask, most, environment.batch_bytes()))
+
+            found = self.scheduler.do(asked, work)
+            self._attributions.keep(asked, found)
+        return found  # type: ignore[return-value]  # the kind of result that the question says
 
     def tensors(self, model: str, names: tuple[str, ...], settings: Settings = ()) -> dict[str, Array]:
         """Tensors of a model by name, stored or computed; see model/checkpoints/tensors.py.

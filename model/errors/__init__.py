@@ -8,6 +8,7 @@
     │   ├── TokenOutOfRange     an id that the vocabulary does not have
     │   ├── BadSetting          a decoding value, option or combination outside what is allowed
     │   ├── CannotChange        an intervention in a value that this network does not expose
+    │   ├── CannotMeasure       a network, or a target, for which nothing can be attributed
     │   ├── OpenQuestions       weights with open questions
     │   ├── ContradictsFile     an answer that the file itself contradicts
     │   ├── NoVocabulary        text for a model without a vocabulary
@@ -154,6 +155,12 @@ class CannotChange(InputError):
     template = (
         "{name} cannot be changed in this network: {reason}. Change another value, or use a model that Headlight itself runs."
     )
+
+
+class CannotMeasure(InputError):
+    """A network, or a target, for which nothing can be attributed. Fields: reason."""
+
+    template = "What mattered cannot be measured here: {reason}. Choose another model or another target."
 
 
 class OpenQuestions(InputError):

@@ -39,6 +39,7 @@ class Call:
         source_mask: which source positions may be looked at; None: there is no source but `ids`.
         memory: [row, key, model], the encoder's output; None: the encoder is what is asked.
         start: positions before it are in the run's cache.
+        computed_by: computes the answer in place of one pass through the network; such a call is always computed alone.
     """
 
     network: AnyNetwork
@@ -47,6 +48,7 @@ class Call:
     source_mask: Mask | None = None
     memory: Tensor | None = None
     start: int = 0
+    computed_by: Callable[[], Tensor] | None = None
 
     @property
     def queries(self) -> int:
@@ -64,6 +66,8 @@ Ask: TypeAlias = Callable[[Call], Tensor]
 
 def alone(call: Call) -> Tensor:
     """The network's own answer."""
+    if call.computed_by is not None:
+        return call.computed_by()
     match call.network:
         case CausalLM() | ForeignWriter() as network:
             answer: Tensor = network(call.ids, call.run, call.start)
@@ -82,7 +86,7 @@ def batch_key(call: Call) -> Hashable | None:
     change a part of a mask (what the parts leave together is not looked at), and networks that another program runs: what their
     cache holds is theirs.
     """
-    if isinstance(call.network, ForeignNetwork):
+    if isinstance(call.network, ForeignNetwork) or call.computed_by is not None:
         return None
     over_source = isinstance(call.network, EncoderDecoder) and any(
         isinstance(own, MemoryLayer) for own in call.network.decoder.layers

@@ -42,6 +42,11 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
         "stages/encoder.0.0.self/normed cannot be changed in this network: it stays inside the library. Change another "
         "value, or use a model that Headlight itself runs.",
     ),
+    "CannotMeasure": (
+        {"reason": "it has no output layer, so no target has a probability"},
+        "What mattered cannot be measured here: it has no output layer, so no target has a probability. "
+        "Choose another model or another target.",
+    ),
     "OpenQuestions": (
         {"path": "a.pt", "layout": "tutorial", "open": "n_heads", "settings": "--set n_heads=1|2"},
         "a.pt (layout tutorial) leaves these settings open: n_heads. Add --set n_heads=1|2, each with the value it was "

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 
+from model.attribution.questions import Question
 from model.engine.client_address import client_address, trusted_proxies
 from model.engine.rate_limit import RateLimit
 from model.engine.sent_files import names_server_file
@@ -86,7 +87,7 @@ class AccessLimits:
         if method != "models":
             self.limit.admit(SESSION.get().client, (method, *arguments))
         for request in arguments:
-            if isinstance(request, RunRequest):
+            if isinstance(request, RunRequest | Question):
                 self.check_request(request)
 
     async def body(self, stream: AsyncIterator[bytes], announced: str, upload: bool) -> bytes:

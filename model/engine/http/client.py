@@ -13,6 +13,8 @@ import httpx
 from cachetools import LRUCache
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
 
+from model.attribution import serialization as attributions
+from model.attribution.questions import Answer, Question, result_of
 from model.engine.api import ModelInfo
 from model.engine.client_address import FORWARDED_HEADER
 from model.engine.http import protocol
@@ -147,6 +149,11 @@ class RemoteEngine:
         """The arithmetic of one attention cell of a run that records everything."""
         asked = CellQuery(replace(request, keep=KEEP), site, head, query, key)
         return protocol.unpack_explanation(self._ask("explain", asked, request.model))
+
+    def attribute(self, question: Question[Answer]) -> Answer:
+        """The result of a question about a run, which the server keeps."""
+        reply = self._ask(type(question).__name__.lower(), question, question.model)
+        return attributions.from_bytes(result_of(question), reply)
 
     def tensors(self, model: str, names: tuple[str, ...], settings: Settings = ()) -> dict[str, Array]:
         """Tensors of a model by name."""

@@ -13,6 +13,8 @@ import numpy as np
 from safetensors import SafetensorError, deserialize
 from safetensors.numpy import load, save
 
+from model.attribution import serialization as attributions
+from model.attribution.questions import QUESTIONS, Question
 from model.engine.api import Engine, ModelInfo
 from model.errors import WireError
 from model.inspection.report import Inspection
@@ -159,6 +161,10 @@ def _explain(engine: Engine, body: CellQuery) -> bytes:
     return pack_explanation(engine.explain(body.request, body.site, body.head, body.query, body.key))
 
 
+def _attribute(engine: Engine, body: Question[Any]) -> bytes:
+    return attributions.to_bytes(engine.attribute(body))
+
+
 def _tensors(engine: Engine, body: TensorsQuery) -> bytes:
     found: Mapping[str, Array] = engine.tensors(body.model, body.names, body.settings)
     return save({name: np.ascontiguousarray(array) for name, array in found.items()})
@@ -191,6 +197,10 @@ ENDPOINTS = {
         ),
         Endpoint("/v1/explain", CellQuery, ARRAYS, "The arithmetic of one attention cell.", _explain),
         Endpoint("/v1/tensors", TensorsQuery, ARRAYS, "Tensors by name.", _tensors),
+        *(
+            Endpoint(f"/v1/{kind.__name__.lower()}", kind, ARRAYS, (kind.__doc__ or "").splitlines()[0], _attribute)
+            for kind in QUESTIONS
+        ),
         Endpoint(
             "/v1/export",
             ModelQuery,

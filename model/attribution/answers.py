@@ -1,0 +1,61 @@
+"""Answers: the result of any question about one run of one network."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from model.attribution.edges import edge_effects
+from model.attribution.example import example_of
+from model.attribution.heads import head_effects
+from model.attribution.prune import prune_curve
+from model.attribution.questions import Edges, Heads, Prune, Question
+from model.attribution.results import Result
+from model.attribution.scoring import BATCH_BYTES, Scorer, Told, untold
+from model.checkpoints.loaded import Runner
+from model.inference.batching import Ask, alone
+from model.spec.inputs import POSITIONS
+from model.spec.request import RunRequest
+from model.trace.types import Trace
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where and within which limits a question is answered.
+
+    Attributes:
+        device: of the network.
+        ask: answers calls of the network.
+        most: positions of an input that are read.
+        most_bytes: memory of one batch of copies.
+        told: hears how many copies have been measured.
+    """
+
+    device: torch.device
+    ask: Ask = alone
+    most: int = POSITIONS
+    most_bytes: int = BATCH_BYTES
+    told: Told = untold
+
+
+def answer(question: Question[Any], request: RunRequest, prompt: int, runner: Runner, trace: Trace, place: Place) -> Result:
+    """The result of a question.
+
+    Args:
+        request, prompt: of `forced_run`.
+        trace: the run of `request`.
+
+    Raises:
+        CannotMeasure: the network or the target leaves nothing to be measured.
+    """
+    with torch.inference_mode():
+        example = example_of(runner, request, trace, prompt, place.device, place.most)
+        scorer = Scorer(example, place.ask, place.most_bytes)
+        match question:
+            case Heads():
+                return head_effects(question, scorer, place.told)
+            case Prune():
+                return prune_curve(question, scorer, place.told)
+            case Edges():
+                return edge_effects(question, scorer, trace, place.told)
+    raise TypeError(f"no such question: {type(question).__name__}")

@@ -1,0 +1,143 @@
+"""Copies: edited copies of one example, one a row, and the interventions that make each row another copy.
+
+One function a site changes all rows at once, by an array [row, …]; there is no function a row.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from model.trace.types import Array, Site
+from model.transformer.attention import Intervention
+
+
+@dataclass(frozen=True)
+class Edge:
+    """Edges that one copy forbids.
+
+    Attributes:
+        site: where.
+        head: None: all heads.
+        query: the row; None: every row.
+        key: the key that may not be looked at.
+    """
+
+    site: Site
+    head: int | None
+    query: int | None
+    key: int
+
+
+@dataclass(frozen=True, eq=False)
+class Copies:
+    """Edited copies of one example. What is None is the same in all of them.
+
+    Attributes:
+        sites: the sites of the network with their numbers of heads, in the order in which they run.
+        silenced: [row, head] of bool, over all heads of all sites: True where the head is silenced.
+        edges: the edges that each copy forbids; None in a copy that forbids none.
+        source: [row, key], ids that the encoder reads.
+        fed: [row, query], ids that the decoder reads.
+    """
+
+    sites: Mapping[Site, int]
+    silenced: Array | None = None
+    edges: tuple[Edge | None, ...] | None = None
+    source: Array | None = None
+    fed: Array | None = None
+
+    def __len__(self) -> int:
+        return next(len(each) for each in (self.silenced, self.edges, self.source, self.fed) if each is not None)
+
+    def rows(self, index: Array) -> "Copies":
+        """Some of the copies."""
+        silenced, source, fed = (None if each is None else each[index] for each in (self.silenced, self.source, self.fed))
+        edges = None if self.edges is None else tuple(self.edges[i] for i in index)
+        return Copies(self.sites, silenced, edges, source, fed)
+
+    def of(self, stack: str) -> list[bytes]:
+        """For each row what is changed in a stack: rows that are equal in it give the same bytes."""
+        parts = [np.zeros((len(self), 1), np.int64)]
+        if self.silenced is not None:
+            parts.append(self.silenced[:, self._heads(stack)].astype(np.int64))
+        if self.edges is not None:
+            numbers = {edge: number for number, edge in enumerate(dict.fromkeys(self.edges), start=1)}
+            parts.append(np.array([[numbers[edge] if edge and edge.site.stack == stack else 0] for edge in self.edges]))
+        ids = self.source if stack == "encoder" else self.fed
+        if ids is not None:
+            parts.append(ids.astype(np.int64))
+        return [row.tobytes() for row in np.concatenate(parts, axis=1)]
+
+    def first_sites(self) -> Array:
+        """For each row the number of the first site that it changes; the number of sites where it changes none."""
+        order = list(self.sites)
+        first = np.full(len(self), len(order))
+        if self.silenced is not None:
+            for number, site in reversed(list(enumerate(order))):
+                first[self.silenced[:, self._of_site(site)].any(axis=1)] = number
+        if self.edges is not None:
+            first = np.minimum(first, [order.index(edge.site) if edge else len(order) for edge in self.edges])
+        return first
+
+    def interventions(self, stack: str, device: torch.device) -> dict[str, Intervention]:
+        """What makes each row of a stack another copy, by the names of the values."""
+        found: dict[str, Intervention] = {}
+        for site in (site for site in self.sites if site.stack == stack):
+            if self.silenced is not None and (own := self.silenced[:, self._of_site(site)]).any():
+                found[f"attention/{site}/context"] = _silencing(torch.tensor(own, device=device))
+            if self.edges is not None and any(edge and edge.site == site for edge in self.edges):
+                found[f"attention/{site}/mask"] = _forbidding(site, self.sites[site], self.edges)
+        return found
+
+    def _of_site(self, site: Site) -> slice:
+        before = list(self.sites).index(site)
+        begin = sum(list(self.sites.values())[:before])
+        return slice(begin, begin + self.sites[site])
+
+    def _heads(self, stack: str) -> list[int]:
+        return [head for site in self.sites if site.stack == stack for head in range(*self._of_site(site).indices(10**9))]
+
+
+def _silencing(silenced: Tensor) -> Intervention:
+    """Zeros instead of the context vectors [row or 1, head, query, head_dim] of the heads that `silenced` [row, head] says.
+
+    A value with one row, the same for all copies, gets a row for each: what follows is then computed for each.
+    """
+
+    def silence(context: Tensor, start: int) -> Tensor:
+        return torch.where(silenced[:, :, None, None], 0.0, context)
+
+    return silence
+
+
+def _forbidding(site: Site, heads: int, edges: Sequence[Edge | None]) -> Intervention:
+    """A mask [row, head or 1, query, key] in which each row's edge at `site` is closed."""
+    own = [(row, edge) for row, edge in enumerate(edges) if edge and edge.site == site]
+    each_head = any(edge.head is not None for _, edge in own)
+
+    def forbid(mask: Tensor, start: int) -> Tensor:
+        wide = mask.expand(len(edges), heads if each_head else -1, -1, -1).clone()
+        for row, edge in own:
+            head = slice(None) if edge.head is None else edge.head
+            query = slice(None) if edge.query is None else edge.query
+            wide[row, head, query, edge.key] = False
+        return wide
+
+    return forbid
+
+
+def chained(first: Mapping[str, Intervention], then: Mapping[str, Intervention]) -> dict[str, Intervention]:
+    """Both sets of interventions, one after the other where they change the same value."""
+
+    def both(name: str) -> Intervention:
+        before, after = first.get(name), then.get(name)
+        if before is None or after is None:
+            found = before or after
+            assert found is not None
+            return found
+        return lambda value, start: after(before(value, start), start)
+
+    return {name: both(name) for name in (*first, *(name for name in then if name not in first))}

@@ -1,0 +1,88 @@
+"""Edges: what changes for one target token where a row of attention may not look at a key.
+
+At a site of the decoder the edge leads from the row that predicts the token, at one of the encoder from every row, since no row of
+the source belongs to a target token. The mask is closed before the softmax, so the rest of the row is brought to sum 1.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from model.attribution.copies import Copies, Edge
+from model.attribution.questions import Edges
+from model.attribution.results import EdgeEffects
+from model.attribution.scoring import Scorer, Told, untold
+from model.errors import BadSetting, UnknownSite
+from model.inference.interventions import sites
+from model.trace.types import Array, Site, Trace
+
+
+def edge_effects(question: Edges, scorer: Scorer, trace: Trace, told: Told = untold) -> EdgeEffects:
+    """The answer to `question`.
+
+    Args:
+        trace: the run, whose masks say which keys may be looked at.
+
+    Raises:
+        BadSetting: the target has no such token.
+        UnknownSite: the network has no such site.
+    """
+    example = scorer.example
+    if question.token >= len(example.following):
+        last = len(example.following) - 1
+        raise BadSetting(name="token", found=question.token, allowed=f"from 0 to {last}: the target has no more tokens")
+    rows = list(_rows(question, sites(example.runner.info.spec)))
+    query = example.first + question.token
+    places = [(row, key) for row, (site, _) in enumerate(rows) for key in _open(trace, site, query)]
+    edges = tuple(_edge(*rows[row], query, key) for row, key in places)
+    found = scorer.score(Copies(sites(example.runner.info.spec), edges=(None, *edges)), told)
+    widest = max(trace.attention[site].mask.shape[1] for site, _ in rows)
+    changes, emptied = np.full((len(rows), widest), np.nan), np.zeros((len(rows), widest), bool)
+    for (row, key), own in zip(places, found[1:, question.token], strict=True):
+        changes[row, key] = own - found[0, question.token]
+        emptied[row, key] = _empties(trace, rows[row][0], query, key)
+    return EdgeEffects(
+        tokens=example.tokens,
+        ids=tuple(example.following.tolist()),
+        first=example.first + 1,
+        log_probabilities=found[0],
+        token=question.token,
+        sites=tuple(str(site) for site, _ in rows),
+        heads=tuple(-1 if head is None else head for _, head in rows),
+        strips=tuple(trace.attention[site].key_tokens for site, _ in rows),
+        changes=changes,
+        emptied=emptied,
+    )
+
+
+def _rows(question: Edges, there: dict[Site, int]) -> Iterator[tuple[Site, int | None]]:
+    """What is measured: each site, or each head of one."""
+    if not question.site:
+        yield from ((site, None) for site in there)
+        return
+    site = Site.parse(question.site)
+    if site not in there:
+        raise UnknownSite(asked=question.site, there=", ".join(map(str, there)))
+    yield from ((site, head) for head in range(there[site]))
+
+
+def _edge(site: Site, head: int | None, query: int, key: int) -> Edge:
+    return Edge(site, head, query if site.stack == "decoder" else None, key)
+
+
+def _looking(trace: Trace, site: Site, query: int) -> Array:
+    """[query, key], what the rows in question may look at."""
+    mask = trace.attention[site].mask
+    return mask[query : query + 1] if site.stack == "decoder" else mask
+
+
+def _open(trace: Trace, site: Site, query: int) -> list[int]:
+    """The keys that may be looked at."""
+    keys: list[int] = np.flatnonzero(_looking(trace, site, query).any(axis=0)).tolist()
+    return keys
+
+
+def _empties(trace: Trace, site: Site, query: int, key: int) -> bool:
+    """Whether a row may look at nothing but this key."""
+    looking = _looking(trace, site, query)
+    return bool((looking[:, key] & (looking.sum(axis=1) == 1)).any())

@@ -1,0 +1,121 @@
+"""Example: one run to be measured, ready to be fed again: what its stacks read, and the target tokens whose probability counts."""
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from model.checkpoints.loaded import Runner, dtype_of
+from model.errors import CannotMeasure, TooManyTokens
+from model.inference.inputs import Reader
+from model.inference.interventions import interventions_of
+from model.spec.request import Decoding, RunRequest
+from model.trace.types import Tokens, Trace
+from model.transformer.attention import Intervention
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """One run that can be fed again.
+
+    Attributes:
+        runner: the network and what it needs.
+        device: where it computes.
+        source: [1, key], ids or features of an encoder; None: a language model.
+        valid: [1], how many of them are no padding; None: those that are not the pad id.
+        fed: [1, query], ids that the decoder reads.
+        following: [token], the ids whose probability counts.
+        first: the row that predicts the first of them.
+        strips: token strips by name.
+        interventions: the edits of the run.
+    """
+
+    runner: Runner
+    device: torch.device
+    source: Tensor | None
+    valid: Tensor | None
+    fed: Tensor
+    following: Tensor
+    first: int
+    strips: dict[str, Tokens]
+    interventions: dict[str, Intervention]
+
+    @property
+    def written(self) -> str:
+        """The strip that the measured tokens stand in."""
+        return "source" if self.source is None else "target"
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """Texts of the measured tokens."""
+        return self.strips[self.written].texts[self.first + 1 :][: len(self.following)]
+
+
+def forced_run(runner: Runner, request: RunRequest, device: torch.device, most: int) -> tuple[RunRequest, int]:
+    """The run whose tokens are measured, and the length of a language model's prompt; 0 elsewhere.
+
+    A target for a language model becomes a part of its source, since it has one strip.
+
+    Raises:
+        CannotMeasure: the network writes nothing, or all its probabilities are 1.
+        InputError: the text or the ids cannot be read.
+    """
+    spec = runner.info.spec
+    if spec.decoder is None or spec.output is None:
+        raise CannotMeasure(reason="it has no output layer, so no target has a probability")
+    if spec.output.softmax == "batch":
+        raise CannotMeasure(reason="its softmax runs over the examples of a batch, so each probability is 1")
+    if spec.decoder.wiring == "memory":
+        raise CannotMeasure(reason="its decoder reads one target token at a time, so a target cannot be fed at once")
+    if spec.encoder is not None:
+        return request, 0
+    reader = Reader(runner.tokenizers, device, most)
+    prompt = reader.read("source", request.source, spec.writer).tokens.ids
+    if request.target is None:
+        return request, len(prompt) if request.decoding.max_length else 1
+    given = reader.read("source", request.target, spec.writer).tokens
+    typed = isinstance(request.target, str)
+    start = next((place for place, special in enumerate(given.special) if typed and not special), 0)  # no second start token
+    if (found := len(prompt) + len(given) - start) > (allowed := reader.room(spec.writer)[0]):
+        raise TooManyTokens(what="prompt and target", found=found, allowed=allowed, reason="both stand in one strip")
+    whole = (*prompt, *given.ids[start:])
+    return replace(request, source=whole, target=None, decoding=Decoding(max_length=0)), len(prompt)
+
+
+def example_of(runner: Runner, request: RunRequest, trace: Trace, prompt: int, device: torch.device, most: int) -> Example:
+    """The example of a run.
+
+    Args:
+        request: the run, as `forced_run` gives it.
+        trace: what it recorded.
+        prompt: length of a language model's prompt.
+
+    Raises:
+        CannotMeasure: the target has no token to be measured.
+    """
+    strips = dict(trace.tokens)
+    valid = None if request.source_valid is None else torch.tensor([request.source_valid], device=device)
+    written = strips["target" if prompt == 0 else "source"].ids
+    first = max(prompt - 1, 0)
+    if len(written) < first + 2:
+        raise CannotMeasure(reason="the target has no token after the first one")
+    ids = torch.tensor(written, device=device)
+    return Example(
+        runner,
+        device,
+        None if prompt else _source(runner, request, trace, device, most),
+        valid,
+        ids[None, :-1],
+        ids[first + 1 :],
+        first,
+        strips,
+        interventions_of(runner.info.spec, request.interventions),
+    )
+
+
+def _source(runner: Runner, request: RunRequest, trace: Trace, device: torch.device, most: int) -> Tensor:
+    """[1, key] of ids, padding included, or [1, key, model] of features."""
+    if ids := trace.tokens["source"].ids:
+        return torch.tensor([ids], device=device)
+    features = Reader(runner.tokenizers, device, most).inputs(request, runner.info.spec).source
+    return features.to(dtype_of(runner.network)).tensor

@@ -1,0 +1,157 @@
+"""Heads: what each is for, by three numbers.
+
+For the heads of a site let v(S) be the log-probability of the target where only the heads S are heard and the others silenced by
+zeros; all other sites are as they are.
+
+    without     v(all but h) − v(all)
+    alone       v(h alone) − v(all)
+    share       the mean of v(S and h) − v(S) over all orders of the heads, S being those before h: the Shapley value
+
+The shares of a site sum to v(all) − v(none). Up to MOST_EXACT heads every S is run; above that the mean is taken over random
+orders, each with its reverse, and its standard error is that of the means of such pairs.
+
+Sources: Michel, Levy and Neubig 2019, "Are Sixteen Heads Really Better than One?", for silenced heads; Shapley 1953, "A Value for
+n-Person Games"; Castro, Gómez and Tejada 2009, "Polynomial calculation of the Shapley value based on sampling", for random orders;
+Mitchell et al. 2022, "Sampling Permutations for Shapley Value Estimation", for their reverses (antithetic sampling).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import factorial
+
+import numpy as np
+
+from model.attribution.copies import Copies
+from model.attribution.questions import Heads
+from model.attribution.results import Head, HeadEffects
+from model.attribution.scoring import Scorer, Told, untold
+from model.inference.interventions import sites
+from model.trace.types import Array, Site
+
+MOST_EXACT = 10
+"""Heads of a site up to which a share is exact."""
+
+
+@dataclass(frozen=True)
+class _Coalition:
+    """The heads of one site that are heard, as bits: head h is bit h."""
+
+    site: Site
+    heard: int
+
+
+def head_effects(question: Heads, scorer: Scorer, told: Told = untold) -> HeadEffects:
+    """The answer to `question`."""
+    example = scorer.example
+    there = sites(example.runner.info.spec)
+    players = {site: _Site(site, heads, question) for site, heads in there.items()}
+    wanted = dict.fromkeys(_everyone(there))
+    for player in players.values():
+        wanted |= dict.fromkeys(_Coalition(player.site, heard) for heard in player.coalitions())
+    values = dict(zip(wanted, scorer.score(_copies(there, list(wanted)), told), strict=True))
+    base = values[next(iter(wanted))]
+    for site, heads in there.items():
+        values[_Coalition(site, 2**heads - 1)] = base
+    found = [player.numbers(values) for player in players.values()]
+    joined = {name: np.concatenate([own[name] for own in found]) for name in found[0]}
+    return HeadEffects(
+        tokens=example.tokens,
+        ids=tuple(example.following.tolist()),
+        first=example.first + 1,
+        log_probabilities=base,
+        heads=tuple(Head(str(site), head) for site, heads in there.items() for head in range(heads)),
+        sites=tuple(map(str, there)),
+        **joined,
+    )
+
+
+def _everyone(there: dict[Site, int]) -> Iterable[_Coalition]:
+    """The run as it is: all heads of the first site are heard."""
+    site, heads = next(iter(there.items()))
+    yield _Coalition(site, 2**heads - 1)
+
+
+def _copies(there: dict[Site, int], coalitions: Sequence[_Coalition]) -> Copies:
+    """A copy for each coalition."""
+    silenced = np.zeros((len(coalitions), sum(there.values())), bool)
+    begins = dict(zip(there, np.cumsum([0, *there.values()])[:-1].tolist(), strict=True))
+    for row, coalition in enumerate(coalitions):
+        heads = there[coalition.site]
+        own = [not coalition.heard >> head & 1 for head in range(heads)]
+        silenced[row, begins[coalition.site] : begins[coalition.site] + heads] = own
+    return Copies(there, silenced=silenced)
+
+
+class _Site:
+    """The heads of one site: which coalitions are needed, and what follows from them."""
+
+    def __init__(self, site: Site, heads: int, question: Heads) -> None:
+        self.site, self.heads, self.question = site, heads, question
+        self.all = 2**heads - 1
+        self.orders = [] if heads <= MOST_EXACT else _orders(heads, question.permutations, question.seed)
+
+    def coalitions(self) -> Iterable[int]:
+        """The coalitions that are needed, `all` left out."""
+        asked = self.question.measures
+        if "without" in asked:
+            yield from (self.all ^ 1 << head for head in range(self.heads))
+        if "alone" in asked:
+            yield from (1 << head for head in range(self.heads) if self.heads > 1)
+        if "share" in asked:
+            yield 0
+            yield from ((heard for order in self.orders for heard in _on_the_way(order)) if self.orders else range(self.all))
+
+    def numbers(self, values: dict[_Coalition, Array]) -> dict[str, Array]:
+        """Arrays [head, token], of `none` [1, token], of `total_share_error` [head]."""
+        v = {key.heard: value for key, value in values.items() if key.site == self.site}
+        asked, found, heads = self.question.measures, dict[str, Array](), range(self.heads)
+        if "without" in asked:
+            found["without"] = np.stack([v[self.all ^ 1 << head] - v[self.all] for head in heads])
+        if "alone" in asked:
+            found["alone"] = np.stack([v[1 << head] - v[self.all] for head in heads])
+        if "share" in asked:
+            found["none"] = (v[0] - v[self.all])[None]
+            found |= self._sampled(v) if self.orders else self._exact(v)
+        return found
+
+    def _exact(self, v: dict[int, Array]) -> dict[str, Array]:
+        n = self.heads
+        chance = [factorial(size) * factorial(n - size - 1) / factorial(n) for size in range(n)]
+        share = [
+            sum(chance[s.bit_count()] * (v[s | 1 << head] - v[s]) for s in range(self.all) if not s >> head & 1)
+            for head in range(n)
+        ]
+        exact = np.stack(share)
+        return {"share": exact, "share_error": np.zeros_like(exact), "total_share_error": np.zeros(n)}
+
+    def _sampled(self, v: dict[int, Array]) -> dict[str, Array]:
+        """Each order and its reverse are one sample: the orders stand in such pairs."""
+        gains = np.stack([self._gains(order, v) for order in self.orders])  # [order, head, token]
+        samples = gains.reshape(-1, 2, *gains.shape[1:]).mean(axis=1)
+        root = np.sqrt(len(samples))
+        share, error = samples.mean(axis=0), samples.std(axis=0, ddof=1) / root
+        return {"share": share, "share_error": error, "total_share_error": samples.sum(axis=2).std(axis=0, ddof=1) / root}
+
+    def _gains(self, order: Sequence[int], v: dict[int, Array]) -> Array:
+        """[head, token], what each head adds when it comes in this order."""
+        gains: list[Array] = [np.empty(0)] * self.heads
+        heard = 0
+        for head in order:
+            gains[head] = v[heard | 1 << head] - v[heard]
+            heard |= 1 << head
+        return np.stack(gains)
+
+
+def _orders(heads: int, count: int, seed: int) -> list[list[int]]:
+    """Random orders of the heads, each followed by its reverse: at least two pairs, so that there is a standard error."""
+    draw = np.random.default_rng(seed)
+    drawn = [draw.permutation(heads).tolist() for _ in range(max(2, count // 2))]
+    return [order for one in drawn for order in (one, one[::-1])]
+
+
+def _on_the_way(order: Sequence[int]) -> Iterable[int]:
+    """The coalitions that an order passes, without the empty one and all."""
+    heard = 0
+    for head in order[:-1]:
+        heard |= 1 << head
+        yield heard

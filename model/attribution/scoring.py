@@ -1,0 +1,200 @@
+"""Scoring: log-probabilities of a target that edited copies of one run are fed, many copies in one call of the network.
+
+Copies that differ in the decoder alone share one pass through the encoder. In networks of our own a batch begins with one row, and
+the first changed value gives each copy a row: what comes before it is computed once.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from model.attribution.copies import Copies, chained
+from model.attribution.example import Example
+from model.checkpoints.loaded import cache_of
+from model.errors import OutOfMemory
+from model.huggingface.network import ForeignNetwork, ForeignTranslator, ForeignWriter
+from model.inference.batching import Ask, Call
+from model.inference.interventions import needs_weights
+from model.inference.run import LONG
+from model.trace.types import Array
+from model.transformer.attention import Intervention, Run
+from model.transformer.cache import NO_CACHE
+from model.transformer.masks import Mask
+from model.transformer.stacks import CausalLM, EncoderDecoder
+
+BATCH_BYTES = 128 * 2**20
+"""Memory that one batch of copies may take where the configuration says nothing else."""
+
+Told: TypeAlias = Callable[[int, int], None]
+"""Hears how many of all copies have been measured."""
+
+
+def untold(done: int, of: int) -> None:
+    """Nobody listens."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scorer:
+    """Scores copies of one example.
+
+    Attributes:
+        ask: answers calls of the network, alone or through a scheduler.
+        most_bytes: memory of one batch.
+    """
+
+    example: Example
+    ask: Ask
+    most_bytes: int = BATCH_BYTES
+
+    def score(self, copies: Copies, told: Told = untold) -> Array:
+        """Log-probabilities [row, token] of the measured tokens, float64, for each copy.
+
+        Raises:
+            OutOfMemory: not even one copy fits into the memory of the device.
+        """
+        return self._read(copies, Forced.log_probabilities, told).astype(np.float64)
+
+    def likeliest(self, copies: Copies) -> Array:
+        """Ids [row, token] of the likeliest token at each place, the target before it being fed."""
+        return self._read(copies, Forced.likeliest, untold).astype(np.int64)
+
+    def _read(self, copies: Copies, read: Callable[["Forced"], Tensor], told: Told) -> Array:
+        """A number [row, token] of each copy, copies that share most beside each other in a batch."""
+        order = np.argsort(copies.first_sites(), kind="stable")
+        found = np.empty((len(copies), len(self.example.following)), np.float64)
+        size, done = self.rows(), 0
+        for begin in range(0, len(order), size):
+            rows = order[begin : begin + size]
+            found[rows] = self._batch(copies.rows(rows), read)
+            done += len(rows)
+            told(done, len(copies))
+        return found
+
+    def rows(self) -> int:
+        """How many copies fit into one batch: what a row takes at its widest place, times what lives there at once."""
+        spec, example = self.example.runner.info.spec, self.example
+        queries, keys = example.fed.shape[1], max(self._lengths())
+        widest = max(stack.d_model * 8 for stack in spec.stacks.values())
+        heads = max(stack.attention.heads for stack in spec.stacks.values())
+        vocab = spec.writer.vocab
+        needed = 4 * (3 * len(example.following) * vocab + (queries + keys) * widest + 4 * heads * max(queries, keys) ** 2)
+        return max(1, self.most_bytes // needed)
+
+    def _lengths(self) -> tuple[int, int]:
+        source = 0 if self.example.source is None else self.example.source.shape[1]
+        return source, self.example.fed.shape[1]
+
+    def _batch(self, copies: Copies, read: Callable[["Forced"], Tensor]) -> Array:
+        """The copies of one batch; half of them at a time where memory does not suffice."""
+        network, example = self.example.runner.network, self.example
+        try:
+            call = Call(network, Run(), example.fed, computed_by=lambda: read(forced(example, copies)))
+            found: Array = self.ask(call).cpu().numpy()
+            return found
+        except OutOfMemory:
+            if len(copies) == 1:
+                raise
+        half, every = len(copies) // 2, np.arange(len(copies))
+        return np.concatenate([self._batch(copies.rows(part), read) for part in (every[:half], every[half:])])
+
+
+@dataclass(frozen=True, eq=False)
+class Forced:
+    """The target fed to a batch of copies.
+
+    Attributes:
+        logits: [row, token, vocab], of the rows that predict the measured tokens.
+        following: [token], their ids.
+    """
+
+    logits: Tensor
+    following: Tensor
+
+    def log_probabilities(self) -> Tensor:
+        """[row, token]."""
+        found = self.logits.float().log_softmax(dim=-1)
+        return found.gather(-1, self.following.expand(len(found), -1)[..., None])[..., 0]
+
+    def likeliest(self) -> Tensor:
+        """Ids [row, token] of the likeliest token at each place."""
+        return self.logits.argmax(dim=-1)
+
+
+def forced(example: Example, copies: Copies, also: dict[str, Intervention] | None = None) -> Forced:
+    """Feeds the target to a batch of copies.
+
+    Args:
+        also: interventions after those of the copies.
+    """
+    network = example.runner.network
+    wide = isinstance(network, ForeignNetwork) or copies.source is not None or copies.fed is not None
+    run = _Batch(example, copies, wide, also or {})
+    match network:
+        case CausalLM() | ForeignWriter():
+            logits = network(run.fed, run.run("decoder"))
+        case EncoderDecoder() | ForeignTranslator():
+            memory, mask = run.memory(network)
+            logits = network.decode(run.fed, memory, mask, run.run("decoder"))
+        case _:
+            raise TypeError(f"{type(network).__name__} writes nothing")
+    return Forced(logits[:, example.first :].expand(len(copies), -1, -1), example.following)
+
+
+@dataclass(frozen=True, eq=False)
+class _Batch:
+    """One batch of copies on its way through a network.
+
+    Attributes:
+        wide: whether the batch has a row for each copy from the beginning on.
+    """
+
+    example: Example
+    copies: Copies
+    wide: bool
+    also: dict[str, Intervention]
+
+    @property
+    def fed(self) -> Tensor:
+        """[row or 1, query]."""
+        if self.copies.fed is not None:
+            return torch.tensor(self.copies.fed, device=self.example.device)
+        return self.example.fed.expand(len(self.copies), -1) if self.wide else self.example.fed
+
+    def run(self, stack: str, copies: Copies | None = None) -> Run:
+        """The run that changes each row of a stack."""
+        example = self.example
+        own = chained(example.interventions, (copies or self.copies).interventions(stack, example.device))
+        interventions = chained(own, self.also)
+        foreign = isinstance(example.runner.network, ForeignNetwork)
+        longest = max(example.fed.shape[1], 0 if example.source is None else example.source.shape[1])
+        fused = not foreign and longest > LONG and not needs_weights(interventions)
+        return Run(interventions=interventions, cache=cache_of(example.runner.network) if foreign else NO_CACHE, fused=fused)
+
+    def memory(self, network: EncoderDecoder | ForeignTranslator) -> tuple[Tensor, Mask]:
+        """The encoder's output [row or 1, key, model] and its mask: each different encoder runs once."""
+        assert self.example.source is not None
+        changes = self.copies.of("encoder")
+        places = {change: row for row, change in reversed(list(enumerate(changes)))}  # the first row of each
+        firsts = sorted(places.values())
+        inverse = [firsts.index(places[change]) for change in changes]
+        different = self.copies.rows(np.array(firsts))
+        source = self._source(len(firsts), different)
+        mask = network.source_mask(source, self.example.valid)
+        memory = network.encode(source, mask, self.run("encoder", different))
+        if len(firsts) == 1 and not self.wide:
+            return memory, mask
+        rows = torch.tensor(inverse, device=memory.device)
+        padding = mask.padding.expand(len(firsts), -1, -1, -1)[rows] if self.wide else mask.padding
+        return memory.expand(len(firsts), -1, -1)[rows], Mask(padding)
+
+    def _source(self, rows: int, different: Copies) -> Tensor:
+        """[row or 1, key] of ids, or [row or 1, key, model] of features."""
+        source = self.example.source
+        assert source is not None
+        if different.source is not None:
+            return torch.tensor(different.source, device=self.example.device)
+        return source.expand(rows, *source.shape[1:]) if self.wide else source
