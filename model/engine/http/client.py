@@ -19,7 +19,9 @@ from model.engine.api import ModelInfo
 from model.engine.client_address import FORWARDED_HEADER
 from model.engine.http import protocol
 from model.engine.http.protocol import (
+    ADDED_FIELDS,
     ENDPOINTS,
+    FIELDS_HEADER,
     RECEIVE,
     SESSION_HEADER,
     WIRE_VERSION,
@@ -226,7 +228,7 @@ class RemoteEngine:
             return self._post(path, data, protocol.JSON)
 
     def _post(self, path: str, data: bytes, media: str, **options: Any) -> bytes:
-        session, headers = SESSION.get(), {"content-type": media}
+        session, headers = SESSION.get(), {"content-type": media, FIELDS_HEADER: str(len(ADDED_FIELDS))}
         headers |= {SESSION_HEADER: session.id} if session.id else {}
         headers |= {FORWARDED_HEADER: session.client} if session.client else {}
         response = self._with_retries(lambda: self._client.post(path, content=data, headers=headers, **options))

@@ -5,7 +5,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from model.engine.http.protocol import ENDPOINTS, JSON, RECEIVE, SESSION_HEADER, VERSION, EmptyBody
+from model.engine.http.protocol import ENDPOINTS, FIELDS_HEADER, JSON, RECEIVE, SESSION_HEADER, VERSION, EmptyBody
 
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
 
@@ -57,6 +57,8 @@ def _operation(summary: str, body: dict[str, Any] | None, media: str) -> dict[st
     answer = {"type": "string", "format": "binary"} if media != JSON else {}
     replies = {"200": {"description": "The answer.", "content": {media: {"schema": answer}}}}
     replies |= dict.fromkeys(("400", "401", "403", "404", "408", "413", "422", "429", "503", "507"), refused)
-    session = {"name": SESSION_HEADER, "in": "header", "required": False, "schema": {"type": "string"}}
-    found: dict[str, Any] = {"summary": summary, "security": [{"token": []}, {}], "parameters": [session], "responses": replies}
+    headers = [
+        {"name": name, "in": "header", "required": False, "schema": {"type": "string"}} for name in (SESSION_HEADER, FIELDS_HEADER)
+    ]
+    found: dict[str, Any] = {"summary": summary, "security": [{"token": []}, {}], "parameters": headers, "responses": replies}
     return found | ({"requestBody": body} if body else {})

@@ -31,6 +31,12 @@ WIRE_VERSION = f"{VERSION}.{SCHEMA}"
 """Versions of protocol and trace schema, on which client and server must agree; the header `headlight-speaks` of every reply."""
 
 WIRE_VERSION_HEADER, SESSION_HEADER = "headlight-speaks", "x-session-id"
+
+ADDED_FIELDS = (("models", "example_labels"), ("describe", "example_labels"), ("inspect", "problem"))
+"""Fields of JSON replies that did not exist at first, by endpoint, oldest first: append new ones, with a default. Clients refuse
+fields that they do not know, so FIELDS_HEADER of a request says how many of these its client knows; the server omits the others."""
+
+FIELDS_HEADER = "headlight-fields"
 JSON, TRACE, ARRAYS = "application/json", "application/x-headlight-trace", "application/x-safetensors"
 ZIP = "application/zip"
 
@@ -100,6 +106,15 @@ class Endpoint:
 def pack(value: Any) -> bytes:
     """Plain values as JSON bytes."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def without_unknown_fields(reply: bytes, what: str, known: str) -> bytes:
+    """A JSON reply of an endpoint for a client that knows the first `known` of ADDED_FIELDS; "", as it sent no header: none."""
+    first = int(known) if known.isascii() and known.isdecimal() and len(known) < 4 else 0
+    unknown = {name for endpoint, name in ADDED_FIELDS[first:] if endpoint == what}
+    if not unknown:
+        return reply
+    return pack(json.loads(reply, object_hook=lambda found: {name: each for name, each in found.items() if name not in unknown}))
 
 
 def pack_infos(engine: Engine) -> bytes:

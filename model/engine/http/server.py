@@ -24,6 +24,7 @@ from model.engine.http.access import STATUS, AccessLimits
 from model.engine.http.metrics import EngineMetrics
 from model.engine.http.protocol import (
     ENDPOINTS,
+    FIELDS_HEADER,
     JSON,
     RECEIVE,
     SESSION_HEADER,
@@ -32,6 +33,7 @@ from model.engine.http.protocol import (
     EmptyBody,
     Endpoint,
     pack,
+    without_unknown_fields,
 )
 from model.engine.log import logs_texts
 from model.engine.scheduling.queue import CANCEL_TOKEN, CallerGone, CancelToken
@@ -94,7 +96,9 @@ def application(engine: SharedEngine, access: AccessLimits) -> Starlette:
         def answer(request: Request, data: bytes) -> tuple[bytes, str]:
             body = _read(endpoint, data)
             access.check_request(body)
-            return endpoint.answer(engine, body), endpoint.media
+            reply = endpoint.answer(engine, body)
+            known, what = request.headers.get(FIELDS_HEADER, ""), endpoint.path.rpartition("/")[2]
+            return without_unknown_fields(reply, what, known), endpoint.media
 
         return answer
 
