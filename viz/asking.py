@@ -13,7 +13,7 @@ from viz.views import checkpoint_questions
 def asked_here(view: View) -> bool:
     """Draws the open questions of the model that `view` names; returns False if there are none."""
     try:
-        asked = my_engine().describe(view.model, view.told()) if view.model else None
+        asked = my_engine().describe(view.model, view.parsed_settings()) if view.model else None
     except (UnknownModel, EngineAway):  # while the host is away, its last list of models is known
         return False
     if asked is None or not _waits(asked):

@@ -107,16 +107,16 @@ def pairs(text: str) -> dict[str, str]:
     return {name: value for name, _equals, value in (pair.partition("=") for pair in text.split())}
 
 
-def settings_text(told: Mapping[str, str]) -> str:
+def settings_text(values: Mapping[str, str]) -> str:
     """Settings as text for a link. A value with a blank could not be read back."""
-    return " ".join(f"{name}={value}" for name, value in sorted(told.items()))
+    return " ".join(f"{name}={value}" for name, value in sorted(values.items()))
 
 
 def settings(given: str) -> str:
     """Parses settings and sorts them by name."""
     typed = text(given).split()
-    told = pairs(given)
-    files = any(names_server_file(name, value) for name, value in told.items())
-    if not all(_SETTING.fullmatch(pair) for pair in typed) or len(told) < len(typed) or files:
+    values = pairs(given)
+    files = any(names_server_file(name, value) for name, value in values.items())
+    if not all(_SETTING.fullmatch(pair) for pair in typed) or len(values) < len(typed) or files:
         raise ValueError(_("settings such as n_heads=8, each name at most once, none of them a file"))
-    return settings_text(told)
+    return settings_text(values)

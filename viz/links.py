@@ -69,7 +69,7 @@ class View:
     settings: str = parameter(
         "",
         "set",
-        "what the model's file does not tell, NAME=VALUE joined by spaces; the page Checkpoint asks for it",
+        "answers that the model's file does not give, NAME=VALUE joined by spaces; the page Checkpoint asks for them",
         values.settings,
         of_a_run=_("settings the file does not contain"),
         reset_by="model",
@@ -81,7 +81,7 @@ class View:
     target: str = parameter(
         "",
         "target",
-        "the target sentence to feed instead of decoding",
+        "forced target (teacher forcing) instead of decoding",
         values.text,
         of_a_run=_("forced target"),
         reset_by="model",
@@ -91,34 +91,48 @@ class View:
         Decoding.method, "decode", "greedy, sample or beam", values.choice(*get_args(Method)), of_a_run=_("decoding")
     )
     max_length: int = parameter(
-        Decoding.max_length, "max", "tokens written at most", values.whole(0, MOST_TOKENS), of_a_run=_("maximum new tokens")
+        Decoding.max_length, "max", "maximum new tokens", values.whole(0, MOST_TOKENS), of_a_run=_("maximum new tokens")
     )
     temperature: float = parameter(
-        Decoding.temperature, "temperature", "of a sampled decode", values.number(0.01, 10), of_a_run=_("temperature")
+        Decoding.temperature,
+        "temperature",
+        "divides the logits before sampling",
+        values.number(0.01, 10),
+        of_a_run=_("temperature"),
     )
     top_k: int = parameter(
-        Decoding.top_k, "top_k", "of a sampled decode; 0: all", values.whole(0, MOST_CANDIDATES), of_a_run=_("top k")
+        Decoding.top_k,
+        "top_k",
+        "sample among the k likeliest tokens; 0: all",
+        values.whole(0, MOST_CANDIDATES),
+        of_a_run=_("top k"),
     )
-    top_p: float = parameter(Decoding.top_p, "top_p", "of a sampled decode; 1: all", values.number(0.01, 1), of_a_run=_("top p"))
-    seed: int = parameter(Decoding.seed, "seed", "of a sampled decode", values.whole(0, LARGEST_SEED), of_a_run=_("seed"))
+    top_p: float = parameter(
+        Decoding.top_p,
+        "top_p",
+        "sample among the likeliest tokens of this total probability; 1: all",
+        values.number(0.01, 1),
+        of_a_run=_("top p"),
+    )
+    seed: int = parameter(Decoding.seed, "seed", "seed of sampling", values.whole(0, LARGEST_SEED), of_a_run=_("seed"))
     beam_size: int = parameter(
         Decoding.beam_size,
         "beam",
-        "beginnings that beam search follows",
+        "beam width",
         values.whole(1, 32),
         of_a_run=_("beam width"),
     )
     hypothesis: int = parameter(
         Decoding.hypothesis,
         "hypothesis",
-        "which of the hypotheses that beam search ended with is shown, counted from 0",
+        "rank of the beam search hypothesis to show; 0: the best",
         values.whole(0, 63),
         reset_by="sentence",
     )
     precision: str = parameter(
         "",
         "precision",
-        f"the number type of the run: {', '.join(PRECISIONS)}; else what the engine is set to",
+        f"precision of the run: {', '.join(PRECISIONS)}; default: the engine's setting",
         lambda text: values.choice(*PRECISIONS)(text) if text else text,
         of_a_run=_("precision"),
     )
@@ -130,22 +144,22 @@ class View:
     key: int = parameter(
         -1,
         "key",
-        "the key whose cell in the selected row is opened to its arithmetic, counted from 0",
+        "the selected key; its cell in the selected row shows how its weight was calculated; counted from 0",
         values.whole(-1),
         reset_by="sentence",
     )
     clock: str = parameter(
         "token",
         "clock",
-        "of Step through: token (the decode) or computation (the stages inside)",
+        "mode of Step through: token (by token) or computation (stage by stage)",
         values.choice("token", "computation"),
     )
     stage: str = parameter(
-        "", "stage", "the stage of the computation clock: PLACE/NAME, as in stages.md", values.stage, reset_by="model"
+        "", "stage", "the stage shown by Step through: PLACE/NAME, as in stages.md", values.stage, reset_by="model"
     )
     step: int = parameter(-1, "step", "the step shown by Step through, counted from 0", values.whole(-1), reset_by="sentence")
     pad_to: int = parameter(
-        0, "pad", "positions that the page Masks pads the source to", values.whole(0, 100_000), reset_by="sentence"
+        0, "pad", "number of positions to which the page Masks pads the source", values.whole(0, 100_000), reset_by="sentence"
     )
     silence: str = parameter(
         "",
@@ -184,7 +198,7 @@ class View:
         """The decoding settings."""
         return Decoding(**{f.name: getattr(self, f.name) for f in fields(Decoding)})
 
-    def told(self) -> Settings:
+    def parsed_settings(self) -> Settings:
         """The settings by name."""
         return tuple(values.pairs(self.settings).items())
 
@@ -198,7 +212,7 @@ class View:
             source_pad_to=pad_to or None,
             keep=keep,  # type: ignore[arg-type]  # RunRequest checks the names
             interventions=tuple(values.silences(self.silence)),
-            settings=self.told(),
+            settings=self.parsed_settings(),
             precision=self.precision or None,  # type: ignore[arg-type]  # RunRequest checks the name
         )
 

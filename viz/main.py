@@ -176,29 +176,29 @@ def _usable(view: View, problems: list[str]) -> tuple[list[ModelInfo], list[Mode
         The usable models, the others, and the view, without its settings if they do not apply.
     """
     models = list(my_engine().models())
-    told = _as_told(view, models)
-    if told is not None and told.problem:
-        problems.append(problem(told))
-    elif told is not None:
-        models = [told, *(info for info in models if info.name != told.name)]
+    wanted = _with_settings(view, models)
+    if wanted is not None and wanted.problem:
+        problems.append(problem(wanted))
+    elif wanted is not None:
+        models = [wanted, *(info for info in models if info.name != wanted.name)]
     usable = sorted((info for info in models if not info.problem), key=lambda info: info.name != view.model)
     others = [info for info in models if info.problem]
-    problems += [problem(info) for info in others if not usable or (info.name == view.model and told is None)]
+    problems += [problem(info) for info in others if not usable or (info.name == view.model and wanted is None)]
     if not usable:
         problems.append(_("No usable model found. Put a checkpoint folder into checkpoints/ and reload."))
     elif view.model not in ("", usable[0].name):
         gaps = {"asked": view.model[:40], "shown": usable[0].name}
         problems.append(_("There is no usable model “{asked}” here. Showing “{shown}” instead.", **gaps))
-    return usable, others, view if usable[:1] == [told] else replace(view, settings="")
+    return usable, others, view if usable[:1] == [wanted] else replace(view, settings="")
 
 
-def _as_told(view: View, models: Sequence[ModelInfo]) -> ModelInfo | None:
+def _with_settings(view: View, models: Sequence[ModelInfo]) -> ModelInfo | None:
     """The model of `view` with its settings applied; None if it has no settings and is listed, or does not exist."""
     name = view.model or next((info.name for info in models), "")
     if not view.settings and name in [info.name for info in models]:
         return None
     try:
-        return my_engine().describe(name, view.told())
+        return my_engine().describe(name, view.parsed_settings())
     except UnknownModel:
         return None
 

@@ -74,10 +74,10 @@ def tell_url() -> None:
     query = st.query_params.to_dict()
     if _VIEW not in st.session_state or query != st.session_state[_URL]:
         return
-    told = links.write(st.session_state[_VIEW])
-    if told != query:
-        st.session_state[_URL] = told
-        st.query_params.from_dict(told)
+    parameters = links.write(st.session_state[_VIEW])
+    if parameters != query:
+        st.session_state[_URL] = parameters
+        st.query_params.from_dict(parameters)
 
 
 def update(**fields: object) -> None:
@@ -134,8 +134,8 @@ def show_failure(exception: Exception) -> bool:
     """
     incident = secrets.token_hex(3)
     asked = links.write(st.session_state[_VIEW]) if _VIEW in st.session_state else {}
-    told = {name: value for name, value in asked.items() if log.logs_texts() or name not in links.TYPED}
-    _log.error({"event": "incident", "incident": incident, "view": told}, exc_info=exception)
+    parameters = {name: value for name, value in asked.items() if log.logs_texts() or name not in links.TYPED}
+    _log.error({"event": "incident", "incident": incident, "view": parameters}, exc_info=exception)
     text = _(
         "Something went wrong inside Headlight (incident {incident}; details are in the server log). You have not lost "
         "anything: change the sentence or the settings, or reload the page.",

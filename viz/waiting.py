@@ -84,9 +84,9 @@ def show(pause: NotYet | Stopped) -> None:
         return
     call = pause.call
     seconds = round(time.monotonic() - call.began, 1)
-    told = {"path": f"{part_cache.address()}/waiting/{call.token}", "seconds": seconds, "sentence": strings.running()}
+    data = {"path": f"{part_cache.address()}/waiting/{call.token}", "seconds": seconds, "sentence": strings.running()}
     with st.container(horizontal=True, vertical_alignment="center", key="waiting"):
-        _BAR(key=f"waiting-{call.token}", data=told, on_ready_change=_the_run_is_enough)
+        _BAR(key=f"waiting-{call.token}", data=data, on_ready_change=_the_run_is_enough)
         st.button(_("Stop"), icon=":material/stop_circle:", key="stop", on_click=my_calls().stop)
 
 

@@ -7,8 +7,8 @@ import torch
 
 from model.checkpoints import native, snapshots
 from model.checkpoints.layouts import loading
-from model.checkpoints.layouts.beside import raw_file
 from model.checkpoints.layouts.given_answers import TextsOf, texts_of_a_path
+from model.checkpoints.layouts.raw_folder import raw_file
 from model.checkpoints.loaded import Runner
 from model.errors import BadSetting, MissingFile, UnknownModel
 from model.huggingface import folder

@@ -78,15 +78,15 @@ def asks_for_a_run(command: Callable[..., None]) -> Callable[..., None]:
     return click.argument("checkpoint")(described)
 
 
-def _request(checkpoint: str, said: dict[str, Any]) -> RunRequest:
+def _request(checkpoint: str, values: dict[str, Any]) -> RunRequest:
     """The request that the values of all options make."""
     for name in ("source", "target"):
-        said[name] = _given(name, *(said.pop(form) for form in (name, f"{name}_ids", f"{name}_features")))
-    if said["source"] is None:
+        values[name] = _given(name, *(values.pop(form) for form in (name, f"{name}_ids", f"{name}_features")))
+    if values["source"] is None:
         raise BadSetting(name="the source", found="left out", allowed="given (--source, --source-ids or --source-features)")
-    decoding = Decoding(**{each.name: said.pop(each.name) for each in fields(Decoding)})
-    said["settings"] = tuple(parse_settings(said["settings"]).items())
-    return RunRequest(model=checkpoint, decoding=decoding, **said)
+    decoding = Decoding(**{each.name: values.pop(each.name) for each in fields(Decoding)})
+    values["settings"] = tuple(parse_settings(values["settings"]).items())
+    return RunRequest(model=checkpoint, decoding=decoding, **values)
 
 
 def _given(name: str, text: str | None, ids: str | None, features: str | None) -> Given | None:

@@ -37,11 +37,11 @@ PATIENCE = 120
 @click.option("--no-browser", is_flag=True, help="print the address and open no browser")
 def view(checkpoint: str, settings: tuple[str, ...], port: int | None, no_browser: bool) -> None:
     """Starts the app, for this machine alone, with CHECKPOINT on the page Checkpoint; ends with Ctrl+C."""
-    path, told = loader.locate(checkpoint, CHECKPOINTS), parse_settings(settings)
-    words = {name: Path(value) for name, value in told.items() if name in FILE_SETTINGS}
-    told |= {name: vocabulary_name(_content(name, file)) for name, file in words.items()}
+    path, given = loader.locate(checkpoint, CHECKPOINTS), parse_settings(settings)
+    words = {name: Path(value) for name, value in given.items() if name in FILE_SETTINGS}
+    given |= {name: vocabulary_name(_content(name, file)) for name, file in words.items()}
     port = port or _free_port()
-    address = f"http://{HOME}:{port}/checkpoint?{urlencode(query(path, told))}"
+    address = f"http://{HOME}:{port}/checkpoint?{urlencode(query(path, given))}"
     app = subprocess.Popen(command(port), cwd=ROOT, env=environment(path, *words.values()))
     try:
         if _answers(app, port):
@@ -73,9 +73,9 @@ def environment(*paths: Path) -> dict[str, str]:
     }
 
 
-def query(path: Path, told: Mapping[str, str]) -> dict[str, str]:
+def query(path: Path, given: Mapping[str, str]) -> dict[str, str]:
     """The URL parameters of the page for `path`."""
-    settings = " ".join(f"{name}={value}" for name, value in sorted(told.items()))
+    settings = " ".join(f"{name}={value}" for name, value in sorted(given.items()))
     return {"model": opened_name(path)} | ({"set": settings} if settings else {})
 
 

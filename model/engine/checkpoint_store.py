@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from model.checkpoints import snapshots
-from model.checkpoints.layouts.beside import ANSWERS, WEIGHT_FILES
+from model.checkpoints.layouts.raw_folder import ANSWERS, WEIGHT_FILES
 from model.engine.api import ModelInfo
 from model.engine.sent_files import opened_name
 from model.errors import HeadlightError, UnknownModel

@@ -156,21 +156,21 @@ class ModelCache:
         return made if self.version(key.name) == key.version else None
 
     def _load(self, key: ModelKey) -> Outcome:
-        told, upload = dict(key.settings), self._uploads.get(key.name)
+        settings, upload = dict(key.settings), self._uploads.get(key.name)
         if upload is not None:
-            return self._attempt(key, lambda: upload.load(told, self._device))
+            return self._attempt(key, lambda: upload.load(settings, self._device))
         path = self._store.path(key.name)
         with self._opening_slot(path):
-            return self._attempt(key, lambda: loader.load(path, told, self._device, self._uploads.texts_of))
+            return self._attempt(key, lambda: loader.load(path, settings, self._device, self._uploads.texts_of))
 
     def _inspect(self, key: ModelKey) -> Inspection:
-        told, upload = dict(key.settings), self._uploads.get(key.name)
+        settings, upload = dict(key.settings), self._uploads.get(key.name)
         if upload is not None:
-            return upload.inspect(told)
+            return upload.inspect(settings)
         path = self._store.path(key.name)
         try:
             with self._opening_slot(path):
-                return loader.inspect(path, told, self._uploads.texts_of)
+                return loader.inspect(path, settings, self._uploads.texts_of)
         except HeadlightError as error:
             raise self._store.without_path(error) from error
 

@@ -25,13 +25,13 @@ class ClusterUploads:
     def __init__(self, kept: Any) -> None:
         self._kept = kept
 
-    def put(self, known_as: str, data: bytes, name: str) -> None:
+    def put(self, key: str, data: bytes, name: str) -> None:
         """Stores a file for all replicas. If that fails, its sender is asked for it again when it is missing."""
-        self._ask("put", known_as, data, name)
+        self._ask("put", key, data, name)
 
-    def get(self, known_as: str) -> tuple[bytes, str] | None:
+    def get(self, key: str) -> tuple[bytes, str] | None:
         """A file uploaded to any replica; None: not found, or the process did not answer."""
-        found: tuple[bytes, str] | None = self._ask("get", known_as)
+        found: tuple[bytes, str] | None = self._ask("get", key)
         return found
 
     def _ask(self, what: str, *given: object) -> Any:

@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 
 import torch
 
-from model.checkpoints.layouts.given_answers import STEERING, VOCABULARIES, TextsOf, Told, texts_of_a_path
+from model.checkpoints.layouts.given_answers import STEERING, VOCABULARIES, GivenAnswers, TextsOf, texts_of_a_path
 from model.checkpoints.layouts.loading import Diagnosis, checkpoint_of, examine, inspection_of
 from model.checkpoints.native import Checkpoint
 from model.engine.lru_cache import LruCache, OpeningSlots, SingleFlight
@@ -83,7 +83,7 @@ class Upload:
         steering = {name: value for name, value in settings.items() if name in STEERING}
         others = {name: value for name, value in settings.items() if name not in STEERING}
         texts = {name: self.texts_of(name, others[name]) for name in VOCABULARIES if name in others}
-        return examine(self.opened, PurePath(self.name), Told(steering, others, texts))
+        return examine(self.opened, PurePath(self.name), GivenAnswers(steering, others, texts))
 
 
 class Uploads:
@@ -113,9 +113,9 @@ class Uploads:
             CheckpointError: it is not a checkpoint, or unsafe or damaged.
             BadSetting: it is too long a vocabulary.
         """
-        known_as = self._keep(data, name)
-        self._peers.put(known_as, data, name)
-        return known_as
+        key = self._keep(data, name)
+        self._peers.put(key, data, name)
+        return key
 
     def open(self, path: Path) -> str:
         """Keeps a vocabulary file of this machine as if it had been uploaded.
@@ -137,22 +137,22 @@ class Uploads:
             found = self._weights.get(name)
         return found
 
-    def words(self, known_as: str) -> SentVocabulary | None:
+    def words(self, key: str) -> SentVocabulary | None:
         """The vocabulary of that name; None: unknown or dropped."""
-        if (found := self._words.get(known_as)) is None and known_as.startswith(VOCABULARY_PREFIX):
-            self._fetch(known_as)
-            found = self._words.get(known_as)
+        if (found := self._words.get(key)) is None and key.startswith(VOCABULARY_PREFIX):
+            self._fetch(key)
+            found = self._words.get(key)
         return found
 
-    def texts_of_sent(self, setting: str, known_as: str) -> tuple[str, ...]:
+    def texts_of_sent(self, setting: str, key: str) -> tuple[str, ...]:
         """The vocabulary that a setting of an upload names: an uploaded one, never a file of this machine.
 
         Raises:
             BadSetting: there is no upload of that name, or it is not a vocabulary.
         """
-        if (words := self.words(known_as)) is None:
+        if (words := self.words(key)) is None:
             allowed = "a vocabulary that was sent to this server: send it once more, or leave it out"
-            raise BadSetting(name=setting, found=known_as, allowed=allowed)
+            raise BadSetting(name=setting, found=key, allowed=allowed)
         return vocabulary_in(words.content, words.name, setting)
 
     def texts_of(self, setting: str, value: str) -> tuple[str, ...]:
@@ -163,30 +163,28 @@ class Uploads:
         """
         return (self.texts_of_sent if value.startswith(VOCABULARY_PREFIX) else texts_of_a_path)(setting, value)
 
-    def _fetch(self, known_as: str) -> None:
-        if found := self._peers.get(known_as):
+    def _fetch(self, key: str) -> None:
+        if found := self._peers.get(key):
             self._keep(*found)
 
     def _keep(self, data: bytes, name: str) -> str:
         digest = hashlib.sha256(data).hexdigest()
         if PurePath(name).suffix.lower() in VOCABULARY_ENDINGS:
             return self._keep_words(data, PurePath(name).name[:200], vocabulary_name(data))
-        known_as = f"{UPLOAD_PREFIX}{digest[:16]}"
-        if self._weights.get(known_as) is None:
-            shown = PurePath(name).name[:200] or known_as
-            upload = self._opening.do(
-                known_as, lambda: Upload(shown, len(data), digest, self._opened(data, shown), self.texts_of_sent)
-            )
-            self._weights.keep(known_as, upload)
-        return known_as
+        key = f"{UPLOAD_PREFIX}{digest[:16]}"
+        if self._weights.get(key) is None:
+            shown = PurePath(name).name[:200] or key
+            upload = self._opening.do(key, lambda: Upload(shown, len(data), digest, self._opened(data, shown), self.texts_of_sent))
+            self._weights.keep(key, upload)
+        return key
 
     def _opened(self, data: bytes, shown: str) -> OpenedFile:
         with self._slots:
             return read_upload(data, shown)
 
-    def _keep_words(self, data: bytes, name: str, known_as: str) -> str:
+    def _keep_words(self, data: bytes, name: str, key: str) -> str:
         if len(data) > MOST_WORDS:
             allowed = f"at most {MOST_WORDS:,} bytes long"
             raise BadSetting(name=f"the vocabulary {name}", found=f"{len(data):,} bytes long", allowed=allowed)
-        self._words.keep(known_as, SentVocabulary(name, data))
-        return known_as
+        self._words.keep(key, SentVocabulary(name, data))
+        return key

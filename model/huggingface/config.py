@@ -89,14 +89,14 @@ def _first(config: Any, *names: str, default: int | None = None) -> int:
 def _ids(folder: Folder, config: Any, vocab: int) -> dict[str, Any]:
     """Special token ids; those outside the vocabulary are dropped."""
 
-    def told(name: str) -> int | None:
+    def token_id(name: str) -> int | None:
         value = folder.generation.get(name, getattr(config, name, None))
         first = value[0] if isinstance(value, list) and value else value
         return first if type(first) is int and 0 <= first < vocab else None
 
-    pad, end, writes = told("pad_token_id"), told("eos_token_id"), folder.family.kind != "encoder"
-    start = told("decoder_start_token_id") if folder.family.kind == "both" else told("bos_token_id")
-    forced = told("forced_bos_token_id") if folder.family.kind == "both" else None
+    pad, end, writes = token_id("pad_token_id"), token_id("eos_token_id"), folder.family.kind != "encoder"
+    start = token_id("decoder_start_token_id") if folder.family.kind == "both" else token_id("bos_token_id")
+    forced = token_id("forced_bos_token_id") if folder.family.kind == "both" else None
     return {
         "pad_id": None if folder.family.kind == "decoder" and pad == end else pad,
         "start_id": start,

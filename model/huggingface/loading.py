@@ -106,8 +106,8 @@ def _said_by_the_library(folder: Folder) -> Iterator[None]:
     except HeadlightError:
         raise
     except Exception as error:
-        said = " ".join(str(error).split()[:30])
-        detail = f"the transformers library says: {type(error).__name__}: {said}"
+        first_words = " ".join(str(error).split()[:30])
+        detail = f"the transformers library says: {type(error).__name__}: {first_words}"
         raise DamagedFile(path=folder.path / CONFIG, detail=detail) from error
 
 

@@ -7,7 +7,7 @@ from model.huggingface.folder import VOCABULARY_FILES, Folder, read_json
 
 
 @dataclass(frozen=True)
-class Slow:
+class SlowTokenizer:
     """An architecture's slow tokenizer.
 
     Attributes:
@@ -19,42 +19,42 @@ class Slow:
     files: tuple[str, ...]
 
 
-TOLD = VOCABULARY_FILES[0]
+TOKENIZER_CONFIG = VOCABULARY_FILES[0]
 """The file that may name the class."""
 
 RENAMED = {"MT5Tokenizer": "T5Tokenizer"}
 """Classes that the library has renamed."""
 
-_WORD_PIECES = Slow(("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"), ("vocab.txt",))
+_WORD_PIECES = SlowTokenizer(("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"), ("vocab.txt",))
 _MERGES = ("vocab.json", "merges.txt")
-_ROBERTA = Slow(("RobertaTokenizer", "BartTokenizer"), _MERGES)
-_LLAMA = Slow(("LlamaTokenizer",), ("tokenizer.model",))
-_T5 = Slow(("T5Tokenizer",), ("spiece.model",))
-_QWEN = Slow(("Qwen2Tokenizer",), _MERGES)
+_ROBERTA = SlowTokenizer(("RobertaTokenizer", "BartTokenizer"), _MERGES)
+_LLAMA = SlowTokenizer(("LlamaTokenizer",), ("tokenizer.model",))
+_T5 = SlowTokenizer(("T5Tokenizer",), ("spiece.model",))
+_QWEN = SlowTokenizer(("Qwen2Tokenizer",), _MERGES)
 _MULTILINGUAL = "sentencepiece.bpe.model"
 
-SLOW: Mapping[str, Slow] = {
+SLOW_TOKENIZERS: Mapping[str, SlowTokenizer] = {
     "bert": _WORD_PIECES,
     "electra": _WORD_PIECES,
     "distilbert": _WORD_PIECES,
     "roberta": _ROBERTA,
     "bart": _ROBERTA,
-    "xlm-roberta": Slow(("XLMRobertaTokenizer",), (_MULTILINGUAL,)),
-    "camembert": Slow(("CamembertTokenizer",), (_MULTILINGUAL,)),
-    "gpt2": Slow(("GPT2Tokenizer",), _MERGES),
-    "opt": Slow(("GPT2Tokenizer",), _MERGES),
-    "gpt_neox": Slow(("GPTNeoXTokenizer", "GPT2Tokenizer"), _MERGES),
+    "xlm-roberta": SlowTokenizer(("XLMRobertaTokenizer",), (_MULTILINGUAL,)),
+    "camembert": SlowTokenizer(("CamembertTokenizer",), (_MULTILINGUAL,)),
+    "gpt2": SlowTokenizer(("GPT2Tokenizer",), _MERGES),
+    "opt": SlowTokenizer(("GPT2Tokenizer",), _MERGES),
+    "gpt_neox": SlowTokenizer(("GPTNeoXTokenizer", "GPT2Tokenizer"), _MERGES),
     "llama": _LLAMA,
     "mistral": _LLAMA,
     "qwen2": _QWEN,
     "qwen3": _QWEN,
-    "gemma": Slow(("GemmaTokenizer",), ("tokenizer.model",)),
+    "gemma": SlowTokenizer(("GemmaTokenizer",), ("tokenizer.model",)),
     "t5": _T5,
     "mt5": _T5,
-    "pegasus": Slow(("PegasusTokenizer",), ("spiece.model",)),
-    "marian": Slow(("MarianTokenizer",), ("source.spm", "target.spm", "vocab.json")),
-    "m2m_100": Slow(("M2M100Tokenizer",), (_MULTILINGUAL, "vocab.json")),
-    "mbart": Slow(("MBartTokenizer", "MBart50Tokenizer"), (_MULTILINGUAL,)),
+    "pegasus": SlowTokenizer(("PegasusTokenizer",), ("spiece.model",)),
+    "marian": SlowTokenizer(("MarianTokenizer",), ("source.spm", "target.spm", "vocab.json")),
+    "m2m_100": SlowTokenizer(("M2M100Tokenizer",), (_MULTILINGUAL, "vocab.json")),
+    "mbart": SlowTokenizer(("MBartTokenizer", "MBart50Tokenizer"), (_MULTILINGUAL,)),
 }
 """By the `model_type` of config.json."""
 
@@ -65,9 +65,9 @@ def rules_of(folder: Folder) -> dict[str, str] | None:
     Raises:
         DamagedFile: tokenizer_config.json is not a JSON object.
     """
-    slow, path = SLOW[folder.model_type], folder.path / TOLD
-    told = (read_json(path) if path.is_file() else {}).get("tokenizer_class") or folder.config.get("tokenizer_class")
-    asked = told.removesuffix("Fast") if isinstance(told, str) else slow.classes[0]
+    slow, path = SLOW_TOKENIZERS[folder.model_type], folder.path / TOKENIZER_CONFIG
+    named = (read_json(path) if path.is_file() else {}).get("tokenizer_class") or folder.config.get("tokenizer_class")
+    asked = named.removesuffix("Fast") if isinstance(named, str) else slow.classes[0]
     name = RENAMED.get(asked, asked)
     there = all((folder.path / file).is_file() for file in slow.files)
     return {"folder": str(folder.path.resolve()), "class": name} if there and name in slow.classes else None
@@ -75,4 +75,4 @@ def rules_of(folder: Folder) -> dict[str, str] | None:
 
 def needed(folder: Folder) -> str:
     """The files that are needed to read texts."""
-    return " and ".join(SLOW[folder.model_type].files)
+    return " and ".join(SLOW_TOKENIZERS[folder.model_type].files)

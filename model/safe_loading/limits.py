@@ -27,7 +27,7 @@ MAX_AXES = 16
 MAX_DEPTH = 5
 """Nesting depth to which state dicts are searched for."""
 
-MAX_BESIDE = 1_000
+MAX_OTHER_ENTRIES = 1_000
 """Most other entries of a file that are listed."""
 
 SPARE = 1 << 20

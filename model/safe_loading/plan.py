@@ -53,7 +53,7 @@ class Described:
 
 
 @dataclass(frozen=True)
-class Beside:
+class OtherEntry:
     """An entry of the file that is not a weight.
 
     Attributes:
@@ -76,7 +76,7 @@ class Plan:
     format: Format
     storages: Mapping[str, Stored]
     candidates: Mapping[str, Mapping[str, Described]]
-    beside: tuple[Beside, ...]
+    others: tuple[OtherEntry, ...]
 
 
 def to_json(plan: Plan) -> str:
@@ -90,7 +90,7 @@ def from_json(data: Mapping[str, Any]) -> Plan:
         format=data["format"],
         storages={key: Stored(**where) for key, where in data["storages"].items()},
         candidates={name: {key: _described(t) for key, t in table.items()} for name, table in data["candidates"].items()},
-        beside=tuple(Beside(**entry) for entry in data["beside"]),
+        others=tuple(OtherEntry(**entry) for entry in data["others"]),
     )
 
 

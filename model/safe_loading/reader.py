@@ -19,7 +19,7 @@ from torch import Tensor
 from model import errors
 from model.errors import DamagedFile, NotACheckpoint, OverLimit
 from model.safe_loading import limits, plan
-from model.safe_loading.plan import Beside, Described, Format, Plan, Stored
+from model.safe_loading.plan import Described, Format, OtherEntry, Plan, Stored
 from model.safe_loading.worker import ROOT, bare_python
 
 OpenFile = BufferedReader | BufferedRandom
@@ -59,14 +59,14 @@ class OpenedFile:
         size: bytes of the file.
         candidates: tables of named tensors by the keys that lead to them, joined by dots: "" is the file's own table, others are
             "model", "state_dict", "ema" and so on.
-        beside: the other entries of the file, by name and type.
+        others: the other entries of the file, by name and type.
         problems: warnings about the weights.
     """
 
     format: Format
     size: int
     candidates: Mapping[str, Mapping[str, Tensor]]
-    beside: tuple[Beside, ...] = ()
+    others: tuple[OtherEntry, ...] = ()
     problems: tuple[Problem, ...] = field(default=())
 
 
@@ -111,7 +111,7 @@ def _read(file: OpenFile, path: str) -> OpenedFile:
         name: {key: _tensor(storages[tensor.storage], tensor) for key, tensor in table.items()}
         for name, table in described.candidates.items()
     }
-    return OpenedFile(described.format, size, candidates, described.beside, tuple(_problems(candidates)))
+    return OpenedFile(described.format, size, candidates, described.others, tuple(_problems(candidates)))
 
 
 def _describe(file: OpenFile, path: str) -> Plan:

@@ -38,11 +38,11 @@ def describe(file: BinaryIO, path: str) -> Plan:
     file.seek(0)
     kind = file_type.format_of(file.read(file_type.HEAD), path)
     root, stored = READERS[kind](file, size, path)
-    tables, beside = state_dicts.find(root, path)
+    tables, others = state_dicts.find(root, path)
     checks = Checks(path, size, stored)
     candidates = {name: {key: checks.described(key, tensor) for key, tensor in table.items()} for name, table in tables.items()}
     used = {tensor.storage for table in candidates.values() for tensor in table.values()}
-    return Plan(FORMATS[kind], {key: stored[key] for key in stored if key in used}, candidates, tuple(beside))
+    return Plan(FORMATS[kind], {key: stored[key] for key in stored if key in used}, candidates, tuple(others))
 
 
 def limit_this_process() -> None:

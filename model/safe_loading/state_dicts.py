@@ -6,7 +6,7 @@ from typing import Any
 from model.errors import NoWeights, UnsoundFile, WholeObject
 from model.safe_loading import allowed_names, limits
 from model.safe_loading.inert_values import Inert, Named, Tensor
-from model.safe_loading.plan import Beside, shown
+from model.safe_loading.plan import OtherEntry, shown
 
 FEW = 16
 """Longest list whose items may be state dicts; longer lists are data."""
@@ -19,13 +19,13 @@ class Search:
 
     Attributes:
         tables: the candidates by the keys that lead to them, joined by dots.
-        beside: everything else.
+        others: everything else.
         objects: classes of pickled networks that were found.
     """
 
     def __init__(self, axes: int, path: str) -> None:
         self.tables: dict[str, dict[str, Tensor]] = {}
-        self.beside: list[Beside] = []
+        self.others: list[OtherEntry] = []
         self.objects: list[str] = []
         self._axes = axes
         self._path = path
@@ -50,11 +50,11 @@ class Search:
                 self.look(value, f"{name}.{shown(_word(key))}".removeprefix("."), depth + 1)
 
     def _note(self, node: Any, name: str) -> None:
-        if len(self.beside) < limits.MAX_BESIDE:
-            self.beside.append(_beside(node, name))
+        if len(self.others) < limits.MAX_OTHER_ENTRIES:
+            self.others.append(_other_entry(node, name))
 
 
-def find(root: Any, path: str) -> tuple[dict[str, dict[str, Tensor]], list[Beside]]:
+def find(root: Any, path: str) -> tuple[dict[str, dict[str, Tensor]], list[OtherEntry]]:
     """State dicts in `root`, by the keys that lead to them ("" is `root` itself), and the other entries.
 
     A dict without any matrix is an other entry, unless there is nothing else: weights contain a matrix.
@@ -68,7 +68,7 @@ def find(root: Any, path: str) -> tuple[dict[str, dict[str, Tensor]], list[Besid
         search = Search(axes, path)
         search.look(root)
         if search.tables:
-            return search.tables, search.beside
+            return search.tables, search.others
     if isinstance(root, Inert):
         search.objects.append(root.kind)
     if search.objects:
@@ -92,16 +92,16 @@ def _is_optimizer(node: Any) -> bool:
     return isinstance(node, dict) and "state" in node and "param_groups" in node
 
 
-def _beside(node: Any, name: str) -> Beside:
+def _other_entry(node: Any, name: str) -> OtherEntry:
     if isinstance(node, Tensor):
-        return Beside(name, "torch.Tensor", size=_size(node))
+        return OtherEntry(name, "torch.Tensor", size=_size(node))
     if _is_optimizer(node):
-        return Beside(name, OPTIMIZER, size=sum(_size(tensor) for tensor in _tensors_of_optimizer(node)))
+        return OtherEntry(name, OPTIMIZER, size=sum(_size(tensor) for tensor in _tensors_of_optimizer(node)))
     if isinstance(node, Inert | Named):
-        return Beside(name, shown(node.kind if isinstance(node, Inert) else node.name))
+        return OtherEntry(name, shown(node.kind if isinstance(node, Inert) else node.name))
     value = shown(node, 200) if isinstance(node, str) else node
     is_plain = isinstance(value, str | float | bool) or (isinstance(value, int) and abs(value) < 2**63)
-    return Beside(name, type(node).__name__, value if is_plain else None)
+    return OtherEntry(name, type(node).__name__, value if is_plain else None)
 
 
 def _tensors_of_optimizer(node: dict[Any, Any]) -> Iterator[Tensor]:

@@ -39,12 +39,12 @@ class Ended(Exception):
 
     Attributes:
         reason: too slow, out of memory, too long an answer, or another cause of death.
-        said: the end of its standard error.
+        stderr: the end of its standard error.
     """
 
-    def __init__(self, reason: Reason, said: str = "") -> None:
-        self.reason, self.said = reason, said
-        super().__init__(reason, said)
+    def __init__(self, reason: Reason, stderr: str = "") -> None:
+        self.reason, self.stderr = reason, stderr
+        super().__init__(reason, stderr)
 
 
 class Worker:
@@ -136,7 +136,7 @@ class Worker:
         answer: dict[str, Any] = json.loads(line)
         if "ended" in answer:
             self._end()
-            raise Ended(answer["ended"], answer.get("said", ""))
+            raise Ended(answer["ended"], answer.get("stderr", ""))
         return answer
 
     def _why(self, late: bool, began: bool) -> tuple[Reason, str]:
@@ -144,13 +144,13 @@ class Worker:
         process = self._alive[0]
         process.kill()
         process.wait()
-        said = b"" if process.stderr is None else process.stderr.read(_SAID)
-        code, told = process.returncode, b"memory allocation" in said or b"bad_alloc" in said or b"MemoryError" in said
-        last = " ".join(said.decode("utf-8", "replace").split()[-20:])
+        stderr = b"" if process.stderr is None else process.stderr.read(_SAID)
+        code, no_memory = process.returncode, b"memory allocation" in stderr or b"bad_alloc" in stderr or b"MemoryError" in stderr
+        last = " ".join(stderr.decode("utf-8", "replace").split()[-20:])
         self._end()
         if late or code == -getattr(signal, "SIGXCPU", 0):
             return "time", ""
-        if told:
+        if no_memory:
             return "memory", ""
         return ("length", "") if began else ("died", last or f"exit status {code}")
 

@@ -50,18 +50,27 @@ class Decoding:
         seed: seed of the sampling; equal seeds give equal texts.
     """
 
-    method: Method = field(default="greedy", metadata=option("how the target is written", OneOf(get_args(Method)), flag="decode"))
-    max_length: int = field(
-        default=60, metadata=option("tokens written at most", Between(0, MOST_TOKENS, f"from 0 to {MOST_TOKENS}"))
-    )
-    beam_size: int = field(default=5, metadata=option("beginnings that beam search follows", Between(1, 32)))
-    hypothesis: int = field(default=0, metadata=option("which of beam search's to show; 0: the best", Between(0, 63)))
-    temperature: float = field(default=1.0, metadata=option("of sampling", Between(0.01, 10)))
+    method: Method = field(default="greedy", metadata=option("how the target is decoded", OneOf(get_args(Method)), flag="decode"))
+    max_length: int = field(default=60, metadata=option("maximum new tokens", Between(0, MOST_TOKENS, f"from 0 to {MOST_TOKENS}")))
+    beam_size: int = field(default=5, metadata=option("beam width", Between(1, 32)))
+    hypothesis: int = field(default=0, metadata=option("rank of the beam search hypothesis to show; 0: the best", Between(0, 63)))
+    temperature: float = field(default=1.0, metadata=option("divides the logits before sampling", Between(0.01, 10)))
     top_k: int = field(
-        default=0, metadata=option("of sampling; 0: all", Between(0, MOST_CANDIDATES, "0 (all) or a number of tokens"))
+        default=0,
+        metadata=option(
+            "sample among the k likeliest tokens; 0: all", Between(0, MOST_CANDIDATES, "0 (all) or a number of tokens")
+        ),
     )
-    top_p: float = field(default=1.0, metadata=option("of sampling; 1: all", Between(_ABOVE_0, 1, "above 0 and at most 1")))
-    seed: int = field(default=0, metadata=option("of sampling", Between(0, 2**63 - 1, "0 or a positive whole number below 2^63")))
+    top_p: float = field(
+        default=1.0,
+        metadata=option(
+            "sample among the likeliest tokens of this total probability; 1: all",
+            Between(_ABOVE_0, 1, "above 0 and at most 1"),
+        ),
+    )
+    seed: int = field(
+        default=0, metadata=option("seed of sampling", Between(0, 2**63 - 1, "0 or a positive whole number below 2^63"))
+    )
 
     def __post_init__(self) -> None:
         """Checks every value.
@@ -114,7 +123,7 @@ class RunRequest:
     target: Given | None = field(
         default=None,
         metadata=option(
-            "a target text to be fed instead of decoding",
+            "forced target (teacher forcing) instead of decoding",
             ids="the decoder's input as ids, start token first: 2,7",
             features="the target of a network without an embedding, of the same form",
         ),
@@ -122,7 +131,7 @@ class RunRequest:
     decoding: Decoding = Decoding()
     source_valid: int | None = field(
         default=None,
-        metadata=option("source positions that are no padding [default: those that are not the pad id]"),
+        metadata=option("number of source positions that are not padding [default: those that are not the pad id]"),
     )
     source_pad_to: int | None = field(default=None, metadata=option("pad the source to this many positions"))
     keep: tuple[Keep, ...] = ()
@@ -130,13 +139,13 @@ class RunRequest:
     precision: Precision | None = field(
         default=None,
         metadata=option(
-            "the number type of weights and arithmetic",
+            "precision of weights and arithmetic",
             OneOf(get_args(Precision)),
             usual="float32",
             variable="HEADLIGHT_PRECISION",
         ),
     )
-    settings: Settings = field(default=(), metadata=option("what the file does not tell; repeatable", flag="set"))
+    settings: Settings = field(default=(), metadata=option("an answer that the file does not give; repeatable", flag="set"))
 
     def __post_init__(self) -> None:
         """Checks the values, and sorts `keep` and `settings`, so that requests for the same run are equal.

@@ -222,8 +222,8 @@ def _pass(state: State, course: Course) -> tuple[int, float]:
         tokens += batch.predicted
         total += loss * batch.predicted
         rate = tokens / (time.perf_counter() - began)
-        told = f"loss {total / tokens:.3f}, perplexity {math.exp(total / tokens):.2f}, {rate:,.0f} tokens/s"
-        bar.set_postfix_str(told, refresh=False)
+        progress = f"loss {total / tokens:.3f}, perplexity {math.exp(total / tokens):.2f}, {rate:,.0f} tokens/s"
+        bar.set_postfix_str(progress, refresh=False)
     return tokens, total / tokens
 
 

@@ -17,7 +17,7 @@ from model.spec.request import Decoding, RunRequest
 from model.spec.validation import Between
 
 OF_BOTH = Path(__file__).with_name("run_options.help.txt")
-"""What `run --help` and `explain --help` said of these options before they were made of fields, and the default of `--decode`."""
+"""What `run --help` and `explain --help` say of the options that are made of fields."""
 
 
 def said(name: str) -> str:
@@ -25,7 +25,7 @@ def said(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", ["run", "explain"])
-def test_help_says_what_it_said_before_options_were_made_of_fields(name: str) -> None:
+def test_help_lists_the_options_of_a_run_as_they_are_written_down(name: str) -> None:
     assert OF_BOTH.read_text(encoding="utf-8") in said(name)
 
 

@@ -120,10 +120,12 @@ def test_vocabularies_are_sent_and_tokens_have_names(stocked: Path) -> None:  # 
     visitor = sent("mine.pt", (GOLDEN / "000_tiny_a.pt").read_bytes())
     answer(visitor, **{name: TOLD[name] for name in ("decoder_heads", "decoder_passes", "encoder_heads")})
     send_words(visitor, "src.txt", "\r\n".join(GERMAN).encode("utf-8-sig"))
-    assert [name for name in dict(visitor.view.told()) if name.endswith("vocab")] == ["source_vocab"], "its name tells which it is"
+    assert [name for name in dict(visitor.view.parsed_settings()) if name.endswith("vocab")] == ["source_vocab"], (
+        "its name says which"
+    )
     ours = {"target": {"split": "split", "vocabulary": ENGLISH}}
     send_words(visitor, "tokenizer.json", json.dumps(ours).encode())
-    assert "target_vocab" not in dict(visitor.view.told()), "its name does not tell"
+    assert "target_vocab" not in dict(visitor.view.parsed_settings()), "its name does not tell"
     second = next(field for field in visitor.app.selectbox if (field.key or "").endswith(":target_vocab"))
     assert second.options == ["src.txt", "tokenizer.json"]
     answer(visitor, target_vocab=vocabulary_name(json.dumps(ours).encode()))
@@ -137,7 +139,7 @@ def test_vocabularies_are_sent_and_tokens_have_names(stocked: Path) -> None:  # 
     assert Visitor(**visitor.url).tokens("target") == visitor.tokens("target"), "the link has them while the server has them"
     visitor.go("checkpoint")
     answer(visitor, target_vocab="")
-    assert [name for name in dict(visitor.view.told()) if name.endswith("vocab")] == ["source_vocab"]
+    assert [name for name in dict(visitor.view.parsed_settings()) if name.endswith("vocab")] == ["source_vocab"]
 
 
 @pytest.mark.parametrize(
@@ -189,7 +191,7 @@ def test_a_wrong_answer_is_one_sentence_and_the_form_stays(stocked: Path) -> Non
     assert visitor.view.settings == ""
     answer(visitor, source_pad_id="1")
     assert visitor.problems == [], "the other answers are still there"
-    assert dict(visitor.view.told()) == TOLD
+    assert dict(visitor.view.parsed_settings()) == TOLD
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def test_from_file_to_picture_in_four_actions(stocked: Path, files: Path, owner:
 def test_weights_and_vocabularies_come_in_one_drop(stocked: Path, files: Path) -> None:  # noqa: F811
     visitor = Visitor("checkpoint")
     send(visitor, "widget:upload", files / "trg.txt", files / "tut6-model.pt", files / "src.txt")
-    assert [name for name, _ in visitor.view.told()] == ["source_vocab", "target_vocab"]
+    assert [name for name, _ in visitor.view.parsed_settings()] == ["source_vocab", "target_vocab"]
     assert visitor.view.model.startswith("upload-")
 
 
@@ -91,7 +91,7 @@ def test_a_vocabulary_is_given_to_a_file_of_the_servers_folder(stocked: Path, fi
     (stocked / "mine.pt").write_bytes((files / "tut6-model.pt").read_bytes())
     visitor = Visitor("checkpoint", model="mine.pt")
     open_path(visitor, files / "src.txt", "widget:words-path")
-    assert dict(visitor.view.told()) == {"source_vocab": vocabulary_name((files / "src.txt").read_bytes())}
+    assert dict(visitor.view.parsed_settings()) == {"source_vocab": vocabulary_name((files / "src.txt").read_bytes())}
     open_path(visitor, files / "nowhere.txt", "widget:words-path")
     assert "nowhere.txt is not there" in visitor.problems[0]
     open_path(visitor, files / "tut6-model.pt", "widget:words-path")

@@ -33,7 +33,7 @@ def show(engine: Engine, view: View, explore: StreamlitPage) -> None:
     if not model:
         return
     try:
-        found = engine.inspect(model, view.told())
+        found = engine.inspect(model, view.parsed_settings())
     except HeadlightError as error:
         _say_why_not(error, view)
         return
@@ -45,7 +45,7 @@ def show(engine: Engine, view: View, explore: StreamlitPage) -> None:
             checkpoint_questions.show(engine, model, view, found.ask, explore)
     with st.container(border=True, key="card-numbers"):
         checkpoint_diagnosis.numbers(found)
-    if found.sites and not engine.describe(model, view.told()).problem:
+    if found.sites and not engine.describe(model, view.parsed_settings()).problem:
         checkpoint_weights.show(engine, model, found, view)
     with st.container(border=True, key="card-tensors"):
         checkpoint_diagnosis.tensors(found)
@@ -78,7 +78,7 @@ def _choose(engine: Engine, view: View) -> str:
 def _title(engine: Engine, view: View) -> str:
     """Title of a model that is not listed."""
     try:
-        return engine.describe(view.model, view.told()).title
+        return engine.describe(view.model, view.parsed_settings()).title
     except HeadlightError:
         return view.model
 
@@ -103,7 +103,7 @@ def _open(engine: Engine, model: str, found: Inspection, view: View, explore: St
     if any(map(checkpoint_questions.is_open, found.ask)):
         st.info(_("Answer the questions below to see its heads."), icon=":material/help:")
         return
-    info = engine.describe(model, view.told())
+    info = engine.describe(model, view.parsed_settings())
     if info.problem:
         say(problem(info))
         return
@@ -124,7 +124,7 @@ def _export(engine: Engine, model: str, info: ModelInfo, view: View) -> None:
     """Draws the button that saves the model with its answers; the folder is made when it is pressed."""
     st.download_button(
         _("Download as a folder with these answers"),
-        lambda: engine.export(model, view.told()),
+        lambda: engine.export(model, view.parsed_settings()),
         file_name=f"{PurePath(info.title).stem}.zip",
         mime="application/zip",
         icon=":material/download:",

@@ -97,10 +97,10 @@ def _take(known: Mapping[str, str]) -> None:
     Args:
         known: the engine's names, by file name.
     """
-    words = {known_as: name for name, known_as in known.items() if known_as.startswith(VOCABULARY_PREFIX)}
-    for known_as in known.values():
-        if known_as not in words:
-            update(**ANOTHER_MODEL | {"model": known_as})
+    words = {sent_name: name for name, sent_name in known.items() if sent_name.startswith(VOCABULARY_PREFIX)}
+    for sent_name in known.values():
+        if sent_name not in words:
+            update(**ANOTHER_MODEL | {"model": sent_name})
     if words:
         checkpoint_words.offer(the_engine(), current_view()[0].model, words)
 

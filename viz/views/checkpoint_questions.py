@@ -62,7 +62,7 @@ def ask_here(engine: Engine, view: View) -> None:
     """Draws the form on a page that needs the answers before it can draw the model of `view`."""
     with st.container(border=True, key="card-questions"):
         try:
-            found = engine.inspect(view.model, view.told())
+            found = engine.inspect(view.model, view.parsed_settings())
         except HeadlightError as error:
             say(sentence(error))
             return
@@ -85,12 +85,12 @@ def choose_reading(error: SeveralLayouts, view: View) -> None:
 
 def _read_as(view: View, setting: str) -> None:
     if (chosen := st.session_state[_READING]) is not None:
-        told = dict(view.told()) | {setting: "" if chosen == _ITSELF else chosen}
-        update(settings=settings_text(told))
+        settings = dict(view.parsed_settings()) | {setting: "" if chosen == _ITSELF else chosen}
+        update(settings=settings_text(settings))
 
 
 def _told(view: View, question: Asked) -> bool:
-    return question.name in dict(view.told())
+    return question.name in dict(view.parsed_settings())
 
 
 def _key(view: View, model: str, question: Asked) -> str:
@@ -98,8 +98,12 @@ def _key(view: View, model: str, question: Asked) -> str:
 
     A vocabulary uploaded meanwhile does not change the other fields' keys.
     """
-    told = view.told() if question.name in FILE_SETTINGS else [pair for pair in view.told() if pair[0] not in FILE_SETTINGS]
-    return f"answer:{model}:{settings_text(dict(told))}:{question.name}"
+    settings = (
+        view.parsed_settings()
+        if question.name in FILE_SETTINGS
+        else [pair for pair in view.parsed_settings() if pair[0] not in FILE_SETTINGS]
+    )
+    return f"answer:{model}:{settings_text(dict(settings))}:{question.name}"
 
 
 def _fields(model: str, view: View, questions: Sequence[Asked]) -> None:
@@ -162,18 +166,18 @@ def _titles() -> dict[str, str]:
 
 def _take(engine: Engine, model: str, view: View, questions: Sequence[Asked], opens: bool) -> None:
     """Stores the answers in the state if all are allowed; `opens`: opens Explore if no question is left."""
-    told = dict(view.told())
+    settings = dict(view.parsed_settings())
     for question in questions:
         given = (st.session_state[_key(view, model, question)] or "").strip()
         if not given:
-            told.pop(question.name, None)
+            settings.pop(question.name, None)
         elif given != question.answer:
-            told[question.name] = given
+            settings[question.name] = given
     try:
-        found = engine.inspect(model, tuple(told.items()))
+        found = engine.inspect(model, tuple(settings.items()))
     except HeadlightError as error:
         st.session_state[_WRONG] = (model, view.settings, sentence(error))
     else:
         st.session_state.pop(_WRONG, None)
         st.session_state[_OPENED] = opens and not any(map(is_open, found.ask))
-        update(**ANOTHER_MODEL | {"model": model, "settings": settings_text(told)})
+        update(**ANOTHER_MODEL | {"model": model, "settings": settings_text(settings)})

@@ -44,18 +44,18 @@ def offer(engine: Engine, model: str, words: Mapping[str, str]) -> None:
     kept = {**given(), **words}
     st.session_state[_GIVEN] = dict(list(kept.items())[-_MOST_GIVEN:])
     view = current_view()[0]
-    told = dict(view.told()) if view.model == model else {}
+    settings = dict(view.parsed_settings()) if view.model == model else {}
     try:
-        asked = [question.name for question in engine.inspect(model, tuple(told.items())).ask if question.name in FILE_SETTINGS]
+        asked = [question.name for question in engine.inspect(model, tuple(settings.items())).ask if question.name in FILE_SETTINGS]
     except HeadlightError:  # the page shows the reason
         return
     if places := places_of(words, asked):
         try:
-            engine.inspect(model, tuple((told | places).items()))
+            engine.inspect(model, tuple((settings | places).items()))
         except HeadlightError as error:
             st.session_state[_WRONG] = sentence(error)
         else:
-            update(**ANOTHER_MODEL | {"model": model, "settings": settings_text(told | places)})
+            update(**ANOTHER_MODEL | {"model": model, "settings": settings_text(settings | places)})
 
 
 def places_of(words: Mapping[str, str], asked: Sequence[str]) -> dict[str, str]:
@@ -71,11 +71,11 @@ def places_of(words: Mapping[str, str], asked: Sequence[str]) -> dict[str, str]:
     if len(asked) == len(words) == 1:
         return dict(zip(asked, words, strict=True))
     found: dict[str, list[str]] = {}
-    for known_as, name in words.items():
+    for sent_name, name in words.items():
         parts = set(re.split(r"[^a-z]+", name.lower()))
         telling = [setting for setting in asked if parts & _TELLS.get(setting, set())]
         if len(telling) == 1:
-            found.setdefault(telling[0], []).append(known_as)
+            found.setdefault(telling[0], []).append(sent_name)
     return {setting: those[0] for setting, those in found.items() if len(those) == 1}
 
 
@@ -105,8 +105,8 @@ def ask_for(engine: Engine, model: str) -> None:
 
 def say_what_is_unclear(view: View, questions: Sequence[Asked]) -> None:
     """Says which vocabularies are not assigned yet, if the model still lacks one."""
-    told = dict(view.told())
-    names = [name for known_as, name in given().items() if known_as not in told.values()]
+    settings = dict(view.parsed_settings())
+    names = [name for sent_name, name in given().items() if sent_name not in settings.values()]
     if names and any(question.answer is None for question in questions):
         text = _("These file names do not say which vocabulary they contain, so choose below: {names}.", names=", ".join(names))
         st.info(labels.markdown(text), icon=":material/help:")
@@ -119,8 +119,8 @@ def field(title: str, question: Asked, key: str) -> None:
     there = [*dict.fromkeys([*names, question.answer]), _NONE] if question.answer else [*names]
     index = there.index(question.answer) if question.answer else None
 
-    def called(known_as: str) -> str:
-        return none if known_as == _NONE else labels.plain(names.get(known_as, Path(known_as).name))
+    def called(sent_name: str) -> str:
+        return none if sent_name == _NONE else labels.plain(names.get(sent_name, Path(sent_name).name))
 
     st.selectbox(title, there, index=index, placeholder=_("choose …") if names else none, format_func=called, key=key)
 

@@ -36,7 +36,7 @@ def show(page: Page) -> None:
     if kind == "none":
         st.info(_("This stack adds no positional information to its embeddings, so there is nothing to draw."))
         return
-    whole = page.engine.tensors(page.info.name, (f"positions/{stack}",), page.view.told())[f"positions/{stack}"]
+    whole = page.engine.tensors(page.info.name, (f"positions/{stack}",), page.view.parsed_settings())[f"positions/{stack}"]
     used = len(page.trace.positions.get(stack, ()))
     with st.container(border=True, key="card-introduction"):
         _introduce(kind, whole, used)

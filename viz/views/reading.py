@@ -154,7 +154,7 @@ def _projection(page: Page) -> Array | None:
     """W_O of the selected site, [model, head · head_dim]; None if the engine does not provide it."""
     try:
         name = _projection_name(page.attention.site, page.info.spec)
-        return page.engine.tensors(page.info.name, (name,), page.view.told())[name]
+        return page.engine.tensors(page.info.name, (name,), page.view.parsed_settings())[name]
     except HeadlightError:
         return None
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from model.checkpoints.layouts.beside import answers_of
 from model.checkpoints.layouts.questions import Question
-from model.checkpoints.layouts.saved_settings import Said
+from model.checkpoints.layouts.raw_folder import answers_of
+from model.checkpoints.layouts.saved_settings import SavedAnswer
 from model.errors import BadSetting
 from model.tokenizers.vocabulary import ENDS, PADS, STARTS, UNKNOWNS, place_of
 from model.tokenizers.vocabulary_files import read_vocabulary
@@ -19,7 +19,7 @@ VOCABULARIES = ("source_vocab", "target_vocab")
 
 
 @dataclass(frozen=True)
-class Told:
+class GivenAnswers:
     """Settings and answers given for a file.
 
     Attributes:
@@ -34,14 +34,14 @@ class Told:
     texts: Mapping[str, tuple[str, ...]]
     origins: Mapping[str, str] = field(default_factory=dict)
 
-    def with_answers(self, said: Mapping[str, Said]) -> "Told":
+    def with_answers(self, saved: Mapping[str, SavedAnswer]) -> "GivenAnswers":
         """Adds the answers in the file itself; given settings take precedence."""
-        origins = {name: f"{one.where} in the file" for name, one in said.items()}
+        origins = {name: f"{one.where} in the file" for name, one in saved.items()}
         return replace(
-            self, settings={name: one.value for name, one in said.items()} | self.settings, origins=origins | dict(self.origins)
+            self, settings={name: one.value for name, one in saved.items()} | self.settings, origins=origins | dict(self.origins)
         )
 
-    def about(self, questions: Sequence[Question]) -> "Told":
+    def with_special_ids(self, questions: Sequence[Question]) -> "GivenAnswers":
         """Adds special ids found in the vocabularies, such as `<pad>`; given settings take precedence."""
         asked = {question.name: question for question in questions}
         source, target = (self.texts.get(name, ()) for name in VOCABULARIES)
@@ -53,8 +53,8 @@ class Told:
             "eos_id": place_of(written, ENDS),
             "unk_id": place_of(written, UNKNOWNS),
         }
-        told = {name for name in read if name in asked and any(also in self.settings for also in (name, *asked[name].also))}
-        found = {name: str(id_) for name, id_ in read.items() if id_ is not None and name in asked and name not in told}
+        given = {name for name in read if name in asked and any(also in self.settings for also in (name, *asked[name].also))}
+        found = {name: str(id_) for name, id_ in read.items() if id_ is not None and name in asked and name not in given}
         return replace(self, settings=found | self.settings, origins=dict.fromkeys(found, "the vocabulary") | dict(self.origins))
 
 
@@ -71,7 +71,7 @@ def texts_of_a_path(setting: str, value: str) -> tuple[str, ...]:
     return read_vocabulary(Path(value), setting)
 
 
-def tell(path: Path, settings: Mapping[str, str], texts_of: TextsOf = texts_of_a_path) -> Told:
+def gather_answers(path: Path, settings: Mapping[str, str], texts_of: TextsOf = texts_of_a_path) -> GivenAnswers:
     """Merges `settings` with the JSON file beside the weights; `settings` take precedence.
 
     Args:
@@ -81,16 +81,16 @@ def tell(path: Path, settings: Mapping[str, str], texts_of: TextsOf = texts_of_a
         DamagedFile: the JSON file is not an object of names and plain values.
         BadSetting: a vocabulary cannot be read.
     """
-    beside = answers_of(path)
-    beside |= {name: str(path.parent / beside[name]) for name in VOCABULARIES if name in beside}
-    origins = {name: "the file of answers beside it" for name in beside if name not in settings}
-    every = beside | dict(settings)
+    written = answers_of(path)
+    written |= {name: str(path.parent / written[name]) for name in VOCABULARIES if name in written}
+    origins = {name: "the file of answers beside it" for name in written if name not in settings}
+    every = written | dict(settings)
     steering = {name: value for name, value in every.items() if name in STEERING}
     others = {name: value for name, value in every.items() if name not in STEERING}
     texts = {
         name: (texts_of if name in settings else texts_of_a_path)(name, others[name]) for name in VOCABULARIES if name in others
     }
-    return Told(steering, others, texts, origins)
+    return GivenAnswers(steering, others, texts, origins)
 
 
 def parse_settings(given: Sequence[str]) -> dict[str, str]:
@@ -99,10 +99,10 @@ def parse_settings(given: Sequence[str]) -> dict[str, str]:
     Raises:
         BadSetting: one has another form, or a name is given twice.
     """
-    told: dict[str, str] = {}
+    found: dict[str, str] = {}
     for text in given:
         name, equals, value = text.partition("=")
-        if not equals or not name or not value or name in told:
+        if not equals or not name or not value or name in found:
             raise BadSetting(name="--set", found=text, allowed="of the form NAME=VALUE, each name once")
-        told[name] = value
-    return told
+        found[name] = value
+    return found

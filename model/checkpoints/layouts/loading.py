@@ -12,10 +12,10 @@ from torch import Tensor
 from model.checkpoints.layouts import saved_settings
 from model.checkpoints.layouts.base import MissingTensor, Shapes, renamed
 from model.checkpoints.layouts.detect import Chosen, choose
-from model.checkpoints.layouts.given_answers import TextsOf, Told, tell, texts_of_a_path
+from model.checkpoints.layouts.given_answers import GivenAnswers, TextsOf, gather_answers, texts_of_a_path
 from model.checkpoints.layouts.key_mapping import DTYPES, Placement, fill, needed, place
 from model.checkpoints.layouts.questions import Answers, Question, answer_of, settle
-from model.checkpoints.layouts.saved_settings import Said
+from model.checkpoints.layouts.saved_settings import SavedAnswer
 from model.checkpoints.layouts.vocabularies import tokenizers_of
 from model.checkpoints.native import Checkpoint, Info
 from model.errors import IncompleteWeights, OpenQuestions
@@ -36,19 +36,19 @@ class Diagnosis:
     Attributes:
         path: of the file.
         chosen: its weights and their layout.
-        told: settings and answers given.
+        given: settings and answers given.
         questions: questions left open by names and shapes.
-        said: contradicting answers in the file itself, by question.
+        contradictions: contradicting answers in the file itself, by question.
         taken: answers taken from the file.
         problems: warnings about its numbers, a sentence each.
     """
 
     path: PurePath
     chosen: Chosen
-    told: Told
+    given: GivenAnswers
     questions: tuple[Question, ...]
-    said: Mapping[str, tuple[Said, ...]]
-    taken: Mapping[str, Said]
+    contradictions: Mapping[str, tuple[SavedAnswer, ...]]
+    taken: Mapping[str, SavedAnswer]
     problems: tuple[str, ...]
 
     @property
@@ -63,7 +63,7 @@ class Diagnosis:
             BadSetting: one is not allowed.
             OpenQuestions: a required one is open.
         """
-        return settle(self.questions, self.told.settings, str(self.path), self.chosen.layout.name)
+        return settle(self.questions, self.given.settings, str(self.path), self.chosen.layout.name)
 
     def spec(self, answers: Answers) -> ModelSpec:
         """The spec, its sizes checked against the limits.
@@ -80,13 +80,13 @@ class Diagnosis:
 
     def placement(self, spec: ModelSpec) -> Placement:
         """The key mapping of the weights."""
-        rules = self.chosen.layout.rules(self.shapes, self.told.settings)
-        return place(self.shapes, rules, spec, self.chosen.left_over(self.told.settings))
+        rules = self.chosen.layout.rules(self.shapes, self.given.settings)
+        return place(self.shapes, rules, spec, self.chosen.left_over(self.given.settings))
 
     def notes(self) -> tuple[str, ...]:
         """Notes for viewers, a sentence each: on the layout, the file's settings, and unused tensors."""
-        said = saved_settings.noted(self.said, self.taken)
-        return (*self.chosen.layout.notes, *said, *noted(self.chosen.left_over(self.told.settings)))
+        saved = saved_settings.noted(self.contradictions, self.taken)
+        return (*self.chosen.layout.notes, *saved, *noted(self.chosen.left_over(self.given.settings)))
 
     def flaw(self, placement: Placement) -> IncompleteWeights | None:
         """Why these weights cannot be run; None: they can. Used by both `load` and `inspect`."""
@@ -111,30 +111,30 @@ def diagnose(path: Path, settings: Mapping[str, str], texts_of: TextsOf = texts_
         CheckpointError: the file cannot be read, or its layout is unknown or ambiguous.
         BadSetting: the settings name a layout, a state dict or a file that does not exist.
     """
-    return examine(read_tensors(path), path, tell(path, settings, texts_of))
+    return examine(read_tensors(path), path, gather_answers(path, settings, texts_of))
 
 
-def examine(opened: OpenedFile, path: PurePath, told: Told) -> Diagnosis:
+def examine(opened: OpenedFile, path: PurePath, given: GivenAnswers) -> Diagnosis:
     """Diagnoses an opened file, such as an upload; `path` is its name.
 
     Raises:
         CheckpointError, BadSetting: as for `diagnose`.
         ContradictsFile: an answer contradicts the file itself.
     """
-    said = saved_settings.said_by(opened.beside)
-    agreed = saved_settings.agreed(said)
-    known = {name: one.value for name, one in agreed.items()} | told.settings
-    chosen = choose(opened.candidates, told.steering | known, str(path))
+    saved = saved_settings.saved_answers(opened.others)
+    agreed = saved_settings.agreed(saved)
+    known = {name: one.value for name, one in agreed.items()} | given.settings
+    chosen = choose(opened.candidates, given.steering | known, str(path))
     try:
         questions = chosen.layout.ask(chosen.shapes, known)
     except MissingTensor as error:
         raise IncompleteWeights(path=path, layout=chosen.layout.name, detail=f"it lacks {error.args[0]}") from error
-    taken = dict(saved_settings.answers(agreed, questions, told.settings, str(path)))
-    told = told.with_answers(taken).about(questions)
-    several = {
-        name: values for name, values in said.items() if len(values) > 1 and any(name in (q.name, *q.also) for q in questions)
+    taken = dict(saved_settings.answers(agreed, questions, given.settings, str(path)))
+    given = given.with_answers(taken).with_special_ids(questions)
+    contradictions = {
+        name: values for name, values in saved.items() if len(values) > 1 and any(name in (q.name, *q.also) for q in questions)
     }
-    return Diagnosis(path, chosen, told, questions, several, taken, tuple(map(str, opened.problems)))
+    return Diagnosis(path, chosen, given, questions, contradictions, taken, tuple(map(str, opened.problems)))
 
 
 def load(path: Path, settings: Mapping[str, str], device: torch.device, texts_of: TextsOf = texts_of_a_path) -> Checkpoint:
@@ -168,8 +168,8 @@ def checkpoint_of(found: Diagnosis, digest: str, device: torch.device) -> Checkp
     network = _filled(found, spec, placement)
     strips = {"source": "source"} if spec.encoder is None or spec.decoder is None else {"source": "source", "target": "target"}
     info = Info(path.name, path.name, found.chosen.layout.title, strips, (), {}, spec)
-    tokenizers = tokenizers_of(spec, answers, found.told.texts, found.chosen.layout)
-    return Checkpoint(info, network.to(device).eval(), tokenizers, _fingerprint(digest, found.told), found.notes())
+    tokenizers = tokenizers_of(spec, answers, found.given.texts, found.chosen.layout)
+    return Checkpoint(info, network.to(device).eval(), tokenizers, _fingerprint(digest, found.given), found.notes())
 
 
 def _filled(found: Diagnosis, spec: ModelSpec, placement: Placement) -> Network:
@@ -178,9 +178,9 @@ def _filled(found: Diagnosis, spec: ModelSpec, placement: Placement) -> Network:
     return network
 
 
-def _fingerprint(digest: str, told: Told) -> str:
+def _fingerprint(digest: str, given: GivenAnswers) -> str:
     """SHA-256 over everything that determines what the network computes."""
-    decides = [digest, sorted((told.steering | told.settings).items()), sorted(told.texts.items())]
+    decides = [digest, sorted((given.steering | given.settings).items()), sorted(given.texts.items())]
     return hashlib.sha256(json.dumps(decides).encode()).hexdigest()
 
 
@@ -201,13 +201,13 @@ def inspection_of(found: Diagnosis) -> Inspection:
         IncompleteWeights: a tensor that tells a size is missing.
         BadSetting: an answer is not allowed, or a vocabulary has another length than the embedding.
     """
-    layout, told = found.chosen.layout, found.told.settings
-    names = renamed(found.shapes, layout.rules(found.shapes, told))
-    left_over = found.chosen.left_over(told)
+    layout, settings = found.chosen.layout, found.given.settings
+    names = renamed(found.shapes, layout.rules(found.shapes, settings))
+    left_over = found.chosen.left_over(settings)
     try:
         answers = found.answers()
         spec = found.spec(answers)
-        tokenizers_of(spec, answers, found.told.texts, layout)  # a vocabulary of another length is refused before it is used
+        tokenizers_of(spec, answers, found.given.texts, layout)  # a vocabulary of another length is refused before it is used
     except OpenQuestions:
         placement, flaw, spec_json, parameters, network = None, None, {}, 0, None
     else:
@@ -223,7 +223,7 @@ def inspection_of(found: Diagnosis) -> Inspection:
             _describe(name, tensor, names.get(name), name in left_over, placement) for name, tensor in found.chosen.tensors.items()
         ),
         missing=placement.missing if placement else (),
-        ask=tuple(_asked(question, found.told) for question in found.questions),
+        ask=tuple(_asked(question, found.given) for question in found.questions),
         layout=layout.name,
         in_favour=found.chosen.match.in_favour,
         against=found.chosen.match.against,
@@ -248,7 +248,7 @@ def _describe(
     return measured(TensorInfo(name, tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), status, becomes or ()), tensor)
 
 
-def _asked(question: Question, told: Told) -> Asked:
-    answer = answer_of(question, told.settings)
-    origin = next((told.origins[name] for name in (question.name, *question.also) if name in told.origins), "")
+def _asked(question: Question, given: GivenAnswers) -> Asked:
+    answer = answer_of(question, given.settings)
+    origin = next((given.origins[name] for name in (question.name, *question.also) if name in given.origins), "")
     return Asked(question.name, question.words, question.consequence, question.needed, answer, question.allowed, origin)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from model.checkpoints.layouts.questions import Question
 from model.errors import ContradictsFile
-from model.safe_loading.plan import Beside
+from model.safe_loading.plan import OtherEntry
 
 CONTAINERS = re.compile(
     r"model_(args|config|cfg|hparams|params)|hyper_?param(eter)?s|hparams|args|arguments|config|cfg|conf|params|opts?|options|settings"
@@ -46,23 +46,23 @@ _ACTIVATIONS = dict.fromkeys(("gelu_new", "gelu_tanh", "gelu_fast", "gelu_pytorc
 
 
 @dataclass(frozen=True)
-class Said:
+class SavedAnswer:
     """One answer in a file: its value as in `--set`, and the keys that lead to it, joined by dots."""
 
     value: str
     where: str
 
 
-def said_by(beside: Sequence[Beside]) -> dict[str, tuple[Said, ...]]:
+def saved_answers(entries: Sequence[OtherEntry]) -> dict[str, tuple[SavedAnswer, ...]]:
     """Answers in a file by question; several if its places disagree."""
-    found: dict[str, dict[str, Said]] = {}
-    for entry in beside:
+    found: dict[str, dict[str, SavedAnswer]] = {}
+    for entry in entries:
         *parents, last = entry.name.split(".")
         question = _QUESTIONS.get(last.lower(), "")
         if question and (not parents or any(map(CONTAINERS.fullmatch, parents))):
             question = _of_a_stack(question, parents)
             if value := _in_words(question, entry.value):
-                found.setdefault(question, {}).setdefault(value, Said(value, entry.name))
+                found.setdefault(question, {}).setdefault(value, SavedAnswer(value, entry.name))
     return {question: tuple(values.values()) for question, values in found.items()}
 
 
@@ -86,14 +86,14 @@ def _in_words(question: str, value: object) -> str:
     return text if text in _SWITCHES[question] else ""
 
 
-def agreed(said: Mapping[str, tuple[Said, ...]]) -> dict[str, Said]:
+def agreed(saved: Mapping[str, tuple[SavedAnswer, ...]]) -> dict[str, SavedAnswer]:
     """The answers on which all places of a file agree."""
-    return {question: values[0] for question, values in said.items() if len(values) == 1}
+    return {question: values[0] for question, values in saved.items() if len(values) == 1}
 
 
 def answers(
-    said: Mapping[str, Said], questions: Sequence[Question], told: Mapping[str, str], path: str
-) -> Iterator[tuple[str, Said]]:
+    saved: Mapping[str, SavedAnswer], questions: Sequence[Question], given_settings: Mapping[str, str], path: str
+) -> Iterator[tuple[str, SavedAnswer]]:
     """The file's answers to the given questions.
 
     Raises:
@@ -101,8 +101,8 @@ def answers(
     """
     for question in questions:
         names = (question.name, *question.also)
-        found = next((said[name] for name in names if name in said), None)
-        given = next((told[name] for name in names if name in told), None)
+        found = next((saved[name] for name in names if name in saved), None)
+        given = next((given_settings[name] for name in names if name in given_settings), None)
         if found is None or (question.highest is not None and not question.allows(found.value)):
             continue  # ids outside any vocabulary, such as -100, mean none
         if not question.allows(found.value):
@@ -115,10 +115,10 @@ def answers(
             yield question.name, found
 
 
-def noted(said: Mapping[str, tuple[Said, ...]], taken: Mapping[str, Said]) -> tuple[str, ...]:
+def noted(saved: Mapping[str, tuple[SavedAnswer, ...]], taken: Mapping[str, SavedAnswer]) -> tuple[str, ...]:
     """Notes for viewers, a sentence each: answers taken, and contradictions in the file."""
     listed = ", ".join(f"{name}={one.value} ({one.where})" for name, one in taken.items())
-    several = {name: values for name, values in said.items() if len(values) > 1}
+    several = {name: values for name, values in saved.items() if len(values) > 1}
     return (
         *((f"The file itself answers: {listed}.",) if taken else ()),
         *(

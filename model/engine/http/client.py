@@ -110,9 +110,9 @@ class RemoteEngine:
             HeadlightError: the server refuses it.
         """
         reply = self._post(RECEIVE, data, "application/octet-stream", params={"name": name})
-        known_as = str(json.loads(reply)["name"])
-        self._uploads.keep(known_as, (data, name))
-        return known_as
+        key = str(json.loads(reply)["name"])
+        self._uploads.keep(key, (data, name))
+        return key
 
     def open_path(self, path: Path) -> str:
         """Refuses: the server cannot read this machine's files.

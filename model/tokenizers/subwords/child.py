@@ -44,7 +44,7 @@ def main(memory: int) -> None:
         except Exception as error:
             answer = {"error": f"{type(error).__name__}: {' '.join(str(error).split()[:30])}"}
         except BaseException as error:  # a panic in Rust is not an Exception
-            _last(answers, {"ended": "died", "said": f"{type(error).__name__}: {' '.join(str(error).split()[:30])}"})
+            _last(answers, {"ended": "died", "stderr": f"{type(error).__name__}: {' '.join(str(error).split()[:30])}"})
         _write(answers, answer)
 
 

@@ -110,7 +110,7 @@ class TokenizerProcess:
             return TokenizerTooSlow(path=self._path, seconds=seconds)
         if end.reason in ("memory", "length"):
             return TokenizerTooLarge(path=self._path, allowed=f"{limits.MAX_MEMORY:,}")
-        return TokenizerDied(path=self._path, detail=end.said)
+        return TokenizerDied(path=self._path, detail=end.stderr)
 
 
 def _command() -> list[str]:

@@ -80,6 +80,6 @@ def test_a_host_that_forgot_everything_gets_the_weights_and_their_vocabulary_aga
 def test_a_sentencepiece_model_that_was_sent_is_a_vocabulary_and_no_weights() -> None:
     uploads = Uploads()
     for name in ("a.model", "a.spm"):
-        known_as = uploads.keep(sentence_pieces(), name)
-        assert known_as.startswith("words-")
-        assert isinstance(uploads.texts_of("source_vocab", known_as), Subwords)
+        sent_name = uploads.keep(sentence_pieces(), name)
+        assert sent_name.startswith("words-")
+        assert isinstance(uploads.texts_of("source_vocab", sent_name), Subwords)

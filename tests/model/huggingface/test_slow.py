@@ -52,7 +52,7 @@ def opened(folder: Folder) -> TokenizerProcess:
 def test_a_text_is_cut_as_the_library_cuts_it(tmp_path: Path, family: str) -> None:
     folder = folder_of(tmp_path / family, family, KINDS[family])
     found = opened(folder)
-    named = slow_tokenizers.SLOW[family].classes[1 if family == "electra" else 0]
+    named = slow_tokenizers.SLOW_TOKENIZERS[family].classes[1 if family == "electra" else 0]
     theirs = getattr(transformers, named).from_pretrained(folder.path, local_files_only=True)
     assert found.unknown == (None if family in ("gpt2", "llama") else theirs.unk_token_id)
     assert found.special >= set(theirs.all_special_ids)
@@ -108,9 +108,9 @@ def test_another_vocabulary_is_another_model(translator: Path, tmp_path: Path) -
 
 
 def test_every_architecture_says_which_files_it_is_cut_by() -> None:
-    assert slow_tokenizers.SLOW.keys() == folders.SETTINGS.keys()
-    assert {file for kind in slow_tokenizers.SLOW.values() for file in kind.files} < set(VOCABULARY_FILES)
-    assert all(hasattr(transformers, name) for kind in slow_tokenizers.SLOW.values() for name in kind.classes)
+    assert slow_tokenizers.SLOW_TOKENIZERS.keys() == folders.SETTINGS.keys()
+    assert {file for kind in slow_tokenizers.SLOW_TOKENIZERS.values() for file in kind.files} < set(VOCABULARY_FILES)
+    assert all(hasattr(transformers, name) for kind in slow_tokenizers.SLOW_TOKENIZERS.values() for name in kind.classes)
 
 
 @pytest.mark.parametrize(

@@ -167,7 +167,7 @@ def opened(data: bytes) -> reader.OpenedFile:
         name: {key: reader._tensor(storages[tensor.storage], tensor) for key, tensor in table.items()}
         for name, table in described.candidates.items()
     }
-    return reader.OpenedFile(described.format, len(data), tables, described.beside, tuple(reader._problems(tables)))
+    return reader.OpenedFile(described.format, len(data), tables, described.others, tuple(reader._problems(tables)))
 
 
 def check(data: bytes, found: reader.OpenedFile) -> None:

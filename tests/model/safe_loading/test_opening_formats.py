@@ -14,7 +14,7 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from model.safe_loading.plan import ITEM_SIZES, Beside
+from model.safe_loading.plan import ITEM_SIZES, OtherEntry
 from model.safe_loading.reader import OpenedFile, read_tensors, read_upload
 from tests.model.safe_loading.forge import Call, Forged, Storage, archive, saved, stream, without_checksums
 
@@ -128,7 +128,7 @@ def test_a_state_dict_with_metadata_is_its_tensors(name: str) -> None:
     state = nn.TransformerEncoderLayer(8, 2, 16).state_dict()
     assert hasattr(state, "_metadata")
     found = opened(state, name)
-    assert (found.beside, found.problems) == ((), ())
+    assert (found.others, found.problems) == ((), ())
     assert list(found.candidates[""]) == list(state)
     for key, tensor in state.items():
         the_same(found.candidates[""][key], tensor)
@@ -179,17 +179,17 @@ def test_a_training_file_gives_its_weights_and_names_what_stands_beside(name: st
     for candidate, table in found.candidates.items():
         assert list(table) == ["weight", "bias"], candidate
     the_same(found.candidates["ema"]["weight"], found.candidates["model_state_dict"]["weight"] * 2)
-    beside = {entry.name: entry for entry in found.beside}
-    assert beside["epoch"] == Beside("epoch", "int", 3)
-    assert beside["finished"] == Beside("finished", "bool", True)
-    assert beside["nothing"] == Beside("nothing", "NoneType", None)
-    assert beside["args"] == Beside("args", "argparse.Namespace")
-    assert beside["args.heads"] == Beside("args.heads", "int", 8)
-    assert beside["args.name"] == Beside("args.name", "str", "tiny")
-    assert beside["counts.a"] == Beside("counts.a", "int", 2)
-    assert beside["loss"] == Beside("loss", "torch.Tensor", size=4)
-    assert beside["rng"] == Beside("rng", "torch.Tensor", size=torch.get_rng_state().numel())
-    assert beside["optimizer"] == Beside("optimizer", "torch.optim", size=2 * (12 + 3 + 1) * 4 - 2 * 4 + 2 * 4)
+    beside = {entry.name: entry for entry in found.others}
+    assert beside["epoch"] == OtherEntry("epoch", "int", 3)
+    assert beside["finished"] == OtherEntry("finished", "bool", True)
+    assert beside["nothing"] == OtherEntry("nothing", "NoneType", None)
+    assert beside["args"] == OtherEntry("args", "argparse.Namespace")
+    assert beside["args.heads"] == OtherEntry("args.heads", "int", 8)
+    assert beside["args.name"] == OtherEntry("args.name", "str", "tiny")
+    assert beside["counts.a"] == OtherEntry("counts.a", "int", 2)
+    assert beside["loss"] == OtherEntry("loss", "torch.Tensor", size=4)
+    assert beside["rng"] == OtherEntry("rng", "torch.Tensor", size=torch.get_rng_state().numel())
+    assert beside["optimizer"] == OtherEntry("optimizer", "torch.optim", size=2 * (12 + 3 + 1) * 4 - 2 * 4 + 2 * 4)
     assert beside["best_loss"].kind == "numpy._core.multiarray.scalar"
     assert beside["dtype"].kind == "torch.float32"
     assert beside["device"].kind == "torch.device"
@@ -216,7 +216,7 @@ def test_a_lightning_file_gives_its_weights() -> None:
         }
     )
     assert {name: list(table) for name, table in found.candidates.items()} == {"state_dict": ["model.weight", "model.bias"]}
-    beside = {entry.name: entry for entry in found.beside}
+    beside = {entry.name: entry for entry in found.others}
     assert beside["hyper_parameters"].kind.endswith(".AttributeDict")
     assert beside["hyper_parameters.heads"].value == 4
     assert beside["optimizer_states.0"].kind == "torch.optim"
@@ -245,7 +245,7 @@ def test_vectors_alone_are_weights_where_there_is_nothing_else() -> None:
 def test_a_tensor_whose_bytes_are_not_its_numbers_stands_beside(tensor: Tensor) -> None:
     found = opened({"weight": torch.eye(2), "other": tensor})
     assert list(found.candidates[""]) == ["weight"]
-    assert next(entry for entry in found.beside if entry.name == "other").kind.startswith("torch._utils._rebuild_")
+    assert next(entry for entry in found.others if entry.name == "other").kind.startswith("torch._utils._rebuild_")
 
 
 @pytest.mark.parametrize("protocol", range(2, 6))
@@ -273,7 +273,7 @@ def test_truth_values_are_0_or_1_whatever_their_bytes_are() -> None:
 
 def test_the_metadata_of_safetensors_stands_beside() -> None:
     found = read_upload(safetensors.torch.save({"weight": torch.eye(2)}, {"format": "pt"}), "a.safetensors")
-    assert found.beside[-1] == Beside("__metadata__.format", "str", "pt")
+    assert found.others[-1] == OtherEntry("__metadata__.format", "str", "pt")
     assert list(found.candidates) == [""]
 
 

@@ -12,12 +12,12 @@ from torch import Tensor, nn
 
 from model.__main__ import main
 from model.checkpoints.layouts.loading import inspect, load
-from model.checkpoints.layouts.saved_settings import said_by
+from model.checkpoints.layouts.saved_settings import saved_answers
 from model.engine.local import LocalEngine
 from model.errors import ContradictsFile
 from model.inference.run import run
 from model.inspection.report import Inspection
-from model.safe_loading.plan import Beside
+from model.safe_loading.plan import OtherEntry
 from model.spec.request import RunRequest
 from tests.reference import GOLDEN
 
@@ -144,7 +144,7 @@ def test_a_default_of_a_program_gives_way_to_what_the_file_says(tmp_path: Path) 
     ],
 )
 def test_what_counts_as_an_answer(name: str, value: Any, question: str) -> None:
-    assert list(said_by([Beside(name, type(value).__name__, value)])) == [question][: bool(question)]
+    assert list(saved_answers([OtherEntry(name, type(value).__name__, value)])) == [question][: bool(question)]
 
 
 def test_an_upload_answers_for_itself_too(tmp_path: Path) -> None:
