@@ -95,7 +95,7 @@ def serve() -> Iterator[Serve]:
 
 @pytest.fixture(scope="session")
 def profile(browser: Browser) -> Iterator[BrowserContext]:
-    """One browser profile for all tests of a process: its cache holds Streamlit's scripts, so a page opens in two thirds of the time."""
+    """One browser profile for all tests of a process: its cache holds Streamlit's scripts, so pages open a third faster."""
     context = browser.new_context()
     yield context
     context.close()
@@ -103,7 +103,7 @@ def profile(browser: Browser) -> Iterator[BrowserContext]:
 
 @pytest.fixture
 def context(profile: BrowserContext) -> Iterator[BrowserContext]:
-    """The profile without what an earlier test left: no pages, cookies, storage or offline mode. Takes the place of the plugin's fixture."""
+    """The profile, which each test leaves without pages, cookies, storage and offline mode. Replaces the plugin's fixture."""
     yield profile
     profile.set_offline(False)
     for origin in {entry["origin"] for entry in profile.storage_state()["origins"]}:

@@ -15,14 +15,12 @@ from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import Decoding, RunRequest
 from model.tokenizers.bpe import CONTINUING
 from model.trace.types import Trace
-from tests.app.visiting import EVERY_PAGE
 from tests.browser.conftest import PATIENCE_MS, ROOT
 from tests.browser.visits import (
     chips,
     drawing,
     has_parameters,
     hovered_weight,
-    loud,
     middle,
     opened,
     overflow,
@@ -42,7 +40,6 @@ SIX = "Zwei junge Hunde spielen im Schnee."
 LONGER = "Ein Mann in einem blauen Hemd steht auf einer hohen Leiter und putzt ein Fenster."
 CROSS = "decoder.0.2.cross"
 HOSTILE = "</script><img src=x onerror=alert(1)> $x$ **b** :red[x] <script>alert(2)</script> [a](https://example.org) مرحبا"
-PAGES = ["", *EVERY_PAGE]
 
 Open = Callable[..., Page]
 
@@ -255,13 +252,6 @@ def test_people_can_choose_light_or_dark_and_are_shown_nothing_for_developers(vi
     expect(page.locator(".st-key-card-heat")).to_have_css("background-color", css(DARK.card))
 
 
-@pytest.mark.parametrize("path", PAGES)
-def test_a_page_opened_by_its_link_is_quiet(visit: Open, path: str) -> None:
-    page = visit(path, text=SIX)
-    expect(loud(page)).to_have_count(0)
-    expect(page.get_by_role("dialog")).to_have_count(0)
-
-
 def test_hostile_text_is_shown_and_never_run(visit: Open) -> None:
     page = visit(text=SIX)
     type_sentence(page, HOSTILE)
@@ -275,14 +265,6 @@ def test_hostile_text_is_shown_and_never_run(visit: Open) -> None:
         visit(path, text=HOSTILE, site="encoder.0.0.self")
         expect(page.locator("img[src=x], .katex, [data-testid=stMain] a[href*=example]")).to_have_count(0)
         expect(page.locator("script").filter(has_text="alert(2)")).to_have_count(0)
-
-
-@pytest.mark.parametrize("path", PAGES[1:])
-def test_nothing_is_wider_than_a_phone(visit: Open, watched: Page, path: str) -> None:
-    page = visit(path, text=LONGER)
-    watched.set_viewport_size({"width": 390, "height": 844})
-    rest(page)
-    assert overflow(page) <= 0
 
 
 def test_a_word_of_a_thousand_letters_is_shown_and_keeps_to_its_room(visit: Open) -> None:

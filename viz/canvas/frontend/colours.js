@@ -33,9 +33,15 @@ function colourOf({ stops }, weight) {
   return between(stops, weight);
 }
 
-/** Black or white, whichever is readable on a colour. */
-function inkOn([red, green, blue]) {
-  return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 140 ? "#16191f" : "#ffffff";
+/** Black or white, whichever stands out more from a colour: at least 4.58 : 1 (WCAG 2.2, relative luminance and contrast ratio). */
+function inkOn(rgb) {
+  const [red, green, blue] = rgb.map((channel) => linear(channel / 255));
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? "#000000" : "#ffffff";
+}
+
+/** A channel of sRGB, from 0 to 1, as an amount of light. */
+function linear(channel) {
+  return channel <= 0.04045 ? channel / 12.92 : ((channel + 0.055) / 1.055) ** 2.4;
 }
 
 /** Cache of palettes. It is global because each drawing is a module of its own. */

@@ -1,0 +1,106 @@
+"""Every page, opened once by its link: quiet, free of barriers in light and dark, and as wide as its window."""
+
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlencode
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import FloatRect, Locator, Page, expect
+
+from tests.browser.conftest import Serve
+from tests.browser.visits import loud, opened, overflow, rest
+
+pytestmark = pytest.mark.browser
+
+APP = Path(__file__).parents[2] / "app.py"
+LONGER = "Ein Mann in einem blauen Hemd steht auf einer hohen Leiter und putzt ein Fenster."
+PAGES: tuple[tuple[str, dict[str, str]], ...] = (
+    ("", {"text": LONGER}),
+    ("step", {"text": LONGER}),
+    ("step", {"decode": "beam"}),
+    ("step", {"stage": "encoder.0.0.self/scores"}),
+    ("masks", {"text": LONGER}),
+    ("positions", {"text": LONGER}),
+    ("compare", {"text": LONGER}),
+    ("training", {"model": "reverse-digits"}),
+    ("checkpoint", {}),
+)
+FIRST_LINE = {"": ".st-key-widget-text", "checkpoint": ".stMainBlockContainer > .stVerticalBlock"}
+"""What stands below the logo on the pages where the sidebar is put away."""
+
+BARRIERS = ("serious", "critical")
+OPTIONS = {"rules": {"label-content-name-mismatch": {"enabled": True}}}
+"""Off by default: whoever speaks to a page says the words that are seen on a button, so its name must hold them."""
+
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("dark", "light")
+BACKGROUND = {"light": "rgb(252, 251, 249)", "dark": "rgb(17, 21, 28)"}
+"""Of the page: Streamlit follows the scheme a moment later than the browser does."""
+
+LAPTOP = 1440
+WIDTHS = (1024, 390)
+WIDTHS_WITHOUT_SIDEBAR = (720, 1000, 1024, 1440, 1920)
+"""The first is that of a laptop at 200 %."""
+
+
+def violations(page: Page) -> list[dict[str, Any]]:
+    """Rules of serious or critical impact that the page breaks, with the elements that break them."""
+    return [
+        {
+            "rule": found["id"],
+            "impact": found["impact"],
+            "at": [(node["target"], node["html"][:300], node["any"] and node["any"][0]["message"]) for node in found["nodes"][:5]],
+        }
+        for found in Axe().run(page, options=OPTIONS).response["violations"]
+        if found["impact"] in BARRIERS
+    ]
+
+
+@pytest.mark.parametrize(("path", "query"), PAGES)
+def test_a_page_is_quiet_open_to_everybody_and_never_wider_than_its_window(
+    watched: Page, serve: Serve, path: str, query: dict[str, str]
+) -> None:
+    watched.set_viewport_size({"width": LAPTOP, "height": 1500})
+    page = opened(watched, f"{serve(APP)}/{path}?{urlencode(query)}")
+    expect(loud(page)).to_have_count(0)
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    for scheme in SCHEMES:
+        page.emulate_media(color_scheme=scheme)
+        expect(page.locator(".stApp")).to_have_css("background-color", BACKGROUND[scheme])
+        rest(page)
+        assert violations(page) == [], f"{path}, {scheme}"
+    if path in FIRST_LINE:
+        a_sidebar_that_is_put_away_covers_nothing(page, page.locator(FIRST_LINE[path]).first)
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 844})
+        rest(page)
+        assert overflow(page) <= 0, f"{path} at {width} px"
+
+
+def a_sidebar_that_is_put_away_covers_nothing(page: Page, line: Locator) -> None:
+    """Putting it away is the first thing that a lecturer does."""
+    page.get_by_test_id("stSidebar").hover()
+    page.get_by_label("Collapse sidebar").click()
+    back = page.get_by_test_id("stExpandSidebarButton")
+    expect(back).to_be_visible()
+    for width in WIDTHS_WITHOUT_SIDEBAR:
+        page.set_viewport_size({"width": width, "height": 768})
+        rest(page)
+        for above in (back, page.get_by_test_id("stHeaderLogo")):
+            assert not overlap(box(above), box(line)), f"at {width} px"
+    page.set_viewport_size({"width": LAPTOP, "height": 1500})
+    back.click()
+
+
+def box(locator: Locator) -> FloatRect:
+    """Where an element is."""
+    found = locator.bounding_box()
+    assert found is not None
+    return found
+
+
+def overlap(one: FloatRect, other: FloatRect) -> bool:
+    """Whether two rectangles share a point."""
+    beside = one["x"] + one["width"] <= other["x"] or other["x"] + other["width"] <= one["x"]
+    apart = one["y"] + one["height"] <= other["y"] or other["y"] + other["height"] <= one["y"]
+    return not (beside or apart)
