@@ -12,7 +12,7 @@ from model.trace.types import Attention, Site, Trace
 from viz import away, labels, sidebar
 from viz.links import View
 from viz.page import Page, my_engine, settle, the_engine
-from viz.texts import _, sentence
+from viz.texts import _, _n, sentence
 from viz.views import checkpoint_questions
 from viz.waiting import EarlierAnswers
 
@@ -71,7 +71,7 @@ def _run(view: View, problems: list[str]) -> tuple[Trace, View]:
     try:
         return my_engine().run(view.request()), view
     except UnknownHypothesis as error:
-        gaps = {"number": view.hypothesis + 1, "count": error.fields["there"]}
+        gaps = {"number": view.hypothesis + 1, "count": int(str(error.fields["last"])) + 1}
         problems.append(_("There is no hypothesis {number}: the search returned {count}. Showing the best one.", **gaps))
         return _run(replace(view, hypothesis=0), problems)
     except (UnknownSite, UnknownHead):
@@ -104,15 +104,43 @@ def _select(trace: Trace, view: View, problems: list[str]) -> tuple[Attention, V
         problems.append(_("This model has no “{asked}”. Showing “{shown}” instead.", **gaps))
         view = replace(view, query=-1, key=-1)
     if view.head >= attention.heads:
-        problems.append(_("“{shown}” has {heads} heads, so head {head} does not exist. Showing head 1.", **gaps))
+        problems.append(
+            _n(
+                "“{shown}” has {heads} head, so head {head} does not exist. Showing head 1.",
+                "“{shown}” has {heads} heads, so head {head} does not exist. Showing head 1.",
+                attention.heads,
+                **gaps,
+            )
+        )
         view = replace(view, head=0)
     if view.query >= rows:
-        problems.append(_("“{shown}” has {rows} rows in this run, so row {row} does not exist. No row is selected.", **gaps))
+        problems.append(
+            _n(
+                "“{shown}” has {rows} row in this run, so row {row} does not exist. No row is selected.",
+                "“{shown}” has {rows} rows in this run, so row {row} does not exist. No row is selected.",
+                rows,
+                **gaps,
+            )
+        )
         view = replace(view, query=-1, key=-1)
     if view.key >= keys:
-        problems.append(_("“{shown}” has {keys} keys in this run, so key {key} does not exist. No cell is opened.", **gaps))
+        problems.append(
+            _n(
+                "“{shown}” has {keys} key in this run, so key {key} does not exist. No cell is opened.",
+                "“{shown}” has {keys} keys in this run, so key {key} does not exist. No cell is opened.",
+                keys,
+                **gaps,
+            )
+        )
         view = replace(view, key=-1)
     if view.step >= steps:
-        problems.append(_("This run has {steps} steps, so step {step} does not exist. Starting at the first.", **gaps))
+        problems.append(
+            _n(
+                "This run has {steps} step, so step {step} does not exist. Starting at the first.",
+                "This run has {steps} steps, so step {step} does not exist. Starting at the first.",
+                steps,
+                **gaps,
+            )
+        )
         view = replace(view, step=-1)
     return attention, replace(view, site=str(attention.site))

@@ -57,7 +57,7 @@
 
 Each class has one sentence with named placeholders: what was asked, what was found, what is allowed, what to do. The error carries
 the fields, so that a screen can show the sentence in another language; if the sentence mentions the command line, screens show
-`on_screen` instead.
+`on_screen` instead. If it counts something, `singular` is the sentence for 1, and `counted` the field with the number.
 
 May import: nothing of this project.
 """

@@ -13,10 +13,18 @@ class HeadlightError(Exception):
 
     template: ClassVar[str] = "{detail}"
     on_screen: ClassVar[str] = ""
+    singular: ClassVar[str] = ""
+    counted: ClassVar[str] = ""
 
     def __init__(self, **fields: object) -> None:
         self.fields = fields
-        super().__init__(" ".join(self.template.format(**fields).split()))
+        template = self.singular if self.singular and self.count() == 1 else self.template
+        super().__init__(" ".join(template.format(**fields).split()))
+
+    def count(self) -> int:
+        """The number that decides between `singular` and `template`: that of the field `counted`, 0 if it holds another value."""
+        count = self.fields[self.counted]
+        return count if isinstance(count, int) else 0
 
     def __reduce__(self) -> tuple[Callable[..., "HeadlightError"], tuple[type["HeadlightError"], dict[str, object]]]:
         """Pickles class and fields; an exception's default would keep the sentence only."""

@@ -11,6 +11,8 @@ class Busy(Unavailable):
     """Too many requests wait. Fields: ahead."""
 
     template = "The engine is busy: {ahead} requests are ahead of yours. Try again in a few seconds."
+    singular = "The engine is busy: {ahead} request is ahead of yours. Try again in a few seconds."
+    counted = "ahead"
 
 
 class Superseded(Unavailable):

@@ -72,7 +72,7 @@ def test_both_sides_their_difference_and_the_ranking_are_drawn() -> None:
     assert shown[1] == pytest.approx(second)
     assert shown[2] == pytest.approx(second.astype(float) - first)
     share = np.abs(second.astype(float) - first).sum(axis=-1).mean() / 2
-    assert f"On average, {share:.1%} of each row’s weight moved (12 rows)." in said(app)
+    assert f"On average, {share:.1%} of each row’s weight moved (rows compared: 12)." in said(app)
     overviews = [unpack(blobs["overview"].tobytes())[0] for _header, blobs in drawings(app)]
     assert ["signed" in overview for overview in overviews] == [False, False, True]
     (ranking,) = [frame.value for frame in app.dataframe if "change" in frame.value.columns]
@@ -123,7 +123,7 @@ def test_what_is_compared_of_sides_with_other_words_and_heads_is_said() -> None:
     text = said(open_compare(TwoRuns(second=second), site=CROSS, against="model=other"))
     assert "compared position by position" in text
     assert "Cross-attention: only the first 5 of 12 (A) and 6 (B) rows can be compared" in text
-    assert "Cross-attention: side A has 2 heads and side B 3; heads 1 to 2 are compared." in text
+    assert "Cross-attention: number of heads 2 on side A, 3 on side B; only heads that both sides have are compared." in text
     assert "model: “made-up”" not in text
     assert "model: “German → English” → “The other one”" in text
 

@@ -203,7 +203,7 @@ def test_a_head_that_rests_on_one_token_is_told_with_numbers(scale: float, said:
     kept = with_values(made.trace, scale)
     monkeypatch.setattr(made, "run", lambda request: kept if request.keep else made.trace)
     text = words(open_view("explore", made, site=CROSS)).replace("\\", "")
-    assert "64% of this head’s weight goes to “<sos>” (key 1, averaged over 12 rows)" in text
+    assert "64% of a row’s weight goes to “<sos>” (key 1)" in text
     assert said in text
 
 

@@ -47,7 +47,7 @@ def test_padding_is_run_beside_and_compared_in_numbers() -> None:
     assert app.metric[0].value == "exactly 0"
     assert app.metric[1].value == "9.5·10⁻⁷", "2 to the power of -20"
     assert app.metric[2].value == "12 of 12"
-    assert "no head that reads the source gives any weight to the 8 padding tokens" in words(app)
+    assert "no head that reads the source gives any weight to the padding" in words(app)
     assert "rounding" in words(app)
     assert [len(cells(figures(app)[0])), len(cells(figures(app)[0])[0])] == [20, 20], "the masks are those of the padded run"
     assert cells(figures(app)[0])[3][11:13] == ["✓", "✗"]

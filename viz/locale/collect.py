@@ -1,29 +1,48 @@
 """Collects every sentence on screen into headlight.pot, the template of translations: `python -m viz.locale.collect`.
 
-The sentences are the literal first arguments of `_` in `viz`, and the sentences of `model/errors`. Needs Babel.
+The sentences are the literal first arguments of `_` in `viz`, the first two of `_n`, and the sentences of `model/errors`. They are
+read from the syntax tree, which also holds the calls inside f-strings. Needs Babel.
 """
 
+import ast
 from collections.abc import Iterator
 from pathlib import Path
 
 from babel.messages.catalog import Catalog
-from babel.messages.extract import extract_from_file
 from babel.messages.pofile import write_po
 
 from model import errors
 
 ROOT = Path(__file__).parents[2]
 CATALOGUE = Path(__file__).parent / "headlight.pot"
+LITERALS = {"_": 1, "_n": 2}
+"""How many literal sentences a call begins with."""
+
+Message = str | tuple[str, str]
+"""A sentence, or its singular and its plural."""
 
 
-def sentences() -> Iterator[tuple[str, str]]:
+def sentences() -> Iterator[tuple[Message, str]]:
     """Every sentence with its file."""
     for path in sorted((ROOT / "viz").rglob("*.py")):
-        for _line, message, _comments, _context in extract_from_file("python", path, keywords={"_": None}):
-            yield str(message), path.relative_to(ROOT).as_posix()
+        for message in of_source(path.read_text(encoding="utf-8")):
+            yield message, path.relative_to(ROOT).as_posix()
     for kind in vars(errors).values():
         if isinstance(kind, type) and issubclass(kind, errors.HeadlightError) and "template" in vars(kind):
-            yield kind.on_screen or kind.template, "model/errors"
+            own = kind.on_screen or kind.template
+            yield (kind.singular, own) if kind.singular else own, "model/errors"
+
+
+def of_source(source: str) -> Iterator[Message]:
+    """The sentences of a Python file, from the first to the last."""
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+    for call in sorted(calls, key=lambda call: (call.lineno, call.col_offset)):
+        assert isinstance(call.func, ast.Name)
+        texts = [arg.value for arg in call.args[: LITERALS.get(call.func.id, 0)] if isinstance(arg, ast.Constant)]
+        if len(texts) == 2:
+            yield str(texts[0]), str(texts[1])
+        elif texts:
+            yield str(texts[0])
 
 
 def main() -> None:

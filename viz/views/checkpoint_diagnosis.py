@@ -9,7 +9,7 @@ import streamlit as st
 from model.inspection.report import Freshness, HeadNote, Inspection, TensorInfo
 from model.trace.types import Site
 from viz import labels
-from viz.texts import _
+from viz.texts import _, _n
 
 
 def summary(found: Inspection) -> None:
@@ -70,9 +70,12 @@ def _not_finite(found: Inspection) -> None:
     bad = [tensor for tensor in found.tensors if tensor.nan or tensor.infinite]
     gaps = {"nan": sum(t.nan for t in bad), "infinite": sum(t.infinite for t in bad), "tensors": len(bad)}
     if bad:
-        say = _(
+        say = _n(
+            "{tensors} tensor contains {nan:,} NaN and {infinite:,} infinite values; everything computed from them "
+            "will not be finite either.",
             "{tensors} tensors contain {nan:,} NaN and {infinite:,} infinite values; everything computed from them "
             "will not be finite either.",
+            len(bad),
             **gaps,
         )
         st.info(say, icon=":material/warning:")
@@ -82,16 +85,32 @@ def _not_finite(found: Inspection) -> None:
 
 def _trained(fresh: Freshness) -> None:
     """Draws the verdict, trained or fresh, and the evidence below it."""
-    draws = ", ".join(_("{count} resemble {draw}", count=count, draw=draw) for draw, count in fresh.draws.items())
+    draws = ", ".join(
+        _n("{count} resembles {draw}", "{count} resemble {draw}", count, count=count, draw=draw)
+        for draw, count in fresh.draws.items()
+    )
     gaps = {"norms": fresh.norms, "untouched": fresh.untouched_norms, "matrices": fresh.matrices, "fresh": fresh.fresh_matrices}
     if fresh.untrained:
         st.info(_("These weights look untrained: they resemble a random initialization."), icon=":material/warning:")
     else:
         st.markdown(_("These weights look trained."))
-    evidence = [_("{fresh} of {matrices} matrices have the mean, standard deviation and range of a random initialization.", **gaps)]
+    evidence = [
+        _n(
+            "{fresh} of {matrices} matrices has the mean, standard deviation and range of a random initialization.",
+            "{fresh} of {matrices} matrices have the mean, standard deviation and range of a random initialization.",
+            fresh.fresh_matrices,
+            **gaps,
+        )
+    ]
     if fresh.norms:
         evidence.insert(
-            0, _("{untouched} of {norms} normalization layers still have gains of exactly 1 and biases of exactly 0.", **gaps)
+            0,
+            _n(
+                "{untouched} of {norms} normalization layers still has gains of exactly 1 and biases of exactly 0.",
+                "{untouched} of {norms} normalization layers still have gains of exactly 1 and biases of exactly 0.",
+                fresh.untouched_norms,
+                **gaps,
+            ),
         )
     if draws:
         evidence.append(_("Of these, {draws}.", draws=draws))
@@ -104,7 +123,14 @@ def _heads(found: Inspection) -> None:
     if found.heads_seen:
         gaps = {"heads": found.heads_seen}
         if not found.heads:
-            st.markdown(_("None of the {heads} heads is dead, and no two are duplicates.", **gaps))
+            st.markdown(
+                _n(
+                    "The only head is not dead.",
+                    "None of the {heads} heads is dead, and no two are duplicates.",
+                    found.heads_seen,
+                    **gaps,
+                )
+            )
         st.caption(
             _(
                 "Dead: the norm of W_V W_O is below 1 % of the largest in the same attention layer. Duplicate: the "

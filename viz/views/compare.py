@@ -15,7 +15,7 @@ from viz.figures.frame import downloadable
 from viz.page import Page, card, choosing_head, say, update
 from viz.readings import changes
 from viz.readings.changes import Change, Reason
-from viz.texts import _
+from viz.texts import _, _n
 from viz.views import compare_outputs, compare_sides
 
 
@@ -129,15 +129,22 @@ def _notes(first: Trace, compared: Compared) -> list[str]:
         gaps |= {"first": one.weights.shape[1], "second": other.weights.shape[1], "heads": change.heads}
         if (len(change.rows), len(change.rows)) != (one.weights.shape[1], other.weights.shape[1]):
             said.append(
-                _(
+                _n(
+                    "{kind}: only the first row can be compared; after that the two outputs differ.",
                     "{kind}: only the first {rows} of {first} (A) and {second} (B) rows can be compared; after that "
                     "the two outputs differ.",
+                    len(change.rows),
                     **gaps,
                 )
             )
         if one.heads != other.heads:
             gaps |= {"own": one.heads, "others": other.heads}
-            said.append(_("{kind}: side A has {own} heads and side B {others}; heads 1 to {heads} are compared.", **gaps))
+            said.append(
+                _(
+                    "{kind}: number of heads {own} on side A, {others} on side B; only heads that both sides have are compared.",
+                    **gaps,
+                )
+            )
     replaced = [name for name, strip in first.tokens.items() if _replaced(strip.texts, compared, name)]
     if replaced:
         said.append(
@@ -163,16 +170,17 @@ def _left_out(refused: dict[Site, Reason]) -> list[str]:
         layers = groups.setdefault((labels.kind(site.stack, site.kind), reason), [])
         if site.layer + 1 not in layers:
             layers.append(site.layer + 1)
-    return [_why_not(reason, kind, ", ".join(map(str, layers))) for (kind, reason), layers in groups.items()]
+    return [_why_not(reason, kind, layers) for (kind, reason), layers in groups.items()]
 
 
-def _why_not(reason: Reason, kind: str, layers: str) -> str:
-    gaps = {"kind": kind, "layers": layers}
+def _why_not(reason: Reason, kind: str, layers: Sequence[int]) -> str:
+    numbers = ", ".join(map(str, layers))
+    where = _n("{kind}, layer {layers}", "{kind}, layers {layers}", len(layers), kind=kind, layers=numbers)
     if reason == "first":
-        return _("{kind}, layers {layers}: only on side A, so there is nothing to compare.", **gaps)
+        return _("{where}: only on side A, so there is nothing to compare.", where=where)
     if reason == "second":
-        return _("{kind}, layers {layers}: only on side B, so there is nothing to compare.", **gaps)
-    return _("{kind}, layers {layers}: not compared, because the tokens of the two sides do not align.", **gaps)
+        return _("{where}: only on side B, so there is nothing to compare.", where=where)
+    return _("{where}: not compared, because the tokens of the two sides do not align.", where=where)
 
 
 def _selected(page: Page, compared: Compared) -> None:
@@ -218,7 +226,13 @@ def _apart(page: Page, compared: Compared) -> None:
     moved = change.by_row[page.head]
     counted = moved[~pd.isna(moved)]
     if len(counted):
-        st.caption(_("On average, {share:.1%} of each row’s weight moved ({rows} rows).", share=counted.mean(), rows=len(counted)))
+        st.caption(
+            _(
+                "On average, {share:.1%} of each row’s weight moved (rows compared: {rows}).",
+                share=counted.mean(),
+                rows=len(counted),
+            )
+        )
 
 
 def _ranking(page: Page, compared: Compared) -> None:

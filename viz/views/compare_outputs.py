@@ -70,7 +70,7 @@ def _say_totals(sides: Sequence[Sequence[Written]]) -> None:
     gaps = {"first": sum(scores[0]), "second": sum(scores[1]), "tokens": len(scores[0]), "others": len(scores[1])}
     st.caption(
         _(
-            "Log-probability of the output: {first:.3f} on side A ({tokens} tokens), {second:.3f} on side B ({others} tokens).",
+            "Log-probability of the output: {first:.3f} on side A (tokens: {tokens}), {second:.3f} on side B (tokens: {others}).",
             **gaps,
         )
     )

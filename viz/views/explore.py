@@ -11,7 +11,7 @@ from viz.canvas import standalone
 from viz.page import Page, card, choosing_head, heading, update
 from viz.readings import heads
 from viz.readings.alike import most_alike
-from viz.texts import _
+from viz.texts import _, _n
 from viz.views import lens, reading, reading_card
 from viz.walk import arithmetic
 
@@ -54,7 +54,16 @@ def _strips(page: Page) -> None:
             gaps = {"language": page.info.languages.get(strip.name, strip.name), "words": ", ".join(unknown)}
             st.caption(labels.markdown(_("Not in the {language} vocabulary, so the model saw <unk> instead: {words}.", **gaps)))
     if page.trace.steps and page.trace.steps[-1].chosen.id != page.info.spec["end_id"] and not page.view.target:
-        st.caption(labels.markdown(_("Stopped after {count} tokens; the model had not finished.", count=len(page.trace.steps))))
+        st.caption(
+            labels.markdown(
+                _n(
+                    "Stopped after {count} token; the model had not finished.",
+                    "Stopped after {count} tokens; the model had not finished.",
+                    count := len(page.trace.steps),
+                    count=count,
+                )
+            )
+        )
 
 
 def _facts(page: Page) -> None:
@@ -67,8 +76,10 @@ def _facts(page: Page) -> None:
     if statistics.rows_left_out:
         notes.insert(
             0,
-            _(
+            _n(
+                "{count} row attends to nothing or contains NaN or infinite values; it is ignored.",
                 "{count} rows attend to nothing or contain NaN or infinite values; they are ignored.",
+                statistics.rows_left_out,
                 count=statistics.rows_left_out,
             ),
         )

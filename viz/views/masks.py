@@ -9,7 +9,7 @@ from viz.figures import masks
 from viz.figures.frame import CONFIG
 from viz.page import Page, bind, say, update
 from viz.readings.padding import PaddingEffect, padding_effect
-from viz.texts import _, sentence
+from viz.texts import _, _n, sentence
 
 
 def show(page: Page) -> None:
@@ -103,10 +103,9 @@ _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def _about_weights(effect: PaddingEffect) -> str:
-    gaps = {"added": effect.added, "sites": effect.sites}
     if effect.largest_weight == 0:
-        return _("Weights: no head that reads the source gives any weight to the {added} padding tokens.", **gaps)
-    return _("Weights: at least one head that reads the source attends to the {added} padding tokens.", **gaps)
+        return _("Weights: no head that reads the source gives any weight to the padding.")
+    return _("Weights: at least one head that reads the source attends to the padding.")
 
 
 def _about_output(effect: PaddingEffect) -> str:
@@ -163,11 +162,18 @@ def _about_padding(attention: Attention, added: int) -> str:
             "to add some."
         )
     if attention.site.stack == "encoder":
-        return _(
+        return _n(
+            "It hides the {added} padding token from every query. Its own row is computed too, but no token attends to it.",
             "It hides the {added} padding tokens from every query. Their own rows are computed too, but no token attends to them.",
+            added,
             added=added,
         )
-    return _("It hides the {added} padding tokens at the end from every query.", added=added)
+    return _n(
+        "It hides the {added} padding token at the end from every query.",
+        "It hides the {added} padding tokens at the end from every query.",
+        added,
+        added=added,
+    )
 
 
 def _about_causal(attention: Attention) -> str:

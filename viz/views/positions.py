@@ -10,7 +10,7 @@ from model.trace.types import Array
 from viz.figures import positions
 from viz.figures.frame import CONFIG
 from viz.page import Page
-from viz.texts import _
+from viz.texts import _, _n
 
 MOST_POSITIONS = 256
 """Most positions drawn; a longer table is cut, and a sentence says so."""
@@ -83,7 +83,14 @@ def _introduce(kind: str, whole: Array, used: int) -> None:
         )
     )
     if used:
-        st.caption(_("Your sentence uses the first {used} positions; the dashed line marks its end.", **gaps))
+        st.caption(
+            _n(
+                "Your sentence uses the first position; the dashed line marks its end.",
+                "Your sentence uses the first {used} positions; the dashed line marks its end.",
+                used,
+                **gaps,
+            )
+        )
     if len(whole) > MOST_POSITIONS:
         st.caption(_("Only the first {most} positions are shown.", **gaps))
 

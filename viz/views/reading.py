@@ -11,7 +11,7 @@ from viz.page import Page
 from viz.readings import maps
 from viz.readings.catalogue import Reading, catalogue
 from viz.readings.rollout import can_be_rolled_out, rollout
-from viz.texts import _, sentence
+from viz.texts import _, _n, sentence
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,13 +124,24 @@ def _without(found: Shown, hidden: Array) -> Shown:
     if hidden.all():
         return replace(found, notes=(*found.notes, _("All of these keys are special tokens, so none was hidden.")))
     kept = maps.without(found.values, hidden)
-    note = _(
+    note = _n(
+        "{count} special token hidden; it held {share:.0%} of the weight. What remains of each row is rescaled to sum to 1.",
         "{count} special tokens hidden; they held {share:.0%} of the weight. What remains of each row is rescaled to sum to 1.",
+        int(hidden.sum()),
         count=int(hidden.sum()),
         share=kept.share,
     )
     empty = (
-        (_("{count} rows had all their weight on special tokens and are now empty.", count=kept.emptied),) if kept.emptied else ()
+        (
+            _n(
+                "{count} row had all its weight on special tokens and is now empty.",
+                "{count} rows had all their weight on special tokens and are now empty.",
+                kept.emptied,
+                count=kept.emptied,
+            ),
+        )
+        if kept.emptied
+        else ()
     )
     return replace(
         found,

@@ -140,19 +140,18 @@ def _about_the_head(page: Page, shown: Shown) -> list[str]:
 
 def _about_sink(page: Page, found: Sink) -> str:
     strip = page.trace.tokens[page.attention.key_tokens]
-    gaps = {"token": labels.token(strip, found.key), "key": found.key + 1, "share": found.share, "rows": found.rows}
+    gaps = {"token": labels.token(strip, found.key), "key": found.key + 1, "share": found.share}
     if found.value is None:
-        return _("{share:.0%} of this head’s weight goes to “{token}” (key {key}), averaged over {rows} rows.", **gaps)
+        return _("On average, {share:.0%} of a row’s weight goes to “{token}” (key {key}).", **gaps)
     gaps["value"] = found.value
     if found.value < SMALL_VALUE:
         return _(
-            "Attention sink: {share:.0%} of this head’s weight goes to “{token}” (key {key}, averaged over {rows} "
-            "rows), but the value vector there has only {value:.2f} times the average length. The head rests there: "
-            "this weight moves little.",
+            "Attention sink: on average, {share:.0%} of a row’s weight goes to “{token}” (key {key}), but the value vector there "
+            "has only {value:.2f} times the average length. The head rests there: this weight moves little.",
             **gaps,
         )
     return _(
-        "{share:.0%} of this head’s weight goes to “{token}” (key {key}, averaged over {rows} rows). The value vector "
-        "there has {value:.2f} times the average length, so this weight does move something.",
+        "On average, {share:.0%} of a row’s weight goes to “{token}” (key {key}). The value vector there has "
+        "{value:.2f} times the average length, so this weight does move something.",
         **gaps,
     )

@@ -11,7 +11,7 @@ from model.spec.snapshots import without_step
 from viz import canvas, labels
 from viz.page import Page, say, update
 from viz.readings.training import Course, Frame, course, fed
-from viz.texts import _
+from viz.texts import _, _n
 from viz.views import training_curves, training_runs
 
 
@@ -72,7 +72,12 @@ def _measured(identity: tuple[tuple[int, str], ...], request: RunRequest, _frame
 def _about(page: Page, frames: Sequence[Frame]) -> None:
     """Draws an explanation of what is compared."""
     gaps = {"count": len(frames), "title": page.info.title}
-    text = _("{title}: your sentence in {count} snapshots, from before the first training step to the last.", **gaps)
+    text = _n(
+        "{title}: your sentence in {count} snapshot of the training.",
+        "{title}: your sentence in {count} snapshots, from before the first training step to the last.",
+        len(frames),
+        **gaps,
+    )
     st.caption(labels.markdown(text))
     if frames[-1].own is not None:
         st.caption(

@@ -12,7 +12,7 @@ from viz import canvas, export, labels
 from viz.figures import stages as figures
 from viz.figures.frame import CONFIG
 from viz.page import Page, bind, say, update
-from viz.texts import _
+from viz.texts import _, _n
 from viz.walk import formulas, numbers, sentences, titles
 
 
@@ -47,8 +47,10 @@ def _say_what_is_no_number(trace: Trace, stage: Stage, head: int) -> None:
     gaps = {"count": here, "title": titles.titles()[first.name], "place": titles.place(trace, first, head), "stage": str(first)}
     if here:
         say(
-            _(
+            _n(
+                "{count} value here is NaN or infinite. In this run they first appear at {stage} ({title}, {place}).",
                 "{count} values here are NaN or infinite. In this run they first appear at {stage} ({title}, {place}).",
+                here,
                 **gaps,
             )
         )
@@ -150,7 +152,14 @@ def _numbers(page: Page, trace: Trace, stage: Stage) -> None:
     head = [f"head-{page.head + 1}"] if stage.in_head else []
     with st.expander(_("The numbers"), icon=":material/table:"):
         if count := _never_computed(trace, stage, page.head):
-            st.caption(_("{count} scores are empty: they were never computed, because their keys come later.", count=count))
+            st.caption(
+                _n(
+                    "{count} score is empty: it was never computed, because its key comes later.",
+                    "{count} scores are empty: they were never computed, because their keys come later.",
+                    count,
+                    count=count,
+                )
+            )
         st.dataframe(table, width="stretch", key="stage-numbers")
         st.download_button(
             _("Download as CSV"),

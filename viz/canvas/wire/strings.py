@@ -3,7 +3,7 @@
 import re
 
 from model.trace.types import Trace
-from viz.texts import _
+from viz.texts import _, _n
 
 
 def layer(index: int, pass_: int | None) -> str:
@@ -115,7 +115,7 @@ def changes() -> dict[str, str]:
 
 def snapshot(step: int) -> str:
     """Training step of a snapshot, in words."""
-    return _("After 1 step") if step == 1 else _("Before the first step") if step == 0 else _("After {step:,} steps", step=step)
+    return _n("After {step:,} step", "After {step:,} steps", step, step=step) if step else _("Before the first step")
 
 
 def fed(trace: Trace) -> str:
