@@ -75,8 +75,8 @@ def _run(view: View, problems: list[str]) -> tuple[Trace, View]:
         problems.append(_("There is no hypothesis {number}: the search returned {count}. Showing the best one.", **gaps))
         return _run(replace(view, hypothesis=0), problems)
     except (UnknownSite, UnknownHead):
-        gaps = {"heads": view.silence}
-        problems.append(_("This link silences heads that this model does not have ({heads}). No head was silenced.", **gaps))
+        text = _("This link silences heads that this model does not have ({heads}). No head was silenced.", heads=view.silence)
+        problems.append(text)
         view = replace(view, silence="")
         return my_engine().run(view.request()), view
 

@@ -62,7 +62,9 @@ def gaps(sentence: str) -> set[str]:
 
 def messages() -> set[tuple[str, ...]]:
     """The sentences in the syntax trees of the sources, and those that errors own."""
-    written = {tuple(arg.value for arg in call.args[:n] if isinstance(arg, ast.Constant)) for p in SOURCES for call, n in calls(p)}
+    written = {
+        tuple(str(arg.value) for arg in call.args[:n] if isinstance(arg, ast.Constant)) for p in SOURCES for call, n in calls(p)
+    }
     owned = {tuple(text for text in (e.singular, e.on_screen or e.template) if text) for e in OWN_TEMPLATES}
     return written - {()} | owned
 
@@ -166,6 +168,6 @@ def test_every_translation_fills_the_same_gaps() -> None:
     for path in sorted((ROOT / "viz" / "locale").glob("*/LC_MESSAGES/headlight.po")):
         with path.open("rb") as file:
             for message in pofile.read_po(file):
-                for string in [message.string] if isinstance(message.string, str) else message.string:
+                for string in [message.string] if isinstance(message.string, str) else message.string or ():
                     if message.id and string:
                         assert gaps(string) <= gaps(ids(message)[-1]), f"{path.parent.parent.name}: {message.id}"
