@@ -60,7 +60,7 @@ class Run:
 
     def see(self, name: str, value: Tensor) -> Tensor:
         """`value`, or what an intervention makes of it: what is recorded is what the network goes on with."""
-        if name in self.interventions:
+        if name in self.interventions:  # first changed, then recorded: the record is of the value that is used
             value = self.interventions[name](value, self.start)
         self.record(name, value)
         return value
@@ -112,6 +112,7 @@ def softmax_zeros(scores: Tensor, allowed: Tensor) -> Tensor:
         scores: [batch, head, query, key].
         allowed: bool, broadcastable to `scores`.
     """
+    # In other rows the forbidden weights are 0 already, so this changes all-forbidden rows alone.
     return softmax_uniform(scores, allowed).masked_fill(~allowed, 0.0)
 
 
@@ -200,6 +201,7 @@ def split_heads(x: Tensor, heads: int) -> Tensor:
 
 def join_heads(x: Tensor) -> Tensor:
     """[batch, head, position, head_dim] -> [batch, position, head · head_dim]: the inverse of `split_heads`."""
+    # [batch, head, position, head_dim] -> [batch, position, head, head_dim], whose last two axes become one.
     return x.transpose(1, 2).flatten(-2)
 
 
@@ -238,11 +240,13 @@ class MultiHeadAttention(nn.Module):
     ) -> None:
         super().__init__()
         self.heads = heads
-        self.scale = head_dim**-0.5
+        self.scale = head_dim**-0.5  # of one head's width, not of the model's: a score sums over head_dim products
         self.softmax = softmax
+        # Columns h · head_dim to (h + 1) · head_dim of these three maps belong to head h.
         self.query = projection(d_model, heads * head_dim, bias)
         self.key = projection(d_memory, heads * head_dim, bias)
         self.value = projection(d_memory, heads * head_dim, bias)
+        # W_O mixes the heads: its h-th block of inputs writes what head h found into the stream; the blocks' results are added.
         self.output = nn.Linear(heads * head_dim, d_model, bias)
         self.dropout = Dropout(dropout)
 
@@ -266,6 +270,7 @@ class MultiHeadAttention(nn.Module):
         def see(name: str, value: Tensor) -> Tensor:
             return run.see(f"attention/{site}/{name}", value)
 
+        # The cache calls it where it needs keys and values: a cached decode computes those of the encoder's output only once.
         def keys_and_values() -> tuple[Tensor, Tensor]:
             keys, weighted = self.key(memory), self.value(memory if values is None else values)
             return see("k", split_heads(keys, self.heads)), see("v", split_heads(weighted, self.heads))

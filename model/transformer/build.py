@@ -93,6 +93,7 @@ def _encoder_decoder(spec: ModelSpec, source: StackSpec, target: StackSpec) -> E
     embedding = _embedding(target, spec.dropout)
     layers = _cross_attention_layers(target, source.d_model, spec.dropout)
     decoder = Decoder(embedding, layers, target.passes, _final_norm(target))
+    # Two vocabularies may give padding two ids; one number in the spec stands for both.
     source_pad_id = spec.pad_id if spec.source_pad_id is None else spec.source_pad_id
     return EncoderDecoder(
         _encoder(source, spec.dropout), decoder, _output(spec, target, embedding), source_pad_id, _target_mask(spec, target)
@@ -117,7 +118,7 @@ def _target_mask(spec: ModelSpec, stack: StackSpec) -> TargetMask:
 
 
 def _embedding(stack: StackSpec, dropout: float) -> Embedding | Features:
-    if not stack.vocab:
+    if not stack.vocab:  # no vocabulary: the input is vectors, which need no table
         return Features()
     scale = math.sqrt(stack.d_model) if stack.embed_scale == "sqrt" else 1.0  # section 3.4, last sentence
     positions = POSITIONS[stack.positions](stack.max_positions, stack.d_model)
@@ -164,6 +165,7 @@ def _residual(stack: StackSpec, dropout: float) -> Residual:
 
 
 def _final_norm(stack: StackSpec) -> nn.Module:
+    # After post-norm layers the stream is normed already; after pre-norm layers it never was.
     return NORMS[stack.norm](stack.d_model) if stack.final_norm else nn.Identity()
 
 

@@ -48,7 +48,7 @@ class KVCache:
     """The cache of one decode: made when the decode starts, dropped when it ends, never shared."""
 
     def __init__(self) -> None:
-        self._held: dict[Site, tuple[Tensor, Tensor]] = {}
+        self._held: dict[Site, tuple[Tensor, Tensor]] = {}  # k and v, each [batch, head, key, head_dim]; queries are used once
         self._streams: dict[Site, Tensor] = {}
 
     def copy(self) -> "KVCache":
@@ -68,7 +68,7 @@ class KVCache:
         computes its keys and values in the first step only.
         """
         held = self._held.get(site)
-        if held is None:
+        if held is None:  # the first step: a prompt of several positions, or all of the encoder's output
             self._held[site] = compute()
         elif site.kind == "self":
             k, v = compute()  # [batch, head, new keys, head_dim]: in a step of a decode, one new key
@@ -86,5 +86,6 @@ class KVCache:
 
         A row may occur twice: two of the best hypotheses may continue the same one.
         """
+        # A row of the batch is a hypothesis; its keys and values go with it.
         self._held = {site: (k[rows], v[rows]) for site, (k, v) in self._held.items()}
         self._streams = {site: stream[rows] for site, stream in self._streams.items()}

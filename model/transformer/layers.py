@@ -28,10 +28,10 @@ class FeedForward(nn.Module):
 
     def __init__(self, d_model: int, hidden: int, activation: nn.Module, bias: bool = True, dropout: float = 0.0) -> None:
         super().__init__()
-        self.expand = nn.Linear(d_model, hidden, bias)
+        self.expand = nn.Linear(d_model, hidden, bias)  # [position, model] -> [position, hidden]
         self.activation = activation
         self.dropout = Dropout(dropout)
-        self.contract = nn.Linear(hidden, d_model, bias)
+        self.contract = nn.Linear(hidden, d_model, bias)  # [position, hidden] -> [position, model]
 
     def forward(self, x: Tensor, name: str = "", run: Run = Run()) -> Tensor:
         """[batch, position, model] -> [batch, position, model], by way of [batch, position, hidden].
@@ -60,8 +60,8 @@ class PostNorm(nn.Module):
 
     def forward(self, x: Tensor, sublayer: Sublayer, name: str = "", run: Run = Run()) -> Tensor:
         """[batch, position, model] -> [batch, position, model]; `name` is that of the sublayer's application."""
-        residual = run.see(f"stages/{name}/residual", x + self.dropout(sublayer(x)))
-        return run.see(f"stages/{name}/normed", self.norm(residual))
+        residual = run.see(f"stages/{name}/residual", x + self.dropout(sublayer(x)))  # the sublayer adds to the stream
+        return run.see(f"stages/{name}/normed", self.norm(residual))  # what goes on is normed: the next layer reads it
 
 
 class PreNorm(nn.Module):
@@ -82,7 +82,7 @@ class PreNorm(nn.Module):
 
     def forward(self, x: Tensor, sublayer: Sublayer, name: str = "", run: Run = Run()) -> Tensor:
         """[batch, position, model] -> [batch, position, model]; `name` is that of the sublayer's application."""
-        normed = run.see(f"stages/{name}/normed", self.norm(x))
+        normed = run.see(f"stages/{name}/normed", self.norm(x))  # a copy for the sublayer; the stream x stays as it is
         return run.see(f"stages/{name}/residual", x + self.dropout(sublayer(normed)))
 
 
@@ -106,12 +106,13 @@ def see_mask(run: Run, site: Site, mask: Mask, x: Tensor) -> Tensor:
     batch, queries, _model = x.shape
 
     def see(name: str, part: Tensor) -> Tensor:
-        rows = part.expand(batch, 1, queries, -1)  # [batch, 1, query, key]
+        rows = part.expand(batch, 1, queries, -1)  # [batch, 1, query, key]: a view, which copies nothing
         seen = run.see(f"attention/{site}/{name}", rows)
-        return part if seen is rows else seen
+        return part if seen is rows else seen  # unchanged, the small part goes on, which is the same for all rows
 
     padding = see("mask_padding", mask.padding)
     causal = None if mask.causal is None else see("mask_causal", mask.causal)
+    # If an intervention changed a part, the two parts are combined again, so that the softmax uses the changed one.
     same = padding is mask.padding and causal is mask.causal
     return see("mask", mask.allowed if same else Mask(padding, causal).allowed)
 
@@ -132,6 +133,7 @@ class SelfAttentionLayer(nn.Module):
         """[batch, position, model] -> [batch, position, model]; `stack`, `pass_` and `layer` name this application."""
         site = Site(stack, pass_, layer, "self")
         allowed = see_mask(run, site, mask, x)
+        # y is what the residual connection hands to the sublayer: x itself, or its LayerNorm. It gives queries, keys and values.
         x = self.attention_residual(x, lambda y: self.attention(y, y, allowed, site, run), str(site), run)
         x = feed_forward(x, self.feed_forward, self.feed_forward_residual, f"{stack}.{pass_}.{layer}.feed_forward", run)
         return run.see(f"hidden/{stack}.{pass_}.{layer}", x)
@@ -171,8 +173,9 @@ class CrossAttentionLayer(nn.Module):
             [batch, query, model].
         """
         self_site, cross_site = Site(stack, pass_, layer, "self"), Site(stack, pass_, layer, "cross")
-        own = see_mask(run, self_site, self_mask, x)
+        own = see_mask(run, self_site, self_mask, x)  # [batch, 1, query, key], where keys are target positions
         x = self.self_residual(x, lambda y: self.self_attention(y, y, own, self_site, run), str(self_site), run)
+        # Now the keys are source positions. The mask hides padding alone: the whole source was read before the target begins.
         across = see_mask(run, cross_site, cross_mask, x)
         x = self.cross_residual(x, lambda y: self.cross_attention(y, memory, across, cross_site, run), str(cross_site), run)
         x = feed_forward(x, self.feed_forward, self.feed_forward_residual, f"{stack}.{pass_}.{layer}.feed_forward", run)

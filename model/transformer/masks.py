@@ -27,7 +27,7 @@ def padding_mask(ids: Tensor, pad_id: int | None) -> Tensor:
     # The two axes of size 1 stand for head and query: broadcasting repeats the row for all of them and copies nothing.
     if pad_id is None:
         return torch.ones(len(ids), 1, 1, ids.shape[1], dtype=torch.bool, device=ids.device)
-    return (ids != pad_id)[:, None, None, :]
+    return (ids != pad_id)[:, None, None, :]  # [batch, key] -> [batch, 1, 1, key]
 
 
 def valid_mask(valid: Tensor, size: int) -> Tensor:
@@ -78,6 +78,7 @@ class Mask:
     @cached_property
     def allowed(self) -> Tensor:
         """Both parts combined: a query may attend to a key if both allow it. Computed once, since every layer needs it."""
+        # [batch, 1, 1, key] & [1, 1, query, key] -> [batch, 1, query, key]: broadcasting pairs each example with each query.
         return self.padding if self.causal is None else self.padding & self.causal
 
 
@@ -94,6 +95,7 @@ def causal_padding_mask(ids: Tensor, start: int, pad_id: int | None) -> Mask:
         start: position of the first query; the keys and values of the positions before it are in the cache.
         pad_id: the id of padding; None: there is no padding.
     """
+    # All positions so far are keys; those from `start` on are queries, as their rows alone are computed.
     return Mask(padding_mask(ids, pad_id), causal_mask(ids.shape[1] - start, ids.shape[1], ids.device))
 
 

@@ -26,6 +26,7 @@ class UnbiasedNorm(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """[..., model] -> [..., model]."""
         deviation = x.std(dim=-1, keepdim=True)  # [..., 1]; torch divides by n - 1 unless told otherwise
+        # Each position [model] is normed by itself: no number of another position enters.
         return (x - x.mean(dim=-1, keepdim=True)) / (deviation + 1e-6) * self.weight + self.bias
 
 

@@ -29,7 +29,7 @@ class LearnedPositions(nn.Module):
 
     def __init__(self, max_positions: int, d_model: int) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.empty(max_positions, d_model))  # build() draws the numbers
+        self.weight = nn.Parameter(torch.empty(max_positions, d_model))  # [position, model]; build() draws the numbers
 
     def rows(self, start: int, count: int) -> Tensor:
         """[position, model] for the positions `start` to `start + count - 1`."""
@@ -74,7 +74,7 @@ def column_sinusoids(positions: Tensor, d_model: int) -> Tensor:
     Returns:
         [position, model], float32.
     """
-    columns = torch.arange(d_model, dtype=torch.float64, device=positions.device)
+    columns = torch.arange(d_model, dtype=torch.float64, device=positions.device)  # [model], every column and not every pair
     angles = positions.double()[:, None] / 10000.0 ** (2 * columns / d_model)  # [position, model]
     return torch.where(columns % 2 == 0, angles.sin(), angles.cos()).float()
 
@@ -102,7 +102,7 @@ class StoredPositions(nn.Module):
     def __init__(self, max_positions: int, d_model: int) -> None:
         super().__init__()
         self.table: Tensor
-        self.register_buffer("table", sinusoids(torch.arange(max_positions), d_model))
+        self.register_buffer("table", sinusoids(torch.arange(max_positions), d_model))  # replaced when the checkpoint is loaded
 
     def rows(self, start: int, count: int) -> Tensor:
         """[position, model] for the positions `start` to `start + count - 1`."""
@@ -115,6 +115,7 @@ class NoPositions(nn.Module):
     def __init__(self, max_positions: int, d_model: int) -> None:
         super().__init__()
         self.table: Tensor
+        # A table of zeros, not None: the sum, the trace and the limit of positions then need no special case.
         self.register_buffer("table", torch.zeros(max_positions, d_model), persistent=False)
 
     def rows(self, start: int, count: int) -> Tensor:

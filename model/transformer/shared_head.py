@@ -25,6 +25,7 @@ class SharedProjection(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         """[batch, position, model] -> [batch, position, model]."""
+        # Every piece [head_dim] is multiplied by the same matrix, as torch applies a linear map to the last axis.
         pieces: Tensor = x.unflatten(-1, (self.heads, -1))  # [batch, position, head, head_dim]
         return super().forward(pieces).flatten(-2)  # [batch, position, head · head_dim]
 
@@ -94,5 +95,6 @@ def over_memory(mask: Mask, size: int) -> Mask:
             found=f"{targets} tokens long",
             allowed=f"1 token or as long as the source, {size} tokens: this decoder lays the target's mask over the source",
         )
+    # One token's mask has one row and one column: expanded, it says the same of every source position.
     causal = None if mask.causal is None else mask.causal.expand(-1, -1, size, size)
     return Mask(mask.padding.expand(-1, -1, -1, size), causal)

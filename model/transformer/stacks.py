@@ -38,7 +38,7 @@ class Embedding(nn.Module):
         super().__init__()
         self.token = nn.Embedding.from_pretrained(torch.empty(vocab, d_model), freeze=False)  # build() draws the numbers
         self.scale = scale
-        self.positions = positions
+        self.positions = positions  # any object with rows(start, count), see positions.py
         self.first = first
         self.dropout = Dropout(dropout)
 
@@ -54,9 +54,10 @@ class Embedding(nn.Module):
             found = first + ids.shape[1]
             allowed = len(self.positions.rows(0, found))
             raise TooManyTokens(what=f"{stack}'s input", found=found, allowed=allowed, reason="it has no more positions")
+        # A row of the table [vocab, model] for each id: the same vector wherever the token stands.
         embedding = run.see(f"stages/{stack}/embedding", self.token(ids))  # [batch, position, model]
         scaled = run.see(f"stages/{stack}/scaled", embedding * self.scale)
-        added = run.see(f"positions/{stack}", rows[None].expand(len(ids), -1, -1))
+        added = run.see(f"positions/{stack}", rows[None].expand(len(ids), -1, -1))  # the same rows for every example
         return run.see(f"embedded/{stack}", self.dropout(scaled + added))  # [batch, position, model]
 
 
@@ -81,10 +82,10 @@ class Encoder(nn.Module):
 
     def forward(self, ids: Tensor, mask: Mask, run: Run = Run()) -> Tensor:
         """[batch, position] of ids, or [batch, position, model] of features -> [batch, position, model]."""
-        x = self.embedding(ids, 0, "encoder", run)
-        for pass_ in range(self.passes):
+        x = self.embedding(ids, 0, "encoder", run)  # the residual stream, [batch, position, model], from here to the end
+        for pass_ in range(self.passes):  # 1 in the paper; in a second pass the same weights read what the first one wrote
             for index, layer in enumerate(self.layers):
-                x = layer(x, mask, "encoder", pass_, index, run)
+                x = layer(x, mask, "encoder", pass_, index, run)  # every layer keeps the shape, so layers can be stacked
         return run.see("stages/encoder/final", self.final_norm(x))
 
 
@@ -103,6 +104,7 @@ class Decoder(nn.Module):
         x = self.embedding(ids, start, "decoder", run)
         for pass_ in range(self.passes):
             for index, layer in enumerate(self.layers):
+                # Each layer reads the same memory: the encoder's last states, not those of the layer at the same height.
                 x = layer(x, memory, self_mask, cross_mask, "decoder", pass_, index, run)
         return run.see("stages/decoder/final", self.final_norm(x))
 
@@ -151,6 +153,7 @@ class EncoderDecoder(nn.Module):
             [batch, query, vocab], one row for each position from `start` on.
         """
         run = replace(run, start=start)
+        # Only the new positions go through the layers; the mask needs all of them, since all are keys.
         x = self.decoder(target[:, start:], start, memory, self.target_mask(target, start), source_mask, run)
         logits: Tensor = self.output(x, run)  # [batch, query, vocab]
         return logits
@@ -160,7 +163,7 @@ class EncoderDecoder(nn.Module):
 
         All positions are predicted at once. That is possible since the causal mask hides from each the tokens that it must predict.
         """
-        mask = self.source_mask(source)
+        mask = self.source_mask(source)  # [batch, 1, 1, key]
         return self.decode(target, self.encode(source, mask), mask)
 
 
@@ -193,6 +196,7 @@ class CausalLM(nn.Module):
         Returns:
             [batch, query, vocab].
         """
+        # One stream for prompt and continuation: the network cannot tell what was typed from what it wrote.
         mask, run = self.target_mask(ids, start), replace(run, start=start)
         x = self.embedding(ids[:, start:], start, "decoder", run)
         for pass_ in range(self.passes):

@@ -37,5 +37,6 @@ class AttentionLayer(nn.Module):
     def forward(self, x: Tensor, mask: Mask, stack: str, pass_: int, layer: int, run: Run = Run()) -> Tensor:
         """[batch, position, model] -> [batch, position, model]; `stack`, `pass_` and `layer` name this application."""
         site = Site(stack, pass_, layer, "self")
+        # Not `x + self.attention(...)`: the output replaces the stream.
         x = self.attention(x, x, see_mask(run, site, mask, x), site, run)
         return run.see(f"hidden/{stack}.{pass_}.{layer}", x)
