@@ -9,9 +9,10 @@ from model.attribution.edges import edge_effects
 from model.attribution.example import example_of
 from model.attribution.heads import head_effects
 from model.attribution.prune import prune_curve
-from model.attribution.questions import Edges, Heads, Prune, Question
+from model.attribution.questions import Edges, Heads, Prune, Question, Words
 from model.attribution.results import Result
 from model.attribution.scoring import BATCH_BYTES, Scorer, Told, untold
+from model.attribution.words import word_effects
 from model.checkpoints.loaded import Runner
 from model.inference.batching import Ask, alone
 from model.spec.inputs import POSITIONS
@@ -48,14 +49,16 @@ def answer(question: Question[Any], request: RunRequest, prompt: int, runner: Ru
     Raises:
         CannotMeasure: the network or the target leaves nothing to be measured.
     """
+    example = example_of(runner, request, trace, prompt, place.device, place.most)  # no inference tensors: gradients need others
+    scorer = Scorer(example, place.ask, place.most_bytes)
     with torch.inference_mode():
-        example = example_of(runner, request, trace, prompt, place.device, place.most)
-        scorer = Scorer(example, place.ask, place.most_bytes)
         match question:
             case Heads():
                 return head_effects(question, scorer, place.told)
             case Prune():
                 return prune_curve(question, scorer, place.told)
+            case Words():
+                return word_effects(scorer, trace, place.told)
             case Edges():
                 return edge_effects(question, scorer, trace, place.told)
     raise TypeError(f"no such question: {type(question).__name__}")

@@ -41,6 +41,7 @@ class Copies:
         edges: the edges that each copy forbids; None in a copy that forbids none.
         source: [row, key], ids that the encoder reads.
         fed: [row, query], ids that the decoder reads.
+        apart: whether rows differ in something that is not told here.
     """
 
     sites: Mapping[Site, int]
@@ -48,6 +49,7 @@ class Copies:
     edges: tuple[Edge | None, ...] | None = None
     source: Array | None = None
     fed: Array | None = None
+    apart: bool = False
 
     def __len__(self) -> int:
         return next(len(each) for each in (self.silenced, self.edges, self.source, self.fed) if each is not None)
@@ -56,11 +58,11 @@ class Copies:
         """Some of the copies."""
         silenced, source, fed = (None if each is None else each[index] for each in (self.silenced, self.source, self.fed))
         edges = None if self.edges is None else tuple(self.edges[i] for i in index)
-        return Copies(self.sites, silenced, edges, source, fed)
+        return Copies(self.sites, silenced, edges, source, fed, self.apart)
 
     def of(self, stack: str) -> list[bytes]:
         """For each row what is changed in a stack: rows that are equal in it give the same bytes."""
-        parts = [np.zeros((len(self), 1), np.int64)]
+        parts = [np.arange(len(self))[:, None] * self.apart]
         if self.silenced is not None:
             parts.append(self.silenced[:, self._heads(stack)].astype(np.int64))
         if self.edges is not None:

@@ -86,7 +86,7 @@ class Edges(Question[EdgeEffects]):
 
 
 QUESTIONS: Mapping[type[Question[Any]], type[Result]] = MappingProxyType(
-    {Heads: HeadEffects, Prune: PruneCurve, Edges: EdgeEffects}
+    {Heads: HeadEffects, Prune: PruneCurve, Words: WordEffects, Edges: EdgeEffects}
 )
 """All kinds of questions, each with the kind of its result."""
 

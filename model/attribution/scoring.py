@@ -18,7 +18,7 @@ from model.checkpoints.loaded import cache_of
 from model.errors import OutOfMemory
 from model.huggingface.network import ForeignNetwork, ForeignTranslator, ForeignWriter
 from model.inference.batching import Ask, Call
-from model.inference.interventions import needs_weights
+from model.inference.interventions import needs_weights, sites
 from model.inference.run import LONG
 from model.trace.types import Array
 from model.transformer.attention import Intervention, Run
@@ -74,14 +74,20 @@ class Scorer:
             told(done, len(copies))
         return found
 
-    def rows(self) -> int:
-        """How many copies fit into one batch: what a row takes at its widest place, times what lives there at once."""
+    def rows(self, graph: bool = False) -> int:
+        """How many copies fit into one batch: what a row takes at its widest place, times what lives there at once.
+
+        Args:
+            graph: whether everything that is computed is held for gradients.
+        """
         spec, example = self.example.runner.info.spec, self.example
         queries, keys = example.fed.shape[1], max(self._lengths())
         widest = max(stack.d_model * 8 for stack in spec.stacks.values())
         heads = max(stack.attention.heads for stack in spec.stacks.values())
         vocab = spec.writer.vocab
-        needed = 4 * (3 * len(example.following) * vocab + (queries + keys) * widest + 4 * heads * max(queries, keys) ** 2)
+        layer = (queries + keys) * widest + 4 * heads * max(queries, keys) ** 2
+        held = 3 * len(sites(spec)) if graph else 1
+        needed = 4 * (3 * len(example.following) * vocab + held * layer)
         return max(1, self.most_bytes // needed)
 
     def _lengths(self) -> tuple[int, int]:

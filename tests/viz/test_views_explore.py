@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from model.errors import UnknownTensor
 from model.spec.request import RunRequest, Settings
+from model.trace.rollout import rollout
 from model.trace.types import Array, Trace
 from tests import traces
 from tests.pages import MadeUpEngine, figures, open_view, words
@@ -19,7 +20,6 @@ from viz.canvas.wire.packing import unpack
 from viz.readings import heads
 from viz.readings.alike import most_alike
 from viz.readings.maps import entropies, value_weighted
-from viz.readings.rollout import rollout
 
 CROSS = "decoder.0.1.cross"
 SPEC = {

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from model.errors import HeadlightError
+from model.trace.rollout import can_be_rolled_out, rollout
 from model.trace.types import Array, Attention, Site
 from viz.page import Page
 from viz.readings import maps
 from viz.readings.catalogue import Reading, catalogue
-from viz.readings.rollout import can_be_rolled_out, rollout
 from viz.texts import _, _n, sentence
 
 

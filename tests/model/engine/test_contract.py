@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from model.attribution.questions import Edges, Heads, Prune, Question
+from model.attribution.questions import Edges, Heads, Prune, Question, Words
 from model.engine.api import SharedEngine
 from model.engine.http.access import AccessLimits
 from model.engine.http.client import RemoteEngine
@@ -106,7 +106,9 @@ def test_it_explains_a_cell_to_the_last_bit(engine: SharedEngine, local: LocalEn
         np.testing.assert_array_equal(getattr(found, name), value, name)
 
 
-@pytest.mark.parametrize("question", [Heads(REQUEST), Prune(REQUEST), Edges(REQUEST, 1)], ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize(
+    "question", [Heads(REQUEST), Prune(REQUEST), Words(REQUEST), Edges(REQUEST, 1)], ids=lambda each: type(each).__name__
+)
 def test_it_says_what_mattered(engine: SharedEngine, local: LocalEngine, question: Question[Any]) -> None:
     found, expected = engine.attribute(question), local.attribute(question)
     assert plain(found.to_json()) == plain(expected.to_json())

@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from model.trace.rollout import can_be_rolled_out, rollout
 from model.trace.types import Array, Attention, Kind, Site, Trace
 from tests import traces
-from viz.readings.rollout import can_be_rolled_out, rollout
 
 
 def small(**weights: Sequence[Sequence[float]]) -> Trace:

@@ -21,7 +21,6 @@ from collections.abc import Iterable
 import numpy as np
 
 from model.trace.types import Array, Attention, Site, Trace
-from viz.readings.maps import mean_over_heads
 
 
 def can_be_rolled_out(trace: Trace, site: Site) -> bool:
@@ -53,6 +52,13 @@ def rollout(trace: Trace, site: Site, bare: Iterable[str] = ()) -> Array:
     return read if site.kind == "cross" else own
 
 
+def origins(trace: Trace) -> tuple[Array, Array]:
+    """T [target, target] and S [target, source] after the last layer of a decoder; S has no columns where there is no encoder."""
+    ran = list(trace.attention.values())
+    source = _from_source([a for a in ran if a.site.stack == "encoder"], bare=False)
+    return _from_target([a for a in ran if a.site.stack == "decoder"], source, bare=False)
+
+
 def _from_source(ran: list[Attention], bare: bool) -> Array | None:
     """R after the encoder's sites that ran; None: there is none."""
     shares = None
@@ -72,12 +78,12 @@ def _from_target(ran: list[Attention], source: Array | None, bare: bool) -> tupl
             step = _step(attention, bare)
             own, read = step @ own, step @ read
         else:
-            weights = mean_over_heads(attention.weights)
+            weights = attention.weights.mean(axis=0, dtype=np.float64)
             own, read = own / 2, (read + (weights if source is None else weights @ source)) / 2
     return own, read
 
 
 def _step(attention: Attention, bare: bool) -> Array:
     """½ (W̄ + I), or W̄: [query, key] of a self-attention."""
-    weights = mean_over_heads(attention.weights)
+    weights = attention.weights.mean(axis=0, dtype=np.float64)
     return weights if bare else (weights + np.eye(len(weights))) / 2

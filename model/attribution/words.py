@@ -1,0 +1,149 @@
+"""Words: what each target token depended on among the tokens that were read, by four measures beside attention.
+
+Leaving out: a token is replaced by the unknown token, or by padding, which the masks then hide, too. The rest stays as it is, the
+tokens that are predicted included. gradients.py has the two measures by gradients.
+
+Beside them stand the weights of the row that predicted the token, averaged over all heads and layers for each strip, and the
+rollout of that row (model/trace/rollout.py). Jain and Wallace 2019, "Attention is not Explanation", and Wiegreffe and Pinter 2019,
+"Attention is not not Explanation", compare such rankings; rank_correlation.py has the correlations.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from model.attribution.copies import Copies
+from model.attribution.example import Example
+from model.attribution.gradients import gradients
+from model.attribution.results import WordEffects
+from model.attribution.scoring import Scorer, Told, untold
+from model.inference.interventions import sites
+from model.spec.external import AnySpec
+from model.trace.rollout import origins
+from model.trace.types import Array, Attention, Trace
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """The tokens that an example reads: those of the encoder, then those of the decoder.
+
+    Attributes:
+        source: how many the encoder reads; 0: a language model.
+        fed: how many the decoder reads.
+    """
+
+    source: int
+    fed: int
+
+    def __len__(self) -> int:
+        return self.source + self.fed
+
+    def later(self, example: Example) -> Array:
+        """[token, input] of bool: True where the input comes after the row that predicts the token."""
+        rows = example.first + np.arange(len(example.following))[:, None]
+        return np.concatenate([np.zeros((len(rows), self.source), bool), np.arange(self.fed) > rows], axis=1)
+
+
+def word_effects(scorer: Scorer, trace: Trace, told: Told = untold) -> WordEffects:
+    """What each token of the example depended on.
+
+    Args:
+        trace: the run, whose weights are told beside.
+    """
+    example, spec = scorer.example, scorer.example.runner.info.spec
+    inputs = _Inputs(0 if example.source is None else example.source.shape[1], example.fed.shape[1])
+    missing = dict[str, str]()
+    base, unknown = _left_out(scorer, inputs, dict.fromkeys(spec.stacks, spec.unk_id))
+    padding = _left_out(scorer, inputs, _padding(spec))[1]
+    for name, found in (("unknown", unknown), ("padding", padding)):
+        if np.isnan(found).all():
+            missing[name] = f"this model has no {'unknown token' if name == 'unknown' else 'padding'}, or reads no ids"
+    stand_in, named = _baseline(spec, example)
+    by_gradient = gradients(scorer, stand_in, told)
+    later = inputs.later(example)
+    attention, rolled = _attention(trace, example, inputs), _rollout(trace, example, inputs)
+    hidden = {
+        "unknown": unknown,
+        "padding": padding,
+        "gradient": by_gradient.gradient,
+        "integrated": by_gradient.integrated,
+        "attention": attention,
+        "rollout": rolled,
+    }
+    strips = ("source",) * inputs.source + (example.written,) * inputs.fed
+    positions = (*range(inputs.source), *range(inputs.fed))
+    return WordEffects(
+        tokens=example.tokens,
+        ids=tuple(example.following.tolist()),
+        first=example.first + 1,
+        log_probabilities=base,
+        inputs=tuple(example.strips[strip].texts[place] for strip, place in zip(strips, positions, strict=True)),
+        strips=strips,
+        positions=positions,
+        difference=by_gradient.difference,
+        residue=by_gradient.difference - by_gradient.integrated.sum(axis=1),
+        baseline=named,
+        missing=missing,
+        **{name: np.where(later, np.nan, found) for name, found in hidden.items()},
+    )
+
+
+def _padding(spec: AnySpec) -> dict[str, int | None]:
+    """The id of padding of each stack."""
+    source = spec.pad_id if spec.source_pad_id is None else spec.source_pad_id
+    return {stack: source if stack == "encoder" else spec.pad_id for stack in spec.stacks}
+
+
+def _baseline(spec: AnySpec, example: Example) -> tuple[Mapping[str, int | None], str]:
+    """What stands in every place of the baseline, by stack, and its name."""
+    reads_ids = example.source is None or not example.source.is_floating_point()
+    choices = ((dict.fromkeys(spec.stacks, spec.unk_id), "the unknown token"), (_padding(spec), "padding"))
+    for ids, name in choices:
+        if reads_ids and None not in ids.values():
+            return ids, name
+    return dict.fromkeys(spec.stacks), "zeros"
+
+
+def _left_out(scorer: Scorer, inputs: _Inputs, ids: Mapping[str, int | None]) -> tuple[Array, Array]:
+    """Log-probabilities [token] as they are, and the changes [token, input] where each input is replaced by the id of its stack."""
+    example = scorer.example
+    own, fed = ids.get("encoder"), ids["decoder"]
+    sources = None if example.source is None or example.source.is_floating_point() else example.source.cpu().numpy()
+    places = [("encoder", place) for place in range(inputs.source if sources is not None and own is not None else 0)]
+    places += [("decoder", place) for place in range(inputs.fed if fed is not None else 0)]
+    read = np.repeat(example.fed.cpu().numpy(), len(places) + 1, axis=0)
+    source = None if sources is None else np.repeat(sources, len(places) + 1, axis=0)
+    for row, (stack, place) in enumerate(places, start=1):
+        if stack == "decoder":
+            read[row, place] = fed
+        elif source is not None:
+            source[row, place] = own
+    scores = scorer.score(Copies(sites(example.runner.info.spec), source=source, fed=read))
+    changes = np.full((len(example.following), len(inputs)), np.nan)
+    columns = [place + (inputs.source if stack == "decoder" else 0) for stack, place in places]
+    changes[:, columns] = (scores[1:] - scores[0]).T
+    return scores[0], changes
+
+
+def _attention(trace: Trace, example: Example, inputs: _Inputs) -> Array:
+    """[token, input]: the mean of the weights over heads and layers, for each strip."""
+    own = _mean([site for site in trace.attention.values() if site.site.stack == "decoder" and site.site.kind == "self"], example)
+    across = _mean([site for site in trace.attention.values() if site.site.kind == "cross"], example)
+    parts = [across] if inputs.source else []
+    return np.concatenate([*parts, own[:, : inputs.fed]], axis=1)
+
+
+def _mean(found: list[Attention], example: Example) -> Array:
+    """[token, key] of the rows that predict the tokens."""
+    if not found:
+        return np.zeros((len(example.following), 0))
+    rows = slice(example.first, example.first + len(example.following))
+    return np.asarray(np.mean([np.asarray(each.weights, np.float64)[:, rows].mean(axis=0) for each in found], axis=0))
+
+
+def _rollout(trace: Trace, example: Example, inputs: _Inputs) -> Array:
+    """[token, input]: the rollout of the rows that predict the tokens, after the last layer."""
+    rows = slice(example.first, example.first + len(example.following))
+    own, read = origins(trace)
+    return np.concatenate([read[rows], own[rows, : inputs.fed]], axis=1)

@@ -1,0 +1,125 @@
+"""What tokens depended on: leaving out against runs one by one, gradients against finite differences and against completeness."""
+
+import numpy as np
+import pytest
+import torch
+
+from model.attribution.questions import Words
+from model.attribution.rank_correlation import MEASURES, mean_correlation, rank_correlations
+from model.trace.rollout import rollout
+from model.trace.types import Site
+from model.transformer.attention import Run
+from tests.model.attribution.conftest import Answering
+from tests.model.attribution.test_heads import TARGET, asked
+from tests.networks import PAD, language_model, translator
+from tests.runs import SPECS, checkpoint, traced
+
+UNKNOWN = 0
+
+
+def scores(source: tuple[int, ...], target: tuple[int, ...], changed: dict[str, torch.Tensor] | None = None) -> list[float]:
+    """Log-probabilities of TARGET, in a pass of the network of its own, where the decoder reads `target`."""
+    network, ids = translator(SPECS["paper"]), torch.tensor([source])
+    run = Run(interventions={name: lambda value, start, own=own: own for name, own in (changed or {}).items()})  # type: ignore[misc]
+    with torch.inference_mode():
+        mask = network.source_mask(ids)
+        logits = network.decode(torch.tensor([target[:-1]]), network.encode(ids, mask, run), mask, run)
+    return [float(logits[0, i].log_softmax(-1)[token]) for i, token in enumerate(TARGET[1:])]
+
+
+def vectors(source: tuple[int, ...], target: tuple[int, ...]) -> dict[str, torch.Tensor]:
+    """What enters the first layers."""
+    network, found = translator(SPECS["paper"]), dict[str, torch.Tensor]()
+    with torch.inference_mode():
+        mask = network.source_mask(torch.tensor([source]))
+        run = Run(record=lambda name, value: found.update({name: value.clone()}))
+        network.decode(torch.tensor([target[:-1]]), network.encode(torch.tensor([source]), mask, run), mask, run)
+    return {name: value for name, value in found.items() if name.startswith("embedded/")}
+
+
+def swapped(ids: tuple[int, ...], place: int, by: int) -> tuple[int, ...]:
+    return (*ids[:place], by, *ids[place + 1 :])
+
+
+def test_leaving_out_in_one_batch_is_leaving_out_one_by_one(ask: Answering) -> None:
+    runner = checkpoint(SPECS["paper"])
+    effects = ask(runner, Words(asked(SPECS["paper"])))
+    source = runner.tokenizers["source"].encode("w4 w6 w5 w9", "source").ids
+    base = np.array(scores(source, TARGET))
+    np.testing.assert_allclose(effects.log_probabilities, base, atol=1e-5)
+    assert effects.strips == ("source",) * len(source) + ("target",) * (len(TARGET) - 1)
+    for column, (strip, place) in enumerate(zip(effects.strips, effects.positions, strict=True)):
+        for name, by in (("unknown", UNKNOWN), ("padding", PAD)):
+            own = (swapped(source, place, by), TARGET) if strip == "source" else (source, swapped(TARGET, place, by))
+            expected = np.array(scores(*own)) - base
+            if strip == "target":
+                expected[:place] = np.nan  # the decoder reads it later
+            np.testing.assert_allclose(getattr(effects, name)[:, column], expected, atol=1e-5)
+
+
+def test_gradients_are_finite_differences_and_integrated_gradients_are_complete(ask: Answering) -> None:
+    runner = checkpoint(SPECS["paper"])
+    effects = ask(runner, Words(asked(SPECS["paper"])))
+    source = runner.tokenizers["source"].encode("w4 w6 w5 w9", "source").ids
+    there = vectors(source, TARGET)
+    for column, (strip, place) in enumerate(zip(effects.strips, effects.positions, strict=True)):
+        name, ends = "embedded/encoder" if strip == "source" else "embedded/decoder", list[list[float]]()
+        for factor in (1.001, 0.999):
+            moved = there[name].clone()
+            moved[0, place] *= factor
+            ends.append(scores(source, TARGET, there | {name: moved}))
+        expected = (np.array(ends[0]) - ends[1]) / 0.002  # how F changes as the vector grows: its gradient times the vector
+        own = effects.gradient[:, column]
+        np.testing.assert_allclose(own[~np.isnan(own)], expected[~np.isnan(own)], atol=5e-3)
+    baseline = vectors((UNKNOWN,) * len(source), (UNKNOWN,) * len(TARGET))
+    difference = np.array(scores(source, TARGET)) - scores(source, TARGET, baseline)
+    np.testing.assert_allclose(effects.difference, difference, atol=1e-4)
+    np.testing.assert_allclose(np.nansum(effects.integrated, axis=1), difference, rtol=0.011)
+    np.testing.assert_allclose(effects.residue, difference - np.nansum(effects.integrated, axis=1), atol=1e-4)
+    assert effects.baseline == "the unknown token"
+
+
+def test_what_stands_beside_is_the_row_that_wrote_the_token(ask: Answering) -> None:
+    runner, request = checkpoint(SPECS["paper"]), asked(SPECS["paper"])
+    effects, trace = ask(runner, Words(request)), traced(runner, request)
+    sources = [i for i, strip in enumerate(effects.strips) if strip == "source"]
+    cross = np.mean([trace.at(f"decoder.0.{layer}.cross").weights.mean(axis=0) for layer in (0, 1)], axis=0)
+    np.testing.assert_allclose(effects.attention[:, sources], cross[: len(effects.tokens)], atol=1e-6)
+    np.testing.assert_allclose(np.nansum(effects.attention, axis=1), 2, atol=1e-5)
+    expected = rollout(trace, Site.parse("decoder.0.1.cross"))
+    np.testing.assert_allclose(effects.rollout[:, sources], expected[: len(effects.tokens)], atol=1e-6)
+    np.testing.assert_allclose(np.nansum(effects.rollout, axis=1), 1, atol=1e-5)
+
+
+def test_a_language_model_depends_on_its_strip_alone(ask: Answering) -> None:
+    runner = checkpoint(SPECS["language model"])
+    request = asked(SPECS["language model"])
+    effects = ask(runner, Words(request))
+    prompt = runner.tokenizers["source"].encode("w4 w6 w5 w9", "source").ids
+    whole, network = (*prompt, *TARGET), language_model(SPECS["language model"])
+    assert effects.strips == ("source",) * (len(whole) - 1)
+    assert effects.first == len(prompt)
+    with torch.inference_mode():
+        own, base = (network(torch.tensor([ids])).log_softmax(-1) for ids in (swapped(whole, 1, UNKNOWN), whole))
+    expected = [float(own[0, row, whole[row + 1]] - base[0, row, whole[row + 1]]) for row in range(len(prompt) - 1, len(whole) - 1)]
+    np.testing.assert_allclose(effects.unknown[:, 1], expected, atol=1e-5)
+    np.testing.assert_allclose(np.nansum(effects.rollout, axis=1), 1, atol=1e-5)
+    assert np.isnan(effects.unknown[0, len(prompt) :]).all()
+
+
+def test_rank_correlations_compare_amounts(ask: Answering) -> None:
+    effects = ask(checkpoint(SPECS["paper"]), Words(asked(SPECS["paper"])))
+    found = rank_correlations(effects, "source")
+    assert found.shape == (len(effects.tokens), len(MEASURES), len(MEASURES))
+    np.testing.assert_allclose(np.diagonal(found, axis1=1, axis2=2), 1)
+    own = np.array([strip == "source" for strip in effects.strips])
+    ranks = [np.abs(getattr(effects, name)[2, own]).argsort().argsort() for name in ("unknown", "attention")]
+    n, apart = len(ranks[0]), ((ranks[0] - ranks[1]) ** 2).sum()
+    first, second = MEASURES.index("unknown"), MEASURES.index("attention")
+    assert found[2, first, second] == pytest.approx(1 - 6 * apart / (n * (n * n - 1)))
+    assert mean_correlation(effects, "unknown", "attention", "source") == pytest.approx(found[:, first, second].mean())
+
+
+def test_gradients_of_one_point_at_a_time_are_the_same(ask: Answering) -> None:
+    runner, question = checkpoint(SPECS["paper"]), Words(asked(SPECS["paper"]))
+    np.testing.assert_allclose(ask(runner, question, most_bytes=1).integrated, ask(runner, question).integrated, atol=1e-4)
