@@ -85,5 +85,5 @@ def _from_target(ran: list[Attention], source: Array | None, bare: bool) -> tupl
 
 def _step(attention: Attention, bare: bool) -> Array:
     """½ (W̄ + I), or W̄: [query, key] of a self-attention."""
-    weights = attention.weights.mean(axis=0, dtype=np.float64)
+    weights: Array = attention.weights.mean(axis=0, dtype=np.float64)
     return weights if bare else (weights + np.eye(len(weights))) / 2

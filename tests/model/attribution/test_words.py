@@ -20,7 +20,7 @@ UNKNOWN = 0
 def scores(source: tuple[int, ...], target: tuple[int, ...], changed: dict[str, torch.Tensor] | None = None) -> list[float]:
     """Log-probabilities of TARGET, in a pass of the network of its own, where the decoder reads `target`."""
     network, ids = translator(SPECS["paper"]), torch.tensor([source])
-    run = Run(interventions={name: lambda value, start, own=own: own for name, own in (changed or {}).items()})  # type: ignore[misc]
+    run = Run(interventions={name: lambda value, start, own=own: own for name, own in (changed or {}).items()})
     with torch.inference_mode():
         mask = network.source_mask(ids)
         logits = network.decode(torch.tensor([target[:-1]]), network.encode(ids, mask, run), mask, run)
