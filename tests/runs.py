@@ -11,9 +11,10 @@ from model.checkpoints.loaded import Runner
 from model.checkpoints.native import Checkpoint, Info
 from model.engine.session import Session, in_session
 from model.inference.run import run
+from model.spec.edits import Silence
 from model.spec.inputs import Features, Given
 from model.spec.network import AttentionSpec, ModelSpec, StackSpec
-from model.spec.request import KEEP, Decoding, RunRequest, Silence
+from model.spec.request import KEEP, Decoding, RunRequest
 from model.tokenizers.words import SPECIALS, WordTokenizer
 from model.trace.types import Trace
 from tests.networks import VARIANTS, network
@@ -61,9 +62,7 @@ def request(spec: ModelSpec, silenced: tuple[Silence, ...] = (), source: Given |
     """A request that a network of `spec` can run, which keeps everything."""
     rows = tuple(tuple(((7 * i + 3 * j) % 11) / 5 - 1 for j in range(6)) for i in range(5))
     given: Given = "w4 w6 w5 w9" if spec.writer.vocab else Features(rows)
-    return RunRequest(
-        "tiny", source if source is not None else given, decoding=Decoding(max_length=5), keep=KEEP, interventions=silenced
-    )
+    return RunRequest("tiny", source if source is not None else given, decoding=Decoding(max_length=5), keep=KEEP, edits=silenced)
 
 
 def traced(found: Runner, asked: RunRequest) -> Trace:

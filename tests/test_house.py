@@ -209,6 +209,7 @@ def test_a_page_asks_an_engine_and_never_the_network(module: str) -> None:
         "model.trace.beam_tree",
         "model.errors",
         "model.trace.serialization",
+        "model.spec.edits",
         "model.spec.network",
         "model.spec.request",
         "model.spec.snapshots",

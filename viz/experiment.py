@@ -1,16 +1,18 @@
 """Altered runs, in words: the sentence of the banner above every page, and the names of silenced heads.
 
-This is the one place that reads the interventions of a request for the screen: a new kind of intervention gets its words here.
+This is the one place that reads the edits of a request for the screen: a new kind of edit gets its words here.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
+from model.spec.edits import Silence
+from model.spec.request import RunRequest
 from model.trace.types import Attention, Site, Trace
 from viz import labels
 from viz.texts import _
 
-UNALTERED: Mapping[str, Any] = {"silence": ""}
+UNALTERED: Mapping[str, Any] = {"silence": "", "edits": ""}
 """The fields of `viz.links.View` that alter a run, at their defaults: what the button of the banner sets."""
 
 MOST_NAMED = 3
@@ -23,9 +25,12 @@ def sentence(request: Mapping[str, Any]) -> str:
     Args:
         request: the run's RunRequest as JSON values: `Trace.request`.
     """
-    heads = _silenced(request)
-    if not heads:
+    edits = RunRequest.edits_in(request)
+    heads = [(one.site, head) for one in edits if isinstance(one, Silence) and one.site and one.by == "zeros" for head in one.head]
+    if not edits:
         return ""
+    if any(not isinstance(one, Silence) or one.by != "zeros" or not (one.site and one.head) for one in edits):
+        return _("Experiment: {edits}", edits="; ".join(map(str, edits[:MOST_NAMED])) + ("; …" if len(edits) > MOST_NAMED else ""))
     if len(heads) > MOST_NAMED:
         return _("Experiment: {count} heads silenced", count=len(heads))
     return _("Experiment: silenced {heads}", heads="; ".join(labels.site(Site.parse(site), head) for site, head in heads))
@@ -33,13 +38,14 @@ def sentence(request: Mapping[str, Any]) -> str:
 
 def silenced(trace: Trace) -> frozenset[tuple[str, int]]:
     """The heads that were silenced in a run: text form of the Site, and head counted from 0."""
-    return frozenset(_silenced(trace.request))
+    places = ((str(site), head) for site, own in trace.attention.items() for head in range(own.heads))
+    return frozenset(place for place in places if _is_silenced(trace, *place))
 
 
 def head_name(trace: Trace, site: Site, head: int) -> str:
     """The name of a head, which says so if the head was silenced in this run."""
     name = labels.site(site, head)
-    return _("{head} (silenced)", head=name) if (str(site), head) in _silenced(trace.request) else name
+    return _("{head} (silenced)", head=name) if _is_silenced(trace, str(site), head) else name
 
 
 def head_names(trace: Trace, attention: Attention) -> list[str]:
@@ -47,5 +53,6 @@ def head_names(trace: Trace, attention: Attention) -> list[str]:
     return [head_name(trace, attention.site, head) for head in range(attention.heads)]
 
 
-def _silenced(request: Mapping[str, Any]) -> list[tuple[str, int]]:
-    return [(str(one["site"]), int(one["head"])) for one in request.get("interventions", ())]
+def _is_silenced(trace: Trace, site: str, head: int) -> bool:
+    silences = (edit for edit in RunRequest.edits_in(trace.request) if isinstance(edit, Silence))
+    return any(edit.covers(site, head) for edit in silences)

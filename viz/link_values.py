@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 
 from model.engine.sent_files import names_server_file
 from model.errors import HeadlightError
-from model.spec.request import Silence
+from model.spec.edits import Silence, read_edits, write_edits
+from model.spec.request import silences as silenced_heads
 from model.trace.types import Site
 from viz.texts import _
 
@@ -85,18 +86,28 @@ def stage(text: str) -> str:
 _STAGE = re.compile(r"[a-z0-9_.]{1,60}/[a-z]{1,20}", re.ASCII)
 
 
-def silences(text: str) -> list[Silence]:
+def silences(text: str) -> tuple[Silence, ...]:
     """The silenced heads named in a text."""
     pairs = (entry.rpartition(":") for entry in text.split())
-    return [Silence(str(Site.parse(site)), whole(0)(head)) for site, _colon, head in pairs]
+    return silenced_heads((str(Site.parse(site)), whole(0)(head)) for site, _colon, head in pairs)
 
 
 def silence(given: str) -> str:
     """Parses heads to be silenced."""
     try:
-        return " ".join(f"{s.site}:{s.head}" for s in silences(text(given)))
+        silences(text(given))
+        pairs = (entry.rpartition(":") for entry in given.split())
+        return " ".join(f"{Site.parse(site)}:{int(head)}" for site, _colon, head in pairs)
     except (HeadlightError, ValueError) as error:
         raise ValueError(_("heads such as decoder.0.2.cross:4")) from error
+
+
+def edits(given: str) -> str:
+    """Parses edits, joined by semicolons."""
+    try:
+        return write_edits(read_edits(text(given)))
+    except HeadlightError as error:
+        raise ValueError(_("edits such as silence site=decoder.0.2.cross head=4, joined by semicolons")) from error
 
 
 _SETTING = re.compile(r"[a-z_]{1,40}=\S{0,200}", re.ASCII)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeVar, get_args
 from urllib.parse import unquote
 
+from model.spec.edits import read_edits
 from model.spec.request import MOST_CANDIDATES, MOST_TOKENS, Decoding, Method, Precision, RunRequest, Settings
 from viz import link_values as values
 from viz.texts import _
@@ -169,6 +170,15 @@ class View:
         of_a_run=_("silenced heads"),
         reset_by="model",
     )
+    edits: str = parameter(
+        "",
+        "edit",
+        "changes while the network runs, NAME key=value … joined by semicolons, or the parameter several times: what-if.md",
+        values.edits,
+        of_a_run=_("edits"),
+        reset_by="model",
+        typed=True,
+    )
     reading: str = parameter(
         "head",
         "reading",
@@ -211,7 +221,7 @@ class View:
             decoding=self.decoding(),
             source_pad_to=pad_to or None,
             keep=keep,  # type: ignore[arg-type]  # RunRequest checks the names
-            interventions=tuple(values.silences(self.silence)),
+            edits=values.silences(self.silence) + read_edits(self.edits),
             settings=self.parsed_settings(),
             precision=self.precision or None,  # type: ignore[arg-type]  # RunRequest checks the name
         )
@@ -252,7 +262,7 @@ def differing(**fields_: object) -> str:
 def second_side(view: View) -> View:
     """What the page Compare shows beside `view`. Another model starts without what the first one's file was told and silenced."""
     different = differences(view.against)
-    anew: dict[str, Any] = {"settings": "", "silence": ""} if different.get("model", view.model) != view.model else {}
+    anew: dict[str, Any] = {"settings": "", "silence": "", "edits": ""} if different.get("model", view.model) != view.model else {}
     return replace(view, **anew | different)
 
 

@@ -54,16 +54,21 @@ def start() -> None:
 
 def current_view() -> tuple[View, list[str]]:
     """The state, from the URL if someone opened a link, else from the session; and a sentence for each bad parameter."""
-    query = st.query_params.to_dict()
+    query = _query()
     if _VIEW in st.session_state and (not query or query == st.session_state.get(_URL)):
         return st.session_state[_VIEW], []
     return links.read(query)
 
 
+def _query() -> dict[str, str]:
+    """The URL's parameters; a link may name one edit in each of several parameters `edit`."""
+    return st.query_params.to_dict() | ({"edit": "; ".join(edits)} if (edits := st.query_params.get_all("edit")) else {})
+
+
 def settle(view: View) -> None:
     """Stores `view` as the state of the session and marks the URL's parameters as read."""
     st.session_state[_VIEW] = view
-    st.session_state[_URL] = st.query_params.to_dict()
+    st.session_state[_URL] = _query()
 
 
 def tell_url() -> None:
@@ -71,7 +76,7 @@ def tell_url() -> None:
 
     Comes last in a script run: it costs a browser as much time as a drawing.
     """
-    query = st.query_params.to_dict()
+    query = _query()
     if _VIEW not in st.session_state or query != st.session_state[_URL]:
         return
     parameters = links.write(st.session_state[_VIEW])

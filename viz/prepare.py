@@ -6,7 +6,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from model.engine.api import ModelInfo
-from model.errors import EngineAway, HeadlightError, NoStart, UnknownHead, UnknownHypothesis, UnknownSite
+from model.errors import BadEdit, CannotChange, EngineAway, HeadlightError, NoStart, UnknownHead, UnknownHypothesis, UnknownSite
 from model.inspection.finite import is_finite
 from model.trace.types import Attention, Site, Trace
 from viz import away, labels, sidebar
@@ -65,7 +65,8 @@ def last_page(info: ModelInfo, view: View, problems: list[str]) -> list[Page]:
 
 
 def _run(view: View, problems: list[str]) -> tuple[Trace, View]:
-    """The run of `view`. If it silences a head that the model does not have, none is silenced; if it asks for a hypothesis that
+    """The run of `view`. If it silences a head that the model does not have, none is silenced; if one of its edits cannot be made,
+    all are left out; if it asks for a hypothesis that
     does not exist, the best one is shown.
     """
     try:
@@ -74,7 +75,10 @@ def _run(view: View, problems: list[str]) -> tuple[Trace, View]:
         gaps = {"number": view.hypothesis + 1, "count": int(str(error.fields["last"])) + 1}
         problems.append(_("There is no hypothesis {number}: the search returned {count}. Showing the best one.", **gaps))
         return _run(replace(view, hypothesis=0), problems)
-    except (UnknownSite, UnknownHead):
+    except (BadEdit, CannotChange, UnknownSite, UnknownHead) as error:
+        if view.edits:
+            problems.append(_("This link's edits were left out. {problem}", problem=sentence(error)))
+            return _run(replace(view, edits=""), problems)
         text = _("This link silences heads that this model does not have ({heads}). No head was silenced.", heads=view.silence)
         problems.append(text)
         view = replace(view, silence="")

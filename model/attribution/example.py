@@ -109,7 +109,7 @@ def example_of(runner: Runner, request: RunRequest, trace: Trace, prompt: int, d
         ids[first + 1 :],
         first,
         strips,
-        interventions_of(runner.info.spec, request.interventions),
+        interventions_of(runner.info.spec, request.edits),
     )
 
 

@@ -11,6 +11,7 @@ from click.core import ParameterSource
 from model.checkpoints.layouts.given_answers import parse_settings
 from model.cli.features import FORM, read_features
 from model.errors import BadSetting
+from model.spec.edits import Edit, read_edits
 from model.spec.inputs import Given
 from model.spec.option import OneOf, Option, described_fields
 from model.spec.request import Decoding, RunRequest, Settings
@@ -29,11 +30,13 @@ class NamedOption(click.Option):
 
 
 def _kind(described: Field[Any], own: Option) -> dict[str, Any]:
-    """What an option takes: one of some names, settings, a number of the field's type, or else a text."""
+    """What an option takes: one of some names, settings, edits, a number of the field's type, or else a text."""
     if isinstance(own.allowed, OneOf):
         return {"type": click.Choice(own.allowed.names)}
     if described.type == Settings:
         return {"multiple": True, "metavar": "NAME=VALUE"}
+    if described.type == tuple[Edit, ...]:
+        return {"multiple": True, "metavar": "EDIT"}
     return next(({"type": kind} for kind in (int, float) if described.type in (kind, kind | None)), {})
 
 
@@ -86,6 +89,7 @@ def _request(checkpoint: str, values: dict[str, Any]) -> RunRequest:
         raise BadSetting(name="the source", found="left out", allowed="given (--source, --source-ids or --source-features)")
     decoding = Decoding(**{each.name: values.pop(each.name) for each in fields(Decoding)})
     values["settings"] = tuple(parse_settings(values["settings"]).items())
+    values["edits"] = read_edits("; ".join(values["edits"]))
     return RunRequest(model=checkpoint, decoding=decoding, **values)
 
 

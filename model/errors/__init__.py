@@ -9,6 +9,7 @@
     │   ├── BadSetting          a decoding value, option or combination outside what is allowed
     │   ├── CannotChange        an intervention in a value that this network does not expose
     │   ├── CannotMeasure       a network, or a target, for which nothing can be attributed
+    │   ├── BadEdit             an edit that is none, or that names what is not there
     │   ├── OpenQuestions       weights with open questions
     │   ├── ContradictsFile     an answer that the file itself contradicts
     │   ├── NoVocabulary        text for a model without a vocabulary
@@ -161,6 +162,12 @@ class CannotMeasure(InputError):
     """A network, or a target, for which nothing can be attributed. Fields: reason."""
 
     template = "What mattered cannot be measured here: {reason}. Choose another model or another target."
+
+
+class BadEdit(InputError):
+    """An edit that is none, or that names what this run does not have. Fields: edit, reason."""
+
+    template = "The edit “{edit}” cannot be made: {reason}. Change it or take it out, then run again."
 
 
 class OpenQuestions(InputError):

@@ -5,9 +5,9 @@ from itertools import product
 
 from torch import Tensor
 
-from model.errors import UnknownHead, UnknownSite
+from model.errors import CannotChange, UnknownHead, UnknownSite
+from model.spec.edits import Edit, Silence
 from model.spec.external import AnySpec
-from model.spec.request import Silence
 from model.trace.types import Kind, Site
 from model.transformer.attention import Intervention
 
@@ -32,7 +32,7 @@ _WRITTEN_OUT = ("scores", "mask", "mask_padding", "mask_causal", "weights")
 """The fused kernel never writes scores and weights, and maps made of q and k afterwards know one mask for all heads."""
 
 
-def interventions_of(spec: AnySpec, silences: Sequence[Silence]) -> dict[str, Intervention]:
+def interventions_of(spec: AnySpec, edits: Sequence[Edit]) -> dict[str, Intervention]:
     """What a request changes, by the names of the values: `Run.interventions`.
 
     Raises:
@@ -40,13 +40,16 @@ def interventions_of(spec: AnySpec, silences: Sequence[Silence]) -> dict[str, In
     """
     heads: dict[Site, list[int]] = {}
     there = sites(spec)
-    for silence in silences:
-        site = Site.parse(silence.site)
-        if site not in there:
-            raise UnknownSite(asked=silence.site, there=", ".join(map(str, there)))
-        if not 0 <= silence.head < there[site]:
-            raise UnknownHead(asked=silence.head, site=site, last=there[site] - 1)
-        heads.setdefault(site, []).append(silence.head)
+    for edit in edits:
+        if not isinstance(edit, Silence) or edit.by != "zeros":
+            raise CannotChange(name=str(edit), reason="this version silences heads by zeros and nothing else")
+        if edit.site and Site.parse(edit.site) not in there:
+            raise UnknownSite(asked=edit.site, there=", ".join(map(str, there)))
+        for site in there:
+            if edit.at_site(str(site)):
+                if edit.head and max(edit.head) >= there[site]:
+                    raise UnknownHead(asked=max(edit.head), site=site, last=there[site] - 1)
+                heads.setdefault(site, []).extend(edit.head or range(there[site]))
     return {f"attention/{site}/context": silencer(own) for site, own in heads.items()}
 
 

@@ -54,7 +54,7 @@ def run(
     began = time.perf_counter()
     with torch.inference_mode():
         inputs = inputs or Reader(checkpoint.tokenizers, device, most).inputs(request, checkpoint.info.spec)
-        interventions = interventions_of(checkpoint.info.spec, request.interventions)
+        interventions = interventions_of(checkpoint.info.spec, request.edits)
         fused = _is_fused(checkpoint, request, inputs, needs_weights(interventions))
         recorder, cache = Recorder(request.keep, fused), cache_of(checkpoint.network)
         run = Run(recorder, interventions, cache, fused)

@@ -4,11 +4,12 @@ A field with an `option` can be set on the command line, which takes its name, t
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, Self, TypeAlias, get_args
 
 from model.errors import BadSetting
+from model.spec.edits import Edit, Silence, bounded
 from model.spec.inputs import Given, check_size
 from model.spec.option import OneOf, check, option
 from model.spec.validation import Between, read
@@ -82,17 +83,19 @@ class Decoding:
 
 
 @dataclass(frozen=True)
-class Silence:
-    """Head ablation: an intervention that replaces one head's context vectors by zeros, so that the head adds nothing to the
-    output.
-
-    Attributes:
-        site: text form of the Site.
-        head: counted from 0.
-    """
+class _Silenced:
+    """A silenced head as earlier versions wrote it."""
 
     site: str
     head: int
+
+
+def silences(heads: Iterable[tuple[str, int]]) -> tuple[Silence, ...]:
+    """Edits that silence heads, each a site and a number: one edit a site, in the order in which the sites come."""
+    by_site: dict[str, list[int]] = {}
+    for site, head in heads:
+        by_site.setdefault(site, []).append(head)
+    return tuple(Silence(site, tuple(own)) for site, own in by_site.items())
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,7 @@ class RunRequest:
         source_valid: number of source positions that are not padding; None: all that do not have the pad id.
         source_pad_to: number of positions that the source is padded to; None: no padding is added.
         keep: tensors to record besides weights, masks, positions and logits.
-        interventions: changes to make while the network runs.
+        edits: changes to make while the network runs, in this order.
         precision: number type of weights and arithmetic; None: the engine's default, which is float32 unless set otherwise.
         settings: settings that the model's file does not hold, in the form that `--set` takes.
     """
@@ -135,7 +138,7 @@ class RunRequest:
     )
     source_pad_to: int | None = field(default=None, metadata=option("pad the source to this many positions"))
     keep: tuple[Keep, ...] = ()
-    interventions: tuple[Silence, ...] = ()
+    edits: tuple[Edit, ...] = field(default=(), metadata=option("NAME key=value …: a change (what-if.md); repeatable", flag="edit"))
     precision: Precision | None = field(
         default=None,
         metadata=option(
@@ -151,6 +154,7 @@ class RunRequest:
         """Checks the values, and sorts `keep` and `settings`, so that requests for the same run are equal.
 
         Raises:
+            BadEdit: there are too many edits.
             BadSetting: `keep` has an unknown name, `settings` has a name twice, or `precision` is not a known number type.
             TooManyCharacters, TooManyTokens: an input is longer than any model reads.
         """
@@ -158,6 +162,7 @@ class RunRequest:
         if self.target is not None:
             check_size("target", self.target)
         check(self)
+        bounded(self.edits)
         if unknown := set(self.keep) - set(KEEP):
             raise BadSetting(name="keep", found=", ".join(sorted(map(str, unknown))), allowed=f"among {', '.join(KEEP)}")
         if len(dict(self.settings)) < len(self.settings):
@@ -166,8 +171,22 @@ class RunRequest:
         object.__setattr__(self, "settings", tuple(sorted(self.settings)))
 
     def to_json(self) -> dict[str, Any]:
-        """The request as plain JSON values."""
-        return asdict(self)
+        """The request as plain JSON values, edits as their text."""
+        return asdict(replace(self, edits=())) | {"edits": [str(edit) for edit in self.edits]}
+
+    @staticmethod
+    def today(data: Any) -> Any:
+        """JSON values of earlier versions, whose `interventions` silenced heads, as `edits`."""
+        if not isinstance(data, Mapping) or "interventions" not in data or "edits" in data:
+            return data
+        silenced = read(tuple[_Silenced, ...], data["interventions"], "run request.interventions")
+        edits = [str(edit) for edit in silences((one.site, one.head) for one in silenced)]
+        return {name: value for name, value in data.items() if name != "interventions"} | {"edits": edits}
+
+    @staticmethod
+    def edits_in(data: Mapping[str, Any]) -> tuple[Edit, ...]:
+        """The edits of a request in JSON values, such as `Trace.request`, of this version or an earlier one."""
+        return tuple(map(Edit.from_text, RunRequest.today(data).get("edits", ())))
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:

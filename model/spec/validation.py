@@ -2,7 +2,8 @@
 it.
 
 The field types are the rules: `int` accepts neither a bool nor 1.0, a Literal only its choices, `Annotated[int, Between(1, 8)]`
-only numbers within its limits. An unknown field is an error; none is ignored.
+only numbers within its limits. An unknown field is an error; none is ignored. A class with a method `from_text` is read from its
+text; a dataclass with a method `today` turns data of earlier versions into today's.
 """
 
 from collections.abc import Mapping
@@ -58,8 +59,10 @@ def _read(kind: Any, data: Any, name: str) -> Any:
     origin, choices = get_origin(kind), get_args(kind)
     if kind is Any:
         return data
+    if hasattr(kind, "from_text") and isinstance(data, str):
+        return kind.from_text(data)
     if is_dataclass(kind):
-        return _read_dataclass(kind, data, name)
+        return _read_dataclass(kind, kind.today(data) if hasattr(kind, "today") else data, name)
     if origin in (Union, UnionType):
         return _read_union(choices, data, name)
     if origin is Annotated:
@@ -113,6 +116,8 @@ def _words(kind: Any) -> str:
     if get_origin(kind) is tuple:
         first, *others = get_args(kind)
         return f"a list{'' if others == [...] else f' of {1 + len(others)}'}, each item {_words(first)}"
+    if hasattr(kind, "from_text"):
+        return "a text"
     if get_origin(kind) is Annotated:
         return " ".join(map(str, (WORDS[get_args(kind)[0]], get_args(kind)[1])))
     return WORDS.get(kind, "names with their values")

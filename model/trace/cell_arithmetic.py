@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from model.errors import BadSetting, UnknownTensor
+from model.spec.edits import Silence
+from model.spec.request import RunRequest
 from model.trace.types import Array, Attention, Trace
 
 TOLERANCE = {"float32": 1e-5, "bfloat16": 2e-2, "float16": 2e-3}
@@ -199,7 +201,8 @@ def _empty_rows(trace: Trace, attention: Attention) -> str:
 
 
 def _is_silenced(trace: Trace, site: str, head: int) -> bool:
-    return any((s["site"], s["head"]) == (site, head) for s in trace.request.get("interventions", ()))
+    edits = RunRequest.edits_in(trace.request)
+    return any(isinstance(edit, Silence) and edit.by == "zeros" and edit.covers(site, head) for edit in edits)
 
 
 class _Row:

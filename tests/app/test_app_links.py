@@ -32,6 +32,7 @@ FULL: dict[str, tuple[str, object]] = {
     "step": ("1", 1),
     "pad": ("12", 12),
     "silence": ("decoder.0.1.cross:1", "decoder.0.1.cross:1"),
+    "edit": ("forbid kind=cross key=w4", "forbid kind=cross key=w4"),
     "reading": ("mean", "mean"),
     "hide": ("special", "special"),
     "against": ("decode=greedy", "decode=greedy"),

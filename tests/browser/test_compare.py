@@ -9,7 +9,8 @@ import torch
 from playwright.sync_api import Page, expect
 
 from model.engine.local import CHECKPOINTS, LocalEngine
-from model.spec.request import RunRequest, Silence
+from model.spec.edits import Silence
+from model.spec.request import RunRequest
 from tests.browser.conftest import ROOT
 from tests.browser.visits import drawing, has_parameters, hovered_weight, middle, opened, overflow, parameters, rest, tiles
 
@@ -29,7 +30,7 @@ def visit(watched: Page, serve: Callable[[Path], str]) -> Page:
 def test_what_changed_is_the_difference_of_two_runs_and_a_click_selects_a_head(visit: Page) -> None:
     page, engine = visit, LocalEngine(CHECKPOINTS, torch.device("cpu"))
     first = engine.run(RunRequest(MODEL, TEXT))
-    second = engine.run(RunRequest(MODEL, TEXT, interventions=(Silence("encoder.0.0.self", 4),)))
+    second = engine.run(RunRequest(MODEL, TEXT, edits=(Silence("encoder.0.0.self", (4,)),)))
     drawing(page, "changes").scroll_into_view_if_needed()
     apart = second.at(SITE).head(HEAD).astype(float) - first.at(SITE).head(HEAD)
     places = tiles(page, "changes")

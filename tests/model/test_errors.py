@@ -37,6 +37,11 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
         {"name": "method", "found": "gready", "allowed": "greedy or sample or beam"},
         "method is 'gready', but it must be greedy or sample or beam: change it and run again.",
     ),
+    "BadEdit": (
+        {"edit": "forbid key=klavier", "reason": "the source has no token 'klavier'"},
+        "The edit “forbid key=klavier” cannot be made: the source has no token 'klavier'. Change it or take it out, "
+        "then run again.",
+    ),
     "CannotChange": (
         {"name": "stages/encoder.0.0.self/normed", "reason": "it stays inside the library"},
         "stages/encoder.0.0.self/normed cannot be changed in this network: it stays inside the library. Change another "

@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from model.spec.request import RunRequest, Silence
+from model.spec.edits import Silence
+from model.spec.request import RunRequest
 from model.trace.types import Site
 from tests import traces
 from viz import experiment
@@ -14,7 +15,7 @@ CROSS = Site("decoder", 0, 1, "cross")
 
 
 def silencing(*heads: int) -> RunRequest:
-    return RunRequest("made-up", "zwei hunde", interventions=tuple(Silence(str(CROSS), head) for head in heads))
+    return RunRequest("made-up", "zwei hunde", edits=tuple(Silence(str(CROSS), (head,)) for head in heads))
 
 
 def test_an_unaltered_run_says_nothing() -> None:

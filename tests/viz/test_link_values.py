@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from model.spec.request import Silence
+from model.spec.edits import Silence
 from viz import link_values as values
 from viz.link_values import LONGEST_TEXT
 from viz.links import PARAMETERS, View, read, write
@@ -130,10 +130,10 @@ def test_a_value_is_written_in_one_way(reader: Callable[[str], str], text: str, 
 
 
 def test_heads_to_be_silenced_are_counted_from_0_in_the_order_of_the_link() -> None:
-    assert values.silences("encoder.0.1.self:2 decoder.0.0.cross:0") == [
-        Silence("encoder.0.1.self", 2),
-        Silence("decoder.0.0.cross", 0),
-    ]
+    assert values.silences("encoder.0.1.self:2 decoder.0.0.cross:0 encoder.0.1.self:0") == (
+        Silence("encoder.0.1.self", (2, 0)),
+        Silence("decoder.0.0.cross", (0,)),
+    )
 
 
 def test_settings_travel_sorted_by_name() -> None:

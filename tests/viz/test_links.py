@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.spec.request import Decoding, Silence
+from model.spec.edits import Silence
+from model.spec.request import Decoding
 from viz import links
 from viz.link_values import LONGEST_TEXT
 from viz.links import PARAMETERS, View
@@ -40,6 +41,7 @@ views = st.builds(
     step=st.integers(-1, 10**9),
     pad_to=st.integers(0, 100_000),
     silence=st.lists(st.builds("{}:{}".format, sites, whole), max_size=3).map(" ".join),
+    edits=st.sampled_from(["", "forbid kind=cross key=gitarre", 'allow key=",",4,"4"; no-positions stack=encoder']),
     reading=st.sampled_from(links.READINGS),
     hide=st.sampled_from(["", "special"]),
     precision=st.sampled_from(["", *links.PRECISIONS]),
@@ -149,7 +151,7 @@ def test_a_view_asks_for_the_run_that_it_shows() -> None:
     request = view.request(("scores",), pad_to=20)
     assert (request.model, request.source, request.target, request.source_pad_to) == ("m", "ein hund", "a dog", 20)
     assert request.decoding == Decoding("beam", beam_size=3)
-    assert request.interventions == (Silence("decoder.0.2.cross", 4), Silence("encoder.0.0.self", 0))
+    assert request.edits == (Silence("decoder.0.2.cross", (4,)), Silence("encoder.0.0.self", (0,)))
     assert request.keep == ("scores",)
     assert replace(view, target="").request().target is None
     assert View().request().source == ""

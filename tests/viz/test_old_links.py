@@ -33,6 +33,7 @@ DEFAULT: dict[str, Any] = {
     "stage": "",
     "pad_to": 0,
     "silence": "",
+    "edits": "",
     "reading": "head",
     "settings": "",
     "hide": "",

@@ -8,6 +8,7 @@ from streamlit.testing.v1 import AppTest
 
 from model.engine.api import ModelInfo
 from model.errors import BadSetting, UnknownModel
+from model.spec.edits import Silence
 from model.spec.request import RunRequest
 from model.trace.types import Trace
 from tests import traces
@@ -64,7 +65,7 @@ def test_both_sides_their_difference_and_the_ranking_are_drawn() -> None:
     engine = TwoRuns()
     app = open_compare(engine, site=CROSS, head="1", against=SILENCED)
     (request,) = engine.asked
-    assert [(one.site, one.head) for one in request.interventions] == [(CROSS, 1)]
+    assert request.edits == (Silence(CROSS, (1,)),)
     assert isinstance(engine.second, Trace)
     first, second = engine.trace.at(CROSS).weights[1], engine.second.at(CROSS).weights[1]
     shown = [decoded(figure["data"][0]["z"]) for figure in figures(app)]

@@ -5,6 +5,7 @@ from functools import partial
 import plotly.graph_objects as go
 import streamlit as st
 
+from model.spec.edits import Silence
 from model.trace.stages import Stage
 from viz import canvas, export, labels, links
 from viz.figures import heatmap, rows
@@ -126,9 +127,9 @@ def _about_the_head(page: Page, shown: Shown) -> list[str]:
     """Sentences about the selected head: that it is silenced, that it has an attention sink."""
     if not shown.reading.of_head:
         return []
-    silenced = [(one.site, one.head) for one in page.view.request().interventions]
+    edits, place = page.view.request().edits, (str(page.attention.site), page.head)
     said = []
-    if (str(page.attention.site), page.head) in silenced:
+    if any(isinstance(edit, Silence) and edit.by == "zeros" and edit.covers(*place) for edit in edits):
         said.append(_("This head is silenced: its weights were computed, but its output was replaced by zeros."))
     found = sink(page.trace, page.attention, page.head)
     if found is not None:

@@ -4,7 +4,7 @@ import json
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
@@ -199,7 +199,7 @@ class RemoteEngine:
 
     def _ask_cached(self, what: str, body: object, model: str = "") -> bytes:
         """The reply to a request, cached if small. While the server is away, an old reply is used."""
-        key = what, protocol.pack(asdict(body))  # type: ignore[call-overload]  # bodies are dataclasses
+        key = what, protocol.pack(body)
         then, kept = self._replies.get(key) or (-FRESH_SECONDS, b"")
         if time.monotonic() - then < FRESH_SECONDS:
             return kept
@@ -215,7 +215,7 @@ class RemoteEngine:
 
     def _ask(self, what: str, body: object, model: str = "") -> bytes:
         """The reply to a request. Uploads that the server has dropped are sent again."""
-        path, data = ENDPOINTS[what].path, protocol.pack(asdict(body))  # type: ignore[call-overload]
+        path, data = ENDPOINTS[what].path, protocol.pack(body)
         try:
             return self._post(path, data, protocol.JSON)
         except (UnknownModel, BadSetting) as error:

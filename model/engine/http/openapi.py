@@ -33,6 +33,8 @@ def schema(kind: Any) -> dict[str, Any]:
     origin, choices = get_origin(kind), get_args(kind)
     if kind is Any:
         return {}
+    if hasattr(kind, "from_text"):
+        return {"type": "string"}
     if is_dataclass(kind):
         hints = get_type_hints(kind)
         needed = [f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING]

@@ -18,6 +18,7 @@ from model.attribution.questions import QUESTIONS, Question
 from model.engine.api import Engine, ModelInfo
 from model.errors import WireError
 from model.inspection.report import Inspection
+from model.spec.edits import Edit
 from model.spec.request import RunRequest, Settings
 from model.spec.validation import read
 from model.trace import serialization
@@ -104,8 +105,12 @@ class Endpoint:
 
 
 def pack(value: Any) -> bytes:
-    """Plain values as JSON bytes."""
-    return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    """Plain values and dataclasses as JSON bytes, edits as their text."""
+    return json.dumps(value, ensure_ascii=False, default=_plain).encode("utf-8", "surrogatepass")
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, Edit) else {field.name: getattr(value, field.name) for field in fields(value)}
 
 
 def without_unknown_fields(reply: bytes, what: str, known: str) -> bytes:

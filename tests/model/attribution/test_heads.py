@@ -13,8 +13,9 @@ from model.checkpoints.native import Checkpoint
 from model.errors import CannotMeasure
 from model.inference.interventions import sites
 from model.inference.run import run
+from model.spec.edits import Silence
 from model.spec.network import ModelSpec
-from model.spec.request import Decoding, RunRequest, Silence
+from model.spec.request import Decoding, RunRequest
 from model.trace.types import Array, Site
 from tests.model.attribution.conftest import Answering, answered
 from tests.networks import LANGUAGE_MODELS, TRANSLATORS
@@ -30,12 +31,12 @@ def asked(spec: ModelSpec, **changes: object) -> RunRequest:
 
 def one_by_one(found: Checkpoint, request: RunRequest, silenced: dict[Site, set[int]]) -> Array:
     """Log-probabilities of the target in a run of its own, as the run tells them."""
-    edits = tuple(Silence(str(site), head) for site, heads in silenced.items() for head in sorted(heads))
+    edits = tuple(Silence(str(site), (head,)) for site, heads in silenced.items() for head in sorted(heads))
     if found.info.spec.encoder is None:
         assert isinstance(request.target, tuple)
         source = found.tokenizers["source"].encode(str(request.source), "source").ids
         request = replace(request, source=(*source, *request.target), target=None, decoding=Decoding(max_length=0))
-    trace = run(found, replace(request, interventions=edits), CPU, "cpu")
+    trace = run(found, replace(request, edits=edits), CPU, "cpu")
     count = len(TARGET) if found.info.spec.encoder is None else len(TARGET) - 1  # a start token is fed, not measured
     return np.array([step.chosen.log_probability for step in trace.steps[-count:]])
 
@@ -139,11 +140,11 @@ def test_a_prompt_alone_is_its_own_target(ask: Answering) -> None:
 
 def test_edits_of_the_run_hold_in_every_copy(ask: Answering) -> None:
     spec = SPECS["paper"]
-    found, silent = checkpoint(spec), (Silence("decoder.0.1.cross", 1),)
-    effects = ask(found, Heads(asked(spec, interventions=silent), ("without",)))
+    found, silent = checkpoint(spec), (Silence("decoder.0.1.cross", (1,)),)
+    effects = ask(found, Heads(asked(spec, edits=silent), ("without",)))
     base = one_by_one(found, asked(spec), {Site.parse("decoder.0.1.cross"): {1}})
     np.testing.assert_allclose(effects.log_probabilities, base, atol=1e-5)
-    row = next(i for i, head in enumerate(effects.heads) if (head.site, head.head) == (silent[0].site, silent[0].head))
+    row = next(i for i, head in enumerate(effects.heads) if silent[0].covers(str(head.site), head.head))
     np.testing.assert_allclose(effects.without[row], 0, atol=1e-6)
 
 

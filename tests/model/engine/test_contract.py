@@ -19,7 +19,8 @@ from model.engine.http.client import RemoteEngine
 from model.engine.http.server import application
 from model.engine.local import LocalEngine
 from model.errors import BadSetting, EmptyText, HeadlightError, UnknownHead, UnknownModel, UnknownSite, UnknownTensor
-from model.spec.request import KEEP, Decoding, RunRequest, Silence
+from model.spec.edits import Silence
+from model.spec.request import KEEP, Decoding, RunRequest
 from tests.hosts import Loopback, host
 from tests.networks import save_checkpoint
 from tests.runs import CPU, assert_same, for_session
@@ -76,7 +77,7 @@ def test_it_lists_the_same_models(engine: SharedEngine, local: LocalEngine) -> N
         {"source": (2, 5, 3), "target": (2, 7)},
         {"decoding": Decoding("sample", max_length=4, seed=5)},
         {"decoding": Decoding("beam", max_length=4, beam_size=3)},
-        {"interventions": (Silence("encoder.0.0.self", 1),), "source_pad_to": 8},
+        {"edits": (Silence("encoder.0.0.self", (1,)),), "source_pad_to": 8},
     ],
     ids=str,
 )
@@ -144,8 +145,8 @@ def test_it_takes_a_file(engine: SharedEngine, local: LocalEngine, folder: Path)
     [
         (UnknownModel, {"model": "none"}),
         (EmptyText, {"source": " "}),
-        (UnknownSite, {"interventions": (Silence("encoder.9.0.self", 0),)}),
-        (UnknownHead, {"interventions": (Silence("encoder.0.0.self", 9),)}),
+        (UnknownSite, {"edits": (Silence("encoder.9.0.self", (0,)),)}),
+        (UnknownHead, {"edits": (Silence("encoder.0.0.self", (9,)),)}),
         (BadSetting, {"source_pad_to": 1}),
     ],
 )

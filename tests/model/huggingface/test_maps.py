@@ -12,7 +12,8 @@ from model.checkpoints import loader
 from model.huggingface.families import FAMILIES
 from model.huggingface.loaded import Foreign
 from model.inference.run import run
-from model.spec.request import Decoding, Keep, RunRequest, Silence
+from model.spec.edits import Silence
+from model.spec.request import Decoding, Keep, RunRequest
 from model.trace.types import Array, Site, Trace
 from tests import folders
 
@@ -177,7 +178,7 @@ def test_positions_are_the_rows_that_were_added(tmp_path: Path, family: str) -> 
 
 def test_a_silenced_head_adds_nothing(tmp_path: Path) -> None:
     found, own = opened(tmp_path, "llama", num_hidden_layers=1)
-    trace = traced(found, decoding=Decoding(max_length=0), interventions=(Silence("decoder.0.0.self", 2),))
+    trace = traced(found, decoding=Decoding(max_length=0), edits=(Silence("decoder.0.0.self", (2,)),))
     with torch.inference_mode():
         own.get_parameter("model.layers.0.self_attn.o_proj.weight")[:, 16:24] = 0  # the columns of head 2
         expected = own(torch.tensor([SOURCE])).logits[0]

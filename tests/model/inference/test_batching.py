@@ -17,7 +17,8 @@ from model.errors import OutOfMemory
 from model.inference import batching
 from model.inference.batching import Batch, Call
 from model.inference.run import run
-from model.spec.request import Decoding, RunRequest, Silence
+from model.spec.edits import Silence
+from model.spec.request import Decoding, RunRequest
 from model.trace.types import Trace
 from model.transformer.attention import Run
 from model.transformer.masks import Mask
@@ -36,7 +37,7 @@ def some_requests(name: str) -> list[RunRequest]:
         return [plain, replace(plain, source=replace(plain.source, rows=plain.source.rows[:2]))]  # type: ignore[type-var,union-attr]
     asked = [replace(plain, source=text) for text in TEXTS]
     site = f"{'encoder' if spec.encoder else 'decoder'}.0.0.self"
-    asked.append(replace(plain, source=TEXTS[3], interventions=(Silence(site, 0),)))
+    asked.append(replace(plain, source=TEXTS[3], edits=(Silence(site, (0,)),)))
     if spec.output is not None and spec.decoder is not None:
         asked += [replace(plain, decoding=Decoding(method, max_length=4, seed=3, beam_size=3)) for method in ("sample", "beam")]
     if spec.encoder is not None:

@@ -10,8 +10,9 @@ import torch
 
 from model.errors import TooManyTokens
 from model.inference import run
+from model.spec.edits import Silence
 from model.spec.inputs import RandomFeatures
-from model.spec.request import Decoding, RunRequest, Silence
+from model.spec.request import Decoding, RunRequest
 from model.trace import serialization
 from model.trace.lazy_attention import LazyAttention
 from model.trace.types import UNWRITTEN, Array, Trace
@@ -130,7 +131,7 @@ def test_a_long_run_shows_what_a_written_out_run_shows(name: str, method: Any, m
 
 
 def test_a_long_run_can_be_silenced(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = replace(request(SPECS["paper"], (Silence("encoder.0.1.self", 1),)), keep=("hidden",))
+    asked = replace(request(SPECS["paper"], (Silence("encoder.0.1.self", (1,)),)), keep=("hidden",))
     written, long = both_ways("paper", monkeypatch, asked)
     np.testing.assert_allclose(long.hidden["encoder.0.1"], written.hidden["encoder.0.1"], atol=1e-5)
 

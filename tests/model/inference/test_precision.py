@@ -20,7 +20,8 @@ from model.inference.batching import Call, together
 from model.inference.cell import explain_cell
 from model.inference.precision import FROM_FLOAT32, lowered, run_in
 from model.inference.run import run
-from model.spec.request import Decoding, Precision, RunRequest, Silence
+from model.spec.edits import Silence
+from model.spec.request import Decoding, Precision, RunRequest
 from model.trace.types import Array, Trace
 from model.transformer.attention import Run
 from model.transformer.stacks import CausalLM, EncoderDecoder
@@ -125,7 +126,7 @@ def test_dictated_tokens_are_written_whatever_the_network_would_choose(name: str
         {"target": (2, 5, 6)},
         {"source_pad_to": 7},
         {"source_valid": 2},
-        {"interventions": (Silence("encoder.0.0.self", 0),)},
+        {"edits": (Silence("encoder.0.0.self", (0,)),)},
         {"decoding": Decoding(max_length=0)},
     ],
     ids=str,

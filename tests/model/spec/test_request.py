@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.errors import BadSetting
-from model.spec.request import KEEP, Decoding, Keep, Method, RunRequest, Silence
+from model.spec.edits import Silence
+from model.spec.request import KEEP, Decoding, Keep, Method, RunRequest
+from tests.edits import ANY_EDIT
 
 DECODINGS = st.builds(
     Decoding,
@@ -34,7 +36,7 @@ REQUESTS = st.builds(
     source_valid=st.none() | st.integers(0, 99),
     source_pad_to=st.none() | st.integers(0, 99),
     keep=st.lists(st.sampled_from(KEEP)).map(tuple),
-    interventions=st.lists(st.builds(Silence, st.text(max_size=9), st.integers(0, 9)), max_size=3).map(tuple),
+    edits=st.lists(ANY_EDIT, max_size=3).map(tuple),
 )
 
 
@@ -104,6 +106,7 @@ def test_a_decoding_outside_what_is_allowed_is_refused_in_words(field: str, bad:
         ({"decoding": {"methd": "greedy"}}, "a field of run request.decoding is 'methd', but it must be one of method, max_length"),
         ({"interventions": [{"site": "x"}]}, "run request.interventions[0].head is None, but it must be a whole number"),
         ({"interventions": ["x"]}, "run request.interventions[0] is 'x', but it must be made of site, head"),
+        ({"edits": [7]}, "run request.edits[0] is 7, but it must be a text"),
         ({"more": 1}, "a field of run request is 'more', but it must be one of model, source"),
     ],
     ids=str,
@@ -132,7 +135,7 @@ SETTINGS: dict[str, Callable[[RunRequest], RunRequest]] = {
     "source_valid": lambda r: replace(r, source_valid=1),
     "source_pad_to": lambda r: replace(r, source_pad_to=9),
     "keep": lambda r: replace(r, keep=("scores",)),
-    "interventions": lambda r: replace(r, interventions=(Silence("encoder.0.0.self", 0),)),
+    "edits": lambda r: replace(r, edits=(Silence("encoder.0.0.self", (0,)),)),
     "precision": lambda r: replace(r, precision="bfloat16"),
 }
 

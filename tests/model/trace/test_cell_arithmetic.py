@@ -15,7 +15,8 @@ from model.checkpoints.native import Checkpoint
 from model.engine.local import LocalEngine
 from model.errors import BadSetting, UnknownHead, UnknownSite, UnknownTensor
 from model.inference.cell import attention_at, explain_cell
-from model.spec.request import RunRequest, Silence
+from model.spec.edits import Silence
+from model.spec.request import RunRequest
 from model.trace.cell_arithmetic import Explanation
 from model.trace.types import Site, Trace
 from tests.networks import save_checkpoint
@@ -108,7 +109,7 @@ def test_a_row_without_any_allowed_key_is_explained_as_it_ran(name: str, weight:
 
 def test_a_silenced_head_moved_nothing_and_the_other_heads_did() -> None:
     found = checkpoint(SPECS["paper"])
-    trace = traced(found, request(SPECS["paper"], (Silence(CROSS, 1),)))
+    trace = traced(found, request(SPECS["paper"], (Silence(CROSS, (1,)),)))
     silent, loud = (explain_cell(found.network, trace, CROSS, head, 1, 2) for head in (1, 0))
     assert silent.silenced
     assert silent.agrees

@@ -26,8 +26,9 @@ from model.errors import (
 )
 from model.inference.interventions import sites
 from model.inference.run import run
+from model.spec.edits import Silence
 from model.spec.inputs import RandomFeatures
-from model.spec.request import KEEP, Decoding, Method, RunRequest, Silence
+from model.spec.request import KEEP, Decoding, Method, RunRequest
 from model.trace.serialization import from_bytes, to_bytes
 from model.trace.types import Array, Site, Trace
 from model.transformer.build import build
@@ -298,11 +299,11 @@ def test_one_target_token_asks_for_the_rows_of_the_source() -> None:
 def test_a_head_of_any_site_can_be_silenced(name: str, site: str, source: Any) -> None:
     checkpoint = load(GOLDEN / f"{name}.pt", SETTINGS[name], CPU)
     target = (2, 4, 8) if name.startswith("003") else None
-    request = RunRequest("x", source, target, Decoding(max_length=0), keep=KEEP, interventions=(Silence(site, 1),))
+    request = RunRequest("x", source, target, Decoding(max_length=0), keep=KEEP, edits=(Silence(site, (1,)),))
     context = run(checkpoint, request, CPU, "cpu").at(site).context
     assert context is not None
     assert (context[1] == 0).all()
     assert not (context[0] == 0).any()
     assert Site.parse(site) in sites(checkpoint.info.spec)
     with pytest.raises(UnknownSite, match=site):
-        run(checkpoint, replace(request, interventions=(Silence("decoder.3.0.self", 1),)), CPU, "cpu")
+        run(checkpoint, replace(request, edits=(Silence("decoder.3.0.self", (1,)),)), CPU, "cpu")

@@ -1,0 +1,178 @@
+"""Edits: their text form and its inverse, what of them is refused in words, and requests of earlier versions."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.errors import BadEdit
+from model.spec import edits
+from model.spec.edits import (
+    EDITS,
+    MOST_EDITS,
+    Allow,
+    Edit,
+    Embed,
+    Forbid,
+    NoPositions,
+    Patch,
+    SetRow,
+    Sharpen,
+    ShiftPositions,
+    Silence,
+    SinusoidalPositions,
+    SkipLayer,
+    SkipSublayer,
+    SwapLayers,
+    SwapPositions,
+    read_edits,
+    write_edits,
+)
+from model.spec.request import RunRequest
+from tests.edits import ANY_EDIT
+
+
+@given(ANY_EDIT)
+def test_an_edit_comes_back_from_its_text(edit: Edit) -> None:
+    again = Edit.from_text(str(edit))
+    assert again == edit
+    assert hash(again) == hash(edit)
+    assert str(again) == str(edit)
+
+
+@given(st.lists(ANY_EDIT, max_size=5).map(tuple))
+def test_several_edits_come_back_from_one_text_in_their_order(several: tuple[Edit, ...]) -> None:
+    assert read_edits(write_edits(several)) == several
+
+
+TEXTS: list[tuple[str, Edit]] = [
+    ("silence site=decoder.0.2.cross head=0,4,6", Silence("decoder.0.2.cross", (0, 4, 6))),
+    ("silence by=sentence kind=cross", Silence(kind="cross", by="sentence")),
+    ("forbid kind=cross key=gitarre", Forbid(kind="cross", key=("gitarre",))),
+    ("forbid key=4", Forbid(key=(4,))),
+    ('forbid key="4"', Forbid(key=("4",))),
+    ('forbid key=hund,",",3', Forbid(key=("hund", ",", 3))),
+    ("allow stack=decoder kind=self", Allow(stack="decoder", kind="self")),
+    (
+        "set-row site=decoder.0.2.cross to=numbers numbers=0.5,0.25,1e-3",
+        SetRow("decoder.0.2.cross", to="numbers", numbers=(0.5, 0.25, 0.001)),
+    ),
+    ("set-row kind=cross to=one-hot key=im query=0", SetRow(kind="cross", to="one-hot", key="im", query=(0,))),
+    ("sharpen kind=cross factor=0", Sharpen(kind="cross", factor=0.0)),
+    ("no-positions stack=encoder", NoPositions("encoder")),
+    ("swap-positions stack=encoder a=mann b=frau", SwapPositions("encoder", "mann", "frau")),
+    ("shift-positions stack=decoder by=-3", ShiftPositions("decoder", -3)),
+    ("sinusoidal-positions stack=encoder", SinusoidalPositions("encoder")),
+    ("skip-layer stack=decoder layer=1", SkipLayer("decoder", 1)),
+    ("skip-sublayer at=decoder.0.2.feed_forward", SkipSublayer("decoder.0.2.feed_forward")),
+    ("swap-layers stack=encoder a=0 b=2", SwapLayers("encoder", 0, 2)),
+    ("embed stack=encoder at=mann word=frau", Embed("encoder", "mann", "frau")),
+    (
+        'patch value=hidden stack=encoder at=hund take=pferd source="Ein Pferd." '
+        'under="no-positions stack=encoder; forbid key=\\";\\""',
+        Patch(
+            value="hidden",
+            stack="encoder",
+            at=("hund",),
+            take=("pferd",),
+            source="Ein Pferd.",
+            under=(NoPositions("encoder"), Forbid(key=(";",))),
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "edit"), TEXTS, ids=[text for text, _ in TEXTS])
+def test_a_text_names_an_edit(text: str, edit: Edit) -> None:
+    assert Edit.from_text(text) == edit
+    assert Edit.from_text(str(edit)) == edit
+
+
+def test_every_kind_of_edit_is_among_the_texts() -> None:
+    assert {edit.name for _, edit in TEXTS} == set(EDITS)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "there is no such edit; there is: forbid, allow, set-row, "),
+        ("silense kind=cross", "there is no such edit"),
+        ("silence heads=3", "heads is not one of site, head, stack, kind, by"),
+        ("silence name=silence", "name is not one of"),
+        ("silence head=3 head=4", "head is given twice"),
+        ("silence head=x", "head must be a whole number"),
+        ("silence head=-1", "heads are counted from 0"),
+        ("silence head=99999999999", "head must be a whole number"),
+        ("silence kind=crosss", "kind must be self or cross or memory"),
+        ("silence site=decoder.0.2.cross kind=cross", "a site already says its stack and its kind"),
+        ("forbid key=a,,b", "key must be a list with commas between"),
+        ("forbid key=", "key must be a list"),
+        ("forbid key=Ein Hund", "'Hund' is not of the form key=value"),
+        ('forbid key="a', "key must be a list"),
+        ('forbid key="a\\q"', "is not a text in quotes as JSON writes it"),
+        ("sharpen factor=nan", "factor must be a number"),
+        ("sharpen factor=1e999", "factor must be a number"),
+        ("swap-positions stack=encoder a=mann", "b must be given"),
+        ("no-positions", "stack must be given"),
+        ("set-row to=one-hot", "to=one-hot goes with key"),
+        ("set-row key=3", "to=one-hot goes with key"),
+        ("set-row to=numbers numbers=0,0", "numbers must be 0 or above"),
+        ("set-row to=numbers numbers=1,-1", "numbers must be 0 or above"),
+        ("patch value=hidden head=1", "hidden is not of single heads"),
+        ("patch value=hidden kind=cross", "is chosen by stack and layer"),
+        ("patch layer=1", "layer goes with value=hidden"),
+        ('patch under="patch value=context"', "the second run may not be patched itself"),
+        ("patch at=1,2 take=3", "at and take must name as many tokens"),
+    ],
+)
+def test_a_text_that_is_no_edit_is_refused_in_words(text: str, reason: str) -> None:
+    with pytest.raises(BadEdit) as caught:
+        Edit.from_text(text)
+    assert reason in str(caught.value)
+
+
+def test_a_quote_that_is_never_closed_is_refused_among_several_edits_too() -> None:
+    with pytest.raises(BadEdit, match="key must be a list"):
+        read_edits('no-positions stack=encoder; forbid key="')
+
+
+def test_more_edits_than_a_run_takes_are_refused_in_words() -> None:
+    text = "; ".join(["silence kind=cross"] * 500)
+    with pytest.raises(BadEdit, match=f"a run takes at most {MOST_EDITS} edits, and there are 500"):
+        read_edits(text)
+    with pytest.raises(BadEdit, match="at most"):
+        RunRequest("m", "x", edits=(Silence(),) * 500)
+
+
+def test_a_text_that_is_too_long_is_refused_before_it_is_read() -> None:
+    with pytest.raises(BadEdit, match="more than 4,000 characters"):
+        Edit.from_text("forbid key=" + "a" * 10_000)
+
+
+OLD: list[tuple[dict[str, Any], tuple[Edit, ...]]] = [
+    ({}, ()),
+    ({"interventions": []}, ()),
+    (
+        {"interventions": [{"site": "decoder.0.2.cross", "head": 4}, {"site": "decoder.0.2.cross", "head": 0}]},
+        (Silence("decoder.0.2.cross", (4, 0)),),
+    ),
+    ({"edits": ["forbid key=4"]}, (Forbid(key=(4,)),)),
+]
+
+
+@pytest.mark.parametrize(("data", "found"), OLD, ids=str)
+def test_requests_of_earlier_versions_are_read(data: dict[str, Any], found: tuple[Edit, ...]) -> None:
+    request = RunRequest.from_json({"model": "m", "source": "x"} | data)
+    assert request.edits == found
+    assert RunRequest.from_json(json.loads(json.dumps(request.to_json()))) == request
+
+
+def test_an_edit_is_at_the_sites_and_heads_that_it_names() -> None:
+    assert Silence("decoder.0.2.cross", (1,)).covers("decoder.0.2.cross", 1)
+    assert not Silence("decoder.0.2.cross", (1,)).covers("decoder.0.2.cross", 0)
+    assert not Silence("decoder.0.2.cross").covers("decoder.0.1.cross", 0)
+    assert Silence(stack="decoder", kind="self").covers("decoder.0.1.self", 7)
+    assert not Silence(stack="decoder", kind="self").covers("encoder.0.1.self", 7)
+    assert issubclass(edits.Allow, edits.AtSites)
