@@ -1,10 +1,11 @@
-"""Time that the KV cache saves: 30 tokens written with it, and without it by reading the whole prefix again for each token."""
+"""Time that the KV cache saves, and time that `Run.see` costs where nothing is recorded or changed, for 30 generated tokens."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
 import torch
+from torch import Tensor
 
 from benchmarks.timing import Row, in_turns
 from model.checkpoints import native
@@ -28,16 +29,29 @@ def measure(repeats: int) -> Iterator[Row]:
         f"{TOKENS} tokens, the beginning read anew": partial(decode, network, False),
     }
     yield from (replace(row, note="of cached" if row.ratio else "") for row in in_turns(cases, 4 * repeats))
+    hooks = {
+        f"{TOKENS} tokens, cached, without a hook": partial(decode, network, True, Unhooked),
+        f"{TOKENS} tokens, cached, with the hook that does nothing": partial(decode, network, True),
+    }
+    yield from (replace(row, note="of without" if row.ratio else "") for row in in_turns(hooks, 8 * repeats))
 
 
-def decode(network: EncoderDecoder, cached: bool) -> tuple[int, ...]:
+class Unhooked(Run):
+    """A Run whose `see` looks nothing up: what a network without recording and interventions would compute."""
+
+    def see(self, name: str, value: Tensor) -> Tensor:
+        """`value`."""
+        return value
+
+
+def decode(network: EncoderDecoder, cached: bool, make: type[Run] = Run) -> tuple[int, ...]:
     """The ids that greedy decoding writes."""
     device = next(network.parameters()).device
     with torch.inference_mode():
         source = torch.arange(4, 4 + SOURCE, device=device)[None]
         mask = network.source_mask(source)
         memory = network.encode(source, mask)
-        run = Run(cache=KVCache()) if cached else Run()
+        run = make(cache=KVCache()) if cached else make()
 
         def read(ids: torch.Tensor, start: int) -> torch.Tensor:
             return network.decode(ids, memory, mask, run, start if cached else 0)

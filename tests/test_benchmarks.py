@@ -281,6 +281,7 @@ def test_decoding_with_and_without_a_cache_writes_the_same() -> None:
     stack = replace(VARIANTS["paper"].writer, vocab=40, max_positions=40)
     network = translator(ModelSpec(encoder=stack, decoder=stack))
     with_cache, without = (decoding.decode(network, cached) for cached in (True, False))
+    assert decoding.decode(network, True, decoding.Unhooked) == with_cache
     assert with_cache == without
     assert len(with_cache) == decoding.TOKENS
 
