@@ -63,7 +63,7 @@ class View:
     """Everything that decides what a page shows, but for the page itself, which is the URL's path.
 
     Each field says what it means. An empty `model` is the first one, no `text` its first example, an empty `target` leaves the
-    writing to the model, an empty `site` is the last cross-attention or the last site, and -1 is none, or of `snapshot` the last.
+    writing to the model, an empty `site` is the one that the page opens on, and -1 is none, or of `snapshot` the first.
     """
 
     model: str = parameter("", "model", "name of the model", values.text, of_a_run=_("model"))
@@ -160,7 +160,11 @@ class View:
     )
     step: int = parameter(-1, "step", "the step shown by Step through, counted from 0", values.whole(-1), reset_by="sentence")
     pad_to: int = parameter(
-        0, "pad", "number of positions to which the page Masks pads the source", values.whole(0, 100_000), reset_by="sentence"
+        0,
+        "pad",
+        "number of positions to which the page Masks pads the source; 0: four more than its tokens",
+        values.whole(0, 100_000),
+        reset_by="sentence",
     )
     silence: str = parameter(
         "",

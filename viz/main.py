@@ -15,7 +15,7 @@ from model.spec.request import Decoding
 from viz import asking, away, prepare, sidebar, waiting
 from viz.calls import NotKept, NotYet, Stopped
 from viz.links import View
-from viz.page import Page, banner, current_view, my_engine, say, settle, tell_url
+from viz.page import Opening, Page, banner, current_view, last_cross, my_engine, say, settle, tell_url
 from viz.scheme_change import redraw_on_change
 from viz.sentence import sentence_box
 from viz.texts import _, problem
@@ -34,10 +34,10 @@ def main() -> None:
         redraw_on_change()
     surroundings: list[Surroundings] = []
 
-    def drawing(show: Callable[[Page], None]) -> Callable[[], None]:
+    def drawing(show: Callable[[Page], None], opens_on: Opening = last_cross) -> Callable[[], None]:
         def draw() -> None:
             for each in surroundings:
-                _sentence_and_page(each, show)
+                _sentence_and_page(each, Drawn(show, opens_on))
 
         return draw
 
@@ -52,7 +52,7 @@ def main() -> None:
         [
             first,
             st.Page(drawing(step.show), title=_("Step through"), url_path="step", icon=":material/step:"),
-            st.Page(drawing(masks.show), title=_("Masks"), url_path="masks", icon=":material/visibility_off:"),
+            st.Page(drawing(masks.show, masks.opens_on), title=_("Masks"), url_path="masks", icon=":material/visibility_off:"),
             st.Page(drawing(positions.show), title=_("Positions"), url_path="positions", icon=":material/waves:"),
             st.Page(drawing(compare.show), title=_("Compare"), url_path="compare", icon=":material/compare:"),
             st.Page(drawing(training.show), title=_("Training"), url_path="training", icon=":material/movie:"),
@@ -102,6 +102,19 @@ class Surroundings:
     problems: list[str]
 
 
+@dataclass(frozen=True)
+class Drawn:
+    """A page that is drawn from a run.
+
+    Attributes:
+        show: draws it.
+        opens_on: the attention site that it opens on.
+    """
+
+    show: Callable[[Page], None]
+    opens_on: Opening
+
+
 def _surround(view: View, problems: list[str]) -> list[Surroundings]:
     """Draws the sidebar. Returns a list with one item, or an empty one if no model can be used."""
     if asking.asked_here(view):
@@ -121,14 +134,14 @@ def _surround(view: View, problems: list[str]) -> list[Surroundings]:
 
 
 @st.fragment
-def _sentence_and_page(around: Surroundings, show: Callable[[Page], None]) -> None:
+def _sentence_and_page(around: Surroundings, drawn: Drawn) -> None:
     """Draws the sentence box and everything that depends on the sentence. A new sentence reruns only this function."""
     sentence_box(around.info)
-    _page(around, show, current_view()[0].text)
+    _page(around, drawn, current_view()[0].text)
 
 
 @st.fragment
-def _page(around: Surroundings, show: Callable[[Page], None], text: str | None) -> None:
+def _page(around: Surroundings, drawn: Drawn, text: str | None) -> None:
     """Runs the sentence and draws the page. A choice on the page reruns only this function.
 
     Args:
@@ -141,32 +154,32 @@ def _page(around: Surroundings, show: Callable[[Page], None], text: str | None) 
     pages: list[Page] = []
     try:
         with waiting.allowed():
-            pages = prepare.prepare(around.info, view, around.problems, foot)
+            pages = prepare.prepare(around.info, view, around.problems, foot, drawn.opens_on)
             for each in dict.fromkeys(around.problems):
                 say(each)
             around.problems.clear()  # each sentence is shown once
             st.session_state.pop(_UNSAID, None)
             for page in pages:
                 banner(page)
-                show(page)
+                drawn.show(page)
     except EngineAway as error:  # also while the page is drawn: it may request what is not cached
         away.wait(error, shown=bool(pages))
     except (NotYet, Stopped) as pause:
         waiting.show(pause)
         st.session_state[_UNSAID] = list(around.problems)
         if not pages:
-            _show_last(around.info, view, foot, show)
+            _show_last(around.info, view, foot, drawn)
     tell_url()
 
 
-def _show_last(info: ModelInfo, view: View, foot: DeltaGenerator, show: Callable[[Page], None]) -> None:
+def _show_last(info: ModelInfo, view: View, foot: DeltaGenerator, drawn: Drawn) -> None:
     """Draws the session's last result with the same model, if it is cached, while a newer run is pending."""
-    for page in prepare.last_page(info, view, []):
+    for page in prepare.last_page(info, view, [], drawn.opens_on):
         with foot:
             sidebar.status(page.trace)
         banner(page)
         with suppress(NotKept):
-            show(page)
+            drawn.show(page)
 
 
 def _usable(view: View, problems: list[str]) -> tuple[list[ModelInfo], list[ModelInfo], View]:

@@ -4,9 +4,10 @@ import logging
 import os
 import secrets
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from html import escape
-from typing import Any
+from typing import Any, TypeAlias
 
 import pandas as pd
 import streamlit as st
@@ -114,6 +115,15 @@ def choosing_head(table: pd.DataFrame, key: str, **also: object) -> dict[str, An
             update(site=site, head=int(head), **also)
 
     return {"key": key, "on_select": choose}
+
+
+Opening: TypeAlias = Callable[[Trace], Attention]
+"""The attention site that a page opens on, where the view asks for none."""
+
+
+def last_cross(trace: Trace) -> Attention:
+    """The last cross-attention of a run, or its last site."""
+    return (trace.of("decoder", "cross") or tuple(trace.attention.values()))[-1]
 
 
 def heading(title: str, subtitle: str) -> str:

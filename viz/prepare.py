@@ -11,23 +11,24 @@ from model.inspection.finite import is_finite
 from model.trace.types import Attention, Site, Trace
 from viz import away, labels, sidebar
 from viz.links import View
-from viz.page import Page, my_engine, settle, the_engine
+from viz.page import Opening, Page, last_cross, my_engine, settle, the_engine
 from viz.texts import _, _n, sentence
 from viz.views import checkpoint_questions
 from viz.waiting import EarlierAnswers
 
 
-def prepare(info: ModelInfo, view: View, problems: list[str], foot: DeltaGenerator) -> list[Page]:
+def prepare(info: ModelInfo, view: View, problems: list[str], foot: DeltaGenerator, opens_on: Opening = last_cross) -> list[Page]:
     """Runs the sentence and returns the page to draw; an empty list if the run failed.
 
     Args:
         foot: the end of the sidebar, which names the device of the run.
+        opens_on: the site that the page opens on. It is not stored in the state: other pages open on others.
     """
     try:
         trace, view = _run(view, problems)
         away.remember(trace, view)
     except EngineAway as error:
-        return _last_or_raise(error, info, view, problems)
+        return _last_or_raise(error, info, view, problems, opens_on)
     except HeadlightError as error:
         problems.append(sentence(error))
         if isinstance(error, NoStart):
@@ -41,25 +42,27 @@ def prepare(info: ModelInfo, view: View, problems: list[str], foot: DeltaGenerat
     if not is_finite(trace):
         problems.append(_not_finite(trace))
         return []
-    attention, view = _select(trace, view, problems)
+    attention, view = _select(trace, view, problems, opens_on)
     settle(view)
+    view = replace(view, site=str(attention.site))
     return [Page(my_engine(), info, view, trace, attention, view.head, dark=st.context.theme.type == "dark")]
 
 
-def _last_or_raise(error: EngineAway, info: ModelInfo, view: View, problems: list[str]) -> list[Page]:
+def _last_or_raise(error: EngineAway, info: ModelInfo, view: View, problems: list[str], opens_on: Opening) -> list[Page]:
     """The page of the session's last result with the same model while the engine's host is away; the request stays in the state."""
-    if not (pages := last_page(info, view, problems)):
+    if not (pages := last_page(info, view, problems, opens_on)):
         raise error
     away.wait(error, shown=True)
     return pages
 
 
-def last_page(info: ModelInfo, view: View, problems: list[str]) -> list[Page]:
+def last_page(info: ModelInfo, view: View, problems: list[str], opens_on: Opening = last_cross) -> list[Page]:
     """The page of the session's last result; an empty list if that was another model or is no longer cached."""
     trace, before = away.last() or (None, view)
     if trace is None or before.model != view.model or not trace.attention:
         return []
-    attention, before = _select(trace, replace(before, site=view.site, head=view.head, query=view.query), problems)
+    attention, before = _select(trace, replace(before, site=view.site, head=view.head, query=view.query), problems, opens_on)
+    before = replace(before, site=str(attention.site))
     engine = EarlierAnswers(the_engine())
     return [Page(engine, info, before, trace, attention, before.head, dark=st.context.theme.type == "dark")]
 
@@ -95,9 +98,12 @@ def _not_finite(trace: Trace) -> str:
     )
 
 
-def _select(trace: Trace, view: View, problems: list[str]) -> tuple[Attention, View]:
-    """The site, head, row and step of the view, if this run has them; a sentence for each that it lacks is added to `problems`."""
-    default = (trace.of("decoder", "cross") or tuple(trace.attention.values()))[-1]
+def _select(trace: Trace, view: View, problems: list[str], opens_on: Opening) -> tuple[Attention, View]:
+    """The site, and the view with what this run has of head, row and step; `problems` gets a sentence for each that it lacks.
+
+    A view that asks for no site, or for one that is not there, is returned without a site.
+    """
+    default = opens_on(trace)
     asked = Site.parse(view.site) if view.site else default.site
     attention = trace.attention.get(asked, default)
     (_heads, rows, keys), steps = attention.weights.shape, len(trace.steps)
@@ -106,7 +112,7 @@ def _select(trace: Trace, view: View, problems: list[str]) -> tuple[Attention, V
     gaps |= {"key": view.key + 1, "keys": keys}
     if attention.site != asked:
         problems.append(_("This model has no “{asked}”. Showing “{shown}” instead.", **gaps))
-        view = replace(view, query=-1, key=-1)
+        view = replace(view, site="", query=-1, key=-1)
     if view.head >= attention.heads:
         problems.append(
             _n(
@@ -147,4 +153,4 @@ def _select(trace: Trace, view: View, problems: list[str]) -> tuple[Attention, V
             )
         )
         view = replace(view, step=-1)
-    return attention, replace(view, site=str(attention.site))
+    return attention, view

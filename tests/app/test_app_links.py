@@ -89,7 +89,7 @@ def test_another_link_in_the_same_tab_replaces_the_state(stocked: Path) -> None:
     visitor.app.query_params.clear()
     visitor.app.query_params["text"] = "w6"
     visitor.go("explore")
-    assert visitor.view == replace(View(model="tiny", text="w6"), site="decoder.0.1.cross")
+    assert visitor.view == View(model="tiny", text="w6")
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_garbage_in_every_parameter_is_said_and_the_defaults_are_shown(stocked: 
     )
     assert len(visitor.problems) == len(PARAMETERS) - 2
     assert visitor.drawn
-    assert visitor.view == View(model="tiny", text="w4 w5.", site="decoder.0.1.cross")
+    assert visitor.view == View(model="tiny", text="w4 w5.")
 
 
 def test_more_padding_than_there_are_positions_is_said(stocked: Path) -> None:

@@ -82,7 +82,7 @@ def test_an_example_is_one_click_away(stocked: Path) -> None:
     visitor = Visitor(text="w9", target="w4", query="0")
     visitor.open("examples")
     visitor.press("example:0")
-    assert visitor.url == {"model": "tiny", "text": "w4 w5.", "site": "decoder.0.1.cross"}
+    assert visitor.url == {"model": "tiny", "text": "w4 w5."}
 
 
 def test_the_seed_decides_what_sampling_writes(stocked: Path) -> None:
@@ -133,7 +133,7 @@ def test_another_model_starts_with_its_own_example(stocked: Path) -> None:
     visitor.choose("model", "lm")
     assert visitor.problems == []
     drawn = {"decode": "sample", "temperature": "0.8", "top_k": "20", "max": "24"}
-    assert visitor.url == {"model": "lm", "text": "w4 w5 w6", "site": "decoder.0.1.self", **drawn}
+    assert visitor.url == {"model": "lm", "text": "w4 w5 w6", **drawn}
 
 
 def test_a_model_without_an_example_asks_for_a_sentence(shelf: Path) -> None:

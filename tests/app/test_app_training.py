@@ -38,7 +38,7 @@ def test_each_snapshot_is_fed_what_the_finished_model_wrote(filmed: Path) -> Non
         written = engine.run(RunRequest(at_step("film", step), TEXT, decoding=Decoding(max_length=len(whole) + 8)))
         assert [token["text"] for token in frame["own"]] == list(written.tokens["target"].texts[1:])
     assert scene["steps"] == list(STEPS)
-    assert scene["frame"] == len(STEPS) - 1
+    assert scene["frame"] == 0
     assert visitor.drawn == 3
 
 
@@ -79,10 +79,12 @@ def test_without_its_curve_the_film_still_runs(filmed: Path) -> None:
     assert any("curve.csv" in caption.value for caption in visitor.app.caption)
 
 
-def test_a_model_without_snapshots_leads_to_those_with_some(filmed: Path) -> None:
+def test_a_model_without_snapshots_shows_the_film_of_one_with_some_and_says_so(filmed: Path) -> None:
     visitor = Visitor("training", model="tiny", text=TEXT)
-    assert visitor.drawn == 0
     assert "No snapshots were saved" in visitor.app.info[0].value
+    assert any("the training film of" in caption.value for caption in visitor.app.caption)
+    assert visitor.scene("film")["steps"] == list(STEPS)
+    assert visitor.url["model"] == "tiny", "it is shown, not switched to"
     assert "--snapshots log" in visitor.app.code[0].value
     visitor.press("film-of-film")
     assert visitor.url["model"] == "film"

@@ -18,7 +18,7 @@ def test_each_cell_has_its_value_colour_and_sign(form: masks.Form) -> None:
         assert cells.z[query][key] == (1 if key <= query else 0)
         assert cells.text[query][key] == signs[key <= query]
     off, on = cells.colorscale[0][1], cells.colorscale[-1][1]
-    assert (off, on) == (LIGHT.masked, LIGHT.weights[2])
+    assert (off, on) == (LIGHT.masked, LIGHT.weights[masks.ALLOWED])
     assert cells.texttemplate == "%{text}"
 
 
@@ -27,7 +27,7 @@ def test_the_legend_says_what_the_colours_mean_and_cannot_be_clicked_away() -> N
     attention = trace.at("decoder.0.0.self")
     figure = masks.mask(trace, attention, attention.mask, "additive", dark=False)
     named = {marker.name: marker.marker.color for marker in figure.data[1:]}
-    assert named == {"0  allowed": LIGHT.weights[2], "−∞  masked": LIGHT.masked}
+    assert named == {"0  allowed": LIGHT.weights[masks.ALLOWED], "−∞  masked": LIGHT.masked}
     assert figure.layout.showlegend
     assert figure.layout.legend.itemclick is False
 
@@ -47,3 +47,13 @@ def test_axes_are_named() -> None:
     layout = masks.mask(trace, attention, attention.mask, "boolean", dark=False).layout
     assert (layout.yaxis.title.text, layout.xaxis.title.text) == ("query: decoder (English)", "key: encoder (German)")
     assert layout.yaxis.range[0] > layout.yaxis.range[1], "the first query is on top"
+
+
+@pytest.mark.parametrize("count", [16, 40])
+def test_where_signs_no_longer_fit_legend_and_hover_say_them(count: int) -> None:
+    trace = traces.translation(source=["wort"] * count, layers=1)
+    attention = trace.at("encoder.0.0.self")
+    figure = masks.mask(trace, attention, attention.mask, "additive", dark=True)
+    assert figure.data[0].texttemplate is None
+    assert [entry.name for entry in figure.data[1:]] == ["0  allowed", "−∞  masked"]
+    assert "%{text}" in figure.data[0].hovertemplate

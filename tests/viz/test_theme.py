@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from viz.figures.masks import ALLOWED
 from viz.theme import DARK, LIGHT, Scheme, scheme
 
 ROOT = Path(__file__).parents[2]
@@ -174,3 +175,8 @@ def test_streamlit_takes_each_option(section: str, option: str, value: object, m
     assert CONFIG[section][option] == value
     assert f"{section}.{option}" in config.get_config_options(force_reparse=True)
     assert config.get_option(f"{section}.{option}") == value
+
+
+@SCHEMES
+def test_allowed_and_masked_cells_of_a_mask_are_told_apart(colours: Scheme) -> None:
+    assert contrast(colours.weights[ALLOWED], colours.masked) >= 3

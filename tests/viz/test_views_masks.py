@@ -1,27 +1,51 @@
 """The page Masks: what it draws and says for each kind of site, and the padding experiment."""
 
+from typing import Any
+
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from tests.pages import MadeUpEngine, figures, open_view, words
 from viz.theme import DARK, LIGHT, Scheme
+from viz.views import masks
 
 
 def cells(figure: dict[str, object]) -> list[list[str]]:
     return figure["data"][0]["text"]  # type: ignore[index, no-any-return]
 
 
-def test_a_causal_site_shows_three_masks_in_two_forms() -> None:
-    app = open_view("masks", MadeUpEngine(), site="decoder.0.0.self")
-    drawn = figures(app)
-    assert len(drawn) == 6
-    for boolean, additive, causal in ((drawn[0], drawn[1], False), (drawn[2], drawn[3], True), (drawn[4], drawn[5], True)):
-        for query in range(12):
-            for key in range(12):
-                allowed = key <= query or not causal
-                assert cells(boolean)[query][key] == ("✓" if allowed else "✗")
-                assert cells(additive)[query][key] == ("0" if allowed else "−∞")
+def drawn(app: AppTest) -> dict[str, dict[str, Any]]:
+    """The figures by the name of their mask."""
+    shown = [chart.proto.id for chart in app.get("plotly_chart")]
+    names = [next(name for name in ("causal", "both", "padding") if f"mask-{name}" in id_) for id_ in shown]
+    return dict(zip(names, figures(app), strict=True))
+
+
+def allowed(figure: dict[str, Any]) -> list[list[bool]]:
+    return [[sign in ("✓", "0") for sign in row] for row in cells(figure)]
+
+
+LOWER = [[key <= query for key in range(12)] for query in range(12)]
+
+
+def test_the_page_opens_on_decoder_self_attention_with_a_causal_mask_and_padding_that_shows_something() -> None:
+    app = open_view("masks", MadeUpEngine(), site=str(masks.opens_on(MadeUpEngine().trace).site))
+    found = drawn(app)
+    assert list(found) == ["causal", "both", "padding"], "the causal mask comes first, the combination beside it"
+    assert allowed(found["causal"]) == allowed(found["both"]) == LOWER
+    assert all(row == [True] * 12 + [False] * 4 for row in allowed(found["padding"]))
     assert "never to later ones" in words(app)
-    assert drawn[0]["layout"]["yaxis"]["title"]["text"] == "query: decoder (English)"
+    assert "This is the padding mask of Cross-attention, layer 1, which reads the source." in words(app).replace("\\", "")
+    assert found["causal"]["layout"]["yaxis"]["title"]["text"] == "query: decoder (English)"
+    assert app.metric[0].value == "exactly 0"
+
+
+def test_the_same_masks_are_written_as_signs_or_as_what_is_added() -> None:
+    app = open_view("masks", MadeUpEngine(), site="decoder.0.0.self")
+    assert cells(drawn(app)["causal"])[0][:2] == ["✓", "✗"]
+    app.button_group(key="mask-form").set_value("additive").run()
+    assert cells(drawn(app)["causal"])[0][:2] == ["0", "−∞"]
+    assert allowed(drawn(app)["causal"]) == LOWER
 
 
 @pytest.mark.parametrize(
@@ -30,16 +54,14 @@ def test_a_causal_site_shows_three_masks_in_two_forms() -> None:
 )
 def test_a_site_without_causal_mask_says_why(site: str, reason: str) -> None:
     app = open_view("masks", MadeUpEngine(), site=site)
-    assert len(figures(app)) == 4
+    assert list(drawn(app)) == ["both", "padding"]
     assert "Not used here" in words(app)
     assert reason in words(app)
-    assert "Your sentence has no padding, so every key is allowed" in words(app)
 
 
 def test_padding_is_run_beside_and_compared_in_numbers() -> None:
     engine = MadeUpEngine(wobble=2.0**-20)
     app = open_view("masks", engine, site="encoder.0.0.self")
-    assert not app.metric
     app.slider[0].set_value(20).run()
     assert not app.exception
     assert engine.asked[-1].source_pad_to == 20
@@ -49,16 +71,17 @@ def test_padding_is_run_beside_and_compared_in_numbers() -> None:
     assert app.metric[2].value == "12 of 12"
     assert "no head that reads the source gives any weight to the padding" in words(app)
     assert "rounding" in words(app)
-    assert [len(cells(figures(app)[0])), len(cells(figures(app)[0])[0])] == [20, 20], "the masks are those of the padded run"
-    assert cells(figures(app)[0])[3][11:13] == ["✓", "✗"]
+    assert all(row == [True] * 12 + [False] * 8 for row in allowed(drawn(app)["padding"]))
+    assert len(cells(drawn(app)["padding"])) == 20, "the masks are those of the padded run"
 
 
 def test_the_lower_end_of_the_slider_takes_the_padding_away() -> None:
-    app = open_view("masks", MadeUpEngine(), pad="20")
+    app = open_view("masks", MadeUpEngine(), site="encoder.0.0.self", pad="20")
     assert app.slider[0].value == 20
     app.slider[0].set_value(12).run()
-    assert "pad" not in app.query_params
+    assert app.query_params["pad"] == "12"
     assert not app.metric
+    assert "Your sentence has no padding, so every key is allowed" in words(app)
 
 
 def test_a_difference_beyond_rounding_is_not_called_rounding() -> None:
@@ -100,7 +123,7 @@ def test_the_site_can_be_chosen_and_the_link_follows() -> None:
     ]
     app.selectbox[0].set_value("decoder.0.0.self").run()
     assert app.query_params["site"] == "decoder.0.0.self"
-    assert len(figures(app)) == 6
+    assert len(figures(app)) == 3
 
 
 @pytest.mark.parametrize(("dark", "colours"), [(False, LIGHT), (True, DARK)])

@@ -20,7 +20,7 @@ def values(figure: dict[str, Any], axis: str = "z") -> Array:
 
 def test_learned_positions_stand_beside_sinusoids_of_the_same_size() -> None:
     table = np.random.default_rng(5).normal(size=(30, 16)).astype(np.float32)
-    app = open_view("positions", MadeUpEngine(tables={"positions/decoder": table}))
+    app = open_view("positions", MadeUpEngine(tables={"positions/encoder": table}))
     drawn = figures(app)
     assert len(drawn) == 7
     assert np.array_equal(values(drawn[0]), table)
@@ -74,13 +74,13 @@ def test_one_stack_needs_no_choice_and_two_have_one() -> None:
 
 def test_the_encoder_has_its_own_table() -> None:
     tables = {"positions/encoder": np.full((20, 8), 2, np.float32), "positions/decoder": np.zeros((30, 16), np.float32)}
-    app = open_view("positions", MadeUpEngine(tables=tables), site="encoder.0.0.self")
+    app = open_view("positions", MadeUpEngine(tables=tables))
     assert np.array_equal(values(figures(app)[0]), tables["positions/encoder"])
 
 
 def test_dimensions_and_cosine_can_be_chosen() -> None:
     table = np.random.default_rng(5).normal(size=(30, 16)).astype(np.float32)
-    app = open_view("positions", MadeUpEngine(tables={"positions/decoder": table}))
+    app = open_view("positions", MadeUpEngine(tables={"positions/encoder": table}))
     app.multiselect[0].set_value([16]).run()
     app.toggle[0].set_value(True).run()
     assert not app.exception
@@ -91,6 +91,6 @@ def test_dimensions_and_cosine_can_be_chosen() -> None:
 
 
 def test_a_long_table_is_cut_and_said_to_be() -> None:
-    app = open_view("positions", MadeUpEngine(tables={"positions/decoder": np.ones((300, 4), np.float32)}))
+    app = open_view("positions", MadeUpEngine(tables={"positions/encoder": np.ones((300, 4), np.float32)}))
     assert values(figures(app)[0]).shape == (256, 4)
     assert "Only the first 256 positions are shown." in words(app)

@@ -19,6 +19,10 @@ MOST_APART = 30
 """Most rows and columns with gaps between the cells."""
 
 
+ALLOWED = 4
+"""The stop of the sequential scale that allowed cells have: its contrast to masked cells is at least 3 : 1, light and dark."""
+
+
 def mask(trace: Trace, attention: Attention, allowed: Array, form: Form, dark: bool) -> go.Figure:
     """A mask [query, key] in two colours, with named axes; small ones with the value in each cell.
 
@@ -30,7 +34,7 @@ def mask(trace: Trace, attention: Attention, allowed: Array, form: Form, dark: b
         dark: which scheme.
     """
     colours = scheme(dark)
-    off, on = colours.masked, colours.weights[2]
+    off, on = colours.masked, colours.weights[ALLOWED]
     no, yes = _signs(form)
     size = max(allowed.shape)
     cells = {
@@ -46,7 +50,7 @@ def mask(trace: Trace, attention: Attention, allowed: Array, form: Form, dark: b
         "ygap": int(size <= MOST_APART),
         "text": np.where(allowed, yes, no),
         "texttemplate": "%{text}" if size <= MOST_SIGNS else None,
-        "textfont": {"size": 10, "color": colours.text},
+        "textfont": {"size": 11},  # without a color, plotly takes black or white, whichever is seen on the cell
         "customdata": whole_labels(trace, attention),
         "hovertemplate": _("query: {query}<br>key: {key}<br>{value}", **_GAPS) + "<extra></extra>",
     }
@@ -68,7 +72,7 @@ def _explain_colours(colours: Scheme, form: Form) -> list[dict[str, Any]]:
     """Traces that hold nothing but an entry of the legend above the picture, one for each colour."""
     no, yes = _signs(form)
     names = {
-        colours.weights[2]: _("{sign}  allowed", sign=yes),
+        colours.weights[ALLOWED]: _("{sign}  allowed", sign=yes),
         colours.masked: _("{sign}  masked", sign=no),
     }
     edge = {"width": 1, "color": colours.faint}

@@ -7,38 +7,79 @@ from model.trace.types import Array, Attention, Site, Trace
 from viz import labels
 from viz.figures import masks
 from viz.figures.frame import CONFIG
-from viz.page import Page, bind, say, update
+from viz.page import Page, bind, card, say, update
 from viz.readings.padding import PaddingEffect, padding_effect
 from viz.texts import _, _n, sentence
+
+SHOWN_PADDING = 4
+"""Padding tokens behind the source until somebody moves the slider, so that the padding mask shows something."""
+
+
+def opens_on(trace: Trace) -> Attention:
+    """The site that the page opens on: the last decoder self-attention, which has a causal mask, or else the last site."""
+    return (trace.of("decoder", "self") or tuple(trace.attention.values()))[-1]
 
 
 def show(page: Page) -> None:
     """Draws the page."""
-    where, how_far = st.columns(2, gap="medium")
+    where, how_far, how = st.columns([4, 4, 3], gap="medium")
     with where:
         tied = bind("site", head=0, query=-1)
+        st.session_state[tied["key"]] = page.view.site
         sites = [str(site) for site in page.trace.attention]
         st.selectbox(_("Attention"), sites, format_func=lambda text: labels.site(Site.parse(text)), **tied)
     with how_far:
         padded = _padded(page)
-    with st.container(border=True, key="card-padding-effect"):
-        _say_what_padding_did(page, padded)
+    with how:
+        form = _chosen_form()
     trace = padded or page.trace
     attention = trace.at(page.attention.site)
     added = len(trace.tokens["source"]) - len(page.trace.tokens["source"])
-    _card(page, trace, attention, attention.mask_padding, "padding", _("Padding mask"), _about_padding(attention, added))
-    _card(page, trace, attention, attention.mask_causal, "causal", _("Causal mask"), _about_causal(attention))
-    _card(page, trace, attention, attention.mask, "both", _("Both combined: the mask of this layer"), _about_both())
+    first, second = st.columns(2, gap="medium")
+    with first, card("mask-causal"):
+        _mask(page, trace, attention, attention.mask_causal, ("causal", form, _("Causal mask")), _about_causal(attention))
+    with second, card("mask-both"):
+        _mask(page, trace, attention, attention.mask, ("both", form, _("Both combined: the mask of this layer")), _about_both())
+    third, last = st.columns(2, gap="medium")
+    with third, card("mask-padding"):
+        _padding(page, trace, attention, form, added)
+    with last, card("padding-effect"):
+        _say_what_padding_did(page, padded)
+
+
+def _chosen_form() -> masks.Form:
+    """Draws the control for how the masks are written."""
+    signs: dict[masks.Form, str] = {"boolean": "✓ ✗", "additive": "0 −∞"}
+    chosen = st.segmented_control(
+        _("Written as"), list(signs), format_func=signs.__getitem__, default="boolean", required=True, key="mask-form"
+    )
+    form: masks.Form = chosen or "boolean"
+    st.caption(_forms()[form])
+    return form
+
+
+def _padding(page: Page, trace: Trace, attention: Attention, form: masks.Form, added: int) -> None:
+    """Draws the padding mask of the site, or of one that reads the source if this one does not."""
+    reads = [one for one in trace.attention.values() if one.key_tokens == "source" and trace.tokens.get("target") is not None]
+    title, about = _("Padding mask"), _about_padding(attention, added)
+    if attention.key_tokens == "source" or not reads:
+        return _mask(page, trace, attention, attention.mask_padding, ("padding", form, title), about)
+    gaps = {"site": labels.site(reads[-1].site)}
+    st.markdown(f"**{title}**")
+    st.caption(about)
+    about = _("This is the padding mask of {site}, which reads the source.", **gaps)
+    return _mask(page, trace, reads[-1], reads[-1].mask_padding, ("padding", form, ""), about)
 
 
 def _padded(page: Page) -> Trace | None:
     """Draws the control that pads the source; returns the padded run, None if there is no padding or no run."""
-    length, longest, asked = len(page.trace.tokens["source"]), page.info.max_source, page.view.pad_to
+    length, longest = len(page.trace.tokens["source"]), page.info.max_source
     if _why_not(page):
         return None
+    asked = page.view.pad_to or min(length + SHOWN_PADDING, longest)
     _slider(length, longest, asked)
     try:
-        return page.engine.run(page.view.request(pad_to=asked)) if asked else None
+        return page.engine.run(page.view.request(pad_to=asked)) if asked > length or page.view.pad_to > longest else None
     except HeadlightError as error:
         say(sentence(error))
         return None
@@ -67,7 +108,7 @@ def _slider(length: int, longest: int, asked: int) -> None:
         length,
         longest,
         key=key,
-        on_change=lambda: update(pad_to=st.session_state[key] if st.session_state[key] > length else 0),
+        on_change=lambda: update(pad_to=st.session_state[key]),
     )
 
 
@@ -81,12 +122,13 @@ def _say_what_padding_did(page: Page, padded: Trace | None) -> None:
         st.caption(_("Move the slider to run the sentence again with padding and compare the two runs."))
         return
     effect = padding_effect(page.trace, padded)
-    weight, difference, rows = st.columns(3)
-    weight.metric(_("largest weight on padding"), _power_of_ten(effect.largest_weight))
-    if effect.rows_without:
-        measured = _power_of_ten(effect.largest_difference) if effect.rows else _("none")
-        difference.metric(_("largest logit difference"), measured)
-        rows.metric(_("rows compared"), _("{rows} of {all_rows}", rows=effect.rows, all_rows=effect.rows_without))
+    with st.container(horizontal=True, gap="large"):
+        st.metric(_("largest weight on padding"), _power_of_ten(effect.largest_weight), width="content")
+        if effect.rows_without:
+            measured = _power_of_ten(effect.largest_difference) if effect.rows else _("none")
+            st.metric(_("largest logit difference"), measured, width="content")
+            compared = _("{rows} of {all_rows}", rows=effect.rows, all_rows=effect.rows_without)
+            st.metric(_("rows compared"), compared, width="content")
     st.caption(_about_weights(effect))
     st.caption(_about_output(effect))
 
@@ -129,17 +171,22 @@ def _about_output(effect: PaddingEffect) -> str:
     )
 
 
-def _card(page: Page, trace: Trace, attention: Attention, allowed: Array | None, name: str, title: str, about: str) -> None:
-    """Draws a mask in words and in both forms; only in words if the site has no such mask."""
-    with st.container(border=True, key=f"card-mask-{name}"):
+def _mask(
+    page: Page, trace: Trace, attention: Attention, allowed: Array | None, drawn: tuple[str, masks.Form, str], about: str
+) -> None:
+    """Draws a mask in words and as a picture; only in words if the site has no such mask.
+
+    Args:
+        drawn: name of the picture, how its cells are written, and its title.
+    """
+    name, form, title = drawn
+    if title:
         st.markdown(f"**{title}**")
-        st.caption(about)
-        if allowed is None:
-            return
-        for column, (form, meaning) in zip(st.columns(2, gap="medium"), _forms().items(), strict=True):
-            column.markdown(meaning)
-            figure = masks.mask(trace, attention, allowed, form, page.dark)
-            column.plotly_chart(figure, width="stretch", config=CONFIG, theme=None, key=f"{name}-{form}", alt=f"{title}: {meaning}")
+    st.caption(about)
+    if allowed is None:
+        return
+    figure = masks.mask(trace, attention, allowed, form, page.dark)
+    st.plotly_chart(figure, width="stretch", config=CONFIG, theme=None, key=f"mask-{name}", alt=title or about)
 
 
 def _forms() -> dict[masks.Form, str]:

@@ -15,6 +15,9 @@ from viz.texts import _, _n
 MOST_POSITIONS = 256
 """Most positions drawn; a longer table is cut, and a sentence says so."""
 
+TABLELESS = ("none", "rotary", "relative")
+"""Kinds of positions that are not vectors added to embeddings."""
+
 
 @dataclass(frozen=True)
 class Encoding:
@@ -58,12 +61,13 @@ def _about_attention(kind: str) -> str:
 
 
 def _chosen_stack(page: Page) -> str:
-    """The stack whose positions are shown, by default that of the selected site."""
+    """The stack whose positions are shown, by default the first one that has a table."""
     names = {"encoder": _("Encoder"), "decoder": _("Decoder")}
     stacks = [stack for stack in names if page.info.spec[stack] is not None]
     if len(stacks) == 1:
         return stacks[0]
-    start = page.attention.site.stack
+    tables = [stack for stack in stacks if page.info.spec[stack]["positions"] not in TABLELESS]
+    start = (tables or stacks)[0]
     return str(st.segmented_control(_("Positions of"), stacks, format_func=names.__getitem__, default=start, required=True))
 
 

@@ -30,13 +30,10 @@ def _tokens(page: Page) -> None:
     """Draws the decoding. All steps were computed when the sentence ran; the browser reveals them one by one."""
     search.draw(page)
     sites = [str(site) for site in page.trace.attention]
+    tied = bind("site", head=0, query=-1)
+    st.session_state[tied["key"]] = page.view.site
     where, head = st.columns([3, 1])
-    where.selectbox(
-        _("Attention layer to watch"),
-        sites,
-        format_func=lambda text: labels.site(Site.parse(text)),
-        **bind("site", head=0, query=-1),
-    )
+    where.selectbox(_("Attention layer to watch"), sites, format_func=lambda text: labels.site(Site.parse(text)), **tied)
     head.selectbox(_("Head"), range(page.attention.heads), format_func=lambda index: str(index + 1), **bind("head"))
     weights = page.attention.heads * page.attention.mask.size
     if weights > MOST_WEIGHTS:

@@ -1,41 +1,55 @@
 """The page Training: one sentence through all snapshots of a training, its weights and outputs, and when heads specialized."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
+from functools import partial
 
 import streamlit as st
 
+from model.engine.api import ModelInfo
 from model.errors import HeadlightError
-from model.spec.request import RunRequest
+from model.spec.request import Decoding, RunRequest
 from model.spec.snapshots import without_step
 from viz import canvas, labels
-from viz.page import Page, say, update
+from viz.links import ANOTHER_MODEL
+from viz.page import Page, last_cross, say, update
 from viz.readings.training import Course, Frame, course, fed
-from viz.texts import _, _n
+from viz.texts import _, _n, sentence
 from viz.views import training_curves, training_runs
 
 
 def show(page: Page) -> None:
     """Draws the page."""
     page = _of_the_training(page)
-    if not page.info.snapshots:
-        _none_here(page)
+    if page.info.snapshots:
+        measured = _film(page, update)
+        if measured is not None:
+            training_curves.draw(page, measured)
         return
+    _say_none(page)
+    other = _another_film(page)
+    if other is not None:
+        _film(other, partial(training_runs.switch, other.info, other.view.text))
+    _films(page)
+
+
+def _film(page: Page, chosen: canvas.Chosen) -> Course | None:
+    """Draws the film of the page's model; returns its measures, None if it cannot be shown."""
     if problem := training_runs.too_long(page):
         say(problem)
-        return
+        return None
     frames, problems = training_runs.frames(page)
     for problem in problems:
         say(problem)
     if not frames:
-        return
+        return None
     at = _frame_of(page, frames)
     _about(page, frames)
     identity = tuple((frame.step, str(frame.fed.model["fingerprint"])) for frame in frames)
     measured = _measured(identity, page.view.request(), frames, fed(page.trace).ids)
     place = (page.attention.site, page.head, page.view.query)
-    canvas.film(frames, page.trace, measured, place, at, key="film", chosen=update)
-    training_curves.draw(page, measured)
+    canvas.film(frames, page.trace, measured, place, at, key="film", chosen=chosen)
+    return measured
 
 
 def _of_the_training(page: Page) -> Page:
@@ -53,14 +67,15 @@ def _of_the_training(page: Page) -> Page:
 
 
 def _frame_of(page: Page, frames: Sequence[Frame]) -> int:
-    """Index of the frame that the view asks for; the last one if it asks for none or for one that does not exist."""
+    """Index of the frame that the view asks for; the first one if it asks for none, the last one if that does not exist."""
     steps, asked = [frame.step for frame in frames], page.view.snapshot
     if asked in steps:
         return steps.index(asked)
     if asked >= 0:
         there = ", ".join(f"{step:,}" for step in steps)
         say(_("There is no snapshot at step {asked:,}. Available: {there}. Showing the last one.", asked=asked, there=there))
-    return len(steps) - 1
+        return len(steps) - 1
+    return 0
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
@@ -89,8 +104,8 @@ def _about(page: Page, frames: Sequence[Frame]) -> None:
         )
 
 
-def _none_here(page: Page) -> None:
-    """Says that this model has no snapshots, and which models have a training film."""
+def _say_none(page: Page) -> None:
+    """Says that this model has no snapshots."""
     st.info(
         labels.markdown(
             _(
@@ -101,7 +116,33 @@ def _none_here(page: Page) -> None:
         ),
         icon=":material/movie:",
     )
-    others = [info for info in page.engine.models() if info.snapshots and not info.problem]
+
+
+def _another_film(page: Page) -> Page | None:
+    """The page of another model that has a film: one of the same languages, on the same sentence, if there is one; says so."""
+    films = sorted(_with_film(page), key=lambda info: info.languages != page.info.languages)
+    if not films:
+        return None
+    info = films[0]
+    text = page.view.text if info.languages == page.info.languages else next(iter(info.examples), "")
+    view = replace(page.view, **{**ANOTHER_MODEL, **asdict(Decoding()), "model": info.name, "text": text})
+    try:
+        trace = page.engine.run(view.request())
+    except HeadlightError as error:
+        say(sentence(error))
+        return None
+    about = _("Shown here is the training film of “{title}”. Choosing anything in it switches to that model.", title=info.title)
+    st.caption(labels.markdown(about))
+    return replace(page, info=info, view=view, trace=trace, attention=last_cross(trace), head=0)
+
+
+def _with_film(page: Page) -> list[ModelInfo]:
+    return [info for info in page.engine.models() if info.snapshots and not info.problem]
+
+
+def _films(page: Page) -> None:
+    """Draws which models have a training film, and how to make one."""
+    others = _with_film(page)
     if others:
         st.markdown(f"**{_('Models with a training film')}**")
     for info in others:

@@ -17,7 +17,8 @@ from viz.texts import _
 
 def draw(page: Page, measured: Course) -> None:
     """Draws both pictures, the table of when heads specialized, and the numbers."""
-    at = page.view.snapshot if page.view.snapshot in measured.steps else measured.steps[-1]
+    missing = measured.steps[0 if page.view.snapshot < 0 else -1]
+    at = page.view.snapshot if page.view.snapshot in measured.steps else missing
     heads, losses = st.columns([3, 2])
     with heads, card("heads"):
         _heads(page, measured, at)

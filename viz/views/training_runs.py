@@ -89,6 +89,11 @@ def _free(page: Page, request: RunRequest) -> RunRequest:
     return replace(request, target=None, decoding=Decoding(max_length=min(written + SPARE, page.info.max_target, 1000)))
 
 
-def switch(info: ModelInfo) -> None:
-    """Switches to the film of another model."""
-    update(model=info.name, **ANOTHER_MODEL)
+def switch(info: ModelInfo, text: str | None = None, **fields: str | int) -> None:
+    """Switches to the film of another model.
+
+    Args:
+        text: the sentence; None: the model's first example.
+        fields: what was chosen in its film, as fields of `viz.links.View`.
+    """
+    update(model=info.name, **{**ANOTHER_MODEL, "text": text, **fields})

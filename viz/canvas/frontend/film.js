@@ -7,8 +7,9 @@ class Film extends Atlas {
     super(parent);
     this.transport = new Transport({ moved: () => this.moved(), rested: () => this.report() });
     this.said = el("p", { class: "unseen", role: "status", "aria-live": "polite" });
+    this.controls = el("div");
     this.stage = el("div", { class: "film" });
-    this.root.prepend(this.stage);
+    this.root.prepend(this.controls, this.stage);
     this.root.addEventListener("keydown", (event) => this.transport.onKey(event));
   }
 
@@ -43,7 +44,10 @@ class Film extends Atlas {
     const strips = el("div", { class: "strips" }, given, this.own);
     const numbers = el("div", { class: "numbers" }, this.losses.box, this.headNumbers.box);
     const card = el("section", { class: "card" }, this.title, strips, numbers, this.said);
-    this.stage.replaceChildren(this.transport.build(frames.length, texts), card);
+    const controls = this.transport.build(frames.length, texts);
+    this.controls.replaceWith(controls); // beside the stage, so that it can stay in view over the whole drawing
+    this.controls = controls;
+    this.stage.replaceChildren(card);
   }
 
   /** A row of named numbers under a title. */

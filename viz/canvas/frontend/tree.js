@@ -46,9 +46,8 @@ class Tree extends Drawing {
   take() {
     const { shown } = this.header;
     this.path = new Set(shown);
-    this.at ??= shown.at(-1);
-    if (!this.byPlace.has(this.at)) this.at = shown.at(-1);
-    this.fresh = true;
+    this.fresh = !this.byPlace.has(this.at); // a tree opens at its root, where the search began
+    if (this.fresh) this.at = shown[0];
   }
 
   sentence({ text, own, total, mean, fate, rank }) {
