@@ -160,11 +160,7 @@ class View:
     )
     step: int = parameter(-1, "step", "the step shown by Step through, counted from 0", values.whole(-1), reset_by="sentence")
     pad_to: int = parameter(
-        0,
-        "pad",
-        "number of positions to which the page Masks pads the source; 0: four more than its tokens",
-        values.whole(0, 100_000),
-        reset_by="sentence",
+        0, "pad", "positions to which Masks pads the source; 0: four are added", values.whole(0, 100_000), reset_by="sentence"
     )
     silence: str = parameter(
         "",
