@@ -119,7 +119,7 @@ def test_a_sentence_too_long_for_a_film_is_said_and_nothing_is_run(filmed: Path,
     visitor = Visitor("training", model="film", text=TEXT)
     assert len(visitor.problems) == 1
     assert visitor.problems[0].startswith("The film of this sentence would need ")
-    assert visitor.problems[0].endswith("shorten it.")
+    assert visitor.problems[0].endswith("Shorten the sentence.")
     assert visitor.drawn == 0
 
 
