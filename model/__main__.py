@@ -15,7 +15,8 @@ from model.checkpoints import export as exporting
 from model.checkpoints import loader
 from model.checkpoints.layouts.given_answers import parse_settings
 from model.checkpoints.loaded import Runner
-from model.cli.options import BEAM_SIZE, SETTINGS, NamedOption, asks_for_a_run
+from model.cli.matters import matters
+from model.cli.options import AS_JSON, BEAM_SIZE, DEVICE, SETTINGS, asks_for_a_run
 from model.cli.serve import serve
 from model.cli.view import view
 from model.engine import environment
@@ -30,17 +31,7 @@ from model.spec.request import KEEP, Decoding, Keep, Method, RunRequest
 from model.trace import serialization
 from model.trace.types import Trace
 
-DEVICE = click.option(
-    "--device",
-    cls=NamedOption,
-    type=click.Choice(["auto", "cpu", "cuda", "mps"]),
-    default="auto",
-    envvar="HEADLIGHT_DEVICE",
-    show_envvar=True,
-    help="where to compute",
-)
 DATA = click.option("--data", type=click.Path(path_type=Path), help="folder of the corpus; digits to be reversed need none")
-AS_JSON = click.option("--json", "as_json", is_flag=True, help="print one JSON object")
 
 
 @click.group()
@@ -215,6 +206,7 @@ def _write(path: Path, data: bytes) -> None:
         raise BadSetting(name="--out", found=str(path), allowed=f"a path that can be written ({error.strerror})") from error
 
 
+cli.add_command(matters)
 cli.add_command(serve)
 cli.add_command(view)
 

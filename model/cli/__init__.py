@@ -1,4 +1,4 @@
-"""Command line: options of a run, `serve`, `view`, and float features from files.
+"""Command line: options of a run, `matters`, `serve`, `view`, and float features from files.
 
-May import: model.checkpoints, model.engine, model.errors, model.spec, model.trace.
+May import: model.attribution, model.checkpoints, model.engine, model.errors, model.inference, model.spec, model.trace.
 """

@@ -66,6 +66,17 @@ def _fields_of_a_run() -> Iterator[tuple[Field[Any], Option]]:
 RUN_OPTIONS = {name: option for each, own in _fields_of_a_run() for name, option in _options(each, own).items()}
 SETTINGS, BEAM_SIZE = RUN_OPTIONS["settings"], RUN_OPTIONS["beam_size"]
 
+DEVICE = click.option(
+    "--device",
+    cls=NamedOption,
+    type=click.Choice(["auto", "cpu", "cuda", "mps"]),
+    default="auto",
+    envvar="HEADLIGHT_DEVICE",
+    show_envvar=True,
+    help="where to compute",
+)
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="print one JSON object")
+
 
 def asks_for_a_run(command: Callable[..., None]) -> Callable[..., None]:
     """Adds the argument CHECKPOINT and the options of a run; the command gets a RunRequest with an empty `keep`."""

@@ -1,0 +1,154 @@
+"""`python -m model matters`: what heads, words or edges of a run were for."""
+
+import json
+from collections.abc import Iterator
+from typing import Any, get_args
+
+import click
+import numpy as np
+from tqdm import tqdm
+
+from model.attribution.answers import Place, answer
+from model.attribution.example import forced_run
+from model.attribution.questions import PERMUTATIONS, Edges, Heads, Measure, Order, Prune, Question, Words
+from model.attribution.rank_correlation import MEASURES, mean_correlation
+from model.attribution.results import EdgeEffects, HeadEffects, PruneCurve, Result, WordEffects
+from model.checkpoints import loader
+from model.cli.options import AS_JSON, DEVICE, asks_for_a_run
+from model.engine import environment
+from model.engine.environment import best_device
+from model.engine.local import CHECKPOINTS
+from model.errors import BadSetting
+from model.inference.precision import lowered, run_in
+from model.spec.request import RunRequest
+
+
+@click.command()
+@asks_for_a_run
+@click.option("--measures", default=",".join(get_args(Measure)), show_default=True, help="of each head, separated by commas")
+@click.option(
+    "--permutations",
+    type=click.IntRange(2, 1024),
+    default=PERMUTATIONS,
+    show_default=True,
+    help="orders of heads from which a share is estimated, where a site has more than ten heads",
+)
+@click.option("--prune", type=click.Choice(get_args(Order)), help="silence head after head, the one that costs least or most first")
+@click.option("--words", is_flag=True, help="what each target token depended on")
+@click.option("--edges", type=int, metavar="TOKEN", help="which edges this target token depended on, counted from 0")
+@click.option("--site", default="", help="with --edges: each head of this site alone")
+@AS_JSON
+@DEVICE
+def matters(request: RunRequest, as_json: bool, device: str, **asked: Any) -> None:
+    """Measures what the heads of CHECKPOINT, or words or edges of attention, were for in one run."""
+    found = _answer(_question(request, **asked), device)
+    if as_json:
+        click.echo(json.dumps(_json(found), ensure_ascii=False))
+    else:
+        click.echo("\n".join(_lines(found)))
+
+
+def _question(
+    request: RunRequest, measures: str, permutations: int, prune: Order | None, words: bool, edges: int | None, site: str
+) -> Question[Any]:
+    """The question that the options ask."""
+    if (prune is not None) + words + (edges is not None) > 1:
+        raise BadSetting(name="the question", found="several", allowed="one of --prune, --words and --edges, or none for heads")
+    if site and edges is None:
+        raise BadSetting(name="--site", found=site, allowed="left out without --edges")
+    if prune is not None:
+        return Prune(request, prune)
+    if words:
+        return Words(request)
+    if edges is not None:
+        if edges < 0:
+            raise BadSetting(name="--edges", found=edges, allowed="0 or above")
+        return Edges(request, edges, site)
+    wanted = tuple(filter(None, measures.split(",")))
+    if not wanted or set(wanted) - set(get_args(Measure)):
+        raise BadSetting(name="--measures", found=measures, allowed=f"among {', '.join(get_args(Measure))}")
+    return Heads(request, wanted, permutations)  # type: ignore[arg-type]  # checked above
+
+
+def _answer(question: Question[Any], device: str) -> Result:
+    """The result, with a bar on standard error while it is computed."""
+    on = best_device(device)
+    base = loader.load(loader.locate(question.model, CHECKPOINTS), dict(question.request.settings), on)
+    runner = lowered(base, question.request.precision or "float32")
+    request, prompt = forced_run(base, question.request, on, environment.most_positions())
+    trace = run_in(base, runner, request, on, str(on))
+    with tqdm(disable=None, leave=False) as bar:  # None: only a terminal shows it
+
+        def told(done: int, of: int) -> None:
+            bar.total = of
+            bar.update(done - bar.n)
+
+        place = Place(on, most=environment.most_positions(), most_bytes=environment.batch_bytes(), told=told)
+        return answer(question, request, prompt, runner, trace, place)
+
+
+def _json(found: Result) -> dict[str, Any]:
+    """All numbers; of words their rank correlations, too."""
+    return found.to_json() | ({"correlations": _correlations(found)} if isinstance(found, WordEffects) else {})
+
+
+def _correlations(found: WordEffects) -> dict[str, dict[str, float | None]]:
+    """The mean rank correlation of each two measures over the inputs of each strip."""
+    pairs = [(a, b) for i, a in enumerate(MEASURES) for b in MEASURES[i + 1 :]]
+    values = {strip: {f"{a}, {b}": mean_correlation(found, a, b, strip) for a, b in pairs} for strip in dict.fromkeys(found.strips)}
+    return {strip: {pair: value if np.isfinite(value) else None for pair, value in own.items()} for strip, own in values.items()}
+
+
+def _lines(found: Result) -> Iterator[str]:
+    """A result as a table for people."""
+    yield f"{' '.join(found.tokens)}: log-probability {found.total:.4f} nats"
+    match found:
+        case HeadEffects():
+            yield from _of_heads(found)
+        case PruneCurve():
+            yield from _of_pruning(found)
+        case WordEffects():
+            yield from _of_words(found)
+        case EdgeEffects():
+            yield from _of_edges(found)
+
+
+def _of_heads(found: HeadEffects) -> Iterator[str]:
+    names = [name for name in get_args(Measure) if getattr(found, name) is not None]
+    yield f"{'site':22}{'head':>5}" + "".join(f"{name:>10}" for name in names)
+    for row, head in enumerate(found.heads):
+        error = "" if found.total_share_error is None else found.total_share_error[row]
+        beside = f"  ± {error:.4f}" if error else ""
+        yield f"{head.site:22}{head.head:5}" + "".join(f"{getattr(found, name)[row].sum():10.4f}" for name in names) + beside
+    if found.none is not None:
+        yield from (f"{site:22}{'none':>5}{total.sum():10.4f}" for site, total in zip(found.sites, found.none, strict=True))
+
+
+def _of_pruning(found: PruneCurve) -> Iterator[str]:
+    yield f"{'silenced':>8}  {'log-probability':>15}  silenced last"
+    for step, total in enumerate(found.curve.sum(axis=1)):
+        last = f"{found.order[step - 1].site} head {found.order[step - 1].head}" if step else ""
+        broken = "  the likeliest tokens are others from here on" if step == found.breaks_at else ""
+        yield f"{step:8}  {total:15.4f}  {last}{broken}"
+
+
+def _of_words(found: WordEffects) -> Iterator[str]:
+    yield f"{'token':12}{'input':18}" + "".join(f"{name:>11}" for name in MEASURES)
+    for row, token in enumerate(found.tokens):
+        for column, text in enumerate(found.inputs):
+            numbers = [getattr(found, name)[row, column] for name in MEASURES]
+            if not np.isnan(numbers).all():
+                yield f"{token:12}{found.strips[column] + ' ' + text:18}" + "".join(f"{number:11.4f}" for number in numbers)
+        yield f"{token:12}{'difference from ' + found.baseline}: {found.difference[row]:.4f}, residue {found.residue[row]:.4f}"
+    for strip, own in _correlations(found).items():
+        yield from (f"rank correlation over {strip}: {pair} {value:.2f}" for pair, value in own.items() if value is not None)
+
+
+def _of_edges(found: EdgeEffects) -> Iterator[str]:
+    yield f"for {found.tokens[found.token]}, which has {found.log_probabilities[found.token]:.4f}"
+    for row, (site, head) in enumerate(zip(found.sites, found.heads, strict=True)):
+        keys = [(key, change) for key, change in enumerate(found.changes[row]) if not np.isnan(change)]
+        numbers = " ".join(f"{key}:{change:.4f}{'!' if found.emptied[row, key] else ''}" for key, change in keys)
+        yield f"{site}{'' if head < 0 else f' head {head}'}  {found.strips[row]} {numbers}"
+    if found.emptied.any():
+        yield "!: this leaves a query without any key, which the network treats by its own rule."
