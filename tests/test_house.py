@@ -260,6 +260,28 @@ def test_functions_are_short(top: str) -> None:
     assert found < 12, f"A function's median stays under 12 lines: in {top} it is {found}"
 
 
+def undocumented(node: ast.AST, prefix: str) -> Iterator[str]:
+    """Public functions, classes and methods without a docstring, also in private classes; functions inside functions are exempt."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            if not child.name.startswith("_") and not ast.get_docstring(child):
+                yield f"{prefix}{child.name}"
+            if isinstance(child, ast.ClassDef):
+                yield from undocumented(child, f"{prefix}{child.name}.")
+
+
+@pytest.mark.parametrize("module", modules("app", "model", "viz", "benchmarks"))
+def test_everything_public_has_a_docstring(module: str) -> None:
+    tree = ast.parse(FILES[module].read_text(encoding="utf-8"))
+    found = [*([] if ast.get_docstring(tree) else ["the module"]), *undocumented(tree, "")]
+    assert not found, f"Say what it computes, shapes in the words of the axes, errors, source: {module} has no docstring of {found}"
+
+
+def test_a_missing_docstring_is_found() -> None:
+    code = 'def f():\n    def g(): ...\n\nclass _A:\n    "A."\n    def __init__(self): ...\n    def m(self): ...\n'
+    assert list(undocumented(ast.parse(code), "")) == ["f", "_A.m"]
+
+
 def test_nothing_is_called_by_a_name_that_says_nothing() -> None:
     files = [str(p.relative_to(ROOT)) for p in PYTHON if p.stem in ("utils", "util", "helpers", "misc", "common")]
     assert not files, f"No module is called utils: say what it does. {files}"

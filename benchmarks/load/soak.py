@@ -77,11 +77,13 @@ class _Seat:
         self.lock = asyncio.Lock()
 
     async def come(self) -> None:
+        """Opens a new session; closes the old one."""
         await self.leave()
         self._visitor = await self._stay.enter_async_context(visiting(self._address, model=self._model))
         await self._visitor.join()
 
     async def leave(self) -> None:
+        """Closes the session."""
         await self._stay.aclose()
 
     async def do(self, what: str, choice: random.Random) -> None:

@@ -1,8 +1,8 @@
-"""Batches: what several runs ask of one network, padded to one size, computed at once, and taken apart again.
+"""Batches: calls of several runs to one network, padded to one size and computed as one call.
 
-A run asks its network one question at a time, a `Call`. Calls that fit together become one call with more rows: shorter inputs are
-filled up, the filling is masked, and what the network records is cut into what each run would have recorded alone. No run can tell
-the difference but by rounding. Where the filling could be seen, every call is computed alone: see `_nobody_sees_the_filling`.
+A run makes one `Call` at a time. Calls with equal batch keys become one call with more rows: shorter inputs are padded, the padding
+is masked, and recorded values are cut into what each run would have recorded alone. The results differ by rounding only. Where a
+query would attend to the padding of its batch, every call is computed alone: see `Batch.hides_padding`.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -25,21 +25,21 @@ from model.transformer.shared_head import MemoryLayer
 from model.transformer.stacks import CausalLM, EncoderAlone, EncoderDecoder
 
 MOST_POSITIONS = 8192
-"""Rows times positions of one batch: beyond it more rows only take more memory."""
+"""Most rows times positions of one batch; more rows would take memory and save no time."""
 
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One question to a network.
+    """One call of a network.
 
     Attributes:
-        network: which one.
-        run: recorder, interventions and cache of the run that asks.
-        ids: [row, position] of ids, or [row, position, model] of features: a source, or a target as far as it is written.
-        source_mask: which source positions may be looked at; None: there is no source but `ids`.
-        memory: [row, key, model], the encoder's output; None: the encoder is what is asked.
-        start: positions before it are in the run's cache.
-        computed_by: computes the answer in place of one pass through the network; such a call is always computed alone.
+        network: the network to call.
+        run: recorder, interventions and cache of the calling run.
+        ids: [row, position] of ids, or [row, position, model] of features: the source, or the target so far.
+        source_mask: which source positions may be attended to; None: `ids` are the only input.
+        memory: [row, key, model], the encoder's output; None: the call is one of the encoder, or of a language model.
+        start: first position to compute; earlier ones are in the run's cache.
+        computed_by: computes the result instead of one forward pass; such a call is never batched.
     """
 
     network: AnyNetwork
@@ -52,11 +52,11 @@ class Call:
 
     @property
     def queries(self) -> int:
-        """Positions to be computed."""
+        """Number of positions to compute."""
         return self.ids.shape[1] - self.start
 
     def keys(self, site: Site) -> int:
-        """Positions that a site of this call looks at."""
+        """Number of keys of a site in this call."""
         return self.ids.shape[1] if site.kind == "self" or self.memory is None else self.memory.shape[1]
 
 
@@ -65,7 +65,11 @@ Ask: TypeAlias = Callable[[Call], Tensor]
 
 
 def alone(call: Call) -> Tensor:
-    """The network's own answer."""
+    """Computes one call by itself: [row, position, model] of an encoder, [row, query, vocab] of a decoder.
+
+    Raises:
+        TypeError: the network has no such call.
+    """
     if call.computed_by is not None:
         return call.computed_by()
     match call.network:
@@ -82,9 +86,9 @@ def alone(call: Call) -> Tensor:
 def batch_key(call: Call) -> Hashable | None:
     """Batch key: calls with equal keys can be batched. None for a call that is always computed alone.
 
-    Alone go long inputs (their kernel writes no weights out), a decoder that lays its target's mask over the source, runs that
-    change a part of a mask (what the parts leave together is not looked at), and networks that another program runs: what their
-    cache holds is theirs.
+    Never batched are: long inputs, since the fused kernel computes no weights; a decoder that applies its target's mask to the
+    source; runs that change a part of a mask, since only the combined mask is checked for padding; and networks of other libraries,
+    which have their own caches.
     """
     if isinstance(call.network, ForeignNetwork) or call.computed_by is not None:
         return None
@@ -100,16 +104,16 @@ def batch_key(call: Call) -> Hashable | None:
 
 
 def room(calls: Sequence[Call]) -> int:
-    """How many of `calls`, from the first on, one batch has room for: at least one."""
+    """Number of calls, counted from the first, that fit into one batch; at least one."""
     rows = list(accumulate(len(call.ids) for call in calls))
     widest = list(accumulate((max(call.ids.shape[1], call.keys(_CROSS)) for call in calls), max))
     return max(1, sum(r * w <= MOST_POSITIONS for r, w in zip(rows, widest, strict=True)))
 
 
 def together(calls: Sequence[Call]) -> list[Tensor | Exception]:
-    """The answers to calls of one batch key, or what went wrong with each.
+    """The results of calls with one batch key, or the error of each.
 
-    Where memory does not suffice, each half is tried; a call for which it does not suffice alone is refused, and only that one.
+    If memory is too small, each half is tried; only a call that does not fit by itself gets OutOfMemory.
     """
     if len(calls) == 1:
         return [_alone_or_refused(calls[0])]
@@ -126,7 +130,7 @@ def together(calls: Sequence[Call]) -> list[Tensor | Exception]:
 
 def _at_once(calls: Sequence[Call]) -> list[Tensor | Exception]:
     batch = Batch(calls)
-    return list(batch.answers()) if batch.hides_its_filling() else [_alone_or_refused(call) for call in calls]
+    return list(batch.answers()) if batch.hides_padding() else [_alone_or_refused(call) for call in calls]
 
 
 def _alone_or_refused(call: Call) -> Tensor | Exception:
@@ -140,12 +144,12 @@ def _alone_or_refused(call: Call) -> Tensor | Exception:
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether a device has no room: torch has an error for it, but on a CPU only a sentence."""
+    """Whether a device is out of memory: torch has an error class for it, but on a CPU only a message."""
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or "DefaultCPUAllocator: can't allocate memory" in str(error)
 
 
 def release() -> None:
-    """Gives memory that is kept for later back to the device, so that the next try finds it."""
+    """Returns cached memory to the device, so that the next attempt can use it."""
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
 
@@ -154,9 +158,9 @@ _CROSS = Site("decoder", 0, 0, "cross")
 
 
 class Batch:
-    """Several calls as one.
+    """Several calls as one, whose rows are those of the calls, one call after the other.
 
-    Nothing reaches the recorders and caches of runs before the whole batch is computed, so a batch that failed can be tried anew.
+    Recorders and caches of the runs are changed only after the whole batch was computed, so a failed batch can be tried again.
     """
 
     def __init__(self, calls: Sequence[Call]) -> None:
@@ -170,15 +174,15 @@ class Batch:
         self.call = replace(
             calls[0],
             run=Run(),  # the real one would hold this batch, which would then keep its tensors until garbage is collected
-            ids=_filled([call.ids for call in calls], 1),
-            source_mask=Mask(_filled(masks, 3)) if masks else None,
-            memory=_filled(memories, 1) if memories else None,
+            ids=_padded([call.ids for call in calls], 1),
+            source_mask=Mask(_padded(masks, 3)) if masks else None,
+            memory=_padded(memories, 1) if memories else None,
         )
 
-    def hides_its_filling(self) -> bool:
-        """Whether no query of a call looks at the filling of its row, and each may look at something.
+    def hides_padding(self) -> bool:
+        """Whether no query attends to the padding of its row, and each may attend to some key.
 
-        A query that may look at nothing looks at all keys alike, which would be more keys here than alone.
+        A query without an allowed key attends to all keys equally, which would be more keys in the batch than alone.
         """
         own = [torch.ones((), dtype=torch.bool, device=self.call.ids.device)]
         if self.call.source_mask is not None:
@@ -193,7 +197,7 @@ class Batch:
         return bool(torch.stack(own).all())
 
     def answers(self) -> list[Tensor]:
-        """The answer to each call; its run's recorder and cache are then as if it had been computed alone."""
+        """The result of each call; its run's recorder and cache are then as if it had been computed alone."""
         names = {name for call in self.calls for name in call.run.interventions}
         answer = alone(replace(self.call, run=Run(self._record, {name: self._intervention(name) for name in names}, self)))
         answers = [answer[rows, : call.queries].clone() for call, rows in zip(self.calls, self.rows, strict=True)]
@@ -211,14 +215,14 @@ class Batch:
         self.recorded.append((name, value))
 
     def _intervention(self, name: str) -> Intervention:
-        """Each run changes its own part of the value `name`, which has the shape that it would have alone."""
+        """Interventions of the runs on the value `name`: each gets its own part, in the shape that it would have alone."""
 
         changing = [(i, call.run.interventions[name]) for i, call in enumerate(self.calls) if name in call.run.interventions]
 
         def intervene(value: Tensor, start: int) -> Tensor:
             parts = [(index, change(self._own(index, name, value), start)) for index, change in changing]
-            if any(part.shape[-1] < value.shape[-1] and _looks_at_filling(name, part) for _, part in parts):
-                raise FillingSeen(name)
+            if any(part.shape[-1] < value.shape[-1] and _attends_to_padding(name, part) for _, part in parts):
+                raise PaddingSeen(name)
             heads = max(part.shape[1] for _, part in parts)  # of a mask, where it differs between heads; else the axis is as it was
             changed = value.expand(-1, max(heads, value.shape[1]), *value.shape[2:]).clone()
             for index, part in parts:
@@ -228,7 +232,7 @@ class Batch:
         return intervene
 
     def _own(self, index: int, name: str, value: Tensor) -> Tensor:
-        """The part of a recorded value that belongs to one call: its rows, without filling."""
+        """The part of a recorded value [row, …] that belongs to one call: its rows, without padding."""
         call, own = self.calls[index], value[self.rows[index]]
         if not name.startswith("attention/"):
             return own[:, : call.queries]
@@ -242,7 +246,7 @@ class Batch:
         return own
 
     def keys_and_values(self, site: Site, compute: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-        """What each run's cache gives, one below the other, filled up: [row, head, key, head_dim], as for KVCache."""
+        """Keys and values from the caches of all runs, padded and joined: [row, head, key, head_dim], as for KVCache."""
         computed: list[tuple[Tensor, Tensor]] = []
 
         def own(index: int) -> tuple[Tensor, Tensor]:
@@ -252,18 +256,18 @@ class Batch:
             return self._own(index, f"attention/{site}/k", k), self._own(index, f"attention/{site}/v", v)
 
         held = [cache.keys_and_values(site, lambda index=index: own(index)) for index, cache in enumerate(self.caches)]  # type: ignore[misc]
-        return _filled([k for k, _ in held], 2), _filled([v for _, v in held], 2)
+        return _padded([k for k, _ in held], 2), _padded([v for _, v in held], 2)
 
     def once(self, site: Site, compute: Callable[[], Tensor]) -> Tensor:
-        """Decoders that keep a stream are computed alone."""
+        """Never called: decoders that cache a stream are not batched."""
         raise AssertionError("a decoder that keeps a stream was put into a batch")
 
 
-class FillingSeen(Exception):
-    """A query would look at the filling of its row: the batch is given up, and each of its calls computed alone."""
+class PaddingSeen(Exception):
+    """A query would attend to the padding of its row: the batch is dropped, and each of its calls is computed alone."""
 
 
-def _looks_at_filling(name: str, part: Tensor) -> bool:
+def _attends_to_padding(name: str, part: Tensor) -> bool:
     """Whether a changed value makes the softmax spread a row over all keys: no key is allowed, or a score is not finite."""
     if name.endswith("/mask"):
         return not part.any(dim=-1).all()
@@ -271,12 +275,12 @@ def _looks_at_filling(name: str, part: Tensor) -> bool:
 
 
 def _rows_of(mask: Mask, rows: int) -> Tensor:
-    """The padding that a mask says, [row, 1, 1, key]."""
+    """The padding mask of each row, [row, 1, 1, key]."""
     return mask.padding.expand(rows, -1, -1, -1)
 
 
-def _filled(parts: Sequence[Tensor], axis: int) -> Tensor:
-    """Tensors of unequal size along `axis`, one below the other along the first axis, the shorter ones filled up with zeros."""
+def _padded(parts: Sequence[Tensor], axis: int) -> Tensor:
+    """Tensors padded with zeros to the same size along `axis`, joined along the first axis."""
     longest = max(part.shape[axis] for part in parts)
     after = parts[0].dim() - 1 - axis  # pad() counts axes from the last
     return torch.cat([pad(part, (0, 0) * after + (0, longest - part.shape[axis])) for part in parts])

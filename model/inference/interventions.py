@@ -1,4 +1,4 @@
-"""Interventions: what a request changes while the network runs."""
+"""Interventions: the changes that a request makes while the network runs, as functions of one recorded value."""
 
 from collections.abc import Iterable, Sequence
 from itertools import product
@@ -24,7 +24,7 @@ def sites(spec: AnySpec) -> dict[Site, int]:
 
 
 def needs_weights(interventions: Iterable[str]) -> bool:
-    """Whether one of these names is changed only where the weights are written out: a long input, too, is then written out."""
+    """Whether an intervention needs the weights, which the fused kernel does not compute; then long inputs do not use it."""
     return any(name.rpartition("/")[2] in _WRITTEN_OUT for name in interventions)
 
 
@@ -33,7 +33,7 @@ _WRITTEN_OUT = ("scores", "mask", "mask_padding", "mask_causal", "weights")
 
 
 def interventions_of(spec: AnySpec, edits: Sequence[Edit]) -> dict[str, Intervention]:
-    """What a request changes, by the names of the values: `Run.interventions`.
+    """The changes of a request by the name of the value, such as attention/decoder.0.0.cross/context: `Run.interventions`.
 
     Raises:
         UnknownSite, UnknownHead: the network has no such site or head.
@@ -54,7 +54,7 @@ def interventions_of(spec: AnySpec, edits: Sequence[Edit]) -> dict[str, Interven
 
 
 def silencer(heads: Sequence[int]) -> Intervention:
-    """Replaces the context vectors of some heads by zeros."""
+    """Head ablation: replaces the context vectors [batch, head, query, head_dim] of some heads by zeros."""
 
     def silence(context: Tensor, start: int) -> Tensor:
         silenced = context.clone()

@@ -1,4 +1,4 @@
-"""One request on its way through one network: text to ids, ids to logits, a decode or a given target, and the Trace of it all."""
+"""Runs one request: tokenizes its texts, calls the network, decodes or feeds the forced target, and makes the Trace."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -39,13 +39,13 @@ def run(
     most: int = POSITIONS,
     inputs: Inputs | None = None,
 ) -> Trace:
-    """Runs one request on one network and records it.
+    """Runs one request on one network; its trace, whose arrays have the axes of `AXES` (model/trace/types.py) without [batch].
 
     Args:
-        ask: answers what the run asks of its network, by itself or together with what other runs ask.
-        dictated: what a decode writes instead of what the network would choose: another run's tokens, to be compared with it.
-        most: positions of an input that are read, of models that have more.
-        inputs: what the request gives, where it was read before; None: it is read here.
+        ask: computes the run's calls of the network: `alone`, or in batches with the calls of other runs.
+        dictated: ids that a decode generates instead of its own choice: those of another run, for comparison.
+        most: most positions of an input, even if the model has more.
+        inputs: the request's inputs if they were tokenized before; None: they are tokenized here.
 
     Raises:
         InputError: the text, the ids or a setting cannot be run.
@@ -84,24 +84,24 @@ def run(
 
 
 LONG = 256
-"""Positions of source or target above which weights are not written out, unless scores are asked for, or an intervention changes
-scores, masks or weights: docs/benchmarks.md measures what writing them costs."""
+"""Length of source or target above which the fused kernel is used, unless scores are recorded, or an intervention changes scores,
+masks or weights (docs/benchmarks.md measures the cost)."""
 
 LARGEST = 2 << 30
-"""Bytes of weights and scores that one run may keep."""
+"""Most bytes of weights and scores in one run."""
 
 ONE_ROW = "each step computed a row for every source position; the last one, which decides, is kept"
 
 
 @dataclass(frozen=True)
 class Written:
-    """What a decode wrote, or was given to write.
+    """Result of a decode or a forced target.
 
     Attributes:
-        ids: the prompt and what follows it; empty where they were given.
-        steps: one for each token.
-        lineage: the batch row in each decoder step; None: one hypothesis was followed.
-        tree: of beam search.
+        ids: the prompt and the generated tokens; empty for a forced target.
+        steps: one for each token, with its candidates.
+        lineage: batch row of the shown hypothesis in each decoder step; None: there is one row.
+        tree: all hypotheses of a beam search.
     """
 
     ids: tuple[int, ...] = ()
@@ -111,12 +111,12 @@ class Written:
 
 
 Result: TypeAlias = tuple[dict[str, Tokens], Written]
-"""Token strips by name, and what was written."""
+"""Token strips by name, and the result of decoding."""
 
 
 @dataclass(frozen=True)
 class _Job:
-    """One request on its way through a network."""
+    """One request with everything that its run needs."""
 
     checkpoint: Runner
     request: RunRequest
@@ -130,14 +130,16 @@ class _Job:
 
     @property
     def spec(self) -> AnySpec:
+        """The spec."""
         return self.checkpoint.info.spec
 
     @property
     def reader(self) -> Reader:
+        """Turns ids into tokens."""
         return Reader(self.checkpoint.tokenizers, self.device)
 
     def result(self) -> Result:
-        """What the network makes of the request."""
+        """Runs the network that the checkpoint holds."""
         match self.checkpoint.network:
             case EncoderDecoder() | ForeignTranslator() as network:
                 return self.translate(network)
@@ -147,7 +149,7 @@ class _Job:
                 return self.read(network)
 
     def translate(self, network: EncoderDecoder | ForeignTranslator) -> Result:
-        """Source and target through an encoder-decoder."""
+        """Runs an encoder-decoder: encodes the source, then decodes, or feeds the forced target."""
         source = self._source()
         mask = network.source_mask(source.tensor, self._valid(len(source)))
         memory = self.ask(Call(network, self.run, source.tensor, mask))
@@ -164,7 +166,7 @@ class _Job:
         return {"source": source.tokens, "target": target}, Written(steps=steps)
 
     def continue_(self, network: CausalLM | ForeignWriter) -> Result:
-        """A prompt and its continuation through a language model."""
+        """Runs a language model: reads the prompt [1, position] and continues it."""
         source = self.inputs.source
 
         def read(ids: Tensor, start: int) -> Tensor:
@@ -179,7 +181,7 @@ class _Job:
         return {"source": source.tokens.then(grown)}, found
 
     def read(self, network: EncoderAlone | ForeignEncoder) -> Result:
-        """A source through an encoder that nothing is written from."""
+        """Runs an encoder without a decoder; nothing is generated."""
         self._refuse_target("an encoder alone writes nothing")
         source = self._source()
         mask = network.source_mask(source.tensor, self._valid(len(source)))
@@ -210,7 +212,7 @@ class _Job:
         return Written((*prompt, *(step.chosen.id for step in steps)), steps)
 
     def _force(self, read: Read, target: Input) -> tuple[Tokens, list[Step]]:
-        """A typed target is fed without its end token, which is what the last row should write; ids are fed as they are."""
+        """Feeds the forced target: a text without its end token, which the last row should predict; ids as given."""
         if self.spec.output is None:
             read(target.tensor, 0)
             return target.tokens, []
@@ -266,13 +268,13 @@ class _Job:
 
 
 def _is_fused(checkpoint: Runner, request: RunRequest, inputs: Inputs, changed: bool) -> bool:
-    """Whether an input is so long that its weights are computed when they are looked at.
+    """Whether the run uses the fused kernel: for long inputs, whose weights are computed from q and k when they are shown.
 
     Args:
-        changed: whether an intervention needs them written out.
+        changed: whether an intervention changes scores, masks or weights.
 
     Raises:
-        TooManyTokens: what is to be kept of it would be more than LARGEST.
+        TooManyTokens: recorded weights and scores would exceed LARGEST.
     """
     longest = max(inputs.longest, request.source_pad_to or 0)
     ours = not isinstance(checkpoint.network, ForeignNetwork)  # the library's attention writes weights out, and scores never
@@ -289,7 +291,7 @@ def _is_fused(checkpoint: Runner, request: RunRequest, inputs: Inputs, changed: 
 
 
 def _asks_for_every_row(spec_: AnySpec) -> bool:
-    """Whether one target token makes the decoder compute a row for each source position."""
+    """Whether the decoder computes a row for each source position when it reads one target token (`MemoryLayer`)."""
     return spec_.decoder is not None and spec_.decoder.wiring == "memory"
 
 

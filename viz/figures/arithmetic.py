@@ -14,11 +14,11 @@ from viz.theme import Scheme, scheme
 
 
 def products(q: Array, k: Array, dark: bool, height: int = 330) -> go.Figure:
-    """q, k and q · k, dimension by dimension, as three rows of bars over one axis.
+    """Bar charts of q, k and their product, one bar per dimension, in three rows with a common axis.
 
     Args:
         q, k: [head_dim].
-        dark: which scheme.
+        dark: whether the page is dark.
         height: in pixels.
     """
     colours = scheme(dark)
@@ -52,13 +52,13 @@ def _largest(values: Array) -> float:
 
 
 def row(weights: Array, moved: Array, keys: Sequence[str], key: int, dark: bool) -> go.Figure:
-    """For each key of a row its weight and, beside it, the length of what it adds to the residual stream.
+    """Bar chart of one attention row: the weight of each key, and the length of what the key adds to the residual stream.
 
     Args:
         weights, moved: [key].
-        keys: labels, uncut.
-        key: the selected one, which gets the accent.
-        dark: which scheme.
+        keys: full labels.
+        key: the selected key, in the accent color.
+        dark: whether the page is dark.
     """
     colours = scheme(dark)
     halves = ((weights, "", _("weight"), (0, 0.48)), (moved, "2", _("length of the contribution"), (0.52, 1)))

@@ -15,16 +15,17 @@ from viz.theme import Scheme, scheme
 def difference(
     first: tuple[Trace, Attention], second: tuple[Trace, Attention], head: int, rows: Array, keys: int, dark: bool
 ) -> go.Figure:
-    """w₂ - w₁ of one head, queries from top to bottom, keys from left to right. Hovering names both weights and the difference.
+    """Heatmap of w₂ - w₁ of one head: queries from top to bottom, keys from left to right.
 
-    The colours go from minus to plus the largest difference, which the bar names. Cells that neither side may look at are empty.
+    Hover shows both weights and the difference. The color scale goes from minus to plus the largest difference. Cells that are
+    masked in both runs are empty.
 
     Args:
         first, second: each run and its site.
         head: counted from 0.
-        rows: the queries that stand for each other.
-        keys: how many keys do, from the first on.
-        dark: which scheme.
+        rows: [query], indices of the compared queries.
+        keys: number of compared keys, counted from the first.
+        dark: whether the page is dark.
 
     Raises:
         UnknownHead: a site has no such head.

@@ -19,7 +19,7 @@ CONFIG: dict[str, Any] = {"displayModeBar": False, "displaylogo": False, "scroll
 
 
 def downloadable(name: str) -> dict[str, Any]:
-    """CONFIG with one button, which saves the picture as it is seen as a vector drawing, NAME.svg; the browser makes it."""
+    """CONFIG with one button that saves the figure as NAME.svg. The browser makes the file."""
     saved = {"format": "svg", "filename": name, "scale": 1}
     return CONFIG | {"displayModeBar": True, "modeBarButtons": [["toImage"]], "toImageButtonOptions": saved}
 
@@ -38,17 +38,17 @@ def literal(text: str) -> str:
 def picture(
     dark: bool, height: int, traces: Sequence[dict[str, Any]], layout: dict[str, Any], above: int = 8, below: int = 8
 ) -> go.Figure:
-    """A figure on a transparent ground, in the theme's colours and fonts.
+    """A figure with a transparent background, in the theme's colors and fonts.
 
     The figure is built in one call: plotly validates everything again at each later `update_layout` or `add_trace`, so building
     step by step takes seven times as long.
 
     Args:
-        dark: which scheme.
+        dark: whether the page is dark.
         height: in pixels; the width is the page's.
-        traces: what is drawn, each with its `type`.
-        layout: axes, shapes and the like; what it names goes before what all figures have in common.
-        above, below: pixels left free there.
+        traces: Plotly traces as dicts, each with its `type`.
+        layout: axes, shapes and so on; overrides the common layout.
+        above, below: margins in pixels.
     """
     colours = scheme(dark)
     ground = {
@@ -152,7 +152,7 @@ def query_key_axes(colours: Scheme, trace: Trace, attention: Attention, shown: A
 
 
 def fitting_height(shape: tuple[int, ...]) -> int:
-    """Pixels for a picture of [query, key], so that its cells are about square in half a page.
+    """Height in pixels at which the cells of a [query, key] heatmap are about square in half a page.
 
     A picture fills its width, which the page decides: fixing the shape of cells would leave it small or half empty on a phone.
     """
@@ -161,13 +161,13 @@ def fitting_height(shape: tuple[int, ...]) -> int:
 
 
 def whole_labels(trace: Trace, attention: Attention) -> Array:
-    """The labels of query and key for each cell, uncut: [query, key, 2] of texts, to be `customdata` for hovering."""
+    """Full labels of query and key of each cell, [query, key, 2], for hover (`customdata`)."""
     queries, keys = labels.queries(trace, attention, longest=None), labels.keys(trace, attention, longest=None)
     return np.stack(np.meshgrid([literal(q) for q in queries], [literal(k) for k in keys], indexing="ij"), axis=-1).astype(object)
 
 
 def cell_layer(z: Array, texts: Array, hover: str) -> dict[str, Any]:
-    """A heatmap of the cells of `z` [query, key] that are not NaN, `texts` [query, key, text] being what `hover` names."""
+    """Heatmap trace of `z` [query, key] without its NaN cells; `hover` is a template over `texts` [query, key, text]."""
     gap = 1 if max(z.shape) <= 20 else 0
     return {
         "type": "heatmap",

@@ -27,10 +27,10 @@ class Cells:
     """Content of a heatmap of queries and keys.
 
     Attributes:
-        values: [query, key], none negative; NaN where there is nothing.
-        quantity: what they are, for the colour bar and the hover: "weight".
-        probabilities: the colours go from 0 to 1; else from 0 to the largest value.
-        keys: indices of the keys that the columns stand for; None: all keys of the site.
+        values: [query, key], not negative; NaN: an empty cell.
+        quantity: name of the values in the color bar and the hover, such as "weight".
+        probabilities: whether the color scale goes from 0 to 1; otherwise from 0 to the largest value.
+        keys: indices of the keys shown as columns; None: all keys of the site.
     """
 
     values: Array
@@ -40,7 +40,7 @@ class Cells:
 
 
 def head_weights(trace: Trace, attention: Attention, head: int, dark: bool, query: int = -1) -> go.Figure:
-    """The weights [query, key] of one head, as they ran; see `cells`.
+    """Heatmap of the recorded weights [query, key] of one head; see `cells`.
 
     Args:
         head: counted from 0.
@@ -52,17 +52,16 @@ def head_weights(trace: Trace, attention: Attention, head: int, dark: bool, quer
 
 
 def cells(trace: Trace, attention: Attention, shown: Cells, dark: bool, query: int = -1) -> go.Figure:
-    """Values [query, key] of a site: queries from top to bottom, keys from left to right.
+    """Heatmap of values [query, key] of a site: queries from top to bottom, keys from left to right.
 
-    Cells that may not be looked at have the colour `masked`, whatever their value is; hovering names both tokens in full and the
-    value to four decimals.
+    Masked cells have the color `masked`, whatever their value. Hover shows both tokens in full and the value to four decimals.
 
     Args:
         trace: the run.
         attention: one of its sites.
-        shown: what is drawn.
-        dark: which scheme.
-        query: the selected row, which gets an outline; -1, or a row that is not there: none.
+        shown: the content.
+        dark: whether the page is dark.
+        query: the selected row, outlined; -1, or a row that does not exist: none.
     """
     colours = scheme(dark)
     keys = np.arange(attention.mask.shape[1]) if shown.keys is None else shown.keys

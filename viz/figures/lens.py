@@ -17,16 +17,16 @@ MOST_WORDS = 8
 def lens(
     positions: Sequence[str], layers: Sequence[str], words: Array, probabilities: Array, dark: bool, title: str, query: int = -1
 ) -> go.Figure:
-    """What each layer would say next.
+    """Table of the most probable next tokens after each layer (logit lens).
 
     Args:
-        positions: labels of the rows, uncut.
+        positions: labels of the rows, in full.
         layers: names of the columns.
-        words: [layer, position, candidate] of texts, the likeliest first, uncut.
+        words: [layer, position, candidate] of texts, the most probable first, in full.
         probabilities: [layer, position, candidate].
-        dark: which scheme.
+        dark: whether the page is dark.
         title: of the axis of positions.
-        query: the selected row, which gets an outline; -1: none.
+        query: the selected row, outlined; -1: none.
     """
     colours = scheme(dark)
     best = probabilities[:, :, 0].T  # [position, layer]

@@ -24,14 +24,14 @@ ALLOWED = 4
 
 
 def mask(trace: Trace, attention: Attention, allowed: Array, form: Form, dark: bool) -> go.Figure:
-    """A mask [query, key] in two colours, with named axes; small ones with the value in each cell.
+    """Heatmap of a mask [query, key] in two colors; the cells of small masks show their values.
 
     Args:
         trace: the run.
         attention: the site that the mask belongs to.
-        allowed: bool [query, key], True where the query may look at the key: the site's mask, or a part of it.
+        allowed: bool [query, key], True where the query may attend to the key: the site's mask, or a part of it.
         form: `boolean`, or `additive`: 0 where allowed, -inf where not.
-        dark: which scheme.
+        dark: whether the page is dark.
     """
     colours = scheme(dark)
     off, on = colours.masked, colours.weights[ALLOWED]

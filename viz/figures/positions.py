@@ -34,7 +34,7 @@ def sinusoids(positions: int, d_model: int) -> Array:
 
 
 def wavelengths(d_model: int) -> Array:
-    """How many positions one wave of each column of `sinusoids` spans: 2π · 10000^(2i/d_model).
+    """Wavelength of each column of `sinusoids`, in positions: 2π · 10000^(2i/d_model).
 
     Returns:
         [model], float64.
@@ -44,13 +44,13 @@ def wavelengths(d_model: int) -> Array:
 
 
 def curves(table: Array, dimensions: Sequence[int], dark: bool, used: int = 0, height: int = 360) -> go.Figure:
-    """The value at each position, one curve for each chosen dimension.
+    """Line chart of positional encodings: one curve per chosen dimension, over the positions.
 
     Args:
         table: [position, model].
         dimensions: columns of it, counted from 0, at most MOST_CURVES.
-        dark: which scheme.
-        used: positions that the sentence at hand takes; where it ends is marked. 0: no mark.
+        dark: whether the page is dark.
+        used: number of positions of the current sentence, whose end is marked; 0: no mark.
         height: in pixels.
     """
     colours = scheme(dark)
@@ -78,7 +78,7 @@ def curves(table: Array, dimensions: Sequence[int], dark: bool, used: int = 0, h
 
 
 def whole_table(table: Array, dark: bool, used: int = 0, height: int = 420) -> go.Figure:
-    """All values: positions from top to bottom, dimensions from left to right; the scale is centred at 0.
+    """Heatmap of all values: positions from top to bottom, dimensions from left to right, color scale centered at 0.
 
     Args:
         table: [position, model].
@@ -91,12 +91,12 @@ def whole_table(table: Array, dark: bool, used: int = 0, height: int = 420) -> g
 
 
 def similarity(table: Array, dark: bool, cosine: bool = False, height: int = 380) -> go.Figure:
-    """How alike two positions are: the dot product of their rows, position × position; the scale is centred at 0.
+    """Heatmap of the similarity of positions: dot products of their rows, [position, position], color scale centered at 0.
 
     Args:
         table: [position, model].
-        dark: which scheme.
-        cosine: divide by both lengths; a row of zeros is like nothing, its cells are empty.
+        dark: whether the page is dark.
+        cosine: whether to show cosines instead; cells of a row of zeros are empty.
         height: in pixels.
     """
     colours = scheme(dark)
@@ -119,12 +119,12 @@ def alike(table: Array, cosine: bool = False) -> Array:
 
 
 def wavelength_curve(d_model: int, dark: bool, positions: int, height: int = 300) -> go.Figure:
-    """The wavelength of each dimension of a sinusoid, on a logarithmic axis, with the model's number of positions as a mark.
+    """Line chart of the wavelength of each dimension, on a logarithmic axis; the model's number of positions is marked.
 
     Args:
-        d_model: how many dimensions.
-        dark: which scheme.
-        positions: that the model has.
+        d_model: number of dimensions.
+        dark: whether the page is dark.
+        positions: number of positions of the model.
         height: in pixels.
     """
     colours = scheme(dark)

@@ -13,15 +13,15 @@ from viz.theme import scheme
 
 
 def entropy(trace: Trace, attention: Attention, values: Array, most: Array, dark: bool, query: int = -1) -> go.Figure:
-    """The entropy of each row as a bar, and a mark where it would be if the row looked at all its keys alike.
+    """Bar chart of the entropy of each row, with a mark at the entropy of uniform weights.
 
     Args:
         trace: the run.
         attention: one of its sites.
-        values: [query], in nats; NaN where there is none: no bar.
+        values: [query], in nats; NaN: no bar.
         most: [query], the largest entropy that each row could have.
-        dark: which scheme.
-        query: the selected row, whose bar has the accent's colour; -1: none.
+        dark: whether the page is dark.
+        query: the selected row, in the accent color; -1: none.
     """
     colours = scheme(dark)
     names = [literal(name) for name in labels.queries(trace, attention, longest=None)]

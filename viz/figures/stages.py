@@ -13,13 +13,13 @@ from viz.theme import Scheme, scheme
 
 
 def vectors(values: Array, tokens: Sequence[str], down: str, across: str, dark: bool) -> go.Figure:
-    """A row of numbers for each token, on the scale that is centred at 0; what is no finite number has a colour of its own.
+    """Heatmap of vectors, one row per token, color scale centered at 0. NaN and infinite values have their own color.
 
     Args:
         values: [position, n].
-        tokens: one label for each row, uncut.
+        tokens: one label for each row, in full.
         down, across: titles of the axes.
-        dark: which scheme.
+        dark: whether the page is dark.
     """
     colours = scheme(dark)
     finite = np.isfinite(values)
@@ -37,14 +37,14 @@ def vectors(values: Array, tokens: Sequence[str], down: str, across: str, dark: 
 def bars(
     values: Sequence[float], tokens: Sequence[str], title: str, dark: bool, chosen: int = -1, probabilities: bool = True
 ) -> go.Figure:
-    """Tokens with a number each as horizontal bars, the first on top.
+    """Horizontal bar chart of one number per token, the first at the top.
 
     Args:
         values: one for each token.
-        tokens: labels, uncut.
+        tokens: full labels.
         title: of the axis of values.
-        dark: which scheme.
-        chosen: the bar that gets the accent; -1: none.
+        dark: whether the page is dark.
+        chosen: the bar in the accent color; -1: none.
         probabilities: whether the axis goes from 0 to 1.
     """
     colours = scheme(dark)
@@ -55,7 +55,7 @@ def bars(
 
 
 def token_bars(values: Sequence[float] | Array, tokens: Sequence[str], chosen: int, colours: Scheme) -> dict[str, Any]:
-    """Horizontal bars, one for each token; `chosen` has the accent."""
+    """Bar trace, one horizontal bar per token; `chosen` is in the accent color."""
     return {
         "type": "bar",
         "x": values,
@@ -68,7 +68,7 @@ def token_bars(values: Sequence[float] | Array, tokens: Sequence[str], chosen: i
 
 
 def rows_of_tokens(colours: Scheme, tokens: Sequence[str], title: str) -> dict[str, Any]:
-    """An axis with one token in each row, the first on top; labels are cut, since hovering shows them whole."""
+    """Axis with one token per row, the first at the top; labels are shortened, hover shows them in full."""
     short = [token if len(token) <= ON_AXIS else token[: ON_AXIS - 1] + "…" for token in tokens]
     return token_axis(colours, title, short) | {"range": [len(tokens) - 0.5, -0.5]}
 

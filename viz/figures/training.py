@@ -16,15 +16,15 @@ from viz.theme import Scheme, scheme
 def losses(
     epochs: Sequence[int], training: Array, validation: Array, snapshots: Sequence[int], sentence: Array, at: int, dark: bool
 ) -> go.Figure:
-    """The losses of a training, epoch by epoch, that of one sentence, and a line at the snapshot that is shown.
+    """Line chart of the losses of a training by epoch and of the loss on one sentence, with a line at the current snapshot.
 
     Args:
-        epochs: the steps at which they ended.
+        epochs: training steps at which the epochs ended.
         training, validation: [epoch], in nats a token.
-        snapshots: their steps, which decide the axis.
-        sentence: [snapshot], the loss on the sentence at hand; NaN where there is none.
-        at: the step of the one that is shown.
-        dark: which scheme.
+        snapshots: training steps of the snapshots; they define the axis.
+        sentence: [snapshot], the loss on the sentence; NaN: none.
+        at: training step of the current snapshot.
+        dark: whether the page is dark.
     """
     colours = scheme(dark)
     curves = [
@@ -49,17 +49,17 @@ def measure(
     title: str,
     dark: bool,
 ) -> go.Figure:
-    """A measure of every head over the snapshots, the selected head before all others.
+    """Line chart of a measure of every head over the snapshots, the selected head in front.
 
     Args:
         snapshots: their steps.
         values: [snapshot, head].
         names: of the heads.
-        groups: the kind of attention of each head, which decides its colour.
-        at: the step of the snapshot that is shown.
-        chosen: the column of the selected head, and the step at which it specialised, which gets a mark.
+        groups: kind of attention of each head, which sets its color.
+        at: training step of the current snapshot.
+        chosen: column of the selected head, and the step at which it specialized, which is marked.
         title: of the measure.
-        dark: which scheme.
+        dark: whether the page is dark.
     """
     colours = scheme(dark)
     kinds = list(dict.fromkeys(groups))
@@ -100,7 +100,7 @@ def _mark(snapshots: Sequence[int], values: Array, moment: int, colours: Scheme,
 
 
 def places(steps: Sequence[int], snapshots: Sequence[int]) -> list[float]:
-    """Where steps stand on the logarithmic axis: step 0, which has no logarithm, at half of the first one above it."""
+    """Places of training steps on the logarithmic axis. Step 0, which has no logarithm, is at half of the first later step."""
     return [float(step) or _zero(snapshots) for step in steps]
 
 

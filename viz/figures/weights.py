@@ -15,10 +15,10 @@ MOST_CELLS = 128
 
 
 def pooled(values: Array, most: int = MOST_CELLS) -> tuple[Array, tuple[int, int]]:
-    """A matrix of at most `most` cells along each axis: of each block the number that is farthest from 0, with its sign.
+    """Pools a matrix to at most `most` cells along each axis: of each block, the number farthest from 0, with its sign.
 
     Returns:
-        The cells, and how many rows and columns one stands for (fewer at the lower and right edge).
+        The cells [row, column], and the numbers of rows and columns in a block (fewer at the lower and right edge).
     """
     rows, columns = (-(-size // most) for size in values.shape)
     padded = np.pad(values, [(0, -values.shape[0] % rows), (0, -values.shape[1] % columns)])
@@ -29,12 +29,12 @@ def pooled(values: Array, most: int = MOST_CELLS) -> tuple[Array, tuple[int, int
 
 
 def matrix(values: Array, down: str, across: str, dark: bool, height: int = 320) -> go.Figure:
-    """A matrix, pooled where it is large; the scale is centred at 0 and goes to the largest number. NaN is left empty.
+    """Heatmap of a matrix, pooled if it is large; the color scale is centered at 0. NaN cells are empty.
 
     Args:
-        values: two axes.
-        down, across: what its rows and columns are.
-        dark: which scheme.
+        values: [row, column].
+        down, across: titles of the axes.
+        dark: whether the page is dark.
         height: in pixels.
     """
     colours = scheme(dark)
@@ -63,13 +63,13 @@ def matrix(values: Array, down: str, across: str, dark: bool, height: int = 320)
 
 
 def singular(values: Array, head: int, title: str, dark: bool, height: int = 280) -> go.Figure:
-    """Singular values of a product, falling: one head as a line, the others of its site faint behind it.
+    """Line chart of singular values in falling order: the selected head, and faintly the other heads of its site.
 
     Args:
         values: [head, rank].
         head: counted from 0.
-        title: of the product, for the axis.
-        dark: which scheme.
+        title: name of the product, on the axis.
+        dark: whether the page is dark.
         height: in pixels.
     """
     colours = scheme(dark)

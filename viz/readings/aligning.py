@@ -19,10 +19,10 @@ MOST_REPLACED = 0.5
 
 @dataclass(frozen=True)
 class Pair:
-    """One place of an alignment.
+    """One pair of an alignment.
 
     Attributes:
-        first, second: positions in the two strips, counted from 0; None: the other strip's token has no counterpart here.
+        first, second: positions in the two strips, counted from 0; None: no counterpart.
         same: whether both have the same text.
     """
 
@@ -32,7 +32,7 @@ class Pair:
 
 
 def align(first: Sequence[str], second: Sequence[str]) -> tuple[Pair, ...]:
-    """The alignment of two sequences of texts, from beginning to end."""
+    """The alignment of two sequences of texts with the fewest insertions, deletions and replacements (Levenshtein)."""
     costs = _costs(first, second)
     i, j, pairs = len(first), len(second), list[Pair]()
     while i or j:
@@ -62,7 +62,7 @@ def _costs(first: Sequence[str], second: Sequence[str]) -> Array:
 
 
 def counterparts(first: Tokens, second: Tokens) -> int:
-    """How many places from the first on stand for each other in both strips, so that what is there may be compared.
+    """Number of leading positions at which two strips can be compared.
 
     All of them where the strips align without a gap and at most MOST_REPLACED of the words differ; else those of the beginning
     that the strips have in common, text by text.

@@ -18,7 +18,7 @@ from viz.readings.sinks import rows_that_choose
 
 @dataclass(frozen=True)
 class Likeness:
-    """How far one head is from the selected one.
+    """Distance of one head from the selected one.
 
     Attributes:
         site, head: which one; the head counted from 0.
@@ -31,15 +31,15 @@ class Likeness:
 
 
 def most_alike(trace: Trace, attention: Attention, head: int, count: int = 5) -> tuple[Likeness, ...]:
-    """The heads most like the selected one, the likest first; of equal ones the earlier first.
+    """The heads most similar to the selected one, the most similar first; ties by position.
 
-    Heads can be compared where their rows and columns stand for the same tokens: at sites with the same strips and shape.
+    Heads can be compared if their rows and columns belong to the same tokens: at sites with the same strips and shape.
 
     Args:
         trace: the run.
         attention: the selected head's site.
         head: counted from 0.
-        count: how many at most.
+        count: most heads to return.
 
     Raises:
         UnknownHead: the site has no such head.
@@ -68,7 +68,7 @@ def _divergences(own: Array, other: Attention, counted: Array) -> list[float]:
 
 
 def divergence(p: Array, q: Array) -> Array:
-    """JSD of each pair of rows, in bits: two of [query, key] -> [query]. Rounding below 0 is 0."""
+    """Jensen-Shannon divergence of each pair of rows, in bits: two of [query, key] -> [query]. Not below 0."""
     p, q = p.astype(np.float64), q.astype(np.float64)
     nats = entropies((p + q) / 2) - (entropies(p) + entropies(q)) / 2
     return np.asarray(np.maximum(nats / np.log(2), 0.0))

@@ -27,13 +27,13 @@ Reason: TypeAlias = Literal["first", "second", "tokens"]
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """What changed at a site that both runs have, in the rows and columns that stand for each other.
+    """Change of the weights at one site of two runs, in the rows and columns that both have.
 
     Attributes:
-        first, second: what the site did in each run.
-        rows: [query] of int, the queries that are compared.
-        keys: how many keys are compared, from the first on.
-        by_row: [head, query compared], the change of each row; NaN where it could not choose or holds no numbers.
+        first, second: the attention of the site in each run.
+        rows: [query], indices of the compared queries.
+        keys: number of compared keys, counted from the first.
+        by_row: [head, query compared], the change of each row; NaN if no run allows two keys in it, or a weight is not finite.
     """
 
     first: Attention
@@ -44,7 +44,7 @@ class Change:
 
     @property
     def heads(self) -> int:
-        """How many heads both have."""
+        """Number of heads that both runs have."""
         return len(self.by_row)
 
     def weights(self, head: int) -> tuple[Array, Array]:
@@ -58,13 +58,13 @@ class Change:
 
     @property
     def mask(self) -> Array:
-        """[query compared, key compared]: whether either side lets the query look at the key."""
+        """[query compared, key compared]: whether the query may attend to the key in either run."""
         both: Array = self.first.mask[self.rows, : self.keys] | self.second.mask[self.rows, : self.keys]
         return both
 
 
 def changes(first: Trace, second: Trace) -> tuple[dict[Site, Change], dict[Site, Reason]]:
-    """The sites that can be compared, in the order of the first run, and why others cannot."""
+    """The sites that can be compared, in the order of the first run, and the reason for each other site."""
     strips = {name: _counterparts(first, second, name) for name in first.tokens if name in second.tokens}
     found, refused = dict[Site, Change](), dict[Site, Reason]()
     for site in dict.fromkeys((*first.attention, *second.attention)):
@@ -116,7 +116,7 @@ def _moved(one: Array, other: Array) -> Array:
 
 
 def table(found: Mapping[Site, Change], queries: Mapping[Site, list[str]]) -> pd.DataFrame:
-    """Every compared head in a row, the most changed first.
+    """Table of all compared heads, the most changed first.
 
     Args:
         found: the sites that can be compared.
@@ -158,8 +158,8 @@ class Written:
     """A token of a strip.
 
     Attributes:
-        text: as typed or written.
-        log_probability: natural, of the model when it stood there to be written; None: it was given, or nothing was recorded.
+        text: as typed or generated.
+        log_probability: natural, given by the model at that step; None: the token was given, or not recorded.
     """
 
     text: str
@@ -167,7 +167,7 @@ class Written:
 
 
 def written(trace: Trace, name: str) -> tuple[Written, ...]:
-    """The tokens of a strip, those of the strip that is written with the log-probability that each step recorded."""
+    """The tokens of a strip; generated tokens with their recorded log-probabilities."""
     strip: Tokens = trace.tokens[name]
     steps = {step.computed[1]: step.chosen.log_probability for step in trace.steps} if name == labels.written_strip(trace) else {}
     return tuple(Written(text, steps.get(place)) for place, text in enumerate(strip.texts))

@@ -27,13 +27,13 @@ class HeadStatistics:
     """The readings of one head.
 
     Attributes:
-        entropy: mean of -Σj w ln w, in nats: 0 looks at one key, ln m at all keys alike.
+        entropy: mean of -Σj w ln w, in nats: 0 means one key, ln m uniform weights on m keys.
         mean_maximum: mean of maxj w, from 0 to 1.
         mean_distance: mean of Σj w · |p(i) - j|, in key tokens.
-        special_share: mean of Σj w over keys that stand for no text (start, end, padding), from 0 to 1.
+        special_share: mean of Σj w over special tokens (start, end, padding), from 0 to 1.
         diagonality: mean of Σj w over keys with |p(i) - j| ≤ 1, from 0 to 1.
-        rows: query rows that the means are of.
-        rows_left_out: rows that may look at nothing, or hold something that is no number.
+        rows: number of query rows in the means.
+        rows_left_out: number of rows whose keys are all masked, or with a weight that is not finite.
     """
 
     entropy: float
@@ -47,7 +47,7 @@ class HeadStatistics:
 
 @dataclass(frozen=True)
 class Explanation:
-    """A reading in words: its title, and what it means, formula included."""
+    """Title and meaning of a reading; the meaning includes the formula."""
 
     title: str
     meaning: str
@@ -94,7 +94,7 @@ def head_statistics(trace: Trace, attention: Attention, head: int) -> HeadStatis
 
 
 def all_heads(trace: Trace) -> pd.DataFrame:
-    """The readings of every head, a row each.
+    """Table of the readings of every head, one row per head.
 
     Returns:
         Columns `kind` (in words), `pass` (where there is more than one), `layer` and `head` (counted from 1, as on screen), then
@@ -138,7 +138,7 @@ def _site_statistics(trace: Trace, attention: Attention) -> list[HeadStatistics]
 
 
 def counted_rows(attention: Attention) -> Array:
-    """The rows that a reading is a mean of: they may look at some key, and their weights are numbers. [head, query] of bool."""
+    """Which rows count in a mean, [head, query] of bool: some key is allowed, and all weights are finite."""
     counted: Array = np.logical_and(np.isfinite(attention.weights).all(axis=-1), attention.mask.any(axis=-1))
     return counted
 
@@ -147,7 +147,7 @@ def distances(queries: int, keys: int, rescaled: bool) -> Array:
     """|p(i) - j| for every query row i and key j: [query, key], float64.
 
     Args:
-        queries, keys: how many.
+        queries, keys: their numbers.
         rescaled: spread the rows evenly over the keys, as in cross-attention.
     """
     row, key = np.arange(queries)[:, None], np.arange(keys)[None, :]

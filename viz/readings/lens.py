@@ -19,11 +19,11 @@ from model.trace.types import Array, Trace
 
 @dataclass(frozen=True, eq=False)
 class Lens:
-    """The likeliest tokens after each decoder layer.
+    """The most probable tokens after each decoder layer (logit lens).
 
     Attributes:
         layers: `pass.layer` of each, in the order in which they ran, counted from 0.
-        ids: [layer, position, candidate], the likeliest first.
+        ids: [layer, position, candidate], the most probable first.
         probabilities: [layer, position, candidate], float64.
     """
 
@@ -42,7 +42,7 @@ def output_names(spec: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def lens(trace: Trace, spec: Mapping[str, Any], tensors: Mapping[str, Array], count: int = 5) -> Lens:
-    """The likeliest tokens after each layer of the decoder, or of a language model.
+    """Logit lens: the output layer applied to the hidden states after each decoder layer.
 
     Args:
         trace: a run that kept `hidden`.
@@ -57,9 +57,9 @@ def lens(trace: Trace, spec: Mapping[str, Any], tensors: Mapping[str, Array], co
 
 
 def logits_of(state: Array, spec: Mapping[str, Any], tensors: Mapping[str, Array]) -> Array:
-    """What the output layer makes of a state: [position, model] -> [position, vocab], float64.
+    """Logits of hidden states: [position, model] -> [position, vocab], float64.
 
-    The one large product is taken in float32, as the model takes it.
+    The product with the vocabulary is computed in float32, as in the model.
     """
     by_end = {name.removeprefix("decoder."): tensor for name, tensor in tensors.items()}
     read = state.astype(np.float64)

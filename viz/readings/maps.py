@@ -11,25 +11,25 @@ from model.trace.types import Array
 
 
 def mean_over_heads(weights: Array) -> Array:
-    """1/H Σh w[h, i, j].
+    """Mean over heads: 1/H Σh w[h, i, j].
 
     Args:
         weights: [head, query, key].
 
     Returns:
-        [query, key]; its rows sum to 1 where those of the heads do.
+        [query, key]; a row sums to 1 if it does in every head.
     """
     mean: Array = weights.astype(np.float64).mean(axis=0)
     return mean
 
 
 def max_over_heads(weights: Array) -> Array:
-    """maxh w[h, i, j]: [head, query, key] -> [query, key]. A weight that is no number makes its cell none."""
+    """Maximum over heads, maxh w[h, i, j]: [head, query, key] -> [query, key]. NaN in one head gives NaN."""
     return np.asarray(weights.astype(np.float64).max(axis=0))
 
 
 def value_weighted(weights: Array, values: Array, projection: Array | None = None) -> Array:
-    """‖w[i, j] · v[j] W_O‖, Euclidean: how long the vector is that this head moves from key j to query i.
+    """Euclidean norm ‖w[i, j] · v[j] W_O‖: length of the vector that the head moves from key j to query i.
 
     Args:
         weights: [query, key] of one head.
@@ -45,7 +45,7 @@ def value_weighted(weights: Array, values: Array, projection: Array | None = Non
 
 
 def lengths(values: Array, projection: Array | None = None) -> Array:
-    """‖v[j] W_O‖, or ‖v[j]‖ where there is no projection: [key, head_dim] -> [key]."""
+    """Norms ‖v[j] W_O‖, or ‖v[j]‖ without a projection: [key, head_dim] -> [key]."""
     moved = values.astype(np.float64)
     if projection is not None:
         moved = moved @ projection.astype(np.float64).T
@@ -53,7 +53,7 @@ def lengths(values: Array, projection: Array | None = None) -> Array:
 
 
 def entropies(weights: Array) -> Array:
-    """-Σj w[i, j] ln w[i, j], in nats, for each row: [query, key] -> [query]. NaN where a row holds something that is no number."""
+    """Entropy of each row, -Σj w[i, j] ln w[i, j], in nats: [query, key] -> [query]. NaN if a weight is not finite."""
     rows = weights.astype(np.float64)
     logs = np.log(rows, out=np.zeros_like(rows), where=rows > 0)
     # + 0.0, so that a row on one key reads 0 and not -0.
@@ -65,9 +65,9 @@ class Renormalized:
     """A map [query, key] without its hidden keys.
 
     Attributes:
-        values: [query, key], the kept keys alone; each row divided by its sum, NaN where nothing was left to divide by.
-        share: the mean over rows of what had been on hidden keys, as a part of the row's sum; NaN without any row.
-        emptied: rows that had everything on hidden keys.
+        values: [query, key], kept keys only, each row divided by its sum; NaN if the sum is 0.
+        share: mean over rows of the share that was on hidden keys; NaN without rows.
+        emptied: number of rows with all their weight on hidden keys.
     """
 
     values: Array

@@ -14,17 +14,17 @@ the unit roundoff, for the lower ones 8 times, since most of their roundings are
 
 @dataclass(frozen=True)
 class PaddingEffect:
-    """What changed when the same source was run with padding behind it.
+    """Difference between a run and the same run with padding after the source.
 
     Attributes:
-        added: padding tokens.
-        sites: attention sites whose keys the padding is among.
-        largest_weight: on a padding key, over those sites, their heads and queries.
-        rows: rows of logits that were compared: those before which both runs had read the same target tokens.
+        added: number of padding tokens.
+        sites: number of attention sites whose keys include the padding.
+        largest_weight: largest weight on a padding key, over those sites.
+        rows: number of compared rows of logits, those after equal target prefixes.
         rows_without: rows of the run without padding.
-        largest_difference: of a logit, absolute, over those rows; NaN where there is no row.
-        largest_logit: the largest absolute logit of those rows: what the difference is to be measured by.
-        rounding: the share of it that rounding explains: an entry of ROUNDING.
+        largest_difference: largest absolute difference of a logit in those rows; NaN without rows.
+        largest_logit: largest absolute logit of those rows, the scale of the difference.
+        rounding: relative difference explained by rounding: an entry of ROUNDING.
     """
 
     added: int
@@ -47,7 +47,7 @@ def padding_effect(without: Trace, padded: Trace) -> PaddingEffect:
 
     Args:
         without: the run without padding.
-        padded: of the same source; padding follows its tokens.
+        padded: the run with padding.
     """
     length = len(without.tokens["source"])
     on_padding = [a.weights[:, :, length:] for a in padded.attention.values() if a.key_tokens == "source"]

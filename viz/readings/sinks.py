@@ -19,13 +19,13 @@ SMALL_VALUE = 0.5
 
 @dataclass(frozen=True)
 class Sink:
-    """A key that gets most of a head's weight.
+    """Attention sink: a key that gets most of a head's weight.
 
     Attributes:
-        key: counted from 0; the first key, or one that stands for no text.
-        share: mean over the rows that could choose of their weight on it, from 0 to 1.
-        rows: how many those are.
-        value: length of its value vector by the mean length over the keys; None: the run kept no values.
+        key: counted from 0; the first key, or a special token.
+        share: mean weight on it, over rows with at least two allowed keys, from 0 to 1.
+        rows: number of those rows.
+        value: length of its value vector, relative to the mean length; None: values were not recorded.
     """
 
     key: int
@@ -35,17 +35,17 @@ class Sink:
 
 
 def rows_that_choose(attention: Attention) -> Array:
-    """Which rows could choose: [head, query] of bool."""
+    """Rows with at least two allowed keys and finite weights: [head, query] of bool."""
     chosen = attention.mask.sum(axis=-1) >= 2
     return np.asarray(np.logical_and(np.isfinite(attention.weights).all(axis=-1), chosen))
 
 
 def sink(trace: Trace, attention: Attention, head: int) -> Sink | None:
-    """The sink of one head; None: no first or special key has more than SINK_SHARE of the weight.
+    """The sink of one head; None: neither the first nor a special key has more than SINK_SHARE of the weight.
 
     Args:
         trace: the run.
-        attention: one of its sites; with `v` the length of the sink's value is told too.
+        attention: one of its sites; with `v`, the length of the sink's value is computed.
         head: counted from 0.
 
     Raises:

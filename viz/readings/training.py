@@ -23,7 +23,7 @@ class Frame:
     """One snapshot and its runs.
 
     Attributes:
-        step: updates of the weights before it.
+        step: training step.
         fed: its run on the source and on the target that all snapshots are fed.
         own: its run on the source alone; None if the network generates nothing.
     """
@@ -40,8 +40,8 @@ class Course:
     Attributes:
         steps: of the snapshots.
         heads: site and head of each column.
-        values: by measure: [snapshot, column], NaN where a head has no row to be measured by.
-        losses: [snapshot], of the tokens that were fed, in nats a token; NaN where the network writes nothing.
+        values: by measure: [snapshot, column]; NaN if a head has no row to measure.
+        losses: [snapshot], loss of the forced tokens in nats per token; NaN without an output layer.
     """
 
     steps: tuple[int, ...]
@@ -88,7 +88,7 @@ def explanations() -> Mapping[str, Explanation]:
 
 
 def course(frames: Sequence[Frame], ids: Sequence[int]) -> Course:
-    """The measures of every head of the runs that were fed the tokens `ids`."""
+    """Measures of every head at every snapshot, from runs forced to the tokens `ids`."""
     last = frames[-1].fed
     columns = tuple((site, head) for site, one in last.attention.items() for head in range(one.heads))
     by_frame = [_measured(frame.fed, last) for frame in frames]
@@ -120,7 +120,7 @@ def antidiagonality(attention: Attention) -> Array:
 def overlap(one: Attention, other: Attention) -> Array:
     """Mean over rows of Σj min(w, w'), for each head of one site in two runs on the same tokens: [head], from 0 to 1.
 
-    It is 1 less the total variation distance of the rows.
+    It equals 1 minus the total variation distance of the rows.
     """
     least = np.minimum(one.weights.astype(np.float64), other.weights.astype(np.float64)).sum(axis=-1)
     return _mean(least, heads.counted_rows(one) & heads.counted_rows(other))
@@ -135,16 +135,16 @@ def _mean(by_row: Array, counted: Array) -> Array:
 
 
 def fed(whole: Trace) -> Tokens:
-    """The strip of a run that all snapshots are fed: the target, or the only one."""
+    """The strip that is forced at all snapshots: the target, or the only strip."""
     return whole.tokens[labels.written_strip(whole)]
 
 
 def surprise(trace: Trace, ids: Sequence[int]) -> Array:
-    """-ln of the probability that a run gave to each token that it was fed but the first, in nats: [token].
+    """Surprisal -ln p of each forced token but the first, in nats: [token].
 
     Args:
         trace: a run that keeps its logits, [position, vocab].
-        ids: the strip that was fed, with the token that the last row should write, where there is one.
+        ids: the forced tokens, followed by the expected last token if there is one.
     """
     if trace.logits is None:
         return np.empty(0)

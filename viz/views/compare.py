@@ -93,6 +93,7 @@ class _Place:
 
     @classmethod
     def of(cls, page: Page) -> "_Place":
+        """The selection of a page."""
         there = {site: attention.heads for site, attention in page.trace.attention.items()}
         return cls(page.attention.site, page.head, page.view.query, there)
 
