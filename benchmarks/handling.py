@@ -145,7 +145,7 @@ def _error(page: Page, trace: Trace) -> float:
 
 
 def _padding(page: Page, repeats: int) -> Iterator[Row]:
-    """The share of a tile that has the colour of masked keys."""
+    """The share of a tile that has the color of masked keys."""
     shown = 'node => [...node.getContext("2d").getImageData(0, Math.floor(node.height / 8), node.width, 1).data]'
     row = page.locator(".card canvas").first.evaluate(shown)
     masked = [int(LIGHT.masked[at : at + 2], 16) for at in (1, 3, 5)]

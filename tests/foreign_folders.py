@@ -134,7 +134,7 @@ FOLDERS: tuple[Case, ...] = (
     _edited("granite", "llama", _FACTORS, keeps=True),
     _edited("granite", "llama", _FACTORS, keeps=False),
     _refused("soft caps in `llama`", "llama", {"attn_logit_softcapping": 50.0}),
-    _refused("quantised weights", "bert", {"quantization_config": {"quant_method": "gptq"}}),
+    _refused("quantized weights", "bert", {"quantization_config": {"quant_method": "gptq"}}),
     _refused("an encoder that looks back only", "bert", {"is_decoder": True}),
     _refused("an adapter in `bert`", "bert", None, **{"encoder.layer.0.adapter.weight": torch.ones(3, 24)}),
     _refused("LoRA in `llama`", "llama", None, **{"model.layers.0.self_attn.q_proj.lora_A.weight": torch.ones(2, 24)}),

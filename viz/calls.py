@@ -132,7 +132,7 @@ class Calls:
                 self._on_their_way.pop(key, None)
             try:
                 self._answers[key] = value = call.answer()
-            except Superseded:  # by an older, cancelled call of this session that reached the engine late
+            except Superseded:  # by an older, canceled call of this session that reached the engine late
                 continue
             except HeadlightError as error:  # the page may request something else instead
                 self._answers[key] = error

@@ -30,7 +30,7 @@ def head_table(trace: Trace, attention: Attention, head: int) -> pd.DataFrame:
 
 
 def map_table(trace: Trace, attention: Attention, values: Array, keys: Iterable[int]) -> pd.DataFrame:
-    """Values [query, key shown] of a site, with labelled queries as rows and labelled keys as columns.
+    """Values [query, key shown] of a site, with labeled queries as rows and labeled keys as columns.
 
     Labels begin with the position, counted from 1, so that repeated tokens keep their own rows: "3 hunde". Their text is not cut.
     The names of index and columns are those of the axes.

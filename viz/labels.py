@@ -69,7 +69,7 @@ def _visible(character: str) -> str:
 
 @_remembered
 def markdown(text: str) -> str:
-    """Escapes `text` for Streamlit's Markdown: no emphasis, formula, colour, link, emoji name or HTML.
+    """Escapes `text` for Streamlit's Markdown: no emphasis, formula, color, link, emoji name or HTML.
 
     Streamlit looks for addresses, arrows and names such as `:streamlit:` after escapes are undone, so these are broken up with an
     invisible joiner.

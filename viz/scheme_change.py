@@ -1,4 +1,4 @@
-"""Redraws the page when the reader switches between light and dark: plotly figures keep the colours they were drawn with."""
+"""Redraws the page when the reader switches between light and dark: plotly figures keep the colors they were drawn with."""
 
 import streamlit as st
 

@@ -124,7 +124,8 @@ def precision(tied: dict[str, Any]) -> None:
     """
     names = {"": _("Engine default")} | {name: name for name in PRECISIONS}
     help_ = _(
-        "The precision of weights and arithmetic. At lower precision the run is repeated in float32 and the difference is reported."
+        "The precision of weights and calculations. At lower precision the run is repeated in float32 and the difference "
+        "is reported."
     )
     st.selectbox(_("Precision"), list(names), format_func=names.__getitem__, help=help_, **tied)
 

@@ -1,4 +1,4 @@
-"""All colours of the app: a light and a dark scheme. Scales have one hue, so that people with red-green blindness can read them."""
+"""All colors of the app: a light and a dark scheme. Scales have one hue, so that people with red-green blindness can read them."""
 
 from dataclasses import asdict, dataclass
 
@@ -8,7 +8,7 @@ FONT = '"Source Sans", "Source Sans 3", "Segoe UI", "Helvetica Neue", "Noto Sans
 
 @dataclass(frozen=True)
 class Scheme:
-    """The colours of one scheme, as #rrggbb.
+    """The colors of one scheme, as #rrggbb.
 
     Attributes:
         background, card: background of the page, and of the cards on it.
@@ -64,5 +64,5 @@ SCHEMES = {"light": asdict(LIGHT), "dark": asdict(DARK)}
 
 
 def scheme(dark: bool) -> Scheme:
-    """The colours for a dark or a light page."""
+    """The colors for a dark or a light page."""
     return DARK if dark else LIGHT

@@ -86,7 +86,7 @@ def _first_pass(site: str | None) -> str:
 
 
 def _near(network: Network, strip: str | None, id_: int) -> Callable[[], Tensor] | None:
-    """Ids and cosines of the nearest embeddings, itself excluded: [neighbour, 2]."""
+    """Ids and cosines of the nearest embeddings, itself excluded: [neighbor, 2]."""
     embeddings = _embeddings(network)
     embedding = embeddings.get("decoder" if strip == "target" or "encoder" not in embeddings else "encoder")
     if strip is None or embedding is None or id_ >= len(embedding.token.weight):
@@ -101,7 +101,7 @@ def nearest(table: Tensor, id_: int) -> Tensor:
         table: [vocab, model].
 
     Returns:
-        [neighbour, 2], float64.
+        [neighbor, 2], float64.
     """
     rows = table.cpu().double()
     lengths = rows.norm(dim=1)

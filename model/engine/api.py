@@ -116,7 +116,7 @@ class Engine(Protocol):
         - `positions/STACK` [position, model]: all positions that the stack has,
         - `heads/SITE/PART` [head, head_dim, model], of `output` [head, model, head_dim]: query, key, value or output maps,
         - `singular/SITE/PRODUCT` [head, rank]: singular values of W_Q W_Kᵀ (`query-key`) or W_V W_O (`value-output`), falling,
-        - `near/STRIP/ID` [neighbour, 2]: ids and cosines of the embeddings nearest to one.
+        - `near/STRIP/ID` [neighbor, 2]: ids and cosines of the embeddings nearest to one.
         """
 
     def export(self, model: str, settings: Settings = ()) -> bytes:

@@ -128,7 +128,7 @@ def open_folder(path: Path) -> Folder:
         reason = f"its architecture is {kind!r}, and those that are run here are {', '.join(FAMILIES)}"
         raise UnsupportedModel(path=path, reason=reason)
     if config.get("quantization_config"):
-        raise UnsupportedModel(path=path, reason="its weights are quantised, which is not read here")
+        raise UnsupportedModel(path=path, reason="its weights are quantized, which is not read here")
     if FAMILIES[kind].kind == "encoder" and config.get("is_decoder"):
         raise UnsupportedModel(
             path=path, reason=f"its {kind} is one that looks back only (is_decoder), and here it would see everything"

@@ -73,7 +73,7 @@ class Reader:
     most: int = POSITIONS
 
     def inputs(self, request: RunRequest, spec: AnySpec) -> Inputs:
-        """The inputs of a run. Tokenising can take long, so a run and the float32 run that it is compared with share them.
+        """The inputs of a run. Tokenizing can take long, so a run and the float32 run that it is compared with share them.
 
         Raises:
             InputError: as for `read`.

@@ -93,7 +93,7 @@ def _digest(tensor: Tensor) -> bytes:
 
 
 def freshness(tensors: Sequence[TensorInfo]) -> Freshness | None:
-    """Whether the matched tensors still look freshly initialised; None: no tensor is matched."""
+    """Whether the matched tensors still look freshly initialized; None: no tensor is matched."""
     matched = [tensor for tensor in tensors if tensor.status == "matched"]
     if not matched:
         return None
@@ -116,7 +116,7 @@ def freshness(tensors: Sequence[TensorInfo]) -> Freshness | None:
 
 
 def _untouched(norms: Iterable[TensorInfo], ours: Mapping[str, tuple[str, ...]]) -> dict[str, bool]:
-    """For each norm, whether its gains are all 1 and its biases all 0, as initialised."""
+    """For each norm, whether its gains are all 1 and its biases all 0, as initialized."""
     found: dict[str, bool] = {}
     for tensor in norms:
         norm, _, kind = ours[tensor.name][0].rpartition(".")

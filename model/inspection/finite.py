@@ -21,7 +21,7 @@ def warning_of_run(trace: Trace) -> str:
     if is_finite(trace):
         return ""
     if trace.model["dtype"] != "float32":
-        return f"{trace.model['dtype']} cannot hold the numbers of this run: choose float32 as its number type."
+        return f"The numbers of this run do not fit into {trace.model['dtype']}. Choose float32 as the precision."
     return (
         "This run produced NaN or infinite values because the model’s weights are not finite, so there is nothing to draw. "
         "`inspect` lists the tensors concerned."

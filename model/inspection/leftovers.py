@@ -84,7 +84,7 @@ HARMLESS = tuple(
 
 
 BEHIND = "a head behind the network"
-"""A further kind, which layouts and families recognise by its place: a head that reads the last hidden states."""
+"""A further kind, which layouts and families recognize by its place: a head that reads the last hidden states."""
 
 
 def what_is(name: str, tensor: Tensor) -> str:

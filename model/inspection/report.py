@@ -55,11 +55,11 @@ class Part:
 
 @dataclass(frozen=True)
 class Freshness:
-    """Evidence that weights were, or were not, trained since they were initialised.
+    """Evidence that weights were, or were not, trained since they were initialized.
 
     Attributes:
         norms: number of norms.
-        untouched_norms: number of norms whose gains are exactly 1 and whose biases are exactly 0, as every program initialises
+        untouched_norms: number of norms whose gains are exactly 1 and whose biases are exactly 0, as every program initializes
             them.
         matrices: number of matrices looked at: those with at least 64 numbers.
         fresh_matrices: number of these whose mean, deviation and range fit an initial distribution.

@@ -1,5 +1,5 @@
 """Inert values on the pickle machine's stack: they replace everything that is not a plain Python value, and have no
-behaviour."""
+behavior."""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -45,7 +45,7 @@ class Decoding:
         max_length: most tokens to write, the end token included.
         beam_size: number of hypotheses followed at once.
         hypothesis: rank of the hypothesis of a beam search whose steps and attention are shown; 0: the best.
-        temperature: divides the logits before sampling; below 1 it favours likely tokens.
+        temperature: divides the logits before sampling; below 1 it favors likely tokens.
         top_k: sample among the k likeliest tokens only; 0: among all.
         top_p: sample among the fewest tokens that together have this probability; 1: among all.
         seed: seed of the sampling; equal seeds give equal texts.

@@ -1,6 +1,6 @@
 """Byte pair encoding: splits words into pieces, so that a word that training never saw can be read: `leder` and `##tasche`.
 
-Learning starts from single letters. The most frequent pair of neighbours is joined into one piece, again and again, until the
+Learning starts from single letters. The most frequent pair of neighbors is joined into one piece, again and again, until the
 vocabulary has the wanted size. A word is then encoded by applying the same joins in the same order, so frequent words stay whole.
 
 Source: Sennrich et al. 2016, "Neural Machine Translation of Rare Words with Subword Units", section 3.2; Provilkov et al. 2020,

@@ -90,7 +90,7 @@ class Phase:
 
 @dataclass(frozen=True)
 class Optimisation:
-    """The settings of the optimisation.
+    """The settings of the optimization.
 
     Attributes:
         seed: seed of initial weights, order of sentences and dropout.
@@ -160,7 +160,7 @@ class Recipe:
         source, target: tokenizer settings of the strips.
         encoder, decoder: StackSpecs without `vocab`, which depends on the data.
         output: an OutputSpec.
-        optimisation: the settings of the optimisation.
+        optimisation: the settings of the optimization.
     """
 
     name: str

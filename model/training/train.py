@@ -58,7 +58,7 @@ class Course:
 
     @property
     def how(self) -> Optimisation:
-        """The settings of the optimisation."""
+        """The settings of the optimization."""
         return self.recipe.optimisation
 
     @property

@@ -65,7 +65,7 @@ WRITING_LAYERS: dict[str, type[CrossAttentionLayer] | type[MemoryLayer]] = {"sta
 
 
 def build(spec: ModelSpec) -> Network:
-    """The network that `spec` describes, with new initial values: Xavier-uniform matrices, and biases as torch initialises them.
+    """The network that `spec` describes, with new initial values: Xavier-uniform matrices, and biases as torch initializes them.
 
     Xavier-uniform draws from ±√(6 / (inputs + outputs)), so that numbers neither grow nor shrink on their way through a matrix.
 

@@ -44,7 +44,7 @@ class FeedForward(nn.Module):
 
 
 class PostNorm(nn.Module):
-    """x -> LayerNorm(x + sublayer(x)): the paper's order. Each sum is normalised, so the stream keeps its scale from layer to
+    """x -> LayerNorm(x + sublayer(x)): the paper's order. Each sum is normalized, so the stream keeps its scale from layer to
     layer.
 
     Args:

@@ -40,7 +40,7 @@ def sinusoids(positions: Tensor, d_model: int) -> Tensor:
     """PE(pos, 2i) = sin(pos / 10000^(2i/d_model)), PE(pos, 2i+1) = cos of the same angle.
 
     Columns 2i and 2i+1 are waves with a length of 2π · 10000^(2i/d_model) positions: from 6.28 in the first pair of columns to
-    nearly 62,832 in the last. Short waves tell neighbours apart, long ones the beginning of a text from its end, as the digits of
+    nearly 62,832 in the last. Short waves tell neighbors apart, long ones the beginning of a text from its end, as the digits of
     a number do.
 
     The angles are computed in float64, since the sine of a large float32 angle is wrong in the fourth digit.

@@ -11,7 +11,7 @@ from tests.app.conftest import SPEC
 from tests.app.visiting import PAGES, Visitor
 from tests.networks import save_checkpoint
 
-EMPTY = r"The (source|target) text is empty: there is nothing to run; type at least one word\."
+EMPTY = r"The (source|target) text is empty\. Type at least one word\."
 TOO_LONG = r"The (source|target) text has 53[56] tokens, but the limit is 4[01] \(the model has no more positions\)\. Shorten it\."
 """Of 2,000 words the box takes the first 1,600 characters."""
 

@@ -123,13 +123,13 @@ def test_other_heads_are_said_to_be_rounded_and_masked_cells_to_be_masked(visit:
 
 
 def colour(scheme: Scheme, weight: float) -> np.ndarray:
-    """The colour of a weight, worked out anew: linear between evenly spaced stops."""
+    """The color of a weight, worked out anew: linear between evenly spaced stops."""
     stops = np.array([[int(stop[i : i + 2], 16) for i in (1, 3, 5)] for stop in scheme.weights])
     return np.array([np.interp(weight * (len(stops) - 1), range(len(stops)), stops[:, channel]) for channel in range(3)])
 
 
 def pixel(page: Page, canvas: int, x: float, y: float) -> np.ndarray:
-    """The colour that a card's canvas has at a point of the window."""
+    """The color that a card's canvas has at a point of the window."""
     script = """(node, [x, y]) => {
         const box = node.getBoundingClientRect();
         const scale = node.width / box.width;

@@ -91,7 +91,7 @@ def test_an_overview_says_what_its_weights_are_at_most(visit: Callable[[str], Pa
 
 
 def pixels(page: Page, where: str) -> np.ndarray:
-    """Distinct colours along the middle row of a canvas, left to right."""
+    """Distinct colors along the middle row of a canvas, left to right."""
     script = """node => [...node.getContext("2d").getImageData(0, Math.floor(node.height / 2), node.width, 1).data]"""
     return np.array(page.locator(where).evaluate(script)).reshape(-1, 4)[:, :3]
 

@@ -107,5 +107,5 @@ def test_a_click_opens_the_cell_under_the_pointer(visit: Open) -> None:
     drawing(page, "cells").scroll_into_view_if_needed()
     rest(page)
     page.mouse.click(*middle(tiles(page, "cells")[0], 4, 2))
-    expect(page.locator(".st-key-card-arithmetic")).to_contain_text("looks at “hund”", timeout=PATIENCE)
+    expect(page.locator(".st-key-card-arithmetic")).to_contain_text("attends to “hund”", timeout=PATIENCE)
     has_parameters(page, query="4", key="2")

@@ -1,4 +1,4 @@
-"""Colours can be read: contrast by WCAG 2, order by luminance, and both also by people who lack one kind of cone."""
+"""Colors can be read: contrast by WCAG 2, order by luminance, and both also by people who lack one kind of cone."""
 
 import itertools
 import re

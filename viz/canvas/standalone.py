@@ -130,7 +130,7 @@ def _paths(pyramid: Pyramid, finest: int) -> Iterator[str]:
 
 
 def _schemes() -> str:
-    """CSS variables with the colours of both schemes and the font."""
+    """CSS variables with the colors of both schemes and the font."""
     return f"{_variables(LIGHT)}\n@media (prefers-color-scheme: dark) {{ {_variables(DARK)} }}\n"
 
 

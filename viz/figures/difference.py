@@ -53,7 +53,7 @@ def _grid(queries: list[str], keys: list[str]) -> tuple[Array, ...]:
 def _hover() -> str:
     gaps = {"query": "%{customdata[0]}", "key": "%{customdata[1]}"}
     gaps |= {"first": "%{customdata[2]}", "second": "%{customdata[3]}", "change": "<b>%{z:+.4f}</b>"}
-    return _("query: {query}<br>key: {key}<br>first side: {first}<br>second side: {second}<br>change: {change}", **gaps)
+    return _("query: {query}<br>key: {key}<br>side A: {first}<br>side B: {second}<br>change: {change}", **gaps)
 
 
 def _colours(colours: Scheme, apart: Array) -> dict[str, Any]:

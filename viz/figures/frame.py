@@ -1,4 +1,4 @@
-"""Shared by all figures: the empty figure, colours and fonts of the theme, axes with tokens, and escaping of text.
+"""Shared by all figures: the empty figure, colors and fonts of the theme, axes with tokens, and escaping of text.
 
 plotly parses its texts as a subset of HTML and, if MathJax is loaded, text between dollar signs as mathematics. Token text is
 neither, so it is escaped with `literal`.
@@ -67,11 +67,11 @@ def picture(
 
 
 _NO_TEMPLATE = go.layout.Template()
-"""Without it plotly would fill in its own colours."""
+"""Without it plotly would fill in its own colors."""
 
 
 def scale(stops: Sequence[str]) -> list[tuple[float, str]]:
-    """Evenly spaced `stops` as a plotly colour scale."""
+    """Evenly spaced `stops` as a plotly color scale."""
     return [(i / (len(stops) - 1), colour) for i, colour in enumerate(stops)]
 
 
@@ -108,12 +108,12 @@ def token_axis(colours: Scheme, title: str, labels: Sequence[str]) -> dict[str, 
 
 
 BAR_HEIGHT = 48
-"""Pixels at the top of a figure that its colour bar needs: its upper margin."""
+"""Pixels at the top of a figure that its color bar needs: its upper margin."""
 
 
 LEGEND: dict[str, Any] = {"orientation": "h", "yref": "container", "y": 1, "yanchor": "top", "x": 1, "xanchor": "right"}
 LEGEND |= {"itemclick": False, "itemdoubleclick": False}
-"""A legend above the picture, in the place of a colour bar; nothing in it can be clicked away."""
+"""A legend above the picture, in the place of a color bar; nothing in it can be clicked away."""
 
 
 BUTTON_WIDTH = 26
@@ -121,7 +121,7 @@ BUTTON_WIDTH = 26
 
 
 def colour_bar(colours: Scheme, title: str, ticks: Sequence[float] | None = None) -> dict[str, Any]:
-    """A slim horizontal colour bar above the picture, at its right end."""
+    """A slim horizontal color bar above the picture, at its right end."""
     return {
         "orientation": "h",
         "x": 1,

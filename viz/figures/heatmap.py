@@ -75,7 +75,7 @@ def cells(trace: Trace, attention: Attention, shown: Cells, dark: bool, query: i
 
 
 def _colours(colours: Scheme, shown: Cells) -> dict[str, Any]:
-    """Colour scale and bar: from 0 to 1, or to the largest value, which the bar names."""
+    """Color scale and bar: from 0 to 1, or to the largest value, which the bar names."""
     largest = 1.0 if shown.probabilities else float(np.nanmax(shown.values, initial=0.0)) or 1.0
     bar = colour_bar(colours, shown.quantity, (0, largest / 2, largest)) | {"tickformat": ".3~r"}
     return {"colorscale": scale(colours.weights), "zmin": 0, "zmax": largest, "colorbar": bar}

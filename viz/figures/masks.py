@@ -69,7 +69,7 @@ def _signs(form: Form) -> tuple[str, str]:
 
 
 def _explain_colours(colours: Scheme, form: Form) -> list[dict[str, Any]]:
-    """Traces that hold nothing but an entry of the legend above the picture, one for each colour."""
+    """Traces that hold nothing but an entry of the legend above the picture, one for each color."""
     no, yes = _signs(form)
     names = {
         colours.weights[ALLOWED]: _("{sign}  allowed", sign=yes),

@@ -15,7 +15,7 @@ from viz.texts import _
 from viz.theme import Scheme, scheme
 
 MOST_CURVES = 6
-"""Curves that can be told apart in one picture: each has a colour and a dash of its own."""
+"""Curves that can be told apart in one picture: each has a color and a dash of its own."""
 
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 

@@ -99,7 +99,7 @@ def _diverging(colours: Scheme, largest: float) -> dict[str, Any]:
 
 
 def _not_numbers(values: Array, tokens: Sequence[str], colours: Scheme) -> dict[str, Any]:
-    """The cells that hold NaN or something infinite, in a colour that is on no scale, with what they hold."""
+    """The cells that hold NaN or something infinite, in a color that is on no scale, with what they hold."""
     said = np.where(np.isnan(values), "NaN", np.where(values > 0, "∞", "−∞"))
     flat = {"colorscale": [(0, colours.text), (1, colours.text)], "showscale": False}
     return _cells(np.where(np.isfinite(values), np.nan, 0.0), tokens) | {"text": said, "hovertemplate": _hover("%{text}")} | flat

@@ -14,7 +14,7 @@ class Reading:
     Attributes:
         name: one of links.READINGS.
         title: what it is called.
-        quantity: what its numbers are, in a word or two: the name of its colour scale.
+        quantity: what its numbers are, in a word or two: the name of its color scale.
         formula: LaTeX, lines one below the other.
         meaning: one sentence on what it is.
         caution: one sentence on what it is not.

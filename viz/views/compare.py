@@ -39,9 +39,7 @@ def show(page: Page) -> None:
     compare_sides.control(page)
     different = compare_sides.what_differs(page)
     if not different:
-        st.info(
-            _("Both sides are identical so far. Choose above what should be different on the second side."), icon=":material/info:"
-        )
+        st.info(_("Both sides are identical so far. Choose above what should be different on side B."), icon=":material/info:")
         _atlas(page, page.trace, _("Side A"), "first")
         return
     st.caption(labels.markdown(_("Side B differs in {differences}.", differences="; ".join(different))))
@@ -146,22 +144,25 @@ def _notes(first: Trace, compared: Compared) -> list[str]:
                     **gaps,
                 )
             )
-    replaced = [name for name, strip in first.tokens.items() if _replaced(strip.texts, compared, name)]
+    replaced = [pair for name, strip in first.tokens.items() for pair in _replaced(strip.texts, compared, name)]
     if replaced:
         said.append(
             _(
                 "Some positions hold different words on the two sides. They are compared position by position and "
-                "labeled with both words: “hund / kind”."
+                "labeled with both words: “{first} / {second}”.",
+                first=replaced[0][0],
+                second=replaced[0][1],
             )
         )
     return said
 
 
-def _replaced(texts: Sequence[str], compared: Compared, name: str) -> bool:
-    """Whether tokens with different texts were compared in a strip."""
-    reach = [c.keys for c in compared.found.values() if c.first.key_tokens == name]
+def _replaced(texts: Sequence[str], compared: Compared, name: str) -> list[tuple[str, str]]:
+    """The tokens of a strip that were compared although their texts differ: those of side A and of side B."""
+    reach = max((c.keys for c in compared.found.values() if c.first.key_tokens == name), default=0)
     other = compared.second.tokens.get(name)
-    return other is not None and any(texts[i] != other.texts[i] for i in range(min(max(reach, default=0), len(texts), len(other))))
+    pairs = zip(texts[:reach], other.texts[:reach], strict=False) if other is not None else ()
+    return [(labels.plain(one), labels.plain(two)) for one, two in pairs if one != two]
 
 
 def _left_out(refused: dict[Site, Reason]) -> list[str]:

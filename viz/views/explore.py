@@ -72,7 +72,9 @@ def _facts(page: Page) -> None:
     facts = (_fact(explanation, getattr(statistics, name)) for name, explanation in heads.explanations().items())
     notes = [_("Attention shows where a head looks, not why the model chooses a word.")]
     if page.attention.site.stack == "decoder":
-        notes.insert(0, _("A row is the token that was read; what it looks at serves the token written next: “young → dogs”."))
+        rows = labels.queries(page.trace, page.attention)
+        row = rows[min(max(page.view.query, 1), len(rows) - 1)]
+        notes.insert(0, _("Rows are labeled “token read → token generated next”, here “{row}”.", row=row))
     if statistics.rows_left_out:
         notes.insert(
             0,

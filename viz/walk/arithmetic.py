@@ -42,7 +42,7 @@ def draw(page: Page, query: int, key: int) -> None:
     keys = labels.keys(page.trace, page.attention, longest=None)
     with st.container(border=True, key="card-arithmetic"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            title = _("How this weight was calculated: “{query}” → “{key}”", query=reads, key=keys[key])
+            title = _("How this weight was calculated: “{query}” attends to “{key}”", query=reads, key=keys[key])
             st.markdown(f"**{labels.markdown(title)}**", width="content")
             badge(found)
         _score(found, page.dark)

@@ -17,9 +17,9 @@ LISTED = 12
 
 
 def table(trace: Trace, stage: Stage, head: int) -> pd.DataFrame | None:
-    """The recorded tensor of a stage with labelled rows; ids and texts for the stage of tokens; None if nothing was recorded.
+    """The recorded tensor of a stage with labeled rows; ids and texts for the stage of tokens; None if nothing was recorded.
 
-    Rows are labelled by position, counted from 1, and token; columns by token or dimension. Logits are transposed, one row per id:
+    Rows are labeled by position, counted from 1, and token; columns by token or dimension. Logits are transposed, one row per id:
     thousands of columns are slow to send and cannot be sorted.
     """
     if stage.name in ("tokens", "ids"):

@@ -102,7 +102,7 @@ def _normed(stack: Mapping[str, Any]) -> str:
         return _("Pre-norm: each position’s vector is normalized to mean 0 and standard deviation 1 before the sublayer reads it.")
     return _(
         "Post-norm: each position’s sum is normalized to mean 0 and standard deviation 1, then scaled and shifted by "
-        "learned numbers."
+        "learned parameters."
     )
 
 

@@ -103,7 +103,7 @@ SPOILT: dict[str, tuple[Callable[[Path], None], str]] = {
     "absurd depth": (_config(num_hidden_layers=10**9), "layers is 1000000000, not a whole number from 0 to 1,000"),
     "a size that is no number": (_config(hidden_size="wide"), "config.json cannot be read"),
     "heads that do not divide": (_config(num_attention_heads=5), "config.json cannot be read"),
-    "quantised": (_config(quantization_config={"quant_method": "gptq"}), "its weights are quantised, which is not read here"),
+    "quantised": (_config(quantization_config={"quant_method": "gptq"}), "its weights are quantized, which is not read here"),
     "a decoder's switch": (_config(is_decoder=True), "looks back only \\(is_decoder\\), and here it would see everything"),
     "a damaged tokenizer": (_text("tokenizer.json", "{}"), "tokenizer.json cannot be read"),
     "a tokenizer that is no JSON": (_text("tokenizer.json", "\x00"), "tokenizer.json cannot be read"),

@@ -145,7 +145,7 @@ class Killed(BaseException):
 def test_a_killed_training_goes_on_as_if_nothing_had_happened(
     corpus: Path, tmp_path: Path, trained: Path, monkeypatch: pytest.MonkeyPatch, room: ModuleType, function: str, call: int
 ) -> None:
-    """Its weights, their running mean, the optimiser's moments and the schedule end the same to the bit."""
+    """Its weights, their running mean, the optimizer's moments and the schedule end the same to the bit."""
     whole: Callable[..., Any] = getattr(room, function)
     calls = iter(range(1, 100))
 

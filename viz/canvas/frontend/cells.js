@@ -19,7 +19,7 @@ class NumberHeatmap extends Heatmap {
   }
 }
 
-/** [red, green, blue] of a colour word. */
+/** [red, green, blue] of a color word. */
 const bytesOf = (colour) => [colour & 255, (colour >> 8) & 255, (colour >> 16) & 255];
 
 /** A number as text with `decimals` decimals; NaN and infinities as their symbols. */

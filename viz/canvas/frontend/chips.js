@@ -62,7 +62,7 @@ function tokenSentence(token, texts) {
   return [about, token.unknown && texts.unknown].filter(Boolean).join(" ");
 }
 
-/** A labelled strip of chips: one tab stop, arrow keys move inside it. */
+/** A labeled strip of chips: one tab stop, arrow keys move inside it. */
 function chipStrip(strip, chips, texts) {
   const box = el("div", { class: "chips", role: "group", "aria-label": strip.title }, ...chips);
   box.addEventListener("keydown", (event) => {

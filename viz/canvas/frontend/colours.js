@@ -1,6 +1,6 @@
-// Colours of the page's scheme and of weights, and readable text colours on them.
+// Colors of the page's scheme and of weights, and readable text colors on them.
 
-/** [red, green, blue] of any CSS colour. #rrggbb, which ours are, is parsed without a canvas. */
+/** [red, green, blue] of any CSS color. #rrggbb, which ours are, is parsed without a canvas. */
 function rgb(colour) {
   if (/^#[0-9a-f]{6}$/i.test(colour)) return [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
   const pen = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
@@ -16,12 +16,12 @@ function schemeFor(root, schemes) {
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue < 128 ? schemes.dark : schemes.light;
 }
 
-/** One colour as a little-endian RGBA word for ImageData. */
+/** One color as a little-endian RGBA word for ImageData. */
 function word([red, green, blue]) {
   return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 }
 
-/** The colour on the evenly spaced `stops` at `position` from 0 to 1. */
+/** The color on the evenly spaced `stops` at `position` from 0 to 1. */
 function between(stops, position) {
   const place = Math.min(Math.max(position, 0), 1) * (stops.length - 1);
   const low = Math.min(Math.floor(place), stops.length - 2);
@@ -33,7 +33,7 @@ function colourOf({ stops }, weight) {
   return between(stops, weight);
 }
 
-/** Black or white, whichever stands out more from a colour: at least 4.58 : 1 (WCAG 2.2, relative luminance and contrast ratio). */
+/** Black or white, whichever stands out more from a color: at least 4.58 : 1 (WCAG 2.2, relative luminance and contrast ratio). */
 function inkOn(rgb) {
   const [red, green, blue] = rgb.map((channel) => linear(channel / 255));
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? "#000000" : "#ffffff";
@@ -47,7 +47,7 @@ function linear(channel) {
 /** Cache of palettes. It is global because each drawing is a module of its own. */
 const palettes = (globalThis.headlightPalettes ??= new Map());
 
-/** Palette of a scheme: its named colours, and `shades` for the codes round(255·sqrt(weight)). */
+/** Palette of a scheme: its named colors, and `shades` for the codes round(255·sqrt(weight)). */
 function palette(scheme) {
   const key = JSON.stringify(scheme);
   if (!palettes.has(key)) palettes.set(key, mixed(scheme));
@@ -61,7 +61,7 @@ function mixed(scheme) {
   return { ...scheme, stops, shades, maskedWord, cardWord: word(rgb(scheme.card)) };
 }
 
-/** Colour words of the codes -1 (a masked cell) to 255; `placeOfCode` gives the position of a code on `stops`. */
+/** Color words of the codes -1 (a masked cell) to 255; `placeOfCode` gives the position of a code on `stops`. */
 function shadesOf(maskedWord, stops, placeOfCode) {
   return Uint32Array.from({ length: 257 }, (_, at) => (at ? word(between(stops, placeOfCode(at - 1))) : maskedWord));
 }

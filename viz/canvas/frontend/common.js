@@ -1,4 +1,4 @@
-// Shared by all drawings: reading a scene, colours, small DOM helpers, the tooltip, and a base class that outlives script runs.
+// Shared by all drawings: reading a scene, colors, small DOM helpers, the tooltip, and a base class that outlives script runs.
 
 const CHANNEL = "headlight:query";
 const NOTHING = { queryStrip: null, query: null, keyStrip: null, key: null };
@@ -100,7 +100,7 @@ class Drawing {
     parent.append(this.root, this.tip);
   }
 
-  /** Handles a call of the component's function: a new scene, a new colour scheme, or both. */
+  /** Handles a call of the component's function: a new scene, a new color scheme, or both. */
   show({ data, setStateValue, setTriggerValue }) {
     Object.assign(this, { setStateValue, setTriggerValue });
     if (data !== this.data) {

@@ -35,7 +35,7 @@ class Lines extends Drawing {
     return this.weights[query * this.header.keys.length + key];
   }
 
-  /** The emphasised token: the one under pointer or keyboard, else the one another drawing points at, else the selected row. */
+  /** The emphasized token: the one under pointer or keyboard, else the one another drawing points at, else the selected row. */
   get active() {
     const { queryStrip, keyStrip, query } = this.header;
     const { pointed } = this;
@@ -103,7 +103,7 @@ class Lines extends Drawing {
     pen.fillText(fitted(pen, keyAxis, this.width), Math.min(right, this.width - room(keyAxis)), LINE * (titles - 0.5));
   }
 
-  /** Draws the emphasised token's lines over the faint others; while it is pointed at, its own lines only. */
+  /** Draws the emphasized token's lines over the faint others; while it is pointed at, its own lines only. */
   drawLines(pen, active) {
     const { accent, second } = this.colours;
     const alone = this.focus !== null || this.pointed.queryStrip === this.header.queryStrip;
@@ -135,7 +135,7 @@ class Lines extends Drawing {
     pen.stroke();
   }
 
-  /** Draws one token, and beside it its weight with the emphasised token of the other side. */
+  /** Draws one token, and beside it its weight with the emphasized token of the other side. */
   drawToken(pen, side, label, index, active) {
     const { left, right } = this.box;
     const other = active !== null && active.side !== side;
@@ -174,7 +174,7 @@ class Lines extends Drawing {
     return index >= 0 && index < this.labels(side).length ? { side, index } : null;
   }
 
-  /** Emphasises a token, reads out its largest weight, and tells the other drawings. */
+  /** Emphasizes a token, reads out its largest weight, and tells the other drawings. */
   point(token) {
     if (token?.side === this.focus?.side && token?.index === this.focus?.index) return;
     this.focus = token;

@@ -1,4 +1,4 @@
-// Paints the weights of one head as coloured cells, at any size.
+// Paints the weights of one head as colored cells, at any size.
 
 
 /**
@@ -14,7 +14,7 @@ function decoded(code, signed) {
   return signed ? signed * Math.sign(code - 128) * ((code - 128) / 127) ** 2 : (code / 255) ** 2;
 }
 
-/** Position of a value on its colour scale, from 0 to 1. */
+/** Position of a value on its color scale, from 0 to 1. */
 function placeOf(value, signed) {
   return signed ? 0.5 + (Math.sign(value) * Math.sqrt(Math.abs(value) / signed)) / 2 : value;
 }

@@ -131,7 +131,7 @@ class Tree extends Drawing {
     this.window.scrollTop += Math.min(0, inner.top - outer.top - 30) + Math.max(0, inner.bottom - outer.bottom + 30);
   }
 
-  /** Left goes to a node's parent, right to its likeliest continuation, up and down to its neighbours in the step. */
+  /** Left goes to a node's parent, right to its likeliest continuation, up and down to its neighbors in the step. */
   next(key) {
     const node = this.byPlace.get(this.at);
     const near = (of, row) => of.sort((one, other) => Math.abs(one.row - row) - Math.abs(other.row - row))[0];

@@ -83,7 +83,7 @@ def _row(attention: Attention, query: int) -> int:
 
 
 def base(trace: Trace) -> dict[str, Any]:
-    """Header fields of every drawing: both colour schemes, an id of the run, and its silenced heads, as SITE/HEAD."""
+    """Header fields of every drawing: both color schemes, an id of the run, and its silenced heads, as SITE/HEAD."""
     run = json.dumps(
         [trace.model.get("fingerprint"), dict(trace.request), {n: t.texts for n, t in trace.tokens.items()}], default=str
     )

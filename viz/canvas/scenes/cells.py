@@ -13,7 +13,7 @@ from viz.theme import SCHEMES
 
 def scene(trace: Trace, stage: Stage, head: int, query: int, key: int) -> bytes:
     """Scene of a stage in OF_CELLS. Blobs, all [query, key]: `exact` float32, the recorded numbers; `codes` uint8, their positions
-    on the colour scale; `there` uint8, whether the cell holds a number (masked weights, scores that were never computed, NaN and
+    on the color scale; `there` uint8, whether the cell holds a number (masked weights, scores that were never computed, NaN and
     infinities do not count); `wrong` uint8, whether it should hold one but does not.
 
     Args:
@@ -54,6 +54,6 @@ def _numbers(trace: Trace, stage: Stage, head: int) -> tuple[Array, Array]:
 
 
 def _centred(values: Array, largest: float) -> Array:
-    """Positions on a colour scale centred at 0, as uint8: 128 is 0."""
+    """Positions on a color scale centered at 0, as uint8: 128 is 0."""
     code: Array = np.rint(128 + 127 * np.clip(np.nan_to_num(values, neginf=-largest) / largest, -1, 1)).astype(np.uint8)
     return code

@@ -43,7 +43,7 @@ def _cells() -> dict[str, str]:
         "most": _("at most ≈ {weight}"),
         "maskedWeight": _("{weight}, masked"),
         "masked": _("masked"),
-        "cell": _("{head}: “{query}” looks at “{key}” with weight {weight}"),
+        "cell": _("{head}: “{query}” attends to “{key}” with weight {weight}"),
     }
 
 

@@ -1,0 +1,89 @@
+"""One word for one thing, one spelling: the catalogue of the screen, the documentation, comments and docstrings."""
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from babel.messages import pofile
+
+ROOT = Path(__file__).parents[1]
+BRITISH = re.compile(
+    r"colour\w*|neighbour\w*|behaviour\w*|favour\w*|centred?\b|\bgrey\b|labelled|modelled|cancelled|optimiser\w*"
+    r"|(?:special|normal|initial|recogn|token|quant|serial|summar|visual|organ|optim|emphas|general|random)is(?:ed|es|e|ing|ation)",
+    re.IGNORECASE,
+)
+RETIRED = {
+    "atlas": "overview", "clock": "token by token, inside the network", "number type": "precision", "likeliest": "most likely",
+    "likelier": "more likely", "normed": "normalized", "learned numbers": "parameters", "first side": "side A",
+    "second side": "side B", "target to feed": "forced target", "twin": "duplicate", "nobody": "a sentence with a subject",
+    "beginnings": "hypotheses", "arithmetic": "calculation", "looks at": "attends to", "looked at": "attended to",
+}  # fmt: skip
+"""Words that the screen no longer uses, with what it says instead: docs/glossary.md."""
+
+PYTHON = [path for folder in ("model", "viz", "tests", "benchmarks") for path in sorted((ROOT / folder).rglob("*.py"))]
+PROSE = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "checkpoints").glob("*/CARD.md"))]
+
+
+def catalogue() -> list[str]:
+    with (ROOT / "viz" / "locale" / "headlight.pot").open("rb") as file:
+        messages = [message.id for message in pofile.read_po(file) if message.id]
+    return [text for message in messages for text in ([message] if isinstance(message, str) else message)]
+
+
+def comments(source: str) -> Iterator[str]:
+    """Comments and docstrings."""
+    starts = {
+        node.value.lineno
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    }
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and token.start[0] in starts):
+            yield token.string
+
+
+def british(text: str) -> list[str]:
+    """British spellings in a text, code in backticks left out."""
+    return [found[0] for found in BRITISH.finditer(re.sub(r"```.*?```|`[^`]*`|\w*_\w*", "", text, flags=re.DOTALL))]
+
+
+def test_the_list_finds_british_spellings_and_no_american_ones() -> None:
+    assert british("coloured neighbours, centred; it specialises and normalised a grey favourite") == [
+        "coloured", "neighbours", "centred", "specialises", "normalised", "grey", "favourite",
+    ]  # fmt: skip
+    assert british("colored neighbors, centered `colours`; this is organic, a specialist, tokens, a promise") == []
+
+
+def test_the_screen_has_american_spelling() -> None:
+    assert [(found, text) for text in catalogue() for found in british(text)] == []
+
+
+@pytest.mark.parametrize("path", PROSE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_documentation_has_american_spelling(path: Path) -> None:
+    assert british(path.read_text(encoding="utf-8")) == []
+
+
+def test_comments_have_american_spelling() -> None:
+    """Names of the code may be written otherwise: a comment calls them what they are."""
+    for path in PYTHON:
+        source = path.read_text(encoding="utf-8")
+        if BRITISH.search(source) and path != Path(__file__):
+            names = {
+                token.string for token in tokenize.generate_tokens(io.StringIO(source).readline) if token.type == tokenize.NAME
+            }
+            found = {word for text in comments(source) for word in british(text)} - names
+            assert found == set(), path.relative_to(ROOT)
+
+
+@pytest.mark.parametrize("word", RETIRED)
+def test_the_screen_has_one_word_for_one_thing(word: str) -> None:
+    pattern = re.compile(rf"\b{word}\b", re.IGNORECASE)
+    assert [text for text in catalogue() if pattern.search(text)] == [], f"say: {RETIRED[word]}"
+
+
+def test_apostrophes_on_screen_are_those_of_print() -> None:
+    assert [text for text in catalogue() if re.search(r"\w'\w|s' ", text)] == []
