@@ -80,7 +80,7 @@ def _run(view: View, problems: list[str]) -> tuple[Trace, View]:
         return _run(replace(view, hypothesis=0), problems)
     except (BadEdit, CannotChange, UnknownSite, UnknownHead) as error:
         if view.edits:
-            problems.append(_("This link's edits were left out. {problem}", problem=sentence(error)))
+            problems.append(_("This link’s edits were left out. {problem}", problem=sentence(error)))
             return _run(replace(view, edits=""), problems)
         text = _("This link silences heads that this model does not have ({heads}). No head was silenced.", heads=view.silence)
         problems.append(text)
