@@ -8,8 +8,10 @@ from concurrent.futures import Future
 from typing import Any
 from weakref import WeakValueDictionary
 
+from model.engine.progress import LISTENER, ProgressFeed
 from model.engine.scheduling.queue import CANCEL_TOKEN, CancelToken
 from model.errors import HeadlightError, Superseded
+from model.trace.progress import Progress
 from model.trace.types import Trace
 
 PATIENCE_S = 0.25
@@ -31,7 +33,15 @@ class NotYet(Exception):
 
 
 class Stopped(Exception):
-    """The visitor stopped this call."""
+    """The visitor stopped this call.
+
+    Attributes:
+        progress: how far it had come; None: nothing was written.
+    """
+
+    def __init__(self, progress: Progress | None = None) -> None:
+        super().__init__()
+        self.progress = progress
 
 
 class NotKept(Exception):
@@ -46,12 +56,14 @@ class Call:
         runs: whether it is a run.
         token: name of this call in the URL that a browser polls.
         began: start time on the monotonic clock.
+        feed: the tokens written so far; it ends with the call.
         done: resolves to None once there is an answer or an error.
     """
 
     def __init__(self, key: Hashable, compute: Callable[[], Any], runs: bool) -> None:
         self.key, self.runs, self.token, self.began = key, runs, secrets.token_hex(12), time.monotonic()
         self.done: Future[None] = Future()
+        self.feed = ProgressFeed()
         self._compute, self._cancel_token = compute, CancelToken()
         self._value: Any = None
         self._error: BaseException | None = None
@@ -82,11 +94,13 @@ class Call:
 
     def _run(self) -> None:
         CANCEL_TOKEN.set(self._cancel_token)
+        LISTENER.set(self.feed.put)
         try:
             self._value = self._compute()
         except BaseException as error:
             self._error = error
         self.done.set_result(None)
+        self.feed.end()
 
 
 BY_TOKEN: WeakValueDictionary[str, Call] = WeakValueDictionary()
@@ -105,6 +119,7 @@ class Calls:
         self._lock = threading.Lock()
         self._on_their_way: dict[Hashable, Call] = {}
         self._stopped: Hashable = None
+        self._came_to: Progress | None = None
         self._answers: dict[Hashable, Any] = {}
         self._seen: WeakValueDictionary[Hashable, Trace] = WeakValueDictionary()
 
@@ -156,7 +171,7 @@ class Calls:
         """Cancels pending calls. The last request is not started again until `resume`."""
         with self._lock:
             for key, call in self._on_their_way.items():
-                self._stopped = key
+                self._stopped, self._came_to = key, call.feed.newest
                 call.give_up()
             self._on_their_way.clear()
 
@@ -173,7 +188,7 @@ class Calls:
     def _begin(self, key: Hashable, compute: Callable[[], Any], runs: bool) -> Call:
         with self._lock:
             if key == self._stopped:
-                raise Stopped
+                raise Stopped(self._came_to)
             if (call := self._on_their_way.get(key)) is None:
                 self._leave(runs)
                 call = self._on_their_way[key] = Call(key, compute, runs)

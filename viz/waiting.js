@@ -1,26 +1,43 @@
-// Shows for how long an answer of the engine has been waited for, and asks for the page once it is there.
+// Shows for how long an answer of the engine has been waited for, and what is written so far; asks for the page once it is there.
 
 const AGAIN_MS = 1000; // after a connection was lost, or the page was asked for; each time twice as long: a script may be slow
 const TICK_MS = 100;
 
 const waits = new WeakMap();
 
-async function wait(root, { path, seconds, sentence }, ready, signal) {
+const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+
+function tell(root, { written, most, rate, text }, how_far) {
+  if (written === undefined) return; // nothing is written yet, or it is no decode
+  const gaps = { written, most, rate: rate.toFixed(1) };
+  root.querySelector(".how-far").textContent = how_far.replace(/{(\w+)}/g, (_, name) => gaps[name]);
+  const line = root.querySelector(".written");
+  line.textContent = text;
+  line.scrollTop = line.scrollHeight;
+}
+
+async function wait(root, { path, seconds, sentence, how_far }, ready, signal) {
   const began = performance.now() - 1000 * seconds;
-  const line = root.querySelector("p");
+  const line = root.querySelector(".waiting");
   const tick = () => { line.textContent = sentence.replace("{seconds}", ((performance.now() - began) / 1000).toFixed(1)); };
   tick();
   const ticking = setInterval(tick, TICK_MS);
   signal.addEventListener("abort", () => clearInterval(ticking));
-  for (let again = AGAIN_MS; !signal.aborted; ) {
+  for (let again = AGAIN_MS, seen = 0; !signal.aborted; ) {
     try {
-      const answer = await fetch(path, { signal });
-      if (answer.ok && !(await answer.json()).done) continue;
+      const answer = await fetch(`${path}?seen=${seen}`, { signal });
+      const told = answer.ok ? await answer.json() : { done: true };
+      if (!told.done) {
+        seen = told.seen;
+        tell(root, told, how_far);
+        await pause(TICK_MS);
+        continue;
+      }
       if (!signal.aborted) ready();
     } catch (error) {
       if (!(error instanceof TypeError || error.name === "AbortError")) throw error; // both say that nothing came
     }
-    await new Promise((done) => setTimeout(done, again));
+    await pause(again);
     again *= 2;
   }
 }

@@ -25,8 +25,9 @@ from model.engine.session import NOBODY, Session, in_session
 from model.inspection.report import Inspection
 from model.spec.request import RunRequest, Settings
 from model.trace.cell_arithmetic import Explanation
+from model.trace.progress import Progress
 from model.trace.types import Array, Trace
-from viz import calls
+from viz import calls, labels
 from viz.calls import BY_TOKEN, Call, Calls, NotKept, NotYet, Stopped
 from viz.canvas.wire import part_cache, strings
 from viz.texts import _
@@ -42,8 +43,8 @@ _UNTIL: ContextVar[float | None] = ContextVar("until", default=None)
 
 _BAR = st.components.v2.component(
     "headlight.waiting",
-    html='<p class="waiting" role="status"></p>',
-    css=".waiting { margin: 0; font-variant-numeric: tabular-nums; }",
+    html='<p class="waiting" role="status"></p><p class="how-far"></p><p class="written" dir="auto"></p>',
+    css=(Path(__file__).parent / "waiting.css").read_text(encoding="utf-8"),
     js=(Path(__file__).parent / "waiting.js").read_text(encoding="utf-8"),
 )
 
@@ -81,13 +82,31 @@ def show(pause: NotYet | Stopped) -> None:
     """Shows that the page waits, or that the visitor stopped the call."""
     if isinstance(pause, Stopped):
         st.info(_("This was stopped. Press Run to begin it again."), icon=":material/stop_circle:")
+        if (progress := pause.progress) is not None:
+            words = _how_far().format(written=len(progress.ids), most=progress.most, rate=f"{progress.rate:.1f}")
+            st.caption(f"{labels.markdown(words)}  \n{labels.markdown(_text(progress))}")
         return
     call = pause.call
     seconds = round(time.monotonic() - call.began, 1)
-    data = {"path": f"{part_cache.address()}/waiting/{call.token}", "seconds": seconds, "sentence": strings.running()}
+    data = {
+        "path": f"{part_cache.address()}/waiting/{call.token}",
+        "seconds": seconds,
+        "sentence": strings.running(),
+        "how_far": _how_far(),
+    }
     with st.container(horizontal=True, vertical_alignment="center", key="waiting"):
         _BAR(key=f"waiting-{call.token}", data=data, on_ready_change=_the_run_is_enough)
         st.button(_("Stop"), icon=":material/stop_circle:", key="stop", on_click=my_calls().stop)
+
+
+def _how_far() -> str:
+    """How far a run has come; the gaps stay, for the browser."""
+    return _("{written} of at most {most} tokens, {rate} tokens per second")
+
+
+def _text(progress: Progress) -> str:
+    """The tokens written so far, a blank between each two."""
+    return " ".join(map(labels.plain, progress.texts))
 
 
 def _the_run_is_enough() -> None:
@@ -207,11 +226,19 @@ class EarlierAnswers(PatientEngine):
 
 
 async def _answer(request: Request) -> Response:
-    """Whether a call is done, at the latest after a moment. A call that is not known is: its page is to be drawn again."""
+    """Whether a call is done, and the tokens written so far: as soon as it is another than `seen`, at the latest after a moment.
+
+    A call that is not known counts as done: its page is to be drawn again.
+    """
     call: Call | None = BY_TOKEN.get(request.path_params["token"])
+    told: dict[str, object] = {"done": True}
     if call is not None:
-        await asyncio.wait([asyncio.wrap_future(call.done)], timeout=ANSWER_SECONDS)
-    return JSONResponse({"done": call is None or call.done.done()}, headers={"Cache-Control": "no-store"})
+        seen = request.query_params.get("seen", "")
+        await asyncio.wait([asyncio.wrap_future(call.feed.after(int(seen) if seen.isdecimal() else 0))], timeout=ANSWER_SECONDS)
+        told = {"done": call.done.done(), "seen": call.feed.count}
+        if (progress := call.feed.newest) is not None:
+            told |= {"written": len(progress.ids), "most": progress.most, "rate": round(progress.rate, 1), "text": _text(progress)}
+    return JSONResponse(told, headers={"Cache-Control": "no-store"})
 
 
 ROUTE = Route(f"{part_cache.address()}/waiting/{{token}}", _answer)

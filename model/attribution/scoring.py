@@ -19,7 +19,7 @@ from model.errors import OutOfMemory
 from model.huggingface.network import ForeignNetwork, ForeignTranslator, ForeignWriter
 from model.inference.batching import Ask, Call
 from model.inference.interventions import needs_weights, sites
-from model.inference.run import LONG
+from model.inference.long_inputs import LONG
 from model.trace.types import Array
 from model.transformer.attention import Intervention, Run
 from model.transformer.cache import NO_CACHE

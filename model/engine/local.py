@@ -33,6 +33,7 @@ from model.inference.precision import run_in
 from model.inspection.report import Inspection
 from model.spec.request import KEEP, Precision, RunRequest, Settings
 from model.trace.cell_arithmetic import Explanation
+from model.trace.progress import Report
 from model.trace.types import Array, Trace
 
 CHECKPOINTS = Path(__file__).parents[2] / "checkpoints"
@@ -170,7 +171,8 @@ class LocalEngine:
         if (trace := self._traces.get(asked)) is None:
             most = environment.most_positions()
             trace = self.scheduler.do(
-                asked, lambda ask: run_in(base.runner, lower.runner, request, self._device, self.device, ask, most)
+                asked,
+                lambda ask, report: run_in(base.runner, lower.runner, request, self._device, self.device, ask, most, report),
             )
             self._traces.keep(asked, trace)
         return trace, lower.runner
@@ -211,7 +213,7 @@ class LocalEngine:
         asked = VersionedRequest(question.about(about), base.key.version)
         if (found := self._attributions.get(asked)) is None:
 
-            def work(ask: Ask) -> Result:
+            def work(ask: Ask, report: Report) -> Result:
                 return answer(question, request, prompt, runner, trace, Place(self._device, ask, most, environment.batch_bytes()))
 
             found = self.scheduler.do(asked, work)

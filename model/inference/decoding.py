@@ -156,6 +156,7 @@ def beam(
     max_length: int,
     writer: Writer,
     device: torch.device,
+    told: Callable[[Sequence[Step]], None] = lambda steps: None,
 ) -> tuple[list[Hypothesis], tuple[Node, ...]]:
     """Beam search: each step keeps the `size` likeliest continuations of all hypotheses. One that ends leaves the beam.
 
@@ -163,6 +164,7 @@ def beam(
         select: called with the batch rows that go on, in their new order, so that the cache follows.
         prune: called after each step with the lineages of all hypotheses that can still be shown, so that the recorder frees the
             rows of the others.
+        told: called after each step with the steps of the best hypothesis so far: the one returned if the search ended there.
 
     Returns:
         The finished hypotheses, or the unfinished ones if none has ended, best mean log-probability first; and the tree of all
@@ -186,6 +188,7 @@ def beam(
         fates |= dict.fromkeys([h.node for h in alive], "kept")
         tree += _nodes(grown, parents, fates)
         prune([h.lineage for h in alive + finished])
+        told(max(finished or alive, key=lambda h: h.mean_log_probability, default=Hypothesis(())).steps)
         if not alive or len(finished) >= size or len(alive[0].ids) > writer.limit:
             break
         select(torch.tensor([h.lineage[-1] for h in alive], device=device))

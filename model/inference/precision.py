@@ -18,6 +18,7 @@ from model.inference.inputs import Reader
 from model.inference.run import run
 from model.spec.inputs import POSITIONS
 from model.spec.request import Precision, RunRequest
+from model.trace.progress import Report, unheard
 from model.trace.types import Array, Trace
 
 FROM_FLOAT32 = "from_float32"
@@ -45,17 +46,19 @@ def run_in(
     device_name: str,
     ask: Ask = alone,
     most: int = POSITIONS,
+    report: Report = unheard,
 ) -> Trace:
     """Runs `lower`, which `lowered` made of `found`, and adds the differences from a float32 run of the same tokens to the trace.
 
     Args:
         most: limit of positions for models that have more.
+        report: receives the tokens written so far.
 
     Raises:
         HeadlightError: as `running.run`.
     """
     inputs = Reader(found.tokenizers, device, most).inputs(request, found.info.spec)
-    trace = run(lower, request, device, device_name, ask, inputs=inputs)
+    trace = run(lower, request, device, device_name, ask, inputs=inputs, report=report)
     if lower is found:
         return trace
     written = tuple(step.chosen.id for step in trace.steps)

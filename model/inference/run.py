@@ -3,25 +3,27 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isqrt
+from functools import partial
 from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
 from model.checkpoints.loaded import Runner, cache_of, dtype_of, facts, never_recorded
-from model.errors import BadSetting, NoStart, TooManyTokens, UnknownHypothesis
-from model.huggingface.network import ForeignEncoder, ForeignNetwork, ForeignTranslator, ForeignWriter
+from model.errors import BadSetting, NoStart, UnknownHypothesis
+from model.huggingface.network import ForeignEncoder, ForeignTranslator, ForeignWriter
 from model.inference.batching import Ask, Call, alone
 from model.inference.beam_memory import BeamMemory
 from model.inference.decoding import Read, Writer, beam, certain, forced, greedy, log_probabilities_of, sampler, write
 from model.inference.inputs import Input, Inputs, Reader
-from model.inference.interventions import interventions_of, needs_weights, sites
+from model.inference.interventions import interventions_of, needs_weights
+from model.inference.long_inputs import is_fused
 from model.inference.recorder import Recorder, attentions
 from model.spec.external import AnySpec
 from model.spec.inputs import POSITIONS
 from model.spec.request import RunRequest
 from model.trace.beam_tree import Node
+from model.trace.progress import Progress, Report, unheard
 from model.trace.types import Array, Step, Tokens, Trace
 from model.transformer.attention import Run
 from model.transformer.cache import KVCache
@@ -38,6 +40,7 @@ def run(
     dictated: tuple[int, ...] = (),
     most: int = POSITIONS,
     inputs: Inputs | None = None,
+    report: Report = unheard,
 ) -> Trace:
     """Runs one request on one network; its trace, whose arrays have the axes of `AXES` (model/trace/types.py) without [batch].
 
@@ -46,6 +49,7 @@ def run(
         dictated: ids that a decode generates instead of its own choice: those of another run, for comparison.
         most: most positions of an input, even if the model has more.
         inputs: the request's inputs if they were tokenized before; None: they are tokenized here.
+        report: receives the tokens written so far, after each step of a decode.
 
     Raises:
         InputError: the text, the ids or a setting cannot be run.
@@ -55,10 +59,11 @@ def run(
     with torch.inference_mode():
         inputs = inputs or Reader(checkpoint.tokenizers, device, most).inputs(request, checkpoint.info.spec)
         interventions = interventions_of(checkpoint.info.spec, request.edits)
-        fused = _is_fused(checkpoint, request, inputs, needs_weights(interventions))
+        fused = is_fused(checkpoint, request, inputs, needs_weights(interventions))
         recorder, cache = Recorder(request.keep, fused), cache_of(checkpoint.network)
         run = Run(recorder, interventions, cache, fused)
-        job = _Job(checkpoint, request, inputs.to(dtype_of(checkpoint.network)), device, run, cache, recorder, ask, dictated)
+        inputs = inputs.to(dtype_of(checkpoint.network))
+        job = _Job(checkpoint, request, inputs, device, run, cache, recorder, ask, dictated, report, began)
         tokens, written = job.result()
     if device.type == "cuda":
         torch.cuda.synchronize(device)
@@ -82,13 +87,6 @@ def run(
         | never_recorded(checkpoint.network),
     )
 
-
-LONG = 256
-"""Length of source or target above which the fused kernel is used, unless scores are recorded, or an intervention changes scores,
-masks or weights (docs/benchmarks.md measures the cost)."""
-
-LARGEST = 2 << 30
-"""Most bytes of weights and scores in one run."""
 
 ONE_ROW = "each step computed a row for every source position; the last one, which decides, is kept"
 
@@ -127,6 +125,8 @@ class _Job:
     recorder: Recorder
     ask: Ask
     dictated: tuple[int, ...]
+    report: Report
+    began: float
 
     @property
     def spec(self) -> AnySpec:
@@ -198,8 +198,11 @@ class _Job:
         if decoding.method == "beam":
             size, longest = decoding.beam_size, decoding.max_length
             memory = BeamMemory(self.spec, size, len(prompt), source, self.request.keep, self.run.fused)
-            memory.refuse_too_many(min(longest, writer.limit + 1 - len(prompt)))
-            found, tree = beam(read, self.cache.select, self.recorder.prune, prompt, size, longest, writer, self.device)
+            most = min(longest, writer.limit + 1 - len(prompt))
+            memory.refuse_too_many(most)
+            found, tree = beam(
+                read, self.cache.select, self.recorder.prune, prompt, size, longest, writer, self.device, partial(self._tell, most)
+            )
             if decoding.hypothesis >= len(found):
                 raise UnknownHypothesis(asked=decoding.hypothesis, last=len(found) - 1)
             shown = found[decoding.hypothesis]
@@ -208,8 +211,20 @@ class _Job:
         return self._write(read, prompt, choose, decoding.max_length)
 
     def _write(self, read: Read, prompt: tuple[int, ...], choose: Callable[[Tensor], int], max_length: int) -> Written:
-        steps = list(write(read, prompt, choose, max_length, self._writer(), self.device))
+        writer, steps = self._writer(), list[Step]()
+        for step in write(read, prompt, choose, max_length, writer, self.device):
+            steps.append(step)
+            self._tell(min(max_length, writer.limit + 1 - len(prompt)), steps)
         return Written((*prompt, *(step.chosen.id for step in steps)), steps)
+
+    def _tell(self, most: int, steps: Sequence[Step]) -> None:
+        """Reports the steps so far, of `most` that may follow each other."""
+        chosen = [step.chosen for step in steps]
+        self.report(
+            lambda: Progress(
+                tuple(each.id for each in chosen), tuple(each.text for each in chosen), most, time.perf_counter() - self.began
+            )
+        )
 
     def _force(self, read: Read, target: Input) -> tuple[Tokens, list[Step]]:
         """Feeds the forced target: a text without its end token, which the last row should predict; ids as given."""
@@ -265,29 +280,6 @@ class _Job:
             self.spec.writer.max_positions,
             normalise,
         )
-
-
-def _is_fused(checkpoint: Runner, request: RunRequest, inputs: Inputs, changed: bool) -> bool:
-    """Whether the run uses the fused kernel: for long inputs, whose weights are computed from q and k when they are shown.
-
-    Args:
-        changed: whether an intervention changes scores, masks or weights.
-
-    Raises:
-        TooManyTokens: recorded weights and scores would exceed LARGEST.
-    """
-    longest = max(inputs.longest, request.source_pad_to or 0)
-    ours = not isinstance(checkpoint.network, ForeignNetwork)  # the library's attention writes weights out, and scores never
-    scores = ours and "scores" in request.keep
-    if ours and not scores and not changed:
-        return longest > LONG
-    heads, bytes_ = sum(sites(checkpoint.info.spec).values()), 8 if scores else 4
-    if (needed := bytes_ * heads * longest**2) > LARGEST:
-        what, hint = ("scores and weights", "; more fit where no scores are kept") if scores else ("weights", "")
-        hint = "; more fit where they are not changed" if changed and ours else hint
-        reason = f"{what} of {heads} heads would take {needed / 2**30:.1f} GB{hint}"
-        raise TooManyTokens(what="input", found=longest, allowed=isqrt(LARGEST // (bytes_ * heads)), reason=reason)
-    return False
 
 
 def _asks_for_every_row(spec_: AnySpec) -> bool:

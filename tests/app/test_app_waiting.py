@@ -81,6 +81,26 @@ def test_stop_ends_the_run_and_keeps_the_last_picture(engine: HeldEngine) -> Non
     assert visitor.tokens("source")[1:-1] == ["w6", "w7"]
 
 
+def test_stop_says_how_far_the_run_had_come(engine: HeldEngine) -> None:
+    visitor = Visitor(text="w4 w5")
+    engine.left = 3  # the encoder, and two tokens
+    engine.go.clear()
+    type_and_look(visitor, "w6 w7")
+    wait(lambda: any(call.feed.newest is not None and len(call.feed.newest.ids) == 2 for call in calls.BY_TOKEN.values()))
+    visitor.app.button(key="stop").click()
+    visitor.app.run()
+    said = [caption.value.replace("\\", "") for caption in visitor.app.caption if "of at most" in caption.value]
+    assert len(said) == 1
+    how_far, text = said[0].split("  \n")
+    assert how_far.startswith("2 of at most 40 tokens, ")
+    engine.go.set()
+    visitor.app.button[0].click()
+    visitor.app.run()
+    look_again(visitor)
+    assert visitor.tokens("target")[1:3] == text.split(" ")
+    assert not any("of at most" in caption.value for caption in visitor.app.caption)
+
+
 def test_a_first_run_that_is_slow_waits_too(engine: HeldEngine) -> None:
     engine.go.clear()
     threading.Timer(1.0, engine.go.set).start()

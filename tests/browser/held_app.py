@@ -1,4 +1,5 @@
-"""The app with an engine that waits: `/hold` makes it wait, `/release` lets it go on, `/asked` lists what it was asked to run."""
+"""The app with an engine that waits: `/hold` makes it wait, `/hold?after=3` after three batches, `/release` lets it go on, `/asked`
+lists what it was asked to run."""
 
 import streamlit as st
 from starlette.requests import Request
@@ -17,7 +18,8 @@ page.the_engine = lambda: ENGINE  # type: ignore[assignment]
 
 
 def hold(request: Request) -> Response:
-    """Nothing is computed from now on."""
+    """Nothing is computed from now on, but so many batches."""
+    ENGINE.left = int(request.query_params.get("after", "0"))
     ENGINE.go.clear()
     return Response("held")
 

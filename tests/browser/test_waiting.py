@@ -1,6 +1,7 @@
 """A run that takes long, as a visitor sees it: the page says so, takes the next sentence, and is painted when the run has ended."""
 
 import json
+import re
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -69,6 +70,20 @@ def test_the_next_sentence_reaches_the_engine_while_the_first_runs_and_is_painte
     rest(page)
     assert loud(page).all_inner_texts() == []
     has_parameters(page, text=second)
+
+
+def test_a_long_run_shows_what_is_written_so_far_and_stop_says_how_far_it_came(page: Page, address: str) -> None:
+    get(f"{address}/hold?after=4")  # the encoder, and three tokens
+    type_sentence(page, unheard("eine frau sitzt"))
+    expect(page.locator(".how-far")).to_have_text(re.compile(r"^3 of at most 60 tokens, \d+\.\d tokens per second$"))
+    expect(page.locator(".written")).to_have_text(re.compile(r"^\S+ \S+ \S+$"))
+    text = page.locator(".written").inner_text()
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_text("This was stopped.")).to_be_visible()
+    expect(page.get_by_text(text)).to_be_visible()
+    expect(page.get_by_text("3 of at most 60 tokens")).to_be_visible()
+    get(f"{address}/release")
+    until(lambda: engine(address)["running"] == 0, page)
 
 
 def test_stop_ends_the_run_and_run_begins_it_again(page: Page, address: str) -> None:

@@ -9,7 +9,7 @@ from weakref import ref
 
 import pytest
 
-from model.engine.scheduling.queue import CANCEL_TOKEN
+from model.engine.scheduling.queue import on_cancel
 from model.errors import Superseded
 from model.trace.types import Trace
 from tests import traces
@@ -27,19 +27,9 @@ class Blocked:
 
     def __call__(self) -> object:
         self.begun += 1
-        cancel_token = CANCEL_TOKEN.get()
-        assert cancel_token is not None
-        cancel_token.add(_Waiter(self.left))  # type: ignore[arg-type]  # all that a CancelToken calls
-        assert self.go.wait(60)
+        with on_cancel(self.left.set):
+            assert self.go.wait(60)
         return self.value
-
-
-class _Waiter:
-    def __init__(self, left: threading.Event) -> None:
-        self._left = left
-
-    def finish(self, outcome: object) -> None:
-        self._left.set()
 
 
 def answered(calls: Calls, key: str, compute: Callable[[], Any]) -> Any:

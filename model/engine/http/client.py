@@ -17,12 +17,13 @@ from model.attribution import serialization as attributions
 from model.attribution.questions import Answer, Question, result_of
 from model.engine.api import ModelInfo
 from model.engine.client_address import FORWARDED_HEADER
-from model.engine.http import protocol
+from model.engine.http import progress_stream, protocol
 from model.engine.http.protocol import (
     ADDED_FIELDS,
     ENDPOINTS,
     FIELDS_HEADER,
     RECEIVE,
+    RUNS,
     SESSION_HEADER,
     WIRE_VERSION,
     WIRE_VERSION_HEADER,
@@ -231,7 +232,10 @@ class RemoteEngine:
         session, headers = SESSION.get(), {"content-type": media, FIELDS_HEADER: str(len(ADDED_FIELDS))}
         headers |= {SESSION_HEADER: session.id} if session.id else {}
         headers |= {FORWARDED_HEADER: session.client} if session.client else {}
-        response = self._with_retries(lambda: self._client.post(path, content=data, headers=headers, **options))
+        if path in RUNS and progress_stream.is_wanted():
+            response = self._with_retries(lambda: progress_stream.post(self._client, path, data, headers))
+        else:
+            response = self._with_retries(lambda: self._client.post(path, content=data, headers=headers, **options))
         self._check_version(response)
         if response.status_code == httpx.codes.OK:
             return response.content

@@ -5,7 +5,8 @@ from dataclasses import MISSING, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from model.engine.http.protocol import ENDPOINTS, FIELDS_HEADER, JSON, RECEIVE, SESSION_HEADER, VERSION, EmptyBody
+from model.engine.http.progress_stream import MEDIA
+from model.engine.http.protocol import ENDPOINTS, FIELDS_HEADER, JSON, RECEIVE, RUNS, SESSION_HEADER, VERSION, EmptyBody
 
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
 
@@ -15,7 +16,8 @@ def describe() -> dict[str, Any]:
     paths: dict[str, Any] = {}
     for endpoint in ENDPOINTS.values():
         body = {"required": True, "content": {JSON: {"schema": schema(endpoint.body)}}} if endpoint.body is not EmptyBody else None
-        paths[endpoint.path] = {"post": _operation(endpoint.summary, body, endpoint.media)}
+        streams = (MEDIA,) if endpoint.path in RUNS else ()
+        paths[endpoint.path] = {"post": _operation(endpoint.summary, body, endpoint.media, *streams)}
     file = {"required": True, "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
     taken = _operation("Takes a file; replies with the name that it has from now on.", file, JSON)
     taken["parameters"].append({"name": "name", "in": "query", "required": True, "schema": {"type": "string", "minLength": 1}})
@@ -53,11 +55,12 @@ def schema(kind: Any) -> dict[str, Any]:
     return {"type": _PLAIN[kind]}
 
 
-def _operation(summary: str, body: dict[str, Any] | None, media: str) -> dict[str, Any]:
+def _operation(summary: str, body: dict[str, Any] | None, *medias: str) -> dict[str, Any]:
     error = {"type": "object", "properties": {"error": {"type": "string"}, "fields": {"type": "object"}}, "required": ["error"]}
     refused = {"description": "An error in words.", "content": {JSON: {"schema": error}}}
-    answer = {"type": "string", "format": "binary"} if media != JSON else {}
-    replies = {"200": {"description": "The answer.", "content": {media: {"schema": answer}}}}
+    binary = {"type": "string", "format": "binary"}
+    content = {media: {"schema": {} if media == JSON else binary} for media in medias}
+    replies = {"200": {"description": "The answer.", "content": content}}
     replies |= dict.fromkeys(("400", "401", "403", "404", "408", "413", "422", "429", "503", "507"), refused)
     headers = [
         {"name": name, "in": "header", "required": False, "schema": {"type": "string"}} for name in (SESSION_HEADER, FIELDS_HEADER)

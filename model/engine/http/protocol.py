@@ -240,3 +240,5 @@ ENDPOINTS = {
 """Endpoints by the last part of their path. Uploads go to POST /v1/receive?name=NAME, which replies with a name."""
 
 RECEIVE = "/v1/receive"
+RUNS = frozenset({"/v1/run", "/v1/explain", *(f"/v1/{kind.__name__.lower()}" for kind in QUESTIONS)})
+"""Paths of endpoints that run a network: they can stream their progress."""

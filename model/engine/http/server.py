@@ -5,7 +5,7 @@ import json
 import logging
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -27,6 +27,7 @@ from model.engine.http.protocol import (
     FIELDS_HEADER,
     JSON,
     RECEIVE,
+    RUNS,
     SESSION_HEADER,
     WIRE_VERSION,
     WIRE_VERSION_HEADER,
@@ -35,6 +36,7 @@ from model.engine.http.protocol import (
     pack,
     without_unknown_fields,
 )
+from model.engine.http.streamed_reply import Answer, with_progress
 from model.engine.log import logs_texts
 from model.engine.scheduling.queue import CANCEL_TOKEN, CallerGone, CancelToken
 from model.engine.session import Session, in_session
@@ -67,7 +69,6 @@ DEAD = "the compute thread has ended; another one is started"
 UNREAD = frozenset({*STATUS.values(), 408})
 """Statuses of requests that were not read to the end. Their connections are closed, so that the rest is never read."""
 
-Answer = Callable[[Request], Awaitable[Response]]
 _log = logging.getLogger("headlight.serve")
 
 
@@ -82,12 +83,15 @@ def application(engine: SharedEngine, access: AccessLimits) -> Starlette:
             async with asyncio.timeout(BODY_SECONDS):
                 data = await access.body(request.stream(), request.headers.get("content-length", ""), upload)
             request.state.asked = b"a file" if upload else data
+            if admitted := getattr(request.state, "admitted", None):
+                admitted.set()
             with in_session(Session(request.headers.get(SESSION_HEADER, ""))):  # the answering thread gets a copy of the context
                 async with _cancelled_on_disconnect(request):
                     reply, media = await anyio.to_thread.run_sync(answer, request, data, limiter=threads)
             return Response(reply, media_type=media)
 
-        return Route(path, _with_error_replies(asked, measured), methods=["POST"])
+        answered = _with_error_replies(asked, measured)
+        return Route(path, with_progress(answered) if path in RUNS else answered, methods=["POST"])
 
     def take(request: Request, data: bytes) -> tuple[bytes, str]:
         return pack({"name": engine.receive(data, request.query_params.get("name") or "upload")}), JSON

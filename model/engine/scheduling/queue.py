@@ -4,12 +4,15 @@ A newer request of a session replaces its older one, so no session can fill the 
 """
 
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
+from model.engine.progress import LISTENER
 from model.errors import Busy, Superseded
+from model.trace.progress import Listener, Progress
 
 
 class CallerGone(Exception):
@@ -17,31 +20,52 @@ class CallerGone(Exception):
 
 
 class CancelToken:
-    """Cancels everything that one caller waits for, once the caller has disconnected."""
+    """Cancels everything that one caller waits for, once the caller has disconnected or does not want it any more."""
 
     def __init__(self) -> None:
         self._cancelled = False
-        self._waiters: list[Waiter] = []
+        self._actions: list[Callable[[], None]] = []
         self._lock = threading.Lock()
 
-    def add(self, waiter: "Waiter") -> None:
-        """Registers a waiter of this caller."""
+    @property
+    def cancelled(self) -> bool:
+        """Whether the caller has left."""
+        return self._cancelled
+
+    @contextmanager
+    def calling(self, action: Callable[[], None]) -> Iterator[None]:
+        """Context in which `cancel` calls `action`; at once, if the caller has left already. `action` must return at once."""
         with self._lock:
-            self._waiters.append(waiter)
-            cancelled = self._cancelled
-        if cancelled:
-            waiter.finish(CallerGone())
+            self._actions.append(action)
+            if self._cancelled:
+                action()
+        try:
+            yield
+        finally:
+            with self._lock:  # after this, `action` is never called: what it would close may belong to another caller then
+                self._actions.remove(action)
 
     def cancel(self) -> None:
-        """Cancels all waiters of this caller, present and future."""
+        """Ends everything that this caller waits for, now and later."""
         with self._lock:
             self._cancelled = True
-        for waiter in self._waiters:
-            waiter.finish(CallerGone())
+            for action in self._actions:
+                action()
 
 
 CANCEL_TOKEN: ContextVar[CancelToken | None] = ContextVar("cancel_token", default=None)
-"""Token of this thread's caller. A context variable, since only servers have callers that can disconnect."""
+"""Token of this thread's caller; None: the caller cannot leave. A context variable, since only servers and pages have such
+callers."""
+
+
+@contextmanager
+def on_cancel(action: Callable[[], None]) -> Iterator[None]:
+    """Context in which `action` is called when this thread's caller leaves."""
+    if (cancel_token := CANCEL_TOKEN.get()) is None:
+        yield
+    else:
+        with cancel_token.calling(action):
+            yield
 
 
 @dataclass(eq=False)
@@ -52,16 +76,19 @@ class Waiter:
         session: the caller's session id; "": none.
         finished: set when the outcome is there.
         outcome: the result, or an exception to raise.
+        listener: hears how far the work has come; None: nobody listens.
     """
 
     session: str
     finished: threading.Event = field(default_factory=threading.Event)
     outcome: Any = None
+    listener: Listener | None = field(default_factory=LISTENER.get)
 
     def finish(self, outcome: Any) -> None:
-        """Sets the outcome and wakes the caller."""
-        self.outcome = outcome
-        self.finished.set()
+        """Sets the outcome and wakes the caller. The first outcome counts."""
+        if not self.finished.is_set():
+            self.outcome = outcome
+            self.finished.set()
 
 
 @dataclass(eq=False)
@@ -70,7 +97,7 @@ class Ticket:
 
     Attributes:
         request: equal requests in flight share a ticket.
-        work: computes the result; its argument answers its network calls.
+        work: computes the result; its arguments answer its network calls and report its progress.
         waiters: the callers waiting for it. If none is left, the ticket is given up.
     """
 
@@ -82,6 +109,13 @@ class Ticket:
     def given_up(self) -> bool:
         """Whether no caller is left."""
         return not self.waiters
+
+    def report(self, make: Callable[[], Progress]) -> None:
+        """A Report to all waiters that listen."""
+        if listeners := [waiter.listener for waiter in tuple(self.waiters) if waiter.listener]:
+            progress = make()
+            for listener in listeners:
+                listener(progress)
 
     def finish(self, outcome: Any) -> None:
         """Sets the outcome for all waiters."""

@@ -18,11 +18,12 @@ import torch
 from torch import Tensor
 
 from model.engine.call_queue import GATHER_SECONDS, CallQueue, PendingCall
-from model.engine.scheduling.queue import CANCEL_TOKEN, Queue, Ticket
+from model.engine.scheduling.queue import CallerGone, Queue, Ticket, on_cancel
 from model.engine.session import SESSION
 from model.errors import Busy, EngineAway, OutOfMemory, RunFailed, Superseded, TookTooLong
 from model.inference import batching
 from model.inference.batching import Ask, Call
+from model.trace.progress import Report
 
 MOST_WAITING = 256
 MOST_RUNNING = 32
@@ -106,11 +107,11 @@ class Scheduler:
             self._called.notify_all()
             self._joined.notify_all()
 
-    def do(self, request: Hashable, work: Callable[[Ask], Any]) -> Any:
+    def do(self, request: Hashable, work: Callable[[Ask, Report], Any]) -> Any:
         """The result of `work`; equal requests in flight are computed once. An older request of this session is superseded.
 
         Args:
-            work: computes the result; its argument answers its network calls.
+            work: computes the result; its arguments answer its network calls and report its progress.
 
         Raises:
             Busy: the queue is full, or the system cannot start a thread.
@@ -131,9 +132,8 @@ class Scheduler:
             except Busy:
                 self._queue.leave(ticket, waiter)
                 raise
-        if cancel_token := CANCEL_TOKEN.get():
-            cancel_token.add(waiter)
-        finished = waiter.finished.wait(self._deadline)
+        with on_cancel(lambda: waiter.finish(CallerGone())):
+            finished = waiter.finished.wait(self._deadline)
         with self._lock:
             self._queue.leave(ticket, waiter)
         if not finished:
@@ -236,7 +236,7 @@ class Scheduler:
 
     def _run(self, ticket: Ticket) -> None:
         try:
-            outcome = ticket.work(lambda call: self._ask(ticket, call))
+            outcome = ticket.work(lambda call: self._ask(ticket, call), ticket.report)
         except BaseException as error:
             outcome = _as_exception(error)
         if isinstance(outcome, OutOfMemory):

@@ -1,11 +1,11 @@
-"""One contract for every engine: in this process, behind an application without a network, and over real HTTP."""
+"""One contract for every engine: in this process, behind HTTP in a thread of it, and behind HTTP in a process of its own."""
 
 import dataclasses
 import io
 import json
 import zipfile
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,13 @@ from model.engine.http.access import AccessLimits
 from model.engine.http.client import RemoteEngine
 from model.engine.http.server import application
 from model.engine.local import LocalEngine
+from model.engine.progress import LISTENER
+from model.engine.scheduling.queue import CANCEL_TOKEN, CallerGone, CancelToken
 from model.errors import BadSetting, EmptyText, HeadlightError, UnknownHead, UnknownModel, UnknownSite, UnknownTensor
 from model.spec.edits import Silence
-from model.spec.request import KEEP, Decoding, RunRequest
-from tests.hosts import Loopback, host
+from model.spec.request import KEEP, Decoding, Method, RunRequest
+from model.trace.progress import Listener, Progress
+from tests.hosts import host, listening
 from tests.networks import save_checkpoint
 from tests.runs import CPU, assert_same, for_session
 
@@ -49,7 +52,11 @@ def engine(request: pytest.FixtureRequest, folder: Path, local: LocalEngine) -> 
         case "local":
             yield LocalEngine(folder, CPU)
         case "loopback":
-            yield RemoteEngine("http://here", "secret", Loopback(application(local, AccessLimits("secret"))))
+            with (
+                listening(application(LocalEngine(folder, CPU), AccessLimits("secret"))) as port,
+                closing(RemoteEngine(f"http://127.0.0.1:{port}", "secret")) as remote,
+            ):
+                yield remote
         case "http":
             with host(folder, HEADLIGHT_TOKEN="secret") as url, closing(RemoteEngine(url, "secret")) as remote:
                 yield remote
@@ -89,6 +96,42 @@ def test_it_runs_what_is_asked(engine: SharedEngine, local: LocalEngine, changes
     own = {name: plain(value) for name, value in found.model.items() if name not in ("milliseconds", "device")}
     assert own == {name: plain(expected.model[name]) for name in own}
     assert for_session("anybody", engine.run)(request) is found
+
+
+@pytest.mark.parametrize("method", ["greedy", "sample", "beam"])
+def test_it_reports_the_tokens_written_so_far(engine: SharedEngine, method: Method) -> None:
+    heard = list[Progress]()
+    request = dataclasses.replace(REQUEST, source="w7 w8", decoding=Decoding(method, max_length=6, seed=3, beam_size=2))
+    with listening_with(heard.append):
+        trace = engine.run(request)
+    assert heard[-1].texts == tuple(step.chosen.text for step in trace.steps)
+    assert heard[-1].ids == tuple(step.chosen.id for step in trace.steps)
+    assert {progress.most for progress in heard} == {6}
+    assert [len(progress.ids) for progress in heard] == sorted(len(progress.ids) for progress in heard)
+    before = len(heard)
+    assert engine.run(request) is trace
+    assert len(heard) == before, "nobody listens any more, and a cached run reports nothing"
+
+
+def test_a_caller_that_leaves_gets_no_answer_and_others_do(engine: SharedEngine, local: LocalEngine) -> None:
+    request = dataclasses.replace(REQUEST, source="w8 w7 w6", decoding=Decoding(max_length=12))
+    cancel_token = CancelToken()
+    token = CANCEL_TOKEN.set(cancel_token)
+    try:
+        with listening_with(lambda progress: cancel_token.cancel()), pytest.raises(CallerGone):
+            engine.run(request)
+    finally:
+        CANCEL_TOKEN.reset(token)
+    assert_same(engine.run(request), local.run(request))
+
+
+@contextmanager
+def listening_with(listener: Listener) -> Iterator[None]:
+    token = LISTENER.set(listener)
+    try:
+        yield
+    finally:
+        LISTENER.reset(token)
 
 
 def test_it_runs_in_the_precision_that_is_asked_for(engine: SharedEngine, local: LocalEngine) -> None:

@@ -22,6 +22,7 @@ from model.inference import batching
 from model.inference.batching import Call
 from model.inference.run import run
 from model.spec.request import RunRequest
+from model.trace.progress import Report
 from model.trace.types import Trace
 from tests.hosts import Loopback
 from tests.networks import save_checkpoint
@@ -61,7 +62,7 @@ def no_more_threads(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 def a_run(scheduler: Scheduler) -> Trace:
     """A run of a network, with calls that the compute thread answers."""
     found, asked = checkpoint(PAPER), request(PAPER)
-    answer: Trace = scheduler.do(asked, lambda ask: run(found, asked, CPU, "cpu", ask))
+    answer: Trace = scheduler.do(asked, lambda ask, report: run(found, asked, CPU, "cpu", ask))
     return answer
 
 
@@ -134,13 +135,13 @@ def test_a_network_that_raises_what_is_no_exception_ended_the_compute_thread(err
 def test_a_run_that_ended_by_what_is_no_exception_never_answered(error: type[BaseException]) -> None:
     scheduler = Scheduler(most_running=1).start()
 
-    def work(ask: Any) -> None:
+    def work(ask: Any, report: Any) -> None:
         raise error("dead")
 
     with pytest.raises(RunFailed, match=f"ended inside a library that it uses \\({error.__name__}\\)") as told:
         scheduler.do("one", work)
     assert isinstance(told.value.__cause__, error)
-    assert scheduler.do("two", lambda ask: 2) == 2
+    assert scheduler.do("two", lambda ask, report: 2) == 2
     assert scheduler.running == 0
     scheduler.close()
 
@@ -163,7 +164,7 @@ def test_a_run_that_is_slow_in_its_own_thread_held_up_the_device(calls: int) -> 
     scheduler, blocked, go_on = Scheduler().start(), threading.Event(), threading.Event()
     found, asked = checkpoint(PAPER), request(PAPER)
 
-    def slow(ask: Callable[[Call], Tensor]) -> Trace:
+    def slow(ask: Callable[[Call], Tensor], report: Report) -> Trace:
         left = [calls]
 
         def counted(call: Call) -> Tensor:
@@ -175,11 +176,16 @@ def test_a_run_that_is_slow_in_its_own_thread_held_up_the_device(calls: int) -> 
 
         return run(found, asked, CPU, "cpu", counted)
 
+    def work(ask: Callable[[Call], Tensor], report: Report) -> Trace:
+        return run(found, asked, CPU, "cpu", ask)
+
     with ThreadPoolExecutor(2) as pool:
         held = pool.submit(for_session("a", scheduler.do), "slow", slow)
         assert blocked.wait(60)
         try:
-            other = pool.submit(for_session("b", scheduler.do), "other", lambda ask: run(found, asked, CPU, "cpu", ask)).result(60)
+            other = pool.submit(
+                for_session("b", scheduler.do), "other", lambda ask, report: run(found, asked, CPU, "cpu", ask)
+            ).result(60)
             assert not held.done()
         finally:
             go_on.set()
@@ -191,7 +197,7 @@ def test_threads_of_runs_end_when_nothing_is_to_be_done(monkeypatch: pytest.Monk
     monkeypatch.setattr("model.engine.scheduling.scheduler.IDLE_SECONDS", 0.01)
     scheduler, ended = Scheduler().start(), threading.Event()
     for number in range(3):
-        assert scheduler.do(number, lambda ask: threading.current_thread().name) == "headlight-run"
+        assert scheduler.do(number, lambda ask, report: threading.current_thread().name) == "headlight-run"
         for _ in range(6000):
             if not scheduler._workers:
                 break
@@ -204,7 +210,7 @@ def test_who_asks_a_closed_engine_is_told_at_once() -> None:
     scheduler = Scheduler().start()
     scheduler.close()
     with pytest.raises(HeadlightError, match="has not answered"):
-        scheduler.do("one", lambda ask: 1)
+        scheduler.do("one", lambda ask, report: 1)
     assert not scheduler.alive()
 
 

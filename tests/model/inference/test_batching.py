@@ -57,7 +57,7 @@ def at_once(
 
     def one(index: int) -> None:
         try:
-            answers[index] = scheduler.do(asked[index], lambda ask: run(found, asked[index], CPU, "cpu", ask))
+            answers[index] = scheduler.do(asked[index], lambda ask, report: run(found, asked[index], CPU, "cpu", ask))
         except Exception as error:
             answers[index] = error
 

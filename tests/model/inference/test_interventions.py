@@ -11,7 +11,7 @@ from torch import Tensor
 
 from model.checkpoints.native import Checkpoint
 from model.errors import TooManyTokens
-from model.inference import batching, run
+from model.inference import batching, long_inputs, run
 from model.inference.batching import Call
 from model.inference.interventions import needs_weights
 from model.inference.recorder import Recorder
@@ -123,7 +123,7 @@ def test_a_long_run_whose_weights_are_changed_is_written_out(
     name: str, changing: Changing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found, asked = checkpoint(SPECS["paper"]), replace(request(SPECS["paper"]), keep=())
-    monkeypatch.setattr(run, "LONG", 1)
+    monkeypatch.setattr(long_inputs, "LONG", 1)
     assert UNWRITTEN in traced(found, asked).missing
     seen = list[str]()
 
@@ -145,7 +145,7 @@ def test_a_long_run_is_changed_in_the_fused_kernel_as_it_is_written_out(
     found, asked = checkpoint(SPECS["paper"]), replace(request(SPECS["paper"]), keep=("hidden",))
     changing({f"attention/encoder.0.1.self/{name}": adding(0.3)})
     written = traced(found, asked)
-    monkeypatch.setattr(run, "LONG", 1)
+    monkeypatch.setattr(long_inputs, "LONG", 1)
     fused = traced(found, asked)
     assert UNWRITTEN in fused.missing
     np.testing.assert_allclose(fused.hidden["encoder.0.1"], written.hidden["encoder.0.1"], atol=1e-4)

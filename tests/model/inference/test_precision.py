@@ -149,7 +149,7 @@ def test_what_cannot_be_compared_is_none() -> None:
 
 
 def test_a_long_inputs_weights_are_not_written_out_to_be_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("model.inference.run.LONG", 0)
+    monkeypatch.setattr("model.inference.long_inputs.LONG", 0)
     asked = replace(runs.request(SPECS["paper"]), keep=())
     found = lower_run(checkpoint(SPECS["paper"]), asked, "bfloat16").model[FROM_FLOAT32]
     assert found["weights"] is None
@@ -186,7 +186,7 @@ def test_runs_of_different_types_are_never_computed_in_one_batch() -> None:
 
     def work(request: RunRequest) -> Trace:
         own = lower[request.precision or "float32"]
-        found_: Trace = scheduler.do(request, lambda ask: run_in(found, own, request, CPU, "cpu", ask))
+        found_: Trace = scheduler.do(request, lambda ask, report: run_in(found, own, request, CPU, "cpu", ask))
         return found_
 
     with ThreadPoolExecutor(len(asked)) as pool:

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
-from model.engine.scheduling.queue import CallerGone, CancelToken, Queue, Ticket, Waiter
+from model.engine.progress import LISTENER
+from model.engine.scheduling.queue import CancelToken, Queue, Ticket, Waiter
 from model.errors import Busy, Superseded
+from model.trace.progress import Progress
 
 
 def work() -> None:
@@ -163,11 +165,43 @@ def test_work_that_was_given_up_ends_without_ending_an_equal_one_that_began_sinc
 
 
 def test_a_caller_that_goes_away_ends_the_waiting_also_of_what_it_asks_for_afterwards() -> None:
-    cancel_token, before, after = CancelToken(), Waiter("one"), Waiter("one")
-    cancel_token.add(before)
-    assert not before.finished.is_set()
+    cancel_token, ended = CancelToken(), list[str]()
+    with cancel_token.calling(lambda: ended.append("before")):
+        assert ended == []
+        assert not cancel_token.cancelled
+        cancel_token.cancel()
+        assert ended == ["before"]
+    assert cancel_token.cancelled
+    with cancel_token.calling(lambda: ended.append("after")):
+        assert ended == ["before", "after"]
+
+
+def test_what_has_ended_is_not_ended_again_when_its_caller_goes_away() -> None:
+    """Its connection may serve another caller by then."""
+    cancel_token, ended = CancelToken(), list[str]()
+    with cancel_token.calling(lambda: ended.append("first")):
+        pass
     cancel_token.cancel()
-    cancel_token.add(after)
-    assert isinstance(before.outcome, CallerGone)
-    assert isinstance(after.outcome, CallerGone)
-    assert after.finished.is_set()
+    assert ended == []
+
+
+def test_progress_reaches_those_who_listen_and_is_not_made_for_nobody() -> None:
+    line, heard, made = Queue(9), list[Progress](), list[Progress]()
+
+    def make() -> Progress:
+        made.append(Progress((5,), ("w5",), 9, 0.5))
+        return made[-1]
+
+    ticket, first = line.join("a", work, "one")
+    ticket.report(make)
+    assert made == []
+    token = LISTENER.set(heard.append)
+    _, second = line.join("a", work, "two")
+    LISTENER.reset(token)
+    ticket.report(make)
+    assert heard == made
+    assert len(made) == 1
+    line.leave(ticket, second)
+    ticket.report(make)
+    assert len(heard) == len(made) == 1
+    assert ticket.waiters == [first]

@@ -47,7 +47,7 @@ class Callers:
     def ask(self, name: str, request: str = "", session: str = "") -> None:
         """Another caller; returns when it has a place in the line or is answered."""
 
-        def work(ask: Any) -> str:
+        def work(ask: Any, report: Any) -> str:
             self.order.append(name)
             assert self.gate.wait(120)
             return f"done for {name}"
@@ -243,12 +243,12 @@ def test_a_run_without_room_is_refused_in_words_and_the_engine_goes_on(tmp_path:
 def test_memory_that_runs_out_in_the_thread_of_a_run_is_said_in_words() -> None:
     scheduler = Scheduler().start()
 
-    def work(ask: Any) -> None:
+    def work(ask: Any, report: Any) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     with pytest.raises(OutOfMemory):
         scheduler.do("one", work)
-    assert scheduler.do("two", lambda ask: 2) == 2
+    assert scheduler.do("two", lambda ask, report: 2) == 2
     scheduler.close()
 
 

@@ -1,0 +1,40 @@
+"""Long inputs: whether the weights of a run are written out, or computed when they are looked at."""
+
+from math import isqrt
+
+from model.checkpoints.loaded import Runner
+from model.errors import TooManyTokens
+from model.huggingface.network import ForeignNetwork
+from model.inference.inputs import Inputs
+from model.inference.interventions import sites
+from model.spec.request import RunRequest
+
+LONG = 256
+"""Length of source or target above which the fused kernel is used, unless scores are recorded, or an intervention changes scores,
+masks or weights (docs/benchmarks.md measures the cost)."""
+
+LARGEST = 2 << 30
+"""Most bytes of weights and scores in one run."""
+
+
+def is_fused(checkpoint: Runner, request: RunRequest, inputs: Inputs, changed: bool) -> bool:
+    """Whether the run uses the fused kernel: for long inputs, whose weights are computed from q and k when they are shown.
+
+    Args:
+        changed: whether an intervention changes scores, masks or weights.
+
+    Raises:
+        TooManyTokens: recorded weights and scores would exceed LARGEST.
+    """
+    longest = max(inputs.longest, request.source_pad_to or 0)
+    ours = not isinstance(checkpoint.network, ForeignNetwork)  # the library's attention writes weights out, and scores never
+    scores = ours and "scores" in request.keep
+    if ours and not scores and not changed:
+        return longest > LONG
+    heads, bytes_ = sum(sites(checkpoint.info.spec).values()), 8 if scores else 4
+    if (needed := bytes_ * heads * longest**2) > LARGEST:
+        what, hint = ("scores and weights", "; more fit where no scores are kept") if scores else ("weights", "")
+        hint = "; more fit where they are not changed" if changed and ours else hint
+        reason = f"{what} of {heads} heads would take {needed / 2**30:.1f} GB{hint}"
+        raise TooManyTokens(what="input", found=longest, allowed=isqrt(LARGEST // (bytes_ * heads)), reason=reason)
+    return False

@@ -1,0 +1,110 @@
+"""What a waiting page is told: the tokens written so far, as soon as there are more, and how far a stopped run had come."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+
+from model.engine.progress import LISTENER
+from model.trace.progress import Progress
+from viz import waiting
+from viz.calls import Call, Calls, NotYet, Stopped
+
+ONE = Progress((4,), ("w4",), 60, 0.5)
+THREE = Progress((4, 5, 6), ("w4", " w5", "\n"), 60, 0.75)
+
+
+class Written:
+    """A call that reports what it is told to, and ends once `go` is set."""
+
+    def __init__(self, *reports: Progress) -> None:
+        self.reports, self.go = reports, threading.Event()
+
+    def __call__(self) -> str:
+        listener = LISTENER.get()
+        assert listener is not None
+        for report in self.reports:
+            listener(report)
+        assert self.go.wait(60)
+        return "value"
+
+
+def ask(call: Call | None, query: str = "") -> dict[str, Any]:
+    """What the browser is told."""
+
+    async def asked() -> dict[str, Any]:
+        transport = httpx.ASGITransport(Starlette(routes=[waiting.ROUTE]))
+        async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
+            path = waiting.ROUTE.path.replace("{token}", call.token if call else "none")
+            answer = await client.get(path + query)
+            assert answer.headers["cache-control"] == "no-store"
+            found: dict[str, Any] = answer.json()
+            return found
+
+    return asyncio.run(asked())
+
+
+def until(so: Callable[[], bool]) -> None:
+    pause = threading.Event()
+    for _ in range(12_000):
+        if so():
+            return
+        pause.wait(0.005)
+    raise AssertionError
+
+
+def test_the_browser_is_told_the_tokens_written_so_far() -> None:
+    compute = Written(ONE, THREE)
+    call = Call("key", compute, runs=True)
+    until(lambda: call.feed.count == 2)
+    told = ask(call, "?seen=1")
+    assert told == {"done": False, "seen": 2, "written": 3, "most": 60, "rate": 4.0, "text": "w4 ␣w5 ␊"}
+    compute.go.set()
+    assert call.wait(60)
+    until(lambda: call.feed.count == 3)
+    assert ask(call, "?seen=2")["done"]
+
+
+def test_who_has_seen_everything_waits_for_more_and_gets_it_without_a_poll(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "ANSWER_SECONDS", 60.0)
+    call = Call("key", Written(ONE), runs=True)
+    until(lambda: call.feed.count == 1)
+    threading.Timer(0.05, lambda: call.feed.put(THREE)).start()
+    assert ask(call, "?seen=1")["written"] == 3
+
+
+def test_a_page_without_progress_is_told_that_it_waits_and_one_without_a_call_to_draw(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "ANSWER_SECONDS", 0.01)
+    compute = Written()
+    call = Call("key", compute, runs=True)
+    for query in ("", "?seen=0", "?seen=x", "?seen="):
+        assert ask(call, query) == {"done": False, "seen": 0}
+    compute.go.set()
+    assert ask(None) == {"done": True}
+
+
+def test_a_stopped_call_says_how_far_it_had_come() -> None:
+    calls, compute = Calls(), Written(ONE, THREE)
+    with pytest.raises(NotYet) as pause:
+        calls.ask("slow", compute, 0.0)
+    until(lambda: pause.value.call.feed.newest == THREE)
+    calls.stop()
+    compute.go.set()
+    with pytest.raises(Stopped) as stopped:
+        calls.ask("slow", compute, 0.0)
+    assert stopped.value.progress == THREE
+
+
+def test_a_call_that_had_written_nothing_says_nothing() -> None:
+    calls, compute = Calls(), Written()
+    with pytest.raises(NotYet):
+        calls.ask("slow", compute, 0.0)
+    calls.stop()
+    compute.go.set()
+    with pytest.raises(Stopped) as stopped:
+        calls.ask("slow", compute, 0.0)
+    assert stopped.value.progress is None
