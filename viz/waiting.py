@@ -101,7 +101,7 @@ def show(pause: NotYet | Stopped) -> None:
 
 def _how_far() -> str:
     """How far a run has come; the gaps stay, for the browser."""
-    return _("{written} of at most {most} tokens, {rate} tokens per second")
+    return _("{written} of at most {most} tokens, {rate} per second")
 
 
 def _text(progress: Progress) -> str:
