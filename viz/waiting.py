@@ -83,7 +83,7 @@ def show(pause: NotYet | Stopped) -> None:
     if isinstance(pause, Stopped):
         st.info(_("This was stopped. Press Run to begin it again."), icon=":material/stop_circle:")
         if (progress := pause.progress) is not None:
-            words = _how_far().format(written=len(progress.ids), most=progress.most, rate=f"{progress.rate:.1f}")
+            words = strings.how_far().format(written=len(progress.ids), most=progress.most, rate=f"{progress.rate:.1f}")
             st.caption(f"{labels.markdown(words)}  \n{labels.markdown(_text(progress))}")
         return
     call = pause.call
@@ -92,16 +92,11 @@ def show(pause: NotYet | Stopped) -> None:
         "path": f"{part_cache.address()}/waiting/{call.token}",
         "seconds": seconds,
         "sentence": strings.running(),
-        "how_far": _how_far(),
+        "how_far": strings.how_far(),
     }
     with st.container(horizontal=True, vertical_alignment="center", key="waiting"):
         _BAR(key=f"waiting-{call.token}", data=data, on_ready_change=_the_run_is_enough)
         st.button(_("Stop"), icon=":material/stop_circle:", key="stop", on_click=my_calls().stop)
-
-
-def _how_far() -> str:
-    """How far a run has come; the gaps stay, for the browser."""
-    return _("{written} of at most {most} tokens, {rate} per second")
 
 
 def _text(progress: Progress) -> str:

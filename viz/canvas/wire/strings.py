@@ -64,6 +64,11 @@ def running() -> str:
     return _("Running: {seconds} s")
 
 
+def how_far() -> str:
+    """Text about the tokens that a run has written so far."""
+    return _("{written} of at most {most} tokens, {rate} per second")
+
+
 def lost() -> dict[str, str]:
     """Texts of a drawing with a part that the server no longer has."""
     return {
