@@ -10,9 +10,10 @@ from model.spec.edits import Silence
 from model.spec.request import RunRequest
 from model.trace.types import Attention, Site, Trace
 from viz import labels
+from viz.edit_words import words
 from viz.texts import _
 
-UNALTERED: Mapping[str, Any] = {"silence": "", "edits": ""}
+UNALTERED: Mapping[str, Any] = {"silence": "", "edits": "", "off": ""}
 """The fields of `viz.links.View` that alter a run, at their defaults: what the button of the banner sets."""
 
 MOST_NAMED = 3
@@ -30,7 +31,9 @@ def sentence(request: Mapping[str, Any]) -> str:
     if not edits:
         return ""
     if any(not isinstance(one, Silence) or one.by != "zeros" or not (one.site and one.head) for one in edits):
-        return _("Experiment: {edits}", edits="; ".join(map(str, edits[:MOST_NAMED])) + ("; …" if len(edits) > MOST_NAMED else ""))
+        if len(edits) > MOST_NAMED:
+            return _("Experiment: {count} edits", count=len(edits))
+        return _("Experiment: {edits}", edits="; ".join(map(words, edits)))
     if len(heads) > MOST_NAMED:
         return _("Experiment: {count} heads silenced", count=len(heads))
     return _("Experiment: silenced {heads}", heads="; ".join(labels.site(Site.parse(site), head) for site, head in heads))

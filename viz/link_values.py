@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from model.engine.sent_files import names_server_file
 from model.errors import HeadlightError
-from model.spec.edits import Silence, read_edits, write_edits
+from model.spec.edits import MOST_EDITS, Silence, read_edits, write_edits
 from model.spec.request import silences as silenced_heads
 from model.trace.types import Site
 from viz.texts import _
@@ -108,6 +108,23 @@ def edits(given: str) -> str:
         return write_edits(read_edits(text(given)))
     except HeadlightError as error:
         raise ValueError(_("edits such as silence site=decoder.0.2.cross head=4, joined by semicolons")) from error
+
+
+ALL_OFF = "all"
+"""The value of `off` with which no edit is on."""
+
+
+def off(given: str) -> str:
+    """Parses places of edits, or `all`."""
+    return given if given == ALL_OFF else ",".join(map(str, sorted(set(places(given)))))
+
+
+def places(given: str) -> list[int]:
+    """Whole numbers with commas between."""
+    try:
+        return [whole(0, MOST_EDITS)(one) for one in given.split(",") if given]
+    except ValueError as error:
+        raise ValueError(_("places of edits such as 0,2, or all")) from error
 
 
 _SETTING = re.compile(r"[a-z_]{1,40}=\S{0,200}", re.ASCII)

@@ -4,17 +4,17 @@ A parameter that equals its default is left out. A value that cannot be read is 
 never dropped in silence.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, TypeVar, get_args
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, get_args
 from urllib.parse import unquote
 
-from model.spec.edits import read_edits
+from model.spec.edits import Edit, read_edits
 from model.spec.request import MOST_CANDIDATES, MOST_TOKENS, Decoding, Method, Precision, RunRequest, Settings
 from viz import link_values as values
+from viz.link_parameter import Parameter, parameter
+from viz.link_values import ALL_OFF as ALL_OFF
 from viz.texts import _
-
-Value = TypeVar("Value")
 
 LARGEST_SEED = 2**53 - 1
 """The largest whole number of those that a browser tells apart."""
@@ -28,34 +28,6 @@ MEASURES = ("entropy", "diagonality", "antidiagonality", "alignment")
 
 PRECISIONS: tuple[str, ...] = get_args(Precision)
 """Number types that a run can be asked for in."""
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One URL parameter, the metadata of a field of View.
-
-    Attributes:
-        name: its name in a URL.
-        meaning: its row in docs/links.md.
-        read: reads its text, or raises ValueError with what is allowed.
-        of_a_run: what Compare calls it, whose second side may differ in it; empty: it does not decide what runs.
-        reset_by: what sets it back to its default: a new `sentence` or model, another `model` alone, or nothing.
-        typed: whether people type it, so that no log may hold it.
-        field: the field that it stands for.
-    """
-
-    name: str
-    meaning: str
-    read: Callable[[str], Any]
-    of_a_run: str = ""
-    reset_by: Literal["sentence", "model", ""] = ""
-    typed: bool = False
-    field: str = ""
-
-
-def parameter(default: Value, name: str, meaning: str, read: Callable[[str], Any], **more: Any) -> Value:
-    """A field of View: its default, and a URL parameter. Arguments as for Parameter."""
-    return field(default=default, metadata={"parameter": Parameter(name, meaning, read, **more)})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,6 +151,14 @@ class View:
         reset_by="model",
         typed=True,
     )
+    off: str = parameter(
+        "",
+        "off",
+        "edits that are switched off: their places, counted from 0, joined by commas; all: What if begins without its example",
+        values.off,
+        of_a_run=_("edits switched off"),
+        reset_by="model",
+    )
     reading: str = parameter(
         "head",
         "reading",
@@ -212,6 +192,20 @@ class View:
         """The settings by name."""
         return tuple(values.pairs(self.settings).items())
 
+    def all_edits(self) -> tuple[Edit, ...]:
+        """The edits in their order, those that are switched off included; heads that an old link silences come first."""
+        return values.silences(self.silence) + read_edits(self.edits)
+
+    def switched_off(self) -> frozenset[int]:
+        """The places of edits that are switched off."""
+        there = len(self.all_edits())
+        return frozenset(range(there) if self.off == ALL_OFF else [place for place in values.places(self.off) if place < there])
+
+    def active_edits(self) -> tuple[Edit, ...]:
+        """The edits that are switched on."""
+        off = self.switched_off()
+        return tuple(edit for place, edit in enumerate(self.all_edits()) if place not in off)
+
     def request(self, keep: tuple[str, ...] = (), pad_to: int = 0) -> RunRequest:
         """The run that this view looks at."""
         return RunRequest(
@@ -221,7 +215,7 @@ class View:
             decoding=self.decoding(),
             source_pad_to=pad_to or None,
             keep=keep,  # type: ignore[arg-type]  # RunRequest checks the names
-            edits=values.silences(self.silence) + read_edits(self.edits),
+            edits=self.active_edits(),
             settings=self.parsed_settings(),
             precision=self.precision or None,  # type: ignore[arg-type]  # RunRequest checks the name
         )
@@ -235,6 +229,9 @@ TYPED = frozenset(p.name for p in PARAMETERS if p.typed)
 
 NEW_SENTENCE = {p.field: getattr(View(), p.field) for p in PARAMETERS if p.reset_by == "sentence"}
 """What a new sentence starts without: a row or a hypothesis of the old one."""
+
+WITHOUT_EDITS: dict[str, Any] = {"silence": "", "edits": "", "off": ""}
+"""Fields of a view whose run is not changed."""
 
 ANOTHER_MODEL = {p.field: getattr(View(), p.field) for p in PARAMETERS if p.reset_by}
 """What another model starts without: everything that speaks of the old one's tokens and heads."""
@@ -262,7 +259,9 @@ def differing(**fields_: object) -> str:
 def second_side(view: View) -> View:
     """What the page Compare shows beside `view`. Another model starts without what the first one's file was told and silenced."""
     different = differences(view.against)
-    anew: dict[str, Any] = {"settings": "", "silence": "", "edits": ""} if different.get("model", view.model) != view.model else {}
+    anew: dict[str, Any] = {"settings": "", **WITHOUT_EDITS} if different.get("model", view.model) != view.model else {}
+    if "edits" in different:
+        anew["off"] = ""  # it counts the edits of the first side
     return replace(view, **anew | different)
 
 

@@ -19,7 +19,7 @@ from viz.page import Opening, Page, banner, current_view, last_cross, my_engine,
 from viz.scheme_change import redraw_on_change
 from viz.sentence import sentence_box
 from viz.texts import _, problem
-from viz.views import checkpoint, compare, explore, masks, positions, step, training
+from viz.views import checkpoint, compare, explore, masks, positions, step, training, what_if
 
 _PAGE, _UNSAID = "page", "unsaid"
 DRAWN = Decoding("sample", max_length=24, temperature=0.8, top_k=20)
@@ -34,10 +34,10 @@ def main() -> None:
         redraw_on_change()
     surroundings: list[Surroundings] = []
 
-    def drawing(show: Callable[[Page], None], opens_on: Opening = last_cross) -> Callable[[], None]:
+    def drawing(show: Callable[[Page], None], opens_on: Opening = last_cross, unedited: bool = False) -> Callable[[], None]:
         def draw() -> None:
             for each in surroundings:
-                _sentence_and_page(each, Drawn(show, opens_on))
+                _sentence_and_page(each, Drawn(show, opens_on, unedited))
 
         return draw
 
@@ -48,13 +48,17 @@ def main() -> None:
         url_path="checkpoint",
         icon=":material/folder_open:",
     )
+    steps = st.Page(drawing(step.show), title=_("Step through"), url_path="step", icon=":material/step:")
+    comparison = st.Page(drawing(compare.show), title=_("Compare"), url_path="compare", icon=":material/compare:")
+    experiment = drawing(lambda page: what_if.show(page, steps, comparison), unedited=True)
     chosen = st.navigation(
         [
             first,
-            st.Page(drawing(step.show), title=_("Step through"), url_path="step", icon=":material/step:"),
+            steps,
             st.Page(drawing(masks.show, masks.opens_on), title=_("Masks"), url_path="masks", icon=":material/visibility_off:"),
             st.Page(drawing(positions.show), title=_("Positions"), url_path="positions", icon=":material/waves:"),
-            st.Page(drawing(compare.show), title=_("Compare"), url_path="compare", icon=":material/compare:"),
+            comparison,
+            st.Page(experiment, title=_("What if"), url_path="whatif", icon=":material/science:"),
             st.Page(drawing(training.show), title=_("Training"), url_path="training", icon=":material/movie:"),
             diagnosis,
         ]
@@ -109,10 +113,12 @@ class Drawn:
     Attributes:
         show: draws it.
         opens_on: the attention site that it opens on.
+        unedited: whether it gets the run without the view's edits, which it then makes itself.
     """
 
     show: Callable[[Page], None]
     opens_on: Opening
+    unedited: bool
 
 
 def _surround(view: View, problems: list[str]) -> list[Surroundings]:
@@ -154,7 +160,7 @@ def _page(around: Surroundings, drawn: Drawn, text: str | None) -> None:
     pages: list[Page] = []
     try:
         with waiting.allowed():
-            pages = prepare.prepare(around.info, view, around.problems, foot, drawn.opens_on)
+            pages = prepare.prepare(around.info, view, around.problems, foot, drawn.opens_on, drawn.unedited)
             for each in dict.fromkeys(around.problems):
                 say(each)
             around.problems.clear()  # each sentence is shown once
@@ -174,7 +180,7 @@ def _page(around: Surroundings, drawn: Drawn, text: str | None) -> None:
 
 def _show_last(info: ModelInfo, view: View, foot: DeltaGenerator, drawn: Drawn) -> None:
     """Draws the session's last result with the same model, if it is cached, while a newer run is pending."""
-    for page in prepare.last_page(info, view, [], drawn.opens_on):
+    for page in prepare.last_page(info, view, [], drawn.opens_on, drawn.unedited):
         with foot:
             sidebar.status(page.trace)
         banner(page)

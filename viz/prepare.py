@@ -10,25 +10,34 @@ from model.errors import BadEdit, CannotChange, EngineAway, HeadlightError, NoSt
 from model.inspection.finite import is_finite
 from model.trace.types import Attention, Site, Trace
 from viz import away, labels, sidebar
-from viz.links import View
+from viz.links import WITHOUT_EDITS, View
 from viz.page import Opening, Page, last_cross, my_engine, settle, the_engine
 from viz.texts import _, _n, sentence
 from viz.views import checkpoint_questions
 from viz.waiting import EarlierAnswers
 
 
-def prepare(info: ModelInfo, view: View, problems: list[str], foot: DeltaGenerator, opens_on: Opening = last_cross) -> list[Page]:
+def prepare(
+    info: ModelInfo,
+    view: View,
+    problems: list[str],
+    foot: DeltaGenerator,
+    opens_on: Opening = last_cross,
+    unedited: bool = False,
+) -> list[Page]:
     """Runs the sentence and returns the page to draw; an empty list if the run failed.
 
     Args:
         foot: the end of the sidebar, which names the device of the run.
         opens_on: the site that the page opens on. It is not stored in the state: other pages open on others.
+        unedited: whether to leave out the view's edits, which the page then makes itself.
     """
     try:
-        trace, view = _run(view, problems)
+        trace, ran = _run(replace(view, **WITHOUT_EDITS) if unedited else view, problems)
+        view = replace(view, hypothesis=ran.hypothesis) if unedited else ran
         away.remember(trace, view)
     except EngineAway as error:
-        return _last_or_raise(error, info, view, problems, opens_on)
+        return _last_or_raise(error, info, view, problems, opens_on, unedited)
     except HeadlightError as error:
         problems.append(sentence(error))
         if isinstance(error, NoStart):
@@ -48,18 +57,26 @@ def prepare(info: ModelInfo, view: View, problems: list[str], foot: DeltaGenerat
     return [Page(my_engine(), info, view, trace, attention, view.head, dark=st.context.theme.type == "dark")]
 
 
-def _last_or_raise(error: EngineAway, info: ModelInfo, view: View, problems: list[str], opens_on: Opening) -> list[Page]:
+def _last_or_raise(
+    error: EngineAway, info: ModelInfo, view: View, problems: list[str], opens_on: Opening, unedited: bool
+) -> list[Page]:
     """The page of the session's last result with the same model while the engine's host is away; the request stays in the state."""
-    if not (pages := last_page(info, view, problems, opens_on)):
+    if not (pages := last_page(info, view, problems, opens_on, unedited)):
         raise error
     away.wait(error, shown=True)
     return pages
 
 
-def last_page(info: ModelInfo, view: View, problems: list[str], opens_on: Opening = last_cross) -> list[Page]:
-    """The page of the session's last result; an empty list if that was another model or is no longer cached."""
+def last_page(
+    info: ModelInfo, view: View, problems: list[str], opens_on: Opening = last_cross, unedited: bool = False
+) -> list[Page]:
+    """The page of the session's last result; an empty list if that was another model or is no longer cached.
+
+    Args:
+        unedited: whether the page takes only a run without edits.
+    """
     trace, before = away.last() or (None, view)
-    if trace is None or before.model != view.model or not trace.attention:
+    if trace is None or before.model != view.model or not trace.attention or (unedited and trace.request.get("edits")):
         return []
     attention, before = _select(trace, replace(before, site=view.site, head=view.head, query=view.query), problems, opens_on)
     before = replace(before, site=str(attention.site))

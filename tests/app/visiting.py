@@ -11,7 +11,7 @@ MAIN = Path(__file__).parents[2] / "viz" / "main.py"
 PAGES = ("explore", "step", "masks", "positions", "compare")
 """Those that draw a run of any model; the page Training draws a model's snapshots."""
 
-EVERY_PAGE = (*PAGES, "training", "checkpoint")
+EVERY_PAGE = (*PAGES, "whatif", "training", "checkpoint")
 
 SILENT = ("headlight.scheme", "headlight.file_limit")
 """Components that watch the page and draw nothing."""

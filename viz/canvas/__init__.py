@@ -36,6 +36,7 @@ from model.errors import UnknownSite
 from model.trace.stages import Stage
 from model.trace.types import Site, Trace
 from viz.canvas.assets import BASE, OF_AN_ATLAS, OF_STRIPS, read
+from viz.canvas.gestures import Gesture, gesture
 from viz.canvas.scenes import attention
 from viz.canvas.scenes import cells as cells_scene
 from viz.canvas.scenes import changes as changes_scene
@@ -44,6 +45,13 @@ from viz.canvas.scenes import network as network_scene
 from viz.canvas.scenes import tree as tree_scene
 from viz.readings.changes import Change
 from viz.readings.training import Course, Frame
+
+
+class Edited(Protocol):
+    """Callback for an edit that a person made in a drawing."""
+
+    def __call__(self, edit: Gesture) -> None:
+        """Receives the edit."""
 
 
 class Chosen(Protocol):
@@ -115,6 +123,15 @@ def strips(trace: Trace, site: Site, query: int, *, key: str, chosen: Chosen) ->
     _mount(_STRIPS, attention.strips(trace, site, query), key, chosen)
 
 
+def hiding_strips(trace: Trace, site: Site, hidden: Mapping[str, Sequence[int]], *, key: str, edited: Edited) -> None:
+    """Token strips in which a click hides a token, or shows it again.
+
+    Args:
+        hidden: by strip whose tokens can be hidden, the positions of those that are.
+    """
+    _mount(_STRIPS, attention.strips(trace, site, -1, hidden), key, _ignored, edited)
+
+
 def atlas(trace: Trace, site: Site, head: int, query: int, *, key: str, chosen: Chosen) -> None:
     """Overview of all heads of all sites; a click selects a head, a double click opens it large.
 
@@ -122,6 +139,20 @@ def atlas(trace: Trace, site: Site, head: int, query: int, *, key: str, chosen: 
         UnknownSite, UnknownHead: the trace has no such site or head.
     """
     _mount(_ATLAS, attention.atlas(trace, site, head, query), key, chosen)
+
+
+def editable_atlas(
+    trace: Trace, site: Site, head: int, query: int, marks: attention.Marks, *, key: str, chosen: Chosen, edited: Edited
+) -> None:
+    """Atlas whose heads can be silenced, and whose cells can be forbidden, opened and given other weights.
+
+    Args:
+        marks: what edits changed, by head.
+
+    Raises:
+        UnknownSite, UnknownHead: the trace has no such site or head.
+    """
+    _mount(_ATLAS, attention.atlas(trace, site, head, query, marks), key, chosen, edited)
 
 
 def changes(first: Trace, second: Trace, found: Mapping[Site, Change], site: Site, head: int, *, key: str, chosen: Chosen) -> None:
@@ -204,8 +235,8 @@ def tree(trace: Trace, shown: int, *, key: str, chosen: Chosen) -> None:
     _mount(_TREE, tree_scene.scene(trace, shown), key, chosen)
 
 
-def _mount(component: Any, data: bytes, key: str, chosen: Chosen) -> None:
-    """Mounts a component and calls `chosen` for every later choice.
+def _mount(component: Any, data: bytes, key: str, chosen: Chosen, edited: Edited | None = None) -> None:
+    """Mounts a component and calls `chosen` for every later choice, `edited` for every edit.
 
     `gone` is a drawing's report that the part cache has evicted a part: the script run that it triggers recreates the part.
     """
@@ -215,7 +246,15 @@ def _mount(component: Any, data: bytes, key: str, chosen: Chosen) -> None:
         if isinstance(selection, Mapping) and (fields := fields_of(selection)):
             chosen(**fields)
 
-    component(key=key, data=data, on_selection_change=tell, on_gone_change=_nothing)
+    def tell_edit() -> None:
+        if edited is not None and (found := gesture(st.session_state[key].get("edit"))):
+            edited(found)
+
+    component(key=key, data=data, on_selection_change=tell, on_gone_change=_nothing, on_edit_change=tell_edit)
+
+
+def _ignored(**fields: str | int) -> None:
+    """For drawings in which nothing is selected."""
 
 
 def _nothing() -> None:

@@ -44,8 +44,9 @@ class Atlas extends Drawing {
   }
 
   take() {
-    const { selection, parts, places = {}, silenced = [] } = this.header;
+    const { selection, parts, places = {}, silenced = [], marks } = this.header;
     this.silenced = new Set(silenced);
+    this.marks = marks;
     if (this.asked && same(this.asked, selection)) this.asked = null;
     for (const [name, place] of Object.entries(places)) this.places.set(name, place);
     if (parts.exact) this.places.set(keyOf(selection), parts.exact);
@@ -58,6 +59,31 @@ class Atlas extends Drawing {
     const opened = this.cards.flatMap(({ tiles }) => tiles).find((each) => same(each, tile));
     if (opened) this.large.take(opened);
     else this.large.hide();
+  }
+
+  /** True on the page What if, where a pointer and keys change the run. */
+  get editing() {
+    return Boolean(this.header.marks);
+  }
+
+  connect() {
+    const fresh = !this.life || this.life.signal.aborted;
+    super.connect();
+    if (!fresh) return;
+    document.addEventListener("keydown", (event) => {
+      const plain = !(event.ctrlKey || event.metaKey || event.altKey);
+      if (this.header && this.hovered && plain && event.key.toLowerCase() === "s" && !keyboardTaken()) this.silence(this.hovered.tile);
+    }, { signal: this.life.signal });
+  }
+
+  /** Reports a change that the run is to be made with. */
+  edit(report) {
+    this.setTriggerValue("edit", report);
+  }
+
+  /** Silences a head, or lets it speak again. */
+  silence({ site, head }) {
+    if (this.editing) this.edit({ act: "silence", site, head });
   }
 
   arrived() {

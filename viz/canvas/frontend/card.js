@@ -226,7 +226,8 @@ class Card {
     const tile = this.tiles[this.at];
     const open = () => atlas.large.show(tile);
     const go = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
-    const act = { Enter: () => atlas.select(tile), " ": open, "+": open, "=": open }[event.key];
+    const silence = () => atlas.silence((this.keyboard ? null : atlas.hovered?.tile) ?? tile);
+    const act = { Enter: () => atlas.select(tile), " ": open, "+": open, "=": open, s: silence, S: silence }[event.key];
     if (event.ctrlKey || event.metaKey || event.altKey || !(go || act)) return;
     event.preventDefault();
     if (act) return act();

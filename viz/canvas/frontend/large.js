@@ -13,6 +13,7 @@ class Large {
     this.atlas = atlas;
     this.canvas = el("canvas", { tabindex: 0, role: "application" });
     this.map = new Heatmap(this.canvas);
+    this.brush = new Brush(this);
     this.title = el("h3");
     this.axes = el("p", { class: "axes" });
     this.tools = el("div", { class: "tools" });
@@ -23,7 +24,7 @@ class Large {
     watchTouch(this.canvas, {
       hover: (x, y) => this.hover(this.map.cellAt(x, y), x, y),
       leave: () => atlas.leave(),
-      drag: (dx, dy) => this.moved(() => this.map.pan(dx, dy)),
+      drag: (dx, dy) => { if (!this.brush.active) this.moved(() => this.map.pan(dx, dy)); },
       pinch: (factor, x, y) => this.moved(() => this.map.zoomBy(factor, x, y)),
       click: (x, y) => this.select(this.map.cellAt(x, y)),
     });
@@ -42,6 +43,7 @@ class Large {
     const mean = { type: "button", class: "pooling", title: texts.meanHelp, onclick: () => this.togglePooling() };
     this.pooling = el("button", mean, texts.mean);
     this.tools.replaceChildren(
+      ...this.brush.buttons(texts),
       this.pooling,
       iconButton(SIGNS.farther, texts.farther, () => this.zoom(1 / 1.5)),
       iconButton(SIGNS.closer, texts.closer, () => this.zoom(1.5)),
@@ -91,10 +93,11 @@ class Large {
     this.pooling.hidden = !pooling;
     this.pooling.setAttribute("aria-pressed", pooling === "mean");
     const width = this.box.clientWidth - 28;
-    this.canvas.style.touchAction = this.map.zoom > 1 ? "none" : "pan-y";
+    this.canvas.style.touchAction = this.map.zoom > 1 || this.brush.active ? "none" : "pan-y";
     this.map.draw(width, Math.max(420, Math.min(innerHeight - 190, 760)), {
       colours: atlas.colours, font: atlas.font(), lit: atlas.litIn(group), selected: atlas.selectedRow(group),
     });
+    this.brush.draw(atlas.colours);
   }
 
   /** Rectangle of the heatmap, in CSS pixels of the drawing. */
@@ -112,9 +115,15 @@ class Large {
     else this.atlas.leave();
   }
 
-  /** Opens the calculation of a cell and selects its row. */
+  /** Opens the calculation of a cell and selects its row, unless a tool of the brush takes the click. */
   select(cell) {
-    if (cell) this.atlas.select(this.tile, cell.row, cell.column);
+    if (cell && !this.brush.active) this.atlas.select(this.tile, cell.row, cell.column);
+  }
+
+  /** Selects the keyboard's cell, or applies the tool of the brush to it. */
+  enter(cell) {
+    if (cell && this.brush.active) this.brush.at(cell);
+    else this.select(cell);
   }
 
   moved(change) {
@@ -142,7 +151,9 @@ class Large {
       "+": () => this.zoom(1.5),
       "=": () => this.zoom(1.5),
       "-": () => this.zoom(1 / 1.5),
-      Enter: event.target === this.canvas && (() => this.select(this.map.cursor)),
+      Enter: event.target === this.canvas && (() => this.enter(this.map.cursor)),
+      s: () => this.atlas.silence(this.tile),
+      S: () => this.atlas.silence(this.tile),
     }[event.key];
     if (event.ctrlKey || event.metaKey || event.altKey || !(by || act)) return;
     event.preventDefault();

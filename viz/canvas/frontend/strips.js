@@ -23,13 +23,14 @@ class Strips extends Drawing {
 
   /** True if the token has a query row at the selected site. */
   selectable(strip, token) {
+    if (this.header.hides) return strip.name in this.header.hides;
     return strip.name === this.header.queryStrip && token.row >= 0 && token.row < this.header.rows;
   }
 
   listeners(strip, token, position) {
     const enter = ({ currentTarget }) => this.enter(currentTarget, strip, token, position);
     const leave = () => { this.hideTip(); point({}); };
-    const onclick = () => this.select(strip, token);
+    const onclick = () => this.select(strip, token, position);
     return { onpointerenter: enter, onfocus: enter, onpointerleave: leave, onblur: leave, onclick };
   }
 
@@ -41,8 +42,9 @@ class Strips extends Drawing {
     point(strip.written ? query : { ...query, keyStrip: strip.name, key: position });
   }
 
-  select(strip, token) {
+  select(strip, token, position) {
     if (!this.selectable(strip, token)) return;
+    if (this.header.hides) return this.setTriggerValue("edit", { act: "hide", strip: strip.name, position });
     this.header.query = token.row;
     this.choose({ query: token.row });
     this.redraw();
@@ -50,7 +52,8 @@ class Strips extends Drawing {
 
   draw() {
     const { header, pointed } = this;
-    this.eachChip(({ classList, dataset }, strip, token) => {
+    this.eachChip((node, strip, token) => {
+      const { classList, dataset } = node;
       const position = Number(dataset.position);
       const selected = strip.name === header.queryStrip ? header.query : -1;
       const lit = strip.name === pointed.queryStrip ? pointed.query : null;
@@ -58,6 +61,9 @@ class Strips extends Drawing {
       classList.toggle("lit", lit !== null && token.row === lit);
       classList.toggle("reads", strip.written && position === (lit ?? selected));
       classList.toggle("key", strip.name === pointed.keyStrip && position === pointed.key);
+      const hidden = header.hides?.[strip.name]?.includes(position);
+      classList.toggle("hidden", Boolean(hidden));
+      if (hidden !== undefined) node.setAttribute("aria-pressed", hidden);
     });
   }
 

@@ -6,8 +6,9 @@ shown with four decimals, so it is sent as float32. Whatever grows with tokens Ã
 
 import json
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from model.errors import UnknownHead
 from model.trace.types import Attention, Site, Step, Tokens, Trace
@@ -16,9 +17,16 @@ from viz.canvas.wire import parts, strings
 from viz.canvas.wire.packing import pack
 from viz.theme import SCHEMES
 
+Marks: TypeAlias = Mapping[str, Mapping[str, Sequence[int]]]
+"""Cells of each edited head, SITE/HEAD: `cut` and `opened` as query Â· keys + key, and `rows` whose weights were replaced."""
 
-def strips(trace: Trace, site: Site, query: int) -> bytes:
-    """Token strips, with the selected query row of `site` (-1: none)."""
+
+def strips(trace: Trace, site: Site, query: int, hidden: Mapping[str, Sequence[int]] | None = None) -> bytes:
+    """Token strips, with the selected query row of `site` (-1: none).
+
+    Args:
+        hidden: by strip whose tokens a click hides, the positions of those that are hidden; None: a click selects a row.
+    """
     attention = trace.at(site)
     header = {
         **base(trace),
@@ -28,17 +36,25 @@ def strips(trace: Trace, site: Site, query: int) -> bytes:
         "rows": int(attention.weights.shape[1]),
         "query": _row(attention, query),
     }
+    if hidden is not None:
+        header |= {"texts": strings.hiding(), "hides": {name: list(positions) for name, positions in hidden.items()}}
     return pack(header, {})
 
 
-def atlas(trace: Trace, site: Site, head: int, query: int) -> bytes:
-    """All heads of all sites, grouped by kind, and the selected head exactly: parts `overview` and `exact`."""
+def atlas(trace: Trace, site: Site, head: int, query: int, marks: Marks | None = None) -> bytes:
+    """All heads of all sites, grouped by kind, and the selected head exactly: parts `overview` and `exact`.
+
+    Args:
+        marks: what edits changed, by head, where the drawing takes edits; None: it takes none.
+    """
     selected = trace.at(site)
     header = {
         **base(trace),
         "texts": strings.atlas(),
         "selection": {"site": str(site), "head": head, "query": _row(selected, query)},
     }
+    if marks is not None:
+        header |= {"texts": strings.editing(), "marks": marks}
     return parts.scene(header, {"overview": parts.overview(trace), "exact": parts.exact(trace, site, head)})
 
 

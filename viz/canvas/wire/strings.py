@@ -1,6 +1,7 @@
 """Texts of the drawings in the chosen language: whole sentences. JavaScript only fills their {gaps}."""
 
 import re
+from typing import Any
 
 from model.trace.types import Trace
 from viz.texts import _, _n
@@ -100,6 +101,31 @@ def atlas() -> dict[str, str]:
         "scale": _("weight"),
         "hint": _("Hover to read a weight, click to select a head, double-click to enlarge it."),
     }
+
+
+def editing() -> dict[str, Any]:
+    """Texts of an atlas that takes edits. A tool has a label and a sentence."""
+    return {
+        **atlas(),
+        "head": _("{head}. Enter selects it, Space opens it large, S silences it or lets it speak again."),
+        "openLabel": _(
+            "{head}, large. Arrow keys move among cells, Enter applies the tool to one, S silences the head, Escape closes."
+        ),
+        "hint": _("A double click opens a head large, where cells can be forbidden. S silences the head under the pointer."),
+        "toolsLabel": _("What a click or a drag over cells does"),
+        "tools": {
+            "look": (_("Look"), _("A click selects a cell, a drag moves the picture")),
+            "forbid": (_("Forbid"), _("These queries may no longer look at these keys")),
+            "allow": (_("Open"), _("These queries may look at these keys, also where the mask closed them")),
+            "onehot": (_("All here"), _("The row looks at this key alone")),
+            "uniform": (_("Evenly"), _("The row looks at all keys that it may look at alike")),
+        },
+    }
+
+
+def hiding() -> dict[str, str]:
+    """Texts of token strips in which a click hides a token."""
+    return {**strips(), "tokens": _("Tokens: arrow keys move, Enter hides a token from every head, or shows it again")}
 
 
 def atlas_alone() -> dict[str, str]:

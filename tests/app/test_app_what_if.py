@@ -1,0 +1,172 @@
+"""The page What if on networks with random weights: what it answers, its chips, undo and redo, and every kind of network."""
+
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from model.engine.local import LocalEngine
+from model.spec.edits import read_edits
+from model.spec.request import Decoding, RunRequest
+from tests.app.test_app_pages import save_language_model
+from tests.app.visiting import Visitor
+from tests.networks import LANGUAGE_MODELS, TRANSLATORS, VARIANTS, save_checkpoint
+from viz.whatif.edit_list import EditList
+
+EDIT = "silence site=decoder.0.1.cross head=0,1"
+TEXT = "w4 w5 w6"
+
+
+def html(visitor: Visitor) -> str:
+    return "\n".join(unescape(element.proto.body) for element in visitor.app.get("html") if "<style>" not in element.proto.body)
+
+
+def chips(visitor: Visitor) -> list[str]:
+    return [box.label.replace("\\", "") for box in visitor.app.checkbox if (box.key or "").startswith("edit-on-")]
+
+
+def tick(visitor: Visitor, key: str) -> None:
+    box = visitor.app.checkbox(key=key)
+    box.set_value(not box.value)
+    visitor._run()
+
+
+def measure(visitor: Visitor, what: str) -> None:
+    visitor.app.session_state["matters:chosen"] = what
+    visitor._run()
+
+
+def test_both_questions_are_answered_with_the_numbers_of_runs_made_here(stocked: Path) -> None:
+    visitor = Visitor("whatif", text=TEXT, edit=EDIT)
+    engine = LocalEngine(stocked, torch.device("cpu"))
+    before = engine.run(RunRequest("tiny", TEXT))
+    now = engine.run(RunRequest("tiny", TEXT, edits=read_edits(EDIT)))
+    assert visitor.problems == []
+    said = html(visitor)
+    for trace in (before, now):
+        for token in trace.tokens["target"].texts[1:]:
+            assert token in said
+    ids = before.tokens["target"].ids
+    runs = (RunRequest("tiny", TEXT, ids[:-1], edits=edits) for edits in ((), read_edits(EDIT)))
+    logits = [torch.tensor(engine.run(request).logits).double().log_softmax(dim=-1) for request in runs]
+    first, last = (one.gather(1, torch.tensor(ids[1:])[:, None])[:, 0] for one in logits)
+    for one, other in zip(first.exp(), last.exp(), strict=True):
+        assert f"{one:.3f} → {other:.3f}" in said
+    total = f"{float((last - first).sum()):+.2f}".replace("-", "−")
+    assert f"({total} nats)" in said
+    assert visitor.scene("atlas")["silenced"] == ["decoder.0.1.cross/0", "decoder.0.1.cross/1"]
+
+
+def test_it_begins_with_an_edit_and_other_pages_stay_unchanged(stocked: Path) -> None:
+    visitor = Visitor("whatif", text=TEXT)
+    assert chips(visitor)
+    assert "An example to begin with" in html(visitor)
+    assert "edit" not in visitor.url
+    visitor.go("explore")
+    assert not [text for text in visitor.app.markdown if "Experiment" in text.value]
+
+
+def test_chips_are_switched_off_moved_removed_undone_and_redone_and_the_link_says_so(stocked: Path) -> None:
+    second = "silence site=encoder.0.0.self head=1"
+    visitor = Visitor("whatif", text=TEXT, edit=f"{EDIT}; {second}")
+    assert chips(visitor) == [
+        "Cross-attention, layer 2, heads 1, 2: silenced",
+        "Encoder self-attention, layer 1, head 2: silenced",
+    ]
+    tick(visitor, "edit-on-1")
+    assert visitor.url["off"] == "1"
+    assert visitor.scene("atlas")["silenced"] == ["decoder.0.1.cross/0", "decoder.0.1.cross/1"]
+    visitor.press("edit-up-1")
+    assert visitor.url["edit"] == f"{second}; {EDIT}"
+    assert visitor.url["off"] == "0"
+    visitor.press("edits-undo")
+    assert visitor.url["edit"] == f"{EDIT}; {second}"
+    visitor.press("edits-redo")
+    assert visitor.url["off"] == "0"
+    visitor.press("edit-remove-1")
+    visitor.press("edit-remove-0")
+    assert chips(visitor) == []
+    assert visitor.url["off"] == "all"
+    assert "What does it write now?" not in html(visitor)
+    visitor.press("edits-undo")
+    assert visitor.url["edit"] == second
+
+
+def test_the_form_makes_an_edit(stocked: Path) -> None:
+    visitor = Visitor("whatif", text=TEXT, off="all")
+    visitor.open("edit-form")
+    visitor.app.selectbox(key="form:kind").set_value("silence")
+    visitor._run()
+    visitor.app.selectbox(key="form:place").set_value("encoder.0.0.self")
+    visitor._run()
+    visitor.press("form:add")
+    assert visitor.url["edit"] == "silence site=encoder.0.0.self"
+
+
+@pytest.mark.parametrize(
+    ("edit", "problem"),
+    [
+        ("silence site=decoder.0.9.cross", "decoder.0.9.cross"),
+        ("silence site=decoder.0.1.cross head=7", "7"),
+    ],
+)
+def test_an_edit_of_what_is_not_there_is_said_and_can_be_taken_back(stocked: Path, edit: str, problem: str) -> None:
+    visitor = Visitor("whatif", text=TEXT, edit=edit)
+    assert len(visitor.problems) == 1
+    assert problem in visitor.problems[0]
+    visitor.press("edit-remove-0")
+    assert visitor.problems == []
+
+
+def test_a_fed_language_model_reads_what_it_wrote(shelf: Path) -> None:
+    save_language_model(shelf / "lm", VARIANTS[LANGUAGE_MODELS[0]])
+    edit = "silence site=decoder.0.0.self head=0"
+    visitor = Visitor("whatif", text="w4 w5", edit=edit, decode="greedy", max="4")
+    engine = LocalEngine(shelf, torch.device("cpu"))
+    wrote = engine.run(RunRequest("lm", "w4 w5", decoding=Decoding(max_length=4)))
+    ids, first = wrote.tokens["source"].ids, wrote.steps[0].computed[1]
+    fed = RunRequest("lm", ids[:-1], decoding=Decoding(max_length=0), edits=read_edits(edit))
+    logits: Any = engine.run(fed).logits
+    shares = np.exp(logits[first - 1 :].astype(float))
+    shares /= shares.sum(axis=1, keepdims=True)
+    said = html(visitor)
+    for row, id_ in enumerate(ids[first:]):
+        assert f"→ {shares[row, id_]:.3f}" in said
+
+
+@pytest.mark.parametrize("variant", [*TRANSLATORS, *LANGUAGE_MODELS])
+def test_every_kind_of_network_is_drawn(shelf: Path, variant: str) -> None:
+    if variant in LANGUAGE_MODELS:
+        save_language_model(shelf / "net", VARIANTS[variant])
+    else:
+        save_checkpoint(shelf / "net", VARIANTS[variant])
+    visitor = Visitor("whatif", text=TEXT)
+    assert visitor.problems == []
+    assert visitor.drawn >= 2
+
+
+def test_what_matters_is_measured_when_it_is_asked_for(stocked: Path) -> None:
+    visitor = Visitor("whatif", text=TEXT, off="all")
+    engine = LocalEngine(stocked, torch.device("cpu"))
+    before = engine.run(RunRequest("tiny", TEXT))
+    measure(visitor, "heads")
+    table = next(frame.value for frame in visitor.app.dataframe if "without" in frame.value)
+    ids = before.tokens["target"].ids
+
+    def total(edit: str) -> float:
+        run = engine.run(RunRequest("tiny", TEXT, ids[:-1], edits=read_edits(edit)))
+        logits = torch.tensor(run.logits).double().log_softmax(dim=-1)
+        return float(logits.gather(1, torch.tensor(ids[1:])[:, None]).sum())
+
+    for (site, head), row in table.iterrows():
+        assert row["without"] == pytest.approx(total(f"silence site={site} head={head}") - total(""), abs=1e-4)
+    measure(visitor, "prune")
+    visitor.app.slider(key="matters:prune:at").set_value(2)
+    visitor._run()
+    assert len(EditList.of(visitor.view).edits) in (1, 2)
+    measure(visitor, "edges")
+    assert "A click forbids the edge above" in " ".join(caption.value for caption in visitor.app.caption)
+    assert visitor.problems == []

@@ -1,0 +1,153 @@
+"""The page What if, without a page: the list of edits, gestures, marks, undo, and edits in words."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from model.spec.edits import EDITS, Allow, Edit, Forbid, SetRow, Sharpen, Silence
+from tests import traces
+from viz.canvas.gestures import Gesture
+from viz.edit_words import words
+from viz.links import View
+from viz.whatif import gestures
+from viz.whatif.edit_list import EditList
+from viz.whatif.history import History
+
+CROSS = "decoder.0.2.cross"
+TRACE = traces.translation()
+STRIPS = dict(TRACE.tokens)
+SHAPE = (12, 12)
+CUT, SHARP, MUTE = Forbid(kind="cross", key=("hunde",)), Sharpen(site=CROSS), Silence(site=CROSS, head=(1,))
+
+
+def test_edits_go_into_a_view_and_come_back_with_those_that_are_off() -> None:
+    edits = EditList((CUT, SHARP, MUTE), frozenset({1}))
+    assert EditList.of(replace(View(), **edits.fields())) == edits
+    assert edits.active == (CUT, MUTE)
+    assert replace(View(), **edits.fields()).request().edits == (CUT, MUTE)
+
+
+def test_an_empty_list_is_told_from_no_list_at_all() -> None:
+    assert EditList().fields() != {"edits": "", "silence": "", "off": ""}
+    assert EditList.of(replace(View(), **EditList().fields())) == EditList()
+
+
+def test_heads_of_an_old_link_are_edits() -> None:
+    assert EditList.of(View(silence=f"{CROSS}:1", edits=str(CUT))).edits == (MUTE, CUT)
+
+
+def test_chips_are_switched_moved_and_removed_with_their_switches() -> None:
+    edits = EditList((CUT, SHARP, MUTE), frozenset({1}))
+    assert edits.switched(0, False).off == {0, 1}
+    assert edits.switched(1, True).off == frozenset()
+    assert edits.moved(1, -1) == EditList((SHARP, CUT, MUTE), frozenset({0}))
+    assert edits.moved(0, -1) == edits
+    assert edits.moved(2, 1) == edits
+    assert edits.without(0) == EditList((SHARP, MUTE), frozenset({0}))
+    assert edits.with_(CUT).edits[-1] == CUT
+
+
+def test_undo_goes_back_and_redo_forward_until_something_new_is_done() -> None:
+    past = History()
+    past.leave({"edits": "a"})
+    past.leave({"edits": "b"})
+    assert past.undo({"edits": "c"}) == {"edits": "b"}
+    assert past.redo({"edits": "b"}) == {"edits": "c"}
+    assert past.undo({"edits": "c"}) == {"edits": "b"}
+    assert past.undo({"edits": "b"}) == {"edits": "a"}
+    assert past.undo({"edits": "a"}) is None
+    past.leave({"edits": "a"})
+    assert past.redo({"edits": "d"}) is None
+
+
+@pytest.mark.parametrize(
+    ("made", "edit"),
+    [
+        (Gesture("forbid", CROSS, 4, (0, 0), (3, 4)), Forbid(site=CROSS, head=(4,), query=(0,), key=(3, 4))),
+        (Gesture("forbid", CROSS, 4, (0, 11), (3, 3)), Forbid(site=CROSS, head=(4,), key=(3,))),
+        (Gesture("allow", CROSS, 0, (2, 2), (0, 11)), Allow(site=CROSS, head=(0,), query=(2,))),
+        (Gesture("onehot", CROSS, 0, (2, 3), (5, 5)), SetRow(site=CROSS, head=(0,), query=(2, 3), to="one-hot", key=5)),
+        (Gesture("uniform", CROSS, 0, (2, 2), (0, 11)), SetRow(site=CROSS, head=(0,), query=(2,))),
+        (Gesture("silence", CROSS, 1), MUTE),
+        (Gesture("hide", strip="source", position=3), Forbid(key=("hunde",))),
+        (Gesture("hide", strip="target", position=3), Forbid(stack="decoder", kind="self", key=(3,))),
+    ],
+)
+def test_a_gesture_makes_an_edit_and_once_more_takes_it_back(made: Gesture, edit: Edit) -> None:
+    once = gestures.drawn(EditList(), made, STRIPS, SHAPE)
+    assert once.edits == (edit,)
+    assert gestures.drawn(once, made, STRIPS, SHAPE) == EditList()
+
+
+def test_silenced_heads_of_a_site_share_a_chip() -> None:
+    edits = EditList((MUTE,))
+    both = gestures.drawn(edits, Gesture("silence", CROSS, 0), STRIPS, SHAPE)
+    assert both.edits == (Silence(site=CROSS, head=(0, 1)),)
+    assert gestures.drawn(both, Gesture("silence", CROSS, 1), STRIPS, SHAPE).edits == (Silence(site=CROSS, head=(0,)),)
+
+
+def test_a_token_whose_text_is_not_its_own_is_hidden_by_its_place_where_that_place_is_meant() -> None:
+    start = gestures.hiding(STRIPS, "source", 0)
+    assert start == (Forbid(stack="encoder", key=(0,)), Forbid(kind="cross", key=(0,)))
+    hidden = gestures.hidden_tokens((*start, Forbid(key=("hunde",))), TRACE)
+    assert hidden == {"source": [0, 3], "target": []}
+    only = {"source": STRIPS["source"]}
+    assert gestures.hiding(only, "source", 0) == (Forbid(key=(0,)),)
+
+
+def test_closed_and_opened_cells_are_marked() -> None:
+    site = next(reversed(list(TRACE.attention)))
+    before = TRACE.at(site)
+    weights = before.weights.copy()
+    weights[4, 0, 3] = 0
+    now = replace(TRACE, attention={**TRACE.attention, site: replace(before, weights=weights)})
+    assert gestures.marks((CUT,), TRACE, now) == {f"{site}/4": {"cut": [3], "opened": []}}
+    assert gestures.marks((SHARP,), TRACE, now) == {}
+    own = next(site for site in TRACE.attention if site.stack == "decoder" and site.kind == "self")
+    open_ = TRACE.at(own).weights.copy()
+    open_[0, 0, 1] = 0.5
+    opened = replace(TRACE, attention={**TRACE.attention, own: replace(TRACE.at(own), weights=open_)})
+    assert gestures.marks((Allow(),), TRACE, opened) == {f"{own}/0": {"cut": [], "opened": [1]}}
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        ("forbid key=gitarre", "Everywhere: nobody may look at “gitarre”"),
+        ("forbid kind=cross key=hunde", "Cross-attention: nobody may look at “hunde”"),
+        ("forbid site=decoder.0.2.cross head=4 query=0 key=3", "Cross-attention, layer 3, head 5: “<sos>” may not look at “hunde”"),
+        ("allow stack=decoder kind=self", "Decoder self-attention: all may look at all tokens"),
+        ("set-row kind=cross", "Cross-attention: all tokens look at everything alike"),
+        ("set-row site=decoder.0.2.cross to=one-hot key=3 query=1", "Cross-attention, layer 3: “two” look at “hunde” alone"),
+        ("silence site=decoder.0.2.cross head=0,4,6", "Cross-attention, layer 3, heads 1, 5, 7: silenced"),
+        ("silence stack=encoder by=sentence", "Encoder: replaced by its mean over this sentence"),
+        ("sharpen kind=cross factor=0.5", "Cross-attention: scores times 0.5"),
+        ("no-positions stack=encoder", "Encoder: no positions"),
+        ("swap-positions stack=encoder a=zwei b=3", "Encoder: the positions of “zwei” and “hunde” swapped"),
+        ("shift-positions stack=decoder by=2", "Decoder: positions shifted by 2"),
+        ("sinusoidal-positions stack=decoder", "Decoder: sinusoids as positions"),
+        ("skip-layer stack=encoder layer=1", "Encoder: layer 2 skipped"),
+        ("skip-sublayer at=decoder.0.2.feed_forward", "Decoder, layer 3: feed-forward skipped"),
+        ("swap-layers stack=encoder a=0 b=2", "Encoder: layers 1 and 3 swapped"),
+        ("embed stack=encoder at=3 word=katze", "Encoder: “hunde” gets the embedding of “katze”"),
+        (
+            'patch stack=encoder value=hidden at=hunde take=pferd source="Ein Pferd."',
+            "Encoder: layer output of “hunde” taken from “Ein Pferd.”",
+        ),
+    ],
+)
+def test_an_edit_says_what_it_does(edit: str, said: str) -> None:
+    assert words(Edit.from_text(edit), STRIPS) == said
+
+
+def test_every_kind_of_edit_has_words() -> None:
+    needed = {
+        "swap-positions": "stack=encoder a=0 b=1", "shift-positions": "stack=encoder by=1", "skip-layer": "stack=encoder layer=0",
+        "skip-sublayer": "at=encoder.0.0.self", "swap-layers": "stack=encoder a=0 b=1", "embed": "stack=encoder at=0 word=x",
+        "no-positions": "stack=encoder", "sinusoidal-positions": "stack=encoder",
+    }  # fmt: skip
+    for name in EDITS:
+        edit = Edit.from_text(f"{name} {needed.get(name, '')}".strip())
+        assert words(edit) != str(edit), name
+        assert np.char.isupper(words(edit)[0]), name

@@ -1,0 +1,35 @@
+"""A URL parameter, as the metadata of a field of `viz.links.View`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One URL parameter, the metadata of a field of View.
+
+    Attributes:
+        name: its name in a URL.
+        meaning: its row in docs/links.md.
+        read: reads its text, or raises ValueError with what is allowed.
+        of_a_run: what Compare calls it, whose second side may differ in it; empty: it does not decide what runs.
+        reset_by: what sets it back to its default: a new `sentence` or model, another `model` alone, or nothing.
+        typed: whether people type it, so that no log may hold it.
+        field: the field that it stands for.
+    """
+
+    name: str
+    meaning: str
+    read: Callable[[str], Any]
+    of_a_run: str = ""
+    reset_by: Literal["sentence", "model", ""] = ""
+    typed: bool = False
+    field: str = ""
+
+
+def parameter(default: Value, name: str, meaning: str, read: Callable[[str], Any], **more: Any) -> Value:
+    """A field of View: its default, and a URL parameter. Arguments as for Parameter."""
+    return field(default=default, metadata={"parameter": Parameter(name, meaning, read, **more)})

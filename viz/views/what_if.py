@@ -1,0 +1,130 @@
+"""The page What if: change anything while the network runs, and see what it was for."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import streamlit as st
+from streamlit.navigation.page import StreamlitPage
+
+from model.spec.edits import write_edits
+from model.trace.types import Tokens
+from viz import canvas, links
+from viz.canvas.gestures import Gesture
+from viz.links import ALL_OFF, WITHOUT_EDITS, differing
+from viz.page import Page, card, heading, say, update
+from viz.readings import changes
+from viz.readings.effect import ROUNDING, effect
+from viz.texts import _
+from viz.whatif import chips, experiments, form, gestures, matters, runs
+from viz.whatif import effect as effect_view
+from viz.whatif.edit_list import EditList
+from viz.whatif.history import begin_with, change_edits
+from viz.whatif.runs import Fed
+
+
+def show(page: Page, steps: StreamlitPage, comparison: StreamlitPage) -> None:
+    """Draws the page. `page.trace` is the run without edits.
+
+    Args:
+        steps, comparison: the pages to which the edits can be sent.
+    """
+    edits = EditList.of(page.view)
+    begins = not edits.edits and page.view.off != ALL_OFF
+    if begins:
+        edits = EditList(experiments.first(page).edits)
+        begin_with(edits.edits)
+    with card("edits"):
+        intro = _("The edits below change the run while it is computed. Everything on this page is what really came out.")
+        example = _("An example to begin with: switch it off and on, or make your own.")
+        st.html(heading(_("What if …"), example if begins else intro))
+        chips.draw(page, edits)
+        with st.container(horizontal=True, vertical_alignment="center", key="edit-buttons"):
+            chips.buttons(page, edits)
+            with st.popover(_("Make an edit"), icon=":material/edit_note:", key="edit-form", on_change="rerun") as part:
+                if part.open:
+                    form.draw(page)
+            if edits.active:
+                _links(page, edits, steps, comparison)
+    _strips(page, edits)
+    found = runs.fed(page, edits.active) if edits.active else Fed(page.trace, page.trace, 1)
+    if isinstance(found, str):
+        say(found)
+        found = Fed(page.trace, page.trace, 1)
+    elif edits.active:
+        _effect(page, edits, found)
+    _overviews(page, edits, found)
+    matters.draw(page)
+
+
+def _links(page: Page, edits: EditList, steps: StreamlitPage, comparison: StreamlitPage) -> None:
+    """Draws links to other pages that open with the edits."""
+    told = write_edits(edits.active)
+    stepped = replace(page.view, **{**WITHOUT_EDITS, "edits": told})
+    compared = replace(page.view, **WITHOUT_EDITS, against=differing(edits=told))
+    st.page_link(steps, label=_("Step through it"), icon=":material/step:", query_params=links.write(stepped))
+    st.page_link(comparison, label=_("Compare both"), icon=":material/compare:", query_params=links.write(compared))
+
+
+def _effect(page: Page, edits: EditList, found: Fed) -> None:
+    """Answers the two questions: what the model writes now, and how likely what it wrote before is now."""
+    if runs.writes_freely(page):
+        with card("writes-now"):
+            effect_view.outputs(page, runs.free(page, edits.active))
+    if found.before.logits is not None and found.now.logits is not None and page.info.writes:
+        with card("likelihood"):
+            effect_view.likelihood(effect(found.before, found.now, found.first))
+
+
+def _strips(page: Page, edits: EditList) -> None:
+    """Draws the tokens; a click hides one."""
+    hidden = gestures.hidden_tokens(edits.active, page.trace)
+    st.caption(_("A click on a token hides it from every head; another click shows it again."))
+    edited = partial(_drawn, _Ground.of(page))
+    canvas.hiding_strips(page.trace, page.attention.site, hidden, key="whatif-strips", edited=edited)
+
+
+@dataclass(frozen=True)
+class _Ground:
+    """What gestures are read with. Callbacks outlive the page, so they hold no trace.
+
+    Attributes:
+        strips: the tokens.
+        shapes: queries and keys of each site.
+    """
+
+    strips: dict[str, Tokens]
+    shapes: dict[str, tuple[int, int]]
+
+    @classmethod
+    def of(cls, page: Page) -> "_Ground":
+        shapes = {str(site): (len(attention.mask), attention.mask.shape[1]) for site, attention in page.trace.attention.items()}
+        return cls(dict(page.trace.tokens), shapes)
+
+
+def _drawn(ground: _Ground, made: Gesture) -> None:
+    """Adds what was drawn to the edits, if the run has its site."""
+    if not made.site or made.site in ground.shapes:
+        change_edits(lambda edits: gestures.drawn(edits, made, ground.strips, ground.shapes.get(made.site, (0, 0))))
+
+
+def _overviews(page: Page, edits: EditList, found: Fed) -> None:
+    """Draws all heads with the edits, where edits can be drawn, and the heads without them beside the difference."""
+    site, head = page.attention.site, page.head
+    st.html(heading(_("All heads now"), _("Fed with the tokens that were written before. Open a head large to brush its cells.")))
+    edited = partial(_drawn, _Ground.of(page))
+    marked = gestures.marks(edits.active, found.before, found.now)
+    canvas.editable_atlas(found.now, site, head, page.view.query, marked, key="whatif-now", chosen=update, edited=edited)
+    if not edits.active or found.now is found.before:
+        return
+    compared, _refused = changes.changes(found.before, found.now)
+    st.html(heading(_("What changed"), _("Weight now minus weight before; colours by the root of the change.")))
+    if not compared:
+        st.caption(_("The two runs cannot be compared."))
+    elif not any(np.nanmax(change.by_row, initial=0.0) > ROUNDING for change in compared.values()):
+        st.caption(_("No weight changed by more than rounding."))
+    else:
+        canvas.changes(found.before, found.now, compared, site, head, key="whatif-changes", chosen=update)
+    with st.expander(_("All heads before"), icon=":material/grid_view:", key="part-before", on_change="rerun") as part:
+        if part.open:
+            canvas.atlas(found.before, site, head, page.view.query, key="whatif-before", chosen=update)

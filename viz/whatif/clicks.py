@@ -1,0 +1,29 @@
+"""Figures whose points can be clicked."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from viz.figures.frame import CONFIG
+
+
+def clickable(figure: go.Figure, key: str, act: Callable[[Any], None], alt: str) -> None:
+    """Draws a figure; a click on a point calls `act` with the point's `customdata`, before the script runs."""
+    st.plotly_chart(
+        figure,
+        width="stretch",
+        config=CONFIG,
+        theme=None,
+        key=key,
+        alt=alt,
+        on_select=partial(_clicked, key, act),
+        selection_mode="points",
+    )
+
+
+def _clicked(key: str, act: Callable[[Any], None]) -> None:
+    for point in st.session_state[key].selection.points:
+        act(point["customdata"])

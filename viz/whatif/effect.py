@@ -1,0 +1,122 @@
+"""The effect of the edits: what the model writes now, and how likely what it wrote before is now."""
+
+from html import escape
+
+import numpy as np
+import streamlit as st
+
+from model.trace.types import Trace
+from viz import labels
+from viz.page import Page, heading
+from viz.readings.aligning import Pair, align
+from viz.readings.effect import Effect
+from viz.texts import _
+from viz.whatif.runs import first_written
+
+LOWEST = -7.0
+"""Log-probabilities below this are drawn at the left end of the scale."""
+
+
+def outputs(page: Page, now: Trace | str) -> None:
+    """Draws what the model wrote before and writes now, token by token in two rows; changed tokens are marked."""
+    if isinstance(now, str):
+        st.html(heading(_("What does it write now?"), now))
+        return
+    one, other = _written(page.trace), _written(now)
+    pairs = align(one, other)
+    changed = sum(not pair.same for pair in pairs)
+    said = (
+        _("Word for word what it wrote before.") if not changed else _("Decoded freely with the edits; changed tokens are marked.")
+    )
+    columns = "".join(_column(one, other, pair) for pair in pairs)
+    names = f'<span class="pair names"><span>{escape(_("before"))}</span><span>{escape(_("now"))}</span></span>'
+    st.html(f'{heading(_("What does it write now?"), said)}<div class="pairs" role="group">{names}{columns}</div>')
+
+
+def _written(trace: Trace) -> list[str]:
+    """The tokens that a run wrote."""
+    strip = trace.tokens[labels.written_strip(trace)]
+    return [labels.plain(text) for text in strip.texts[first_written(trace) :]]
+
+
+def _column(one: list[str], other: list[str], pair: Pair) -> str:
+    """One place of the alignment as HTML: the token before above the token now."""
+    before = "" if pair.first is None else escape(one[pair.first])
+    now = "" if pair.second is None else escape(other[pair.second])
+    if pair.same:
+        return f'<span class="pair"><bdi>{before}</bdi><bdi>{now}</bdi></span>'
+    return f'<span class="pair changed"><del><bdi>{before or "–"}</bdi></del><ins><bdi>{now or "–"}</bdi></ins></span>'
+
+
+def likelihood(found: Effect) -> None:
+    """Draws each token's log-probability before and now, and the divergence of the distributions, as a table with dumb-bells."""
+    st.html(heading(_("How likely is what it wrote before?"), _summary(found)) + _table(found))
+
+
+def _summary(found: Effect) -> str:
+    if not len(found.texts):
+        return _("It wrote nothing before.")
+    if not found.finite:
+        return _("With these edits some probabilities are no numbers, so there is no total.")
+    gaps = {"before": _number(found.before.sum()), "now": _number(found.now.sum()), "change": _signed(found.change.sum())}
+    most = int(np.nanargmax(found.bits)) if not np.isnan(found.bits).all() else 0
+    if not found.change.any() and not found.bits.any():
+        return _("Log-probability of the whole: {before}, and no token changed by more than rounding.", **gaps)
+    gaps |= {"token": labels.plain(found.texts[most]), "bits": f"{found.bits[most]:.2f}"}
+    return _(
+        "The same tokens are fed to both runs. Log-probability of the whole: {before} before, {now} now ({change} nats). "
+        "The prediction changed most at “{token}”, by {bits} bits.",
+        **gaps,
+    )
+
+
+def _table(found: Effect) -> str:
+    if not len(found.texts):
+        return ""
+    scale = max(float(np.nanmax(found.bits, initial=0.0)), 1.0)
+    titles = (_("token"), _("probability, before ○ and now ● (log scale)"), _("change (nats)"), _("divergence (bits)"))
+    head = "".join(f'<th scope="col">{escape(title)}</th>' for title in titles)
+    rows = "".join(_row(found, place, scale) for place in range(len(found.texts)))
+    return f'<div class="effect-scroll"><table class="effect"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+
+
+def _row(found: Effect, place: int, scale: float) -> str:
+    before, now, bits = found.before[place], found.now[place], found.bits[place]
+    change = found.change[place]
+    one, other = float(np.exp(before)), float(np.exp(now))
+    strong = " strong" if not abs(change) < STRONG else ""
+    said = _("before {before}, now {now}", before=f"{one:.3f}", now=f"{other:.3f}")
+    bell = f'<span class="bell" style="--a:{_place(before):.4f};--b:{_place(now):.4f}"><i></i><i></i><i></i></span>'
+    bar = f'<span class="bits" style="--share:{_share(bits / scale):.4f}"><i></i></span>'
+    numbers = f'<span class="numbers">{one:.3f} → {other:.3f}</span>'
+    return (
+        f'<tr class="{strong.strip()}"><th scope="row"><bdi>{escape(labels.plain(found.texts[place]))}</bdi></th>'
+        f'<td title="{escape(said)}">{bell}{numbers}</td><td>{escape(_signed(change))}</td><td>{bar}{_number(bits)}</td></tr>'
+    )
+
+
+STRONG = 0.1
+"""Changes of a log-probability from here on are drawn strong."""
+
+
+def _place(log_probability: float) -> float:
+    """Place of a log-probability on the scale of the dumb-bells, from 0 to 1."""
+    return _share(1 - log_probability / LOWEST)
+
+
+def _share(value: float) -> float:
+    return 0.0 if np.isnan(value) else float(np.clip(value, 0, 1))
+
+
+def _number(value: float) -> str:
+    return _("no number") if np.isnan(value) else f"{value:.2f}".replace("-", "−")
+
+
+def _signed(value: float) -> str:
+    if abs(value) < SMALLEST:
+        return f"{0:.2f}"
+    return _number(value) if np.isnan(value) or value < 0 else f"+{value:.2f}"
+
+
+SMALLEST = 0.005
+"""Changes below this are written as 0.00, without a sign."""

@@ -1,0 +1,148 @@
+"""Experiments that are made in one click: those of a model, with their sentences, and those that fit any run."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from model.spec.edits import (
+    Allow,
+    Edit,
+    Forbid,
+    NoPositions,
+    Patch,
+    SetRow,
+    Sharpen,
+    Silence,
+    SkipSublayer,
+    Stack,
+    SwapPositions,
+)
+from model.trace.types import Trace
+from viz import labels
+from viz.page import Page
+from viz.readings.effect import most_looked_at
+from viz.texts import _
+
+PARK = "Im Park spielt ein alter Mann Gitarre."
+LAST = "decoder.0.2.cross"
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Edits of one sentence.
+
+    Attributes:
+        title: what is asked, in a few words.
+        edits: in their order.
+        text: the sentence; empty: the one at hand.
+    """
+
+    title: str
+    edits: tuple[Edit, ...]
+    text: str = ""
+
+    def fields(self) -> dict[str, Any]:
+        """The fields of View that this experiment needs, besides its edits."""
+        return {"text": self.text, "target": "", "query": -1, "key": -1, "step": -1, "hypothesis": 0} if self.text else {}
+
+
+def of_model(name: str) -> tuple[Experiment, ...]:
+    """The experiments that were made for a model, with sentences of their own."""
+    return {
+        "multi30k-de-en": _translation,
+        "reverse-digits": _digits,
+    }.get(name, lambda: ())()
+
+
+def _translation() -> tuple[Experiment, ...]:
+    dogs = "Zwei junge Hunde spielen mit einem Ball im Schnee."
+    drums = "Ein alter Mann spielt im Park Schlagzeug."
+    horse = "Ein Pferd springt über einen Zaun."
+    return (
+        Experiment(_("Three heads that read “alter”, silenced"), (Silence(site=LAST, head=(0, 4, 6)),), PARK),
+        Experiment(_("Cut one edge: does “an” survive?"), (Forbid(site=LAST, head=(4,), query=(0,), key=("alter",)),), PARK),
+        Experiment(_("Hide “gitarre” from cross-attention"), (Forbid(kind="cross", key=("gitarre",)),), PARK),
+        Experiment(_("Hide “gitarre” from everything"), (Forbid(key=("gitarre",)),), PARK),
+        Experiment(_("Hide “hunde” from cross-attention"), (Forbid(kind="cross", key=("hunde",)),), dogs),
+        Experiment(
+            _("Hide “schnee” from cross-attention: its neighbour still knows"), (Forbid(kind="cross", key=("schnee",)),), dogs
+        ),
+        Experiment(_("Hide “schnee” from everything"), (Forbid(key=("schnee",)),), dogs),
+        Experiment(_("A fence becomes a hurdle"), (Forbid(kind="cross", key=("zaun",)),), "Ein Hund springt über einen Zaun."),
+        Experiment(_("No positions: who chases whom?"), (NoPositions(stack="encoder"),), "Eine Katze jagt einen Hund."),
+        Experiment(_("A decoder without positions"), (NoPositions(stack="decoder"),), "Eine Katze jagt einen Hund."),
+        Experiment(
+            _("Swap two positions: who pushes whom?"),
+            (SwapPositions(stack="encoder", a="mann", b="frau"),),
+            "Ein Mann schiebt eine Frau.",
+        ),
+        Experiment(
+            _("Put a horse in the dog's place"),
+            (Patch(value="hidden", stack="encoder", at=("hund",), take=("pferd",), source=horse),),
+            "Ein Hund springt über einen Zaun.",
+        ),
+        Experiment(
+            _("Put drums in the guitar's place"),
+            (Patch(value="hidden", stack="encoder", at=("gitarre",), take=("schlagzeug",), source=drums),),
+            PARK,
+        ),
+        Experiment(_("All cross-attention silenced: the bare language model"), (Silence(kind="cross"),), PARK),
+        Experiment(_("All decoder self-attention silenced"), (Silence(stack="decoder", kind="self"),), PARK),
+        Experiment(_("All encoder self-attention silenced"), (Silence(stack="encoder"),), PARK),
+        Experiment(_("Cross-attention looks at everything alike"), (SetRow(kind="cross"),), PARK),
+        Experiment(_("Cross-attention looks at one word each"), (Sharpen(kind="cross", factor=20.0),), PARK),
+    )
+
+
+def _digits() -> tuple[Experiment, ...]:
+    return (
+        Experiment(_("Hide one digit"), (Forbid(key=("4",)),), "3141592653"),
+        Experiment(_("A head of cross-attention silenced"), (Silence(site="decoder.0.0.cross", head=(0,)),), "3141592653"),
+        Experiment(_("The future opened to the decoder"), (Allow(stack="decoder", kind="self"),), "3141592653"),
+    )
+
+
+def of_any(page: Page) -> tuple[Experiment, ...]:
+    """Experiments with the sentence at hand, for any model."""
+    return tuple(_any(page))
+
+
+def _any(page: Page) -> Iterator[Experiment]:
+    site, trace = str(page.attention.site), page.trace
+    yield Experiment(
+        _("{head} silenced", head=labels.site(page.attention.site, page.head)), (Silence(site=site, head=(page.head,)),)
+    )
+    yield Experiment(_("{place} silenced, all heads", place=labels.site(page.attention.site)), (Silence(site=site),))
+    if (word := striking_word(trace)) is not None:
+        kind, text = word
+        gaps = {"word": labels.plain(text), "place": labels.kind("decoder" if kind == "cross" else page.attention.site.stack, kind)}
+        yield Experiment(_("“{word}” hidden from {place}", **gaps), (Forbid(kind=kind, key=(text,)),))
+        yield Experiment(_("“{word}” hidden from everything", **gaps), (Forbid(key=(text,)),))
+    stacks: tuple[Stack, ...] = ("encoder", "decoder")
+    for stack in stacks:
+        if any(one.stack == stack for one in trace.attention) and page.info.spec.get(stack, {}).get("positions", "none") != "none":
+            yield Experiment(_("{stack} without positions", stack=labels.stack(stack)), (NoPositions(stack=stack),))
+    if any(attention.mask_causal is not None for attention in trace.attention.values()):
+        yield Experiment(_("The future opened: no causal mask"), (Allow(stack="decoder", kind="self"),))
+    yield Experiment(_("{place} skipped", place=labels.site(page.attention.site)), (SkipSublayer(at=site),))
+
+
+def first(page: Page) -> Experiment:
+    """The experiment that the page begins with: one of the model's if the sentence fits, else a whole site is silenced."""
+    fitting = [one for one in of_model(page.info.name) if one.text == page.view.text]
+    if fitting:
+        return fitting[0]
+    return of_any(page)[1]
+
+
+def striking_word(trace: Trace) -> tuple[Any, str] | None:
+    """A word whose hiding should show: the one that the last cross-attention, or the last site, looks at most; with its kind.
+
+    None if there is no word beside special tokens.
+    """
+    attention = (trace.of("decoder", "cross") or tuple(trace.attention.values()))[-1]
+    strip = trace.tokens[attention.key_tokens]
+    words = [place for place in range(attention.weights.shape[2]) if not strip.special[place] and strip.texts[place].isalnum()]
+    if not words:
+        return None
+    return attention.site.kind, strip.texts[most_looked_at(attention.weights, words)]

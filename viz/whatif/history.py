@@ -1,0 +1,107 @@
+"""Undo and redo of edits, and of the sentences that experiments bring with them. Kept by the session."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import streamlit as st
+
+from model.spec.edits import Edit
+from viz.links import ALL_OFF
+from viz.page import current_view, update
+from viz.whatif.edit_list import EditList
+
+FIELDS = ("model", "text", "target", "edits", "silence", "off")
+"""Fields of View that undo restores."""
+
+MOST_STEPS = 100
+
+_KEY, _EXAMPLE = "whatif:history", "whatif:example"
+
+
+@dataclass
+class History:
+    """States that were left, the last one last.
+
+    Attributes:
+        past: what undo goes back to.
+        future: what redo goes forward to.
+    """
+
+    past: list[dict[str, Any]] = field(default_factory=list)
+    future: list[dict[str, Any]] = field(default_factory=list)
+
+    def leave(self, state: dict[str, Any]) -> None:
+        """Notes a state before it is changed."""
+        self.past = [*self.past, state][-MOST_STEPS:]
+        self.future.clear()
+
+    def undo(self, state: dict[str, Any]) -> dict[str, Any] | None:
+        """The state before `state`; None if there is none."""
+        return _step(self.past, self.future, state)
+
+    def redo(self, state: dict[str, Any]) -> dict[str, Any] | None:
+        """The state after `state`, if it was undone."""
+        return _step(self.future, self.past, state)
+
+
+def _step(taken: list[dict[str, Any]], given: list[dict[str, Any]], state: dict[str, Any]) -> dict[str, Any] | None:
+    if not taken:
+        return None
+    given.append(state)
+    return taken.pop()
+
+
+def history() -> History:
+    """The history of this session."""
+    found: History = st.session_state.setdefault(_KEY, History())
+    return found
+
+
+def current_edits() -> EditList:
+    """The edits of the state, or the example that the page begins with."""
+    view = current_view()[0]
+    if view.all_edits() or view.off == ALL_OFF:
+        return EditList.of(view)
+    return EditList(st.session_state.get(_EXAMPLE, ()))
+
+
+def begin_with(example: tuple[Edit, ...]) -> None:
+    """Keeps the edits that the page begins with where the state has none."""
+    st.session_state[_EXAMPLE] = example
+
+
+def change_edits(change: Callable[[EditList], EditList], **also: object) -> None:
+    """Changes the edits of the state, which undo can take back; for callbacks.
+
+    Two gestures may come before the page is drawn again: a callback changes what the state holds then, not what the page showed.
+
+    Args:
+        change: the list after the change, of the list before it.
+        also: further fields of View to change.
+    """
+    before = current_edits()
+    after = change(before)
+    if after != before:
+        history().leave(_state())
+        update(**{**also, **after.fields()})
+
+
+def undo() -> None:
+    """Goes back one change; for callbacks."""
+    _go(history().undo(_state()))
+
+
+def redo() -> None:
+    """Makes an undone change again; for callbacks."""
+    _go(history().redo(_state()))
+
+
+def _go(state: dict[str, Any] | None) -> None:
+    if state is not None:
+        update(**state)
+
+
+def _state() -> dict[str, Any]:
+    view = current_view()[0]
+    return {name: getattr(view, name) for name in FIELDS}

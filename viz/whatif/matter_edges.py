@@ -1,0 +1,81 @@
+"""Edges: what forbidding each edge of attention does to one target token."""
+
+from functools import partial
+
+import numpy as np
+import streamlit as st
+
+from model.attribution.questions import Edges
+from model.attribution.results import EdgeEffects
+from model.spec.edits import Forbid
+from model.trace.types import Site, Tokens
+from viz import labels
+from viz.figures.grid import grid
+from viz.page import Page
+from viz.texts import _
+from viz.whatif.clicks import clickable
+from viz.whatif.history import change_edits
+from viz.whatif.measured import request, token_choice, token_key
+from viz.whatif.remembered import forget_what_is_gone
+
+
+def draw(page: Page) -> None:
+    """Draws sites by keys for one target token, and on demand the heads of one site."""
+    asked = int(st.session_state.get(token_key("edges")) or 0)
+    found = page.engine.attribute(Edges(request(page), min(asked, _tokens(page) - 1)))
+    token_choice(found, "edges", whole=False)
+    st.caption(
+        _(
+            "Change of this token's log-probability (nats) where nothing may pass from a key: all heads of a site together. "
+            "A click forbids the edge above."
+        )
+    )
+    for strip in dict.fromkeys(found.strips):
+        _map(page, found, strip, [labels.site(Site.parse(site)) for site in found.sites])
+    sites = {"": _("no site")} | {site: labels.site(Site.parse(site)) for site in found.sites}
+    forget_what_is_gone("matters:edges:site", sites)
+    site = st.selectbox(_("Each head of"), list(sites), format_func=sites.__getitem__, key="matters:edges:site")
+    if site:
+        each = page.engine.attribute(Edges(request(page), found.token, site))
+        names = [_("head {head}", head=head + 1) for head in each.heads]
+        _map(page, each, each.strips[0], names)
+
+
+def _tokens(page: Page) -> int:
+    """How many target tokens can be asked about."""
+    return max(1, len(page.trace.steps))
+
+
+def _map(page: Page, found: EdgeEffects, strip: str, names: list[str]) -> None:
+    """Draws the rows whose keys are those of one strip."""
+    rows = [row for row, own in enumerate(found.strips) if own == strip]
+    tokens: Tokens = page.trace.tokens[strip]
+    values = found.changes[rows]
+    used = np.flatnonzero(~np.isnan(values).all(axis=0))
+    values = values[:, : int(used.max(initial=0)) + 1]
+    keys = [labels.plain(text) for text in tokens.texts[: values.shape[1]]]
+    hover = [
+        [_("{place} on “{key}”: {number:+.4f} nats", place=names[row], key=key, number=values[line, column])
+         + (" " + _("This leaves a row without any key.") if found.emptied[row, column] else "")
+         for column, key in enumerate(keys)]
+        for line, row in enumerate(rows)
+    ]  # fmt: skip
+    figure = grid([names[row] for row in rows], keys, values, hover, page.dark, _("nats"))
+    each = "heads" if found.heads[rows[0]] >= 0 else "sites"
+    places = tuple((found.sites[row], found.heads[row]) for row in rows)
+    act = partial(_forbid, places, found.first + found.token - 1)
+    alt = _("What forbidding each edge does to “{token}”, a row for each place and a column for each key", token=_token(found))
+    clickable(figure, f"matters-edges-{each}-{strip}", act, alt)
+
+
+def _token(found: EdgeEffects) -> str:
+    return labels.plain(found.tokens[found.token])
+
+
+def _forbid(places: tuple[tuple[str, int], ...], query: int, at: list[int]) -> None:
+    """Forbids the clicked edge, or allows it again."""
+    row, key = at
+    site, head = places[row]
+    rows = () if site.startswith("encoder") else (query,)
+    wanted = Forbid(site=site, head=() if head < 0 else (head,), query=rows, key=(key,))
+    change_edits(lambda edits: edits.with_or_without(wanted), site=site, head=max(head, 0))

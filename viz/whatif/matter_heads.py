@@ -1,0 +1,195 @@
+"""Heads: what each is for, as a map, a table and a scatter against how sharp it looks."""
+
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from model.attribution.questions import Heads
+from model.attribution.results import HeadEffects
+from model.spec.edits import Silence
+from model.trace.types import Array, Site
+from viz import export, labels
+from viz.figures import matters as figures
+from viz.figures.grid import grid
+from viz.page import Page
+from viz.readings import heads as statistics
+from viz.readings.ranks import spearman
+from viz.texts import _
+from viz.whatif.clicks import clickable
+from viz.whatif.history import change_edits
+from viz.whatif.measured import by_kind, of_token, request, token_choice
+
+_MEASURE = "matters:measure"
+
+
+def draw(page: Page) -> None:
+    """Draws the three numbers of every head."""
+    found = page.engine.attribute(Heads(request(page)))
+    titles = {
+        "without": _("without it"),
+        "alone": _("it alone"),
+        "share": _("its share"),
+    }
+    left, right = st.columns(2)
+    with left:
+        chosen = st.segmented_control(
+            _("Number"), list(titles), format_func=titles.__getitem__, default="without", required=True, key=_MEASURE
+        )
+    with right:
+        token = token_choice(found, "heads")
+    st.caption(labels.markdown(_meaning(chosen)))
+    numbers = {name: of_token(getattr(found, name), token) for name in titles}
+    _map(page, found, numbers[chosen], titles[chosen])
+    st.caption(labels.markdown(_redundancy(found, token)))
+    table = all_heads(page, found, numbers)
+    _scatter(page, found, table, chosen, titles[chosen])
+    _table(page, found, table, titles)
+
+
+def _meaning(name: str) -> str:
+    return {
+        "without": _("Change of the log-probability (nats) where this head is silenced. A click silences the head above."),
+        "alone": _("Change of the log-probability (nats) where every other head of its site is silenced: 0 is as good as all."),
+        "share": _("Shapley value (nats): its part of what all heads of its site add, averaged over the orders of joining in."),
+    }[name]
+
+
+def _map(page: Page, found: HeadEffects, numbers: Array, title: str) -> None:
+    """Draws layers by heads."""
+    sites = by_kind(found.sites)
+    rows = {site: row for row, site in enumerate(sites)}
+    width = 1 + max(head.head for head in found.heads)
+    values = np.full((len(sites), width), np.nan)
+    hover = [[""] * width for _site in sites]
+    for head, number in zip(found.heads, numbers, strict=True):
+        values[rows[head.site], head.head] = number
+        name = labels.site(Site.parse(head.site), head.head)
+        hover[rows[head.site]][head.head] = _("{head}: {number:+.4f} nats", head=name, number=number)
+    columns = [_("H{head}", head=head + 1) for head in range(width)]
+    figure = grid([labels.site(Site.parse(site)) for site in sites], columns, values, hover, page.dark, _("nats"))
+    silence = partial(_silence_cell, tuple(sites))
+    clickable(figure, "matters-heads", silence, _("{title}: layers by heads; the table below has the numbers", title=title))
+
+
+def _silence_cell(sites: tuple[str, ...], place: list[int]) -> None:
+    row, head = place
+    _silence(sites[row], head)
+
+
+def _silence(site: str, head: int) -> None:
+    """Adds the silenced head to the edits and selects it; a head that is already silenced is heard again."""
+    wanted = Silence(site=site, head=(head,))
+    change_edits(lambda edits: edits.with_or_without(wanted), site=site, head=head)
+
+
+def _redundancy(found: HeadEffects, token: int | None) -> str:
+    """What the most harmful head costs, beside its whole site: heads that do the same work twice hide each other."""
+    if found.without is None or found.none is None:
+        return ""
+    without, none = of_token(found.without, token), of_token(found.none, token)
+    worst = int(without.argmin())
+    heaviest = int(none.argmin())
+    own = [index for index, head in enumerate(found.heads) if head.site == found.sites[heaviest]]
+    gaps = {
+        "head": labels.site(Site.parse(found.heads[worst].site), found.heads[worst].head),
+        "cost": _signed(without[worst]),
+        "place": labels.site(Site.parse(found.sites[heaviest])),
+        "all": _signed(none[heaviest]),
+        "sum": _signed(without[own].sum()),
+    }
+    return _(
+        "The most harmful single head to silence is {head}: {cost} nats. All heads of {place} together cost {all} nats, and one "
+        "by one they add up to {sum}. Heads that do the same work hide each other, so “without it” alone says too little.",
+        **gaps,
+    )
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.3f}".replace("-", "−")
+
+
+def all_heads(page: Page, found: HeadEffects, numbers: dict[str, Array]) -> pd.DataFrame:
+    """A row for each head: its place, its numbers, and how sharp it looks. The index is (site, head), counted from 0."""
+    looks = statistics.all_heads(page.trace)
+    index = pd.MultiIndex.from_tuples([(head.site, head.head) for head in found.heads], names=["site", "head"])
+    table = looks.reindex(index)[[name for name in ("kind", "pass", "layer", "head", "mean_maximum", "entropy") if name in looks]]
+    for name, values in numbers.items():
+        table[name] = values
+    if found.total_share_error is not None and found.total_share_error.any():
+        table["share_error"] = found.total_share_error
+    return table
+
+
+def _scatter(page: Page, found: HeadEffects, table: pd.DataFrame, chosen: str, title: str) -> None:
+    """Draws how sharp each head looks against how much it matters, and says what the rank correlation means."""
+    matters = -table[chosen].to_numpy() if chosen == "without" else table[chosen].to_numpy()
+    sharp = table["mean_maximum"].to_numpy()
+    names = [labels.site(Site.parse(head.site), head.head) for head in found.heads]
+    axis = {
+        "without": _("loss without it (nats)"),
+        "alone": _("it alone (nats)"),
+        "share": _("its share (nats)"),
+    }[chosen]
+    figure = figures.scatter(
+        sharp, matters, names, table["kind"].tolist(), page.dark, (_("how sharp it looks: mean of row maxima"), axis)
+    )
+    correlation = spearman(sharp, matters)
+    st.markdown(f"**{_('How sharp it looks, and how much it matters')}**")
+    st.caption(labels.markdown(_correlated(correlation)))
+    heads = tuple((head.site, head.head) for head in found.heads)
+    alt = _("{title} of each head against the sharpness of its weights; the table below has the numbers", title=title)
+    clickable(figure, "matters-scatter", partial(_silence_point, heads), alt)
+
+
+def _silence_point(heads: tuple[tuple[str, int], ...], index: int) -> None:
+    _silence(*heads[index])
+
+
+def _correlated(value: float) -> str:
+    """One sentence on a rank correlation of sharpness and effect."""
+    if np.isnan(value):
+        return _("Too few heads for a rank correlation.")
+    gaps = {"value": f"{value:+.2f}".replace("-", "−")}
+    if abs(value) < WEAK:
+        return _("Rank correlation {value}: how sharp a head looks says next to nothing about how much it matters.", **gaps)
+    if value > 0:
+        return _("Rank correlation {value}: heads that look sharply tend to matter more here, with many exceptions.", **gaps)
+    return _("Rank correlation {value}: heads that look sharply tend to matter less here.", **gaps)
+
+
+WEAK = 0.3
+"""Rank correlations below this are called next to nothing."""
+
+
+def _table(page: Page, found: HeadEffects, table: pd.DataFrame, titles: dict[str, str]) -> None:
+    """Draws the numbers as a sortable table; a click on a row silences its head."""
+    names = {"kind": _("attention"), "pass": _("pass"), "layer": _("layer"), "head": _("head")}
+    numbers = titles | {"mean_maximum": _("sharpness"), "entropy": _("entropy (nats)"), "share_error": _("standard error of share")}
+    columns = {name: st.column_config.Column(title) for name, title in names.items()}
+    columns |= {name: st.column_config.NumberColumn(title, format="%.4f") for name, title in numbers.items()}
+    heads = tuple((head.site, head.head) for head in found.heads)
+    key = "matters-table"
+    st.dataframe(
+        table,
+        column_config=columns,
+        hide_index=True,
+        selection_mode="single-row",
+        key=key,
+        on_select=partial(_row_clicked, key, heads),
+    )
+    st.download_button(
+        _("These numbers as CSV"),
+        lambda: export.csv(table),
+        export.file_name(page.trace, "matters", ending="csv"),
+        "text/csv",
+        icon=":material/download:",
+        on_click="ignore",
+        key="matters-csv",
+    )
+
+
+def _row_clicked(key: str, heads: tuple[tuple[str, int], ...]) -> None:
+    for row in st.session_state[key].selection.rows:
+        _silence(*heads[row])

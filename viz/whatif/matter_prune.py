@@ -1,0 +1,70 @@
+"""Prune until it breaks: heads silenced one after the other, and what the target's log-probability becomes."""
+
+import numpy as np
+import streamlit as st
+
+from model.attribution.questions import Prune
+from model.attribution.results import PruneCurve
+from model.spec.request import silences
+from model.trace.types import Site
+from viz import labels
+from viz.figures.frame import CONFIG
+from viz.figures.matters import curves
+from viz.page import Page
+from viz.texts import _
+from viz.whatif.edit_list import EditList
+from viz.whatif.history import change_edits
+from viz.whatif.measured import request
+from viz.whatif.remembered import forget_what_is_gone
+
+_AT = "matters:prune:at"
+
+
+def draw(page: Page) -> None:
+    """Draws the curves of both orders, and a slider that makes the run with so many heads silenced."""
+    least, most = (page.engine.attribute(Prune(request(page), order)) for order in ("least", "most"))
+    titles = {"least": _("least needed first"), "most": _("most needed first")}
+    order = st.segmented_control(
+        _("Order"), list(titles), format_func=titles.__getitem__, default="least", required=True, key="matters:prune:order"
+    )
+    found = least if order == "least" else most
+    heads = tuple((head.site, head.head) for head in found.order)
+    forget_what_is_gone(_AT, range(len(heads) + 1))
+    at = st.slider(
+        _("Heads silenced"),
+        0,
+        len(heads),
+        key=_AT,
+        on_change=_prune,
+        args=(heads,),
+        help=_("The run above is made with these heads silenced."),
+    )
+    st.caption(labels.markdown(_said(found, at)))
+    totals = {titles["least"]: least.curve.sum(axis=1), titles["most"]: most.curve.sum(axis=1)}
+    alt = _("Log-probability of the target against the number of silenced heads, for both orders")
+    st.plotly_chart(curves(totals, at, page.dark), width="stretch", config=CONFIG, theme=None, key="matters-prune", alt=alt)
+    st.caption(_("Greedy: after each head all others are measured again. Michel, Levy and Neubig 2019 rank heads once."))
+
+
+def _prune(heads: tuple[tuple[str, int], ...]) -> None:
+    """Silences the first heads of an order; they take the place of all edits."""
+    silenced = EditList(silences(heads[: st.session_state[_AT]]))
+    change_edits(lambda _edits: silenced)
+
+
+def _said(found: PruneCurve, at: int) -> str:
+    """What so many silenced heads did, in words."""
+    broken = found.breaks_at
+    gaps = {"count": at, "total": f"{found.curve[at].sum():.2f}".replace("-", "−"), "all": len(found.order)}
+    gaps["kept"] = int((found.likeliest[at] == np.array(found.ids)).sum())
+    gaps["tokens"] = len(found.ids)
+    said = _(
+        "{count} of {all} heads silenced: log-probability {total} nats; {kept} of {tokens} target tokens are still the likeliest.",
+        **gaps,
+    )
+    if at:
+        last = found.order[at - 1]
+        said += " " + _("The last one silenced: {head}.", head=labels.site(Site.parse(last.site), last.head))
+    if broken is None:
+        return said + " " + _("No token ever stops being the likeliest.")
+    return said + " " + _("It breaks at {broken}: a token is then no longer the likeliest.", broken=broken)

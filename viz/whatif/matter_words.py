@@ -1,0 +1,135 @@
+"""Words: what a target token depended on, by several methods side by side, and beside them where attention looked."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+
+from model.attribution.questions import Words
+from model.attribution.results import WordEffects
+from model.trace.types import Array
+from viz import export, labels
+from viz.figures.frame import CONFIG
+from viz.figures.grid import grid
+from viz.page import Page
+from viz.readings.ranks import spearman
+from viz.texts import _
+from viz.whatif.measured import request, token_choice
+
+ATTENTION = ("attention", "rollout")
+"""Measures that are made of weights alone."""
+
+
+def draw(page: Page) -> None:
+    """Draws the methods for one target token."""
+    found = page.engine.attribute(Words(request(page)))
+    token = token_choice(found, "words", whole=False) or 0
+    table = by_input(found, token)
+    measures = [name for name in titles() if name in table]
+    inputs = [labels.plain(text) for text in found.inputs][: len(table)]
+    st.caption(
+        _(
+            "Each row is one method; colours are relative to the largest of its row. Above 0: the input made “{token}” likelier.",
+            token=labels.plain(found.tokens[token]),
+        )
+    )
+    figure = _picture(page, inputs, table, measures)
+    alt = _("What “{token}” depended on: methods by input tokens; the table below has the numbers", token=found.tokens[token])
+    st.plotly_chart(figure, width="stretch", config=CONFIG, theme=None, key="matters-words", alt=alt)
+    st.markdown(f"**{_('Do they agree with attention?')}**")
+    st.dataframe(correlations(table, measures), width="stretch", key="matters-words-ranks")
+    st.caption(_complete(found, token))
+    _what_attention_is_not()
+    _numbers(page, table, found.tokens[token])
+
+
+def titles() -> dict[str, str]:
+    """The methods, by the names of their columns."""
+    return {
+        "unknown": _("left out: the unknown token instead"),
+        "padding": _("left out: padding instead"),
+        "gradient": _("gradient × input"),
+        "integrated": _("integrated gradients"),
+        "attention": _("attention, mean of heads and layers"),
+        "rollout": _("attention rollout"),
+    }
+
+
+def by_input(found: WordEffects, token: int) -> pd.DataFrame:
+    """What each input did for one target token, a row for each input that it could depend on.
+
+    Of leaving out it is the loss: minus the change. Measures that are not there, and inputs after the token, are left out.
+    """
+    columns: dict[str, Array] = {name: np.asarray(getattr(found, name)[token]) for name in titles()}
+    columns |= {name: -columns[name] for name in ("unknown", "padding")}
+    table = pd.DataFrame({"input": list(found.inputs), "strip": list(found.strips), **columns})
+    there = table[list(columns)].notna()
+    return table.loc[there.any(axis=1), ["input", "strip", *(name for name in columns if there[name].any())]]
+
+
+def correlations(table: pd.DataFrame, measures: Sequence[str]) -> pd.DataFrame:
+    """Rank correlations of the size of what each method says with the weights of attention and rollout."""
+    names = titles()
+    weights = [name for name in ATTENTION if name in measures]
+    rows = {
+        names[name]: {names[one]: spearman(table[name].abs().to_numpy(), table[one].to_numpy()) for one in weights}
+        for name in measures
+        if name not in ATTENTION
+    }
+    return pd.DataFrame(rows).T.round(2)
+
+
+def _picture(page: Page, inputs: Sequence[str], table: pd.DataFrame, measures: Sequence[str]) -> go.Figure:
+    names = titles()
+    values = table[list(measures)].to_numpy(np.float64).T
+    largest = np.nanmax(np.abs(values), axis=1, initial=0.0)
+    relative = values / np.where(largest > 0, largest, 1.0)[:, None]
+    hover = [
+        [f"{names[name]}<br>“{text}”: {value:+.4f}" for text, value in zip(inputs, row, strict=True)]
+        for name, row in zip(measures, values, strict=True)
+    ]
+    return grid([names[name] for name in measures], inputs, relative, hover, page.dark, _("of the row's largest"), limit=1.0)
+
+
+def _complete(found: WordEffects, token: int) -> str:
+    """Whether integrated gradients add up to what they should."""
+    difference, residue = float(found.difference[token]), float(found.residue[token])
+    if np.isnan(difference) or np.isnan(residue):
+        return _("Integrated gradients are not there for this model.")
+    gaps = {
+        "sum": f"{difference - residue:.4f}".replace("-", "−"),
+        "difference": f"{difference:.4f}".replace("-", "−"),
+        "share": f"{abs(residue) / max(abs(difference), 1e-9):.2%}",
+    }
+    return _(
+        "Integrated gradients sum to {sum}; the log-probability lies {difference} above that of the baseline: {share} apart.",
+        **gaps,
+    )
+
+
+def _what_attention_is_not() -> None:
+    st.markdown(
+        _(
+            "**Attention is not explanation.** A weight says how much of a key's value went into one head, not what the output "
+            "needed it for: values can be short, other heads can carry the same word, and later layers can ignore it. Jain and "
+            "Wallace (2019) found that attention often disagrees with other measures of importance, and that very different "
+            "weights can give the same output. Wiegreffe and Pinter (2019) answer that this depends on what one calls an "
+            "explanation: weights that were trained with the model are not arbitrary. So compare, as above, and test with an edit."
+        )
+    )
+
+
+def _numbers(page: Page, table: pd.DataFrame, token: str) -> None:
+    with st.expander(_("All numbers"), icon=":material/table:"):
+        st.dataframe(table.rename(columns=titles()), hide_index=True, width="stretch", key="matters-words-table")
+        st.download_button(
+            _("These numbers as CSV"),
+            lambda: export.csv(table),
+            export.file_name(page.trace, "words", token, ending="csv"),
+            "text/csv",
+            icon=":material/download:",
+            on_click="ignore",
+            key="matters-words-csv",
+        )
