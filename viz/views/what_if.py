@@ -98,6 +98,7 @@ class _Ground:
 
     @classmethod
     def of(cls, page: Page) -> "_Ground":
+        """The ground of a page's run."""
         shapes = {str(site): (len(attention.mask), attention.mask.shape[1]) for site, attention in page.trace.attention.items()}
         return cls(dict(page.trace.tokens), shapes)
 
