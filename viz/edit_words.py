@@ -23,7 +23,7 @@ from model.spec.edits import (
 )
 from model.trace.types import Site, Tokens
 from viz import labels
-from viz.texts import _
+from viz.texts import _, _n
 
 MOST_NAMED = 4
 """Most tokens or heads that are named one by one; of more, the number is given."""
@@ -52,7 +52,7 @@ def words(edit: Edit, strips: Strips | None = None) -> str:
             return _patch(edit, known)
         case Embed():
             gaps = {"at": _tokens([edit.at], known.get(_strip(edit.stack, known))), "word": edit.word}
-            return _("{stack}: {at} gets the embedding of “{word}”", stack=labels.stack(edit.stack), **gaps)
+            return _("{stack}: the embedding of “{word}” in place of {at}", stack=labels.stack(edit.stack), **gaps)
     return _positions_or_layers(edit, known)
 
 
@@ -78,7 +78,7 @@ def _row(edit: SetRow, strips: Strips) -> str:
     if edit.to == "numbers":
         return _("{where}: {queries} look with typed weights", **gaps)
     if edit.to == "head":
-        return _("{where}: {queries} look as head {other} does", other=(edit.other or 0) + 1, **gaps)
+        return _("{where}: {queries} look like head {other}", other=(edit.other or 0) + 1, **gaps)
     return _("{where}: {queries} look at everything alike", **gaps)
 
 
@@ -170,7 +170,7 @@ def _strip(stack: str, strips: Strips) -> str:
 def _tokens(tokens: Sequence[Token], strip: Tokens | None) -> str:
     """Tokens by their words: “alter”, or by number where the words are not known."""
     if len(tokens) > MOST_NAMED:
-        return _("{count} tokens", count=len(tokens))
+        return _n("{count} token", "{count} tokens", len(tokens), count=len(tokens))
     return ", ".join(_token(token, strip) for token in tokens)
 
 

@@ -32,7 +32,7 @@ def sentence(request: Mapping[str, Any]) -> str:
         return ""
     if any(not isinstance(one, Silence) or one.by != "zeros" or not (one.site and one.head) for one in edits):
         if len(edits) > MOST_NAMED:
-            return _("Experiment: {count} edits", count=len(edits))
+            return _n("Experiment: {count} edit", "Experiment: {count} edits", len(edits), count=len(edits))
         return _("Experiment: {edits}", edits="; ".join(map(words, edits)))
     if len(heads) > MOST_NAMED:
         return _("Experiment: {count} heads silenced", count=len(heads))

@@ -56,7 +56,7 @@ def test_both_questions_are_answered_with_the_numbers_of_runs_made_here(stocked:
     for one, other in zip(first.exp(), last.exp(), strict=True):
         assert f"{one:.3f} → {other:.3f}" in said
     total = f"{float((last - first).sum()):+.2f}".replace("-", "−")
-    assert f"({total} nats)" in said
+    assert f"(change {total})" in said
     assert visitor.scene("atlas")["silenced"] == ["decoder.0.1.cross/0", "decoder.0.1.cross/1"]
 
 

@@ -130,7 +130,7 @@ def test_closed_and_opened_cells_are_marked() -> None:
         ("skip-layer stack=encoder layer=1", "Encoder: layer 2 skipped"),
         ("skip-sublayer at=decoder.0.2.feed_forward", "Decoder, layer 3: feed-forward skipped"),
         ("swap-layers stack=encoder a=0 b=2", "Encoder: layers 1 and 3 swapped"),
-        ("embed stack=encoder at=3 word=katze", "Encoder: “hunde” gets the embedding of “katze”"),
+        ("embed stack=encoder at=3 word=katze", "Encoder: the embedding of “katze” in place of “hunde”"),
         (
             'patch stack=encoder value=hidden at=hunde take=pferd source="Ein Pferd."',
             "Encoder: layer output of “hunde” taken from “Ein Pferd.”",

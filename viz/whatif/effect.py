@@ -64,8 +64,8 @@ def _summary(found: Effect) -> str:
         return _("Log-probability of the whole: {before}, and no token changed by more than rounding.", **gaps)
     gaps |= {"token": labels.plain(found.texts[most]), "bits": f"{found.bits[most]:.2f}"}
     return _(
-        "The same tokens are fed to both runs. Log-probability of the whole: {before} before, {now} now ({change} nats). "
-        "The prediction changed most at “{token}”, by {bits} bits.",
+        "The same tokens are fed to both runs. Log-probability of the whole: {before} before, {now} now (change {change}). "
+        "The prediction changed most at “{token}” (divergence {bits}).",
         **gaps,
     )
 

@@ -121,7 +121,7 @@ def _any(page: Page) -> Iterator[Experiment]:
     stacks: tuple[Stack, ...] = ("encoder", "decoder")
     for stack in stacks:
         if any(one.stack == stack for one in trace.attention) and page.info.spec.get(stack, {}).get("positions", "none") != "none":
-            yield Experiment(_("{stack} without positions", stack=labels.stack(stack)), (NoPositions(stack=stack),))
+            yield Experiment(_("No positions: {stack}", stack=labels.stack(stack)), (NoPositions(stack=stack),))
     if any(attention.mask_causal is not None for attention in trace.attention.values()):
         yield Experiment(_("The future opened: no causal mask"), (Allow(stack="decoder", kind="self"),))
     yield Experiment(_("{place} skipped", place=labels.site(page.attention.site)), (SkipSublayer(at=site),))

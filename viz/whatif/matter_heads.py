@@ -100,8 +100,8 @@ def _redundancy(found: HeadEffects, token: int | None) -> str:
         "sum": _signed(without[own].sum()),
     }
     return _(
-        "The most harmful single head to silence is {head}: {cost} nats. All heads of {place} together cost {all} nats, and one "
-        "by one they add up to {sum}. Heads that do the same work hide each other, so “without it” alone says too little.",
+        "Change in nats: {cost} where the most harmful single head is silenced ({head}); {all} where all heads of {place} are, "
+        "though one by one these add up to {sum}. Heads that do the same work hide each other, so “without it” alone says too little.",
         **gaps,
     )
 

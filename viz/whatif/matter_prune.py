@@ -59,7 +59,8 @@ def _said(found: PruneCurve, at: int) -> str:
     gaps["kept"] = int((found.likeliest[at] == np.array(found.ids)).sum())
     gaps["tokens"] = len(found.ids)
     said = _(
-        "{count} of {all} heads silenced: log-probability {total} nats; {kept} of {tokens} target tokens are still the likeliest.",
+        "Heads silenced: {count} of {all}. Log-probability of the target: {total}. Target tokens that are still the likeliest: "
+        "{kept} of {tokens}.",
         **gaps,
     )
     if at:
