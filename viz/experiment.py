@@ -11,7 +11,7 @@ from model.spec.request import RunRequest
 from model.trace.types import Attention, Site, Trace
 from viz import labels
 from viz.edit_words import words
-from viz.texts import _
+from viz.texts import _, _n
 
 UNALTERED: Mapping[str, Any] = {"silence": "", "edits": "", "off": ""}
 """The fields of `viz.links.View` that alter a run, at their defaults: what the button of the banner sets."""

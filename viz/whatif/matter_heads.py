@@ -101,7 +101,8 @@ def _redundancy(found: HeadEffects, token: int | None) -> str:
     }
     return _(
         "Change in nats: {cost} where the most harmful single head is silenced ({head}); {all} where all heads of {place} are, "
-        "though one by one these add up to {sum}. Heads that do the same work hide each other, so “without it” alone says too little.",
+        "though one by one these add up to {sum}. Heads that do the same work hide each other, so “without it” alone says too "
+        "little.",
         **gaps,
     )
 
