@@ -178,7 +178,7 @@ class View:
     against: str = parameter(
         "",
         "against",
-        "in what the second side of Compare differs: parameters of this table as NAME=VALUE joined by &, %26 for & and %25 for %",
+        "in what side B of Compare differs: parameters of this table as NAME=VALUE joined by &, %26 for & and %25 for %",
         lambda text: _against(text),
         reset_by="model",
         typed=True,
