@@ -8,6 +8,7 @@ COPY app.py LICENSE ./
 COPY .streamlit .streamlit
 COPY model model
 COPY viz viz
+COPY docs docs
 
 RUN useradd --uid 10001 --create-home headlight
 USER 10001

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from viz import waiting
+from viz import panel_help, waiting
 from viz.canvas.wire.part_cache import ROUTE
 from viz.page import show_failure, start
 from viz.public import Uploads
@@ -44,6 +44,7 @@ async def first_page(request: Request) -> Response:
 ROUTES = [
     waiting.ROUTE,
     ROUTE,
+    panel_help.ROUTE,
     Route("/explore", first_page),
     *(Route(f"/{{page}}/_stcore/{what}", not_here) for what in ("health", "host-config")),
 ]

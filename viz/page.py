@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from html import escape
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import pandas as pd
 import streamlit as st
@@ -18,7 +18,7 @@ from model.engine import log, open_engine
 from model.engine.api import Engine, ModelInfo, SharedEngine
 from model.errors import EngineAway, HeadlightError
 from model.trace.types import Attention, Trace
-from viz import experiment, labels, links, public
+from viz import experiment, labels, links, panel_help, public
 from viz.links import View
 from viz.texts import _
 from viz.waiting import PatientEngine
@@ -131,9 +131,20 @@ def heading(title: str, subtitle: str) -> str:
     return f'<p class="heading">{escape(title)}</p><p class="small">{escape(subtitle)}</p>'
 
 
-def card(name: str) -> DeltaGenerator:
-    """Bordered container as high as its row: `with column, card("name"):`."""
-    return st.container(border=True, height="stretch", key=f"card-{name}")
+def card(name: str, height: Literal["stretch", "content"] = "stretch") -> DeltaGenerator:
+    """Bordered container, by default as high as its row, with its help in the corner: `with column, card("name"):`."""
+    return _with_help(st.container(border=True, height=height, key=f"card-{name}"), name)
+
+
+def panel(name: str) -> DeltaGenerator:
+    """Container without a border for a drawing that has its own, with its help above the upper right corner."""
+    return _with_help(st.container(key=f"panel-{name}"), name)
+
+
+def _with_help(box: DeltaGenerator, name: str) -> DeltaGenerator:
+    if help_ := panel_help.html(name):
+        box.html(help_)
+    return box
 
 
 def say(problem: str) -> None:

@@ -26,7 +26,7 @@ def test_every_page_draws_it(model: str) -> None:
     assert len(visitor.app.dataframe) > 0
     visitor.go("training")
     assert visitor.problems == []
-    assert bool(visitor.drawn) == (model in FILMS)
+    assert visitor.drawn, "a model without snapshots shows the film of another one"
     walk = Visitor("step", model=model, max="12", clock="computation")
     assert walk.problems == []
     assert walk.scene("network")

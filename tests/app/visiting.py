@@ -13,7 +13,7 @@ PAGES = ("explore", "step", "masks", "positions", "compare")
 
 EVERY_PAGE = (*PAGES, "whatif", "training", "checkpoint")
 
-SILENT = ("headlight.scheme", "headlight.file_limit")
+SILENT = ("headlight.scheme", "headlight.file_limit", "headlight.intro")
 """Components that watch the page and draw nothing."""
 
 

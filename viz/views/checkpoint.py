@@ -10,7 +10,7 @@ from model.errors import HeadlightError, SeveralLayouts
 from model.inspection.report import Inspection
 from viz import labels
 from viz.links import ANOTHER_MODEL, View
-from viz.page import say, update
+from viz.page import card, say, update
 from viz.texts import _, problem, sentence
 from viz.views import checkpoint_diagnosis, checkpoint_files, checkpoint_questions, checkpoint_weights
 
@@ -25,7 +25,7 @@ def show(engine: Engine, view: View, explore: StreamlitPage) -> None:
         view: the state.
         explore: the page that shows the heads.
     """
-    with st.container(border=True, key="card-choose"):
+    with card("choose", "content"):
         model = _choose(engine, view)
     if refused := checkpoint_files.refused():
         say(refused)  # and nothing below: another model here would be mistaken for the file
@@ -37,17 +37,17 @@ def show(engine: Engine, view: View, explore: StreamlitPage) -> None:
     except HeadlightError as error:
         _say_why_not(error, view)
         return
-    with st.container(border=True, key="card-diagnosis"):
+    with card("diagnosis", "content"):
         checkpoint_diagnosis.summary(found)
         _open(engine, model, found, view, explore)
     if found.ask:
-        with st.container(border=True, key="card-questions"):
+        with card("questions", "content"):
             checkpoint_questions.show(engine, model, view, found.ask, explore)
-    with st.container(border=True, key="card-numbers"):
+    with card("numbers", "content"):
         checkpoint_diagnosis.numbers(found)
     if found.sites and not engine.describe(model, view.parsed_settings()).problem:
         checkpoint_weights.show(engine, model, found, view)
-    with st.container(border=True, key="card-tensors"):
+    with card("tensors", "content"):
         checkpoint_diagnosis.tensors(found)
 
 

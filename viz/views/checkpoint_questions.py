@@ -12,7 +12,7 @@ from model.inspection.report import Asked
 from viz import labels
 from viz.link_values import settings_text
 from viz.links import ANOTHER_MODEL, View
-from viz.page import say, update
+from viz.page import card, say, update
 from viz.texts import _, sentence
 from viz.views import checkpoint_words
 
@@ -60,7 +60,7 @@ def show(engine: Engine, model: str, view: View, asked: Sequence[Asked], explore
 
 def ask_here(engine: Engine, view: View) -> None:
     """Draws the form on a page that needs the answers before it can draw the model of `view`."""
-    with st.container(border=True, key="card-questions"):
+    with card("questions", "content"):
         try:
             found = engine.inspect(view.model, view.parsed_settings())
         except HeadlightError as error:

@@ -12,16 +12,16 @@ from viz import labels
 from viz.figures import weights
 from viz.figures.frame import CONFIG
 from viz.links import View
-from viz.page import say
+from viz.page import card, say
 from viz.texts import _, sentence
 
 
 def show(engine: Engine, model: str, found: Inspection, view: View) -> None:
     """Draws both cards, or a sentence if the weights cannot be split by head."""
     try:
-        with st.container(border=True, key="card-weights"):
+        with card("weights", "content"):
             _heads(engine, model, found, view)
-        with st.container(border=True, key="card-neighbours"):
+        with card("neighbours", "content"):
             _neighbours(engine, model, found, view)
     except HeadlightError as error:
         say(sentence(error))

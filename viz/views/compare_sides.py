@@ -10,7 +10,7 @@ from model.errors import HeadlightError
 from model.trace.types import Site, Trace
 from viz import labels, links, sidebar
 from viz.links import View, differences, differing, second_side
-from viz.page import Page, current_view, say, update
+from viz.page import Page, card, current_view, say, update
 from viz.sentence import most_characters
 from viz.texts import _, sentence
 
@@ -20,7 +20,7 @@ _KIND, _REFUSED = "widget:against", "against:refused"
 def control(page: Page) -> None:
     """Draws the choice of what is compared, then its fields. The link keeps both."""
     kinds = {"model": _("another model"), "sentence": _("another sentence"), "settings": _("other settings")}
-    with st.container(border=True, key="card-against"):
+    with card("against", "content"):
         st.session_state[_KIND] = kind = _kind(page.view)
         st.segmented_control(
             _("Compare with"),

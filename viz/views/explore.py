@@ -8,18 +8,20 @@ import streamlit as st
 
 from viz import canvas, export, labels
 from viz.canvas import standalone
-from viz.page import Page, card, choosing_head, heading, update
+from viz.page import Page, card, choosing_head, heading, panel, update
 from viz.readings import heads
 from viz.readings.alike import most_alike
 from viz.texts import _, _n
-from viz.views import lens, reading, reading_card
+from viz.views import intro, lens, reading, reading_card
 from viz.walk import arithmetic
 
 
 def show(page: Page) -> None:
     """Draws the page."""
     _strips(page)
-    canvas.atlas(page.trace, page.attention.site, page.head, page.view.query, key="atlas", chosen=update)
+    with panel("overview"):
+        intro.draw(page.dark)
+        canvas.atlas(page.trace, page.attention.site, page.head, page.view.query, key="atlas", chosen=update)
     heat, lines, facts = st.columns([5, 5, 3])
     shown = reading.shown(page)
     with heat, card("heat"):

@@ -9,7 +9,7 @@ import streamlit as st
 from model.trace.types import Array
 from viz.figures import positions
 from viz.figures.frame import CONFIG
-from viz.page import Page
+from viz.page import Page, card
 from viz.texts import _, _n
 
 MOST_POSITIONS = 256
@@ -41,7 +41,7 @@ def show(page: Page) -> None:
         return
     whole = page.engine.tensors(page.info.name, (f"positions/{stack}",), page.view.parsed_settings())[f"positions/{stack}"]
     used = len(page.trace.positions.get(stack, ()))
-    with st.container(border=True, key="card-introduction"):
+    with card("introduction", "content"):
         _introduce(kind, whole, used)
     _pictures(page, _encodings(kind, whole[:MOST_POSITIONS]), used)
     _formula(page, kind, whole)
@@ -118,14 +118,14 @@ def _encodings(kind: str, table: Array) -> list[Encoding]:
 
 def _pictures(page: Page, encodings: list[Encoding], used: int) -> None:
     """Draws each kind of picture in its own card."""
-    with st.container(border=True, key="card-table"):
+    with card("table", "content"):
         _heading(_("All values"), _("One row per position, one column per dimension."))
         _side_by_side(encodings, "table", lambda table: positions.whole_table(table, page.dark, used))
-    with st.container(border=True, key="card-curves"):
+    with card("curves", "content"):
         _heading(_("Curves"), _("How each dimension changes from position to position."))
         dimensions = _chosen_dimensions(encodings[0].table.shape[1])
         _side_by_side(encodings, "curves", lambda table: positions.curves(table, dimensions, page.dark, used))
-    with st.container(border=True, key="card-alike"):
+    with card("alike", "content"):
         _heading(_("Similarity between positions"), _("The dot product of the vectors of every two positions."))
         cosine = st.toggle(_("Cosine similarity (divide by the lengths of both vectors)"))
         _side_by_side(encodings, "alike", lambda table: positions.similarity(table, page.dark, cosine))
@@ -159,7 +159,7 @@ def _chosen_dimensions(width: int) -> list[int]:
 def _formula(page: Page, kind: str, whole: Array) -> None:
     """Draws the formula and wavelengths of the sinusoids, the model's own or the ones compared with."""
     count, width = whole.shape
-    with st.container(border=True, key="card-formula"):
+    with card("formula", "content"):
         title = (
             _("The formula of these sinusoids") if kind == "sinusoidal" else _("The formula of the sinusoids shown for comparison")
         )

@@ -8,7 +8,7 @@ import streamlit as st
 from model.trace.beam_tree import hypotheses, path
 from model.trace.types import Trace
 from viz import canvas, export, labels
-from viz.page import Page, bind, update
+from viz.page import Page, bind, card, update
 from viz.texts import _
 
 ANOTHER = {"query": -1, "key": -1, "step": -1}
@@ -19,7 +19,7 @@ def draw(page: Page) -> None:
     """Draws the search, if the run has one; every page then shows the chosen hypothesis."""
     if not page.trace.tree:
         return
-    with st.container(border=True, key="card-search"):
+    with card("search", "content"):
         st.markdown(f"**{_('The beam search')}**")
         st.caption(
             _(

@@ -4,7 +4,7 @@ import streamlit as st
 
 from model.trace.types import Site
 from viz import canvas, labels
-from viz.page import Page, bind, update
+from viz.page import Page, bind, panel, update
 from viz.texts import _
 from viz.views import search
 from viz.walk import arithmetic, computation
@@ -40,7 +40,8 @@ def _tokens(page: Page) -> None:
         gaps = {"weights": weights, "most": MOST_WEIGHTS}
         st.info(_("This layer has {weights:,} weights; only up to {most:,} can be animated. Explore shows them all.", **gaps))
         return
-    canvas.player(page.trace, page.attention.site, page.head, page.view.step, key="player", chosen=update)
+    with panel("player"):
+        canvas.player(page.trace, page.attention.site, page.head, page.view.step, key="player", chosen=update)
     arithmetic.dialog(page)
     if not page.trace.steps:
         st.info(_("This run generated nothing, so there is nothing to step through."), icon=":material/info:")

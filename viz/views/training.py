@@ -12,7 +12,7 @@ from model.spec.request import Decoding, RunRequest
 from model.spec.snapshots import without_step
 from viz import canvas, labels
 from viz.links import ANOTHER_MODEL
-from viz.page import Page, last_cross, say, update
+from viz.page import Page, last_cross, panel, say, update
 from viz.readings.training import Course, Frame, course, fed
 from viz.texts import _, _n, sentence
 from viz.views import training_curves, training_runs
@@ -48,7 +48,8 @@ def _film(page: Page, chosen: canvas.Chosen) -> Course | None:
     identity = tuple((frame.step, str(frame.fed.model["fingerprint"])) for frame in frames)
     measured = _measured(identity, page.view.request(), frames, fed(page.trace).ids)
     place = (page.attention.site, page.head, page.view.query)
-    canvas.film(frames, page.trace, measured, place, at, key="film", chosen=chosen)
+    with panel("film"):
+        canvas.film(frames, page.trace, measured, place, at, key="film", chosen=chosen)
     return measured
 
 

@@ -10,7 +10,7 @@ from model.trace.cell_arithmetic import Explanation
 from viz import export, labels, waiting
 from viz.figures import arithmetic as figures
 from viz.figures.frame import CONFIG
-from viz.page import Page, say, update
+from viz.page import Page, card, say, update
 from viz.texts import _, sentence
 
 
@@ -40,7 +40,7 @@ def draw(page: Page, query: int, key: int) -> None:
         return
     reads = labels.queries(page.trace, page.attention)[query]
     keys = labels.keys(page.trace, page.attention, longest=None)
-    with st.container(border=True, key="card-arithmetic"):
+    with card("arithmetic", "content"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             title = _("How this weight was calculated: “{query}” attends to “{key}”", query=reads, key=keys[key])
             st.markdown(f"**{labels.markdown(title)}**", width="content")

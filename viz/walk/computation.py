@@ -12,7 +12,7 @@ from model.trace import stages
 from model.trace.stages import OF_CELLS, Stage
 from model.trace.types import Attention, Site, Trace
 from viz import canvas
-from viz.page import Page, bind, say, update
+from viz.page import Page, bind, panel, say, update
 from viz.texts import _, sentence
 from viz.walk import arithmetic
 from viz.walk import stage as one_stage
@@ -30,7 +30,7 @@ def draw(page: Page) -> None:
     stage = _asked(page, trace, walk)
     page = _at(page, trace, stage)
     plan, shown = st.columns([4, 9], gap="medium")
-    with plan:
+    with plan, panel("network"):
         canvas.network(trace, walk, titles(), stage, key="network", chosen=partial(_go, ref(trace), page.attention.site))
     with shown:
         if stage.in_head or stage.name == "mask":

@@ -11,7 +11,7 @@ from model.trace.types import Array, Trace
 from viz import canvas, export, labels
 from viz.figures import stages as figures
 from viz.figures.frame import CONFIG
-from viz.page import Page, bind, say, update
+from viz.page import Page, bind, card, say, update
 from viz.texts import _, _n
 from viz.walk import formulas, numbers, sentences, titles
 
@@ -24,7 +24,7 @@ def draw(page: Page, trace: Trace, stage: Stage) -> None:
         trace: the run.
         stage: one of its stages.
     """
-    with st.container(border=True, key="card-stage"):
+    with card("stage", "content"):
         st.markdown(f"### {titles.titles()[stage.name]}")
         st.caption(f"{labels.markdown(titles.place(trace, stage, page.head))} · `{stage}`")
         st.markdown(sentences.sentence(trace, stage))
