@@ -224,9 +224,7 @@ def _of_what_if() -> dict[str, tuple[str, str, str]]:
         ),
         "likelihood": (
             _("How likely the old output is now"),
-            _(
-                "The edited model reads the old output and says how likely each token is. A large change means that the edit matters."
-            ),
+            _("The edited model reads the old output and says how likely each token is. Where that changes, the edit matters."),
             "what-if.md",
         ),
         "matters": (
