@@ -30,6 +30,7 @@ from benchmarks import (
     peers,
     recording,
     training,
+    whatif,
 )
 from benchmarks.timing import Row, table
 
@@ -45,6 +46,7 @@ PARTS: dict[str, Callable[[int], Iterator[Row]]] = {
     "handling": handling.measure,
     "growth": growth.measure,
     "training": training.measure,
+    "whatif": whatif.measure,
 }
 
 

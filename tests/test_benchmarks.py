@@ -12,7 +12,7 @@ import pytest
 import torch
 from click.testing import CliRunner
 
-from benchmarks import aims, alternatives, batching, decoding, devices, drawing, growth, peers, runs, timing, training
+from benchmarks import aims, alternatives, batching, decoding, devices, drawing, growth, peers, runs, timing, training, whatif
 from benchmarks.__main__ import PARTS, machine, main
 from benchmarks.alternatives import Case, Shown
 from benchmarks.browsers import NoBrowser, chromium
@@ -308,6 +308,17 @@ def test_batching_tells_both_ways_on_every_device(tmp_path: Path, monkeypatch: p
     assert [row.case.split(", CPU")[0] for row in rows] == ["1 request one by one", "3 requests one by one", "3 requests at once"]
     assert all(row.note.endswith(" requests a second") for row in rows)
     assert [row.ratio is None for row in rows] == [True, True, False]
+
+
+def test_what_mattered_is_told_as_multiples_of_one_forced_run(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "tiny")
+    before = torch.get_num_threads()
+    rows = list(whatif.measure(1, tmp_path, "tiny", "w4 w5 w6"))
+    torch.set_num_threads(before)
+    assert rows[0].case == whatif.FORCED
+    assert rows[0].ratio is None
+    assert all(row.ratio for row in rows[1:])
+    assert {whatif.WITHOUT, whatif.PRUNE} <= {row.case for row in rows}
 
 
 def test_a_device_is_waited_for_and_one_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 One function a site changes all rows at once, by an array [row, …]; there is no function a row.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,9 @@ from torch import Tensor
 
 from model.trace.types import Array, Site
 from model.transformer.attention import Intervention
+
+FEWEST = 32
+"""Copies that are worth a call of the network of their own."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,11 @@ class Copies:
             parts.append(ids.astype(np.int64))
         return [row.tobytes() for row in np.concatenate(parts, axis=1)]
 
+    def changes(self, stack: str) -> bool:
+        """Whether a copy changes anything in a stack."""
+        ids = self.source if stack == "encoder" else self.fed
+        return self.apart or ids is not None or bool(self.interventions(stack, torch.device("cpu")))
+
     def first_sites(self) -> Array:
         """For each row the number of the first site that it changes; the number of sites where it changes none."""
         order = list(self.sites)
@@ -83,6 +91,23 @@ class Copies:
         if self.edges is not None:
             first = np.minimum(first, [order.index(edge.site) if edge else len(order) for edge in self.edges])
         return first
+
+    def batches(self, size: int) -> Iterator[Array]:
+        """The rows in batches of at most `size`, those that begin to differ in the same layer together.
+
+        What comes before the first change of a batch is computed for one row only. Batches of fewer than FEWEST rows are not worth
+        a call of their own.
+        """
+        first, order = self.first_sites(), list(self.sites)
+        layers = list(dict.fromkeys((site.stack, site.pass_, site.layer) for site in order))
+        of_site = np.array([*(layers.index((site.stack, site.pass_, site.layer)) for site in order), len(layers)])
+        depth = of_site[first]
+        batch = np.empty(0, np.int64)
+        for level in np.unique(depth):
+            batch = np.concatenate([batch, np.flatnonzero(depth == level)])
+            if len(batch) >= FEWEST or level == depth.max():
+                yield from (batch[begin : begin + size] for begin in range(0, len(batch), size))
+                batch = np.empty(0, np.int64)
 
     def interventions(self, stack: str, device: torch.device) -> dict[str, Intervention]:
         """What makes each row of a stack another copy, by the names of the values."""

@@ -61,10 +61,13 @@ class Prune(Question[PruneCurve]):
     """How many heads can be silenced, one after the other, before it breaks?
 
     Attributes:
-        order: `least` silences the head that costs least, `most` the one that costs most; all are measured again after each.
+        order: `least` silences the head that costs least, `most` the one that costs most.
+        every: whether all others are measured again after each step, which `most` always does; False: the most promising ones
+            (prune.py), which is three times as fast.
     """
 
     order: Order = "least"
+    every: bool = False
 
 
 @dataclass(frozen=True)

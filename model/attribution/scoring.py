@@ -5,7 +5,7 @@ the first changed value gives each copy a row: what comes before it is computed 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -44,11 +44,13 @@ class Scorer:
     Attributes:
         ask: answers calls of the network, alone or through a scheduler.
         most_bytes: memory of one batch.
+        read: the encoder's output and its mask where no copy changes the encoder, once they were computed.
     """
 
     example: Example
     ask: Ask
     most_bytes: int = BATCH_BYTES
+    read: list[tuple[Tensor, Mask]] = field(default_factory=list)
 
     def score(self, copies: Copies, told: Told = untold) -> Array:
         """Log-probabilities [row, token] of the measured tokens, float64, for each copy.
@@ -63,12 +65,9 @@ class Scorer:
         return self._read(copies, Forced.likeliest, untold).astype(np.int64)
 
     def _read(self, copies: Copies, read: Callable[["Forced"], Tensor], told: Told) -> Array:
-        """A number [row, token] of each copy, copies that share most beside each other in a batch."""
-        order = np.argsort(copies.first_sites(), kind="stable")
-        found = np.empty((len(copies), len(self.example.following)), np.float64)
-        size, done = self.rows(), 0
-        for begin in range(0, len(order), size):
-            rows = order[begin : begin + size]
+        """A number [row, token] of each copy."""
+        found, done = np.empty((len(copies), len(self.example.following)), np.float64), 0
+        for rows in copies.batches(self.rows()):
             found[rows] = self._batch(copies.rows(rows), read)
             done += len(rows)
             told(done, len(copies))
@@ -98,7 +97,7 @@ class Scorer:
         """The copies of one batch; half of them at a time where memory does not suffice."""
         network, example = self.example.runner.network, self.example
         try:
-            call = Call(network, Run(), example.fed, computed_by=lambda: read(forced(example, copies)))
+            call = Call(network, Run(), example.fed, computed_by=lambda: read(forced(example, copies, read=self.read)))
             found: Array = self.ask(call).cpu().numpy()
             return found
         except OutOfMemory:
@@ -130,11 +129,17 @@ class Forced:
         return self.logits.argmax(dim=-1)
 
 
-def forced(example: Example, copies: Copies, also: dict[str, Intervention] | None = None) -> Forced:
+def forced(
+    example: Example,
+    copies: Copies,
+    also: dict[str, Intervention] | None = None,
+    read: list[tuple[Tensor, Mask]] | None = None,
+) -> Forced:
     """Feeds the target to a batch of copies.
 
     Args:
         also: interventions after those of the copies.
+        read: as for Scorer; None: the encoder runs in any case.
     """
     network = example.runner.network
     wide = isinstance(network, ForeignNetwork) or copies.source is not None or copies.fed is not None
@@ -143,7 +148,12 @@ def forced(example: Example, copies: Copies, also: dict[str, Intervention] | Non
         case CausalLM() | ForeignWriter():
             logits = network(run.fed, run.run("decoder"))
         case EncoderDecoder() | ForeignTranslator():
-            memory, mask = run.memory(network)
+            shared = read is not None and not wide and not copies.changes("encoder")
+            if read is None or not shared:
+                memory, mask = run.memory(network)
+            else:
+                read[:] = read or [run.memory(network)]
+                memory, mask = read[0]
             logits = network.decode(run.fed, memory, mask, run.run("decoder"))
         case _:
             raise TypeError(f"{type(network).__name__} writes nothing")

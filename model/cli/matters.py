@@ -34,6 +34,7 @@ from model.spec.request import RunRequest
     help="orders of heads from which a share is estimated, where a site has more than ten heads",
 )
 @click.option("--prune", type=click.Choice(get_args(Order)), help="silence head after head, the one that costs least or most first")
+@click.option("--every", is_flag=True, help="with --prune least: measure all heads again after each, not the most promising ones")
 @click.option("--words", is_flag=True, help="what each target token depended on")
 @click.option("--edges", type=int, metavar="TOKEN", help="which edges this target token depended on, counted from 0")
 @click.option("--site", default="", help="with --edges: each head of this site alone")
@@ -49,7 +50,14 @@ def matters(request: RunRequest, as_json: bool, device: str, **asked: Any) -> No
 
 
 def _question(
-    request: RunRequest, measures: str, permutations: int, prune: Order | None, words: bool, edges: int | None, site: str
+    request: RunRequest,
+    measures: str,
+    permutations: int,
+    prune: Order | None,
+    every: bool,
+    words: bool,
+    edges: int | None,
+    site: str,
 ) -> Question[Any]:
     """The question that the options ask."""
     if (prune is not None) + words + (edges is not None) > 1:
@@ -57,7 +65,7 @@ def _question(
     if site and edges is None:
         raise BadSetting(name="--site", found=site, allowed="left out without --edges")
     if prune is not None:
-        return Prune(request, prune)
+        return Prune(request, prune, every)
     if words:
         return Words(request)
     if edges is not None:

@@ -21,7 +21,7 @@ from tests.runs import SPECS, checkpoint
 @pytest.mark.parametrize("name", ["paper", "language model"])
 def test_each_step_silences_the_head_that_costs_least_or_most_now(name: str, order: Order, ask: Answering) -> None:
     found, request = checkpoint(SPECS[name]), asked(SPECS[name])
-    pruned = ask(found, Prune(request, order))
+    pruned = ask(found, Prune(request, order, every=True))
     silent: dict[Site, set[int]] = {site: set() for site in sites(SPECS[name])}
     left = {(site, head) for site, heads in sites(SPECS[name]).items() for head in range(heads)}
     choose = max if order == "least" else min
@@ -35,6 +35,17 @@ def test_each_step_silences_the_head_that_costs_least_or_most_now(name: str, ord
         silent[own[0]].add(own[1])
         left.remove(own)
     assert not left
+
+
+def test_the_lazy_order_is_of_heads_that_were_measured_now(ask: Answering) -> None:
+    found, request = checkpoint(SPECS["modern, tied"]), asked(SPECS["modern, tied"])
+    pruned, everything = (ask(found, Prune(request, every=every)) for every in (False, True))
+    silent: dict[Site, set[int]] = {site: set() for site in sites(SPECS["modern, tied"])}
+    for step, head in enumerate(pruned.order, start=1):
+        silent[Site.parse(head.site)].add(head.head)
+        np.testing.assert_allclose(pruned.curve[step], one_by_one(found, request, silent), atol=1e-5)
+    assert sorted(pruned.order) == sorted(everything.order)
+    assert pruned.order[0] == everything.order[0], "all are measured before the first"
 
 
 def test_the_curve_says_where_it_breaks(ask: Answering) -> None:
