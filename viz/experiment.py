@@ -39,6 +39,12 @@ def sentence(request: Mapping[str, Any]) -> str:
     return _("Experiment: silenced {heads}", heads="; ".join(labels.site(Site.parse(site), head) for site, head in heads))
 
 
+def heads(silence: str) -> str:
+    """The names of the heads that `viz.links.View.silence` lists."""
+    pairs = (entry.rpartition(":") for entry in silence.split())
+    return "; ".join(labels.site(Site.parse(site), int(head)) for site, _colon, head in pairs)
+
+
 def silenced(trace: Trace) -> frozenset[tuple[str, int]]:
     """The heads that were silenced in a run: text form of the Site, and head counted from 0."""
     places = ((str(site), head) for site, own in trace.attention.items() for head in range(own.heads))

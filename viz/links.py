@@ -183,6 +183,8 @@ class View:
         reset_by="model",
         typed=True,
     )
+    feed: str = parameter("", "feed", "first: both sides of Compare read the first side's tokens", values.choice("first"))
+    big: int = parameter(0, "big", "1: big mode, for a projector: large text and no sidebar", values.whole(0, 1))
 
     def decoding(self) -> Decoding:
         """The decoding settings."""

@@ -12,7 +12,7 @@ from streamlit.navigation.page import StreamlitPage
 from model.engine.api import ModelInfo
 from model.errors import EngineAway, UnknownModel
 from model.spec.request import Decoding
-from viz import asking, away, prepare, sidebar, waiting
+from viz import asking, away, big_mode, prepare, sidebar, waiting
 from viz.calls import NotKept, NotYet, Stopped
 from viz.links import View
 from viz.page import Opening, Page, banner, current_view, last_cross, my_engine, say, settle, tell_url
@@ -30,6 +30,7 @@ def main() -> None:
     """One script run."""
     st.set_page_config(page_title="Headlight", page_icon=str(sidebar.ICON), layout="wide")
     st.html(STYLE)
+    big_mode.style()
     with st.sidebar:
         redraw_on_change()
     surroundings: list[Surroundings] = []
@@ -82,6 +83,7 @@ def main() -> None:
         for each in dict.fromkeys(problems):
             say(each)
     chosen.run()
+    big_mode.switch(current_view()[0])
     tell_url()
 
 

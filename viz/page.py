@@ -10,6 +10,7 @@ from html import escape
 from typing import Any, Literal, TypeAlias
 
 import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import get_script_run_ctx
@@ -19,6 +20,7 @@ from model.engine.api import Engine, ModelInfo, SharedEngine
 from model.errors import EngineAway, HeadlightError
 from model.trace.types import Attention, Trace
 from viz import experiment, labels, links, panel_help, public
+from viz.figures.frame import projected
 from viz.links import View
 from viz.texts import _
 from viz.waiting import PatientEngine
@@ -145,6 +147,12 @@ def _with_help(box: DeltaGenerator, name: str) -> DeltaGenerator:
     if help_ := panel_help.html(name):
         box.html(help_)
     return box
+
+
+def chart(figure: go.Figure, **options: Any) -> None:
+    """Draws a figure, larger in big mode. `options`: those of `st.plotly_chart`."""
+    shown = projected(figure) if current_view()[0].big else figure
+    st.plotly_chart(shown, width="stretch", theme=None, **options)
 
 
 def say(problem: str) -> None:

@@ -92,7 +92,7 @@ def _run(view: View, problems: list[str]) -> tuple[Trace, View]:
     try:
         return my_engine().run(view.request()), view
     except UnknownHypothesis as error:
-        gaps = {"number": view.hypothesis + 1, "count": int(str(error.fields["last"])) + 1}
+        gaps: dict[str, object] = {"number": view.hypothesis + 1, "count": int(str(error.fields["last"])) + 1}
         problems.append(_("There is no hypothesis {number}: the search returned {count}. Showing the best one.", **gaps))
         return _run(replace(view, hypothesis=0), problems)
     except (BadEdit, CannotChange, UnknownSite, UnknownHead) as error:

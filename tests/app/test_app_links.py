@@ -36,6 +36,8 @@ FULL: dict[str, tuple[str, object]] = {
     "reading": ("mean", "mean"),
     "hide": ("special", "special"),
     "against": ("decode=greedy", "decode=greedy"),
+    "feed": ("first", "first"),
+    "big": ("1", 1),
     "snapshot": ("128", 128),
     "measure": ("diagonality", "diagonality"),
 }

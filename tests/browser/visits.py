@@ -65,11 +65,13 @@ def chips(page: Page, strip: str) -> Locator:
 
 
 def tiles(page: Page, name: str = "atlas") -> list[dict[str, Any]]:
-    """The rectangles of a drawing, moved to where they are in the window."""
+    """The rectangles of a drawing, moved to where they are in the window, and enlarged as big mode enlarges them."""
     box = drawing(page, name).bounding_box()
     assert box is not None
+    zoom = float(drawing(page, name).evaluate("node => node.currentCSSZoom"))
     found = json.loads(drawing(page, name).get_attribute("data-layout") or "")
-    return [{**tile, "x": tile["x"] + box["x"], "y": tile["y"] + box["y"]} for tile in found]
+    enlarged = [tile | {side: zoom * tile[side] for side in ("x", "y", "width", "height") if side in tile} for tile in found]
+    return [{**tile, "x": tile["x"] + box["x"], "y": tile["y"] + box["y"]} for tile in enlarged]
 
 
 def tile_of(page: Page, site: str, head: int, name: str = "atlas") -> dict[str, Any]:

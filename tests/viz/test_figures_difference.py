@@ -1,5 +1,7 @@
 """The picture of a difference says what was subtracted, cell by cell."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -45,6 +47,16 @@ def test_hovering_names_both_texts_and_both_weights(sides: tuple[Trace, Trace]) 
     assert "%{z:+.4f}" in figure.data[0].hovertemplate
     assert figure.layout.xaxis.title.text == "key: decoder (English)"
     assert list(figure.layout.yaxis.range) == [5.5, -0.5]
+
+
+def test_rounding_is_drawn_as_none_and_does_not_fill_the_scale(sides: tuple[Trace, Trace]) -> None:
+    trace = sides[0]
+    site = trace.at(SITE)
+    nearly = replace(site, weights=site.weights + np.float32(5e-7))
+    (layer,) = difference((trace, site), (trace, nearly), 0, np.arange(6), 6, dark=False, rounding=1e-5).data
+    assert set(layer.z[~np.isnan(layer.z)].tolist()) == {0.0}
+    (raw,) = difference((trace, site), (trace, nearly), 0, np.arange(6), 6, dark=False).data
+    assert raw.zmax < 1e-6, "without a limit, rounding fills the scale"
 
 
 def test_equal_sides_have_a_flat_picture_and_a_head_that_is_not_there_is_refused(sides: tuple[Trace, Trace]) -> None:

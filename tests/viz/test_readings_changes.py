@@ -8,7 +8,7 @@ import pytest
 from model.trace.types import Array, Candidate, Site, Step, Trace
 from tests import traces
 from viz import labels
-from viz.readings.changes import changes, table, written
+from viz.readings.changes import changes, rounding, table, written
 
 SELF, CROSS, ENCODER = Site("decoder", 0, 1, "self"), Site("decoder", 0, 1, "cross"), Site("encoder", 0, 0, "self")
 
@@ -36,7 +36,8 @@ def test_the_change_of_a_head_is_the_mean_of_half_the_absolute_differences() -> 
             one, other = first.at(site), second.at(site)
             expected = moved(one.weights[head], other.weights[head], one.mask)
             assert change.by_row[head][~np.isnan(change.by_row[head])] == pytest.approx(expected, abs=1e-12)
-            assert change.difference(head) == pytest.approx(other.weights[head].astype(float) - one.weights[head], abs=0)
+            apart = other.weights[head].astype(float) - one.weights[head]
+            assert change.difference(head) == pytest.approx(np.where(abs(apart) <= 1e-5, 0, apart), abs=0)
     assert np.isnan(found[SELF].by_row[:, 0]).all(), "the first row of a decoder has one key: it could not choose"
 
 
@@ -63,6 +64,24 @@ def test_a_run_is_not_changed_by_itself() -> None:
     first = traces.translation(layers=1)
     found, _refused = changes(first, first)
     assert {float(np.nanmax(change.by_row)) for change in found.values()} == {0.0}
+
+
+def test_rounding_counts_as_no_change() -> None:
+    first = traces.translation(layers=1, heads=2)
+    nudged = {site: replace(own, weights=own.weights + np.float32(5e-7)) for site, own in first.attention.items()}
+    found, _refused = changes(first, replace(first, attention=nudged))
+    for change in found.values():
+        assert not change.changed
+        assert np.nanmax(change.by_row) == 0.0
+        assert np.abs(change.difference(1)).max() == 0.0
+    further = {site: replace(own, weights=own.weights + np.float32(5e-5)) for site, own in first.attention.items()}
+    assert all(change.changed for change in changes(first, replace(first, attention=further))[0].values())
+
+
+def test_the_rounding_of_a_lower_precision_is_what_the_run_was_measured_to_differ() -> None:
+    first = traces.translation(layers=1)
+    lower = replace(first, model={**first.model, "from_float32": {"weights": 0.01}})
+    assert (rounding(first, first), rounding(first, lower)) == (1e-5, 0.01)
 
 
 def test_after_outputs_part_only_the_rows_before_are_compared() -> None:

@@ -1,6 +1,9 @@
 """Compare on made-up runs: two sides, what changed, and a sentence for whatever cannot be compared."""
 
+import math
+import re
 from dataclasses import dataclass, field, replace
+from html import unescape
 
 import numpy as np
 import pytest
@@ -9,11 +12,12 @@ from streamlit.testing.v1 import AppTest
 from model.engine.api import ModelInfo
 from model.errors import BadSetting, UnknownModel
 from model.spec.edits import Silence
-from model.spec.request import RunRequest
+from model.spec.request import RunRequest, Settings
 from model.trace.types import Trace
 from tests import traces
 from tests.pages import MadeUpEngine, figures, open_view, words
 from tests.viz.test_views_explore import decoded
+from viz import links
 from viz.canvas.wire.packing import unpack
 
 CROSS = "decoder.0.1.cross"
@@ -27,6 +31,7 @@ class TwoRuns(MadeUpEngine):
     trace: Trace = field(default_factory=lambda: traces.translation(layers=2, heads=2))
     second: Trace | Exception = field(default_factory=lambda: traces.translation(layers=2, heads=2, seed=1))
     others: tuple[str, ...] = ("other",)
+    vocabularies: dict[str, str] = field(default_factory=dict)
 
     def models(self) -> tuple[ModelInfo, ...]:
         (own,) = super().models()
@@ -40,9 +45,27 @@ class TwoRuns(MadeUpEngine):
         assert isinstance(self.second, Trace)
         return self.second
 
+    def texts(self, model: str, strip: str, ids: tuple[int, ...], settings: Settings = ()) -> tuple[str, ...]:
+        return tuple(f"{self.vocabularies.get(model, '')}{id_}" for id_ in ids)
+
 
 def said(app: AppTest) -> str:
     return words(app).replace("\\", "")
+
+
+def maps(app: AppTest) -> list[dict]:  # type: ignore[type-arg]  # as plotly reads them
+    """The figures that are heatmaps."""
+    return [figure for figure in figures(app) if figure["data"][0]["type"] == "heatmap"]
+
+
+def rows(app: AppTest, strip: str) -> list[list[str]]:
+    """The two rows of an aligned strip: [token] only on the first side, *token* only on the second, · a gap."""
+    language = {"source": "German", "target": "English"}[strip]
+    (body,) = [part.proto.body for part in app.get("html") if f'<p class="small">{language}</p>' in part.proto.body]
+    columns = re.findall(r"<div>(<span.*?)</div>", body)
+    marked = [re.sub(r"<del>(.*?)</del>", r"[\1]", re.sub(r"<strong>(.*?)</strong>", r"*\1*", column)) for column in columns]
+    cells = [re.findall(r"<span[^>]*>(.*?)</span>", column) for column in marked]
+    return [[unescape(re.sub("</?bdi>", "", pair[side])) for pair in cells] for side in (0, 1)]
 
 
 def drawings(app: AppTest) -> list[tuple[dict, dict]]:  # type: ignore[type-arg]  # headers as they are
@@ -68,10 +91,11 @@ def test_both_sides_their_difference_and_the_ranking_are_drawn() -> None:
     assert request.edits == (Silence(CROSS, (1,)),)
     assert isinstance(engine.second, Trace)
     first, second = engine.trace.at(CROSS).weights[1], engine.second.at(CROSS).weights[1]
-    shown = [decoded(figure["data"][0]["z"]) for figure in figures(app)]
+    shown = [decoded(figure["data"][0]["z"]) for figure in maps(app)]
     assert shown[0] == pytest.approx(first)
     assert shown[1] == pytest.approx(second)
-    assert shown[2] == pytest.approx(second.astype(float) - first)
+    apart = second.astype(float) - first
+    assert shown[2] == pytest.approx(np.where(abs(apart) <= 1e-5, 0, apart))
     share = np.abs(second.astype(float) - first).sum(axis=-1).mean() / 2
     assert f"On average, {share:.1%} of each row’s weight moved (rows compared: 12)." in said(app)
     overviews = [unpack(blobs["overview"].tobytes())[0] for _header, blobs in drawings(app)]
@@ -88,7 +112,10 @@ def test_outputs_are_aligned_and_told_apart_without_colour() -> None:
     engine = TwoRuns(second=traces.translation(target="<sos> two old dogs play a ball in snow . <eos>".split(), layers=2, heads=2))
     app = open_compare(engine, against="decode=beam")
     text = said(app)
-    assert "two ~~young~~ **old** dogs play ~~with~~ a ball in ~~the~~ snow ." in text
+    assert rows(app, "target") == [
+        "<sos> two [young] dogs play [with] a ball in [the] snow . <eos>".split(),
+        "<sos> two *old* dogs play · a ball in · snow . <eos>".split(),
+    ]
     table = app.dataframe[0].value
     assert table["comparison"].value_counts().to_dict() == {"same": 10, "deleted": 2, "replaced": 1}
     assert isinstance(engine.second, Trace)
@@ -101,9 +128,97 @@ def test_outputs_are_aligned_and_told_apart_without_colour() -> None:
 def test_hostile_tokens_stay_text() -> None:
     hostile = "<sos> **b** ~~x~~ $x$ :red[x] </script><img> <eos>".split()
     app = open_compare(TwoRuns(second=traces.translation(target=hostile, layers=2, heads=2)), against="decode=beam")
-    lines = "\n".join(element.value for element in app.markdown)
-    for text in (r"\*\*b\*\*", r"\~\~x\~\~", r"\$x\$", r"\:red\[x\]", r"\<img\>"):
-        assert text in lines
+    assert [text for text in rows(app, "target")[1] if text != "·"] == ["<sos>", *(f"*{text}*" for text in hostile[1:-1]), "<eos>"]
+    assert not [element for element in app.get("html") if "<img" in element.proto.body]
+
+
+def test_the_probabilities_of_a_token_are_drawn_with_the_largest_change_first() -> None:
+    engine = TwoRuns()
+    app = open_compare(engine, against=SILENCED)
+    assert isinstance(engine.second, Trace)
+    (drawn,) = [figure for figure in figures(app) if len(figure["data"]) == 3]
+    _lines, ring, dot = drawn["data"]
+    sides = [[math.exp(step.chosen.log_probability) for step in trace.steps] for trace in (engine.trace, engine.second)]
+    order = sorted(range(12), key=lambda place: -abs(sides[1][place] - sides[0][place]))
+    assert decoded(ring["x"]) == pytest.approx([sides[0][place] for place in order])
+    assert decoded(dot["x"]) == pytest.approx([sides[1][place] for place in order])
+    assert ring["customdata"] == [traces.ENGLISH[place + 1].replace("<", "&lt;").replace(">", "&gt;") for place in order]
+    total = sum(math.log(other) - math.log(one) for one, other in zip(*sides, strict=True))
+    assert f"the log-probability of the 12 tokens that both sides have changed by {total:+.4f} in all".replace("-", "−") in (
+        said(app).replace("-", "−")
+    )
+
+
+def test_sides_are_named_by_what_differs_and_never_alike() -> None:
+    def names(**query: str) -> list[str]:
+        app = open_compare(TwoRuns(others=("other", "twin")), **query)
+        (found,) = [part.proto.body for part in app.get("html") if 'class="aligned"' in part.proto.body][:1]
+        return [unescape(name) for name in re.findall(r"<span [^>]*>(Side [AB]: .*?)</span>", found)]
+
+    assert names(against=SILENCED) == ["Side A: nothing silenced", "Side B: Cross-attention, layer 2, head 2"]
+    assert names(against="decode=beam") == ["Side A: greedy", "Side B: beam search"]
+    assert names(against="model=other") == ["Side A: German → English", "Side B: The other one"]
+    assert names(against="text=ein kind") == ["Side A: “zwei hunde”", "Side B: “ein kind”"]
+    heads = f"{CROSS}:0 {CROSS}:1", f"{CROSS}:0 decoder.0.0.cross:1"
+    first, second = names(silence=heads[0], against=f"silence={heads[1]}")
+    assert first.removeprefix("Side A") != second.removeprefix("Side B"), "both silence two heads"
+    long = "x" * 60
+    first, second = names(text=f"{long} a", against=f"text={long} b")
+    assert first.removeprefix("Side A") != second.removeprefix("Side B"), "they differ at the end"
+
+
+def test_rounding_fills_no_scale_and_the_effect_on_the_output_is_said() -> None:
+    first = traces.translation(layers=2, heads=2)
+    steps = tuple(
+        replace(step, chosen=replace(step.chosen, log_probability=step.chosen.log_probability - 0.25)) for step in first.steps
+    )
+    nudged = {site: replace(own, weights=own.weights + np.float32(5e-7)) for site, own in first.attention.items()}
+    app = open_compare(TwoRuns(trace=first, second=replace(first, attention=nudged, steps=steps)), site=CROSS, against=SILENCED)
+    assert "No attention weight changed by more than 1·10⁻⁵, which is rounding: nothing is drawn." in said(app)
+    assert said(app).count("the 12 tokens that both sides have changed by −3.0000 in all") == 2
+    (overview,) = [o for _h, blobs in drawings(app) if "signed" in (o := unpack(blobs["overview"].tobytes())[0])]
+    assert overview["signed"] == 1.0
+    assert not np.any(decoded(maps(app)[-1]["data"][0]["z"]))
+
+
+def test_both_sides_read_the_tokens_of_the_first_side_when_asked() -> None:
+    engine = TwoRuns()
+    app = open_compare(engine, against=SILENCED)
+    app.toggle(key="widget:feed").set_value(True).run()
+    assert app.query_params["feed"] == "first"
+    ids = engine.trace.tokens["target"].ids
+    assert [(asked.target, asked.edits) for asked in engine.asked[-2:]] == [(ids, ()), (ids, (Silence(CROSS, (1,)),))]
+    app.toggle(key="widget:feed").set_value(False).run()
+    assert "feed" not in app.query_params
+
+
+def test_a_language_model_reads_what_the_first_side_wrote_after_its_own_prompt() -> None:
+    engine = TwoRuns(trace=traces.language_model(prompt=4), second=traces.language_model(prompt=4, seed=1))
+    open_compare(engine, against="text=ein kind", feed="first", site="decoder.0.0.self")
+    ids = engine.trace.tokens["source"].ids
+    assert [(asked.source, asked.target, asked.decoding.max_length) for asked in engine.asked[-2:]] == [(ids, None, 0)] * 2
+
+
+def test_tokens_of_another_vocabulary_are_not_fed() -> None:
+    engine = TwoRuns(vocabularies={"other": "word"})
+    text = said(open_compare(engine, against="model=other", feed="first"))
+    assert "different vocabularies" in text
+    assert [asked.target for asked in engine.asked] == [None]
+    engine = TwoRuns()
+    assert "different vocabularies" not in said(open_compare(engine, against="model=other", feed="first"))
+
+
+def test_one_click_silences_a_layer_a_kind_or_all_other_heads() -> None:
+    def after(*keys: str) -> set[str]:
+        app = open_compare(TwoRuns(), site=CROSS, head="1", against="decode=beam")
+        for key in keys:
+            app.button(key=f"silence-{key}").click().run()
+        return set(links.differences(app.query_params["against"])["silence"].split())
+
+    assert after("others") == {f"{CROSS}:0"}
+    assert after("layer") == {f"{CROSS}:0", f"{CROSS}:1"}
+    assert after("kind") == {f"decoder.0.{layer}.cross:{head}" for layer in (0, 1) for head in (0, 1)}
+    assert after("selected", "others") == after("layer")
 
 
 def test_sentences_of_unequal_length_are_shown_and_not_subtracted() -> None:
@@ -114,7 +229,7 @@ def test_sentences_of_unequal_length_are_shown_and_not_subtracted() -> None:
     assert "Encoder self-attention, layers 1, 2: not compared" in text
     assert "Decoder self-attention, layers" not in text
     assert "This head cannot be compared; see the reason above." in text
-    assert len(figures(app)) == 2
+    assert len(maps(app)) == 2
 
 
 def test_what_is_compared_of_sides_with_other_words_and_heads_is_said() -> None:

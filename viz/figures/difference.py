@@ -13,7 +13,13 @@ from viz.theme import Scheme, scheme
 
 
 def difference(
-    first: tuple[Trace, Attention], second: tuple[Trace, Attention], head: int, rows: Array, keys: int, dark: bool
+    first: tuple[Trace, Attention],
+    second: tuple[Trace, Attention],
+    head: int,
+    rows: Array,
+    keys: int,
+    dark: bool,
+    rounding: float = 0.0,
 ) -> go.Figure:
     """Heatmap of w₂ - w₁ of one head: queries from top to bottom, keys from left to right.
 
@@ -26,6 +32,7 @@ def difference(
         rows: [query], indices of the compared queries.
         keys: number of compared keys, counted from the first.
         dark: whether the page is dark.
+        rounding: differences up to this size are drawn as none.
 
     Raises:
         UnknownHead: a site has no such head.
@@ -33,7 +40,8 @@ def difference(
     colours, sides = scheme(dark), (first, second)
     weights = [attention.head(head)[rows, :keys].astype(np.float64) for _trace, attention in sides]
     seen = np.logical_or(*(attention.mask[rows, :keys] for _trace, attention in sides))
-    apart = np.where(seen, weights[1] - weights[0], np.nan)
+    change = weights[1] - weights[0]
+    apart = np.where(seen, np.where(np.abs(change) <= rounding, 0.0, change), np.nan)
     whole = labels.compared(first, second, rows, keys, longest=None)
     texts = np.stack([*_grid(*whole), *(np.char.mod("%.4f", one).astype(object) for one in weights)], axis=-1)
     layer = cell_layer(apart, texts, _hover())

@@ -4,6 +4,7 @@ plotly parses its texts as a subset of HTML and, if MathJax is loaded, text betw
 neither, so it is escaped with `literal`.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +24,47 @@ def downloadable(name: str) -> dict[str, Any]:
     saved = {"format": "svg", "filename": name, "scale": 1}
     return CONFIG | {"displayModeBar": True, "modeBarButtons": [["toImage"]], "toImageButtonOptions": saved}
 
+
+def projected(figure: go.Figure) -> go.Figure:
+    """The same figure for a projector: texts of at least PROJECTED pixels, two decimals, and every one of up to 24 tokens named."""
+    told = _enlarged(figure.to_plotly_json())
+    layout = told["layout"]
+    layout["margin"] = {side: _LARGER * size for side, size in layout["margin"].items()}
+    layout["hoverlabel"]["font"]["size"] = PROJECTED
+    rows = 0
+    for name in [name for name in layout if name.startswith(("xaxis", "yaxis"))]:
+        tokens = layout[name].get("categoryarray", ())
+        if 0 < len(tokens) <= _ALL_NAMED:
+            layout[name] |= {"tickmode": "array", "tickvals": list(tokens), "autotickangles": [-60, -90]}
+            rows = max(rows, len(tokens) if name.startswith("y") else 0)
+    layout["height"] = max(round(1.2 * layout["height"]), rows * _PROJECTED_ROW + 220)
+    return go.Figure(told, skip_invalid=False)
+
+
+PROJECTED = 21
+"""Pixels of the smallest text of a figure on a projector."""
+
+_LARGER, _ALL_NAMED, _PROJECTED_ROW = 1.8, 24, 27
+
+
+def _enlarged(part: Any) -> Any:
+    """A part of a figure with larger sizes of fonts and colour bars, and numbers with two decimals when pointed at."""
+    if isinstance(part, dict):
+        return {name: _enlarged_as(name, value) for name, value in part.items()}
+    return [_enlarged(each) for each in part] if isinstance(part, list | tuple) else part
+
+
+def _enlarged_as(name: str, value: Any) -> Any:
+    if name.endswith("font") and isinstance(value, dict) and "size" in value:
+        return value | {"size": max(PROJECTED, round(_LARGER * value["size"]))}
+    if name == "hovertemplate" and isinstance(value, str):
+        return _DECIMALS.sub(".2f", value)
+    if name == "colorbar":
+        return {**_enlarged(value), "len": 300, "thickness": 14}
+    return _enlarged(value)
+
+
+_DECIMALS = re.compile(r"\.[3-9]f")
 
 ON_AXIS = 14
 """Most characters of a token on an axis; hovering shows all of them."""

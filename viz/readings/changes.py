@@ -4,6 +4,9 @@
 
 The change of a head is the mean over the rows that could choose, on either side, and hold numbers on both.
 
+A difference of two weights that is not larger than `rounding` counts as none, and so does a row with no larger one: a network
+computes such differences where nothing was changed, because it adds numbers in another order when the batch is another.
+
 Two tokens stand for each other where `aligning.counterparts` says so, up to the first token that the runs wrote differently: each
 goes on from what it wrote. A row is compared where it has a counterpart, and where each
 key that either side lets it look at has one too: nothing is subtracted across tokens that do not stand for each other.
@@ -34,6 +37,7 @@ class Change:
         rows: [query], indices of the compared queries.
         keys: number of compared keys, counted from the first.
         by_row: [head, query compared], the change of each row; NaN if no run allows two keys in it, or a weight is not finite.
+        rounding: differences of weights up to this size count as none.
     """
 
     first: Attention
@@ -41,6 +45,7 @@ class Change:
     rows: Array
     keys: int
     by_row: Array
+    rounding: float = 0.0
 
     @property
     def heads(self) -> int:
@@ -52,9 +57,13 @@ class Change:
         return self.first.head(head)[self.rows, : self.keys], self.second.head(head)[self.rows, : self.keys]
 
     def difference(self, head: int) -> Array:
-        """w₂ - w₁ of one head: [query compared, key compared], float64."""
-        one, other = self.weights(head)
-        return np.asarray(other.astype(np.float64) - one)
+        """w₂ - w₁ of one head: [query compared, key compared], float64; 0 where it is not larger than rounding."""
+        return apart(*self.weights(head), self.rounding)
+
+    @property
+    def changed(self) -> bool:
+        """Whether any weight of any head changed by more than rounding."""
+        return any(bool(np.any(np.nan_to_num(self.difference(head)))) for head in range(self.heads))
 
     @property
     def mask(self) -> Array:
@@ -63,15 +72,33 @@ class Change:
         return both
 
 
+ROUNDING = 1e-5
+"""Largest difference of two weights that is rounding in float32: about a hundred times its smallest step below 1, 6·10⁻⁸."""
+
+
+def rounding(first: Trace, second: Trace) -> float:
+    """Largest difference of two weights of these runs that is rounding: ROUNDING, or how far either run was measured to differ
+    from float32 if it ran in a lower precision.
+    """
+    measured = [trace.model.get("from_float32", {}).get("weights") or 0.0 for trace in (first, second)]
+    return max(ROUNDING, *measured)
+
+
+def apart(one: Array, other: Array, rounding: float) -> Array:
+    """other - one in float64, 0 where it is not larger than `rounding`."""
+    difference = other.astype(np.float64) - one
+    return np.where(np.abs(difference) <= rounding, 0.0, difference)
+
+
 def changes(first: Trace, second: Trace) -> tuple[dict[Site, Change], dict[Site, Reason]]:
     """The sites that can be compared, in the order of the first run, and the reason for each other site."""
     strips = {name: _counterparts(first, second, name) for name in first.tokens if name in second.tokens}
-    found, refused = dict[Site, Change](), dict[Site, Reason]()
+    found, refused, smallest = dict[Site, Change](), dict[Site, Reason](), rounding(first, second)
     for site in dict.fromkeys((*first.attention, *second.attention)):
         if site not in first.attention or site not in second.attention:
             refused[site] = "first" if site in first.attention else "second"
             continue
-        change = _change(first.at(site), second.at(site), strips)
+        change = _change(first.at(site), second.at(site), strips, smallest)
         if len(change.rows):
             found[site] = change
         else:
@@ -95,7 +122,7 @@ def _first_written(trace: Trace, name: str) -> int:
     return min((step.computed[1] for step in trace.steps if wrote), default=len(trace.tokens[name]))
 
 
-def _change(first: Attention, second: Attention, strips: Mapping[str, int]) -> Change:
+def _change(first: Attention, second: Attention, strips: Mapping[str, int], smallest: float) -> Change:
     """The change at a site, given how many places of each strip stand for each other."""
     alike = (first.query_tokens, first.key_tokens) == (second.query_tokens, second.key_tokens)
     queries = min(strips.get(first.query_tokens, 0), len(first.mask), len(second.mask)) if alike else 0
@@ -105,14 +132,16 @@ def _change(first: Attention, second: Attention, strips: Mapping[str, int]) -> C
     heads = min(first.heads, second.heads)
     choose = rows_that_choose(first)[:heads, rows] | rows_that_choose(second)[:heads, rows]
     sound = np.isfinite(first.weights[:heads, rows]).all(axis=-1) & np.isfinite(second.weights[:heads, rows]).all(axis=-1)
-    moved = [_moved(first.weights[head, rows, :keys], second.weights[head, rows, :keys]) for head in range(heads)]
+    moved = [_moved(first.weights[head, rows, :keys], second.weights[head, rows, :keys], smallest) for head in range(heads)]
     by_row = np.where(choose & sound, np.reshape(moved, (heads, len(rows))), np.nan)
-    return Change(first, second, rows, keys, by_row)
+    return Change(first, second, rows, keys, by_row, smallest)
 
 
-def _moved(one: Array, other: Array) -> Array:
-    """½ Σ |difference| of each row: two of [query, key] -> [query]."""
-    return np.asarray(np.abs(other.astype(np.float64) - one).sum(axis=-1) / 2)
+def _moved(one: Array, other: Array, smallest: float) -> Array:
+    """½ Σ |difference| of each row, 0 if no weight of it changed by more than rounding: two of [query, key] -> [query]."""
+    differences = np.abs(other.astype(np.float64) - one)
+    changed = differences.max(axis=-1, initial=0.0) > smallest
+    return np.where(changed, differences.sum(axis=-1) / 2, 0.0)
 
 
 def table(found: Mapping[Site, Change], queries: Mapping[Site, list[str]]) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from viz import labels
 from viz.figures import weights
 from viz.figures.frame import CONFIG
 from viz.links import View
-from viz.page import card, say
+from viz.page import card, chart, say
 from viz.texts import _, sentence
 
 
@@ -75,7 +75,7 @@ def _matrix(values: Array, output: bool, dark: bool) -> None:
 
 
 def _chart(figure: go.Figure, key: str) -> None:
-    st.plotly_chart(figure, width="stretch", config=CONFIG, theme=None, key=key)
+    chart(figure, config=CONFIG, key=key)
 
 
 def _neighbours(engine: Engine, model: str, found: Inspection, view: View) -> None:

@@ -1,7 +1,6 @@
 """The page Compare: two runs side by side, their outputs token by token, and the heads that changed most."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pandas as pd
@@ -12,53 +11,44 @@ from viz import canvas, export, labels
 from viz.figures import heatmap
 from viz.figures.difference import difference
 from viz.figures.frame import downloadable
-from viz.page import Page, card, choosing_head, say, update
+from viz.page import Page, card, chart, choosing_head, say, update
 from viz.readings import changes
-from viz.readings.changes import Change, Reason
-from viz.texts import _, _n
-from viz.views import compare_outputs, compare_sides
-
-
-@dataclass(frozen=True, eq=False)
-class Compared:
-    """The run of the second side, and its comparison with the first side.
-
-    Attributes:
-        second: the run of the second side.
-        found: the changes, by site that can be compared.
-        refused: the reasons, by site that cannot.
-    """
-
-    second: Trace
-    found: dict[Site, Change]
-    refused: dict[Site, Reason]
+from viz.texts import _
+from viz.views import compare_names, compare_notes, compare_outputs, compare_runs, compare_sides
+from viz.views.compare_notes import Compared
 
 
 def show(page: Page) -> None:
     """Draws the page."""
     compare_sides.control(page)
-    different = compare_sides.what_differs(page)
+    different = compare_names.what_differs(page)
     if not different:
         st.info(_("Both sides are identical so far. Choose above what should be different on side B."), icon=":material/info:")
         _atlas(page, page.trace, _("Side A"), "first")
         return
     st.caption(labels.markdown(_("Side B differs in {differences}.", differences="; ".join(different))))
-    second = compare_sides.run(page)
-    if isinstance(second, str):
-        say(_("Side B cannot be run: {reason}", reason=second))
+    if page.trace.steps:
+        compare_sides.feed(page)
+    found = compare_runs.runs(page)
+    if isinstance(found, str):
+        say(_("Side B cannot be run: {reason}", reason=found))
         _atlas(page, page.trace, _("Side A"), "first")
         return
-    _both(page, Compared(second, *changes.changes(page.trace, second)))
+    if found.problem:
+        say(found.problem)
+    own = replace(page, trace=found.first, attention=found.first.at(page.attention.site))
+    _both(own, Compared(found, compare_names.names(page), *changes.changes(found.first, found.second)))
 
 
 def _both(page: Page, compared: Compared) -> None:
+    one, other = _titles(compared)
     with card("outputs"):
-        compare_outputs.draw(page.trace, compared.second)
+        compare_outputs.draw(compared.runs, (one, other), page.dark)
     left, right = st.columns(2, gap="medium")
     with left:
-        _atlas(page, page.trace, _("Side A"), "first")
+        _atlas(page, page.trace, one, "first")
     with right:
-        _atlas(page, compared.second, _("Side B"), "second")
+        _atlas(page, compared.second, other, "second")
     with card("changes"):
         _changes(page, compared)
     with card("selected"):
@@ -68,10 +58,16 @@ def _both(page: Page, compared: Compared) -> None:
             _ranking(page, compared)
 
 
+def _titles(compared: Compared) -> tuple[str, str]:
+    """Titles of the sides: which one it is, and what it has that the other has not."""
+    first, second = compared.names
+    return _("Side A: {name}", name=first), _("Side B: {name}", name=second)
+
+
 def _atlas(page: Page, trace: Trace, title: str, name: str) -> None:
     """Draws the atlas of one side. Query rows can be selected in the first side's only."""
     with st.container(key=f"side-{name}"):
-        st.markdown(f"**{labels.markdown(_('{side}: {model}', side=title, model=trace.model['title']))}**")
+        st.markdown(f"**{labels.markdown(title)}**")
         first = next(iter(trace.attention))
         there = page.attention.site in trace.attention and page.head < trace.at(page.attention.site).heads
         site, head = (page.attention.site, page.head) if there else (first, 0)
@@ -111,7 +107,7 @@ def _changes(page: Page, compared: Compared) -> None:
         _("What changed in the attention"),
         _("Attention weight on side B minus side A. The color scale is a square root, so that small changes are visible."),
     )
-    for note in (*_notes(page.trace, compared), *_left_out(compared.refused)):
+    for note in compare_notes.notes(compared):
         st.caption(labels.markdown(note))
     if compared.found:
         site, head = page.attention.site, page.head
@@ -119,91 +115,26 @@ def _changes(page: Page, compared: Compared) -> None:
         canvas.changes(page.trace, compared.second, compared.found, site, head, key="atlas-changes", chosen=chosen)
 
 
-def _notes(first: Trace, compared: Compared) -> list[str]:
-    """Sentences on which rows of the sites are compared."""
-    said = []
-    for change in {(one.site.stack, one.site.kind): c for c in compared.found.values() if (one := c.first)}.values():
-        one, other = change.first, change.second
-        gaps = {"kind": labels.kind(one.site.stack, one.site.kind), "rows": len(change.rows), "keys": change.keys}
-        gaps |= {"first": one.weights.shape[1], "second": other.weights.shape[1], "heads": change.heads}
-        if (len(change.rows), len(change.rows)) != (one.weights.shape[1], other.weights.shape[1]):
-            said.append(
-                _n(
-                    "{kind}: only the first row can be compared; after that the two outputs differ.",
-                    "{kind}: only the first {rows} of {first} (A) and {second} (B) rows can be compared; after that "
-                    "the two outputs differ.",
-                    len(change.rows),
-                    **gaps,
-                )
-            )
-        if one.heads != other.heads:
-            gaps |= {"own": one.heads, "others": other.heads}
-            said.append(
-                _(
-                    "{kind}: number of heads {own} on side A, {others} on side B; only heads that both sides have are compared.",
-                    **gaps,
-                )
-            )
-    replaced = [pair for name, strip in first.tokens.items() for pair in _replaced(strip.texts, compared, name)]
-    if replaced:
-        said.append(
-            _(
-                "Some positions hold different words on the two sides. They are compared position by position and "
-                "labeled with both words: “{first} / {second}”.",
-                first=replaced[0][0],
-                second=replaced[0][1],
-            )
-        )
-    return said
-
-
-def _replaced(texts: Sequence[str], compared: Compared, name: str) -> list[tuple[str, str]]:
-    """The tokens of a strip that were compared although their texts differ: those of side A and of side B."""
-    reach = max((c.keys for c in compared.found.values() if c.first.key_tokens == name), default=0)
-    other = compared.second.tokens.get(name)
-    pairs = zip(texts[:reach], other.texts[:reach], strict=False) if other is not None else ()
-    return [(labels.plain(one), labels.plain(two)) for one, two in pairs if one != two]
-
-
-def _left_out(refused: dict[Site, Reason]) -> list[str]:
-    """Sentences on the sites that cannot be compared, with the reason."""
-    groups: dict[tuple[str, Reason], list[int]] = {}
-    for site, reason in refused.items():
-        layers = groups.setdefault((labels.kind(site.stack, site.kind), reason), [])
-        if site.layer + 1 not in layers:
-            layers.append(site.layer + 1)
-    return [_why_not(reason, kind, layers) for (kind, reason), layers in groups.items()]
-
-
-def _why_not(reason: Reason, kind: str, layers: Sequence[int]) -> str:
-    numbers = ", ".join(map(str, layers))
-    where = _n("{kind}, layer {layers}", "{kind}, layers {layers}", len(layers), kind=kind, layers=numbers)
-    if reason == "first":
-        return _("{where}: only on side A, so there is nothing to compare.", where=where)
-    if reason == "second":
-        return _("{where}: only on side B, so there is nothing to compare.", where=where)
-    return _("{where}: not compared, because the tokens of the two sides do not align.", where=where)
-
-
 def _selected(page: Page, compared: Compared) -> None:
     """Draws the selected head on both sides, and its difference."""
     site, head = page.attention.site, page.head
     _heading(labels.site(site, head), _("Side A, side B, and the difference B − A."))
     there = compared.second.attention.get(site)
+    first, second = _titles(compared)
     one, two, apart = st.columns(3, gap="medium")
     with one:
-        _map(page, page.trace, page.attention, _("Side A"), "first")
+        _map(page, page.trace, page.attention, first, "first")
     with two:
         if there is None or head >= there.heads:
             st.caption(_("Side B has no such head."))
         else:
-            _map(page, compared.second, there, _("Side B"), "second")
+            _map(page, compared.second, there, second, "second")
     with apart:
         _apart(page, compared)
 
 
 def _map(page: Page, trace: Trace, attention: Attention, title: str, name: str) -> None:
-    st.markdown(f"**{title}**")
+    st.markdown(f"**{labels.markdown(title)}**")
     figure = heatmap.head_weights(trace, attention, page.head, page.dark, page.view.query if name == "first" else -1)
     _chart(page, figure, name, f"{title}: {labels.site(attention.site, page.head)}")
 
@@ -211,7 +142,7 @@ def _map(page: Page, trace: Trace, attention: Attention, title: str, name: str) 
 def _chart(page: Page, figure: object, name: str, alt: str) -> None:
     parts = (str(page.attention.site), f"head-{page.head + 1}", name)
     file = export.file_name(page.trace, *parts, ending="svg").removesuffix(".svg")
-    st.plotly_chart(figure, width="stretch", config=downloadable(file), theme=None, key=f"map-{name}", alt=alt)
+    chart(figure, config=downloadable(file), key=f"map-{name}", alt=alt)
 
 
 def _apart(page: Page, compared: Compared) -> None:
@@ -223,7 +154,7 @@ def _apart(page: Page, compared: Compared) -> None:
         st.caption(_("This head cannot be compared; see the reason above."))
         return
     sides = (page.trace, change.first), (compared.second, change.second)
-    figure = difference(*sides, page.head, change.rows, change.keys, page.dark)
+    figure = difference(*sides, page.head, change.rows, change.keys, page.dark, change.rounding)
     _chart(page, figure, "difference", f"{title}: {labels.site(page.attention.site, page.head)}")
     moved = change.by_row[page.head]
     counted = moved[~pd.isna(moved)]

@@ -1,6 +1,7 @@
-"""Inputs and outputs of both sides of Compare, aligned token by token."""
+"""Inputs and outputs of both sides of Compare, aligned token by token, and the probabilities of the written tokens."""
 
 from collections.abc import Sequence
+from html import escape
 
 import numpy as np
 import pandas as pd
@@ -8,13 +9,26 @@ import streamlit as st
 
 from model.trace.types import Trace
 from viz import labels
+from viz.figures.dumbbells import dumbbells
+from viz.figures.frame import CONFIG
+from viz.page import chart
 from viz.readings.aligning import Pair, align
-from viz.readings.changes import Written, written
+from viz.readings.changes import ROUNDING, Written, written
+from viz.readings.probabilities import Both, both, effect
 from viz.texts import _
+from viz.views.compare_runs import Runs
+
+MOST_DRAWN = 24
+"""Most tokens in the picture of the probabilities; the table below it has them all."""
 
 
-def draw(first: Trace, second: Trace) -> None:
-    """Draws every strip of the two runs; the generated strip with its log-probabilities."""
+def draw(runs: Runs, names: tuple[str, str], dark: bool) -> None:
+    """Draws every strip of the two runs in two aligned rows; of the written strip its log-probabilities, too.
+
+    Args:
+        names: what the sides are called.
+    """
+    first, second = runs.first, runs.second
     st.markdown(f"**{_('The two outputs, aligned')}**")
     st.caption(
         _(
@@ -24,44 +38,39 @@ def draw(first: Trace, second: Trace) -> None:
     )
     for name in dict.fromkeys((*first.tokens, *second.tokens)):
         if name in first.tokens and name in second.tokens:
-            _strip(first, second, name)
+            _strip(first, second, name, names)
         elif name in first.tokens:
             st.caption(labels.markdown(_("Only side A has “{name}” tokens.", name=name)))
         else:
             st.caption(labels.markdown(_("Only side B has “{name}” tokens.", name=name)))
+    _probabilities(runs, names, dark)
 
 
-def _strip(first: Trace, second: Trace, name: str) -> None:
+def _strip(first: Trace, second: Trace, name: str, names: tuple[str, str]) -> None:
     sides = [written(trace, name) for trace in (first, second)]
     pairs = align(*([token.text for token in side] for side in sides))
-    st.markdown(f"{_title(first, name)} {_line(sides, pairs)}")
+    language = first.model.get("languages", {}).get(name, name)
+    st.html(f'<p class="small">{escape(language)}</p>{_rows(sides, pairs, names)}')
     if any(token.log_probability is not None for side in sides for token in side):
         _say_totals(sides)
         with st.expander(_("Log-probability of each token"), icon=":material/table:", key=f"tokens-{name}"):
-            st.dataframe(_table(sides, pairs), hide_index=True, width="stretch", key=f"aligned-{name}")
+            st.dataframe(_table(sides, pairs, names), hide_index=True, width="stretch", key=f"aligned-{name}")
 
 
-def _title(trace: Trace, name: str) -> str:
-    language = trace.model.get("languages", {}).get(name, name)
-    return f":small[{labels.markdown(language)}]"
+def _rows(sides: Sequence[Sequence[Written]], pairs: Sequence[Pair], names: tuple[str, str]) -> str:
+    """Both strips as HTML, one above the other. A token stands above its counterpart, or above a gap."""
+    columns = "".join(
+        f"<div>{_cell(sides[0], pair.first, pair, 'del')}{_cell(sides[1], pair.second, pair, 'strong')}</div>" for pair in pairs
+    )
+    heads = "".join(f'<span title="{escape(name)}">{escape(name)}</span>' for name in names)
+    return f'<div class="aligned"><div class="names">{heads}</div><div class="tokens">{columns}</div></div>'
 
 
-def _line(sides: Sequence[Sequence[Written]], pairs: Sequence[Pair]) -> str:
-    """Both strips in one line of Markdown, with escaped tokens."""
-    parts = []
-    for pair in pairs:
-        if pair.same and pair.first is not None:
-            parts.append(_token(sides[0], pair.first))
-            continue
-        if pair.first is not None:
-            parts.append(f"~~{_token(sides[0], pair.first)}~~")
-        if pair.second is not None:
-            parts.append(f"**{_token(sides[1], pair.second)}**")
-    return " ".join(parts)
-
-
-def _token(side: Sequence[Written], place: int) -> str:
-    return labels.markdown(labels.plain(side[place].text))
+def _cell(side: Sequence[Written], place: int | None, pair: Pair, mark: str) -> str:
+    if place is None:
+        return '<span class="gap">·</span>'
+    text = f"<bdi>{escape(labels.plain(side[place].text))}</bdi>"
+    return f"<span>{text}</span>" if pair.same else f"<span><{mark}>{text}</{mark}></span>"
 
 
 def _say_totals(sides: Sequence[Sequence[Written]]) -> None:
@@ -76,7 +85,58 @@ def _say_totals(sides: Sequence[Sequence[Written]]) -> None:
     )
 
 
-def _table(sides: Sequence[Sequence[Written]], pairs: Sequence[Pair]) -> pd.DataFrame:
+def _probabilities(runs: Runs, names: tuple[str, str], dark: bool) -> None:
+    """Draws the probability of each token on both sides, the largest change first."""
+    found = both(runs.first, runs.second, runs.since)
+    if not found:
+        return
+    st.markdown(f"**{_('How likely each token was')}**")
+    for note in _notes(runs, found):
+        st.caption(labels.markdown(note))
+    shown = found[:MOST_DRAWN]
+    probabilities = np.exp([[token.first for token in shown], [token.second for token in shown]])
+    texts = [labels.plain(token.text) for token in shown]
+    chart(
+        dumbbells(texts, probabilities[0], probabilities[1], names, dark),
+        config=CONFIG,
+        key="dumbbells",
+        alt=_("The probability of each token on side A and on side B"),
+    )
+
+
+def _notes(runs: Runs, found: Sequence[Both]) -> list[str]:
+    """Sentences on the effect, on tokens that are left out, and on changes that are only rounding."""
+    notes = [said] if (said := effect_in_words(runs)) else []
+    if not any(token.change for token in found):
+        notes.append(_("No probability changed by more than {limit}, which is rounding.", limit=labels.power_of_ten(ROUNDING)))
+    if len(found) > MOST_DRAWN:
+        gaps = {"shown": MOST_DRAWN, "count": len(found)}
+        notes.append(_("The {shown} tokens that changed most, of {count}; the table above has all of them.", **gaps))
+    if not runs.fed and len(found) < max(len(runs.first.steps), len(runs.second.steps)):
+        notes.append(_("Only tokens that both sides wrote are compared. The switch above lets both sides read the same tokens."))
+    return notes
+
+
+def effect_in_words(runs: Runs) -> str:
+    """What happened to the log-probability of the output; empty if no token can be compared."""
+    found = effect(both(runs.first, runs.second, runs.since))
+    if found is None:
+        return ""
+    most = found.most.second - found.most.first
+    gaps = {"count": found.tokens, "total": _signed(found.total), "token": labels.plain(found.most.text), "most": _signed(most)}
+    return _(
+        "Effect on the output: the log-probability of the {count} tokens that both sides have changed by {total} in all, "
+        "most at “{token}”: {most}.",
+        **gaps,
+    )
+
+
+def _signed(value: float) -> str:
+    """A number with its sign and four decimals."""
+    return f"{value:+.4f}".replace("-", "−")
+
+
+def _table(sides: Sequence[Sequence[Written]], pairs: Sequence[Pair], names: tuple[str, str]) -> pd.DataFrame:
     """Table with one row per place of the alignment."""
     first, second = sides
     rows = [
@@ -84,13 +144,18 @@ def _table(sides: Sequence[Sequence[Written]], pairs: Sequence[Pair]) -> pd.Data
             "" if pair.first is None else labels.plain(first[pair.first].text),
             _sign(pair),
             "" if pair.second is None else labels.plain(second[pair.second].text),
-            np.nan if pair.first is None else first[pair.first].log_probability,
-            np.nan if pair.second is None else second[pair.second].log_probability,
+            one := np.nan if pair.first is None else _number(first[pair.first]),
+            other := np.nan if pair.second is None else _number(second[pair.second]),
+            other - one if pair.same else np.nan,
         )
         for pair in pairs
     ]
     columns = [_("side A"), _("comparison"), _("side B"), _("log-probability (A)"), _("log-probability (B)")]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows, columns=[*columns, _("difference (B − A)")])
+
+
+def _number(token: Written) -> float:
+    return np.nan if token.log_probability is None else token.log_probability
 
 
 def _sign(pair: Pair) -> str:

@@ -1,18 +1,18 @@
-"""Controls of Compare: how the second side differs from the first side, and the run of the second side."""
+"""Controls of Compare: how the second side differs from the first side."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import streamlit as st
 
 from model.engine.api import Engine, ModelInfo
-from model.errors import HeadlightError
-from model.trace.types import Site, Trace
-from viz import labels, links, sidebar
+from model.trace.types import Site
+from viz import experiment, labels, links, sidebar
 from viz.links import View, differences, differing, second_side
 from viz.page import Page, card, current_view, say, update
 from viz.sentence import most_characters
-from viz.texts import _, sentence
+from viz.texts import _
 
 _KIND, _REFUSED = "widget:against", "against:refused"
 
@@ -35,36 +35,16 @@ def control(page: Page) -> None:
             say(refused)
 
 
-def run(page: Page) -> Trace | str:
-    """The run of the second side, or a sentence that says why there is none."""
-    try:
-        return page.engine.run(second_side(page.view).request())
-    except HeadlightError as error:
-        return sentence(error)
-
-
-def what_differs(page: Page) -> list[str]:
-    """The differences of the second side from the first side, in words."""
-    titles = {info.name: info.title for info in page.engine.models()}
-    names = {parameter.field: parameter.of_a_run for parameter in links.PARAMETERS if parameter.of_a_run}
-    second = second_side(page.view)
-    different = [field for field in names if getattr(second, field) != getattr(page.view, field)]
-
-    def said(view: View, field: str) -> str:
-        value = getattr(view, field)
-        shown = titles.get(value, value) if field == "model" else _heads(value) if field == "silence" else str(value)
-        return _("“{value}”", value=shown) if shown else _("none")
-
-    return [
-        _("{what}: {first} → {second}", what=names[field], first=said(page.view, field), second=said(second, field))
-        for field in different
-    ]
-
-
-def _heads(silence: str) -> str:
-    """Names of silenced heads."""
-    pairs = (entry.rpartition(":") for entry in silence.split())
-    return "; ".join(labels.site(Site.parse(site), int(head)) for site, _colon, head in pairs)
+def feed(page: Page) -> None:
+    """Draws the switch that lets both sides read the tokens of the first side."""
+    key = "widget:feed"
+    st.session_state[key] = page.view.feed == "first"
+    st.toggle(
+        _("Both sides read the tokens that side A wrote"),
+        help=_("Otherwise each side goes on from what it wrote itself, and after the first different word nothing is comparable."),
+        key=key,
+        on_change=lambda: update(feed="first" if st.session_state[key] else ""),
+    )
 
 
 def _kind(view: View) -> str:
@@ -152,12 +132,29 @@ def _silence(page: Page, second: View) -> None:
     st.multiselect(
         _("Heads silenced on side B"),
         there,
-        format_func=_heads,
+        format_func=experiment.heads,
         placeholder=_("none"),
         key=key,
         on_change=lambda: _differ("silence", " ".join(st.session_state[key])),
     )
-    selected = f"{page.attention.site}:{page.head}"
-    if selected not in second.silence.split():
-        name, together = labels.site(page.attention.site, page.head), f"{second.silence} {selected}".strip()
-        st.button(_("Silence {head}", head=name), key="silence-selected", on_click=_differ, args=("silence", together))
+    with st.container(horizontal=True):
+        for name, (label, heads) in _gestures(page, there).items():
+            together = " ".join(dict.fromkeys([*second.silence.split(), *heads]))
+            if together != second.silence:
+                st.button(label, key=f"silence-{name}", on_click=_differ, args=("silence", together))
+
+
+def _gestures(page: Page, there: Sequence[str]) -> dict[str, tuple[str, list[str]]]:
+    """What one click silences beside the heads that are silenced already: the label and the heads, by name."""
+    site, head = page.attention.site, page.head
+    own = [f"{site}:{other}" for other in range(page.attention.heads)]
+    sites = [other for other in page.trace.attention if (other.stack, other.kind) == (site.stack, site.kind)]
+    kind = [one for one in there if Site.parse(one.rpartition(":")[0]) in sites]
+    others = [one for one in own if one != own[head]]
+    gaps = {"kind": labels.kind(site.stack, site.kind), "heads": len(kind)}
+    return {
+        "selected": (_("Silence {head}", head=labels.site(site, head)), [own[head]]),
+        "others": (_("Silence all other heads of this layer ({count})", count=len(others)), others),
+        "layer": (_("Silence the whole layer: {site} ({count} heads)", site=labels.site(site), count=len(own)), own),
+        "kind": (_("Silence this kind of attention: {kind} ({heads} heads)", **gaps), kind),
+    }

@@ -13,7 +13,7 @@ from model.trace.types import Array
 from viz import export, labels
 from viz.figures import lens as figure
 from viz.figures.frame import downloadable
-from viz.page import Page, say
+from viz.page import Page, chart, say
 from viz.readings import lens
 from viz.texts import _, sentence
 
@@ -66,10 +66,10 @@ def _picture(page: Page, found: lens.Lens, words: Array) -> None:
     positions = labels.queries(page.trace, last, longest=None)[: words.shape[1]]
     layers = [_layer(name, found.layers) for name in found.layers]
     title = labels.query_axis(page.trace, last.site)
-    chart = figure.lens(positions, layers, words, found.probabilities, page.dark, title, page.view.query)
+    drawn = figure.lens(positions, layers, words, found.probabilities, page.dark, title, page.view.query)
     name = export.file_name(page.trace, "logit-lens", ending="svg").removesuffix(".svg")
     alt = _("Logit lens: the most likely next token after each layer")
-    st.plotly_chart(chart, width="stretch", config=downloadable(name), theme=None, key="lens", alt=alt)
+    chart(drawn, config=downloadable(name), key="lens", alt=alt)
     table = export.lens_table(positions, layers, words, found.probabilities, title)
     csv = export.file_name(page.trace, "logit-lens", ending="csv")
     st.download_button(

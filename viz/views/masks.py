@@ -7,7 +7,7 @@ from model.trace.types import Array, Attention, Site, Trace
 from viz import labels
 from viz.figures import masks
 from viz.figures.frame import CONFIG
-from viz.page import Page, bind, card, say, update
+from viz.page import Page, bind, card, chart, say, update
 from viz.readings.padding import PaddingEffect, padding_effect
 from viz.texts import _, _n, sentence
 
@@ -185,8 +185,7 @@ def _mask(
     st.caption(about)
     if allowed is None:
         return
-    figure = masks.mask(trace, attention, allowed, form, page.dark)
-    st.plotly_chart(figure, width="stretch", config=CONFIG, theme=None, key=f"mask-{name}", alt=title or about)
+    chart(masks.mask(trace, attention, allowed, form, page.dark), config=CONFIG, key=f"mask-{name}", alt=title or about)
 
 
 def _forms() -> dict[masks.Form, str]:

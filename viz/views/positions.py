@@ -9,7 +9,7 @@ import streamlit as st
 from model.trace.types import Array
 from viz.figures import positions
 from viz.figures.frame import CONFIG
-from viz.page import Page, card
+from viz.page import Page, card, chart
 from viz.texts import _, _n
 
 MOST_POSITIONS = 256
@@ -140,7 +140,7 @@ def _side_by_side(encodings: list[Encoding], name: str, draw: Callable[[Array], 
 
 
 def _chart(figure: go.Figure, key: str, alt: str) -> None:
-    st.plotly_chart(figure, width="stretch", config=CONFIG, theme=None, key=key, alt=alt)
+    chart(figure, config=CONFIG, key=key, alt=alt)
 
 
 def _chosen_dimensions(width: int) -> list[int]:

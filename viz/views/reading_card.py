@@ -10,7 +10,7 @@ from model.trace.stages import Stage
 from viz import canvas, export, labels, links
 from viz.figures import heatmap, rows
 from viz.figures.frame import downloadable
-from viz.page import Page, bind, heading, update
+from viz.page import Page, bind, chart, heading, update
 from viz.readings.catalogue import catalogue
 from viz.readings.sinks import SMALL_VALUE, Sink, sink
 from viz.texts import _
@@ -55,9 +55,7 @@ def draw(page: Page, shown: Shown) -> None:
 def figure(page: Page, shown: Shown) -> None:
     """Draws the reading as a figure with a button that saves it as a file."""
     name = export.file_name(page.trace, *file_parts(page, shown), ending="svg").removesuffix(".svg")
-    st.plotly_chart(
-        _figure(page, shown), width="stretch", config=downloadable(name), theme=None, key="heatmap", alt=title(page, shown)
-    )
+    chart(_figure(page, shown), config=downloadable(name), key="heatmap", alt=title(page, shown))
 
 
 def opens_cells(page: Page, shown: Shown) -> bool:

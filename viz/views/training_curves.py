@@ -10,7 +10,7 @@ from viz import export, labels
 from viz.figures import training as figures
 from viz.figures.frame import downloadable
 from viz.links import MEASURES
-from viz.page import Page, bind, card, choosing_head
+from viz.page import Page, bind, card, chart, choosing_head
 from viz.readings.training import Course, explanations, moments, numbers, specialised
 from viz.texts import _
 
@@ -117,7 +117,7 @@ def _loss_table(page: Page, measured: Course) -> pd.DataFrame:
 
 def _chart(page: Page, figure: object, name: str, alt: str) -> None:
     config = downloadable(export.file_name(page.trace, name, ending="svg").removesuffix(".svg"))
-    st.plotly_chart(figure, width="stretch", config=config, theme=None, key=name, alt=alt)
+    chart(figure, config=config, key=name, alt=alt)
 
 
 def _heading(title: str, explanation: str) -> None:

@@ -10,7 +10,7 @@ from model.trace.cell_arithmetic import Explanation
 from viz import export, labels, waiting
 from viz.figures import arithmetic as figures
 from viz.figures.frame import CONFIG
-from viz.page import Page, card, say, update
+from viz.page import Page, card, chart, say, update
 from viz.texts import _, sentence
 
 
@@ -76,7 +76,7 @@ def number(value: float) -> str:
 
 def _score(found: Explanation, dark: bool) -> None:
     st.caption(_("The query and key vectors of this head, dimension by dimension, and their products:"))
-    st.plotly_chart(figures.products(found.q, found.k, dark), width="stretch", config=CONFIG, theme=None, key="cell-products")
+    chart(figures.products(found.q, found.k, dark), config=CONFIG, key="cell-products")
     dot, scale, score = number(found.dot), number(found.scale), number(found.score)
     st.latex(rf"q \cdot k = \sum_d q_d\,k_d = {dot}")
     if not found.scored:
@@ -122,7 +122,7 @@ def _moves(found: Explanation, keys: list[str], dark: bool) -> None:
         )
     )
     figure = figures.row(found.weights, found.moved, keys, found.key, dark)
-    st.plotly_chart(figure, width="stretch", config=CONFIG, theme=None, key="cell-row")
+    chart(figure, config=CONFIG, key="cell-row")
     if math.isfinite(found.share):
         gaps = {"share": f"{100 * found.share:.1f}", "length": f"{found.moved[found.key]:.4f}"}
         text = _(

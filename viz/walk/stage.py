@@ -11,7 +11,7 @@ from model.trace.types import Array, Trace
 from viz import canvas, export, labels
 from viz.figures import stages as figures
 from viz.figures.frame import CONFIG
-from viz.page import Page, bind, card, say, update
+from viz.page import Page, bind, card, chart, say, update
 from viz.texts import _, _n
 from viz.walk import formulas, numbers, sentences, titles
 
@@ -72,7 +72,7 @@ def _picture(page: Page, trace: Trace, stage: Stage) -> None:
         return _cells(page, trace, stage)
     rows = numbers.row_labels(trace, stage, len(array))
     figure = figures.vectors(array, rows, titles.down(trace, stage), titles.across(AXES[stage.name][1]), page.dark)
-    st.plotly_chart(figure, width="stretch", config=CONFIG, theme=None, key="stage-vectors")
+    chart(figure, config=CONFIG, key="stage-vectors")
     return None
 
 
@@ -104,7 +104,7 @@ def _vocabulary(page: Page, trace: Trace, stage: Stage) -> None:
     title = _("probability") if stage.name == "probabilities" else _("logit")
     texts = [numbers.text_of(trace, id_) for id_ in ids]
     figure = figures.bars(values, texts, title, page.dark, chosen, stage.name == "probabilities")
-    st.plotly_chart(figure, width="stretch", config=CONFIG, theme=None, key="stage-vocabulary")
+    chart(figure, config=CONFIG, key="stage-vocabulary")
     gaps = {"count": len(ids), "all": trace.logits.shape[1]}
     st.caption(_("The {count} most likely of {all} tokens in the vocabulary; the chosen one is highlighted.", **gaps))
 
@@ -138,7 +138,7 @@ def _taken(page: Page, trace: Trace) -> None:
     table = numbers.steps(trace)
     texts = [f"{row + 1} {labels.plain(step.chosen.text)}" for row, step in enumerate(trace.steps)]
     figure = figures.bars(table[_("probability")].tolist(), texts, _("probability"), page.dark)
-    st.plotly_chart(figure, width="stretch", config=CONFIG, theme=None, key="stage-taken")
+    chart(figure, config=CONFIG, key="stage-taken")
 
 
 def _numbers(page: Page, trace: Trace, stage: Stage) -> None:

@@ -56,7 +56,7 @@ class Card {
     const left = this.names.width(this.canvas.getContext("2d"), this.atlas.font(11.5));
     const room = this.scroll.clientWidth - 4;
     const widest = Math.floor((room - left - EDGE) / this.across) - GAP;
-    const together = Math.max(TALLEST, Math.min(innerHeight * 0.62, sites.length * (COMFORTABLE + GAP)));
+    const together = Math.max(TALLEST, Math.min((innerHeight / zoomOf(this.canvas)) * 0.62, sites.length * (COMFORTABLE + GAP)));
     const tallest = Math.max(30, Math.floor(together / sites.length) - GAP);
     this.alone = widest < READABLE && sites.length > 1;
     if (this.alone) return this.arrangeLayer(room);
@@ -86,7 +86,7 @@ class Card {
     this.layers.hidden = !this.alone;
     const hovered = this.atlas.hovered?.tile;
     this.names.draw(this, hovered?.card === this ? hovered : null);
-    const ratio = window.devicePixelRatio || 1;
+    const ratio = resolution(this.canvas);
     const pen = sized(this.canvas, this.width, this.height);
     const painted = [this.width, this.height, ratio, this.alone && this.layer, this.atlas.colours.background].join();
     if (this.painted !== painted) this.paint(ratio);
@@ -98,7 +98,7 @@ class Card {
   /** Paints all cells once into an off-screen canvas; hovering redraws only the marks over a copy of it. */
   paint(ratio) {
     const { colours, header } = this.atlas;
-    const pen = sized(this.base, this.width, this.height);
+    const pen = sized(this.base, this.width, this.height, ratio);
     const pixel = (at) => Math.round(at * ratio);
     const side = Math.max(1, pixel(this.size));
     Object.assign(pen, { strokeStyle: colours.line, fillStyle: colours.faint, font: this.atlas.font(11.5), textBaseline: "middle" });
@@ -182,11 +182,11 @@ class Card {
       click: (x, y) => this.click(this.cellAt(x, y)),
     });
     this.scroll.addEventListener("scroll", () => atlas.redraw(), { passive: true });
-    canvas.addEventListener("dblclick", ({ offsetX, offsetY }) => open(offsetX, offsetY));
+    canvas.addEventListener("dblclick", (event) => open(...Object.values(pointerIn(event))));
     canvas.addEventListener("wheel", (event) => {
       if (!event.ctrlKey) return; // with ctrlKey it is a pinch on a trackpad; a plain wheel scrolls the page
       event.preventDefault();
-      if (event.deltaY < 0) open(event.offsetX, event.offsetY);
+      if (event.deltaY < 0) open(...Object.values(pointerIn(event)));
     }, { passive: false });
     canvas.addEventListener("focus", () => {
       if (canvas.matches(":focus-visible")) this.focus(this.tiles.indexOf(this.preferred()));
@@ -197,8 +197,7 @@ class Card {
 
   hover(x, y) {
     const found = this.cellAt(x, y);
-    const { left, top } = this.canvas.getBoundingClientRect();
-    if (found) this.atlas.enter(found.tile, found, { x: left + x, y: top + y });
+    if (found) this.atlas.enter(found.tile, found, inWindow(this.canvas, x, y));
     else this.atlas.leave();
   }
 

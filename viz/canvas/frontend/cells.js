@@ -68,7 +68,7 @@ class Cells extends Drawing {
     const lit = pointed.queryStrip === header.queryStrip && pointed.query !== null && pointed.key !== null;
     const at = lit ? { row: pointed.query, column: pointed.key } : opened;
     const scaled = header.scale === "weights" ? colours : centredPalette(colours);
-    this.map.draw(this.width, Math.max(300, Math.min(innerHeight - 330, 520)), {
+    this.map.draw(this.width, mapHeight(this.canvas, 330, 300, 520), {
       colours: scaled, font: this.font(), lit: at, selected: opened.row,
     });
   }
@@ -96,12 +96,11 @@ class Cells extends Drawing {
     if (!cell) return this.leave();
     const { texts, queries, keys, queryStrip, keyStrip, name, site, head, scale } = this.header;
     const { weight, masked } = cellOf(this.map.cells, cell.row, cell.column);
-    const number = numberText(weight, scale === "mask" ? 0 : 4);
+    const number = numberText(weight, scale === "mask" ? 0 : decimals());
     const value = masked && !this.isWrong(cell.row, cell.column) ? fill(texts.none, { value: number }) : number;
     const [query, key] = [queries[cell.row], keys[cell.column]];
-    const { left, top } = this.canvas.getBoundingClientRect();
     this.say(fill(texts.cellValue, { query, key, value }), { site, head, query: cell.row, key: cell.column, weight });
-    this.showTip({ x: left + x, y: top + y }, ...facts(name, [[texts.query, query], [texts.key, key], [texts.value, value]]));
+    this.showTip(inWindow(this.canvas, x, y), ...facts(name, [[texts.query, query], [texts.key, key], [texts.value, value]]));
     point({ queryStrip, query: cell.row, keyStrip, key: cell.column });
   }
 

@@ -42,8 +42,7 @@ function iconButton(path, label, onclick, attributes = {}) {
 }
 
 /** Sizes a canvas to `width` × `height` CSS pixels at the screen's resolution; returns its context, scaled to CSS pixels. */
-function sized(canvas, width, height) {
-  const ratio = window.devicePixelRatio || 1;
+function sized(canvas, width, height, ratio = resolution(canvas)) {
   const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
   if (canvas.width !== wide || canvas.height !== high) Object.assign(canvas, { width: wide, height: high });
   Object.assign(canvas.style, { width: `${wide / ratio}px`, height: `${high / ratio}px` }); // whole device pixels, also at a ratio of 1.5
@@ -65,11 +64,12 @@ function fitted(pen, text, width) {
 function boxIn(root, canvas, { x, y, width, height }) {
   const outer = root.getBoundingClientRect();
   const inner = canvas.getBoundingClientRect();
-  return { x: x + inner.x - outer.x, y: y + inner.y - outer.y, width, height };
+  const zoom = zoomOf(root);
+  return { x: x + (inner.x - outer.x) / zoom, y: y + (inner.y - outer.y) / zoom, width, height };
 }
 
-/** A weight as shown: four decimals. */
-const exactly = (weight) => weight.toFixed(4);
+/** A weight as shown. */
+const exactly = (weight) => weight.toFixed(decimals());
 
 /** Tells all drawings of the page which token or cell is pointed at. */
 function point(detail) {
@@ -193,11 +193,22 @@ class Drawing {
     this.frame ??= requestAnimationFrame(() => {
       this.frame = null;
       this.width = this.root.clientWidth;
-      if (this.width === 0) return;
+      if (this.width === 0 || this.enlarged()) return;
       this.family = getComputedStyle(this.root).fontFamily;
       this.draw();
       this.tellLayout();
     });
+  }
+
+  /** Builds the elements again if big mode was entered or left, because they hold numbers; true if so. */
+  enlarged() {
+    const [before, zoom] = [this.zoom, zoomOf(this.root)];
+    this.zoom = zoom;
+    if (before === undefined || before === zoom) return false;
+    this.coming ??= { header: this.header, blobs: this.blobs };
+    this.built = null;
+    this.arrived();
+    return true;
   }
 
   /** Writes `data-layout` after the frame: measuring earlier would force one page layout per drawing. */

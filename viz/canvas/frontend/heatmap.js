@@ -1,5 +1,10 @@
 // Heatmap of one head: labels, numbers, zoom, and a cell cursor.
 
+const NARROW = 530; // a map narrower than this has shorter labels, so that its cells have room
+const SLANTED = 16; // distance at which slanted labels do not touch
+const LINE_HEIGHT = 12.5; // of labels one below the other
+const ALL_NAMED = 24; // rows that are all named, however low the window is
+
 /** Heatmap of one head with labels. It holds the visible part and the keyboard's cell; its owner sets the size. */
 class Heatmap {
   constructor(canvas) {
@@ -49,12 +54,13 @@ class Heatmap {
   /** Lays out labels and cells in `width` × at most `tallest` CSS pixels. */
   layout(width, tallest, font) {
     const { queries, keys, last } = this.measured(font);
-    const left = Math.ceil(Math.min(queries, width * 0.32)) + 8;
+    const left = Math.ceil(Math.min(queries, width * (width < NARROW ? 0.24 : 0.32))) + 8;
     const slant = Math.ceil(Math.min(keys, 92) * Math.SQRT1_2) + 12;
     const right = Math.min(slant, Math.ceil(last * Math.SQRT1_2) + 8);
     const { rows, columns } = this.cells;
     const cellWidth = Math.min((width - left - right) / columns, 54);
-    const cellHeight = Math.min((tallest - slant - 2) / rows, 34, Math.max(cellWidth * 1.25, 13));
+    const room = rows <= ALL_NAMED ? Math.max(tallest, slant + 2 + LINE_HEIGHT * rows) : tallest;
+    const cellHeight = Math.min((room - slant - 2) / rows, 34, Math.max(cellWidth * 1.25, 13));
     const spare = Math.max(0, Math.floor((width - left - right - cellWidth * columns) / 2));
     const [wide, high] = [cellWidth * columns, cellHeight * rows];
     return { x: left + spare, y: slant, width: wide, height: high, total: slant + high + 2 };
@@ -67,7 +73,7 @@ class Heatmap {
   draw(width, tallest, { colours, font, lit = {}, selected = -1, revealed = this.cells.rows, known = this.cells.columns }) {
     const box = this.layout(width, tallest, font);
     const pen = sized(this.canvas, width, box.total);
-    const ratio = window.devicePixelRatio || 1;
+    const ratio = resolution(this.canvas);
     const pixel = (at) => Math.round(at * ratio);
     const shown = this.shown();
     this.box = box;
@@ -158,7 +164,7 @@ class Heatmap {
     }
     for (let column = Math.floor(shown.left); column < Math.min(shown.right, known); column++) {
       const x = this.place(0, column, shown).x + width / 2;
-      if ((column % every(width, 20) && column !== lit.column) || x < box.x - 1 || x > box.x + box.width + 1) continue;
+      if ((column % every(width, SLANTED) && column !== lit.column) || x < box.x - 1 || x > box.x + box.width + 1) continue;
       pen.save();
       pen.translate(x, box.y - 5);
       pen.rotate(-Math.PI / 4);

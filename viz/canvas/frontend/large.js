@@ -94,7 +94,7 @@ class Large {
     this.pooling.setAttribute("aria-pressed", pooling === "mean");
     const width = this.box.clientWidth - 28;
     this.canvas.style.touchAction = this.map.zoom > 1 || this.brush.active ? "none" : "pan-y";
-    this.map.draw(width, Math.max(420, Math.min(innerHeight - 190, 760)), {
+    this.map.draw(width, mapHeight(this.canvas, 190, 420, 760), {
       colours: atlas.colours, font: atlas.font(), lit: atlas.litIn(group), selected: atlas.selectedRow(group),
     });
     this.brush.draw(atlas.colours);
@@ -109,9 +109,8 @@ class Large {
   }
 
   hover(cell, x, y) {
-    const { left, top } = this.canvas.getBoundingClientRect();
     if (cell) this.map.cells.rest?.(cell.row, cell.column);
-    if (cell) this.atlas.enter(this.tile, cell, { x: left + x, y: top + y });
+    if (cell) this.atlas.enter(this.tile, cell, inWindow(this.canvas, x, y));
     else this.atlas.leave();
   }
 
@@ -139,7 +138,8 @@ class Large {
   }
 
   onWheel(event) {
-    if (!this.map.zoomBy(Math.exp(-event.deltaY * (event.ctrlKey ? 0.01 : 0.0022)), event.offsetX, event.offsetY)) return;
+    const { x, y } = pointerIn(event);
+    if (!this.map.zoomBy(Math.exp(-event.deltaY * (event.ctrlKey ? 0.01 : 0.0022)), x, y)) return;
     event.preventDefault();
     this.atlas.redraw();
   }

@@ -51,7 +51,7 @@ class Lines extends Drawing {
   arrange() {
     const { queries, keys } = this.header;
     const count = Math.max(queries.length, keys.length);
-    const row = Math.max(18, Math.min(27, 560 / count));
+    const row = Math.max(18, Math.min(27, mapHeight(this.canvas, 110, 560, 560) / count));
     const pen = this.canvas.getContext("2d");
     pen.font = this.font(13);
     const narrow = this.width < 420;

@@ -108,24 +108,25 @@ class Network extends Drawing {
 
   keepInSight(box) {
     const [outer, inner] = [this.window.getBoundingClientRect(), box.getBoundingClientRect()];
-    const margin = 40;
-    if (inner.top < outer.top + margin) this.window.scrollTop -= outer.top + margin - inner.top;
-    if (inner.bottom > outer.bottom - margin) this.window.scrollTop += inner.bottom - outer.bottom + margin;
+    const [margin, zoom] = [40, zoomOf(this.window)];
+    if (inner.top < outer.top + margin) this.window.scrollTop -= (outer.top + margin - inner.top) / zoom;
+    if (inner.bottom > outer.bottom - margin) this.window.scrollTop += (inner.bottom - outer.bottom + margin) / zoom;
   }
 
   /** Draws an arrow from the encoder's top to each box that reads its output. */
   drawArrows() {
-    const plan = this.plan.getBoundingClientRect();
     this.arrows.replaceChildren();
-    for (const [name, size] of [["width", plan.width], ["height", plan.height]]) this.arrows.setAttribute(name, size);
+    const { clientWidth: width, clientHeight: height } = this.plan;
+    for (const [name, size] of [["width", width], ["height", height]]) this.arrows.setAttribute(name, size);
     if (this.columns.length < 2 || !this.readers.length) return;
     const boxes = this.columns[0].querySelectorAll(".layer, .part");
-    const top = boxes[boxes.length - 1].getBoundingClientRect();
-    const [x, y] = [top.left + top.width / 2 - plan.left, top.top - plan.top];
+    const placed = (node) => boxIn(this.plan, node, { x: 0, y: 0, width: node.offsetWidth, height: node.offsetHeight });
+    const top = placed(boxes[boxes.length - 1]);
+    const [x, y] = [top.x + top.width / 2, top.y];
     for (const reader of this.readers) {
-      const { left, top: above, height } = reader.getBoundingClientRect();
-      const [to, level] = [left - plan.left, above + height / 2 - plan.top];
-      const gap = (top.right - plan.left + to) / 2 - 3;
+      const { x: to, y: above, height } = placed(reader);
+      const level = above + height / 2;
+      const gap = (top.x + top.width + to) / 2 - 3;
       const line = `M${x} ${y}V${y - 9}H${gap}V${level}H${to - 2}M${to - 6} ${level - 3.5}L${to - 1} ${level}L${to - 6} ${level + 3.5}`;
       this.arrows.append(el("svg:path", { d: line }));
     }

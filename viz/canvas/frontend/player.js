@@ -166,10 +166,9 @@ class Player extends Drawing {
     const { texts, queries, keys, queryStrip, keyStrip, names, site } = this.header;
     const found = this.cell(cell.row, cell.column);
     const [head, query, key, weight] = [names[this.head], queries[cell.row], keys[cell.column], weightText(found, texts)];
-    const { left, top } = this.canvas.getBoundingClientRect();
     const about = { site, head: this.head, query: cell.row, key: cell.column, weight: found.weight };
     this.say(fill(texts.cell, { head, query, key, weight }), about);
-    this.showTip({ x: left + x, y: top + y }, ...facts(head, [[texts.query, query], [texts.key, key], [texts.weight, weight]]));
+    this.showTip(inWindow(this.canvas, x, y), ...facts(head, [[texts.query, query], [texts.key, key], [texts.weight, weight]]));
     point({ queryStrip, query: cell.row, keyStrip, key: cell.column });
   }
 
@@ -220,7 +219,7 @@ class Player extends Drawing {
     const known = decodes && keyStrip === written ? revealed : keys.length;
     this.map.take(this.heads[this.head], queries, keys);
     const room = this.canvas.parentElement.clientWidth - 28;
-    this.map.draw(room, Math.max(420, innerHeight - 330), { colours, font: this.font(), lit, selected: this.row, revealed, known });
+    this.map.draw(room, mapHeight(this.canvas, 330, 420), { colours, font: this.font(), lit, selected: this.row, revealed, known });
   }
 
   layout() {

@@ -7,16 +7,16 @@
 function watchTouch(canvas, { hover, leave, click, drag, pinch }) {
   const down = new Map();
   let moved = 0;
-  const here = ({ offsetX, offsetY }) => ({ x: offsetX, y: offsetY });
   const apart = ([one, other]) => Math.hypot(one.x - other.x, one.y - other.y);
   canvas.addEventListener("pointerdown", (event) => {
     if (!down.size) moved = 0;
-    down.set(event.pointerId, here(event));
-    if (event.pointerType === "touch") hover?.(event.offsetX, event.offsetY);
+    down.set(event.pointerId, pointerIn(event));
+    const { x, y } = pointerIn(event);
+    if (event.pointerType === "touch") hover?.(x, y);
     if (drag) canvas.setPointerCapture(event.pointerId);
   });
   canvas.addEventListener("pointermove", (event) => {
-    const to = here(event);
+    const to = pointerIn(event);
     const from = down.get(event.pointerId);
     if (!from) return hover?.(to.x, to.y);
     const before = down.size === 2 ? apart([...down.values()]) : 0;
@@ -28,7 +28,7 @@ function watchTouch(canvas, { hover, leave, click, drag, pinch }) {
     } else if (moved > 4) drag?.(to.x - from.x, to.y - from.y);
   });
   const up = (event) => {
-    if (event.type === "pointerup" && down.has(event.pointerId) && moved <= 4) click?.(event.offsetX, event.offsetY);
+    if (event.type === "pointerup" && down.has(event.pointerId) && moved <= 4) click?.(...Object.values(pointerIn(event)));
     down.delete(event.pointerId);
   };
   for (const name of ["pointerup", "pointercancel", "pointerleave", "lostpointercapture"]) canvas.addEventListener(name, up);

@@ -127,8 +127,9 @@ class Tree extends Drawing {
 
   keepInSight(button) {
     const [outer, inner] = [this.window.getBoundingClientRect(), button.getBoundingClientRect()];
-    this.window.scrollLeft += Math.min(0, inner.left - outer.left - 30) + Math.max(0, inner.right - outer.right + 30);
-    this.window.scrollTop += Math.min(0, inner.top - outer.top - 30) + Math.max(0, inner.bottom - outer.bottom + 30);
+    const zoom = zoomOf(this.window);
+    this.window.scrollLeft += (Math.min(0, inner.left - outer.left - 30) + Math.max(0, inner.right - outer.right + 30)) / zoom;
+    this.window.scrollTop += (Math.min(0, inner.top - outer.top - 30) + Math.max(0, inner.bottom - outer.bottom + 30)) / zoom;
   }
 
   /** Left goes to a node's parent, right to its likeliest continuation, up and down to its neighbors in the step. */

@@ -1,0 +1,45 @@
+"""Compare on a network that runs: the probabilities on the page are those of a network without the silenced heads."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from model.engine.local import LocalEngine
+from model.spec.request import RunRequest
+from tests.app.visiting import Visitor
+from tests.viz.test_views_explore import decoded
+
+LAYER = "decoder.0.1.cross"
+
+
+def probabilities(engine: LocalEngine, model: str, ids: tuple[int, ...]) -> list[float]:
+    """The probability of each fed token after the first, from the logits."""
+    logits = engine.run(RunRequest(model, "w4 w5 w6", target=ids)).logits
+    assert logits is not None
+    rows = np.exp(logits.astype(np.float64))
+    return [float(row[token] / row.sum()) for row, token in zip(rows, ids[1:], strict=False)]
+
+
+def test_a_silenced_last_layer_shows_its_effect_on_the_tokens_of_the_first_side(stocked: Path) -> None:
+    heads = 2
+    visitor = Visitor("compare", text="w4 w5 w6", max="8", feed="first", against=f"silence={LAYER}:0 {LAYER}:1")
+    assert visitor.problems == []
+    shutil.copytree(stocked / "tiny", stocked / "without")  # the same network, whose last cross-attention adds its bias alone
+    weights = load_file(stocked / "without" / "model.safetensors")
+    name = "decoder.layers.1.cross_attention.output.weight"
+    assert weights[name].shape[1] % heads == 0
+    save_file(weights | {name: torch.zeros_like(weights[name])}, stocked / "without" / "model.safetensors")
+    engine = LocalEngine(stocked, torch.device("cpu"))
+    ids = engine.run(RunRequest("tiny", "w4 w5 w6", decoding=visitor.view.decoding())).tokens["target"].ids
+    sides = [probabilities(engine, model, ids) for model in ("tiny", "without")]
+    assert sides[0] != pytest.approx(sides[1], abs=1e-4), "the last layer has an effect"
+    charts = [json.loads(chart.proto.spec)["data"] for chart in visitor.app.get("plotly_chart")]
+    (drawn,) = [data for data in charts if len(data) == 3]
+    order = sorted(range(len(ids) - 1), key=lambda place: -abs(sides[1][place] - sides[0][place]))
+    assert decoded(drawn[1]["x"]) == pytest.approx([sides[0][place] for place in order], abs=1e-5)
+    assert decoded(drawn[2]["x"]) == pytest.approx([sides[1][place] for place in order], abs=1e-5)

@@ -1,0 +1,118 @@
+"""Big mode at 1024 × 768, the projector of a lecture room: what is written can be read from the last row."""
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Serve
+from tests.browser.visits import drawing, has_parameters, hovered_weight, opened, overflow, rest, tile_of
+
+pytestmark = pytest.mark.browser
+
+APP = Path(__file__).parents[2] / "app.py"
+SMALLEST = 20
+MODEL = "multi30k-de-en"
+TEXT = "Ein alter Mann mit Hut spielt im Park auf einer Bank Gitarre."
+"""14 tokens in German, with <sos> and <eos> 15 and more."""
+
+SITE, HEAD = "decoder.0.2.cross", 0
+
+SPY = """
+window.written = {};
+const fillText = CanvasRenderingContext2D.prototype.fillText;
+CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
+  const pixels = parseFloat(this.font.match(/([\\d.]+)px/)[1]) * Math.hypot(this.getTransform().a, this.getTransform().b);
+  const drawing = this.canvas.getRootNode().host && this.canvas.closest(".hl")?.dataset.drawing;
+  if (drawing) (window.written[drawing] ??= []).push([text, pixels / devicePixelRatio]);
+  return fillText.call(this, text, ...rest);
+};
+"""
+"""Notes each text on a canvas of a drawing with its height in pixels of the window."""
+
+TEXTS = """() => {
+  const found = [];
+  const visit = (node) => {
+    if (node.nodeType === Node.TEXT_NODE && node.data.trim()) {
+      const parent = node.parentElement;
+      const { width, height } = parent?.getBoundingClientRect() ?? {};
+      const style = parent && getComputedStyle(parent);
+      const seen = parent && width > 2 && height > 2 && parent.checkVisibility({ opacityProperty: true, visibilityProperty: true });
+      const apart = parent?.closest(".katex, [data-testid=stIconMaterial], option, style, script, .unseen, desc, title");
+      const pixels = seen && parseFloat(style.fontSize) * (parent.currentCSSZoom ?? 1);
+      if (seen && !apart) found.push([node.data.trim().slice(0, 40), pixels]);
+    }
+    for (const child of [...(node.shadowRoot?.childNodes ?? []), ...node.childNodes]) visit(child);
+  };
+  visit(document.querySelector("[data-testid=stApp]"));
+  return found;
+}"""
+
+
+def small(texts: list[list[Any]]) -> list[list[Any]]:
+    return [text for text in texts if text[1] < SMALLEST - 0.2]
+
+
+def address(serve: Serve, path: str, **more: str) -> str:
+    link = {"model": MODEL, "text": TEXT, "site": SITE, "head": str(HEAD), "big": "1"}
+    return f"{serve(APP)}/{path}?{urlencode(link | more)}"
+
+
+@pytest.fixture
+def projector(watched: Page) -> Page:
+    watched.set_viewport_size({"width": 1024, "height": 768})
+    watched.add_init_script(SPY)
+    return watched
+
+
+@pytest.mark.parametrize("path", ["explore", "step", "masks", "positions", "compare", "training", "checkpoint"])
+def test_no_text_is_smaller_than_20_pixels_and_nothing_is_wider_than_the_window(projector: Page, serve: Serve, path: str) -> None:
+    page = projector
+    more = {"against": "decode=beam"} if path == "compare" else {"model": "multi30k-de-en-film"} if path == "training" else {}
+    page.goto(address(serve, path, **more), wait_until="domcontentloaded")
+    expect(page.get_by_role("button", name="Leave big mode")).to_be_visible()
+    page.locator(".hl canvas, .js-plotly-plot, .st-key-card-path").first.wait_for()
+    rest(page)
+    assert small(page.evaluate(TEXTS)) == []
+    assert {name: small(texts) for name, texts in page.evaluate("written").items() if small(texts)} == {}
+    assert overflow(page) <= 1
+    expect(page.get_by_test_id("stSidebar")).to_be_hidden()
+
+
+def test_all_labels_are_there_numbers_have_two_decimals_and_p_enters_and_leaves(projector: Page, serve: Serve) -> None:
+    page = opened(projector, address(serve, "explore"))
+    drawn = [text for text, _pixels in page.evaluate("written")["cells"]]
+    keys = page.locator("[data-strip=source] .chip bdi").all_inner_texts()
+    assert len(keys) >= 15
+    for key in keys:
+        assert any(text == key or (text.endswith("…") and key.startswith(text[:-1])) for text in drawn), key
+    page.locator(".hl[data-drawing=atlas] .card", has_text="Cross-attention").scroll_into_view_if_needed()
+    rest(page)
+    weight = hovered_weight(page, tile_of(page, SITE, HEAD), 3, 4)
+    readout = drawing(page, "atlas").locator(".readout")
+    expect(readout).to_contain_text(f"{weight:.2f}")
+    expect(readout).not_to_contain_text(f"{weight:.4f}")
+    spot = page.locator(".headlight-spot")
+    place = spot.bounding_box()
+    page.mouse.move(500, 400)
+    place = spot.bounding_box()
+    assert place is not None
+    assert (place["x"] + place["width"] / 2, place["y"] + place["height"] / 2) == pytest.approx((500, 400), abs=1)
+    box = page.get_by_role("textbox", name="Sentence to read")
+    box.click()
+    box.press("p")
+    has_parameters(page, big="1")
+    expect(box).to_have_value(f"{TEXT}p")
+    box.fill(TEXT)
+    box.blur()
+    page.keyboard.press("p")
+    page.wait_for_url(lambda url: "big=1" not in url)
+    expect(page.get_by_test_id("stSidebar")).to_be_visible()
+    expect(spot).to_have_count(0)
+    rest(page)
+    page.keyboard.press("p")
+    has_parameters(page, big="1")
+    page.get_by_role("button", name="Leave big mode").click()
+    page.wait_for_url(lambda url: "big=1" not in url)

@@ -1,0 +1,37 @@
+// Big mode enlarges the drawings by CSS: sizes, places and decimals in an enlarged drawing.
+
+/** By how much CSS enlarges an element: in big mode more than 1. */
+function zoomOf(node) {
+  return node.currentCSSZoom ?? 1;
+}
+
+/** Device pixels per CSS pixel of an element. */
+function resolution(node) {
+  return (window.devicePixelRatio || 1) * zoomOf(node);
+}
+
+/** Where a pointer event is, in CSS pixels of its element. */
+function pointerIn({ offsetX, offsetY, currentTarget }) {
+  const zoom = zoomOf(currentTarget);
+  return { x: offsetX / zoom, y: offsetY / zoom };
+}
+
+/** A point of a canvas, in CSS pixels of the window. */
+function inWindow(canvas, x, y) {
+  const { left, top } = canvas.getBoundingClientRect();
+  const zoom = zoomOf(canvas);
+  return { x: left + x * zoom, y: top + y * zoom };
+}
+
+const SCREEN = 270; // height of a map in big mode, where the window has only some 400 CSS pixels of a drawing
+
+/** Height for a map: the window's without `around` pixels for other things, from `least` to `most` CSS pixels of the drawing. */
+function mapHeight(node, around, least, most = Infinity) {
+  const zoom = zoomOf(node);
+  return Math.max(zoom > 1 ? SCREEN : least, Math.min(innerHeight / zoom - around, most));
+}
+
+/** Decimals of a weight that is known exactly: two in big mode, else four. */
+function decimals() {
+  return Number(getComputedStyle(document.documentElement).getPropertyValue("--headlight-zoom")) > 1 ? 2 : 4;
+}
