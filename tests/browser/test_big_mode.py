@@ -100,7 +100,7 @@ def test_all_labels_are_there_numbers_have_two_decimals_and_p_enters_and_leaves(
     place = spot.bounding_box()
     assert place is not None
     assert (place["x"] + place["width"] / 2, place["y"] + place["height"] / 2) == pytest.approx((500, 400), abs=1)
-    box = page.get_by_role("textbox", name="Sentence to read")
+    box = page.locator(".st-key-widget-text input")
     box.click()
     box.press("p")
     has_parameters(page, big="1")

@@ -15,7 +15,7 @@ from viz.page import chart
 from viz.readings.aligning import Pair, align
 from viz.readings.changes import ROUNDING, Written, written
 from viz.readings.probabilities import Both, both, effect
-from viz.texts import _
+from viz.texts import _, _n
 from viz.views.compare_runs import Runs
 
 MOST_DRAWN = 24
@@ -124,9 +124,11 @@ def effect_in_words(runs: Runs) -> str:
         return ""
     most = found.most.second - found.most.first
     gaps = {"count": found.tokens, "total": _signed(found.total), "token": labels.plain(found.most.text), "most": _signed(most)}
-    return _(
+    return _n(
+        "Effect on the output: the log-probability of the one token that both sides have, “{token}”, changed by {total}.",
         "Effect on the output: the log-probability of the {count} tokens that both sides have changed by {total} in all, "
         "most at “{token}”: {most}.",
+        found.tokens,
         **gaps,
     )
 
