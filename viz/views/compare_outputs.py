@@ -110,8 +110,8 @@ def _notes(runs: Runs, found: Sequence[Both]) -> list[str]:
     if not any(token.change for token in found):
         notes.append(_("No probability changed by more than {limit}, which is rounding.", limit=labels.power_of_ten(ROUNDING)))
     if len(found) > MOST_DRAWN:
-        gaps = {"shown": MOST_DRAWN, "count": len(found)}
-        notes.append(_("The {shown} tokens that changed most, of {count}; the table above has all of them.", **gaps))
+        gaps = {"most": MOST_DRAWN, "count": len(found)}
+        notes.append(_("The {most} tokens that changed most, of {count}; the table above has all of them.", **gaps))
     if not runs.fed and len(found) < max(len(runs.first.steps), len(runs.second.steps)):
         notes.append(_("Only tokens that both sides wrote are compared. The switch above lets both sides read the same tokens."))
     return notes

@@ -9,7 +9,7 @@ class Brush {
     this.large = large;
     this.tool = "look";
     const { canvas } = large;
-    const cell = ({ offsetX, offsetY }) => large.map.cellAt(offsetX, offsetY);
+    const cell = (event) => large.map.cellAt(...Object.values(pointerIn(event)));
     canvas.addEventListener("pointerdown", (event) => {
       if (!this.active || event.button) return;
       this.from = this.to = cell(event);
