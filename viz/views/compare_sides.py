@@ -151,10 +151,10 @@ def _gestures(page: Page, there: Sequence[str]) -> dict[str, tuple[str, list[str
     sites = [other for other in page.trace.attention if (other.stack, other.kind) == (site.stack, site.kind)]
     kind = [one for one in there if Site.parse(one.rpartition(":")[0]) in sites]
     others = [one for one in own if one != own[head]]
-    gaps = {"kind": labels.kind(site.stack, site.kind), "heads": len(kind)}
+    gaps = {"kind": labels.kind(site.stack, site.kind), "count": len(kind)}
     return {
         "selected": (_("Silence {head}", head=labels.site(site, head)), [own[head]]),
         "others": (_("Silence all other heads of this layer ({count})", count=len(others)), others),
         "layer": (_("Silence the whole layer: {site} ({count} heads)", site=labels.site(site), count=len(own)), own),
-        "kind": (_("Silence this kind of attention: {kind} ({heads} heads)", **gaps), kind),
+        "kind": (_("Silence this kind of attention: {kind} ({count} heads)", **gaps), kind),
     }
