@@ -12,7 +12,7 @@ from streamlit.navigation.page import StreamlitPage
 from model.engine.api import ModelInfo
 from model.errors import EngineAway, UnknownModel
 from model.spec.request import Decoding
-from viz import asking, away, big_mode, prepare, sidebar, waiting
+from viz import big_mode, prepare, sidebar, waiting
 from viz.calls import NotKept, NotYet, Stopped
 from viz.links import View
 from viz.page import Opening, Page, banner, current_view, last_cross, my_engine, say, settle, tell_url
@@ -78,7 +78,7 @@ def main() -> None:
             with waiting.shown():
                 surroundings += _surround(view, problems)
         except EngineAway as error:
-            away.wait(error, shown=False)
+            prepare.wait_for_host(error, shown=False)
     if not surroundings:
         for each in dict.fromkeys(problems):
             say(each)
@@ -125,7 +125,7 @@ class Drawn:
 
 def _surround(view: View, problems: list[str]) -> list[Surroundings]:
     """Draws the sidebar. Returns a list with one item, or an empty one if no model can be used."""
-    if asking.asked_here(view):
+    if prepare.asked_here(view):
         return []
     usable, others, view = _usable(view, problems)
     if not usable:
@@ -137,7 +137,7 @@ def _surround(view: View, problems: list[str]) -> list[Surroundings]:
         view = replace(view, target=view.text or "")  # it has no example words: its target is random like its source
     settle(view)
     sidebar.draw(info, sorted(usable, key=lambda i: i.name), view)
-    asking.name_others(others)
+    prepare.name_others(others)
     return [Surroundings(info, view, problems)]
 
 
@@ -171,7 +171,7 @@ def _page(around: Surroundings, drawn: Drawn, text: str | None) -> None:
                 banner(page)
                 drawn.show(page)
     except EngineAway as error:  # also while the page is drawn: it may request what is not cached
-        away.wait(error, shown=bool(pages))
+        prepare.wait_for_host(error, shown=bool(pages))
     except (NotYet, Stopped) as pause:
         waiting.show(pause)
         st.session_state[_UNSAID] = list(around.problems)

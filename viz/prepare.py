@@ -1,20 +1,38 @@
-"""Runs the sentence of a view and builds the Page to draw; falls back to the session's last result."""
+"""Builds the page of a view: runs its sentence, or asks what the model's file leaves open.
 
+While the engine's host does not answer, the page shows the session's last result, and is redrawn when the host is back.
+"""
+
+from collections.abc import Sequence
 from dataclasses import replace
+from weakref import ref
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from model.engine.api import ModelInfo
-from model.errors import BadEdit, CannotChange, EngineAway, HeadlightError, NoStart, UnknownHead, UnknownHypothesis, UnknownSite
+from model.errors import (
+    BadEdit,
+    CannotChange,
+    EngineAway,
+    HeadlightError,
+    NoStart,
+    UnknownHead,
+    UnknownHypothesis,
+    UnknownModel,
+    UnknownSite,
+)
 from model.inspection.finite import is_finite
 from model.trace.types import Attention, Site, Trace
-from viz import away, labels, sidebar
+from viz import labels, sidebar
 from viz.links import WITHOUT_EDITS, View
-from viz.page import Opening, Page, last_cross, my_engine, settle, the_engine
+from viz.page import Opening, Page, last_cross, my_engine, say, settle, the_engine
 from viz.texts import _, _n, sentence
 from viz.views import checkpoint_questions
 from viz.waiting import EarlierAnswers
+
+AGAIN_SECONDS = 3
+_LAST = "last"
 
 
 def prepare(
@@ -35,7 +53,7 @@ def prepare(
     try:
         trace, ran = _run(replace(view, **WITHOUT_EDITS) if unedited else view, problems)
         view = replace(view, hypothesis=ran.hypothesis) if unedited else ran
-        away.remember(trace, view)
+        _remember(trace, view)
     except EngineAway as error:
         return _last_or_raise(error, info, view, problems, opens_on, unedited)
     except HeadlightError as error:
@@ -63,7 +81,7 @@ def _last_or_raise(
     """The page of the session's last result with the same model while the engine's host is away; the request stays in the state."""
     if not (pages := last_page(info, view, problems, opens_on, unedited)):
         raise error
-    away.wait(error, shown=True)
+    wait_for_host(error, shown=True)
     return pages
 
 
@@ -75,7 +93,7 @@ def last_page(
     Args:
         unedited: whether the page takes only a run without edits.
     """
-    trace, before = away.last() or (None, view)
+    trace, before = _last() or (None, view)
     if trace is None or before.model != view.model or not trace.attention or (unedited and trace.request.get("edits")):
         return []
     attention, before = _select(trace, replace(before, site=view.site, head=view.head, query=view.query), problems, opens_on)
@@ -171,3 +189,62 @@ def _select(trace: Trace, view: View, problems: list[str], opens_on: Opening) ->
         )
         view = replace(view, step=-1)
     return attention, view
+
+
+def _remember(trace: Trace, view: View) -> None:
+    """Remembers the session's last result. Only the engine's cache holds the trace, so sessions add no memory."""
+    st.session_state[_LAST] = ref(trace), view
+
+
+def _last() -> tuple[Trace, View] | None:
+    """The session's last result; None if there is none yet or the engine's cache has evicted it."""
+    found: tuple[ref[Trace], View] | None = st.session_state.get(_LAST)
+    if found is None or (trace := found[0]()) is None:
+        return None
+    return trace, found[1]
+
+
+def wait_for_host(error: EngineAway, shown: bool) -> None:
+    """Says that the host is away, and redraws the page once it answers.
+
+    Args:
+        shown: whether the page shows the last result.
+    """
+    seconds = error.fields["seconds"]
+    if shown:
+        say(_("The engine has not answered for {seconds} s. You are looking at the last result until it is back.", seconds=seconds))
+    else:
+        say(sentence(error))
+        if _LAST in st.session_state and _last() is None:
+            say(_("What you saw last is not kept any more."))
+    _look_again()
+
+
+@st.fragment(run_every=AGAIN_SECONDS)
+def _look_again() -> None:
+    if the_engine().is_healthy():
+        st.rerun()
+
+
+def asked_here(view: View) -> bool:
+    """Draws the open questions of the model that `view` names; returns False if there are none."""
+    try:
+        asked = my_engine().describe(view.model, view.parsed_settings()) if view.model else None
+    except (UnknownModel, EngineAway):  # while the host is away, its last list of models is known
+        return False
+    if asked is None or not _waits(asked):
+        return False
+    settle(view)
+    sidebar.models({asked.name: asked.title} | {each.name: each.title for each in my_engine().models() if not each.problem})
+    checkpoint_questions.ask_here(my_engine(), view)
+    return True
+
+
+def name_others(others: Sequence[ModelInfo]) -> None:
+    """Lists in the sidebar the models that cannot be used as they are."""
+    waiting = [each.name for each in others if _waits(each)]
+    sidebar.waiting(waiting, [each.name for each in others if each.name not in waiting])
+
+
+def _waits(info: ModelInfo) -> bool:
+    return info.problem.get("error") == "OpenQuestions"

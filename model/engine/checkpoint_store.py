@@ -52,10 +52,11 @@ class CheckpointStore:
         Raises:
             UnknownModel: there is none of that name.
         """
-        there, (model, step) = self.names(), without_step(name)
+        there = self.names()
         places = {each: self._folder / each for each in there} | self._opened
         if name in places:
             return places[name]
+        model, step = without_step(name)
         if model in places and step is not None:
             kept = snapshots.steps(places[model])
             if name in (there := [at_step(model, each) for each in kept]):

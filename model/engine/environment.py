@@ -6,8 +6,8 @@ from typing import get_args
 import torch
 
 from model.attribution.scoring import BATCH_BYTES
-from model.engine.http.access import AccessLimits
 from model.errors import BadSetting
+from model.spec.inputs import POSITIONS, PUBLIC_POSITIONS
 from model.spec.request import Precision
 
 MOST_THREADS = 1024
@@ -66,7 +66,7 @@ def threads() -> int | None:
 
 def most_positions() -> int:
     """Most tokens of an input, even if a model has more positions; fewer on a public server (HEADLIGHT_PUBLIC)."""
-    return AccessLimits.from_environment(os.environ).positions
+    return PUBLIC_POSITIONS if os.environ.get("HEADLIGHT_PUBLIC") == "1" else POSITIONS
 
 
 def batch_bytes() -> int:

@@ -21,7 +21,7 @@ from model.engine.api import ModelInfo
 from model.engine.checkpoint_store import CheckpointStore, Stamp
 from model.engine.lru_cache import LruCache
 from model.engine.model_cache import Loaded, ModelCache, Outcome
-from model.engine.model_info import describe
+from model.engine.model_info import unusable
 from model.engine.scheduling.scheduler import Scheduler
 from model.engine.sent_files import VOCABULARY_ENDINGS
 from model.engine.uploads import Uploads
@@ -138,10 +138,9 @@ class LocalEngine:
             UnknownModel: there is no such model.
         """
         upload, found = self._uploads.get(model), self._models.network(model, settings)
-        info = describe(
-            model, upload.name if upload else self._store.title(model), found.runner if isinstance(found, Loaded) else found
-        )
-        return info if upload or info.problem else self._store.with_training(info)
+        if not isinstance(found, Loaded):
+            return unusable(model, upload.name if upload else self._store.title(model), found)
+        return found.info if upload else self._store.with_training(found.info)
 
     def inspect(self, model: str, settings: Settings = ()) -> Inspection:
         """The inspection report of a model's file or folder.

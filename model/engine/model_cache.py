@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,8 +15,10 @@ import torch
 
 from model.checkpoints import loader
 from model.checkpoints.loaded import Runner
+from model.engine.api import ModelInfo
 from model.engine.checkpoint_store import CheckpointStore, Stamp
 from model.engine.lru_cache import ComputedOnce, LruCache, OpeningSlots
+from model.engine.model_info import describe
 from model.engine.sent_files import uses_sent_vocabulary
 from model.engine.uploads import UPLOAD_PREFIX, Uploads
 from model.errors import DamagedFile, HeadlightError, NoRoom
@@ -64,6 +67,11 @@ class Loaded:
 
     key: ModelKey
     runner: Runner
+
+    @cached_property
+    def info(self) -> ModelInfo:
+        """Facts about the model, computed once: a page asks for them on every script run."""
+        return describe(self.key.name, self.runner)
 
 
 Outcome = Loaded | HeadlightError

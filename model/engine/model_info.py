@@ -15,16 +15,13 @@ FIRST_FEATURES = "6 0"
 """Example for a model without an embedding: positions and seed of random features."""
 
 
-def describe(name: str, title: str, loaded: Runner | HeadlightError) -> ModelInfo:
-    """Facts about a model, or why it cannot be used.
+def unusable(name: str, title: str, error: HeadlightError) -> ModelInfo:
+    """Why a model cannot be used, and its title."""
+    return ModelInfo(name, title, "", {}, (), 0, {}, 0, 0, problem=error.to_json())
 
-    Args:
-        name: the model's name in a RunRequest.
-        title: used if the checkpoint cannot be loaded.
-        loaded: the checkpoint, or the error of loading it.
-    """
-    if isinstance(loaded, HeadlightError):
-        return ModelInfo(name, title, "", {}, (), 0, {}, 0, 0, problem=loaded.to_json())
+
+def describe(name: str, loaded: Runner) -> ModelInfo:
+    """Facts about a loaded checkpoint; `name` is that of a RunRequest."""
     info, spec_ = loaded.info, loaded.info.spec
     return ModelInfo(
         name=name,

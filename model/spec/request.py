@@ -11,8 +11,7 @@ from typing import Any, Literal, Self, TypeAlias, get_args
 from model.errors import BadSetting
 from model.spec.edits import Edit, Silence, bounded
 from model.spec.inputs import Given, check_size
-from model.spec.option import OneOf, check, option
-from model.spec.validation import Between, read
+from model.spec.validation import Between, OneOf, check, option, read
 
 Settings: TypeAlias = tuple[tuple[str, str], ...]
 """Settings that a model's file does not hold, as names and values, in the form that `--set` takes."""

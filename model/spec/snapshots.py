@@ -2,10 +2,6 @@
 
 from dataclasses import dataclass
 
-from model.spec.inputs import Features as Features
-from model.spec.inputs import Given as Given
-from model.spec.inputs import RandomFeatures as RandomFeatures
-
 
 def at_step(model: str, step: int) -> str:
     """The name of a snapshot: the model after `step` updates of its weights, such as "reverse-digits@000151"."""

@@ -9,10 +9,23 @@ from streamlit.testing.v1 import AppTest
 import app
 from benchmarks import one_line
 from tests.app.visiting import Visitor
-from tests.counting import calls_in_threads
+from tests.counting import calls_in_threads, files_in_threads
 
 MOST = 220_000
 """Calls of a rerun of Explore, where Streamlit alone takes some 1,800. It was 133,000 when this was written."""
+
+
+FILES = 50
+"""Python files that a typed sentence passes, without those of the run itself; docs/architecture.md says which. The target is 25."""
+
+
+def test_a_typed_sentence_passes_a_bounded_number_of_files(stocked: Path) -> None:
+    visitor = Visitor(text="w4 w5")
+    visitor.type("text", "w5 w6")
+    found = files_in_threads(lambda: visitor.type("text", "w4 w6 w7"))
+    print(*sorted(found), sep="\n")
+    assert {"viz/main.py", "viz/prepare.py", "model/engine/local.py"} <= found, "the files of a sentence are no longer counted"
+    assert len(found) <= FILES, f"a typed sentence passes {len(found)} Python files: {', '.join(sorted(found))}"
 
 
 def test_a_rerun_costs_a_bounded_number_of_calls() -> None:

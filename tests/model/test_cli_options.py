@@ -12,9 +12,8 @@ import pytest
 from model.__main__ import cli, main
 from model.cli import options
 from model.errors import BadSetting
-from model.spec.option import described_fields, option
 from model.spec.request import Decoding, RunRequest
-from model.spec.validation import Between
+from model.spec.validation import Between, described_fields, option
 
 OF_BOTH = Path(__file__).with_name("run_options.help.txt")
 """What `run --help` and `explain --help` say of the options that are made of fields."""

@@ -11,7 +11,7 @@ from model.engine.rate_limit import RateLimit
 from model.engine.sent_files import names_server_file
 from model.engine.session import SESSION
 from model.errors import BadSetting, Refused
-from model.spec.inputs import POSITIONS, check_size
+from model.spec.inputs import POSITIONS, PUBLIC_POSITIONS, check_size
 from model.spec.request import Decoding, RunRequest
 
 BODY = 4 * 2**20
@@ -57,7 +57,7 @@ class AccessLimits:
         """
         token, proxies = environment.get("HEADLIGHT_TOKEN", ""), trusted_proxies(environment)
         if environment.get("HEADLIGHT_PUBLIC") == "1":
-            return cls(token, uploads=0, positions=512, written=2048, pace=10, burst=60, proxies=proxies)
+            return cls(token, uploads=0, positions=PUBLIC_POSITIONS, written=2048, pace=10, burst=60, proxies=proxies)
         return cls(token, proxies=proxies)
 
     def admit(self, authorization: str, peer: str, forwarded: Iterable[str] = ()) -> None:
