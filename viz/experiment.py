@@ -36,7 +36,7 @@ def sentence(request: Mapping[str, Any]) -> str:
         return _("Experiment: {edits}", edits="; ".join(map(words, edits)))
     if len(heads) > MOST_NAMED:
         return _("Experiment: {count} heads silenced", count=len(heads))
-    return _("Experiment: silenced {heads}", heads="; ".join(labels.site(Site.parse(site), head) for site, head in heads))
+    return _("Experiment: {heads} silenced", heads="; ".join(labels.site(Site.parse(site), head) for site, head in heads))
 
 
 def heads(silence: str) -> str:

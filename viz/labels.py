@@ -183,13 +183,28 @@ def kind(stack: str, kind_: str) -> str:
 
 
 def site(site: Site, head: int | None = None) -> str:
-    """The name of a site, counted from 1: "Cross-attention, layer 3, head 5"."""
+    """The name of a site, counted from 1: "Cross-attention, layer 3, head 5".
+
+    Args:
+        site: the site.
+        head: its head, counted from 0; None: the whole site.
+    """
     gaps = {"kind": kind(site.stack, site.kind), "layer": site.layer + 1, "pass_": site.pass_ + 1}
     if head is None:
         return _("{kind}, layer {layer}", **gaps) if site.pass_ == 0 else _("{kind}, pass {pass_}, layer {layer}", **gaps)
     if site.pass_ == 0:
         return _("{kind}, layer {layer}, head {head}", head=head + 1, **gaps)
     return _("{kind}, pass {pass_}, layer {layer}, head {head}", head=head + 1, **gaps)
+
+
+def number(value: float, form: str) -> str:
+    """A number for the screen, with a minus sign instead of a hyphen.
+
+    Args:
+        value: the number.
+        form: its format specification, such as ".3f".
+    """
+    return f"{value:{form}}".replace("-", "−")
 
 
 def power_of_ten(value: float) -> str:

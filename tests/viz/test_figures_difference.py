@@ -40,11 +40,12 @@ def test_cells_are_second_minus_first_on_a_scale_that_is_centred_at_zero(sides: 
 def test_hovering_names_both_texts_and_both_weights(sides: tuple[Trace, Trace]) -> None:
     first, second = ((trace, trace.at(SITE)) for trace in sides)
     figure = difference(first, second, 0, np.arange(6), 6, dark=False)
-    query, key, one, other = figure.data[0].customdata[4][2]
+    query, key, one, other, change = figure.data[0].customdata[4][2]
     assert key == "young / &lt;b&gt;old&lt;/b&gt;"
     assert query == "play → with"
     assert (one, other) == (f"{first[1].weights[0, 4, 2]:.4f}", f"{second[1].weights[0, 4, 2]:.4f}")
-    assert "%{z:+.4f}" in figure.data[0].hovertemplate
+    assert change == f"{second[1].weights[0, 4, 2].astype(float) - first[1].weights[0, 4, 2]:+.4f}".replace("-", "−")
+    assert "−" in {text[0] for row in figure.data[0].customdata for *_rest, text in row}, "a hyphen is no minus sign"
     assert figure.layout.xaxis.title.text == "key: decoder (English)"
     assert list(figure.layout.yaxis.range) == [5.5, -0.5]
 

@@ -21,7 +21,7 @@ SCRIPTS = sorted((ROOT / "viz").rglob("*.js"))
 CATALOGUE = ROOT / "viz" / "locale" / "headlight.pot"
 
 
-VERBS = "as|is|has|was|moves|attends|resembles|contains"
+VERBS = "as|is|has|was|moves|attends|resembles|contains|exists"
 COUNTED = re.compile(rf"\{{\w+(:,)?\}} ((?!(?:{VERBS})\b)\w+ )?(?!(?:{VERBS})\b)[a-z]+s\b")
 """A gap before a plural: "{count} special tokens"."""
 NEVER_ONE = {

@@ -122,7 +122,7 @@ def test_outputs_are_aligned_and_told_apart_without_colour() -> None:
     for side, trace in (("A", engine.trace), ("B", engine.second)):
         numbers = table[f"log-probability ({side})"].dropna().to_list()
         assert numbers == [step.chosen.log_probability for step in trace.steps]
-        assert f"{sum(numbers):.3f} on side {side}" in text
+        assert f"−{-sum(numbers):.3f} on side {side}" in text
 
 
 def test_hostile_tokens_stay_text() -> None:
@@ -273,7 +273,7 @@ def test_a_run_without_any_common_site_says_so_for_each_kind() -> None:
 
 def test_the_control_writes_the_link() -> None:
     app = open_compare(TwoRuns(), site=CROSS, head="1")
-    assert app.button(key="silence-selected").label.replace("\\", "") == "Silence Cross-attention, layer 2, head 2"
+    assert app.button(key="silence-selected").label.replace("\\", "") == "Silence: Cross-attention, layer 2, head 2"
     app.button(key="silence-selected").click().run()
     assert app.query_params["against"] == SILENCED
     app.selectbox(key="second:method").set_value("beam").run()

@@ -35,7 +35,7 @@ def test_the_page_opens_on_decoder_self_attention_with_a_causal_mask_and_padding
     assert allowed(found["causal"]) == allowed(found["both"]) == LOWER
     assert all(row == [True] * 12 + [False] * 4 for row in allowed(found["padding"]))
     assert "never to later ones" in words(app)
-    assert "This is the padding mask of Cross-attention, layer 1, which reads the source." in words(app).replace("\\", "")
+    assert "The padding mask of the attention that reads the source: Cross-attention, layer 1." in words(app).replace("\\", "")
     assert found["causal"]["layout"]["yaxis"]["title"]["text"] == "query: decoder (English)"
     assert app.metric[0].value == "exactly 0"
 

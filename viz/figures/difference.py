@@ -43,7 +43,7 @@ def difference(
     change = weights[1] - weights[0]
     apart = np.where(seen, np.where(np.abs(change) <= rounding, 0.0, change), np.nan)
     whole = labels.compared(first, second, rows, keys, longest=None)
-    texts = np.stack([*_grid(*whole), *(np.char.mod("%.4f", one).astype(object) for one in weights)], axis=-1)
+    texts = np.stack([*_grid(*whole), *(_written("%.4f", one) for one in weights), _written("%+.4f", apart)], axis=-1)
     layer = cell_layer(apart, texts, _hover())
     return picture(
         dark,
@@ -54,13 +54,18 @@ def difference(
     )
 
 
+def _written(form: str, numbers: Array) -> Array:
+    """Numbers as text, with minus signs: plotly writes a hyphen into its hover labels."""
+    return np.char.replace(np.char.mod(form, numbers), "-", "−").astype(object)
+
+
 def _grid(queries: list[str], keys: list[str]) -> tuple[Array, ...]:
     return np.meshgrid(*(np.array([literal(text) for text in texts], object) for texts in (queries, keys)), indexing="ij")
 
 
 def _hover() -> str:
     gaps = {"query": "%{customdata[0]}", "key": "%{customdata[1]}"}
-    gaps |= {"first": "%{customdata[2]}", "second": "%{customdata[3]}", "change": "<b>%{z:+.4f}</b>"}
+    gaps |= {"first": "%{customdata[2]}", "second": "%{customdata[3]}", "change": "<b>%{customdata[4]}</b>"}
     return _("query: {query}<br>key: {key}<br>side A: {first}<br>side B: {second}<br>change: {change}", **gaps)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from model.trace.types import Array
+from viz import labels
 from viz.figures.frame import BAR_HEIGHT, ON_AXIS, axis, colour_bar, literal, picture, scale, token_axis
 from viz.texts import _
 from viz.theme import Scheme, scheme
@@ -48,7 +49,10 @@ def bars(
         probabilities: whether the axis goes from 0 to 1.
     """
     colours = scheme(dark)
-    drawn = token_bars(values, tokens, chosen, colours) | {"text": [f"{value:.4f}" for value in values], "cliponaxis": False}
+    drawn = token_bars(values, tokens, chosen, colours) | {
+        "text": [labels.number(value, ".4f") for value in values],
+        "cliponaxis": False,
+    }
     across = axis(colours, title) | ({"range": [0, 1]} if probabilities else {"zeroline": True, "zerolinecolor": colours.line})
     layout = {"xaxis": across, "yaxis": rows_of_tokens(colours, tokens, ""), "bargap": 0.3}
     return picture(dark, 80 + 26 * len(tokens), [drawn], layout)

@@ -98,7 +98,7 @@ def _follow(place: _Place, own: bool, **fields: str | int) -> None:
     if head < place.heads.get(site, 0):
         update(site=str(site), head=head, query=fields.get("query", place.query) if own else -1)
     else:
-        st.toast(_("Only side B has {head}.", head=labels.site(site, head)))
+        st.toast(_("{head} exists only on side B.", head=labels.site(site, head)))
 
 
 def _changes(page: Page, compared: Compared) -> None:

@@ -76,10 +76,11 @@ def _cell(side: Sequence[Written], place: int | None, pair: Pair, mark: str) -> 
 def _say_totals(sides: Sequence[Sequence[Written]]) -> None:
     """Draws the total log-probability of each side's output."""
     scores = [[token.log_probability for token in side if token.log_probability is not None] for side in sides]
-    gaps = {"first": sum(scores[0]), "second": sum(scores[1]), "tokens": len(scores[0]), "others": len(scores[1])}
+    first, second = (labels.number(sum(side), ".3f") for side in scores)
+    gaps = {"first": first, "second": second, "tokens": len(scores[0]), "others": len(scores[1])}
     st.caption(
         _(
-            "Log-probability of the output: {first:.3f} on side A (tokens: {tokens}), {second:.3f} on side B (tokens: {others}).",
+            "Log-probability of the output: {first} on side A (tokens: {tokens}), {second} on side B (tokens: {others}).",
             **gaps,
         )
     )

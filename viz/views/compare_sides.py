@@ -153,8 +153,8 @@ def _gestures(page: Page, there: Sequence[str]) -> dict[str, tuple[str, list[str
     others = [one for one in own if one != own[head]]
     gaps = {"kind": labels.kind(site.stack, site.kind), "count": len(kind)}
     return {
-        "selected": (_("Silence {head}", head=labels.site(site, head)), [own[head]]),
+        "selected": (_("Silence: {head}", head=labels.site(site, head)), [own[head]]),
         "others": (_("Silence all other heads of this layer ({count})", count=len(others)), others),
-        "layer": (_("Silence the whole layer: {site} ({count} heads)", site=labels.site(site), count=len(own)), own),
-        "kind": (_("Silence this kind of attention: {kind} ({count} heads)", **gaps), kind),
+        "layer": (_("Silence the whole layer: {site} (heads: {count})", site=labels.site(site), count=len(own)), own),
+        "kind": (_("Silence this kind of attention: {kind} (heads: {count})", **gaps), kind),
     }

@@ -67,7 +67,7 @@ def _padding(page: Page, trace: Trace, attention: Attention, form: masks.Form, a
     gaps = {"site": labels.site(reads[-1].site)}
     st.markdown(f"**{title}**")
     st.caption(about)
-    about = _("This is the padding mask of {site}, which reads the source.", **gaps)
+    about = _("The padding mask of the attention that reads the source: {site}.", **gaps)
     return _mask(page, trace, reads[-1], reads[-1].mask_padding, ("padding", form, ""), about)
 
 

@@ -50,12 +50,9 @@ def _in_words(trace: Trace, rank: int) -> str:
     """A hypothesis as one line of text."""
     place = hypotheses(trace.tree)[rank]
     node = trace.tree[place]
-    gaps = {"rank": rank + 1, "mean": _number(node.mean), "total": _number(node.total), "text": _text(trace, place)}
+    gaps = {"rank": rank + 1, "text": _text(trace, place)}
+    gaps |= {"mean": labels.number(node.mean, ".3f"), "total": labels.number(node.total, ".3f")}
     return _("{rank} · {text} · {mean} per token, {total} in total", **gaps)
-
-
-def _number(value: float) -> str:
-    return f"{value:.3f}".replace("-", "−")
 
 
 def _text(trace: Trace, place: int) -> str:

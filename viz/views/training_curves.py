@@ -70,7 +70,7 @@ def _moments(page: Page, measured: Course) -> None:
     """Draws a table of when each head specialized; a click on a row selects the head."""
     title = explanations()[page.view.measure].title
     _heading(
-        labels.markdown(_("When each head specializes ({measure})", measure=title)),
+        labels.markdown(_("When each head specializes: {measure}", measure=title)),
         _(
             "The first snapshot after which the head has made, and keeps, more than half of its total change. If the "
             "total change is near 0, the step means nothing: the head did not specialize by this measure."
@@ -94,7 +94,7 @@ def _numbers(page: Page, measured: Course) -> None:
         st.caption(labels.markdown(caption))
         st.dataframe(table, width="stretch")
         st.download_button(
-            labels.markdown(_("Download {what} as CSV", what=caption)),
+            labels.markdown(_("Download as CSV: {what}", what=caption)),
             partial(export.csv, table),
             export.file_name(page.trace, name, ending="csv"),
             "text/csv",

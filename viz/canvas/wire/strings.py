@@ -285,5 +285,5 @@ def player() -> dict[str, str]:
             "{head}, revealed row by row. Left and right step, up and down move between keys, Enter shows the "
             "calculation of a cell."
         ),
-        "headLabel": _("Show {head}"),
+        "headLabel": _("Show: {head}"),
     }
