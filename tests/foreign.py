@@ -20,7 +20,7 @@ def tried(case: Case, folder: Path) -> tuple[float | None, str]:
     except HeadlightError as error:
         said = str(error).replace(f"{folder}/weights.pt", "FILE").replace(str(folder), "FOLDER")
         for advice in (
-            ". Nothing is run",
+            ". Nothing was run",
             ". Do not change its config.json",
             ". Save the complete",
             ". Leave ",

@@ -216,7 +216,7 @@ def wait_for_host(error: EngineAway, shown: bool) -> None:
     else:
         say(sentence(error))
         if _LAST in st.session_state and _last() is None:
-            say(_("What you saw last is not kept any more."))
+            say(_("The last result is no longer available."))
     _look_again()
 
 

@@ -81,7 +81,7 @@ def shown() -> Iterator[None]:
 def show(pause: NotYet | Stopped) -> None:
     """Shows that the page waits, or that the visitor stopped the call."""
     if isinstance(pause, Stopped):
-        st.info(_("This was stopped. Press Run to begin it again."), icon=":material/stop_circle:")
+        st.info(_("Stopped. Press Run to start again."), icon=":material/stop_circle:")
         if (progress := pause.progress) is not None:
             words = strings.how_far().format(written=len(progress.ids), most=progress.most, rate=f"{progress.rate:.1f}")
             st.caption(f"{labels.markdown(words)}  \n{labels.markdown(_text(progress))}")

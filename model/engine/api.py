@@ -98,7 +98,7 @@ class Engine(Protocol):
         An unfinished older run of the same session (model/engine/session.py) is superseded.
 
         While it decodes, LISTENER of the calling thread (model/engine/progress.py) hears the tokens written so far. A run that
-        nobody waits for any more, since each CANCEL_TOKEN was cancelled, ends at its next step.
+        nobody waits for any more, since each CANCEL_TOKEN was canceled, ends at its next step.
         """
 
     def explain(self, request: RunRequest, site: str, head: int, query: int, key: int) -> Explanation:

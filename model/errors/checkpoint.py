@@ -29,8 +29,8 @@ class UnknownLayout(CheckpointError):
     """Names of weights that no known layout has. Fields: path, nearest, reason."""
 
     template = (
-        "The tensor names in {path} match no known layout. The closest is {nearest}, but {reason}. Nothing is run, "
-        "because it cannot be known what a tensor without a place does. Choose another file, or add a layout "
+        "The tensor names in {path} match no known layout. The closest is {nearest}, but {reason}. Nothing was run, "
+        "because the role of a tensor without a place in the layout is unknown. Choose another file, or add a layout "
         "(docs/add-a-layout.md)."
     )
 
@@ -38,8 +38,8 @@ class UnknownLayout(CheckpointError):
 class SeveralLayouts(CheckpointError):
     """Weights that match several layouts, or several state dicts in one file. Fields: path, what, there, setting."""
 
-    template = "{path} matches several {what}: {there}. Choose one with --set {setting}=NAME."
-    on_screen = "{path} matches several {what}: {there}. Choose one below."
+    template = "There are several {what} for {path}: {there}. Choose one with --set {setting}=NAME."
+    on_screen = "There are several {what} for {path}: {there}. Choose one below."
 
 
 class SeveralFiles(CheckpointError):

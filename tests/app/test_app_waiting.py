@@ -68,7 +68,7 @@ def test_stop_ends_the_run_and_keeps_the_last_picture(engine: HeldEngine) -> Non
     visitor.app.button(key="stop").click()
     visitor.app.run()
     assert not visitor.waits
-    assert [info.value for info in visitor.app.info] == ["This was stopped. Press Run to begin it again."]
+    assert [info.value for info in visitor.app.info] == ["Stopped. Press Run to start again."]
     assert visitor.tokens("source")[1:-1] == ["w4", "w5"]
     asked = len(engine.asked)
     visitor.app.run()

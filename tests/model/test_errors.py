@@ -79,8 +79,8 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
     "UnknownLayout": (
         {"path": "a.pt", "nearest": "d2l", "reason": "the file has conv1.weight, which has no place in it"},
         "The tensor names in a.pt match no known layout. The closest is d2l, but the file has conv1.weight, which has "
-        "no place in it. Nothing is run, because it cannot be known what a tensor without a place does. Choose another "
-        "file, or add a layout (docs/add-a-layout.md).",
+        "no place in it. Nothing was run, because the role of a tensor without a place in the layout is unknown. "
+        "Choose another file, or add a layout (docs/add-a-layout.md).",
     ),
     "UnsupportedModel": (
         {"path": "tiny", "reason": "its architecture is 'mamba', and those that are run here are bert"},
@@ -91,7 +91,7 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "SeveralLayouts": (
         {"path": "a.pt", "what": "tables of weights", "there": "model, ema", "setting": "candidate"},
-        "a.pt matches several tables of weights: model, ema. Choose one with --set candidate=NAME.",
+        "There are several tables of weights for a.pt: model, ema. Choose one with --set candidate=NAME.",
     ),
     "SeveralFiles": (
         {"path": "mine", "there": "a.pt, b.pt"},

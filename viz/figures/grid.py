@@ -22,7 +22,7 @@ def grid(
     quantity: str,
     limit: float | None = None,
 ) -> go.Figure:
-    """The numbers as colours, centred at 0; cells without a number are empty.
+    """The numbers as colors, centered at 0; cells without a number are empty.
 
     plotly reports clicks on points alone, not on the cells of a heatmap: an invisible point lies on each cell that has a number,
     with its row and column as `customdata`.
@@ -32,7 +32,7 @@ def grid(
         values: [row, column]; NaN: there is no number.
         hover: [row, column], what pointing at a cell says.
         dark: which scheme.
-        quantity: what the numbers are, for the colour bar.
+        quantity: what the numbers are, for the color bar.
         limit: the number at the ends of the scale; None: the largest of the numbers.
     """
     colours = scheme(dark)

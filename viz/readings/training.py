@@ -61,7 +61,7 @@ def explanations() -> Mapping[str, Explanation]:
             ),
         ),
         "diagonality": Explanation(
-            _("Diagonality"),
+            _("Weight near the diagonal"),
             _(
                 "Mean over rows of the weight on keys j with |p − j| ≤ 1, where p is the row’s own position (in "
                 "cross-attention, rows are spread evenly over the keys). It does not mean that those words belong "
@@ -69,7 +69,7 @@ def explanations() -> Mapping[str, Explanation]:
             ),
         ),
         "antidiagonality": Explanation(
-            _("Anti-diagonality"),
+            _("Weight near the anti-diagonal"),
             _(
                 "Mean over rows of the weight on keys j with |p − (m − 1 − j)| ≤ 1, the diagonal of the keys read "
                 "backwards. A head that reverses its input scores 1, but one that rests in the middle also scores "

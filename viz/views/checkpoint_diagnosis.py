@@ -16,7 +16,7 @@ def summary(found: Inspection) -> None:
     """Draws the layout, the evidence for it, and notes."""
     st.markdown(f"**{labels.markdown(found.what)}**")
     if found.in_favour:
-        st.caption(labels.markdown(_("Evidence for this reading: {evidence}.", evidence="; ".join(found.in_favour))))
+        st.caption(labels.markdown(_("Evidence for this layout: {evidence}.", evidence="; ".join(found.in_favour))))
         against = "; ".join(found.against)
         st.caption(
             labels.markdown(_("Evidence against it: {evidence}.", evidence=against)) if against else _("No evidence against it.")
@@ -230,5 +230,5 @@ def _statuses() -> dict[str, str]:
         "misshapen": _("wrong shape"),
         "unexpected": _("unexpected"),
         "matched": _("matched"),
-        "unneeded": _("left over, on no map’s way"),
+        "unneeded": _("left over, not used by any attention map"),
     }

@@ -84,7 +84,7 @@ def ask_for(engine: Engine, model: str) -> None:
     if wrong := st.session_state.get(_WRONG):
         say(wrong)
     st.file_uploader(
-        _("Vocabularies, several at once"),
+        _("Vocabularies (one or several files)"),
         accept_multiple_files=True,
         key=f"{_SENT}:{st.session_state.get(_ROUND, 0)}",
         max_upload_size=MOST_MEGABYTES,
@@ -151,12 +151,12 @@ def _are_words(model: str, names: Sequence[str]) -> bool:
     other = next((name for name in names if Path(name).suffix.lower() not in VOCABULARY_ENDINGS), None)
     if other is not None:
         st.session_state[_WRONG] = _(
-            "{name} is not taken as a vocabulary: those end in {endings}.", name=other, endings=", ".join(VOCABULARY_ENDINGS)
+            "{name} is not a vocabulary file: the name of one ends in {endings}.", name=other, endings=", ".join(VOCABULARY_ENDINGS)
         )
     return other is None
 
 
 def _refuse_too_large(name: str, megabytes: float) -> None:
     gaps = {"name": name, "size": megabytes, "most": MOST_MEGABYTES}
-    st.session_state[_WRONG] = _("{name} has {size:,.0f} MB, and a vocabulary may have at most {most} MB.", **gaps)
+    st.session_state[_WRONG] = _("{name} has {size:,.0f} MB, but a vocabulary may have at most {most} MB.", **gaps)
     st.session_state[_ROUND] = st.session_state.get(_ROUND, 0) + 1

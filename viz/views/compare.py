@@ -195,8 +195,8 @@ def _ranking(page: Page, compared: Compared) -> None:
 def _explain() -> None:
     st.latex(r"\frac{1}{n}\sum_i \frac{1}{2} \sum_j \left| w^{(2)}_{ij} - w^{(1)}_{ij} \right|")
     meaning = _(
-        "The total variation distance between the two sides, averaged over the rows that had a choice: the share of "
-        "its weight that a row moved to other keys. 0: identical; 1: nothing in common."
+        "The total variation distance between the two sides, averaged over the rows that may attend to at least two "
+        "keys: the share of its weight that a row moved to other keys. 0: identical; 1: nothing in common."
     )
     caution = _(
         "It does not say how much the output changed; that also depends on the values that the head moves. Heads of "

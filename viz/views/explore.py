@@ -27,7 +27,7 @@ def show(page: Page) -> None:
     with heat, card("heat"):
         reading_card.draw(page, shown)
     with lines, card("lines"):
-        st.html(heading(_("Lines"), _("Each output token on the left is linked to the tokens it attends to")))
+        st.html(heading(_("Lines"), _("Lines lead from each query token to the tokens that it attends to")))
         if reading_card.fits(page):
             canvas.lines(page.trace, page.attention.site, page.head, page.view.query, key="lines", chosen=update)
         else:

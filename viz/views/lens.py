@@ -40,8 +40,8 @@ def _reason_against(page: Page) -> str:
         return _("This model has no output layer that could turn its states into words.")
     if spec.get("program"):
         return _(
-            "This network is run by an external library whose final norm and output layer are not accessible, so there is "
-            "no logit lens."
+            "This network is run by an external library whose final normalization and output layer are not accessible, "
+            "so there is no logit lens."
         )
     if spec["output"].get("softmax") == "batch":
         return _(

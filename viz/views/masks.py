@@ -51,7 +51,7 @@ def _chosen_form() -> masks.Form:
     """Draws the control for how the masks are written."""
     signs: dict[masks.Form, str] = {"boolean": "✓ ✗", "additive": "0 −∞"}
     chosen = st.segmented_control(
-        _("Written as"), list(signs), format_func=signs.__getitem__, default="boolean", required=True, key="mask-form"
+        _("Show as"), list(signs), format_func=signs.__getitem__, default="boolean", required=True, key="mask-form"
     )
     form: masks.Form = chosen or "boolean"
     st.caption(_forms()[form])
@@ -204,7 +204,7 @@ def _about_padding(attention: Attention, added: int) -> str:
     if not added:
         return _(
             "To be processed together, sentences of different lengths are padded to the same length; this mask hides "
-            "the padding from every query. Your sentence has no padding, so every key is allowed. Use the slider above "
+            "the padding from every query. Your sentence has no padding, so every key is allowed. Use the slider "
             "to add some."
         )
     if attention.site.stack == "encoder":

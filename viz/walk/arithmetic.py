@@ -86,7 +86,8 @@ def _score(found: Explanation, dark: bool) -> None:
                 "illustration."
             )
         )
-    st.caption(_("Multiplied by the scale of this model:"))
+    usual = math.isclose(found.scale, len(found.q) ** -0.5, rel_tol=1e-6)
+    st.caption(_("Multiplied by 1/√head_dim:").replace("_", "\\_") if usual else _("Multiplied by the scale of this model:"))
     st.latex(rf"{dot} \times {scale} = \mathbf{{{score}}}")
     if found.allowed[found.key]:
         st.caption(_("The mask allows this key, so 0 is added:"))

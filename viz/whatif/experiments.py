@@ -77,12 +77,12 @@ def _translation() -> tuple[Experiment, ...]:
             "Ein Mann schiebt eine Frau.",
         ),
         Experiment(
-            _("Put a horse in the dog's place"),
+            _("Put a horse in the dog’s place"),
             (Patch(value="hidden", stack="encoder", at=("hund",), take=("pferd",), source=horse),),
             "Ein Hund springt über einen Zaun.",
         ),
         Experiment(
-            _("Put drums in the guitar's place"),
+            _("Put drums in the guitar’s place"),
             (Patch(value="hidden", stack="encoder", at=("gitarre",), take=("schlagzeug",), source=drums),),
             PARK,
         ),

@@ -51,7 +51,7 @@ def _titles() -> dict[str, str]:
         "skip-layer": _("Skip a layer"),
         "skip-sublayer": _("Skip a sublayer"),
         "swap-layers": _("Swap two layers"),
-        "embed": _("Give a token another word's embedding"),
+        "embed": _("Give a token another word’s embedding"),
         "patch": _("Patch: take values from another run"),
     }
 
@@ -83,7 +83,7 @@ def _silence(page: Page) -> dict[str, Any]:
     by = fields.choice("by", _("Replaced by"), {
         "zeros": _("zeros"),
         "sentence": _("its mean over this sentence"),
-        "examples": _("its mean over the model's examples"),
+        "examples": _("its mean over the model’s examples"),
     })  # fmt: skip
     return fields.place(page) | {"by": by}
 

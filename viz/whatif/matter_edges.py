@@ -26,7 +26,7 @@ def draw(page: Page) -> None:
     token_choice(found, "edges", whole=False)
     st.caption(
         _(
-            "Change of this token's log-probability (nats) where nothing may pass from a key: all heads of a site together. "
+            "Change of this token’s log-probability (nats) where nothing may pass from a key: all heads of a site together. "
             "A click forbids the edge above."
         )
     )

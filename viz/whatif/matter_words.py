@@ -90,7 +90,7 @@ def _picture(page: Page, inputs: Sequence[str], table: pd.DataFrame, measures: S
         [f"{names[name]}<br>“{text}”: {value:+.4f}" for text, value in zip(inputs, row, strict=True)]
         for name, row in zip(measures, values, strict=True)
     ]
-    return grid([names[name] for name in measures], inputs, relative, hover, page.dark, _("of the row's largest"), limit=1.0)
+    return grid([names[name] for name in measures], inputs, relative, hover, page.dark, _("of the row’s largest"), limit=1.0)
 
 
 def _complete(found: WordEffects, token: int) -> str:
@@ -112,7 +112,7 @@ def _complete(found: WordEffects, token: int) -> str:
 def _what_attention_is_not() -> None:
     st.markdown(
         _(
-            "**Attention is not explanation.** A weight says how much of a key's value went into one head, not what the output "
+            "**Attention is not explanation.** A weight says how much of a key’s value went into one head, not what the output "
             "needed it for: values can be short, other heads can carry the same word, and later layers can ignore it. Jain and "
             "Wallace (2019) found that attention often disagrees with other measures of importance, and that very different "
             "weights can give the same output. Wiegreffe and Pinter (2019) answer that this depends on what one calls an "

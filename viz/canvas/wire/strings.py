@@ -74,7 +74,7 @@ def lost() -> dict[str, str]:
     """Texts of a drawing with a part that the server no longer has."""
     return {
         "sentence": _("The server no longer has the numbers of this picture, so a part of it is missing."),
-        "button": _("Ask for them again"),
+        "button": _("Load them again"),
     }
 
 
