@@ -64,22 +64,22 @@ def _edges(edit: Forbid | Allow, strips: Strips) -> str:
     }
     allows, anybody = isinstance(edit, Allow), not edit.query
     if allows:
-        return _("{where}: all may look at {keys}", **gaps) if anybody else _("{where}: {queries} may look at {keys}", **gaps)
+        return _("{where}: all may attend to {keys}", **gaps) if anybody else _("{where}: {queries} may attend to {keys}", **gaps)
     if anybody:
-        return _("{where}: nobody may look at {keys}", **gaps)
-    return _("{where}: {queries} may not look at {keys}", **gaps)
+        return _("{where}: no token may attend to {keys}", **gaps)
+    return _("{where}: {queries} may not attend to {keys}", **gaps)
 
 
 def _row(edit: SetRow, strips: Strips) -> str:
     gaps = {"where": _where(edit), "queries": _side(edit.query, edit, strips, "query")}
     if edit.to == "one-hot":
         assert edit.key is not None
-        return _("{where}: {queries} look at {key} alone", key=_side((edit.key,), edit, strips, "key"), **gaps)
+        return _("{where}: {queries} attend to {key} alone", key=_side((edit.key,), edit, strips, "key"), **gaps)
     if edit.to == "numbers":
-        return _("{where}: {queries} look with typed weights", **gaps)
+        return _("{where}: {queries} attend with typed weights", **gaps)
     if edit.to == "head":
-        return _("{where}: {queries} look like head {other}", other=(edit.other or 0) + 1, **gaps)
-    return _("{where}: {queries} look at everything alike", **gaps)
+        return _("{where}: {queries} attend like head {other}", other=(edit.other or 0) + 1, **gaps)
+    return _("{where}: {queries} attend to everything equally", **gaps)
 
 
 def _silence(edit: Silence) -> str:

@@ -161,13 +161,13 @@ class CannotChange(InputError):
 class CannotMeasure(InputError):
     """A network, or a target, for which nothing can be attributed. Fields: reason."""
 
-    template = "What mattered cannot be measured here: {reason}. Choose another model or another target."
+    template = "What matters cannot be measured here: {reason}. Choose another model or another target."
 
 
 class BadEdit(InputError):
     """An edit that is none, or that names what this run does not have. Fields: edit, reason."""
 
-    template = "The edit “{edit}” cannot be made: {reason}. Change it or take it out, then run again."
+    template = "The edit “{edit}” cannot be made: {reason}. Change or remove it, then run again."
 
 
 class OpenQuestions(InputError):

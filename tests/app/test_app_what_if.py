@@ -90,7 +90,7 @@ def test_chips_are_switched_off_moved_removed_undone_and_redone_and_the_link_say
     visitor.press("edit-remove-0")
     assert chips(visitor) == []
     assert visitor.url["off"] == "all"
-    assert "What does it write now?" not in html(visitor)
+    assert "What does the model generate now?" not in html(visitor)
     visitor.press("edits-undo")
     assert visitor.url["edit"] == second
 
@@ -168,5 +168,5 @@ def test_what_matters_is_measured_when_it_is_asked_for(stocked: Path) -> None:
     visitor._run()
     assert len(EditList.of(visitor.view).edits) in (1, 2)
     measure(visitor, "edges")
-    assert "A click forbids the edge above" in " ".join(caption.value for caption in visitor.app.caption)
+    assert "Click to forbid that edge above" in " ".join(caption.value for caption in visitor.app.caption)
     assert visitor.problems == []

@@ -39,8 +39,7 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "BadEdit": (
         {"edit": "forbid key=klavier", "reason": "the source has no token 'klavier'"},
-        "The edit “forbid key=klavier” cannot be made: the source has no token 'klavier'. Change it or take it out, "
-        "then run again.",
+        "The edit “forbid key=klavier” cannot be made: the source has no token 'klavier'. Change or remove it, then run again.",
     ),
     "CannotChange": (
         {"name": "stages/encoder.0.0.self/normed", "reason": "it stays inside the library"},
@@ -49,7 +48,7 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "CannotMeasure": (
         {"reason": "it has no output layer, so no target has a probability"},
-        "What mattered cannot be measured here: it has no output layer, so no target has a probability. "
+        "What matters cannot be measured here: it has no output layer, so no target has a probability. "
         "Choose another model or another target.",
     ),
     "OpenQuestions": (

@@ -114,12 +114,15 @@ def test_closed_and_opened_cells_are_marked() -> None:
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
-        ("forbid key=gitarre", "Everywhere: nobody may look at “gitarre”"),
-        ("forbid kind=cross key=hunde", "Cross-attention: nobody may look at “hunde”"),
-        ("forbid site=decoder.0.2.cross head=4 query=0 key=3", "Cross-attention, layer 3, head 5: “<sos>” may not look at “hunde”"),
-        ("allow stack=decoder kind=self", "Decoder self-attention: all may look at all tokens"),
-        ("set-row kind=cross", "Cross-attention: all tokens look at everything alike"),
-        ("set-row site=decoder.0.2.cross to=one-hot key=3 query=1", "Cross-attention, layer 3: “two” look at “hunde” alone"),
+        ("forbid key=gitarre", "Everywhere: no token may attend to “gitarre”"),
+        ("forbid kind=cross key=hunde", "Cross-attention: no token may attend to “hunde”"),
+        (
+            "forbid site=decoder.0.2.cross head=4 query=0 key=3",
+            "Cross-attention, layer 3, head 5: “<sos>” may not attend to “hunde”",
+        ),
+        ("allow stack=decoder kind=self", "Decoder self-attention: all may attend to all tokens"),
+        ("set-row kind=cross", "Cross-attention: all tokens attend to everything equally"),
+        ("set-row site=decoder.0.2.cross to=one-hot key=3 query=1", "Cross-attention, layer 3: “two” attend to “hunde” alone"),
         ("silence site=decoder.0.2.cross head=0,4,6", "Cross-attention, layer 3, heads 1, 5, 7: silenced"),
         ("silence stack=encoder by=sentence", "Encoder: replaced by its mean over this sentence"),
         ("sharpen kind=cross factor=0.5", "Cross-attention: scores times 0.5"),

@@ -79,7 +79,7 @@ def _effect(page: Page, edits: EditList, found: Fed) -> None:
 def _strips(page: Page, edits: EditList) -> None:
     """Draws the tokens; a click hides one."""
     hidden = gestures.hidden_tokens(edits.active, page.trace)
-    st.caption(_("A click on a token hides it from every head; another click shows it again."))
+    st.caption(_("Click a token to hide it from every head; click again to show it."))
     edited = partial(_drawn, _Ground.of(page))
     canvas.hiding_strips(page.trace, page.attention.site, hidden, key="whatif-strips", edited=edited)
 
@@ -119,7 +119,12 @@ def _overviews(page: Page, edits: EditList, found: Fed) -> None:
     if not edits.active or found.now is found.before:
         return
     compared, _refused = changes.changes(found.before, found.now)
-    st.html(heading(_("What changed"), _("Weight now minus weight before; colours by the root of the change.")))
+    st.html(
+        heading(
+            _("What changed"),
+            _("Weight now minus weight before. The color scale is a square root, so that small changes are visible."),
+        )
+    )
     if not compared:
         st.caption(_("The two runs cannot be compared."))
     elif not any(np.nanmax(change.by_row, initial=0.0) > ROUNDING for change in compared.values()):

@@ -82,7 +82,7 @@ def _experiments(page: Page) -> None:
         st.caption(_("With this sentence"))
         _offer(experiments.of_any(page), "any")
         if own := experiments.of_model(page.info.name):
-            st.caption(_("With a sentence of their own"))
+            st.caption(_("With their own sentence"))
             _offer(own, "own")
 
 

@@ -20,17 +20,19 @@ LOWEST = -7.0
 def outputs(page: Page, now: Trace | str) -> None:
     """Draws what the model wrote before and writes now, token by token in two rows; changed tokens are marked."""
     if isinstance(now, str):
-        st.html(heading(_("What does it write now?"), now))
+        st.html(heading(_("What does the model generate now?"), now))
         return
     one, other = _written(page.trace), _written(now)
     pairs = align(one, other)
     changed = sum(not pair.same for pair in pairs)
     said = (
-        _("Word for word what it wrote before.") if not changed else _("Decoded freely with the edits; changed tokens are marked.")
+        _("The output is the same, word for word.")
+        if not changed
+        else _("Decoded freely with the edits; changed tokens are marked.")
     )
     columns = "".join(_column(one, other, pair) for pair in pairs)
     names = f'<span class="pair names"><span>{escape(_("before"))}</span><span>{escape(_("now"))}</span></span>'
-    st.html(f'{heading(_("What does it write now?"), said)}<div class="pairs" role="group">{names}{columns}</div>')
+    st.html(f'{heading(_("What does the model generate now?"), said)}<div class="pairs" role="group">{names}{columns}</div>')
 
 
 def _written(trace: Trace) -> list[str]:
@@ -50,22 +52,22 @@ def _column(one: list[str], other: list[str], pair: Pair) -> str:
 
 def likelihood(found: Effect) -> None:
     """Draws each token's log-probability before and now, and the divergence of the distributions, as a table with dumb-bells."""
-    st.html(heading(_("How likely is what it wrote before?"), _summary(found)) + _table(found))
+    st.html(heading(_("How likely is the previous output now?"), _summary(found)) + _table(found))
 
 
 def _summary(found: Effect) -> str:
     if not len(found.texts):
-        return _("It wrote nothing before.")
+        return _("There was no output before.")
     if not found.finite:
-        return _("With these edits some probabilities are no numbers, so there is no total.")
+        return _("With these edits some probabilities are NaN, so there is no total.")
     gaps = {"before": _number(found.before.sum()), "now": _number(found.now.sum()), "change": _signed(found.change.sum())}
     most = int(np.nanargmax(found.bits)) if not np.isnan(found.bits).all() else 0
     if not found.change.any() and not found.bits.any():
-        return _("Log-probability of the whole: {before}, and no token changed by more than rounding.", **gaps)
+        return _("Log-probability of the whole output: {before}. No token changed by more than rounding.", **gaps)
     gaps |= {"token": labels.plain(found.texts[most]), "bits": f"{found.bits[most]:.2f}"}
     return _(
-        "The same tokens are fed to both runs. Log-probability of the whole: {before} before, {now} now (change {change}). "
-        "The prediction changed most at “{token}” (divergence {bits}).",
+        "The same tokens are fed to both runs. Log-probability of the whole output: {before} before, {now} now (change "
+        "{change}). The prediction changed most at “{token}” (divergence {bits}).",
         **gaps,
     )
 

@@ -65,7 +65,7 @@ def _translation() -> tuple[Experiment, ...]:
         Experiment(_("Hide “gitarre” from everything"), (Forbid(key=("gitarre",)),), PARK),
         Experiment(_("Hide “hunde” from cross-attention"), (Forbid(kind="cross", key=("hunde",)),), dogs),
         Experiment(
-            _("Hide “schnee” from cross-attention: its neighbour still knows"), (Forbid(kind="cross", key=("schnee",)),), dogs
+            _("Hide “schnee” from cross-attention: its neighbor still knows"), (Forbid(kind="cross", key=("schnee",)),), dogs
         ),
         Experiment(_("Hide “schnee” from everything"), (Forbid(key=("schnee",)),), dogs),
         Experiment(_("A fence becomes a hurdle"), (Forbid(kind="cross", key=("zaun",)),), "Ein Hund springt über einen Zaun."),
@@ -89,8 +89,8 @@ def _translation() -> tuple[Experiment, ...]:
         Experiment(_("All cross-attention silenced: the bare language model"), (Silence(kind="cross"),), PARK),
         Experiment(_("All decoder self-attention silenced"), (Silence(stack="decoder", kind="self"),), PARK),
         Experiment(_("All encoder self-attention silenced"), (Silence(stack="encoder"),), PARK),
-        Experiment(_("Cross-attention looks at everything alike"), (SetRow(kind="cross"),), PARK),
-        Experiment(_("Cross-attention looks at one word each"), (Sharpen(kind="cross", factor=20.0),), PARK),
+        Experiment(_("Cross-attention attends to everything equally"), (SetRow(kind="cross"),), PARK),
+        Experiment(_("Each row of cross-attention attends to one word"), (Sharpen(kind="cross", factor=20.0),), PARK),
     )
 
 
@@ -98,7 +98,7 @@ def _digits() -> tuple[Experiment, ...]:
     return (
         Experiment(_("Hide one digit"), (Forbid(key=("4",)),), "3141592653"),
         Experiment(_("A head of cross-attention silenced"), (Silence(site="decoder.0.0.cross", head=(0,)),), "3141592653"),
-        Experiment(_("The future opened to the decoder"), (Allow(stack="decoder", kind="self"),), "3141592653"),
+        Experiment(_("The decoder may see the future"), (Allow(stack="decoder", kind="self"),), "3141592653"),
     )
 
 
@@ -123,7 +123,7 @@ def _any(page: Page) -> Iterator[Experiment]:
         if any(one.stack == stack for one in trace.attention) and page.info.spec.get(stack, {}).get("positions", "none") != "none":
             yield Experiment(_("No positions: {stack}", stack=labels.stack(stack)), (NoPositions(stack=stack),))
     if any(attention.mask_causal is not None for attention in trace.attention.values()):
-        yield Experiment(_("The future opened: no causal mask"), (Allow(stack="decoder", kind="self"),))
+        yield Experiment(_("No causal mask: every token may attend to later ones"), (Allow(stack="decoder", kind="self"),))
     yield Experiment(_("{place} skipped", place=labels.site(page.attention.site)), (SkipSublayer(at=site),))
 
 

@@ -39,12 +39,12 @@ def _add(made: Edit) -> None:
 def _titles() -> dict[str, str]:
     """What each kind of edit does, by its name."""
     return {
-        "forbid": _("Forbid: queries may not look at keys"),
-        "allow": _("Open: queries may look at keys, also where the mask closed them"),
+        "forbid": _("Forbid: queries may not attend to keys"),
+        "allow": _("Open: queries may attend to keys, even masked ones"),
         "set-row": _("Give rows other weights"),
         "silence": _("Silence heads"),
         "sharpen": _("Sharpen or flatten heads: scores times a factor"),
-        "no-positions": _("Take the positions away"),
+        "no-positions": _("Remove the positions"),
         "swap-positions": _("Swap the positions of two tokens"),
         "shift-positions": _("Shift all positions"),
         "sinusoidal-positions": _("Use sinusoids as positions"),
@@ -66,7 +66,7 @@ def _row(page: Page) -> dict[str, Any]:
     to = fields.choice("to", _("New weights"), {
         "uniform": _("uniform: the same for every allowed key"),
         "one-hot": _("one-hot: all on one key"),
-        "numbers": _("typed numbers, brought to sum 1"),
+        "numbers": _("typed numbers, scaled to sum to 1"),
         "head": _("those of another head"),
     })  # fmt: skip
     found = place | {"query": fields.tokens(page, place, "query"), "to": to}
@@ -103,7 +103,7 @@ def _two_tokens(page: Page) -> dict[str, Any]:
 
 
 def _shift(page: Page) -> dict[str, Any]:
-    return _stack(page) | {"by": int(st.number_input(_("By how many places"), value=1, step=1, key="form:by"))}
+    return _stack(page) | {"by": int(st.number_input(_("By how many positions"), value=1, step=1, key="form:by"))}
 
 
 def _layer(page: Page) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def _patch(page: Page) -> dict[str, Any]:
     found: dict[str, Any] = _stack(page) if value == "hidden" else fields.place(page, with_heads=value != "output")
     found |= {"value": value, "at": fields.tokens(page, found, "at")}
     source = st.text_input(_("Sentence of the other run (empty: the same)"), key="form:source", max_chars=1000)
-    take = st.text_input(_("Its tokens, in the same order, joined by blanks (empty: the same places)"), key="form:take")
+    take = st.text_input(_("Its tokens, in the same order, separated by spaces (empty: the same positions)"), key="form:take")
     return found | ({"source": source} if source else {}) | {"take": tuple(fields.typed_token(one) for one in take.split())}
 
 

@@ -125,7 +125,7 @@ def numbers() -> tuple[float, ...]:
     Raises:
         BadSetting: one of them is no number.
     """
-    typed = st.text_input(_("Weights, one a key, from the first on, joined by blanks"), value="1", key="form:numbers")
+    typed = st.text_input(_("Weights, one per key from the first on, separated by spaces"), value="1", key="form:numbers")
     try:
         return tuple(float(one) for one in typed.replace(",", " ").split())
     except ValueError as error:

@@ -26,13 +26,13 @@ def draw(page: Page) -> None:
     token_choice(found, "edges", whole=False)
     st.caption(
         _(
-            "Change of this token’s log-probability (nats) where nothing may pass from a key: all heads of a site together. "
-            "A click forbids the edge above."
+            "Change in this token’s log-probability (nats) when no row may attend to a key, in all heads of an "
+            "attention layer together. Click to forbid that edge above."
         )
     )
     for strip in dict.fromkeys(found.strips):
         _map(page, found, strip, [labels.site(Site.parse(site)) for site in found.sites])
-    sites = {"": _("no site")} | {site: labels.site(Site.parse(site)) for site in found.sites}
+    sites = {"": _("no attention layer")} | {site: labels.site(Site.parse(site)) for site in found.sites}
     forget_what_is_gone("matters:edges:site", sites)
     site = st.selectbox(_("Each head of"), list(sites), format_func=sites.__getitem__, key="matters:edges:site")
     if site:
@@ -55,8 +55,8 @@ def _map(page: Page, found: EdgeEffects, strip: str, names: list[str]) -> None:
     values = values[:, : int(used.max(initial=0)) + 1]
     keys = [labels.plain(text) for text in tokens.texts[: values.shape[1]]]
     hover = [
-        [_("{place} on “{key}”: {number:+.4f} nats", place=names[row], key=key, number=values[line, column])
-         + (" " + _("This leaves a row without any key.") if found.emptied[row, column] else "")
+        [_("{place} on “{key}”: {number} nats", place=names[row], key=key, number=labels.number(values[line, column], "+.4f"))
+         + (" " + _("This would leave a row without any key.") if found.emptied[row, column] else "")
          for column, key in enumerate(keys)]
         for line, row in enumerate(rows)
     ]  # fmt: skip
@@ -64,7 +64,7 @@ def _map(page: Page, found: EdgeEffects, strip: str, names: list[str]) -> None:
     each = "heads" if found.heads[rows[0]] >= 0 else "sites"
     places = tuple((found.sites[row], found.heads[row]) for row in rows)
     act = partial(_forbid, places, found.first + found.token - 1)
-    alt = _("What forbidding each edge does to “{token}”, a row for each place and a column for each key", token=_token(found))
+    alt = _("What forbidding each edge does to “{token}”: one row per place, one column per key", token=_token(found))
     clickable(figure, f"matters-edges-{each}-{strip}", act, alt)
 
 

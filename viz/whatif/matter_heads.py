@@ -50,9 +50,15 @@ def draw(page: Page) -> None:
 
 def _meaning(name: str) -> str:
     return {
-        "without": _("Change of the log-probability (nats) where this head is silenced. A click silences the head above."),
-        "alone": _("Change of the log-probability (nats) where every other head of its site is silenced: 0 is as good as all."),
-        "share": _("Shapley value (nats): its part of what all heads of its site add, averaged over the orders of joining in."),
+        "without": _("Change in log-probability (nats) when this head is silenced. Click to silence the head above."),
+        "alone": _(
+            "Change in log-probability (nats) when every other head of its attention layer is silenced: 0 means as good as "
+            "all of them."
+        ),
+        "share": _(
+            "Shapley value (nats): its share of what all heads of its attention layer add, averaged over the orders in "
+            "which heads can be added."
+        ),
     }[name]
 
 
@@ -66,7 +72,7 @@ def _map(page: Page, found: HeadEffects, numbers: Array, title: str) -> None:
     for head, number in zip(found.heads, numbers, strict=True):
         values[rows[head.site], head.head] = number
         name = labels.site(Site.parse(head.site), head.head)
-        hover[rows[head.site]][head.head] = _("{head}: {number:+.4f} nats", head=name, number=number)
+        hover[rows[head.site]][head.head] = _("{head}: {number} nats", head=name, number=labels.number(number, "+.4f"))
     columns = [_("H{head}", head=head + 1) for head in range(width)]
     figure = grid([labels.site(Site.parse(site)) for site in sites], columns, values, hover, page.dark, _("nats"))
     silence = partial(_silence_cell, tuple(sites))
@@ -100,9 +106,9 @@ def _redundancy(found: HeadEffects, token: int | None) -> str:
         "sum": _signed(without[own].sum()),
     }
     return _(
-        "Change in nats: {cost} where the most harmful single head is silenced ({head}); {all} where all heads of {place} are, "
-        "though one by one these add up to {sum}. Heads that do the same work hide each other, so “without it” alone says too "
-        "little.",
+        "Change in nats: {cost} when the single head that matters most is silenced ({head}); {all} when all heads of "
+        "one layer are silenced ({place}), although one by one these add up to {sum}. Heads that do the same work hide "
+        "each other, so “without it” alone says too little.",
         **gaps,
     )
 
@@ -134,10 +140,10 @@ def _scatter(page: Page, found: HeadEffects, table: pd.DataFrame, chosen: str, t
         "share": _("its share (nats)"),
     }[chosen]
     figure = figures.scatter(
-        sharp, matters, names, table["kind"].tolist(), page.dark, (_("how sharp it looks: mean of row maxima"), axis)
+        sharp, matters, names, table["kind"].tolist(), page.dark, (_("sharpness: mean largest weight of a row"), axis)
     )
     correlation = spearman(sharp, matters)
-    st.markdown(f"**{_('How sharp it looks, and how much it matters')}**")
+    st.markdown(f"**{_('Sharpness, and how much a head matters')}**")
     st.caption(labels.markdown(_correlated(correlation)))
     heads = tuple((head.site, head.head) for head in found.heads)
     alt = _("{title} of each head against the sharpness of its weights; the table below has the numbers", title=title)
@@ -151,13 +157,13 @@ def _silence_point(heads: tuple[tuple[str, int], ...], index: int) -> None:
 def _correlated(value: float) -> str:
     """One sentence on a rank correlation of sharpness and effect."""
     if np.isnan(value):
-        return _("Too few heads for a rank correlation.")
+        return _("There are too few heads for a rank correlation.")
     gaps = {"value": f"{value:+.2f}".replace("-", "−")}
     if abs(value) < WEAK:
-        return _("Rank correlation {value}: how sharp a head looks says next to nothing about how much it matters.", **gaps)
+        return _("Rank correlation {value}: the sharpness of a head says almost nothing about how much it matters.", **gaps)
     if value > 0:
-        return _("Rank correlation {value}: heads that look sharply tend to matter more here, with many exceptions.", **gaps)
-    return _("Rank correlation {value}: heads that look sharply tend to matter less here.", **gaps)
+        return _("Rank correlation {value}: sharp heads tend to matter more here, with many exceptions.", **gaps)
+    return _("Rank correlation {value}: sharp heads tend to matter less here.", **gaps)
 
 
 WEAK = 0.3
@@ -181,7 +187,7 @@ def _table(page: Page, found: HeadEffects, table: pd.DataFrame, titles: dict[str
         on_select=partial(_row_clicked, key, heads),
     )
     st.download_button(
-        _("These numbers as CSV"),
+        _("Download as CSV"),
         lambda: export.csv(table),
         export.file_name(page.trace, "matters", ending="csv"),
         "text/csv",

@@ -43,7 +43,9 @@ def draw(page: Page) -> None:
     totals = {titles["least"]: least.curve.sum(axis=1), titles["most"]: most.curve.sum(axis=1)}
     alt = _("Log-probability of the target against the number of silenced heads, for both orders")
     st.plotly_chart(curves(totals, at, page.dark), width="stretch", config=CONFIG, theme=None, key="matters-prune", alt=alt)
-    st.caption(_("Greedy: after each head all others are measured again. Michel, Levy and Neubig 2019 rank heads once."))
+    st.caption(
+        _("Greedy: after each head, all others are measured again. (Michel, Levy and Neubig 2019 rank the heads only once.)")
+    )
 
 
 def _prune(heads: tuple[tuple[str, int], ...]) -> None:
@@ -59,13 +61,13 @@ def _said(found: PruneCurve, at: int) -> str:
     gaps["kept"] = int((found.likeliest[at] == np.array(found.ids)).sum())
     gaps["tokens"] = len(found.ids)
     said = _(
-        "Heads silenced: {count} of {all}. Log-probability of the target: {total}. Target tokens that are still the likeliest: "
-        "{kept} of {tokens}.",
+        "Heads silenced: {count} of {all}. Log-probability of the target: {total}. Target tokens that are still the "
+        "most likely: {kept} of {tokens}.",
         **gaps,
     )
     if at:
         last = found.order[at - 1]
-        said += " " + _("The last one silenced: {head}.", head=labels.site(Site.parse(last.site), last.head))
+        said += " " + _("Silenced last: {head}.", head=labels.site(Site.parse(last.site), last.head))
     if broken is None:
-        return said + " " + _("No token ever stops being the likeliest.")
-    return said + " " + _("It breaks at {broken}: a token is then no longer the likeliest.", broken=broken)
+        return said + " " + _("Every target token remains the most likely one.")
+    return said + " " + _("It breaks when {broken} are silenced: a target token is then no longer the most likely.", broken=broken)

@@ -31,7 +31,8 @@ def draw(page: Page) -> None:
     inputs = [labels.plain(text) for text in found.inputs][: len(table)]
     st.caption(
         _(
-            "Each row is one method; colours are relative to the largest of its row. Above 0: the input made “{token}” likelier.",
+            "Each row is one method; colors are relative to the largest value of its row. Above 0: the input made "
+            "“{token}” more likely.",
             token=labels.plain(found.tokens[token]),
         )
     )
@@ -48,8 +49,8 @@ def draw(page: Page) -> None:
 def titles() -> dict[str, str]:
     """The methods, by the names of their columns."""
     return {
-        "unknown": _("left out: the unknown token instead"),
-        "padding": _("left out: padding instead"),
+        "unknown": _("left out: replaced by the unknown token"),
+        "padding": _("left out: replaced by padding"),
         "gradient": _("gradient × input"),
         "integrated": _("integrated gradients"),
         "attention": _("attention, mean of heads and layers"),
@@ -90,21 +91,23 @@ def _picture(page: Page, inputs: Sequence[str], table: pd.DataFrame, measures: S
         [f"{names[name]}<br>“{text}”: {value:+.4f}" for text, value in zip(inputs, row, strict=True)]
         for name, row in zip(measures, values, strict=True)
     ]
-    return grid([names[name] for name in measures], inputs, relative, hover, page.dark, _("of the row’s largest"), limit=1.0)
+    return grid(
+        [names[name] for name in measures], inputs, relative, hover, page.dark, _("relative to the row’s largest"), limit=1.0
+    )
 
 
 def _complete(found: WordEffects, token: int) -> str:
     """Whether integrated gradients add up to what they should."""
     difference, residue = float(found.difference[token]), float(found.residue[token])
     if np.isnan(difference) or np.isnan(residue):
-        return _("Integrated gradients are not there for this model.")
+        return _("Integrated gradients are not available for this model.")
     gaps = {
         "sum": f"{difference - residue:.4f}".replace("-", "−"),
         "difference": f"{difference:.4f}".replace("-", "−"),
         "share": f"{abs(residue) / max(abs(difference), 1e-9):.2%}",
     }
     return _(
-        "Integrated gradients sum to {sum}; the log-probability lies {difference} above that of the baseline: {share} apart.",
+        "Integrated gradients sum to {sum}; the log-probability is {difference} above that of the baseline: {share} apart.",
         **gaps,
     )
 
@@ -125,7 +128,7 @@ def _numbers(page: Page, table: pd.DataFrame, token: str) -> None:
     with st.expander(_("All numbers"), icon=":material/table:"):
         st.dataframe(table.rename(columns=titles()), hide_index=True, width="stretch", key="matters-words-table")
         st.download_button(
-            _("These numbers as CSV"),
+            _("Download as CSV"),
             lambda: export.csv(table),
             export.file_name(page.trace, "words", token, ending="csv"),
             "text/csv",

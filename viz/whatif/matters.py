@@ -25,7 +25,7 @@ def draw(page: Page) -> None:
         st.html(
             heading(
                 _("What matters?"),
-                _("Measured on the run without edits: what it wrote is fed again, and each copy of the network misses something."),
+                _("Measured on the run without edits: its output is fed again, and each time a part of the network is left out."),
             )
         )
         chosen = st.segmented_control(

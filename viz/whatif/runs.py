@@ -39,7 +39,7 @@ def fed(page: Page, edits: Sequence[Edit]) -> Fed | str:
     except HeadlightError as error:
         return sentence(error)
     if not is_finite(now):
-        return _("With these edits the run holds NaN or infinite numbers, so there is nothing to draw: switch one off.")
+        return _("With these edits the run produces NaN or infinite values, so there is nothing to draw. Switch one off.")
     tokens = page.trace.tokens
     return Fed(replace(before, tokens=tokens), replace(now, tokens=tokens), first_written(page.trace))
 
@@ -61,7 +61,7 @@ def free(page: Page, edits: Sequence[Edit]) -> Trace | str:
         found = page.engine.run(replace(page.view.request(), target=None, edits=tuple(edits)))
     except HeadlightError as error:
         return sentence(error)
-    return found if is_finite(found) else _("With these edits the run holds NaN or infinite numbers, so it writes nothing.")
+    return found if is_finite(found) else _("With these edits the run produces NaN or infinite values, so it generates nothing.")
 
 
 def writes_freely(page: Page) -> bool:

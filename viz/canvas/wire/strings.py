@@ -117,8 +117,8 @@ def editing() -> dict[str, Any]:
             "look": (_("Look"), _("A click selects a cell, a drag moves the picture")),
             "forbid": (_("Forbid"), _("These queries may no longer look at these keys")),
             "allow": (_("Open"), _("These queries may look at these keys, also where the mask closed them")),
-            "onehot": (_("All here"), _("The row looks at this key alone")),
-            "uniform": (_("Evenly"), _("The row looks at all keys that it may look at alike")),
+            "onehot": (_("All here"), _("The row attends to this key alone")),
+            "uniform": (_("Evenly"), _("The row attends equally to all allowed keys")),
         },
     }
 
