@@ -48,7 +48,7 @@ _LARGER, _ALL_NAMED, _PROJECTED_ROW = 1.8, 24, 27
 
 
 def _enlarged(part: Any) -> Any:
-    """A part of a figure with larger sizes of fonts and colour bars, and numbers with two decimals when pointed at."""
+    """A part of a figure with larger sizes of fonts and color bars, and numbers with two decimals when pointed at."""
     if isinstance(part, dict):
         return {name: _enlarged_as(name, value) for name, value in part.items()}
     return [_enlarged(each) for each in part] if isinstance(part, list | tuple) else part
