@@ -16,7 +16,7 @@ function tell(root, { written, most, rate, text }, how_far) {
   line.scrollTop = line.scrollHeight;
 }
 
-async function wait(root, { path, seconds, sentence, how_far }, ready, signal) {
+async function wait(root, { path, seconds, sentence, how_far, measured }, ready, signal) {
   const began = performance.now() - 1000 * seconds;
   const line = root.querySelector(".waiting");
   const tick = () => { line.textContent = sentence.replace("{seconds}", ((performance.now() - began) / 1000).toFixed(1)); };
@@ -29,7 +29,7 @@ async function wait(root, { path, seconds, sentence, how_far }, ready, signal) {
       const told = answer.ok ? await answer.json() : { done: true };
       if (!told.done) {
         seen = told.seen;
-        tell(root, told, how_far);
+        tell(root, told, told.measuring ? measured : how_far);
         await pause(TICK_MS);
         continue;
       }

@@ -83,7 +83,8 @@ def show(pause: NotYet | Stopped) -> None:
     if isinstance(pause, Stopped):
         st.info(_("Stopped. Press Run to start again."), icon=":material/stop_circle:")
         if (progress := pause.progress) is not None:
-            words = strings.how_far().format(written=len(progress.ids), most=progress.most, rate=f"{progress.rate:.1f}")
+            sentence = strings.how_far_measured() if progress.measured else strings.how_far()
+            words = sentence.format(written=progress.done, most=progress.most, rate=f"{progress.rate:.1f}")
             st.caption(f"{labels.markdown(words)}  \n{labels.markdown(_text(progress))}")
         return
     call = pause.call
@@ -93,6 +94,7 @@ def show(pause: NotYet | Stopped) -> None:
         "seconds": seconds,
         "sentence": strings.running(),
         "how_far": strings.how_far(),
+        "measured": strings.how_far_measured(),
     }
     with st.container(horizontal=True, vertical_alignment="center", key="waiting"):
         _BAR(key=f"waiting-{call.token}", data=data, on_ready_change=_the_run_is_enough)
@@ -232,7 +234,8 @@ async def _answer(request: Request) -> Response:
         await asyncio.wait([asyncio.wrap_future(call.feed.after(int(seen) if seen.isdecimal() else 0))], timeout=ANSWER_SECONDS)
         told = {"done": call.done.done(), "seen": call.feed.count}
         if (progress := call.feed.newest) is not None:
-            told |= {"written": len(progress.ids), "most": progress.most, "rate": round(progress.rate, 1), "text": _text(progress)}
+            told |= {"written": progress.done, "most": progress.most, "rate": round(progress.rate, 1), "text": _text(progress)}
+            told |= {"measuring": True} if progress.measured else {}
     return JSONResponse(told, headers={"Cache-Control": "no-store"})
 
 

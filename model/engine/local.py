@@ -1,6 +1,7 @@
 """LocalEngine: networks in this process, on the best device that it has."""
 
 import os
+import time
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
@@ -33,7 +34,7 @@ from model.inference.precision import run_in
 from model.inspection.report import Inspection
 from model.spec.request import KEEP, Precision, RunRequest, Settings
 from model.trace.cell_arithmetic import Explanation
-from model.trace.progress import Report
+from model.trace.progress import Progress, Report
 from model.trace.types import Array, Trace
 
 CHECKPOINTS = Path(__file__).parents[2] / "checkpoints"
@@ -213,7 +214,13 @@ class LocalEngine:
         if (found := self._attributions.get(asked)) is None:
 
             def work(ask: Ask, report: Report) -> Result:
-                return answer(question, request, prompt, runner, trace, Place(self._device, ask, most, environment.batch_bytes()))
+                began = time.perf_counter()
+
+                def told(done: int, of: int) -> None:
+                    report(lambda: Progress((), (), of, time.perf_counter() - began, done))
+
+                place = Place(self._device, ask, most, environment.batch_bytes(), told)
+                return answer(question, request, prompt, runner, trace, place)
 
             found = self.scheduler.do(asked, work)
             self._attributions.keep(asked, found)

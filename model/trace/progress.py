@@ -1,4 +1,4 @@
-"""Progress of a run that has not ended: the tokens that it has written so far. Without torch."""
+"""Progress of a call that has not ended: the tokens that a run has written, or what a question has measured. Without torch."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,24 +7,31 @@ from typing import TypeAlias
 
 @dataclass(frozen=True)
 class Progress:
-    """Tokens that a run has written so far.
+    """How far a call has come: the tokens that a run has written so far, or how many edited copies a question has measured.
 
     Attributes:
         ids: their ids, the prompt not included; of a beam search those of its best hypothesis so far.
         texts: their texts.
-        most: most tokens that the run may write.
+        most: most tokens that the run may write, or the copies in all.
         seconds: time since the run began; the time in the queue does not count.
+        measured: copies that a question has measured; 0: these are the tokens of a run.
     """
 
     ids: tuple[int, ...]
     texts: tuple[str, ...]
     most: int
     seconds: float
+    measured: int = 0
+
+    @property
+    def done(self) -> int:
+        """How many tokens are written, or copies measured."""
+        return self.measured or len(self.ids)
 
     @property
     def rate(self) -> float:
-        """Tokens per second."""
-        return len(self.ids) / max(self.seconds, 1e-9)
+        """Tokens or copies per second."""
+        return self.done / max(self.seconds, 1e-9)
 
 
 Listener: TypeAlias = Callable[[Progress], None]

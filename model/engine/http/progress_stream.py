@@ -29,7 +29,10 @@ def is_wanted() -> bool:
 
 def progress_line(progress: Progress) -> bytes:
     """The line of one progress."""
-    return pack(asdict(progress)) + b"\n"
+    told = asdict(progress)
+    if not progress.measured:  # older clients do not know this field
+        del told["measured"]
+    return pack(told) + b"\n"
 
 
 def status_line(status: int) -> bytes:

@@ -70,6 +70,11 @@ def how_far() -> str:
     return _("{written} of at most {most} tokens, {rate} per second")
 
 
+def how_far_measured() -> str:
+    """Text about what a question has measured so far."""
+    return _("{written} of {most} measured, {rate} per second")
+
+
 def lost() -> dict[str, str]:
     """Texts of a drawing with a part that the server no longer has."""
     return {

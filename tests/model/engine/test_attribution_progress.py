@@ -1,0 +1,115 @@
+"""Questions about what mattered take longer than a run: they say how far they are, can be stopped, and let others go between."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from model.attribution.questions import Heads, Prune, Words
+from model.engine.api import SharedEngine
+from model.engine.http.access import AccessLimits
+from model.engine.http.client import RemoteEngine
+from model.engine.http.server import application
+from model.engine.local import LocalEngine
+from model.engine.progress import LISTENER
+from model.engine.scheduling.queue import CANCEL_TOKEN, CallerGone, CancelToken
+from model.spec.request import Decoding, RunRequest
+from model.trace.progress import Listener, Progress
+from tests.hosts import listening
+from tests.networks import save_checkpoint
+from tests.runs import CPU, for_session
+
+SECONDS = 60
+REQUEST = RunRequest("tiny", "w4 w5 w6", decoding=Decoding(max_length=4))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("measured")
+    save_checkpoint(found / "tiny")
+    return found
+
+
+@pytest.fixture
+def local(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalEngine]:
+    monkeypatch.setenv("HEADLIGHT_BATCH", "1")
+    found = LocalEngine(folder, CPU)
+    yield found
+    found.scheduler.close()
+
+
+@contextmanager
+def heard(listener: Listener, token: CancelToken | None = None) -> Iterator[None]:
+    """What this thread asks is heard by `listener`, and `token` can stop it."""
+    before, cancel = LISTENER.set(listener), CANCEL_TOKEN.set(token)
+    try:
+        yield
+    finally:
+        LISTENER.reset(before)
+        CANCEL_TOKEN.reset(cancel)
+
+
+@pytest.mark.parametrize("question", [Heads(REQUEST), Prune(REQUEST), Words(REQUEST)], ids=lambda each: type(each).__name__)
+def test_a_question_says_how_much_is_measured(local: LocalEngine, question: Any) -> None:
+    progress: list[Progress] = []
+    with heard(progress.append):
+        local.attribute(question)
+    measured = [each for each in progress if each.measured]
+    assert measured
+    assert [each.done for each in measured] == sorted(each.done for each in measured)
+    assert measured[-1].done == measured[-1].most
+
+
+def test_progress_arrives_over_http(local: LocalEngine) -> None:
+    progress: list[Progress] = []
+    with listening(application(local, AccessLimits())) as port, closing(RemoteEngine(f"http://127.0.0.1:{port}")) as remote:
+        with heard(progress.append, CancelToken()):
+            found = remote.attribute(Prune(REQUEST))
+        assert found.order == local.attribute(Prune(REQUEST)).order
+    assert all(each.measured <= each.most for each in progress if each.measured)
+
+
+def stopped(engine: SharedEngine) -> None:
+    token = CancelToken()
+
+    def stop(progress: Progress) -> None:
+        if progress.measured:
+            token.cancel()
+
+    with heard(stop, token), pytest.raises(CallerGone):
+        engine.attribute(Prune(REQUEST))
+
+
+def test_a_question_that_nobody_waits_for_ends(local: LocalEngine) -> None:
+    stopped(local)
+    until = time.monotonic() + SECONDS
+    while local.scheduler.running and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not local.scheduler.running, "the run ends at its next call of the network"
+
+
+def test_others_get_their_turn_while_a_question_is_measured(local: LocalEngine) -> None:
+    begun, go_on, done = threading.Event(), threading.Event(), threading.Event()
+
+    def hold(progress: Progress) -> None:
+        if progress.measured:
+            begun.set()
+            assert go_on.wait(SECONDS)
+
+    def ask() -> None:
+        with heard(hold):
+            for_session("first", local.attribute)(Prune(REQUEST))
+        done.set()
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    assert begun.wait(SECONDS)
+    assert for_session("second", local.run)(RunRequest("tiny", "w7 w8", decoding=Decoding(max_length=2))).steps
+    assert not done.is_set()
+    go_on.set()
+    asking.join(SECONDS)
+    assert done.is_set()
