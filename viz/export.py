@@ -20,15 +20,6 @@ from viz.texts import _
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
-def head_table(trace: Trace, attention: Attention, head: int) -> pd.DataFrame:
-    """The weights of one head as `map_table`.
-
-    Raises:
-        UnknownHead: the site has no such head.
-    """
-    return map_table(trace, attention, attention.head(head), range(attention.weights.shape[2]))
-
-
 def map_table(trace: Trace, attention: Attention, values: Array, keys: Iterable[int]) -> pd.DataFrame:
     """Values [query, key shown] of a site, with labeled queries as rows and labeled keys as columns.
 

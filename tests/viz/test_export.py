@@ -4,13 +4,18 @@ import io
 
 import numpy as np
 import pandas as pd
-import pytest
 
-from model.errors import UnknownHead
 from model.trace import serialization
+from model.trace.types import Attention, Trace
 from tests import traces
 from viz import export
 from viz.readings import heads
+
+
+def head_table(trace: Trace, attention: Attention, head: int) -> pd.DataFrame:
+    """The weights of one head as they are exported."""
+    return export.map_table(trace, attention, attention.head(head), range(attention.weights.shape[2]))
+
 
 HOSTILE = ["<sos>", "=1+1", "+x", "-x", "@sum(a1)", "der", "der", 'a"b,c', "\t=2", "雪", "<eos>"]
 
@@ -18,7 +23,7 @@ HOSTILE = ["<sos>", "=1+1", "+x", "-x", "@sum(a1)", "der", "der", 'a"b,c', "\t=2
 def test_the_table_has_a_row_and_a_column_for_each_token_repeated_ones_too() -> None:
     trace = traces.translation(source=["<sos>", "der", "der", "<eos>"], layers=1)
     attention = trace.at("decoder.0.0.cross")
-    table = export.head_table(trace, attention, 3)
+    table = head_table(trace, attention, 3)
     assert list(table.columns) == ["1 <sos>", "2 der", "3 der", "4 <eos>"]
     assert table.index[2] == "3 young → dogs"
     assert (table.index.name, table.columns.name) == ("query: decoder (English)", "key: encoder (German)")
@@ -27,7 +32,7 @@ def test_the_table_has_a_row_and_a_column_for_each_token_repeated_ones_too() -> 
 
 def test_a_csv_brings_the_same_numbers_back_and_opens_with_a_byte_order_mark() -> None:
     trace = traces.translation(source=HOSTILE, layers=1)
-    table = export.head_table(trace, trace.at("encoder.0.0.self"), 0)
+    table = head_table(trace, trace.at("encoder.0.0.self"), 0)
     content = export.csv(table)
     assert content.startswith(b"\xef\xbb\xbf")
     back = pd.read_csv(io.BytesIO(content), index_col=0)
@@ -44,7 +49,7 @@ def cells(content: bytes) -> list[str]:
 
 def test_no_text_of_a_csv_is_a_formula() -> None:
     trace = traces.translation(source=HOSTILE, target=HOSTILE, layers=1)
-    head = export.csv(export.head_table(trace, trace.at("decoder.0.0.cross"), 0))
+    head = export.csv(head_table(trace, trace.at("decoder.0.0.cross"), 0))
     other = export.csv(pd.DataFrame({"=a": ["=1+1", "@x", "plain"], "b": [-1.5, 2.0, 3.0]}, index=pd.Index(["-1", "\t=", "+"])))
     for cell in cells(head) + cells(other):
         assert not cell.startswith(("=", "+", "@", "\t", "\r")), cell
@@ -72,9 +77,3 @@ def test_file_names_suit_every_system() -> None:
     trace = traces.translation(layers=1)
     assert export.file_name(trace, "decoder.0.2.cross", "head-5", ending="csv") == "made-up-decoder.0.2.cross-head-5.csv"
     assert export.file_name(trace, "../über <b>", ending="csv") == "made-up-..-ber-b.csv"
-
-
-def test_a_head_that_is_not_there_is_refused() -> None:
-    trace = traces.translation(layers=1)
-    with pytest.raises(UnknownHead, match="There is no head 99 at"):
-        export.head_table(trace, trace.at("encoder.0.0.self"), 99)

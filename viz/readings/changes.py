@@ -22,6 +22,7 @@ import pandas as pd
 from model.trace.types import Array, Attention, Site, Tokens, Trace
 from viz import labels
 from viz.readings.aligning import counterparts
+from viz.readings.heads import table_of_heads
 from viz.readings.sinks import rows_that_choose
 
 Reason: TypeAlias = Literal["first", "second", "tokens"]
@@ -152,28 +153,19 @@ def table(found: Mapping[Site, Change], queries: Mapping[Site, list[str]]) -> pd
         queries: the labels of each site's query rows.
 
     Returns:
-        Columns `kind` (in words), `pass` (where there is more than one), `layer` and `head` (counted from 1), `change`, `largest`
-        (of a row), `row` (its label), `cell` (the largest difference of a single weight), `rows` (that the mean is of). The index
-        is (site, head), counted from 0.
+        As `table_of_heads`, with the columns `change`, `largest` (of a row), `row` (its label), `cell` (the largest difference of
+        a single weight) and `rows` (that the mean is of).
     """
-    rows = {
-        (str(site), head): _row(site, change, head, queries[site]) for site, change in found.items() for head in range(change.heads)
-    }
-    index = pd.MultiIndex.from_tuples(rows, names=["site", "head"])
-    whole = pd.DataFrame(list(rows.values()), index=index).sort_values("change", ascending=False, kind="stable", na_position="last")
-    return whole if any(site.pass_ for site in found) else whole.drop(columns="pass")
+    rows = {(site, head): _row(change, head, queries[site]) for site, change in found.items() for head in range(change.heads)}
+    return table_of_heads(rows).sort_values("change", ascending=False, kind="stable", na_position="last")
 
 
-def _row(site: Site, change: Change, head: int, queries: list[str]) -> dict[str, object]:
+def _row(change: Change, head: int, queries: list[str]) -> dict[str, object]:
     moved = change.by_row[head]
     counted = np.flatnonzero(~np.isnan(moved))
     largest = int(counted[moved[counted].argmax()]) if len(counted) else None
     cells = np.abs(change.difference(head))
     return {
-        "kind": labels.kind(site.stack, site.kind),
-        "pass": site.pass_ + 1,
-        "layer": site.layer + 1,
-        "head": head + 1,
         "change": float(moved[counted].mean()) if len(counted) else np.nan,
         "largest": np.nan if largest is None else float(moved[largest]),
         "row": "" if largest is None else queries[int(change.rows[largest])],

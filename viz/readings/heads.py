@@ -10,11 +10,12 @@ never averaged. Without any row a reading is NaN.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from model.trace.types import Array, Attention, Trace
+from model.trace.types import Array, Attention, Site, Trace
 from viz import labels
 from viz.texts import _
 
@@ -97,23 +98,31 @@ def all_heads(trace: Trace) -> pd.DataFrame:
     """Table of the readings of every head, one row per head.
 
     Returns:
-        Columns `kind` (in words), `pass` (where there is more than one), `layer` and `head` (counted from 1, as on screen), then
-        the fields of HeadStatistics. The index is (site, head): the site's text form, and the head counted from 0, as in links.
+        As `table_of_heads`, with the fields of HeadStatistics as columns.
     """
-    rows = {
-        (str(site), head): {
-            "kind": labels.kind(site.stack, site.kind),
-            "pass": site.pass_ + 1,
-            "layer": site.layer + 1,
-            "head": head + 1,
-            **vars(statistics),
+    return table_of_heads(
+        {
+            (site, head): vars(statistics)
+            for site, attention in trace.attention.items()
+            for head, statistics in enumerate(_site_statistics(trace, attention))
         }
-        for site, attention in trace.attention.items()
-        for head, statistics in enumerate(_site_statistics(trace, attention))
-    }
-    index = pd.MultiIndex.from_tuples(rows, names=["site", "head"])
-    table = pd.DataFrame(list(rows.values()), index=index)
-    return table if any(site.pass_ for site in trace.attention) else table.drop(columns="pass")
+    )
+
+
+def table_of_heads(rows: Mapping[tuple[Site, int], Mapping[str, Any]]) -> pd.DataFrame:
+    """A table with one row per head, given its columns by site and head.
+
+    Returns:
+        First the columns `kind` (in words), `pass` (where there is more than one), `layer` and `head` (counted from 1, as on
+        screen). The index is (site, head): the site's text form, and the head counted from 0, as in links.
+    """
+    named = [
+        {"kind": labels.kind(site.stack, site.kind), "pass": site.pass_ + 1, "layer": site.layer + 1, "head": head + 1, **row}
+        for (site, head), row in rows.items()
+    ]
+    index = pd.MultiIndex.from_tuples([(str(site), head) for site, head in rows], names=["site", "head"])
+    table = pd.DataFrame(named, index=index)
+    return table if any(site.pass_ for site, _head in rows) else table.drop(columns="pass")
 
 
 def _site_statistics(trace: Trace, attention: Attention) -> list[HeadStatistics]:

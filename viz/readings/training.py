@@ -178,27 +178,20 @@ def moments(measured: Course, measure: str) -> pd.DataFrame:
     """Table of when each head specialized by one measure; the head that changed most first.
 
     Returns:
-        Columns `kind` (in words), `pass` (where there is more than one), `layer`, `head` (counted from 1), `start`, `end`, `change`
-        and `moment` (a step, or none). The index is (site, head): the site's text form, and the head counted from 0.
+        As `heads.table_of_heads`, with the columns `start`, `end`, `change` and `moment` (a step, or none).
     """
     values = measured.values[measure]
     rows = {
-        (str(site), head): {
-            "kind": labels.kind(site.stack, site.kind),
-            "pass": site.pass_ + 1,
-            "layer": site.layer + 1,
-            "head": head + 1,
+        at: {
             "start": values[0, column],
             "end": values[-1, column],
             "change": values[-1, column] - values[0, column],
             "moment": specialised(measured.steps, values[:, column]),
         }
-        for column, (site, head) in enumerate(measured.heads)
+        for column, at in enumerate(measured.heads)
     }
-    index = pd.MultiIndex.from_tuples(rows, names=["site", "head"])
-    table = pd.DataFrame(list(rows.values()), index=index).astype({"moment": "Int64"})
-    table = table.sort_values("change", key=lambda change: -change.abs(), kind="stable")
-    return table if any(site.pass_ for site, _head in measured.heads) else table.drop(columns="pass")
+    table = heads.table_of_heads(rows).astype({"moment": "Int64"})
+    return table.sort_values("change", key=lambda change: -change.abs(), kind="stable")
 
 
 def numbers(measured: Course, measure: str) -> pd.DataFrame:
