@@ -111,6 +111,39 @@ def test_the_facts_of_the_head_are_its_statistics_each_with_its_meaning() -> Non
         assert f"{escape(explanation.meaning)}</details>" in facts
 
 
+def lines_drawn(app: AppTest) -> tuple[dict[str, Any], Array]:
+    """What the browser gets of the lines: their header and their numbers."""
+    (found,) = [one.proto.bytes for one in app.get("bidi_component") if one.proto.component_name == "headlight.lines"]
+    header, blobs = unpack(found)
+    return header, unpack(blobs["exact"].tobytes())[1]["exact"]
+
+
+FOLLOW = "These numbers describe the weights of the heads; they do not follow the chosen reading."
+
+
+@pytest.mark.parametrize("name", ["head", "entropy"])
+def test_lines_show_the_weights_where_a_reading_has_no_number_for_each_pair_and_the_page_says_so(name: str) -> None:
+    made = engine()
+    app = open_view("explore", made, site=CROSS, head="1", reading=name)
+    header, drawn = lines_drawn(app)
+    np.testing.assert_array_equal(drawn, made.trace.at(CROSS).weights[1])
+    assert (header["opens"], header["largest"]) == (True, 1.0)
+    text = words(app).replace("\\", "")
+    assert ("The lines show the weights of the selected head instead." in text, FOLLOW in text) == (name == "entropy",) * 2
+
+
+def test_lines_leave_hidden_tokens_out_and_statistics_say_that_they_do_not() -> None:
+    made = engine()
+    app = open_view("explore", made, site=CROSS, hide="special")
+    weights = made.trace.at(CROSS).weights[0].astype(float)
+    expected = weights / weights[:, 1:-1].sum(axis=-1, keepdims=True)
+    expected[:, [0, -1]] = 0
+    header, drawn = lines_drawn(app)
+    assert drawn == pytest.approx(expected, rel=1e-5)
+    assert not header["opens"]
+    assert FOLLOW in words(app)
+
+
 @pytest.mark.parametrize("name", ["mean", "max", "value", "rollout"])
 def test_a_reading_is_drawn_under_its_own_name(name: str) -> None:
     made = engine()
@@ -127,6 +160,10 @@ def test_a_reading_is_drawn_under_its_own_name(name: str) -> None:
         "rollout": rollout(made.trace, attention.site),
     }[name]
     assert cells(app) == pytest.approx(expected, rel=1e-5)
+    header, drawn = lines_drawn(app)
+    assert drawn == pytest.approx(expected, rel=1e-5)
+    assert header["largest"] == pytest.approx(1.0 if header["opens"] else expected.max())
+    assert FOLLOW in words(app)
     assert heat(app)["data"][0]["colorbar"]["title"]["text"] != "weight"
     titles = {"mean": "Mean over heads", "max": "Maximum over heads", "value": "Weight × value", "rollout": "Rollout"}
     assert titles[name] + " · " in words(app)

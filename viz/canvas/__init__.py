@@ -43,6 +43,7 @@ from viz.canvas.scenes import changes as changes_scene
 from viz.canvas.scenes import film as film_scene
 from viz.canvas.scenes import network as network_scene
 from viz.canvas.scenes import tree as tree_scene
+from viz.canvas.scenes.attention import Read
 from viz.readings.changes import Change
 from viz.readings.training import Course, Frame
 
@@ -181,13 +182,16 @@ def film(
     _mount(_FILM, film_scene.scene(frames, whole, measured, *place, at), key, chosen)
 
 
-def lines(trace: Trace, site: Site, head: int, query: int, *, key: str, chosen: Chosen) -> None:
+def lines(trace: Trace, site: Site, head: int, query: int, read: Read | None = None, *, key: str, chosen: Chosen) -> None:
     """One head as lines between its query tokens (left) and key tokens (right).
+
+    Args:
+        read: the reading that the lines show instead of the head's weights.
 
     Raises:
         UnknownSite, UnknownHead: the trace has no such site or head.
     """
-    _mount(_LINES, attention.lines(trace, site, head, query), key, chosen)
+    _mount(_LINES, attention.lines(trace, site, head, query, read), key, chosen)
 
 
 def player(trace: Trace, site: Site, head: int, step: int, *, key: str, chosen: Chosen) -> None:

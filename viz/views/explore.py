@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from html import escape
 
+import numpy as np
 import streamlit as st
 
 from viz import canvas, export, labels
@@ -27,15 +28,11 @@ def show(page: Page) -> None:
     with heat, card("heat"):
         reading_card.draw(page, shown)
     with lines, card("lines"):
-        st.html(heading(_("Lines"), _("Lines lead from each query token to the tokens that it attends to")))
-        if reading_card.fits(page):
-            canvas.lines(page.trace, page.attention.site, page.head, page.view.query, key="lines", chosen=update)
-        else:
-            st.caption(_("Lines are drawn for at most {most} tokens per side.", most=reading_card.LONGEST))
+        _lines(page, shown)
     with facts, card("facts"):
-        _facts(page)
+        _facts(page, shown)
     _opened("numbers", _("Numbers and downloads"), ":material/table:", lambda: _numbers(page, shown))
-    _opened("heads", _("Statistics of all heads"), ":material/leaderboard:", lambda: _all_heads(page))
+    _opened("heads", _("Statistics of all heads"), ":material/leaderboard:", lambda: _all_heads(page, shown))
     _opened("lens", _("Logit lens: what each layer would predict"), ":material/search:", lambda: lens.draw(page))
     arithmetic.dialog(page)
 
@@ -68,7 +65,25 @@ def _strips(page: Page) -> None:
         )
 
 
-def _facts(page: Page) -> None:
+def _lines(page: Page, shown: reading.Shown) -> None:
+    """Draws the reading as lines, or the weights of the head if the reading has no number for each pair of tokens."""
+    title = _("Lines") if reading_card.is_raw(page, shown) else _("Lines: {title}", title=reading_card.title(page, shown))
+    st.html(heading(title, _("Lines lead from each query token to the tokens that it attends to")))
+    if not reading_card.fits(page):
+        st.caption(_("Lines are drawn for at most {most} tokens per side.", most=reading_card.LONGEST))
+        return
+    read = None
+    if shown.values.ndim == 1:
+        st.caption(_("This reading has one number for each row. The lines show the weights of the selected head instead."))
+    elif not reading_card.is_raw(page, shown):
+        whole = np.zeros(page.attention.mask.shape)
+        whole[:, shown.keys] = shown.values
+        parts = reading_card.file_parts(page, shown)
+        read = canvas.Read("/".join(parts), reading_card.title(page, shown), whole)
+    canvas.lines(page.trace, page.attention.site, page.head, page.view.query, read, key="lines", chosen=update)
+
+
+def _facts(page: Page, shown: reading.Shown) -> None:
     """Draws statistics of the selected head with explanations; in a single element, since each element slows down a redraw."""
     statistics = heads.head_statistics(page.trace, page.attention, page.head)
     facts = (_fact(explanation, getattr(statistics, name)) for name, explanation in heads.explanations().items())
@@ -87,11 +102,17 @@ def _facts(page: Page) -> None:
                 count=statistics.rows_left_out,
             ),
         )
+    if not reading_card.is_raw(page, shown):
+        notes.insert(0, _weights_alone())
     small = (f'<p class="small">{escape(note)}</p>' for note in notes)
     st.html("".join((heading(_("This head"), _("each row is a probability distribution")), *facts, *small)))
-    with st.popover(_("Similar heads"), icon=":material/join_inner:", key="alike", on_change="rerun") as part:
+    with st.expander(_("Similar heads"), icon=":material/join_inner:", key="alike", on_change="rerun") as part:
         if part.open:
             _alike(page)
+
+
+def _weights_alone() -> str:
+    return _("These numbers describe the weights of the heads; they do not follow the chosen reading.")
 
 
 def _fact(explanation: heads.Explanation, value: float) -> str:
@@ -131,7 +152,7 @@ def _numbers(page: Page, shown: reading.Shown) -> None:
     st.caption(labels.markdown(_("{title}: {quantity}", title=reading_card.title(page, shown), quantity=shown.quantity)))
     if reading_card.fits(page):
         st.dataframe(table, width="stretch")
-        if reading_card.opens_cells(page, shown):
+        if reading_card.is_raw(page, shown):
             st.caption(_("The same as a figure; use the camera button in its corner to save it as SVG."))
             reading_card.figure(page, shown)
     csv, whole, own = st.columns(3)
@@ -158,8 +179,10 @@ def _numbers(page: Page, shown: reading.Shown) -> None:
     )
 
 
-def _all_heads(page: Page) -> None:
+def _all_heads(page: Page, shown: reading.Shown) -> None:
     """Draws a sortable table of all heads' statistics; a click on a row selects the head."""
+    if not reading_card.is_raw(page, shown):
+        st.caption(_weights_alone())
     table = heads.all_heads(page.trace)
     titles = {name: explanation.title for name, explanation in heads.explanations().items()}
     columns = {name: st.column_config.NumberColumn(title, format="%.3f") for name, title in titles.items()}

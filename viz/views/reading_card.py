@@ -34,7 +34,7 @@ def draw(page: Page, shown: Shown) -> None:
     st.html(heading(title(page, shown), _("{query} ↓ · {key} →", **gaps)))
     _controls(page, shown)
     if fits(page):
-        if opens_cells(page, shown):
+        if is_raw(page, shown):
             _cells(page)
         else:
             figure(page, shown)
@@ -58,8 +58,8 @@ def figure(page: Page, shown: Shown) -> None:
     chart(_figure(page, shown), config=downloadable(name), key="heatmap", alt=title(page, shown))
 
 
-def opens_cells(page: Page, shown: Shown) -> bool:
-    """Whether the picture shows the head's raw weights, whose cells open their calculation."""
+def is_raw(page: Page, shown: Shown) -> bool:
+    """Whether the reading is the weights of the selected head as they ran, all keys included. Their cells open a calculation."""
     return shown.reading.name == "head" and len(shown.keys) == page.attention.mask.shape[1]
 
 

@@ -124,7 +124,7 @@ class Lines extends Drawing {
   }
 
   drawLine(pen, query, key, strength, colour) {
-    const weight = this.weight(query, key);
+    const weight = this.weight(query, key) / this.header.largest;
     if (weight < FAINTEST) return;
     const { left, right } = this.box;
     const bend = (right - left) * 0.38;
@@ -146,7 +146,7 @@ class Lines extends Drawing {
     pen.font = this.font(13, mine ? 650 : 400);
     const text = fitted(pen, label, numbered ? room - NUMBERS : room);
     const strong = side === "query" ? this.colours.accent : this.colours.second;
-    pen.globalAlpha = other ? Math.min(1, 0.5 + 2 * weight) : 1;
+    pen.globalAlpha = other ? Math.min(1, 0.5 + (2 * weight) / this.header.largest) : 1;
     Object.assign(pen, { textAlign: align, fillStyle: mine ? strong : this.colours.text });
     pen.fillText(text, x, this.y(index));
     pen.globalAlpha = 1;
@@ -198,7 +198,7 @@ class Lines extends Drawing {
   /** Selects a query; if a query is selected, a key opens the calculation of their cell. */
   select({ side, index }) {
     const { query, site, head } = this.header;
-    if (side === "key") return query < 0 ? undefined : this.choose({ site, head, query, key: index });
+    if (side === "key") return query < 0 || !this.header.opens ? undefined : this.choose({ site, head, query, key: index });
     this.header.query = index;
     this.choose({ query: index });
     this.redraw();

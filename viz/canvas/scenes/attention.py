@@ -7,11 +7,13 @@ shown with four decimals, so it is sent as float32. Whatever grows with tokens Ã
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from model.errors import UnknownHead
-from model.trace.types import Attention, Site, Step, Tokens, Trace
+from model.trace.types import Array, Attention, Site, Step, Tokens, Trace
 from viz import experiment, labels
 from viz.canvas.wire import parts, strings
 from viz.canvas.wire.packing import pack
@@ -58,19 +60,41 @@ def atlas(trace: Trace, site: Site, head: int, query: int, marks: Marks | None =
     return parts.scene(header, {"overview": parts.overview(trace), "exact": parts.exact(trace, site, head)})
 
 
-def lines(trace: Trace, site: Site, head: int, query: int) -> bytes:
-    """One head between its two token strips: part `exact`."""
+@dataclass(frozen=True, eq=False)
+class Read:
+    """A reading to draw instead of a head's weights.
+
+    Attributes:
+        name: identifies it among the readings of one head.
+        title: its title.
+        values: [query, key], none negative; NaN is drawn as 0.
+    """
+
+    name: str
+    title: str
+    values: Array
+
+
+def lines(trace: Trace, site: Site, head: int, query: int, read: Read | None = None) -> bytes:
+    """One head between its two token strips: part `exact`.
+
+    Args:
+        read: what the lines show instead of the head's weights. Its cells have no calculation to open.
+    """
     attention = trace.at(site)
+    part = parts.exact(trace, site, head) if read is None else parts.read(trace, site, head, read.name, read.values)
     header = {
         **base(trace),
         "texts": strings.lines(),
         **parts.axes(trace, attention),
-        "name": experiment.head_name(trace, site, head),
+        "name": experiment.head_name(trace, site, head) if read is None else read.title,
         "site": str(site),
         "head": head,
         "query": _row(attention, query),
+        "opens": read is None,
+        "largest": 1.0 if read is None else float(np.nanmax(read.values, initial=0.0)) or 1.0,
     }
-    return parts.scene(header, {"exact": parts.exact(trace, site, head)})
+    return parts.scene(header, {"exact": part})
 
 
 def player(trace: Trace, site: Site, head: int, step: int) -> bytes:

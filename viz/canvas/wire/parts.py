@@ -61,6 +61,20 @@ def _exact(attention: Attention, head: int) -> Blob | Pyramid:
     return Blob(pack({}, {"exact": attention.head(head).astype(np.float32), "mask": attention.mask.astype(np.uint8)}))
 
 
+def read(trace: Trace, site: Site, head: int, name: str, values: Array) -> Blob | Pyramid:
+    """A reading of a site in the form of `exact`: `values` [query, key], NaN as 0.
+
+    Args:
+        name: identifies the reading among those of this head.
+    """
+
+    def make() -> Blob:
+        exact = np.nan_to_num(values).astype(np.float32)
+        return Blob(pack({}, {"exact": exact, "mask": trace.at(site).mask.astype(np.uint8)}))
+
+    return PART_CACHE.get_or_make(f"{run_key(trace)}/{site}/{head}/{name}", make)
+
+
 def heads(trace: Trace, site: Site) -> Blob:
     """All heads of a site exactly: blobs `exact` float32 [head, query, key] and `mask` uint8 [query, key]."""
 
