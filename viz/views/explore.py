@@ -9,6 +9,7 @@ import streamlit as st
 
 from viz import canvas, export, labels
 from viz.canvas import standalone
+from viz.canvas.scenes.attention import Read
 from viz.page import Page, card, choosing_head, heading, panel, update
 from viz.readings import heads
 from viz.readings.alike import most_alike
@@ -79,7 +80,7 @@ def _lines(page: Page, shown: reading.Shown) -> None:
         whole = np.zeros(page.attention.mask.shape)
         whole[:, shown.keys] = shown.values
         parts = reading_card.file_parts(page, shown)
-        read = canvas.Read("/".join(parts), reading_card.title(page, shown), whole)
+        read = Read("/".join(parts), reading_card.title(page, shown), whole)
     canvas.lines(page.trace, page.attention.site, page.head, page.view.query, read, key="lines", chosen=update)
 
 
