@@ -11,7 +11,7 @@ from model.attribution.heads import head_effects
 from model.attribution.prune import prune_curve
 from model.attribution.questions import Edges, Heads, Prune, Question, Words
 from model.attribution.results import Result
-from model.attribution.scoring import BATCH_BYTES, Scorer, Told, untold
+from model.attribution.scoring import BATCH_BYTES, OnCount, Scorer, ignore_count
 from model.attribution.words import word_effects
 from model.checkpoints.loaded import Runner
 from model.inference.batching import Ask, alone
@@ -29,14 +29,14 @@ class Place:
         ask: answers calls of the network.
         most: positions of an input that are read.
         most_bytes: memory of one batch of copies.
-        told: hears how many copies have been measured.
+        on_count: called with the number of copies measured so far.
     """
 
     device: torch.device
     ask: Ask = alone
     most: int = POSITIONS
     most_bytes: int = BATCH_BYTES
-    told: Told = untold
+    on_count: OnCount = ignore_count
 
 
 def answer(question: Question[Any], request: RunRequest, prompt: int, runner: Runner, trace: Trace, place: Place) -> Result:
@@ -54,11 +54,11 @@ def answer(question: Question[Any], request: RunRequest, prompt: int, runner: Ru
     with torch.inference_mode():
         match question:
             case Heads():
-                return head_effects(question, scorer, place.told)
+                return head_effects(question, scorer, place.on_count)
             case Prune():
-                return prune_curve(question, scorer, place.told)
+                return prune_curve(question, scorer, place.on_count)
             case Words():
-                return word_effects(scorer, trace, place.told)
+                return word_effects(scorer, trace, place.on_count)
             case Edges():
-                return edge_effects(question, scorer, trace, place.told)
+                return edge_effects(question, scorer, trace, place.on_count)
     raise TypeError(f"no such question: {type(question).__name__}")

@@ -44,7 +44,7 @@ class Copies:
         edges: the edges that each copy forbids; None in a copy that forbids none.
         source: [row, key], ids that the encoder reads.
         fed: [row, query], ids that the decoder reads.
-        apart: whether rows differ in something that is not told here.
+        apart: whether rows differ in something that is not part of these fields.
     """
 
     sites: Mapping[Site, int]

@@ -11,13 +11,13 @@ import numpy as np
 from model.attribution.copies import Copies, Edge
 from model.attribution.questions import Edges
 from model.attribution.results import EdgeEffects
-from model.attribution.scoring import Scorer, Told, untold
+from model.attribution.scoring import OnCount, Scorer, ignore_count
 from model.errors import BadSetting, UnknownSite
 from model.inference.interventions import sites
 from model.trace.types import Array, Site, Trace
 
 
-def edge_effects(question: Edges, scorer: Scorer, trace: Trace, told: Told = untold) -> EdgeEffects:
+def edge_effects(question: Edges, scorer: Scorer, trace: Trace, on_count: OnCount = ignore_count) -> EdgeEffects:
     """The answer to `question`.
 
     Args:
@@ -35,7 +35,7 @@ def edge_effects(question: Edges, scorer: Scorer, trace: Trace, told: Told = unt
     query = example.first + question.token
     places = [(row, key) for row, (site, _) in enumerate(rows) for key in _open(trace, site, query)]
     edges = tuple(_edge(*rows[row], query, key) for row, key in places)
-    found = scorer.score(Copies(sites(example.runner.info.spec), edges=(None, *edges)), told)
+    found = scorer.score(Copies(sites(example.runner.info.spec), edges=(None, *edges)), on_count)
     widest = max(trace.attention[site].mask.shape[1] for site, _ in rows)
     changes, emptied = np.full((len(rows), widest), np.nan), np.zeros((len(rows), widest), bool)
     for (row, key), own in zip(places, found[1:, question.token], strict=True):

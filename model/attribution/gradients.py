@@ -23,7 +23,7 @@ from torch import Tensor
 
 from model.attribution.copies import Copies
 from model.attribution.example import Example
-from model.attribution.scoring import Scorer, Told, forced
+from model.attribution.scoring import OnCount, Scorer, forced
 from model.errors import OutOfMemory
 from model.inference.batching import Call
 from model.inference.interventions import sites
@@ -49,12 +49,12 @@ class Gradients:
     difference: Array
 
 
-def gradients(scorer: Scorer, baseline: Mapping[str, int | None], told: Told) -> Gradients:
+def gradients(scorer: Scorer, baseline: Mapping[str, int | None], on_count: OnCount) -> Gradients:
     """Gradient × input and integrated gradients of every measured token.
 
     Args:
         baseline: by stack the id that stands in every place of the baseline; None: vectors of zeros.
-        told: hears how many tokens are done.
+        on_count: called with the number of tokens done so far.
     """
     inputs, there = _vectors(scorer, {}), _vectors(scorer, baseline)
     scores = _ask(scorer, lambda: _interpolated(scorer.example, there, inputs, np.array([0.0, 1.0])).scores)
@@ -66,7 +66,7 @@ def gradients(scorer: Scorer, baseline: Mapping[str, int | None], told: Told) ->
         integrated[left] = _integrated(scorer, (there, inputs), points, left)
         left = left[np.abs(integrated.sum(axis=1) - difference)[left] > TOLERANCE * np.abs(difference[left])]
         points *= 2
-        told(len(difference) - len(left), len(difference))
+        on_count(len(difference) - len(left), len(difference))
     return Gradients(gradient, integrated, difference)
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from model.attribution.copies import Copies
 from model.attribution.questions import Heads
 from model.attribution.results import Head, HeadEffects
-from model.attribution.scoring import Scorer, Told, untold
+from model.attribution.scoring import OnCount, Scorer, ignore_count
 from model.inference.interventions import sites
 from model.trace.types import Array, Site
 
@@ -40,7 +40,7 @@ class _Coalition:
     heard: int
 
 
-def head_effects(question: Heads, scorer: Scorer, told: Told = untold) -> HeadEffects:
+def head_effects(question: Heads, scorer: Scorer, on_count: OnCount = ignore_count) -> HeadEffects:
     """The answer to `question`."""
     example = scorer.example
     there = sites(example.runner.info.spec)
@@ -48,7 +48,7 @@ def head_effects(question: Heads, scorer: Scorer, told: Told = untold) -> HeadEf
     wanted = dict.fromkeys(_everyone(there))
     for player in players.values():
         wanted |= dict.fromkeys(_Coalition(player.site, heard) for heard in player.coalitions())
-    values = dict(zip(wanted, scorer.score(_copies(there, list(wanted)), told), strict=True))
+    values = dict(zip(wanted, scorer.score(_copies(there, list(wanted)), on_count), strict=True))
     base = values[next(iter(wanted))]
     for site, heads in there.items():
         values[_Coalition(site, 2**heads - 1)] = base

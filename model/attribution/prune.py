@@ -16,7 +16,7 @@ import numpy as np
 from model.attribution.copies import Copies
 from model.attribution.questions import Prune
 from model.attribution.results import Head, PruneCurve
-from model.attribution.scoring import Scorer, Told, untold
+from model.attribution.scoring import OnCount, Scorer, ignore_count
 from model.inference.interventions import sites
 from model.trace.types import Array
 
@@ -24,14 +24,14 @@ TOGETHER = 6
 """Heads that are measured again at once."""
 
 
-def prune_curve(question: Prune, scorer: Scorer, told: Told = untold) -> PruneCurve:
+def prune_curve(question: Prune, scorer: Scorer, on_count: OnCount = ignore_count) -> PruneCurve:
     """The answer to `question`."""
     example, there = scorer.example, sites(scorer.example.runner.info.spec)
     heads = [Head(str(site), head) for site, count in there.items() for head in range(count)]
     pruning = _Pruning(question, scorer, len(heads))
     for step in range(len(heads)):
         pruning.step()
-        told(step + 1, len(heads))
+        on_count(step + 1, len(heads))
     prefixes = np.zeros((len(heads) + 1, len(heads)), bool)
     for step, head in enumerate(pruning.order, start=1):
         prefixes[step:, head] = True

@@ -29,12 +29,12 @@ from model.transformer.stacks import CausalLM, EncoderDecoder
 BATCH_BYTES = 128 * 2**20
 """Memory that one batch of copies may take where the configuration says nothing else."""
 
-Told: TypeAlias = Callable[[int, int], None]
-"""Hears how many of all copies have been measured."""
+OnCount: TypeAlias = Callable[[int, int], None]
+"""Called with the number of copies measured so far, and the number of all copies."""
 
 
-def untold(done: int, of: int) -> None:
-    """Nobody listens."""
+def ignore_count(done: int, of: int) -> None:
+    """The OnCount of a measurement that nobody follows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,25 +52,25 @@ class Scorer:
     most_bytes: int = BATCH_BYTES
     read: list[tuple[Tensor, Mask]] = field(default_factory=list)
 
-    def score(self, copies: Copies, told: Told = untold) -> Array:
+    def score(self, copies: Copies, on_count: OnCount = ignore_count) -> Array:
         """Log-probabilities [row, token] of the measured tokens, float64, for each copy.
 
         Raises:
             OutOfMemory: not even one copy fits into the memory of the device.
         """
-        return self._read(copies, Forced.log_probabilities, told).astype(np.float64)
+        return self._read(copies, Forced.log_probabilities, on_count).astype(np.float64)
 
     def likeliest(self, copies: Copies) -> Array:
         """Ids [row, token] of the likeliest token at each place, the target before it being fed."""
-        return self._read(copies, Forced.likeliest, untold).astype(np.int64)
+        return self._read(copies, Forced.likeliest, ignore_count).astype(np.int64)
 
-    def _read(self, copies: Copies, read: Callable[["Forced"], Tensor], told: Told) -> Array:
+    def _read(self, copies: Copies, read: Callable[["Forced"], Tensor], on_count: OnCount) -> Array:
         """A number [row, token] of each copy."""
         found, done = np.empty((len(copies), len(self.example.following)), np.float64), 0
         for rows in copies.batches(self.rows()):
             found[rows] = self._batch(copies.rows(rows), read)
             done += len(rows)
-            told(done, len(copies))
+            on_count(done, len(copies))
         return found
 
     def rows(self, graph: bool = False) -> int:

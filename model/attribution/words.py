@@ -17,7 +17,7 @@ from model.attribution.copies import Copies
 from model.attribution.example import Example
 from model.attribution.gradients import gradients
 from model.attribution.results import WordEffects
-from model.attribution.scoring import Scorer, Told, untold
+from model.attribution.scoring import OnCount, Scorer, ignore_count
 from model.inference.interventions import sites
 from model.spec.external import AnySpec
 from model.trace.rollout import origins
@@ -45,11 +45,11 @@ class _Inputs:
         return np.concatenate([np.zeros((len(rows), self.source), bool), np.arange(self.fed) > rows], axis=1)
 
 
-def word_effects(scorer: Scorer, trace: Trace, told: Told = untold) -> WordEffects:
+def word_effects(scorer: Scorer, trace: Trace, on_count: OnCount = ignore_count) -> WordEffects:
     """What each token of the example depended on.
 
     Args:
-        trace: the run, whose weights are told beside.
+        trace: the run, whose weights are returned, too.
     """
     example, spec = scorer.example, scorer.example.runner.info.spec
     inputs = _Inputs(0 if example.source is None else example.source.shape[1], example.fed.shape[1])
@@ -60,7 +60,7 @@ def word_effects(scorer: Scorer, trace: Trace, told: Told = untold) -> WordEffec
         if np.isnan(found).all():
             missing[name] = f"this model has no {'unknown token' if name == 'unknown' else 'padding'}, or reads no ids"
     stand_in, named = _baseline(spec, example)
-    by_gradient = gradients(scorer, stand_in, told)
+    by_gradient = gradients(scorer, stand_in, on_count)
     later = inputs.later(example)
     attention, rolled = _attention(trace, example, inputs), _rollout(trace, example, inputs)
     hidden = {

@@ -87,11 +87,11 @@ def _answer(question: Question[Any], device: str) -> Result:
     trace = run_in(base, runner, request, on, str(on))
     with tqdm(disable=None, leave=False) as bar:  # None: only a terminal shows it
 
-        def told(done: int, of: int) -> None:
+        def on_count(done: int, of: int) -> None:
             bar.total = of
             bar.update(done - bar.n)
 
-        place = Place(on, most=environment.most_positions(), most_bytes=environment.batch_bytes(), told=told)
+        place = Place(on, most=environment.most_positions(), most_bytes=environment.batch_bytes(), on_count=on_count)
         return answer(question, request, prompt, runner, trace, place)
 
 

@@ -216,10 +216,10 @@ class LocalEngine:
             def work(ask: Ask, report: Report) -> Result:
                 began = time.perf_counter()
 
-                def told(done: int, of: int) -> None:
+                def on_count(done: int, of: int) -> None:
                     report(lambda: Progress((), (), of, time.perf_counter() - began, done))
 
-                place = Place(self._device, ask, most, environment.batch_bytes(), told)
+                place = Place(self._device, ask, most, environment.batch_bytes(), on_count)
                 return answer(question, request, prompt, runner, trace, place)
 
             found = self.scheduler.do(asked, work)

@@ -18,7 +18,7 @@ from model.inference.inputs import Reader
 from model.inference.run import run
 from model.spec.inputs import POSITIONS
 from model.spec.request import Precision, RunRequest
-from model.trace.progress import Report, unheard
+from model.trace.progress import Report, report_nothing
 from model.trace.types import Array, Trace
 
 FROM_FLOAT32 = "from_float32"
@@ -46,7 +46,7 @@ def run_in(
     device_name: str,
     ask: Ask = alone,
     most: int = POSITIONS,
-    report: Report = unheard,
+    report: Report = report_nothing,
 ) -> Trace:
     """Runs `lower`, which `lowered` made of `found`, and adds the differences from a float32 run of the same tokens to the trace.
 

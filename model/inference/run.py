@@ -23,7 +23,7 @@ from model.spec.external import AnySpec
 from model.spec.inputs import POSITIONS
 from model.spec.request import RunRequest
 from model.trace.beam_tree import Node
-from model.trace.progress import Progress, Report, unheard
+from model.trace.progress import Progress, Report, report_nothing
 from model.trace.types import Array, Step, Tokens, Trace
 from model.transformer.attention import Run
 from model.transformer.cache import KVCache
@@ -40,7 +40,7 @@ def run(
     dictated: tuple[int, ...] = (),
     most: int = POSITIONS,
     inputs: Inputs | None = None,
-    report: Report = unheard,
+    report: Report = report_nothing,
 ) -> Trace:
     """Runs one request on one network; its trace, whose arrays have the axes of `AXES` (model/trace/types.py) without [batch].
 

@@ -41,5 +41,5 @@ Report: TypeAlias = Callable[[Callable[[], Progress]], None]
 """Receives a function that makes the progress; calls it only if somebody listens."""
 
 
-def unheard(_make: Callable[[], Progress]) -> None:
+def report_nothing(_make: Callable[[], Progress]) -> None:
     """The Report of a run that nobody listens to."""

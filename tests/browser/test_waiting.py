@@ -52,13 +52,13 @@ def until(so: Callable[[], bool], page: Page) -> None:
     raise AssertionError
 
 
-def unheard(text: str) -> str:
+def report_nothing(text: str) -> str:
     """A sentence that nobody has asked for, in a second try of a test either: a known one is there at once."""
     return f"{text} {time.monotonic_ns() % 10**6}"
 
 
 def test_the_next_sentence_reaches_the_engine_while_the_first_runs_and_is_painted_by_itself(page: Page, address: str) -> None:
-    first, second = unheard("eine frau"), unheard("zwei hunde")
+    first, second = report_nothing("eine frau"), report_nothing("zwei hunde")
     type_sentence(page, first)
     expect(page.locator(".waiting")).to_contain_text("Running:")
     expect(chips(page, "source")).to_have_text(BEFORE)
@@ -74,7 +74,7 @@ def test_the_next_sentence_reaches_the_engine_while_the_first_runs_and_is_painte
 
 def test_a_long_run_shows_what_is_written_so_far_and_stop_says_how_far_it_came(page: Page, address: str) -> None:
     get(f"{address}/hold?after=4")  # the encoder, and three tokens
-    type_sentence(page, unheard("eine frau sitzt"))
+    type_sentence(page, report_nothing("eine frau sitzt"))
     expect(page.locator(".how-far")).to_have_text(re.compile(r"^3 of at most 60 tokens, \d+\.\d per second$"))
     expect(page.locator(".written")).to_have_text(re.compile(r"^\S+ \S+ \S+$"))
     text = page.locator(".written").inner_text()
@@ -87,7 +87,7 @@ def test_a_long_run_shows_what_is_written_so_far_and_stop_says_how_far_it_came(p
 
 
 def test_stop_ends_the_run_and_run_begins_it_again(page: Page, address: str) -> None:
-    type_sentence(page, unheard("eine frau"))
+    type_sentence(page, report_nothing("eine frau"))
     page.get_by_role("button", name="Stop").click()
     expect(page.get_by_text("This was stopped.")).to_be_visible()
     expect(chips(page, "source")).to_have_text(BEFORE)

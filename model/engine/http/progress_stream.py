@@ -29,10 +29,10 @@ def is_wanted() -> bool:
 
 def progress_line(progress: Progress) -> bytes:
     """The line of one progress."""
-    told = asdict(progress)
+    fields = asdict(progress)
     if not progress.measured:  # older clients do not know this field
-        del told["measured"]
-    return pack(told) + b"\n"
+        del fields["measured"]
+    return pack(fields) + b"\n"
 
 
 def status_line(status: int) -> bytes:

@@ -45,13 +45,13 @@ def with_progress(answer: Answer) -> Answer:
 
 async def _lines(replying: asyncio.Task[Response], feed: ProgressFeed) -> AsyncIterator[bytes]:
     """The progress so far, whenever there is more, then the reply. A slow client misses what comes while it reads."""
-    seen, told, ended = 0, None, False
+    seen, sent, ended = 0, None, False
     while not ended:
         either: set[asyncio.Future[Any]] = {replying, asyncio.wrap_future(feed.after(seen))}
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        ended, seen, newest = replying.done(), feed.count, feed.newest  # read in this order: the last progress is told, too
-        if newest is not None and newest is not told:
-            told = newest
+        ended, seen, newest = replying.done(), feed.count, feed.newest  # read in this order: the last progress is sent, too
+        if newest is not None and newest is not sent:
+            sent = newest
             yield progress_line(newest)
     response = await replying
     yield status_line(response.status_code)

@@ -107,14 +107,16 @@ def test_estimated_shares_add_up_and_lie_within_their_errors(monkeypatch: pytest
 def test_batches_are_split_to_fit_into_memory_and_give_the_same_numbers(name: str, ask: Answering) -> None:
     found, request, sizes = checkpoint(SPECS[name]), asked(SPECS[name]), list[tuple[int, int]]()
     whole = ask(found, Heads(request))
-    small = ask(found, Heads(request), most_bytes=1, told=lambda done, of: sizes.append((done, of)))
+    small = ask(found, Heads(request), most_bytes=1, on_count=lambda done, of: sizes.append((done, of)))
     assert [done for done, _ in sizes] == list(range(1, sizes[0][1] + 1)), "one copy at a time"
     np.testing.assert_allclose(small.share, whole.share, atol=1e-5)
 
 
 def test_what_is_asked_for_is_measured_and_no_more(ask: Answering) -> None:
     calls: list[int] = []
-    effects = ask(checkpoint(SPECS["paper"]), Heads(asked(SPECS["paper"]), ("without",)), told=lambda done, of: calls.append(of))
+    effects = ask(
+        checkpoint(SPECS["paper"]), Heads(asked(SPECS["paper"]), ("without",)), on_count=lambda done, of: calls.append(of)
+    )
     assert effects.alone is effects.share is effects.none is None
     assert calls == [len(effects.heads) + 1]
 
