@@ -124,7 +124,7 @@ def _of_masks_and_positions() -> dict[str, tuple[str, str, str]]:
         ),
         "padding-effect": (
             _("Does padding change the output?"),
-            _("The sentence runs twice, with and without padding, and both runs are compared. Only rounding should differ."),
+            _("The sentence runs twice, with and without padding, and both runs are compared. They should agree."),
             "glossary.md",
         ),
         "introduction": (

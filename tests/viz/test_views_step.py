@@ -92,6 +92,8 @@ def test_logits_and_probabilities_are_those_of_the_chosen_row() -> None:
     logits = opened(engine, "output/logits", query="1")
     drawn = numbers(figures(logits)[0]["data"][0]["x"])
     np.testing.assert_array_equal(drawn, np.sort(trace.logits[1])[::-1].astype(np.float64)[: len(drawn)])
+    best = np.argsort(-trace.logits[1], kind="stable")[: len(drawn)]
+    assert figures(logits)[0]["data"][0]["customdata"] == [f"word{id_}" for id_ in best], "every rank has its word, not its id"
     shares = numbers(figures(opened(engine, "output/probabilities", query="1"))[0]["data"][0]["x"])
     exponentials = np.exp(np.sort(trace.logits[1].astype(np.float64))[::-1])
     np.testing.assert_allclose(shares, (exponentials / exponentials.sum())[: len(shares)], atol=1e-6)

@@ -4,7 +4,7 @@ import streamlit as st
 
 from model.errors import HeadlightError
 from model.trace.types import Array, Attention, Site, Trace
-from viz import labels
+from viz import descriptions, labels
 from viz.figures import masks
 from viz.figures.frame import CONFIG
 from viz.page import Page, bind, card, chart, say, update
@@ -185,7 +185,13 @@ def _mask(
     st.caption(about)
     if allowed is None:
         return
-    chart(masks.mask(trace, attention, allowed, form, page.dark), config=CONFIG, key=f"mask-{name}", alt=title or about)
+    described = descriptions.mask(trace, attention, allowed)
+    chart(
+        masks.mask(trace, attention, allowed, form, page.dark),
+        config=CONFIG,
+        key=f"mask-{name}",
+        alt=f"{title or about} {described}",
+    )
 
 
 def _forms() -> dict[masks.Form, str]:

@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from model.trace.types import Array
+from viz import descriptions
 from viz.figures import positions
 from viz.figures.frame import CONFIG
 from viz.page import Page, card, chart
@@ -136,7 +137,14 @@ def _side_by_side(encodings: list[Encoding], name: str, draw: Callable[[Array], 
     for column, encoding in zip(st.columns(len(encodings), gap="medium"), encodings, strict=True):
         with column.container(gap="xsmall"):
             _heading(encoding.title, encoding.whose)
-            _chart(draw(encoding.table), f"{name}-{encoding.name}", f"{encoding.title}: {encoding.whose}")
+            _chart(draw(encoding.table), f"{name}-{encoding.name}", _alt(encoding, name))
+
+
+def _alt(encoding: Encoding, name: str) -> str:
+    """The picture in words."""
+    values = positions.alike(encoding.table) if name == "alike" else encoding.table
+    across = _("positions") if name == "alike" else _("dimensions")
+    return f"{encoding.title}: {encoding.whose}. {descriptions.table(values, across)}"
 
 
 def _chart(figure: go.Figure, key: str, alt: str) -> None:

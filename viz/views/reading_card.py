@@ -7,7 +7,7 @@ import streamlit as st
 
 from model.spec.edits import Silence
 from model.trace.stages import Stage
-from viz import canvas, export, labels, links
+from viz import canvas, descriptions, export, labels, links
 from viz.figures import heatmap, rows
 from viz.figures.frame import downloadable
 from viz.page import Page, bind, chart, heading, update
@@ -55,7 +55,17 @@ def draw(page: Page, shown: Shown) -> None:
 def figure(page: Page, shown: Shown) -> None:
     """Draws the reading as a figure with a button that saves it as a file."""
     name = export.file_name(page.trace, *file_parts(page, shown), ending="svg").removesuffix(".svg")
-    chart(_figure(page, shown), config=downloadable(name), key="heatmap", alt=title(page, shown))
+    chart(_figure(page, shown), config=downloadable(name), key="heatmap", alt=_in_words(page, shown))
+
+
+def _in_words(page: Page, shown: Shown) -> str:
+    """The picture in words; of derived numbers, where the largest and the smallest are."""
+    if shown.values.ndim == 1:
+        rows = labels.queries(page.trace, page.attention, longest=None)
+        return f"{title(page, shown)}. {descriptions.bars(rows, shown.values.tolist())}"
+    if shown.reading.name == "head":
+        return f"{title(page, shown)}. {descriptions.head(page.trace, page.attention, page.head)}"
+    return f"{title(page, shown)}. {descriptions.table(shown.values, labels.key_axis(page.trace, page.attention.site))}"
 
 
 def is_raw(page: Page, shown: Shown) -> bool:

@@ -5,10 +5,11 @@ from functools import partial
 import numpy as np
 import streamlit as st
 
+from model.errors import HeadlightError
 from model.trace import source_lines, stages
 from model.trace.stages import AXES, OF_CELLS, Stage
 from model.trace.types import Array, Trace
-from viz import canvas, export, labels
+from viz import canvas, descriptions, export, labels
 from viz.figures import stages as figures
 from viz.figures.frame import CONFIG
 from viz.page import Page, bind, card, chart, say, update
@@ -72,7 +73,7 @@ def _picture(page: Page, trace: Trace, stage: Stage) -> None:
         return _cells(page, trace, stage)
     rows = numbers.row_labels(trace, stage, len(array))
     figure = figures.vectors(array, rows, titles.down(trace, stage), titles.across(AXES[stage.name][1]), page.dark)
-    chart(figure, config=CONFIG, key="stage-vectors")
+    chart(figure, config=CONFIG, key="stage-vectors", alt=descriptions.vectors(rows, array))
     return None
 
 
@@ -102,11 +103,21 @@ def _vocabulary(page: Page, trace: Trace, stage: Stage) -> None:
         values = _softmax(trace.logits[row])[ids].tolist() if stage.name == "probabilities" else trace.logits[row, ids].tolist()
     chosen = ids.index(step.chosen.id) if step is not None and step.chosen.id in ids else -1
     title = _("probability") if stage.name == "probabilities" else _("logit")
-    texts = [numbers.text_of(trace, id_) for id_ in ids]
+    texts = _words(page, trace, ids)
     figure = figures.bars(values, texts, title, page.dark, chosen, stage.name == "probabilities")
-    chart(figure, config=CONFIG, key="stage-vocabulary")
+    chart(figure, config=CONFIG, key="stage-vocabulary", alt=descriptions.bars(texts, values))
     gaps = {"count": len(ids), "all": trace.logits.shape[1]}
     st.caption(_("The {count} most likely of {all} tokens in the vocabulary; the chosen one is highlighted.", **gaps))
+
+
+def _words(page: Page, trace: Trace, ids: list[int]) -> list[str]:
+    """The texts of ids, also of those that the run did not list as candidates."""
+    strip = stages.strip(trace, Stage("output", "logits"))
+    try:
+        found = page.engine.texts(page.info.name, strip, tuple(ids), page.view.parsed_settings())
+    except HeadlightError:  # an earlier answer is shown while the engine is away
+        return [numbers.text_of(trace, id_) for id_ in ids]
+    return [labels.plain(text) for text in found]
 
 
 def _softmax(logits: Array) -> Array:
@@ -138,7 +149,8 @@ def _taken(page: Page, trace: Trace) -> None:
     table = numbers.steps(trace)
     texts = [f"{row + 1} {labels.plain(step.chosen.text)}" for row, step in enumerate(trace.steps)]
     figure = figures.bars(table[_("probability")].tolist(), texts, _("probability"), page.dark)
-    chart(figure, config=CONFIG, key="stage-taken")
+    alt = descriptions.bars(texts, table[_("probability")].tolist())
+    chart(figure, config=CONFIG, key="stage-taken", alt=alt)
 
 
 def _numbers(page: Page, trace: Trace, stage: Stage) -> None:

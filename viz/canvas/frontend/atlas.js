@@ -26,6 +26,7 @@ class Atlas extends Drawing {
 
   form() {
     const { header, blobs } = this.part("overview");
+    this.header.description ??= header.description;
     const { groups, ends, signed } = header;
     const changed = this.groups !== groups;
     Object.assign(this, { groups, ends, signed, overview: blobs });

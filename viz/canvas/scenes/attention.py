@@ -14,7 +14,7 @@ import numpy as np
 
 from model.errors import UnknownHead
 from model.trace.types import Array, Attention, Site, Step, Tokens, Trace
-from viz import experiment, labels
+from viz import descriptions, experiment, labels
 from viz.canvas.wire import parts, strings
 from viz.canvas.wire.packing import pack
 from viz.theme import SCHEMES
@@ -54,6 +54,7 @@ def atlas(trace: Trace, site: Site, head: int, query: int, marks: Marks | None =
         **base(trace),
         "texts": strings.atlas(),
         "selection": {"site": str(site), "head": head, "query": _row(selected, query)},
+        "announce": strings.selected(experiment.head_name(trace, site, head), _selected_row(trace, selected, head, query)),
     }
     if marks is not None:
         header |= {"texts": strings.editing(), "marks": marks}
@@ -93,6 +94,7 @@ def lines(trace: Trace, site: Site, head: int, query: int, read: Read | None = N
         "query": _row(attention, query),
         "opens": read is None,
         "largest": 1.0 if read is None else float(np.nanmax(read.values, initial=0.0)) or 1.0,
+        "description": _described(trace, attention, head, read),
     }
     return parts.scene(header, {"exact": part})
 
@@ -113,8 +115,24 @@ def player(trace: Trace, site: Site, head: int, step: int) -> bytes:
         "decodes": site.stack == "decoder" and bool(trace.steps),
         "head": head,
         "step": step,
+        "description": descriptions.head(trace, attention, head),
     }
     return parts.scene(header, {"heads": parts.heads(trace, site)})
+
+
+def _described(trace: Trace, attention: Attention, head: int, read: Read | None) -> str:
+    """What the lines show, in words."""
+    if read is None:
+        return descriptions.head(trace, attention, head)
+    return f"{read.title}. {descriptions.table(read.values, labels.key_axis(trace, attention.site))}"
+
+
+def _selected_row(trace: Trace, attention: Attention, head: int, query: int) -> str:
+    """The selected row in words; empty if none is selected."""
+    if _row(attention, query) < 0:
+        return ""
+    name, keys = labels.queries(trace, attention, longest=None)[query], labels.keys(trace, attention, longest=None)
+    return descriptions.row(name, keys, np.where(attention.mask[query], attention.head(head)[query], 0.0))
 
 
 def _row(attention: Attention, query: int) -> int:

@@ -5,7 +5,7 @@ import numpy as np
 from model.trace import stages
 from model.trace.stages import Stage
 from model.trace.types import Array, Trace
-from viz import experiment, labels
+from viz import descriptions, experiment, labels
 from viz.canvas.wire import strings
 from viz.canvas.wire.packing import encode, pack
 from viz.theme import SCHEMES
@@ -36,11 +36,21 @@ def scene(trace: Trace, stage: Stage, head: int, query: int, key: int) -> bytes:
         "scale": stage.name,
         "largest": largest,
         "opened": [query, key],
+        "description": _described(trace, stage, head, np.where(there, exact, np.nan)),
     }
     codes = encode(exact) if stage.name == "weights" else _centred(exact, largest)
     wrong = there & ~np.isfinite(exact)
     blobs = {"exact": exact.astype(np.float32), "codes": codes, "there": there & ~wrong, "wrong": wrong}
     return pack(header, {name: blob.astype(np.uint8) if blob.dtype == bool else blob for name, blob in blobs.items()})
+
+
+def _described(trace: Trace, stage: Stage, head: int, numbers: Array) -> str:
+    attention = trace.at(stage.place)
+    if stage.name == "mask":
+        return descriptions.mask(trace, attention, attention.mask)
+    if stage.name == "weights":
+        return descriptions.head(trace, attention, head)
+    return descriptions.table(numbers, labels.key_axis(trace, attention.site))
 
 
 def _numbers(trace: Trace, stage: Stage, head: int) -> tuple[Array, Array]:

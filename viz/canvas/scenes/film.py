@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from model.trace.types import Array, Site, Tokens, Trace
-from viz import labels
+from viz import descriptions, labels
 from viz.canvas.scenes.attention import base
 from viz.canvas.wire import parts, strings
 from viz.canvas.wire.packing import pack, unpack
@@ -52,6 +52,7 @@ def scene(frames: Sequence[Frame], whole: Trace, measured: Course, site: Site, h
         "column": measured.heads.index((site, head)),
         "frame": at,
     }
+    header["description"] = descriptions.film(header["steps"], [one["loss"] for one in header["frames"]])
     made = {
         "overview": PART_CACHE.get_or_make(f"film/{key}", lambda: Blob(_overview(frames, shown, measured, np.stack(lost)))),
         "exact": PART_CACHE.get_or_make(f"film/{key}/{site}/{head}", lambda: Blob(_exact(frames, site, head))),

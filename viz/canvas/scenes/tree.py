@@ -4,7 +4,7 @@ from typing import Any
 
 from model.trace.beam_tree import Node, hypotheses, path
 from model.trace.types import Trace
-from viz import labels
+from viz import descriptions, labels
 from viz.canvas.scenes.attention import base
 from viz.canvas.wire import strings
 from viz.canvas.wire.packing import pack
@@ -31,6 +31,7 @@ def scene(trace: Trace, shown: int) -> bytes:
         "pruned": 1 + max((rows[p] for p in places if trace.tree[p].fate != "pruned"), default=0),
         "rows": 1 + max(rows.values()),
         "shown": list(path(trace.tree, ends[shown])),
+        "description": descriptions.tree(trace.tree),
     }
     return pack(header, {})
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from model.trace.types import Array, Attention, Site, Trace
-from viz import experiment, labels
+from viz import descriptions, experiment, labels
 from viz.canvas.wire import part_cache, strings
 from viz.canvas.wire.packing import encode, pack
 from viz.canvas.wire.part_cache import PART_CACHE, Blob
@@ -114,7 +114,8 @@ def _overview(trace: Trace) -> bytes:
                 "names": experiment.head_names(trace, attention),
             }
         )
-    return pack({"groups": list(groups.values()), "ends": ["0", "1"]}, blobs)
+    header = {"groups": list(groups.values()), "ends": ["0", "1"], "description": descriptions.overview(trace)}
+    return pack(header, blobs)
 
 
 def blocks(mask: Array, heads: int) -> tuple[int, int]:

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from model.trace.types import Trace
+from viz import descriptions
 from viz.texts import _, _n
 
 
@@ -149,6 +150,11 @@ def changes() -> dict[str, str]:
     }
 
 
+def selected(name: str, row: str) -> str:
+    """What is announced when a head or a row of it was selected."""
+    return _("{head} is selected. {row}", head=name, row=row).strip()
+
+
 def snapshot(step: int) -> str:
     """Training step of a snapshot, in words."""
     return _n("After {step:,} step", "After {step:,} steps", step, step=step) if step else _("Before the first step")
@@ -268,6 +274,7 @@ def tree() -> dict[str, str]:
 def player() -> dict[str, str]:
     """Texts of the step player."""
     return {
+        **descriptions.row_texts(),
         **_cells(),
         **_candidates(),
         "headShort": _("H{head}"),

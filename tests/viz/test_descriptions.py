@@ -1,0 +1,100 @@
+"""Pictures in words: each sentence has the numbers of the trace, and every drawing carries one."""
+
+import re
+
+import numpy as np
+import pytest
+
+from model.trace.stages import Stage
+from model.trace.types import Trace
+from tests import traces
+from viz import descriptions, labels
+from viz.canvas.scenes import attention as scenes
+from viz.canvas.scenes import cells
+from viz.canvas.wire import parts
+from viz.canvas.wire.packing import unpack
+
+CROSS = "decoder.0.0.cross"
+
+
+@pytest.fixture(scope="module")
+def trace() -> Trace:
+    return traces.translation(layers=1, heads=2)
+
+
+def test_a_head_is_told_row_by_row_with_the_largest_weights_of_the_trace(trace: Trace) -> None:
+    attention = trace.at(CROSS)
+    rows, keys = labels.queries(trace, attention, longest=None), labels.keys(trace, attention, longest=None)
+    text = descriptions.head(trace, attention, 1)
+    told = re.findall(r"Row “([^”]+)”: (\d+) % on “([^”]+)”(?:, then “([^”]+)” (\d+) %)?\.", text)
+    assert [row for row, *_rest in told] == rows
+    for (_row, share, key, following, second), weights in zip(told, attention.head(1), strict=True):
+        first, then = np.argsort(-weights, kind="stable")[:2]
+        assert (key, int(share)) == (keys[first], round(100 * float(weights[first])))
+        assert not following or (following, int(second)) == (keys[then], round(100 * float(weights[then])))
+
+
+def test_a_row_reads_well() -> None:
+    keys = ["hunde", "spielen", "ball"]
+    assert descriptions.row("dogs", keys, np.array([0.93, 0.04, 0.03])) == "Row “dogs”: 93 % on “hunde”, then “spielen” 4 %."
+    assert descriptions.row("dogs", keys, np.array([0.996, 0.004, 0.0])) == "Row “dogs”: 100 % on “hunde”."
+    assert descriptions.row("dogs", keys, np.zeros(3)) == "Row “dogs”: no weights."
+
+
+def test_a_long_head_says_how_many_rows_are_left_to_the_table() -> None:
+    long = traces.translation(source=["wort"] * 40, layers=1, heads=1)
+    text = descriptions.head(long, long.at("encoder.0.0.self"), 0)
+    assert text.count("Row “") == descriptions.MOST_ROWS
+    assert text.endswith(f"{40 - descriptions.MOST_ROWS} further rows are in the table.")
+
+
+def test_the_overview_names_the_sharpest_head_of_each_layer(trace: Trace) -> None:
+    text = descriptions.overview(trace)
+    for site, attention in trace.attention.items():
+        peaks = [float(attention.head(head).max(axis=-1).mean()) for head in range(attention.heads)]
+        best = int(np.argmax(peaks))
+        assert f"{labels.site(site)}: 2 heads; head {best + 1} is the sharpest" in text
+        assert f"{100 * peaks[best]:.0f} % on average" in text
+
+
+def test_masks_are_told_as_ranges_of_keys(trace: Trace) -> None:
+    causal = trace.at("decoder.0.0.self")
+    text = descriptions.mask(trace, causal, causal.mask)
+    assert "Row “<sos> → two”: 1 of 12 keys is allowed, “<sos>”." in text
+    assert "Row “young → dogs”: 3 of 12 keys are allowed, from “<sos>” to “young”." in text
+    assert descriptions.mask(trace, trace.at(CROSS), trace.at(CROSS).mask) == "Every row may attend to all 12 keys."
+
+
+def test_a_table_says_where_its_largest_and_smallest_numbers_are() -> None:
+    values = np.array([[0.0, 1.25], [-2.5, 0.5]])
+    told = "2 rows and 2 columns (dimensions). Largest: 1.250 in row 1, column 2. Smallest: −2.500 in row 2, column 1."
+    assert descriptions.table(values, "dimensions") == told
+    assert descriptions.vectors(["a"], values[1:]) == "Row “a”: from −2.500 (dimension 1) to 0.500 (dimension 2)."
+
+
+def test_changes_come_largest_first() -> None:
+    apart = np.array([[0.1, -0.4], [np.nan, 0.0]])
+    told = descriptions.changes(["one", "two"], ["eins", "zwei"], apart)
+    assert told == "Row “one” on “zwei”: −0.400. Row “one” on “eins”: +0.100."
+    assert descriptions.changes(["one"], ["eins"], np.zeros((1, 1))) == "No weight changed."
+
+
+def test_films_and_bars_in_words() -> None:
+    assert descriptions.film([0, 128], [8.0, 0.5]) == "2 snapshots, from step 0 (loss 8.000) to step 128 (loss 0.500)."
+    assert descriptions.bars(["an", "a"], [0.61, 0.25]) == "an: 0.610; a: 0.250."
+
+
+def test_every_drawing_of_weights_carries_its_description(trace: Trace) -> None:
+    attention = trace.at(CROSS)
+    told = descriptions.head(trace, attention, 1)
+    assert unpack(scenes.lines(trace, attention.site, 1, -1))[0]["description"] == told
+    assert unpack(scenes.player(trace, attention.site, 1, 0))[0]["description"] == told
+    assert unpack(cells.scene(trace, Stage(CROSS, "weights"), 1, -1, -1))[0]["description"] == told
+    assert unpack(parts.overview(trace).data)[0]["description"] == descriptions.overview(trace)
+
+
+def test_a_selected_row_is_announced_with_its_weights(trace: Trace) -> None:
+    attention = trace.at(CROSS)
+    announced = unpack(scenes.atlas(trace, attention.site, 1, 2))[0]["announce"]
+    row = descriptions.row("young → dogs", labels.keys(trace, attention, longest=None), attention.head(1)[2])
+    assert announced == f"Cross-attention, layer 1, head 2 is selected. {row}"

@@ -1,0 +1,213 @@
+"""Pictures in words, for people who do not see them: a pure function for each kind of picture, with the numbers of the trace."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from model.trace.beam_tree import Node, hypotheses, path
+from model.trace.types import Array, Attention, Trace
+from viz import labels
+from viz.texts import _, _n
+
+MOST_ROWS = 24
+"""Most rows that a description goes through; the table beside the picture has all."""
+
+LARGE = 512**2
+"""Most cells of a head whose weights the description of all heads reads: maps of long inputs are computed where they are seen."""
+
+WORTH_NAMING = 0.01
+"""Smallest weight that is named as a row's second."""
+
+
+def head(trace: Trace, attention: Attention, index: int) -> str:
+    """The weights of one head, row by row: "Row “dogs”: 93 % on “hunde”, then “spielen” 4 %."
+
+    Raises:
+        UnknownHead: the site has no such head.
+    """
+    rows, keys = labels.queries(trace, attention, longest=None), labels.keys(trace, attention, longest=None)
+    count = min(len(rows), MOST_ROWS)
+    weights = np.where(attention.mask[:count], attention.head(index)[:count], 0.0)
+    return _joined([row(rows[i], keys, weights[i]) for i in range(count)], len(rows))
+
+
+def row(name: str, keys: Sequence[str], weights: Array) -> str:
+    """One row of weights: its largest, and its second where that is worth naming.
+
+    Args:
+        name: label of the query.
+        keys: labels of the keys.
+        weights: [key], not negative.
+    """
+    if not len(weights) or not np.isfinite(weights).all() or weights.max() <= 0:
+        return _("Row “{row}”: no weights.", row=name)
+    first, *others = np.argsort(-weights, kind="stable")[:2].tolist()
+    gaps = {"row": name, "key": keys[first], "share": percent(weights[first])}
+    if others and weights[others[0]] >= WORTH_NAMING:
+        gaps |= {"next": keys[others[0]], "second": percent(weights[others[0]])}
+        return _("Row “{row}”: {share} on “{key}”, then “{next}” {second}.", **gaps)
+    return _("Row “{row}”: {share} on “{key}”.", **gaps)
+
+
+def overview(trace: Trace) -> str:
+    """All heads: for each layer the number of heads, and the head whose rows have the largest weights on average."""
+    said = []
+    for site, attention in trace.attention.items():
+        if attention.mask.size > LARGE:
+            gaps = {"site": labels.site(site), "count": attention.heads}
+            said.append(_n("{site}: {count} head.", "{site}: {count} heads.", attention.heads, **gaps))
+            continue
+        peaks = [float(np.nanmean(attention.head(index).max(axis=-1))) for index in range(attention.heads)]
+        sharpest = int(np.argmax(peaks))
+        gaps = {"site": labels.site(site), "count": attention.heads, "head": sharpest + 1, "share": percent(peaks[sharpest])}
+        said.append(
+            _n(
+                "{site}: {count} head, whose largest weight per row is {share} on average.",
+                "{site}: {count} heads; head {head} is the sharpest, its largest weight per row is {share} on average.",
+                attention.heads,
+                **gaps,
+            )
+        )
+    return " ".join(said)
+
+
+def mask(trace: Trace, attention: Attention, allowed: Array) -> str:
+    """A mask, row by row: which keys are allowed.
+
+    Args:
+        allowed: bool [query, key].
+    """
+    rows, keys = labels.queries(trace, attention, longest=None), labels.keys(trace, attention, longest=None)
+    if allowed.all():
+        return _("Every row may attend to all {count} keys.", count=len(keys))
+    count = min(len(rows), MOST_ROWS)
+    return _joined([_mask_row(rows[i], keys, np.flatnonzero(allowed[i])) for i in range(count)], len(rows))
+
+
+def _mask_row(name: str, keys: Sequence[str], allowed: Array) -> str:
+    if not len(allowed):
+        return _("Row “{row}”: no key is allowed.", row=name)
+    gaps = {"row": name, "count": len(allowed), "all": len(keys), "first": keys[allowed[0]], "last": keys[allowed[-1]]}
+    if len(allowed) == 1:
+        return _("Row “{row}”: 1 of {all} keys is allowed, “{first}”.", **gaps)
+    if allowed[-1] - allowed[0] + 1 == len(allowed):
+        return _("Row “{row}”: {count} of {all} keys are allowed, from “{first}” to “{last}”.", **gaps)
+    return _("Row “{row}”: {count} of {all} keys are allowed.", **gaps)
+
+
+def table(values: Array, across: str) -> str:
+    """A table of numbers, such as positions × dimensions: its size, its range, and where the largest and smallest number are.
+
+    Args:
+        values: [row, column].
+        across: what a column is called.
+    """
+    finite = np.isfinite(values)
+    if not finite.any():
+        return _("{rows} rows without finite numbers.", rows=len(values))
+    high = np.unravel_index(np.argmax(np.where(finite, values, -np.inf)), values.shape)
+    low = np.unravel_index(np.argmin(np.where(finite, values, np.inf)), values.shape)
+    gaps = {"rows": values.shape[0], "columns": values.shape[1], "across": across}
+    gaps |= {"largest": number(values[high]), "high_row": int(high[0]) + 1, "high_column": int(high[1]) + 1}
+    gaps |= {"smallest": number(values[low]), "low_row": int(low[0]) + 1, "low_column": int(low[1]) + 1}
+    return _(
+        "{rows} rows and {columns} columns ({across}). Largest: {largest} in row {high_row}, column {high_column}. "
+        "Smallest: {smallest} in row {low_row}, column {low_column}.",
+        **gaps,
+    )
+
+
+def vectors(rows: Sequence[str], values: Array) -> str:
+    """Numbers of a stage: for each row its largest and smallest number, and their dimensions.
+
+    Args:
+        values: [row, dimension].
+    """
+    said = []
+    for name, found in list(zip(rows, values, strict=False))[:MOST_ROWS]:
+        if not np.isfinite(found).all():
+            said.append(_("Row “{row}” holds numbers that are not finite.", row=name))
+            continue
+        high, low = int(np.argmax(found)), int(np.argmin(found))
+        gaps = {
+            "row": name,
+            "largest": number(float(found[high])),
+            "high": high + 1,
+            "smallest": number(float(found[low])),
+            "low": low + 1,
+        }
+        said.append(_("Row “{row}”: from {smallest} (dimension {low}) to {largest} (dimension {high}).", **gaps))
+    return _joined(said, len(values))
+
+
+def bars(names: Sequence[str], values: Sequence[float]) -> str:
+    """Tokens with one number each, in their order."""
+    return "; ".join(_("{name}: {value}", name=name, value=number(value)) for name, value in zip(names, values, strict=True)) + "."
+
+
+def changes(rows: Sequence[str], keys: Sequence[str], apart: Array, most: int = 5) -> str:
+    """The cells that changed most between two runs.
+
+    Args:
+        apart: [query, key], B − A; NaN where nothing is compared.
+        most: number of cells.
+    """
+    known = np.nan_to_num(apart)
+    order = np.argsort(-np.abs(known), axis=None, kind="stable")[:most]
+    said = []
+    for place in order:
+        query, key = np.unravel_index(place, apart.shape)
+        if known[query, key]:
+            gaps = {"row": rows[query], "key": keys[key], "change": number(float(known[query, key]), sign=True)}
+            said.append(_("Row “{row}” on “{key}”: {change}.", **gaps))
+    return " ".join(said) or _("No weight changed.")
+
+
+def film(steps: Sequence[int], losses: Sequence[float | None]) -> str:
+    """A training film: how many snapshots, and the loss on this sentence at the first and the last one."""
+    gaps = {"count": len(steps), "first": f"{steps[0]:,}", "last": f"{steps[-1]:,}"}
+    begin, end = losses[0], losses[-1]
+    if begin is None or end is None:
+        return _("{count} snapshots, from step {first} to step {last}.", **gaps)
+    gaps |= {"begin": number(begin), "end": number(end)}
+    return _("{count} snapshots, from step {first} (loss {begin}) to step {last} (loss {end}).", **gaps)
+
+
+def tree(nodes: tuple[Node, ...]) -> str:
+    """A beam search: its finished hypotheses, the best one first, with their log-probabilities."""
+    said = []
+    for rank, end in enumerate(hypotheses(nodes)):
+        text = " ".join(labels.plain(nodes[place].text) for place in path(nodes, end))
+        gaps = {"rank": rank + 1, "text": text, "total": number(nodes[end].total), "mean": number(nodes[end].mean)}
+        said.append(_("Hypothesis {rank}: {text}; log-probability {total}, {mean} per token.", **gaps))
+    return " ".join(said)
+
+
+def percent(share: float) -> str:
+    """A share in whole percent: "93 %"."""
+    return _("less than 1 %") if 0 < share < 0.005 else f"{100 * share:.0f} %"
+
+
+def number(value: float, sign: bool = False) -> str:
+    """A number with three decimals and a true minus sign."""
+    if not math.isfinite(value):
+        return str(value)
+    return f"{value:+.3f}".replace("-", "−") if sign else f"{value:.3f}".replace("-", "−")
+
+
+def row_texts() -> Mapping[str, str]:
+    """Sentences of `row`, for drawings that announce rows while stepping; JavaScript fills the gaps."""
+    return {
+        "rowTwo": _("Row “{row}”: {share} on “{key}”, then “{next}” {second}."),
+        "rowOne": _("Row “{row}”: {share} on “{key}”."),
+        "little": _("less than 1 %"),
+    }
+
+
+def _joined(said: list[str], count: int) -> str:
+    left = count - len(said)
+    if left <= 0:
+        return " ".join(said)
+    more = _n("{count} further row is in the table.", "{count} further rows are in the table.", left, count=left)
+    return " ".join([*said, more])
