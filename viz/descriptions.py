@@ -50,6 +50,11 @@ def row(name: str, keys: Sequence[str], weights: Array) -> str:
     return _("Row “{row}”: {share} on “{key}”.", **gaps)
 
 
+def selected(name: str, row: str) -> str:
+    """What is announced when a head or a row of it was selected."""
+    return _("{head} is selected. {row}", head=name, row=row).strip()
+
+
 def overview(trace: Trace) -> str:
     """All heads: for each layer the number of heads, and the head whose rows have the largest weights on average."""
     said = []

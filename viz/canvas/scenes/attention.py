@@ -54,7 +54,7 @@ def atlas(trace: Trace, site: Site, head: int, query: int, marks: Marks | None =
         **base(trace),
         "texts": strings.atlas(),
         "selection": {"site": str(site), "head": head, "query": _row(selected, query)},
-        "announce": strings.selected(experiment.head_name(trace, site, head), _selected_row(trace, selected, head, query)),
+        "announce": descriptions.selected(experiment.head_name(trace, site, head), _selected_row(trace, selected, head, query)),
     }
     if marks is not None:
         header |= {"texts": strings.editing(), "marks": marks}

@@ -150,11 +150,6 @@ def changes() -> dict[str, str]:
     }
 
 
-def selected(name: str, row: str) -> str:
-    """What is announced when a head or a row of it was selected."""
-    return _("{head} is selected. {row}", head=name, row=row).strip()
-
-
 def snapshot(step: int) -> str:
     """Training step of a snapshot, in words."""
     return _n("After {step:,} step", "After {step:,} steps", step, step=step) if step else _("Before the first step")
