@@ -88,20 +88,17 @@ function keyboardTaken() {
   return Boolean(focus?.closest(TAKES_KEYS));
 }
 
-let described = 0; // drawings with a description, counted for the ids of their descriptions
-
 /** Base class of drawings: elements are built for a new scene, pixels drawn on any change. Keeps zoom and focus between script runs. */
 class Drawing {
   constructor(parent, name) {
     this.readout = el("p", { class: "readout", role: "status", "aria-live": "polite" });
     this.tip = el("div", { class: "tip", popover: "manual", "aria-hidden": "true" });
     this.root = el("div", { class: "hl", "data-drawing": name });
-    this.about = el("p", { class: "unseen", id: `headlight-about-${++described}` });
-    this.live = el("p", { class: "unseen", role: "status", "aria-live": "polite" });
+    this.words = new Words();
     this.pointed = NOTHING;
     this.wanted = new Set(); // addresses being fetched
     this.lost = new LostParts((address) => this.fetched(address));
-    parent.append(this.root, el("div", { class: "words" }, this.about, this.live), this.tip);
+    parent.append(this.root, this.words.box, this.tip);
   }
 
   /** Handles a call of the component's function: a new scene, a new color scheme, or both. */
@@ -141,23 +138,7 @@ class Drawing {
     this.root.setAttribute("aria-busy", Boolean(this.coming) && !this.lost.addresses.size);
     this.lost.tell(this.root, (this.coming ?? this).header.lost ?? {});
     if (this.header) this.redraw();
-    if (this.header) this.describe();
-  }
-
-  /** Puts the picture in words behind everything in it that the keyboard reaches, and announces a new selection. */
-  describe() {
-    const { description = "", announce } = this.header;
-    this.about.textContent = description;
-    for (const node of this.root.querySelectorAll("[role=application]")) {
-      if (description) node.setAttribute("aria-describedby", this.about.id);
-    }
-    if (this.announced !== undefined && this.announced !== announce) this.announce(announce ?? "");
-    this.announced = announce ?? "";
-  }
-
-  /** Says a sentence to screen readers. */
-  announce(sentence) {
-    this.live.textContent = sentence;
+    if (this.header) this.words.describe(this.root, this.header);
   }
 
   /** Names of the parts that a scene needs before it can be drawn. */

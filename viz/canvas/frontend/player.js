@@ -118,7 +118,7 @@ class Player extends Drawing {
     this.hideTip();
     const gaps = { step: step + 1, steps: this.steps.length, read, written: text, probability: exactly(probability) };
     this.say(fill(texts.readsWrites, gaps));
-    if (this.row >= 0) this.announce(rowSentence(texts, this.header.queries[this.row], this.header.keys, (key) => this.cell(this.row, key)));
+    if (this.row >= 0) this.words.say(rowSentence(texts, this.header.queries[this.row], this.header.keys, (key) => this.cell(this.row, key)));
     this.report({ step });
     this.redraw();
   }
