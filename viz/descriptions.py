@@ -85,7 +85,7 @@ def mask(trace: Trace, attention: Attention, allowed: Array) -> str:
     """
     rows, keys = labels.queries(trace, attention, longest=None), labels.keys(trace, attention, longest=None)
     if allowed.all():
-        return _("Every row may attend to all {count} keys.", count=len(keys))
+        return _("Every row may attend to every key.")
     count = min(len(rows), MOST_ROWS)
     return _joined([_mask_row(rows[i], keys, np.flatnonzero(allowed[i])) for i in range(count)], len(rows))
 
@@ -95,10 +95,10 @@ def _mask_row(name: str, keys: Sequence[str], allowed: Array) -> str:
         return _("Row “{row}”: no key is allowed.", row=name)
     gaps = {"row": name, "count": len(allowed), "all": len(keys), "first": keys[allowed[0]], "last": keys[allowed[-1]]}
     if len(allowed) == 1:
-        return _("Row “{row}”: 1 of {all} keys is allowed, “{first}”.", **gaps)
+        return _("Row “{row}”: only “{first}” is allowed.", **gaps)
     if allowed[-1] - allowed[0] + 1 == len(allowed):
-        return _("Row “{row}”: {count} of {all} keys are allowed, from “{first}” to “{last}”.", **gaps)
-    return _("Row “{row}”: {count} of {all} keys are allowed.", **gaps)
+        return _("Row “{row}”: allowed from “{first}” to “{last}”, {count} of {all}.", **gaps)
+    return _("Row “{row}”: allowed {count} of {all}.", **gaps)
 
 
 def table(values: Array, across: str) -> str:
@@ -110,14 +110,14 @@ def table(values: Array, across: str) -> str:
     """
     finite = np.isfinite(values)
     if not finite.any():
-        return _("{rows} rows without finite numbers.", rows=len(values))
+        return _("No finite numbers.")
     high = np.unravel_index(np.argmax(np.where(finite, values, -np.inf)), values.shape)
     low = np.unravel_index(np.argmin(np.where(finite, values, np.inf)), values.shape)
     gaps = {"rows": values.shape[0], "columns": values.shape[1], "across": across}
     gaps |= {"largest": number(values[high]), "high_row": int(high[0]) + 1, "high_column": int(high[1]) + 1}
     gaps |= {"smallest": number(values[low]), "low_row": int(low[0]) + 1, "low_column": int(low[1]) + 1}
     return _(
-        "{rows} rows and {columns} columns ({across}). Largest: {largest} in row {high_row}, column {high_column}. "
+        "{rows} × {columns} ({across}). Largest: {largest} in row {high_row}, column {high_column}. "
         "Smallest: {smallest} in row {low_row}, column {low_column}.",
         **gaps,
     )

@@ -60,14 +60,14 @@ def test_the_overview_names_the_sharpest_head_of_each_layer(trace: Trace) -> Non
 def test_masks_are_told_as_ranges_of_keys(trace: Trace) -> None:
     causal = trace.at("decoder.0.0.self")
     text = descriptions.mask(trace, causal, causal.mask)
-    assert "Row “<sos> → two”: 1 of 12 keys is allowed, “<sos>”." in text
-    assert "Row “young → dogs”: 3 of 12 keys are allowed, from “<sos>” to “young”." in text
-    assert descriptions.mask(trace, trace.at(CROSS), trace.at(CROSS).mask) == "Every row may attend to all 12 keys."
+    assert "Row “<sos> → two”: only “<sos>” is allowed." in text
+    assert "Row “young → dogs”: allowed from “<sos>” to “young”, 3 of 12." in text
+    assert descriptions.mask(trace, trace.at(CROSS), trace.at(CROSS).mask) == "Every row may attend to every key."
 
 
 def test_a_table_says_where_its_largest_and_smallest_numbers_are() -> None:
     values = np.array([[0.0, 1.25], [-2.5, 0.5]])
-    told = "2 rows and 2 columns (dimensions). Largest: 1.250 in row 1, column 2. Smallest: −2.500 in row 2, column 1."
+    told = "2 × 2 (dimensions). Largest: 1.250 in row 1, column 2. Smallest: −2.500 in row 2, column 1."
     assert descriptions.table(values, "dimensions") == told
     assert descriptions.vectors(["a"], values[1:]) == "Row “a”: from −2.500 (dimension 1) to 0.500 (dimension 2)."
 
