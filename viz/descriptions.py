@@ -1,7 +1,7 @@
 """Pictures in words, for people who do not see them: a pure function for each kind of picture, with the numbers of the trace."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -199,15 +199,6 @@ def number(value: float, sign: bool = False) -> str:
     if not math.isfinite(value):
         return str(value)
     return f"{value:+.3f}".replace("-", "−") if sign else f"{value:.3f}".replace("-", "−")
-
-
-def row_texts() -> Mapping[str, str]:
-    """Sentences of `row`, for drawings that announce rows while stepping; JavaScript fills the gaps."""
-    return {
-        "rowTwo": _("Row “{row}”: {share} on “{key}”, then “{next}” {second}."),
-        "rowOne": _("Row “{row}”: {share} on “{key}”."),
-        "little": _("less than 1 %"),
-    }
 
 
 def _joined(said: list[str], count: int) -> str:

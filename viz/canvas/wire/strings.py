@@ -4,7 +4,6 @@ import re
 from typing import Any
 
 from model.trace.types import Trace
-from viz import descriptions
 from viz.texts import _, _n
 
 
@@ -269,7 +268,9 @@ def tree() -> dict[str, str]:
 def player() -> dict[str, str]:
     """Texts of the step player."""
     return {
-        **descriptions.row_texts(),
+        "rowTwo": _("Row “{row}”: {share} on “{key}”, then “{next}” {second}."),  # as viz/descriptions.py says it
+        "rowOne": _("Row “{row}”: {share} on “{key}”."),
+        "little": _("less than 1 %"),
         **_cells(),
         **_candidates(),
         "headShort": _("H{head}"),
