@@ -70,7 +70,7 @@ def switch(view: View) -> None:
             key="big-button",
             icon=":material/present_to_all:",
             shortcut=KEY,
-            help=_("For a projector: no sidebar, one thing on a screen, large text."),
+            help=_("For a projector: no sidebar, one thing at a time, large text."),
             on_click=update,
             kwargs={"big": 1},
         )

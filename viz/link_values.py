@@ -124,7 +124,7 @@ def places(given: str) -> list[int]:
     try:
         return [whole(0, MOST_EDITS)(one) for one in given.split(",") if given]
     except ValueError as error:
-        raise ValueError(_("places of edits such as 0,2, or all")) from error
+        raise ValueError(_("positions in the list of edits such as 0,2, or all")) from error
 
 
 _SETTING = re.compile(r"[a-z_]{1,40}=\S{0,200}", re.ASCII)

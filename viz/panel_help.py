@@ -64,7 +64,7 @@ def _of_explore() -> dict[str, tuple[str, str, str]]:
         ),
         "lines": (
             _("Lines"),
-            _("The same weights as lines: the wider a line, the larger its weight. Point at a token to see its lines alone."),
+            _("The same weights as lines: the wider a line, the larger its weight. Hover over a token to isolate its lines."),
             "glossary.md",
         ),
         "facts": (
@@ -184,7 +184,10 @@ def _of_compare() -> dict[str, tuple[str, str, str]]:
     return {
         "against": (
             _("What to compare"),
-            _("Side A is what the other pages show. Choose here what side B has instead: a model, a sentence or a setting."),
+            _(
+                "Side A is what the other pages show. Choose here what is different on side B: the model, the sentence or "
+                "a setting."
+            ),
             "links.md",
         ),
         "outputs": (
@@ -214,7 +217,7 @@ def _of_what_if() -> dict[str, tuple[str, str, str]]:
     return {
         "edits": (
             _("Edits"),
-            _("Each edit changes one thing inside the run, and the network computes on with it. All pages then show that run."),
+            _("Each edit changes one value inside the run, and the network continues from there. All pages then show that run."),
             "what-if.md",
         ),
         "writes-now": (
@@ -229,7 +232,7 @@ def _of_what_if() -> dict[str, tuple[str, str, str]]:
         ),
         "matters": (
             _("What matters"),
-            _("Each thing is taken away alone, and the output is scored again. What changes the output most comes first."),
+            _("Each part is removed alone, and the output is scored again. What changes the output most comes first."),
             "what-if.md",
         ),
     }

@@ -63,7 +63,7 @@ def test_both_questions_are_answered_with_the_numbers_of_runs_made_here(stocked:
 def test_it_begins_with_an_edit_and_other_pages_stay_unchanged(stocked: Path) -> None:
     visitor = Visitor("whatif", text=TEXT)
     assert chips(visitor)
-    assert "An example to begin with" in html(visitor)
+    assert "This is an example" in html(visitor)
     assert "edit" not in visitor.url
     visitor.go("explore")
     assert not [text for text in visitor.app.markdown if "Experiment" in text.value]

@@ -44,7 +44,7 @@ def _rounding(compared: Compared) -> list[str]:
         return []
     limit = labels.power_of_ten(next(iter(compared.found.values())).rounding)
     if any(change.changed for change in compared.found.values()):
-        return [_("Differences of at most {limit} are rounding and drawn as none.", limit=limit)]
+        return [_("Differences of at most {limit} are rounding, so they are drawn as 0.", limit=limit)]
     unchanged = _("No attention weight changed by more than {limit}, which is rounding: nothing is drawn.", limit=limit)
     return [unchanged, said] if (said := compare_outputs.effect_in_words(compared.runs)) else [unchanged]
 

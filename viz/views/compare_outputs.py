@@ -112,9 +112,11 @@ def _notes(runs: Runs, found: Sequence[Both]) -> list[str]:
         notes.append(_("No probability changed by more than {limit}, which is rounding.", limit=labels.power_of_ten(ROUNDING)))
     if len(found) > MOST_DRAWN:
         gaps = {"most": MOST_DRAWN, "count": len(found)}
-        notes.append(_("The {most} tokens that changed most, of {count}; the table above has all of them.", **gaps))
+        notes.append(_("Shown are the {most} tokens that changed most, of {count}. The table above has all of them.", **gaps))
     if not runs.fed and len(found) < max(len(runs.first.steps), len(runs.second.steps)):
-        notes.append(_("Only tokens that both sides wrote are compared. The switch above lets both sides read the same tokens."))
+        notes.append(
+            _("Only tokens that both sides generated are compared. The switch above lets both sides read the same tokens.")
+        )
     return notes
 
 
@@ -127,8 +129,10 @@ def effect_in_words(runs: Runs) -> str:
     gaps = {"count": found.tokens, "total": _signed(found.total), "token": labels.plain(found.most.text), "most": _signed(most)}
     return _n(
         "Effect on the output: the log-probability of the one token that both sides have, “{token}”, changed by {total}.",
-        "Effect on the output: the log-probability of the {count} tokens that both sides have changed by {total} in all, "
-        "most at “{token}”: {most}.",
+        (
+            "Effect on the output: the log-probability of the {count} tokens that both sides have changed by {total} in "
+            "total, most at “{token}”: {most}."
+        ),
         found.tokens,
         **gaps,
     )

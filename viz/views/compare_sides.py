@@ -40,8 +40,8 @@ def feed(page: Page) -> None:
     key = "widget:feed"
     st.session_state[key] = page.view.feed == "first"
     st.toggle(
-        _("Both sides read the tokens that side A wrote"),
-        help=_("Otherwise each side goes on from what it wrote itself, and after the first different word nothing is comparable."),
+        _("Both sides read the tokens that side A generated"),
+        help=_("Otherwise each side continues from its own output, and nothing after the first different word can be compared."),
         key=key,
         on_change=lambda: update(feed="first" if st.session_state[key] else ""),
     )

@@ -42,7 +42,7 @@ def draw(dark: bool) -> None:
     Args:
         dark: whether the page is dark: large weights are dark on a light page, and bright on a dark one.
     """
-    _INTRO(key="intro", data={"sentence": sentence(dark), "close": _("Put this sentence away")}, height="content")
+    _INTRO(key="intro", data={"sentence": sentence(dark), "close": _("Hide this sentence")}, height="content")
 
 
 def sentence(dark: bool) -> str:

@@ -35,8 +35,8 @@ def show(page: Page, steps: StreamlitPage, comparison: StreamlitPage) -> None:
         edits = EditList(experiments.first(page).edits)
         begin_with(edits.edits)
     with card("edits"):
-        intro = _("The edits below change the run while it is computed. Everything on this page is what really came out.")
-        example = _("An example to begin with: switch it off and on, or make your own.")
+        intro = _("The edits below change the run while it is computed. Everything on this page is the real result.")
+        example = _("This is an example: switch it off and on, or make your own edit.")
         st.html(heading(_("What if …"), example if begins else intro))
         chips.draw(page, edits)
         with st.container(horizontal=True, vertical_alignment="center", key="edit-buttons"):
@@ -62,8 +62,8 @@ def _links(page: Page, edits: EditList, steps: StreamlitPage, comparison: Stream
     told = write_edits(edits.active)
     stepped = replace(page.view, **{**WITHOUT_EDITS, "edits": told})
     compared = replace(page.view, **WITHOUT_EDITS, against=differing(edits=told))
-    st.page_link(steps, label=_("Step through it"), icon=":material/step:", query_params=links.write(stepped))
-    st.page_link(comparison, label=_("Compare both"), icon=":material/compare:", query_params=links.write(compared))
+    st.page_link(steps, label=_("Step through this run"), icon=":material/step:", query_params=links.write(stepped))
+    st.page_link(comparison, label=_("Compare both runs"), icon=":material/compare:", query_params=links.write(compared))
 
 
 def _effect(page: Page, edits: EditList, found: Fed) -> None:
@@ -112,7 +112,9 @@ def _drawn(ground: _Ground, made: Gesture) -> None:
 def _overviews(page: Page, edits: EditList, found: Fed) -> None:
     """Draws all heads with the edits, where edits can be drawn, and the heads without them beside the difference."""
     site, head = page.attention.site, page.head
-    st.html(heading(_("All heads now"), _("Fed with the tokens that were written before. Open a head large to brush its cells.")))
+    st.html(
+        heading(_("All heads now"), _("The run reads the tokens that were generated before. Enlarge a head to brush its cells."))
+    )
     edited = partial(_drawn, _Ground.of(page))
     marked = gestures.marks(edits.active, found.before, found.now)
     canvas.editable_atlas(found.now, site, head, page.view.query, marked, key="whatif-now", chosen=update, edited=edited)

@@ -112,16 +112,16 @@ def editing() -> dict[str, Any]:
     """Texts of an atlas that takes edits. A tool has a label and a sentence."""
     return {
         **atlas(),
-        "head": _("{head}. Enter selects it, Space opens it large, S silences it or lets it speak again."),
+        "head": _("{head}. Enter selects it, Space enlarges it, S silences it or ends the silence."),
         "openLabel": _(
-            "{head}, large. Arrow keys move among cells, Enter applies the tool to one, S silences the head, Escape closes."
+            "{head}, enlarged. Arrow keys move between cells, Enter applies the tool to a cell, S silences the head, Escape closes."
         ),
-        "hint": _("A double click opens a head large, where cells can be forbidden. S silences the head under the pointer."),
+        "hint": _("Double-click a head to enlarge it and forbid cells. S silences the head under the pointer."),
         "toolsLabel": _("What a click or a drag over cells does"),
         "tools": {
-            "look": (_("Look"), _("A click selects a cell, a drag moves the picture")),
-            "forbid": (_("Forbid"), _("These queries may no longer look at these keys")),
-            "allow": (_("Open"), _("These queries may look at these keys, also where the mask closed them")),
+            "look": (_("Look"), _("Click to select a cell, drag to move the picture")),
+            "forbid": (_("Forbid"), _("These queries may no longer attend to these keys")),
+            "allow": (_("Open"), _("These queries may attend to these keys, even to masked ones")),
             "onehot": (_("All here"), _("The row attends to this key alone")),
             "uniform": (_("Evenly"), _("The row attends equally to all allowed keys")),
         },
@@ -130,7 +130,7 @@ def editing() -> dict[str, Any]:
 
 def hiding() -> dict[str, str]:
     """Texts of token strips in which a click hides a token."""
-    return {**strips(), "tokens": _("Tokens: arrow keys move, Enter hides a token from every head, or shows it again")}
+    return {**strips(), "tokens": _("Tokens. Arrow keys move; Enter hides a token from every head, or shows it again.")}
 
 
 def atlas_alone() -> dict[str, str]:
