@@ -76,14 +76,14 @@ class View:
     top_k: int = parameter(
         Decoding.top_k,
         "top_k",
-        "sample among the k likeliest tokens; 0: all",
+        "sample among the k most likely tokens; 0: all",
         values.whole(0, MOST_CANDIDATES),
         of_a_run=_("top k"),
     )
     top_p: float = parameter(
         Decoding.top_p,
         "top_p",
-        "sample among the likeliest tokens of this total probability; 1: all",
+        "sample among the most likely tokens of this total probability; 1: all",
         values.number(0.01, 1),
         of_a_run=_("top p"),
     )
@@ -183,7 +183,7 @@ class View:
         reset_by="model",
         typed=True,
     )
-    feed: str = parameter("", "feed", "first: both sides of Compare read the first side's tokens", values.choice("first"))
+    feed: str = parameter("", "feed", "first: both sides of Compare read the tokens of side A", values.choice("first"))
     big: int = parameter(0, "big", "1: big mode, for a projector: large text and no sidebar", values.whole(0, 1))
 
     def decoding(self) -> Decoding:
