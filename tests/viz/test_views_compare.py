@@ -144,7 +144,7 @@ def test_the_probabilities_of_a_token_are_drawn_with_the_largest_change_first() 
     assert decoded(dot["x"]) == pytest.approx([sides[1][place] for place in order])
     assert ring["customdata"] == [traces.ENGLISH[place + 1].replace("<", "&lt;").replace(">", "&gt;") for place in order]
     total = sum(math.log(other) - math.log(one) for one, other in zip(*sides, strict=True))
-    assert f"the log-probability of the 12 tokens that both sides have changed by {total:+.4f} in all".replace("-", "−") in (
+    assert f"the log-probability of the 12 tokens that both sides have changed by {total:+.4f} in total".replace("-", "−") in (
         said(app).replace("-", "−")
     )
 

@@ -140,7 +140,7 @@ def effect_in_words(runs: Runs) -> str:
 
 def _signed(value: float) -> str:
     """A number with its sign and four decimals."""
-    return f"{value:+.4f}".replace("-", "−")
+    return labels.number(value, "+.4f")
 
 
 def _table(sides: Sequence[Sequence[Written]], pairs: Sequence[Pair], names: tuple[str, str]) -> pd.DataFrame:
