@@ -7,8 +7,9 @@ from torch import Tensor
 
 from model.checkpoints.loaded import Runner, dtype_of
 from model.errors import CannotMeasure, TooManyTokens
+from model.inference.edits.edited_run import EditedRun
 from model.inference.inputs import Reader
-from model.inference.interventions import interventions_of
+from model.inference.run import run
 from model.spec.request import Decoding, RunRequest
 from model.trace.types import Tokens, Trace
 from model.transformer.attention import Intervention
@@ -100,16 +101,18 @@ def example_of(runner: Runner, request: RunRequest, trace: Trace, prompt: int, d
     if len(written) < first + 2:
         raise CannotMeasure(reason="the target has no token after the first one")
     ids = torch.tensor(written, device=device)
+    edited = EditedRun(runner, request, strips, lambda other: run(runner, other, device, str(device), most=most))
+    source = None if prompt else _source(runner, request, trace, device, most)
     return Example(
-        runner,
+        replace(runner, network=edited.network),  # type: ignore[arg-type]  # of the kind that it was
         device,
-        None if prompt else _source(runner, request, trace, device, most),
+        None if source is None else edited.source(source, None),
         valid,
-        ids[None, :-1],
+        edited.target(ids[None, :-1]),
         ids[first + 1 :],
         first,
         strips,
-        interventions_of(runner.info.spec, request.edits),
+        edited.interventions,
     )
 
 

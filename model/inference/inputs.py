@@ -84,6 +84,25 @@ class Reader:
         typed = isinstance(request.target, str) and bool(spec.writer.vocab) and self.tokenizers["target"].ends
         return Inputs(source, self.read("target", request.target, spec.writer, unread=int(typed)))
 
+    def padded(self, source: Input, wanted: int | None, spec: AnySpec) -> Input:
+        """The source with padding up to `wanted` positions; None: as it is.
+
+        Raises:
+            BadSetting: there is no padding id, or the source cannot have that many positions.
+        """
+        stack = spec.encoder or spec.writer
+        if wanted is None:
+            return source
+        pad_id = spec.pad_id if spec.source_pad_id is None else spec.source_pad_id
+        if pad_id is None:
+            raise BadSetting(name="source_pad_to", found=wanted, allowed="left out: this model has no padding id, or none was told")
+        if not len(source) <= wanted <= stack.max_positions:
+            raise BadSetting(
+                name="source_pad_to", found=wanted, allowed=f"from {len(source)} (the source's tokens) to {stack.max_positions}"
+            )
+        tokens = source.tokens.then(self.tokens("source", (pad_id,) * (wanted - len(source))))
+        return Input(tokens, torch.tensor([tokens.ids], device=self.device))
+
     def read(self, name: str, given: Given, stack: AnyStack, unread: int = 0) -> Input:
         """Converts an input for `stack`.
 

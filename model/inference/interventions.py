@@ -1,15 +1,10 @@
-"""Interventions: the changes that a request makes while the network runs, as functions of one recorded value."""
+"""Interventions: the sites at which a run can be changed, and the values whose change needs the weights written out."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import product
 
-from torch import Tensor
-
-from model.errors import CannotChange, UnknownHead, UnknownSite
-from model.spec.edits import Edit, Silence
 from model.spec.external import AnySpec
 from model.trace.types import Kind, Site
-from model.transformer.attention import Intervention
 
 
 def sites(spec: AnySpec) -> dict[Site, int]:
@@ -30,35 +25,3 @@ def needs_weights(interventions: Iterable[str]) -> bool:
 
 _WRITTEN_OUT = ("scores", "mask", "mask_padding", "mask_causal", "weights")
 """The fused kernel never writes scores and weights, and maps made of q and k afterwards know one mask for all heads."""
-
-
-def interventions_of(spec: AnySpec, edits: Sequence[Edit]) -> dict[str, Intervention]:
-    """The changes of a request by the name of the value, such as attention/decoder.0.0.cross/context: `Run.interventions`.
-
-    Raises:
-        UnknownSite, UnknownHead: the network has no such site or head.
-    """
-    heads: dict[Site, list[int]] = {}
-    there = sites(spec)
-    for edit in edits:
-        if not isinstance(edit, Silence) or edit.by != "zeros":
-            raise CannotChange(name=str(edit), reason="this version silences heads by zeros and nothing else")
-        if edit.site and Site.parse(edit.site) not in there:
-            raise UnknownSite(asked=edit.site, there=", ".join(map(str, there)))
-        for site in there:
-            if edit.at_site(str(site)):
-                if edit.head and max(edit.head) >= there[site]:
-                    raise UnknownHead(asked=max(edit.head), site=site, last=there[site] - 1)
-                heads.setdefault(site, []).extend(edit.head or range(there[site]))
-    return {f"attention/{site}/context": silencer(own) for site, own in heads.items()}
-
-
-def silencer(heads: Sequence[int]) -> Intervention:
-    """Head ablation: replaces the context vectors [batch, head, query, head_dim] of some heads by zeros."""
-
-    def silence(context: Tensor, start: int) -> Tensor:
-        silenced = context.clone()
-        silenced[:, heads] = 0.0  # [batch, head, query, head_dim]
-        return silenced
-
-    return silence

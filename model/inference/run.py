@@ -15,8 +15,9 @@ from model.huggingface.network import ForeignEncoder, ForeignTranslator, Foreign
 from model.inference.batching import Ask, Call, alone
 from model.inference.beam_memory import BeamMemory
 from model.inference.decoding import Read, Writer, beam, certain, forced, greedy, log_probabilities_of, sampler, write
+from model.inference.edits.edited_run import EditedRun, edited_run
 from model.inference.inputs import Input, Inputs, Reader
-from model.inference.interventions import interventions_of, needs_weights
+from model.inference.interventions import needs_weights
 from model.inference.long_inputs import is_fused
 from model.inference.recorder import Recorder, attentions
 from model.spec.external import AnySpec
@@ -53,17 +54,17 @@ def run(
 
     Raises:
         InputError: the text, the ids or a setting cannot be run.
-        UnknownSite, UnknownHead: an intervention names something that the network does not have.
+        UnknownSite, UnknownHead: an edit names something that the network does not have.
     """
     began = time.perf_counter()
     with torch.inference_mode():
         inputs = inputs or Reader(checkpoint.tokenizers, device, most).inputs(request, checkpoint.info.spec)
-        interventions = interventions_of(checkpoint.info.spec, request.edits)
-        fused = is_fused(checkpoint, request, inputs, needs_weights(interventions))
+        edited = edited_run(checkpoint, request, inputs, lambda other: run(checkpoint, other, device, device_name, ask, (), most))
+        fused = is_fused(checkpoint, request, inputs, needs_weights(edited.interventions))
         recorder, cache = Recorder(request.keep, fused), cache_of(checkpoint.network)
-        run = Run(recorder, interventions, cache, fused)
+        own = Run(recorder, edited.interventions, cache, fused)
         inputs = inputs.to(dtype_of(checkpoint.network))
-        job = _Job(checkpoint, request, inputs, device, run, cache, recorder, ask, dictated, report, began)
+        job = _Job(checkpoint, request, inputs, device, own, cache, recorder, ask, dictated, edited, report, began)
         tokens, written = job.result()
     if device.type == "cuda":
         torch.cuda.synchronize(device)
@@ -71,9 +72,9 @@ def run(
     one_row = request.target is None and _asks_for_every_row(checkpoint.info.spec)
     arrays = recorder.arrays(written.lineage, one_row)
     return Trace(
-        model=facts(checkpoint, request.model, device_name, milliseconds),
+        model=edited.with_notes(facts(checkpoint, request.model, device_name, milliseconds)),
         request=request.to_json(),
-        tokens=tokens,
+        tokens=edited.shown(tokens),
         attention=attentions(arrays, tokens, {name: stack.attention for name, stack in checkpoint.info.spec.stacks.items()}),
         positions=_group(arrays, "positions/"),
         embedded=_group(arrays, "embedded/"),
@@ -125,6 +126,7 @@ class _Job:
     recorder: Recorder
     ask: Ask
     dictated: tuple[int, ...]
+    edited: EditedRun
     report: Report
     began: float
 
@@ -140,7 +142,7 @@ class _Job:
 
     def result(self) -> Result:
         """Runs the network that the checkpoint holds."""
-        match self.checkpoint.network:
+        match self.edited.network:
             case EncoderDecoder() | ForeignTranslator() as network:
                 return self.translate(network)
             case CausalLM() | ForeignWriter() as network:
@@ -152,10 +154,10 @@ class _Job:
         """Runs an encoder-decoder: encodes the source, then decodes, or feeds the forced target."""
         source = self._source()
         mask = network.source_mask(source.tensor, self._valid(len(source)))
-        memory = self.ask(Call(network, self.run, source.tensor, mask))
+        memory = self.ask(Call(network, self.run, self.edited.source(source.tensor, mask.padding), mask))
 
         def read(target: Tensor, start: int) -> Tensor:
-            beams = Mask(mask.padding.expand(len(target), -1, -1, -1))
+            beams, target = Mask(mask.padding.expand(len(target), -1, -1, -1)), self.edited.target(target)
             return self.ask(Call(network, self.run, target, beams, memory.expand(len(target), -1, -1), start))
 
         if self.inputs.target is None:
@@ -170,7 +172,7 @@ class _Job:
         source = self.inputs.source
 
         def read(ids: Tensor, start: int) -> Tensor:
-            return self.ask(Call(network, self.run, ids, start=start))
+            return self.ask(Call(network, self.run, self.edited.target(ids), start=start))
 
         self._refuse_target("a language model continues its source")
         if self.spec.output is None:
@@ -185,7 +187,7 @@ class _Job:
         self._refuse_target("an encoder alone writes nothing")
         source = self._source()
         mask = network.source_mask(source.tensor, self._valid(len(source)))
-        self.ask(Call(network, self.run, source.tensor, mask))
+        self.ask(Call(network, self.run, self.edited.source(source.tensor, mask.padding), mask))
         return {"source": source.tokens}, Written()
 
     def _decode(self, read: Read, prompt: tuple[int, ...], source: int = 0) -> Written:
@@ -201,7 +203,7 @@ class _Job:
             most = min(longest, writer.limit + 1 - len(prompt))
             memory.refuse_too_many(most)
             found, tree = beam(
-                read, self.cache.select, self.recorder.prune, prompt, size, longest, writer, self.device, partial(self._tell, most)
+                read, self._select, self.recorder.prune, prompt, size, longest, writer, self.device, partial(self._tell, most)
             )
             if decoding.hypothesis >= len(found):
                 raise UnknownHypothesis(asked=decoding.hypothesis, last=len(found) - 1)
@@ -209,6 +211,10 @@ class _Job:
             return Written(shown.ids, shown.steps, shown.lineage, tree)
         choose = sampler(decoding) if decoding.method == "sample" else greedy
         return self._write(read, prompt, choose, decoding.max_length)
+
+    def _select(self, rows: Tensor) -> None:
+        self.cache.select(rows)
+        self.edited.select(rows)
 
     def _write(self, read: Read, prompt: tuple[int, ...], choose: Callable[[Tensor], int], max_length: int) -> Written:
         writer, steps = self._writer(), list[Step]()
@@ -236,20 +242,7 @@ class _Job:
         return target.tokens, forced(read, fed, self._writer(), self.device, last)
 
     def _source(self) -> Input:
-        """The source with padding up to `source_pad_to` positions."""
-        stack, wanted, source = self.spec.encoder or self.spec.writer, self.request.source_pad_to, self.inputs.source
-        if wanted is None:
-            return source
-        pad_id = self.spec.pad_id if self.spec.source_pad_id is None else self.spec.source_pad_id
-        if pad_id is None:
-            raise BadSetting(name="source_pad_to", found=wanted, allowed="left out: this model has no padding id, or none was told")
-        if not len(source) <= wanted <= stack.max_positions:
-            raise BadSetting(
-                name="source_pad_to", found=wanted, allowed=f"from {len(source)} (the source's tokens) to {stack.max_positions}"
-            )
-        padding = self.reader.tokens("source", (pad_id,) * (wanted - len(source)))
-        padded = source.tokens.then(padding)
-        return Input(padded, torch.tensor([padded.ids], device=self.device))
+        return self.reader.padded(self.inputs.source, self.request.source_pad_to, self.spec)
 
     def _valid(self, size: int) -> Tensor | None:
         valid = self.request.source_valid

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from model.checkpoints.native import Checkpoint
 from model.errors import TooManyTokens
-from model.inference import batching, long_inputs, run
+from model.inference import batching, long_inputs
 from model.inference.batching import Call
+from model.inference.edits.edited_run import EditedRun
 from model.inference.interventions import needs_weights
 from model.inference.recorder import Recorder
 from model.spec.inputs import RandomFeatures
@@ -79,7 +80,7 @@ Changing = Callable[[dict[str, Intervention]], None]
 @pytest.fixture
 def changing(monkeypatch: pytest.MonkeyPatch) -> Changing:
     """Makes every request change the given values."""
-    return lambda changes: monkeypatch.setattr(run, "interventions_of", lambda spec, asked: changes)
+    return lambda changes: monkeypatch.setattr(EditedRun, "_changes", lambda self: {n: [own] for n, own in changes.items()})
 
 
 def rows(trace: Trace) -> dict[str, Array]:

@@ -1,0 +1,193 @@
+"""Edits of attention: masks, scores, rows of weights, and context vectors of heads. Each makes a function of a value of a site.
+
+Shapes: masks, scores and weights are [batch, head, query, key], a mask with one head for all of them; context is [batch, head,
+query, head_dim].
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from model.inference.edits.strips import Strips
+from model.spec.edits import Allow, AtSites, Edit, Forbid, SetRow, Sharpen, Silence, Token
+from model.trace.types import Array, Site
+from model.transformer.attention import Intervention
+
+
+@dataclass
+class Notes:
+    """What is to be told about the edits of a run.
+
+    Attributes:
+        said: sentences, each once.
+        made: the edits that changed something.
+    """
+
+    said: dict[str, None] = field(default_factory=dict)
+    made: set[Edit] = field(default_factory=set)
+
+    def say(self, sentence: str) -> None:
+        """Adds a sentence."""
+        self.said[sentence] = None
+
+
+@dataclass(frozen=True)
+class Place:
+    """One attention site of an edited run.
+
+    Attributes:
+        heads: number of heads.
+        empty_rows: how the network treats a row without any key.
+    """
+
+    site: Site
+    heads: int
+    strips: Strips
+    notes: Notes
+    empty_rows: str
+
+    def cells(self, edit: AtSites, value: Tensor, start: int, query: Sequence[Token], key: Sequence[Token] = ()) -> Tensor:
+        """The cells of `value` that an edit names: bool, broadcastable to its first three axes, to keys where some are named."""
+        heads = torch.ones(1, 1, 1, 1, dtype=torch.bool)
+        if edit.head:
+            heads = torch.zeros(1, self.heads, 1, 1, dtype=torch.bool)
+            heads[:, list(edit.head)] = True
+        found = heads & self.strips.match(query, self.strips.queries(self.site), start, value.shape[2])[:, None, :, None]
+        if key:
+            found = found & self.strips.match(key, self.strips.keys(self.site), 0, value.shape[3])[:, None, None, :]
+        return found.to(value.device)
+
+    def replaced(self, edit: AtSites, value: Tensor, cells: Tensor, new: Tensor) -> Tensor:
+        """`value` with the numbers of `new` at some cells. Where there are any, the edit is marked as made."""
+        if cells.any():
+            self.notes.made.add(edit)
+        return torch.where(cells, new.to(value.dtype), value)
+
+
+def masked(place: Place, edits: Sequence[Forbid | Allow]) -> Intervention:
+    """Closes and opens edges, one edit after the other."""
+
+    def change(mask: Tensor, start: int) -> Tensor:
+        changed, before = mask, list[tuple[Forbid | Allow, Tensor]]()
+        for edit in edits:
+            cells = place.cells(edit, mask, start, edit.query, edit.key)
+            for earlier, own in before:
+                if type(earlier) is not type(edit) and (own & cells).any():
+                    place.notes.say(f"“{edit}” holds where “{earlier}” says the opposite: the later edit wins.")
+            before.append((edit, cells))
+            after = changed | cells if isinstance(edit, Allow) else changed & ~cells
+            if not torch.equal(after, changed.expand_as(after)):
+                place.notes.made.add(edit)
+            changed = after
+        if (mask.any(dim=-1) & ~changed.any(dim=-1)).any():
+            rule = "all its weights are equal" if place.empty_rows == "uniform" else "all its weights are 0"
+            place.notes.say(f"A row of {place.site} has no key left. By the network's own rule {rule}.")
+        return mask if torch.equal(changed, mask.expand_as(changed)) else changed
+
+    return change
+
+
+def sharpened(place: Place, edit: Sharpen) -> Intervention:
+    """Multiplies scores, or the queries that they are made of."""
+
+    def change(value: Tensor, start: int) -> Tensor:
+        changed = place.replaced(edit, value, place.cells(edit, value, start, ()), value * edit.factor)
+        if value.isfinite().all() and not (changed.abs() < torch.finfo(changed.dtype).max / 4).all():
+            largest = float(value.abs().max())
+            kind = str(value.dtype).removeprefix("torch.")
+            raise edit.refuse(f"the scores of {place.site}, now at most {largest:.3g}, would be too large for {kind} numbers")
+        return changed
+
+    return change
+
+
+def finite(edit: Sharpen) -> Intervention:
+    """Refuses weights that are NaN since their scores became too large."""
+
+    def look(weights: Tensor, start: int) -> Tensor:
+        if weights.isnan().any():
+            raise edit.refuse("the weights become NaN: choose a smaller factor")
+        return weights
+
+    return look
+
+
+def rows_set(place: Place, edit: SetRow, mask: Callable[[], Tensor]) -> Intervention:
+    """Replaces rows of weights.
+
+    Args:
+        mask: the mask that the site used.
+    """
+
+    def change(weights: Tensor, start: int) -> Tensor:
+        rows, there = _row(place, edit, weights, mask)
+        return place.replaced(edit, weights, place.cells(edit, weights, start, edit.query) & there, rows)
+
+    return change
+
+
+def _row(place: Place, edit: SetRow, weights: Tensor, mask: Callable[[], Tensor]) -> tuple[Tensor, Tensor]:
+    """New rows, broadcastable to `weights`, and where there are any."""
+    keys = weights.shape[-1]
+    if edit.to == "head" and edit.other is not None:
+        return weights[:, edit.other, None], torch.ones_like(weights[:, :1, :, :1], dtype=torch.bool)
+    if edit.to == "uniform":
+        chosen = mask().to(weights.dtype)
+    elif edit.to == "one-hot" and edit.key is not None:
+        chosen = place.strips.match((edit.key,), place.strips.keys(place.site), 0, keys)[:, None, None].to(weights)
+    else:
+        typed = torch.tensor(edit.numbers[:keys], dtype=torch.float64)
+        chosen = torch.cat([typed, typed.new_zeros(keys - len(typed))])[None, None, None].to(weights.device)
+    total = chosen.sum(dim=-1, keepdim=True)
+    return chosen / total.clamp(min=1e-30), total > 0
+
+
+def silenced(place: Place, edit: Silence, past: "Past", example: Array | None) -> Intervention:
+    """Replaces the context vectors of heads.
+
+    Args:
+        past: the context of earlier rows of this site.
+        example: [head, head_dim], the mean over the model's examples.
+    """
+
+    def change(context: Tensor, start: int) -> Tensor:
+        new = torch.zeros((), dtype=context.dtype, device=context.device)
+        if edit.by == "sentence":
+            new = past.mean(context, start)
+        elif example is not None:
+            new = torch.as_tensor(example).to(context)[None, :, None]
+        return place.replaced(edit, context, place.cells(edit, context, start, ()), new)
+
+    return change
+
+
+class Past:
+    """The context vectors that a site has computed in one run, for their mean.
+
+    Args:
+        valid: of an encoder: [position] of bool, the positions that are no padding, when they are known; None: of a decoder, whose
+            rows come one after the other: the mean of row i is that of the rows 0 to i.
+    """
+
+    def __init__(self, valid: Callable[[], Tensor | None] | None) -> None:
+        self._valid = valid
+        self._rows: Tensor | None = None
+
+    def mean(self, context: Tensor, start: int) -> Tensor:
+        """The mean that each row gets: [batch, head, query or 1, head_dim]."""
+        if self._valid is not None:
+            valid = self._valid()
+            weights = torch.ones(context.shape[2]) if valid is None else valid[: context.shape[2]]
+            weights = weights.to(context)[:, None]
+            return (context * weights).sum(dim=2, keepdim=True) / weights.sum().clamp(min=1)
+        earlier = [self._rows[:, :, :start]] if start and self._rows is not None else []
+        self._rows = torch.cat([*earlier, context], dim=2)
+        counts = torch.arange(1, self._rows.shape[2] + 1, device=context.device)[:, None]
+        return (self._rows.cumsum(dim=2) / counts).to(context.dtype)[:, :, -context.shape[2] :]
+
+    def select(self, rows: Tensor) -> None:
+        """Keeps batch rows, as the cache does."""
+        if self._rows is not None:
+            self._rows = self._rows[rows]

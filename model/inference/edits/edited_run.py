@@ -1,0 +1,274 @@
+"""EditedRun: what the edits of a request make of one run: its interventions, its network, the ids that it reads, and its notes."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import reduce
+from typing import Any
+
+from torch import Tensor
+
+from model.checkpoints.loaded import AnyNetwork, Runner, dtype_of
+from model.errors import CannotChange
+from model.huggingface.network import ForeignNetwork
+from model.inference.edits import stack_edits
+from model.inference.edits.attention_edits import Notes, Past, finite, masked, rows_set, sharpened, silenced
+from model.inference.edits.examples import example_means
+from model.inference.edits.exchanged_words import ExchangedWords
+from model.inference.edits.parts import Parts
+from model.inference.edits.patches import Patched, second_values
+from model.inference.edits.strips import Strips
+from model.inference.inputs import Inputs, Reader
+from model.spec.edits import (
+    Allow,
+    AtSites,
+    Edit,
+    Forbid,
+    Patch,
+    SetRow,
+    Sharpen,
+    Silence,
+    SkipLayer,
+    SkipSublayer,
+    SwapLayers,
+)
+from model.spec.request import RunRequest
+from model.trace.types import Array, Site, Tokens, Trace
+from model.transformer.attention import Intervention
+
+Traced = Callable[[RunRequest], Trace]
+"""Runs a request on the network of the run."""
+
+
+class EditedRun:
+    """The edits of one run.
+
+    Args:
+        checkpoint: the network and its tokenizers.
+        request: what is run.
+        given: the token strips as far as they are known before the run: the source, and a target that is fed.
+        traced: runs what edits need besides: the second run of a patch, and the examples.
+
+    Raises:
+        BadEdit, CannotChange, UnknownSite, UnknownHead: an edit names what is not there, or cannot be made in this network.
+    """
+
+    def __init__(self, checkpoint: Runner, request: RunRequest, given: Mapping[str, Tokens], traced: Traced) -> None:
+        self._checkpoint, self._request, self._traced = checkpoint, request, traced
+        self._spec, self._edits = checkpoint.info.spec, request.edits
+        writes = self._spec.output is not None and self._spec.decoder is not None and "target" not in given
+        growing = "" if not writes or not request.decoding.max_length else "target" if self._spec.encoder else "source"
+        self.strips = Strips(given, growing, self._text_of)
+        self._notes = Notes()
+        self._pasts: list[Past] = []
+        self._masks: dict[str, Tensor] = {}
+        self._layers: dict[str, Tensor] = {}
+        self._valid: Tensor | None = None
+        self._parts = Parts(self._spec, self.strips, self._notes)
+        self._words = ExchangedWords(checkpoint, self._edits, self.strips, self._parts)
+        self.network: AnyNetwork = stack_edits.reordered(checkpoint.network, self._swaps())
+        self.interventions: dict[str, Intervention] = {name: _chained(own) for name, own in self._changes().items()}
+
+    # --- While it runs ---
+
+    def source(self, ids: Tensor, padding: Tensor | None) -> Tensor:
+        """The ids [row, position] that the encoder reads, words exchanged.
+
+        Args:
+            padding: [batch, 1, 1, position] of bool, True where there is no padding.
+        """
+        self._valid = None if padding is None else padding[0, 0, 0]
+        return self._words.read("encoder", ids)
+
+    def target(self, ids: Tensor) -> Tensor:
+        """The ids [row, position] that the decoder reads, words exchanged."""
+        if self._edits and not ids.is_floating_point():
+            self.strips.read(ids)
+        return self._words.read("decoder", ids)
+
+    def select(self, rows: Tensor) -> None:
+        """Keeps batch rows of what the edits remember, as the cache does."""
+        for past in self._pasts:
+            past.select(rows)
+
+    # --- After it ran ---
+
+    def with_notes(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+        """Facts about the run, with sentences about the edits: each by its text, and what came of them."""
+        return {**facts, "notes": [*facts["notes"], *self._sentences()]}
+
+    def _sentences(self) -> list[str]:
+        named = [f"Edit: {edit}" for edit in self._edits]
+        return [*named, *self._notes.said, *(self._unmade(edit) for edit in self._edits if not self._was_made(edit))]
+
+    def shown(self, strips: Mapping[str, Tokens]) -> dict[str, Tokens]:
+        """The strips of the trace: where a word's embedding was exchanged, both words, and the id that the network read."""
+        return self._words.shown(strips)
+
+    def _was_made(self, edit: Edit) -> bool:
+        return not isinstance(edit, AtSites) or edit in self._notes.made
+
+    def _unmade(self, edit: Edit) -> str:
+        if isinstance(edit, Allow):
+            return f"“{edit}” opened nothing: in a decode, the future is not yet written when a row is computed. Give a target."
+        return f"“{edit}” changed nothing: this run has no such row or token."
+
+    # --- What is changed, by the names of the values ---
+
+    def _changes(self) -> dict[str, list[Intervention]]:
+        """The functions of each value, in the order of the edits; those that only look come last."""
+        found: defaultdict[str, list[Intervention]] = defaultdict(list)
+        looking = list[tuple[str, Intervention]]()
+        for kinds in ((Forbid, Allow), stack_edits.PositionEdit.__args__):
+            for name, change in self._together(kinds):
+                found[name].append(change)
+        for edit in self._edits:
+            for name, change in self._one(edit):
+                found[name].append(change)
+        for name in self._looked_at():
+            into = self._masks if name.endswith("/mask") else self._layers
+            looking.append((name, stack_edits.captured(into, name)))
+        for name, change in looking:
+            found[name].append(change)
+        return dict(found)
+
+    def _text_of(self, id_: int) -> str:
+        strip = "source" if self._spec.encoder is None else "target"
+        return self._checkpoint.tokenizers[strip].tokens((id_,), strip).texts[0]
+
+    def _together(self, kinds: tuple[type[Edit], ...]) -> Iterator[tuple[str, Intervention]]:
+        """Edits of masks, and of positions: those of one value make one function."""
+        own = [edit for edit in self._edits if isinstance(edit, kinds)]
+        edges = [edit for edit in own if isinstance(edit, Forbid | Allow)]
+        for edit in edges:
+            self._parts.check_tokens(edit, edit.query, edit.key)
+        for site in self._parts.sites if edges else ():
+            if here := [edit for edit in edges if edit.at_site(str(site))]:
+                yield f"attention/{site}/mask", masked(self._parts.place(site), here)
+        for stack in dict.fromkeys(edit.stack for edit in own if not isinstance(edit, Forbid | Allow)):  # type: ignore[attr-defined]
+            moves = [edit for edit in own if not isinstance(edit, Forbid | Allow) and edit.stack == stack]  # type: ignore[attr-defined]
+            self._parts.check_stack(moves[0], stack)
+            table = stack_edits.Table(self._checkpoint.network, stack)
+            yield f"positions/{stack}", stack_edits.moved(table, moves, self.strips)  # type: ignore[arg-type]
+
+    def _one(self, edit: Edit) -> Iterator[tuple[str, Intervention]]:
+        """The functions of one edit, each with the name of its value."""
+        match edit:
+            case SetRow():
+                self._parts.check_tokens(edit, edit.query, () if edit.key is None else (edit.key,))
+                yield from ((f"attention/{site}/weights", self._row(edit, site)) for site in self._parts.of(edit))
+            case Silence():
+                yield from ((f"attention/{site}/context", self._silence(edit, site)) for site in self._parts.of(edit))
+            case Sharpen():
+                yield from self._sharpen(edit)
+            case SkipLayer():
+                yield from ((name, stack_edits.skipped(self._layers, before, edit)) for name, before in self._parts.skipped(edit))
+            case SkipSublayer():
+                yield self._parts.sublayer(edit), stack_edits.nothing
+            case Patch():
+                yield from self._patch(edit)
+
+    def _row(self, edit: SetRow, site: Site) -> Intervention:
+        if edit.other is not None:
+            self._parts.check_head(site, edit.other)
+        source = self.strips.keys(site) == "source" and self.strips.growing != "source"
+        if edit.numbers and source and len(edit.numbers) > (keys := len(self.strips.given["source"])):
+            raise edit.refuse(f"there are {len(edit.numbers)} numbers for {keys} keys")
+        if edit.numbers and abs(sum(edit.numbers) - 1) > 1e-6:
+            self._notes.say(f"The numbers of “{edit}” sum to {sum(edit.numbers):g}; each was divided by that.")
+        return rows_set(self._parts.place(site), edit, lambda: self._masks[f"attention/{site}/mask"])
+
+    def _silence(self, edit: Silence, site: Site) -> Intervention:
+        whole = site.stack == "encoder" or self._parts.rows_of_source(site)
+        past = Past((lambda: self._valid if site.stack == "encoder" else None) if whole else None)
+        self._pasts.append(past)
+        means = self._means() if edit.by == "examples" else {}
+        return silenced(self._parts.place(site), edit, past, means.get(site))
+
+    def _means(self) -> Mapping[Site, Array]:
+        dtype = str(dtype_of(self._checkpoint.network))
+        return example_means(self._checkpoint, dtype, self._traced)
+
+    def _sharpen(self, edit: Sharpen) -> Iterator[tuple[str, Intervention]]:
+        """The scores; in a network of transformers, which hands out none, the queries that they are products of."""
+        foreign = isinstance(self._checkpoint.network, ForeignNetwork)
+        if isinstance(self._checkpoint.network, ForeignNetwork) and self._checkpoint.network.family.positions == "relative":
+            raise CannotChange(name="attention/*/scores", reason="a number for each distance is added to them inside the library")
+        for site in self._parts.of(edit):
+            yield f"attention/{site}/{'q' if foreign else 'scores'}", sharpened(self._parts.place(site), edit)
+            yield f"attention/{site}/weights", finite(edit)
+
+    def _patch(self, edit: Patch) -> Iterator[tuple[str, Intervention]]:
+        keep = {"context": ("context",), "output": ("output",), "hidden": ("hidden",), "weights": ()}[edit.value]
+        request = self._request
+        trace = self._traced(
+            replace(
+                request,
+                source=request.source if edit.source is None else edit.source,
+                target=request.target if edit.target is None else edit.target,
+                edits=edit.under,
+                keep=keep,  # type: ignore[arg-type]  # names of Keep
+            )
+        )
+        names = list(self._patched(edit))
+        strips = dict(names)
+        if edit.at:
+            self.strips.check(edit, edit.at, tuple(dict.fromkeys(strips.values())))
+        values = second_values(edit, trace)
+        for name, strip in names:
+            self._check_keys(edit, name, trace)
+            tokens = trace.tokens[strip].texts
+            yield name, Patched(edit, values[name], tokens, strip, self.strips, self._notes, edit.head)
+
+    def _patched(self, edit: Patch) -> Iterator[tuple[str, str]]:
+        """The values that a patch replaces, each with the strip of its rows."""
+        if edit.value != "hidden":
+            yield from ((f"attention/{site}/{edit.value}", self.strips.queries(site)) for site in self._parts.of(edit))
+            return
+        for stack in self._spec.stacks if not edit.stack else [edit.stack]:
+            self._parts.check_stack(edit, stack)
+            yield from ((name, self.strips.of_stack(stack)) for name in self._parts.layers(edit, stack, edit.layer))
+
+    def _swaps(self) -> list[SwapLayers]:
+        swaps = [edit for edit in self._edits if isinstance(edit, SwapLayers)]
+        for edit in swaps:
+            self._parts.check_layer(edit, edit.stack, edit.a)
+            self._parts.check_layer(edit, edit.stack, edit.b)
+        return swaps
+
+    def _check_keys(self, edit: Patch, name: str, trace: Trace) -> None:
+        """Refuses rows of weights over another source."""
+        if edit.value == "weights":
+            site = Site.parse(name.split("/")[1])
+            here, there = len(self.strips.given["source"]), len(trace.tokens["source"])
+            if self.strips.keys(site) == "source" and self.strips.growing != "source" and here != there:
+                raise edit.refuse(f"rows of weights have {there} keys in the second run and {here} here")
+
+    def _looked_at(self) -> Iterator[str]:
+        """The values that edits need to know."""
+        for edit in self._edits:
+            if isinstance(edit, SetRow) and edit.to == "uniform":
+                yield from (f"attention/{site}/mask" for site in self._parts.of(edit))
+            if isinstance(edit, SkipLayer):
+                yield from (before for _name, before in self._parts.skipped(edit))
+
+
+def _chained(changes: list[Intervention]) -> Intervention:
+    """Several functions of one value, one after the other."""
+    return lambda value, start: reduce(lambda changed, change: change(changed, start), changes, value)
+
+
+def edited_run(checkpoint: Runner, request: RunRequest, inputs: Inputs, traced: Traced) -> EditedRun:
+    """The edits of a run that begins.
+
+    Args:
+        inputs: its inputs, without the padding that it asks for.
+
+    Raises:
+        HeadlightError: as EditedRun; or the source cannot be padded.
+    """
+    spec, source = checkpoint.info.spec, inputs.source
+    if spec.encoder is not None:
+        source = Reader(checkpoint.tokenizers, source.tensor.device).padded(source, request.source_pad_to, spec)
+    target = {} if inputs.target is None else {"target": inputs.target.tokens}
+    return EditedRun(checkpoint, request, {"source": source.tokens} | target, traced)

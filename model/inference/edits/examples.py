@@ -1,0 +1,41 @@
+"""The mean context vectors of every head over a model's own example sentences, computed once for each version of its weights."""
+
+from collections.abc import Callable
+
+import numpy as np
+from cachetools import LRUCache
+
+from model.checkpoints.loaded import Runner
+from model.errors import CannotChange
+from model.spec.request import Decoding, RunRequest
+from model.trace.types import Array, Site, Trace
+
+_MEANS: LRUCache[tuple[str, str], dict[Site, Array]] = LRUCache(16)
+"""By fingerprint and number type; heads times head_dim numbers a site, so 16 models are small."""
+
+
+def example_means(checkpoint: Runner, dtype: str, traced: Callable[[RunRequest], Trace]) -> dict[Site, Array]:
+    """[head, head_dim] by site: the mean over all positions of all examples, each decoded greedily, without edits.
+
+    Args:
+        dtype: the number type of the network.
+        traced: runs a request.
+
+    Raises:
+        CannotChange: the model has no examples.
+    """
+    examples = checkpoint.info.examples
+    if not examples:
+        raise CannotChange(name="the mean over examples", reason="this model comes without example sentences")
+    key = checkpoint.fingerprint, dtype
+    if (found := _MEANS.get(key)) is None:
+        asked = [RunRequest(checkpoint.info.title, text, decoding=Decoding(), keep=("context",)) for text in examples]
+        traces = [traced(request).attention for request in asked]
+        found = {site: np.concatenate([_context(own, site) for own in traces], axis=1).mean(axis=1) for site in traces[0]}
+        _MEANS[key] = found
+    return found
+
+
+def _context(own: object, site: Site) -> Array:
+    context: Array = own[site].context  # type: ignore[index]
+    return context

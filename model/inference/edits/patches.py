@@ -1,0 +1,103 @@
+"""Patches: values of a run that come from a second run."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from model.inference.edits.attention_edits import Notes
+from model.inference.edits.strips import Strips
+from model.spec.edits import Patch
+from model.trace.types import Array, Trace
+
+
+class Patched:
+    """The rows that a patch replaces in one value, and where they come from.
+
+    Args:
+        second: the second run's value, [head, position, …] or [position, …].
+        tokens: texts of the second run's tokens in that strip.
+        strip: the strip of the rows.
+        heads: the heads that are replaced; empty: all, or the value has none.
+    """
+
+    def __init__(
+        self, edit: Patch, second: Array, tokens: Sequence[str], strip: str, strips: Strips, notes: Notes, heads: Sequence[int]
+    ) -> None:
+        self._edit, self._second, self._tokens, self._strip = edit, second, tokens, strip
+        self._strips, self._notes, self._heads = strips, notes, list(heads)
+        self._length = second.shape[-2]
+        here = len(strips.given[strip]) if strip in strips.given else 0
+        if not edit.at and strip == "source" and strip != strips.growing and here != self._length:
+            raise edit.refuse(f"the {strip} has {here} tokens here and {self._length} rows in the second run: name rows (at=…)")
+
+    def __call__(self, value: Tensor, start: int) -> Tensor:
+        """The value with its rows replaced."""
+        changed = value.clone()
+        count = value.shape[-2]
+        for row in range(len(value)):
+            pairs = [(p - start, t) for p, t in self._pairs(row, start + count) if start <= p < start + count]
+            if not pairs:
+                continue
+            self._notes.made.add(self._edit)
+            here, there = map(list, zip(*pairs, strict=True))
+            new = self._rows(there, value)
+            heads = self._heads or list(range(len(new) if new.dim() == 3 else 0))
+            if new.dim() == 3:
+                for head in heads:
+                    changed[row, head, here] = new[head]
+            else:
+                changed[row, here] = new
+        return changed
+
+    def _pairs(self, row: int, count: int) -> list[tuple[int, int]]:
+        """Positions here, and those of the second run that they get their rows from."""
+        if not self._edit.at:
+            return [(p, p) for p in range(count)]
+        texts = self._strips.rows(self._strip)
+        own, found = texts[row % len(texts)], list[tuple[int, int]]()
+        for number, token in enumerate(self._edit.at):
+            places = [token] if isinstance(token, int) else [p for p, text in enumerate(own) if token in (text, text.strip())]
+            found += zip(places, self._taken(number, places), strict=True)
+        return found
+
+    def _taken(self, number: int, places: Sequence[int]) -> list[int]:
+        """The second run's positions for the places of one token."""
+        if not self._edit.take:
+            return list(places)
+        token = self._edit.take[number]
+        found = [token] if isinstance(token, int) else [p for p, t in enumerate(self._tokens) if token in (t, t.strip())]
+        if not found:
+            raise self._edit.refuse(f"the second run has no token {token!r}; there is: {', '.join(dict.fromkeys(self._tokens))}")
+        if len(found) == 1:
+            return found * len(places)
+        if places and len(found) != len(places):
+            raise self._edit.refuse(
+                f"{token!r} stands at {', '.join(map(str, found))} in the second run: say which one by its index"
+            )
+        return found[: len(places)]
+
+    def _rows(self, there: list[int], value: Tensor) -> Tensor:
+        """Rows of the second run, [head, row, …] or [row, …]."""
+        if max(there) >= self._length:
+            reason = f"the second run has {self._length} rows, counted from 0, and row {max(there)} is not among them"
+            raise self._edit.refuse(f"{reason}: name rows that both runs have (at=…)")
+        rows = np.ascontiguousarray(self._second[..., there, :])
+        if self._edit.value == "weights":
+            rows = self._fitted(rows, value.shape[-1])
+        return torch.as_tensor(rows).to(value)
+
+    def _fitted(self, rows: Array, keys: int) -> Array:
+        """Rows of weights over as many keys as there are here: those that are not there yet have no weight."""
+        if rows[..., keys:].any():
+            found = rows.shape[-1]
+            raise self._edit.refuse(f"rows of weights have {found} keys in the second run and {keys} here")
+        return np.pad(rows[..., :keys], [(0, 0)] * (rows.ndim - 1) + [(0, max(0, keys - rows.shape[-1]))])
+
+
+def second_values(edit: Patch, trace: Trace) -> dict[str, Array]:
+    """The values of the second run, by the names that they have in a run."""
+    if edit.value == "hidden":
+        return {f"hidden/{name}": array for name, array in trace.hidden.items()}
+    return {f"attention/{site}/{edit.value}": np.asarray(getattr(own, edit.value)) for site, own in trace.attention.items()}

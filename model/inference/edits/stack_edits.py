@@ -1,0 +1,168 @@
+"""Edits of a stack: its positional encodings, and its layers.
+
+A network is never changed: what a run exchanges it gets as another value, or as a second network of the same modules.
+"""
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import TypeAlias, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from model.checkpoints.loaded import AnyNetwork
+from model.errors import CannotChange
+from model.huggingface.network import ForeignNetwork
+from model.inference.edits.strips import Strips
+from model.spec.edits import Edit, NoPositions, ShiftPositions, SinusoidalPositions, SwapLayers, SwapPositions
+from model.transformer.attention import Intervention
+from model.transformer.build import Network
+from model.transformer.positions import sinusoids
+from model.transformer.stacks import CausalLM, Embedding
+
+PositionEdit: TypeAlias = NoPositions | SwapPositions | ShiftPositions | SinusoidalPositions
+
+Module = TypeVar("Module", bound=nn.Module)
+
+Vectors: TypeAlias = Callable[[list[int]], Tensor]
+"""The positional encodings of some positions: [batch or 1, position, model]."""
+
+
+class Table:
+    """The positional encodings of one stack of a network, all positions that it has."""
+
+    def __init__(self, network: AnyNetwork, stack: str) -> None:
+        self._first: Callable[[int], int] = lambda start: start
+        if isinstance(network, ForeignNetwork):
+            rows = network.tables().get(f"positions/{stack}")
+            if rows is None:
+                network.refuse([f"positions/{stack}"])
+            assert rows is not None
+            self._rows = rows
+            return
+        embedding = stack_of(network, stack).embedding
+        if not isinstance(embedding, Embedding):
+            raise CannotChange(name=f"positions/{stack}", reason="its input is float features, and no positions are added to them")
+        self._first, self._rows = embedding.first, embedding.positions.rows(0, 2**20)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def first(self, start: int) -> int:
+        """The position as which the first row of a call is encoded."""
+        return self._first(start)
+
+    def rows(self, positions: list[int]) -> Tensor:
+        """[1, position, model]"""
+        return self._rows[positions][None]
+
+
+def moved(table: Table, edits: Sequence[PositionEdit], strips: Strips) -> Intervention:
+    """Replaces positional encodings: each edit says for a position whose encoding it gets."""
+    swaps = [(edit, _pair(edit, strips)) if isinstance(edit, SwapPositions) else (edit, (0, 0)) for edit in edits]
+
+    def change(value: Tensor, start: int) -> Tensor:
+        first = table.first(start)
+        own = range(first, first + value.shape[1])
+
+        def unmoved(positions: list[int]) -> Tensor:
+            found = [value[:, p - first] if p in own else table.rows([p])[:, 0].to(value).expand(len(value), -1) for p in positions]
+            return torch.stack(found, dim=1)
+
+        vectors: Vectors = unmoved
+        for edit, pair in swaps:
+            vectors = _after(edit, pair, vectors, value, table)
+        return vectors(list(own))
+
+    return change
+
+
+def _after(edit: PositionEdit, pair: tuple[int, int], before: Vectors, value: Tensor, table: Table) -> Vectors:
+    """The positional encodings after one more edit."""
+    if isinstance(edit, NoPositions):
+        return lambda positions: torch.zeros_like(value[:, :1]).expand(-1, len(positions), -1)
+    if isinstance(edit, SinusoidalPositions):
+        return lambda positions: sinusoids(torch.tensor(positions), value.shape[-1]).to(value)[None].expand(len(value), -1, -1)
+    if isinstance(edit, SwapPositions):
+        other = {pair[0]: pair[1], pair[1]: pair[0]}
+        return lambda positions: before([other.get(position, position) for position in positions])
+
+    def shifted(positions: list[int]) -> Tensor:
+        there = [position + edit.by for position in positions]
+        if min(there) < 0 or max(there) >= len(table):
+            wrong = min(there) if min(there) < 0 else max(there)
+            raise edit.refuse(f"position {wrong - edit.by} would become {wrong}, and there are {len(table)}, counted from 0")
+        return before(there)
+
+    return shifted
+
+
+def _pair(edit: SwapPositions, strips: Strips) -> tuple[int, int]:
+    """The two positions to be exchanged."""
+    strip = strips.of_stack(edit.stack)
+    found = []
+    for token in (edit.a, edit.b):
+        places = (token,) if isinstance(token, int) and strip == strips.growing else strips.places(edit, token, strip)
+        if len(places) > 1:
+            raise edit.refuse(f"{token!r} stands at {', '.join(map(str, places))}: say which one by its index")
+        found.append(places[0])
+    return found[0], found[1]
+
+
+def captured(into: dict[str, Tensor], name: str) -> Intervention:
+    """Notes a value down and changes nothing."""
+
+    def look(value: Tensor, start: int) -> Tensor:
+        into[name] = value
+        return value
+
+    return look
+
+
+def skipped(into: dict[str, Tensor], name: str, edit: Edit) -> Intervention:
+    """A layer's input instead of its output."""
+
+    def change(value: Tensor, start: int) -> Tensor:
+        before = into[name]
+        if before.shape != value.shape:
+            raise edit.refuse("this layer makes a row for each source position, so its input cannot take the place of its output")
+        return before
+
+    return change
+
+
+def nothing(value: Tensor, start: int) -> Tensor:
+    """Zeros instead of what a sublayer adds."""
+    return torch.zeros_like(value)
+
+
+def stack_of(network: Network, stack: str) -> nn.Module:
+    """The module of a stack; a language model is its own."""
+    return network if isinstance(network, CausalLM) else network.get_submodule(stack)
+
+
+def reordered(network: AnyNetwork, edits: Sequence[SwapLayers]) -> AnyNetwork:
+    """A second network of the same modules, some of its layers exchanged; `network` itself where there is nothing to exchange.
+
+    Raises:
+        CannotChange: another program runs the network.
+    """
+    for edit in edits:
+        if isinstance(network, ForeignNetwork):
+            raise CannotChange(name=f"the order of the {edit.stack}'s layers", reason="the transformers library keeps it to itself")
+        network = _shallow(network)
+        stack: nn.Module = network
+        if not isinstance(network, CausalLM):
+            stack = _shallow(network.get_submodule(edit.stack))
+            network.register_module(edit.stack, stack)
+        layers = list(stack.get_submodule("layers").children())
+        layers[edit.a], layers[edit.b] = layers[edit.b], layers[edit.a]
+        stack.register_module("layers", nn.ModuleList(layers))
+    return network
+
+
+def _shallow(module: Module) -> Module:
+    """A module of the same parts, whose parts can be exchanged without changing the first one's."""
+    copied = copy.copy(module)
+    copied.__dict__ = {name: dict(part) if name == "_modules" else part for name, part in vars(module).items()}
+    return copied
