@@ -67,7 +67,7 @@ def projector(watched: Page) -> Page:
     return watched
 
 
-@pytest.mark.parametrize("path", ["explore", "step", "masks", "positions", "compare", "training", "checkpoint"])
+@pytest.mark.parametrize("path", ["explore", "step", "masks", "positions", "compare", "training", "whatif", "checkpoint"])
 def test_no_text_is_smaller_than_20_pixels_and_nothing_is_wider_than_the_window(projector: Page, serve: Serve, path: str) -> None:
     page = projector
     more = {"against": "decode=beam"} if path == "compare" else {"model": "multi30k-de-en-film"} if path == "training" else {}
@@ -101,7 +101,7 @@ def test_all_labels_are_there_numbers_have_two_decimals_and_p_enters_and_leaves(
     assert place is not None
     assert (place["x"] + place["width"] / 2, place["y"] + place["height"] / 2) == pytest.approx((500, 400), abs=1)
     box = page.locator(".st-key-widget-text input")
-    box.click()
+    box.press("End")
     box.press("p")
     has_parameters(page, big="1")
     expect(box).to_have_value(f"{TEXT}p")

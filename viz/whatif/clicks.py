@@ -8,15 +8,14 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from viz.figures.frame import CONFIG
+from viz.page import chart
 
 
 def clickable(figure: go.Figure, key: str, act: Callable[[Any], None], alt: str) -> None:
     """Draws a figure; a click on a point calls `act` with the point's `customdata`, before the script runs."""
-    st.plotly_chart(
+    chart(
         figure,
-        width="stretch",
         config=CONFIG,
-        theme=None,
         key=key,
         alt=alt,
         on_select=partial(_clicked, key, act),

@@ -10,7 +10,7 @@ from model.trace.types import Site
 from viz import labels
 from viz.figures.frame import CONFIG
 from viz.figures.matters import curves
-from viz.page import Page
+from viz.page import Page, chart
 from viz.texts import _
 from viz.whatif.edit_list import EditList
 from viz.whatif.history import change_edits
@@ -42,7 +42,7 @@ def draw(page: Page) -> None:
     st.caption(labels.markdown(_said(found, at)))
     totals = {titles["least"]: least.curve.sum(axis=1), titles["most"]: most.curve.sum(axis=1)}
     alt = _("Log-probability of the target against the number of silenced heads, for both orders")
-    st.plotly_chart(curves(totals, at, page.dark), width="stretch", config=CONFIG, theme=None, key="matters-prune", alt=alt)
+    chart(curves(totals, at, page.dark), config=CONFIG, key="matters-prune", alt=alt)
     st.caption(
         _("Greedy: after each head, all others are measured again. (Michel, Levy and Neubig 2019 rank the heads only once.)")
     )

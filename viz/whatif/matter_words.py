@@ -13,7 +13,7 @@ from model.trace.types import Array
 from viz import export, labels
 from viz.figures.frame import CONFIG
 from viz.figures.grid import grid
-from viz.page import Page
+from viz.page import Page, chart
 from viz.readings.ranks import spearman
 from viz.texts import _
 from viz.whatif.measured import request, token_choice
@@ -38,7 +38,7 @@ def draw(page: Page) -> None:
     )
     figure = _picture(page, inputs, table, measures)
     alt = _("What “{token}” depended on: methods by input tokens; the table below has the numbers", token=found.tokens[token])
-    st.plotly_chart(figure, width="stretch", config=CONFIG, theme=None, key="matters-words", alt=alt)
+    chart(figure, config=CONFIG, key="matters-words", alt=alt)
     st.markdown(f"**{_('Do they agree with attention?')}**")
     st.dataframe(correlations(table, measures), width="stretch", key="matters-words-ranks")
     st.caption(_complete(found, token))
