@@ -132,7 +132,7 @@ def vectors(rows: Sequence[str], values: Array) -> str:
     said = []
     for name, found in list(zip(rows, values, strict=False))[:MOST_ROWS]:
         if not np.isfinite(found).all():
-            said.append(_("Row “{row}” holds numbers that are not finite.", row=name))
+            said.append(_("Row “{row}” contains NaN or infinite values.", row=name))
             continue
         high, low = int(np.argmax(found)), int(np.argmin(found))
         gaps = {

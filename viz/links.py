@@ -240,7 +240,7 @@ ANOTHER_MODEL = {p.field: getattr(View(), p.field) for p in PARAMETERS if p.rese
 
 
 def differences(against: str) -> dict[str, Any]:
-    """The fields of View in which the second side differs, with their values.
+    """The fields of View in which side B differs, with their values.
 
     Raises:
         ValueError: `against` is not what `differing` writes.
@@ -253,7 +253,7 @@ def differences(against: str) -> dict[str, Any]:
 
 
 def differing(**fields_: object) -> str:
-    """What `View.against` says of fields in which the second side differs."""
+    """What `View.against` says of fields in which side B differs."""
     escape = str.maketrans({"%": "%25", "&": "%26"})
     return "&".join(f"{p.name}={str(fields_[p.field]).translate(escape)}" for p in PARAMETERS if p.field in fields_)
 

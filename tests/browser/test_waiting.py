@@ -79,7 +79,7 @@ def test_a_long_run_shows_what_is_written_so_far_and_stop_says_how_far_it_came(p
     expect(page.locator(".written")).to_have_text(re.compile(r"^\S+ \S+ \S+$"))
     text = page.locator(".written").inner_text()
     page.get_by_role("button", name="Stop").click()
-    expect(page.get_by_text("This was stopped.")).to_be_visible()
+    expect(page.get_by_text("Stopped.")).to_be_visible()
     expect(page.get_by_text(text)).to_be_visible()
     expect(page.get_by_text("3 of at most 60 tokens")).to_be_visible()
     get(f"{address}/release")
@@ -89,7 +89,7 @@ def test_a_long_run_shows_what_is_written_so_far_and_stop_says_how_far_it_came(p
 def test_stop_ends_the_run_and_run_begins_it_again(page: Page, address: str) -> None:
     type_sentence(page, report_nothing("eine frau"))
     page.get_by_role("button", name="Stop").click()
-    expect(page.get_by_text("This was stopped.")).to_be_visible()
+    expect(page.get_by_text("Stopped.")).to_be_visible()
     expect(chips(page, "source")).to_have_text(BEFORE)
     get(f"{address}/release")
     until(lambda: engine(address)["running"] == 0, page)
