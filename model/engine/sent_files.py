@@ -54,6 +54,11 @@ def vocabulary_name(content: bytes) -> str:
     return f"{VOCABULARY_PREFIX}{hashlib.sha256(content).hexdigest()[:16]}"
 
 
+def sent_names(value: str) -> tuple[str, ...]:
+    """The uploaded files that a setting names: one, or a vocabulary and its merges with a comma between them."""
+    return tuple(value.split(","))
+
+
 def uses_sent_vocabulary(settings: Iterable[tuple[str, str]]) -> bool:
     """Whether settings name an uploaded vocabulary, which may arrive or be dropped at any time."""
     return any(setting in FILE_SETTINGS and value.startswith(VOCABULARY_PREFIX) for setting, value in settings)
@@ -61,5 +66,9 @@ def uses_sent_vocabulary(settings: Iterable[tuple[str, str]]) -> bool:
 
 def names_server_file(setting: str, value: str) -> bool:
     """Whether a setting names a file of the engine's machine. Uploaded vocabularies do not count."""
-    sent = value.removeprefix(VOCABULARY_PREFIX)
-    return setting in FILE_SETTINGS and not (sent != value and len(sent) == 16 and sent.isascii() and sent.isalnum())
+    return setting in FILE_SETTINGS and not all(map(_is_sent, sent_names(value)))
+
+
+def _is_sent(name: str) -> bool:
+    digest = name.removeprefix(VOCABULARY_PREFIX)
+    return digest != name and len(digest) == 16 and digest.isascii() and digest.isalnum()

@@ -15,12 +15,12 @@ from model.checkpoints.layouts.given_answers import STEERING, VOCABULARIES, Give
 from model.checkpoints.layouts.loading import Diagnosis, checkpoint_of, examine, inspection_of
 from model.checkpoints.native import Checkpoint
 from model.engine.lru_cache import LruCache, OpeningSlots, SingleFlight
-from model.engine.sent_files import VOCABULARY_ENDINGS, VOCABULARY_PREFIX, unreadable, vocabulary_name
+from model.engine.sent_files import VOCABULARY_ENDINGS, VOCABULARY_PREFIX, sent_names, unreadable, vocabulary_name
 from model.engine.shared_uploads import NO_PEERS, PeerUploads
-from model.errors import BadSetting
+from model.errors import BadSetting, NotACheckpoint, NoWeights, WholeObject
 from model.inspection.report import Inspection
 from model.safe_loading.reader import OpenedFile, read_upload
-from model.tokenizers.vocabulary_files import vocabulary_in
+from model.tokenizers.vocabulary_files import MERGES, holds_pickled_vocabulary, vocabulary_in
 
 UPLOAD_PREFIX = "upload-"
 """Prefix of the names of uploaded weights."""
@@ -118,17 +118,21 @@ class Uploads:
         return key
 
     def open(self, path: Path) -> str:
-        """Keeps a vocabulary file of this machine as if it had been uploaded.
+        """Keeps a vocabulary file of this machine as if it had been uploaded, with the merges.txt beside it.
 
         Raises:
             NotACheckpoint: it cannot be read.
             BadSetting: it is too long.
         """
-        try:
-            with path.open("rb") as file:
-                return self.keep(file.read(MOST_WORDS + 1), path.name)
-        except OSError as error:
-            raise unreadable(path, error) from error
+        beside = path.with_name(MERGES)
+        names = []
+        for each in (path, *([beside] if path.suffix == ".json" and beside.is_file() else [])):
+            try:
+                with each.open("rb") as file:
+                    names.append(self.keep(file.read(MOST_WORDS + 1), each.name))
+            except OSError as error:
+                raise unreadable(each, error) from error
+        return ",".join(names)
 
     def get(self, name: str) -> Upload | None:
         """The upload of that name; None: unknown or dropped."""
@@ -147,13 +151,22 @@ class Uploads:
     def texts_of_sent(self, setting: str, key: str) -> tuple[str, ...]:
         """The vocabulary that a setting of an upload names: an uploaded one, never a file of this machine.
 
+        Args:
+            key: name of the vocabulary; after a comma that of its merges.
+
         Raises:
             BadSetting: there is no upload of that name, or it is not a vocabulary.
         """
-        if (words := self.words(key)) is None:
+        words, *merges = [self._sent(setting, name, key) for name in sent_names(key)]
+        if len(merges) > 1:
+            raise BadSetting(name=setting, found=key, allowed="one vocabulary, or two files with a comma between them")
+        return vocabulary_in(words.content, words.name, setting, merges[0].content if merges else None)
+
+    def _sent(self, setting: str, name: str, key: str) -> SentVocabulary:
+        if (words := self.words(name)) is None:
             allowed = "a vocabulary that was sent to this server: send it once more, or leave it out"
             raise BadSetting(name=setting, found=key, allowed=allowed)
-        return vocabulary_in(words.content, words.name, setting)
+        return words
 
     def texts_of(self, setting: str, value: str) -> tuple[str, ...]:
         """The vocabulary that a setting of a local file names: an uploaded one, or a path.
@@ -174,9 +187,20 @@ class Uploads:
         key = f"{UPLOAD_PREFIX}{digest[:16]}"
         if self._weights.get(key) is None:
             shown = PurePath(name).name[:200] or key
-            upload = self._opening.do(key, lambda: Upload(shown, len(data), digest, self._opened(data, shown), self.texts_of_sent))
+            try:
+                upload = self._opening.do(
+                    key, lambda: Upload(shown, len(data), digest, self._opened(data, shown), self.texts_of_sent)
+                )
+            except (NoWeights, NotACheckpoint, WholeObject):
+                if len(data) > MOST_WORDS or not self._is_vocabulary(data, shown):
+                    raise
+                return self._keep_words(data, shown, vocabulary_name(data))
             self._weights.keep(key, upload)
         return key
+
+    def _is_vocabulary(self, data: bytes, shown: str) -> bool:
+        with self._slots:
+            return holds_pickled_vocabulary(data, shown)
 
     def _opened(self, data: bytes, shown: str) -> OpenedFile:
         with self._slots:

@@ -11,7 +11,10 @@ LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 HEAD = 512
 """Number of bytes examined."""
 
-_LEGACY = b"\x8a\n" + LEGACY_MAGIC.to_bytes(10, "little")
+LEGACY = b"\x8a\n" + LEGACY_MAGIC.to_bytes(10, "little")
+"""The instruction of the legacy format's first pickle that pushes its magic number."""
+
+ZIP = b"PK\x03\x04"
 
 _OTHERS: Mapping[bytes, str] = {
     b"\x89PNG": "a PNG image",
@@ -42,9 +45,9 @@ def format_of(head: bytes, path: str) -> Literal["archive", "stream", "safetenso
     Raises:
         NotACheckpoint: it is none of the three; the error says what the file is.
     """
-    if head.startswith(b"PK\x03\x04"):
+    if head.startswith(ZIP):
         return "archive"
-    if head[:1] == b"\x80" and _LEGACY in head[2:32]:
+    if head[:1] == b"\x80" and LEGACY in head[2:32]:
         return "stream"
     if head[8:9] == b"{":
         return "safetensors"

@@ -1,9 +1,7 @@
 """Reader: opens a file by having the sandbox describe it, then copies the described bytes into tensors."""
 
-import json
 import os
 import stat
-import subprocess
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,14 +14,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from model import errors
-from model.errors import DamagedFile, NotACheckpoint, OverLimit
-from model.safe_loading import limits, plan
+from model.errors import DamagedFile, NotACheckpoint
+from model.safe_loading import plan
 from model.safe_loading.plan import Described, Format, OtherEntry, Plan, Stored
-from model.safe_loading.worker import ROOT, bare_python
+from model.safe_loading.sandbox_process import look_into
 
 OpenFile = BufferedReader | BufferedRandom
-CHILD = "import sys; root, path = sys.argv[1:]; sys.path.insert(0, root); from model.safe_loading.sandbox import main; main(path)"
 USUAL = frozenset({"float32", "int64", "bool"})
 
 
@@ -116,22 +112,7 @@ def _read(file: OpenFile, path: str) -> OpenedFile:
 
 def _describe(file: OpenFile, path: str) -> Plan:
     """The sandbox's description of the file."""
-    file.seek(0)
-    command = bare_python(CHILD, str(ROOT), plan.shown(path, 500))
-    try:
-        done = subprocess.run(command, stdin=file, capture_output=True, timeout=limits.MAX_SECONDS, check=False)
-        answer = json.loads(done.stdout)
-    except subprocess.TimeoutExpired as error:
-        seconds = f"{limits.MAX_SECONDS} seconds"
-        raise OverLimit(path=path, what="the time for looking into it", found=f"over {seconds}", allowed=seconds) from error
-    except ValueError as error:
-        allowed = f"{limits.MAX_MEMORY:,} bytes in {limits.MAX_SECONDS} seconds"
-        raise OverLimit(
-            path=path, what="the work of looking into it", found="more than its process has", allowed=allowed
-        ) from error
-    if "error" in answer:
-        raise getattr(errors, answer["error"])(**answer["fields"] | {"path": path})
-    return plan.from_json(answer["plan"])
+    return plan.from_json(look_into(file, path, "plan")["plan"])
 
 
 def _storage(file: OpenFile, where: Stored, path: str) -> Tensor:

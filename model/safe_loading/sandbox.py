@@ -11,7 +11,7 @@ import sys
 from typing import BinaryIO
 
 from model.errors import HeadlightError, OverLimit
-from model.safe_loading import bounds, file_type, limits, plan, state_dicts
+from model.safe_loading import bounds, file_type, limits, pickled_vocabulary, plan, state_dicts
 from model.safe_loading.plan import Plan
 from model.safe_loading.safetensors import read_safetensors
 from model.safe_loading.tensor_checks import Checks
@@ -45,17 +45,35 @@ def describe(file: BinaryIO, path: str) -> Plan:
     return Plan(FORMATS[kind], {key: stored[key] for key in stored if key in used}, candidates, tuple(others))
 
 
+def vocabulary(file: BinaryIO, path: str) -> str:
+    """The vocabulary in a pickle as JSON; null: there is none of a known form.
+
+    Raises:
+        CheckpointError: it is unsafe or damaged, or beyond the limits.
+    """
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    return json.dumps(pickled_vocabulary.find(file, size, path))
+
+
+ANSWERS = {"plan": lambda file, path: plan.to_json(describe(file, path)), "vocabulary": vocabulary}
+
+
 def limit_this_process() -> None:
     """Drops, for good, all that reading does not need."""
     bounds.limit_this_process(limits.MAX_MEMORY, limits.MAX_SECONDS)
 
 
-def main(path: str) -> None:
-    """Writes the plan of standard input, called `path`, to standard output, or an error's class and fields."""
+def main(path: str, what: str) -> None:
+    """Writes an answer about standard input, a file called `path`, to standard output, or an error's class and fields.
+
+    Args:
+        what: `plan` or `vocabulary`.
+    """
     limit_this_process()
     try:
         with os.fdopen(0, "rb") as file:
-            answer = f'{{"plan": {plan.to_json(describe(file, path))}}}'
+            answer = f'{{"{what}": {ANSWERS[what](file, path)}}}'
     except HeadlightError as error:
         answer = json.dumps({"error": type(error).__name__, "fields": error.fields})
     except MemoryError:

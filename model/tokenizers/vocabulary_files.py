@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path, PurePath
 from typing import Any
 
-from model.errors import BadSetting, DamagedFile
+from model.errors import BadSetting, CheckpointError, DamagedFile
+from model.safe_loading.file_type import ZIP
+from model.safe_loading.sandbox_process import read_pickled_vocabulary
 from model.tokenizers.subwords.process import TokenizerProcess
 from model.tokenizers.subwords.tokenizer import Subwords
 from model.tokenizers.subwords.writing import BYTES
@@ -29,7 +31,18 @@ FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")
 
 _FORMS = (
     "a JSON list of texts, a JSON object token -> id or id -> token, one token a line, a SentencePiece model, a tokenizer.json, "
-    "or a vocab.json with its merges.txt beside it"
+    "or a vocab.json with its merges.txt"
+)
+_NO_TEXTS = (
+    "a text file, or a pickle with a list `itos` or a table `stoi`: nothing in a pickle is executed here, and no vocabulary was "
+    "found in this one. Write its texts as JSON: json.dump(vocab.get_itos(), file)"
+)
+_NO_MERGES = (
+    "given together with its merges.txt (beside it, or both uploaded), or as tokenizer.json: it holds byte pairs, and not how they "
+    "are joined"
+)
+_MERGES_ALONE = (
+    "given together with its vocab.json (name that file, or upload both): it holds how byte pairs are joined, and not their ids"
 )
 _NAMES: Mapping[str, tuple[str, ...]] = {
     strip: tuple(f"{word}{end}" for word in words for end in ("", "_itos", "_stoi", "_vocab"))
@@ -75,11 +88,8 @@ def vocabulary_in(content: bytes, shown: str, name: str, merges: bytes | None = 
     """
     if PurePath(shown).suffix.lower() in PIECES:
         return _subwords({"pieces": base64.b64encode(content).decode()}, shown, name)
-    if content[:1] == b"\x80" or content[:4] == b"PK\x03\x04":
-        allowed = (
-            "a text file: this is a pickle, which is not executed here. Write its texts as JSON: json.dump(vocab.get_itos(), file)"
-        )
-        raise BadSetting(name=name, found=shown, allowed=allowed)
+    if is_pickled(content):
+        return _of_pickle(content, shown, name)
     try:
         text = content.decode("utf-8-sig").replace("\r\n", "\n")
         joins = None if merges is None else merges.decode("utf-8").replace("\r\n", "\n")
@@ -92,7 +102,35 @@ def vocabulary_in(content: bytes, shown: str, name: str, merges: bytes | None = 
     return _of_json(data, text, shown, name, joins)
 
 
+def is_pickled(content: bytes) -> bool:
+    """Whether the bytes are a pickle, or an archive that torch.save may have written."""
+    return content[:1] == b"\x80" or content.startswith(ZIP)
+
+
+def holds_pickled_vocabulary(content: bytes, shown: str) -> bool:
+    """Whether the bytes are a pickle with a vocabulary of a known form, and nothing unsafe. Nothing in it is executed."""
+    try:
+        return is_pickled(content) and read_pickled_vocabulary(content, shown) is not None
+    except CheckpointError:
+        return False
+
+
+def _of_pickle(content: bytes, shown: str, name: str) -> tuple[str, ...]:
+    """The texts in a pickle, which the sandbox reads without executing anything."""
+    try:
+        data = read_pickled_vocabulary(content, shown)
+    except CheckpointError as error:
+        raise BadSetting(name=name, found=shown, allowed=_NO_TEXTS) from error
+    if (texts := _texts(_part(data, name.removesuffix("_vocab")))) is None:
+        raise BadSetting(name=name, found=shown, allowed=_NO_TEXTS)
+    if set(BYTES) <= set(texts):
+        raise BadSetting(name=name, found=shown, allowed=_NO_MERGES)
+    return texts
+
+
 def _of_lines(lines: list[str], shown: str, name: str) -> tuple[str, ...]:
+    if lines[0].startswith("#version:") or PurePath(shown).name == MERGES:
+        raise BadSetting(name=name, found=shown, allowed=_MERGES_ALONE)
     if "[UNK]" in lines and any(line.startswith("##") for line in lines):
         return _subwords({"rules": json.dumps(_word_pieces(lines))}, shown, name)
     counted = [_COUNTED.fullmatch(line) for line in lines]
@@ -111,8 +149,7 @@ def _of_json(data: Any, content: str, shown: str, name: str, merges: str | None)
     if not set(BYTES) <= set(texts):
         return texts
     if merges is None:
-        allowed = "given with its merges.txt beside it, or as tokenizer.json: it holds byte pairs, and not how they are joined"
-        raise BadSetting(name=name, found=shown, allowed=allowed)
+        raise BadSetting(name=name, found=shown, allowed=_NO_MERGES)
     return _subwords({"rules": json.dumps(_byte_pairs(texts, merges))}, shown, name)
 
 

@@ -1,5 +1,6 @@
 """From a file to a picture: by its path or sent, vocabularies several at once, in four actions; and what is refused, in words."""
 
+import pickle
 from pathlib import Path
 
 import pytest
@@ -106,6 +107,33 @@ def test_only_names_that_tell_the_place_give_a_vocabulary_its_place() -> None:
     assert checkpoint_words.places_of({"a": "src-trg.txt"}, asked) == {}
     assert checkpoint_words.places_of({"a": "words.txt"}, ["source_vocab"]) == {"source_vocab": "a"}
     assert checkpoint_words.places_of({"a": "src.txt"}, []) == {}
+
+
+def test_a_vocabulary_and_its_merges_are_one() -> None:
+    pair = {"words-a,words-b": "vocab.json + merges.txt"}
+    assert checkpoint_words.in_pairs({"words-a": "vocab.json", "words-b": "merges.txt"}) == pair
+    assert checkpoint_words.in_pairs({"words-b": "merges.txt", "words-a": "vocab.json"}) == pair
+    both = {"words-a": "src-vocab.json", "words-b": "src-merges.txt", "words-c": "trg-vocab.json", "words-d": "trg-merges.txt"}
+    assert list(checkpoint_words.in_pairs(both)) == ["words-a,words-b", "words-c,words-d"]
+    apart = {"words-a": "src-vocab.json", "words-b": "trg-merges.txt", "words-c": "vocab.json"}
+    assert checkpoint_words.in_pairs(apart) == apart
+    asked = ["source_vocab", "target_vocab"]
+    places = checkpoint_words.places_of(checkpoint_words.in_pairs(both), asked)
+    assert places == {"source_vocab": "words-a,words-b", "target_vocab": "words-c,words-d"}
+
+
+def test_a_pickled_vocabulary_may_have_the_ending_of_weights(stocked: Path, files: Path) -> None:  # noqa: F811
+    for name in ("src", "trg"):
+        texts = (files / f"{name}.txt").read_text(encoding="utf-8").removesuffix("\n").split("\n")
+        (files / f"{name}.pt").write_bytes(pickle.dumps(texts))
+    visitor = Visitor("checkpoint")
+    send(visitor, "widget:upload", files / "tut6-model.pt", files / "src.pt")
+    assert visitor.view.model.startswith("upload-")
+    send(visitor, "widget:words", files / "trg.pt")
+    assert visitor.problems == []
+    assert [name for name, _ in visitor.view.parsed_settings()] == ["source_vocab", "target_vocab"]
+    send(visitor, "widget:words", files / "tut6-model.pt")
+    assert "No vocabulary was found in tut6-model.pt." in visitor.problems
 
 
 def test_what_was_refused_stands_alone_and_no_other_model_in_its_place(stocked: Path) -> None:  # noqa: F811

@@ -7,7 +7,7 @@ from pathlib import Path
 import streamlit as st
 
 from model.engine.api import Engine
-from model.engine.sent_files import FILE_SETTINGS, VOCABULARY_ENDINGS
+from model.engine.sent_files import FILE_SETTINGS, VOCABULARY_ENDINGS, VOCABULARY_PREFIX, sent_names
 from model.errors import HeadlightError
 from model.inspection.report import Asked
 from viz import labels, public
@@ -21,6 +21,9 @@ MOST_MEGABYTES = 8
 _GIVEN, _MOST_GIVEN = "checkpoint:words", 16
 _SENT, _PATH, _ROUND, _WRONG = "widget:words", "widget:words-path", "checkpoint:words-round", "checkpoint:words-wrong"
 _NONE = ""
+_VOCABULARY, _MERGES = "vocab.json", "merges.txt"
+_PICKLES = (".pt", ".pth", ".pkl", ".pickle")
+"""Endings of files that may hold a pickled vocabulary: the engine looks into them."""
 _TELLS = {
     "source_vocab": {"src", "source", "input", "encoder"},
     "target_vocab": {"trg", "tgt", "target", "output", "decoder"},
@@ -41,7 +44,8 @@ def offer(engine: Engine, model: str, words: Mapping[str, str]) -> None:
         words: file names, by the engine's names.
     """
     st.session_state.pop(_WRONG, None)
-    kept = {**given(), **words}
+    kept = in_pairs({**given(), **words})
+    words = {sent_name: name for sent_name, name in kept.items() if set(sent_names(sent_name)) & words.keys()}
     st.session_state[_GIVEN] = dict(list(kept.items())[-_MOST_GIVEN:])
     view = current_view()[0]
     settings = dict(view.parsed_settings()) if view.model == model else {}
@@ -56,6 +60,22 @@ def offer(engine: Engine, model: str, words: Mapping[str, str]) -> None:
             st.session_state[_WRONG] = sentence(error)
         else:
             update(**ANOTHER_MODEL | {"model": model, "settings": settings_text(settings | places)})
+
+
+def in_pairs(words: Mapping[str, str]) -> dict[str, str]:
+    """The vocabularies, each `vocab.json` with its `merges.txt` as one; before these names, both may have a name in common.
+
+    Args:
+        words: as for `offer`.
+    """
+    found = dict(words)
+    for joins, joins_name in words.items():
+        for sent_name, name in words.items():
+            if joins_name.endswith(_MERGES) and name == f"{joins_name.removesuffix(_MERGES)}{_VOCABULARY}":
+                found |= {f"{sent_name},{joins}": f"{name} + {joins_name}"}
+                found.pop(sent_name, None)
+                found.pop(joins, None)
+    return found
 
 
 def places_of(words: Mapping[str, str], asked: Sequence[str]) -> dict[str, str]:
@@ -127,7 +147,7 @@ def field(title: str, question: Asked, key: str) -> None:
 
 def _receive(engine: Engine, model: str) -> None:
     files = st.session_state[f"{_SENT}:{st.session_state.get(_ROUND, 0)}"]
-    if _are_words(model, [file.name for file in files]):
+    if _are_words([file.name for file in files], (*VOCABULARY_ENDINGS, *_PICKLES)):
         _try(engine, model, lambda: {engine.receive(file.getvalue(), file.name): file.name for file in files})
     st.session_state[_ROUND] = st.session_state.get(_ROUND, 0) + 1
 
@@ -135,23 +155,27 @@ def _receive(engine: Engine, model: str) -> None:
 def _open_path(engine: Engine, model: str) -> None:
     if typed := str(st.session_state[_PATH]).strip().strip("\"'"):
         path = Path(typed).expanduser()
-        if _are_words(model, [path.name]):
+        if _are_words([path.name]):
             _try(engine, model, lambda: {the_engine().open_path(path): path.name})
 
 
 def _try(engine: Engine, model: str, take: Callable[[], Mapping[str, str]]) -> None:
     try:
-        offer(engine, model, take())
+        taken = take()
+        if other := next((name for sent_name, name in taken.items() if not sent_name.startswith(VOCABULARY_PREFIX)), None):
+            st.session_state[_WRONG] = _("No vocabulary was found in {name}.", name=other)
+        else:
+            offer(engine, model, taken)
     except HeadlightError as error:
         st.session_state[_WRONG] = sentence(error)
 
 
-def _are_words(model: str, names: Sequence[str]) -> bool:
-    """Whether all files have the extension of a vocabulary; says so if one has not."""
-    other = next((name for name in names if Path(name).suffix.lower() not in VOCABULARY_ENDINGS), None)
+def _are_words(names: Sequence[str], endings: Sequence[str] = VOCABULARY_ENDINGS) -> bool:
+    """Whether all files have one of these endings; says so if one has not."""
+    other = next((name for name in names if Path(name).suffix.lower() not in endings), None)
     if other is not None:
         st.session_state[_WRONG] = _(
-            "{name} is not a vocabulary file: the name of one ends in {endings}.", name=other, endings=", ".join(VOCABULARY_ENDINGS)
+            "{name} is not a vocabulary file: the name of one ends in {endings}.", name=other, endings=", ".join(endings)
         )
     return other is None
 

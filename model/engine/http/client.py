@@ -34,6 +34,7 @@ from model.engine.http.protocol import (
     TextsQuery,
 )
 from model.engine.lru_cache import LruCache
+from model.engine.sent_files import sent_names
 from model.engine.session import SESSION
 from model.errors import BadSetting, EngineAway, EngineMismatch, HeadlightError, Refused, UnknownModel, from_json
 from model.inspection.report import Inspection
@@ -220,11 +221,12 @@ class RemoteEngine:
         try:
             return self._post(path, data, protocol.JSON)
         except (UnknownModel, BadSetting) as error:
-            if self._uploads.get(str(error.fields.get("asked", error.fields.get("found")))) is None:
+            missing = sent_names(str(error.fields.get("asked", error.fields.get("found"))))
+            if all(self._uploads.get(name) is None for name in missing):
                 raise
             settings: Settings = getattr(body, "request", body).settings  # type: ignore[attr-defined]  # bodies with models have them
-            for name in (model, *dict(settings).values()):
-                if (sent := self._uploads.get(name)) is not None:
+            for value in (model, *dict(settings).values()):
+                for sent in filter(None, map(self._uploads.get, sent_names(value))):
                     self.receive(*sent)
             return self._post(path, data, protocol.JSON)
 

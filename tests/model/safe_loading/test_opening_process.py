@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from model.errors import DamagedFile, OverLimit, UnsafeFile
-from model.safe_loading import limits, plan, reader, sandbox, worker
+from model.safe_loading import limits, plan, reader, sandbox, sandbox_process, worker
 from model.safe_loading.reader import read_tensors, read_upload
 from tests.model.safe_loading.forge import Call, archive, entries_of, saved
 
@@ -27,15 +27,15 @@ BEFORE_MAIN = "from model.safe_loading.sandbox import main"
 
 def running(code: str, data: bytes = HONEST) -> subprocess.CompletedProcess[bytes]:
     """The other process with `code` instead of its work."""
-    program = reader.CHILD.replace("main(path)", code)
-    command = [sys.executable, "-I", "-S", "-B", "-c", program, str(worker.ROOT), "x.pt"]
+    program = sandbox_process.CHILD.replace("main(path, what)", code)
+    command = [sys.executable, "-I", "-S", "-B", "-c", program, str(worker.ROOT), "x.pt", "plan"]
     return subprocess.run(command, input=data, capture_output=True, check=False)
 
 
 def changed(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
     """From now on the other process does `code` before its work."""
-    assert BEFORE_MAIN in reader.CHILD
-    monkeypatch.setattr(reader, "CHILD", reader.CHILD.replace(BEFORE_MAIN, f"{code}; {BEFORE_MAIN}"))
+    assert BEFORE_MAIN in sandbox_process.CHILD
+    monkeypatch.setattr(sandbox_process, "CHILD", sandbox_process.CHILD.replace(BEFORE_MAIN, f"{code}; {BEFORE_MAIN}"))
 
 
 def test_it_has_no_library_at_hand() -> None:

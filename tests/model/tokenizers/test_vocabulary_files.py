@@ -1,9 +1,15 @@
 """Vocabularies of the usual forms are taken as they are; what a file cannot say is a sentence."""
 
+import io
 import json
+import os
 import pickle
+import sys
+from collections import Counter, defaultdict
 from pathlib import Path
 from random import Random
+from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
@@ -14,7 +20,7 @@ from model.checkpoints import export
 from model.checkpoints.layouts.loading import load
 from model.errors import BadSetting, CannotExport, EmptyText
 from model.tokenizers.subwords.tokenizer import Subwords
-from model.tokenizers.vocabulary_files import FAIRSEQ, read_vocabulary, vocabulary_in
+from model.tokenizers.vocabulary_files import FAIRSEQ, holds_pickled_vocabulary, read_vocabulary, vocabulary_in
 from tests import folders
 from tests.reference import SETTINGS
 from tests.vocabulary_files import WORD_PIECES, byte_pairs, sentence_pieces, write
@@ -63,14 +69,102 @@ def test_a_dictionary_of_fairseq_gets_the_texts_that_its_file_leaves_out() -> No
 
 
 BYTE_PAIRS = byte_pairs()
+
+
+class Runs:
+    """Would end the test if it was unpickled."""
+
+    def __reduce__(self) -> tuple[object, tuple[int]]:
+        return os._exit, (9,)
+
+
+def global_(module: str, name: str, **methods: object) -> Any:
+    """A class that pickles as `module.name`, which need not exist."""
+    kind = type(name, (), {"__module__": module, "__qualname__": name} | methods)
+    parts = module.split(".")
+    for package in (".".join(parts[:count]) for count in range(1, len(parts) + 1)):
+        sys.modules.setdefault(package, ModuleType(package))
+    setattr(sys.modules[module], name, kind)
+    return kind
+
+
+OLDER = global_("torchtext_double.vocab", "Vocab")
+NEWER = global_("torchtext_double.vocab.vocab", "Vocab")
+COMPILED = global_(
+    "torchtext._torchtext",
+    "Vocab",
+    __getstate__=lambda self: ("0.0.2", [0], self.texts, []),
+    __setstate__=lambda self, given: None,
+)
+
+
+def older(texts: list[str]) -> object:
+    """A vocabulary of torchtext 0.8 and before: its counts look like ids."""
+    found = OLDER()
+    stoi = defaultdict(int, {text: id_ for id_, text in enumerate(texts)})
+    found.__dict__ |= {"freqs": Counter(texts), "itos": texts, "stoi": stoi, "vectors": None}
+    return found
+
+
+def newer(texts: list[str]) -> object:
+    """A vocabulary of torchtext from 0.12 on: a module around a compiled object."""
+    inner, found = COMPILED(), NEWER()
+    inner.texts = texts
+    found.__dict__ |= {"training": True, "_parameters": {}, "_modules": {}, "vocab": inner}
+    return found
+
+
+def torch_saved(value: object, **options: bool) -> bytes:
+    file = io.BytesIO()
+    torch.save(value, file, **options)
+    return file.getvalue()
+
+
+PICKLED = {
+    "a list": pickle.dumps(WORDS),
+    "a tuple": pickle.dumps(tuple(WORDS)),
+    "a table": pickle.dumps(STOI),
+    "a table from ids": pickle.dumps(dict(enumerate(WORDS))),
+    "both strips": pickle.dumps({"src": older(WORDS), "trg": older(OTHERS)}),
+    "of torchtext 0.8": pickle.dumps(older(WORDS)),
+    "of torchtext 0.8, by torch.save": torch_saved(older(WORDS)),
+    "of torchtext 0.8, by an old torch.save": torch_saved(older(WORDS), _use_new_zipfile_serialization=False),
+    "of torchtext 0.18": pickle.dumps(newer(WORDS)),
+    "of torchtext 0.18, by torch.save": torch_saved(newer(WORDS)),
+    "a list by torch.save": torch_saved(WORDS),
+}
+
+
+@pytest.mark.parametrize("form", PICKLED)
+def test_a_pickled_vocabulary_is_read_without_being_executed(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pickle, "loads", None)
+    assert vocabulary_in(PICKLED[form], "vocab.pt", "source_vocab") == tuple(WORDS)
+    assert holds_pickled_vocabulary(PICKLED[form], "vocab.pt")
+
+
+def test_weights_are_no_vocabulary() -> None:
+    assert not holds_pickled_vocabulary(torch_saved({"weight": torch.eye(2), "step": 3}), "x.pt")
+    assert not holds_pickled_vocabulary(b"hund\n", "x.txt")
+    assert not holds_pickled_vocabulary(pickle.dumps({"itos": WORDS, "other": Runs()}), "x.pt")
+
+
 REFUSED = {
-    "a pickle": (pickle.dumps(WORDS), "a.txt", "this is a pickle, which is not executed here"),
-    "torch's archive": (b"PK\x03\x04rest", "a.txt", "this is a pickle, which is not executed here"),
+    "a pickle without texts": (pickle.dumps({"itos": [1, 2]}), "a.txt", r"nothing in a pickle is executed here.*json\.dump"),
+    "a pickle with a call": (pickle.dumps({"itos": WORDS, "other": Runs()}), "a.pt", r"nothing in a pickle is executed here"),
+    "a pickle that is cut off": (pickle.dumps(WORDS)[:-9], "a.pkl", r"nothing in a pickle is executed here"),
+    "torch's archive": (b"PK\x03\x04rest", "a.txt", r"nothing in a pickle is executed here"),
+    "pickled byte pairs": (
+        pickle.dumps(list(json.loads(BYTE_PAIRS["vocab.json"]))),
+        "a.pt",
+        r"given together with its merges\.txt",
+    ),
+    "joins alone": (BYTE_PAIRS["merges.txt"], "joins.txt", r"given together with its vocab\.json"),
+    "joins alone, without a version": (b"a b\nc d\n", "merges.txt", r"given together with its vocab\.json"),
     "gaps": (b'{"a": 0, "b": 2}', "a.json", "a JSON list of texts, a JSON object token -> id"),
     "ids twice": (b'{"a": 0, "b": 0}', "a.json", "a JSON list of texts, a JSON object token -> id"),
     "numbers": (b"[1, 2]", "a.json", "a JSON list of texts"),
     "the other strip": (json.dumps({"trg_itos": OTHERS}).encode(), "a.json", "a JSON list of texts"),
-    "byte pairs alone": (BYTE_PAIRS["vocab.json"], "vocab.json", r"given with its merges\.txt beside it, or as tokenizer\.json"),
+    "byte pairs alone": (BYTE_PAIRS["vocab.json"], "vocab.json", r"given together with its merges\.txt .*, or as tokenizer\.json"),
     "no SentencePiece": (b"hello", "a.model", "a tokenizer that can be read"),
     "no rules": (b'{"model": {"type": "Nothing"}}', "tokenizer.json", "a tokenizer that can be read"),
     "not UTF-8": (b"\xff\xfe\xfa", "a.txt", "a text file that can be read"),

@@ -1,0 +1,52 @@
+"""Sandbox process: starts the sandbox for one file and reads its answer. No torch."""
+
+import json
+import subprocess
+from tempfile import TemporaryFile
+from typing import IO, Any, Literal
+
+from model import errors
+from model.errors import OverLimit
+from model.safe_loading import limits, plan
+from model.safe_loading.worker import ROOT, bare_python
+
+CHILD = (
+    "import sys; root, path, what = sys.argv[1:]; sys.path.insert(0, root); from model.safe_loading.sandbox import main; "
+    "main(path, what)"
+)
+
+
+def look_into(file: IO[bytes], path: str, what: Literal["plan", "vocabulary"]) -> dict[str, Any]:
+    """The sandbox's answer about an open file: an entry called `what`.
+
+    Raises:
+        CheckpointError: the file cannot be opened; the error says why and what to do.
+    """
+    file.seek(0)
+    command = bare_python(CHILD, str(ROOT), plan.shown(path, 500), what)
+    try:
+        done = subprocess.run(command, stdin=file, capture_output=True, timeout=limits.MAX_SECONDS, check=False)
+        answer: dict[str, Any] = json.loads(done.stdout)
+    except subprocess.TimeoutExpired as error:
+        seconds = f"{limits.MAX_SECONDS} seconds"
+        raise OverLimit(path=path, what="the time for looking into it", found=f"over {seconds}", allowed=seconds) from error
+    except ValueError as error:
+        allowed = f"{limits.MAX_MEMORY:,} bytes in {limits.MAX_SECONDS} seconds"
+        raise OverLimit(
+            path=path, what="the work of looking into it", found="more than its process has", allowed=allowed
+        ) from error
+    if "error" in answer:
+        raise getattr(errors, answer["error"])(**answer["fields"] | {"path": path})
+    return answer
+
+
+def read_pickled_vocabulary(content: bytes, name: str) -> Any:
+    """The vocabulary in the bytes of a pickle called `name`, as JSON values; None: there is none of a known form.
+
+    Raises:
+        CheckpointError: it is unsafe or damaged, or beyond the limits.
+    """
+    with TemporaryFile() as file:
+        file.write(content)
+        file.flush()
+        return look_into(file, name, "vocabulary")["vocabulary"]
