@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,10 +13,12 @@ import pytest
 import torch
 from click.testing import CliRunner
 
-from benchmarks import aims, alternatives, batching, decoding, devices, drawing, growth, peers, runs, timing, training, whatif
+from benchmarks import aims, alternatives, batching, decoding, devices, drawing, growth, load, peers, runs, timing, training, whatif
 from benchmarks.__main__ import PARTS, machine, main
 from benchmarks.alternatives import Case, Shown
 from benchmarks.browsers import NoBrowser, chromium
+from benchmarks.load import badly_behaved
+from benchmarks.load.badly_behaved import Measured
 from benchmarks.made_up import weights
 from benchmarks.peers import TooMuch
 from benchmarks.timing import Row
@@ -339,3 +342,16 @@ def test_recording_is_told_for_any_device(monkeypatch: pytest.MonkeyPatch) -> No
     assert [row.case for row in rows] == [
         f"cpu: tiny, 9 tokens, {how}" for how in ("fused, recording nothing", "as the app records", "everything")
     ]
+
+
+def test_the_rows_of_the_badly_behaved_are_those_of_the_page_about_scale(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Measured(idle=[0.1] * 20, beside=[0.2] * 19 + [0.9], replies={"long_text": Counter({422: 60})})
+    monkeypatch.setattr(badly_behaved, "measure", lambda: found)
+    alone, beside, longest = load.of_the_badly_behaved()
+    assert alone.case == "cached runs alone, p95"
+    assert alone.milliseconds == pytest.approx(100)
+    assert beside.case == "cached runs beside badly behaved visitors, p95"
+    assert beside.ratio == pytest.approx(beside.milliseconds / alone.milliseconds)
+    assert "20 runs beside 60 bad requests" in beside.note
+    assert longest.milliseconds == pytest.approx(900)
+    assert longest.note == "aim ≤ 1.5 s"

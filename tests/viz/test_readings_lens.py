@@ -9,8 +9,9 @@ import torch
 from model.spec import network
 from model.spec.network import ModelSpec
 from model.trace.types import Array, Trace
+from model.transformer.norms import UnbiasedNorm
 from tests import networks, traces
-from viz.readings.lens import Lens, lens, logits_of, output_names
+from viz.readings.lens import Lens, _best, _normed, lens, logits_of, output_names
 
 MODERN = networks.VARIANTS["modern, tied"].writer
 VARIANTS: dict[str, ModelSpec] = {
@@ -67,3 +68,28 @@ def test_a_small_vocabulary_has_no_more_candidates_than_words() -> None:
     assert isinstance(found, Lens)
     assert found.ids.shape == (2, 6, 10)
     assert found.probabilities.sum(axis=-1) == pytest.approx(np.ones((2, 6)), abs=1e-12)
+
+
+def test_the_lens_shows_five_candidates_unless_told_otherwise() -> None:
+    trace, tensors, _said = run(VARIANTS["paper"])
+    assert lens(trace, asdict(VARIANTS["paper"]), tensors).ids.shape == (2, 6, 5)
+
+
+def test_the_likeliest_of_many_words_are_found() -> None:
+    logits = np.random.default_rng(3).normal(size=(4, 5000))
+    ids, probabilities = _best(logits, 5)
+    np.testing.assert_array_equal(ids, np.argsort(-logits, axis=-1)[:, :5])
+    everything = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
+    np.testing.assert_allclose(probabilities, np.take_along_axis(everything, ids, axis=-1), rtol=1e-12)
+
+
+def test_a_state_that_hardly_differs_between_its_numbers_is_normed_as_the_network_norms_it() -> None:
+    state = np.linspace(-1e-6, 1e-6, 8)[None]
+    norm = UnbiasedNorm(8).double()
+    with torch.inference_mode():
+        expected = norm(torch.from_numpy(state)).numpy()
+    np.testing.assert_allclose(_normed(state, unbiased=True), expected, rtol=1e-6)
+    layer = torch.nn.LayerNorm(8).double()
+    with torch.inference_mode():
+        expected = layer(torch.from_numpy(state)).numpy()
+    np.testing.assert_allclose(_normed(state, unbiased=False), expected, rtol=1e-6)

@@ -96,7 +96,7 @@ def test_a_vocabulary_is_given_to_a_file_of_the_servers_folder(stocked: Path, fi
     open_path(visitor, files / "nowhere.txt", "widget:words-path")
     assert "nowhere.txt is not there" in visitor.problems[0]
     open_path(visitor, files / "tut6-model.pt", "widget:words-path")
-    assert "tut6-model.pt is not taken as a vocabulary" in visitor.problems[0]
+    assert "tut6-model.pt is not a vocabulary file" in visitor.problems[0]
 
 
 def test_only_names_that_tell_the_place_give_a_vocabulary_its_place() -> None:
