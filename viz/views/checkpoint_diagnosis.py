@@ -85,16 +85,21 @@ def _not_finite(found: Inspection) -> None:
 
 def _trained(fresh: Freshness) -> None:
     """Draws the verdict, trained or fresh, and the evidence below it."""
+    if fresh.untrained:
+        st.info(_("These weights look untrained: they resemble a random initialization."), icon=":material/warning:")
+    else:
+        st.markdown(_("These weights look trained."))
+    st.caption(labels.markdown(" ".join(evidence(fresh))))
+
+
+def evidence(fresh: Freshness) -> list[str]:
+    """What speaks for and against untrained weights, a sentence each."""
     draws = ", ".join(
         _n("{count} resembles {draw}", "{count} resemble {draw}", count, count=count, draw=draw)
         for draw, count in fresh.draws.items()
     )
     gaps = {"norms": fresh.norms, "untouched": fresh.untouched_norms, "matrices": fresh.matrices, "fresh": fresh.fresh_matrices}
-    if fresh.untrained:
-        st.info(_("These weights look untrained: they resemble a random initialization."), icon=":material/warning:")
-    else:
-        st.markdown(_("These weights look trained."))
-    evidence = [
+    found = [
         _n(
             "{fresh} of {matrices} matrices has the mean, standard deviation and range of a random initialization.",
             "{fresh} of {matrices} matrices have the mean, standard deviation and range of a random initialization.",
@@ -103,7 +108,7 @@ def _trained(fresh: Freshness) -> None:
         )
     ]
     if fresh.norms:
-        evidence.insert(
+        found.insert(
             0,
             _n(
                 "{untouched} of {norms} normalization layers still has gains of exactly 1 and biases of exactly 0.",
@@ -113,8 +118,15 @@ def _trained(fresh: Freshness) -> None:
             ),
         )
     if draws:
-        evidence.append(_("Of these, {draws}.", draws=draws))
-    st.caption(labels.markdown(" ".join(evidence)))
+        found.append(_("Of these, {draws}.", draws=draws))
+    if fresh.fresh_matrices and not fresh.untrained:
+        found.append(
+            _(
+                "That is no contradiction: training often keeps the mean and spread of a matrix. Untrained weights show them in "
+                "nearly all matrices, with every normalization layer untouched."
+            )
+        )
+    return found
 
 
 def _heads(found: Inspection) -> None:

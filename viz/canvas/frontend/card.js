@@ -56,7 +56,8 @@ class Card {
     const left = this.names.width(this.canvas.getContext("2d"), this.atlas.font(11.5));
     const room = this.scroll.clientWidth - 4;
     const widest = Math.floor((room - left - EDGE) / this.across) - GAP;
-    const together = Math.max(TALLEST, Math.min((innerHeight / zoomOf(this.canvas)) * 0.62, sites.length * (COMFORTABLE + GAP)));
+    const alone = this.atlas.cards.length === 1; // a model with one kind of attention has the whole width, and larger tiles
+    const together = Math.max(alone ? innerHeight * 0.5 : TALLEST, Math.min((innerHeight / zoomOf(this.canvas)) * 0.62, sites.length * (COMFORTABLE + GAP)));
     const tallest = Math.max(30, Math.floor(together / sites.length) - GAP);
     this.alone = widest < READABLE && sites.length > 1;
     if (this.alone) return this.arrangeLayer(room);
