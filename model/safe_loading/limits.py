@@ -6,6 +6,9 @@ MAX_FILE = 8 << 30
 MAX_SECONDS = 60
 """Most seconds for describing a file."""
 
+NICENESS = 10
+"""How much lower than its parent's the priority of the describing process is: runs of others go first."""
+
 MAX_MEMORY = 1 << 30
 """Most bytes of address space of the describing process (not limited on Windows, seldom on macOS)."""
 

@@ -62,6 +62,8 @@ ANSWERS = {"plan": lambda file, path: plan.to_json(describe(file, path)), "vocab
 def limit_this_process() -> None:
     """Drops, for good, all that reading does not need."""
     bounds.limit_this_process(limits.MAX_MEMORY, limits.MAX_SECONDS)
+    if hasattr(os, "nice"):  # not on Windows
+        os.nice(limits.NICENESS)
 
 
 def main(path: str, what: str) -> None:

@@ -110,6 +110,12 @@ def test_it_holds_the_limits_that_are_set() -> None:
     assert running(code).stdout.decode().strip() == expected
 
 
+@pytest.mark.skipif(not hasattr(os, "nice"), reason="Windows has no niceness")
+def test_opening_a_file_gives_way_to_runs() -> None:
+    code = "import os; from model.safe_loading.sandbox import limit_this_process as l; l(); print(os.nice(0))"
+    assert int(running(code).stdout) == min(19, os.nice(0) + limits.NICENESS)
+
+
 def test_a_plan_is_the_same_after_its_way_between_two_processes() -> None:
     described = sandbox.describe(io.BytesIO(saved({"a": torch.eye(2), "b": 1.5, "c": None, "d": float("inf")})), "x.pt")
     assert plan.from_json(json.loads(plan.to_json(described))) == described
