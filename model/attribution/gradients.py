@@ -151,8 +151,9 @@ def _noting(note: Callable[[Tensor], None]) -> Intervention:
     """Hands over a value and leaves it as it is."""
 
     def noted(value: Tensor, start: int) -> Tensor:
-        note(value)
-        return value
+        kept = value.clone()  # what the network goes on with: a view of `value` would not be
+        note(kept)
+        return kept
 
     return noted
 
