@@ -7,6 +7,7 @@ from typing import Any
 from model.spec.edits import (
     Allow,
     Edit,
+    Embed,
     Forbid,
     NoPositions,
     Patch,
@@ -15,6 +16,7 @@ from model.spec.edits import (
     Silence,
     SkipSublayer,
     Stack,
+    SwapLayers,
     SwapPositions,
 )
 from model.trace.types import Trace
@@ -24,6 +26,8 @@ from viz.readings.effect import most_looked_at
 from viz.texts import _
 
 PARK = "Im Park spielt ein alter Mann Gitarre."
+DOGS = "Zwei junge Hunde spielen mit einem Ball im Schnee."
+DIGITS = "3141592653"
 LAST = "decoder.0.2.cross"
 
 
@@ -50,55 +54,97 @@ def of_model(name: str) -> tuple[Experiment, ...]:
     """The experiments that were made for a model, with sentences of their own."""
     return {
         "multi30k-de-en": _translation,
+        "tatoeba-en-zh": _chinese,
         "reverse-digits": _digits,
     }.get(name, lambda: ())()
 
 
 def _translation() -> tuple[Experiment, ...]:
-    dogs = "Zwei junge Hunde spielen mit einem Ball im Schnee."
-    drums = "Ein alter Mann spielt im Park Schlagzeug."
-    horse = "Ein Pferd springt über einen Zaun."
+    return (*_edges(), *_words(), *_positions(), *_other_runs(), *_heads())
+
+
+def _edges() -> tuple[Experiment, ...]:
     return (
-        Experiment(_("Three heads that read “alter”, silenced"), (Silence(site=LAST, head=(0, 4, 6)),), PARK),
         Experiment(_("Cut one edge: does “an” survive?"), (Forbid(site=LAST, head=(4,), query=(0,), key=("alter",)),), PARK),
+        Experiment(_("Three heads that read “alter”, silenced"), (Silence(site=LAST, head=(0, 4, 6)),), PARK),
+        Experiment(_("The other five heads silenced instead"), (Silence(site=LAST, head=(1, 2, 3, 5, 7)),), PARK),
+    )
+
+
+def _words() -> tuple[Experiment, ...]:
+    girl = "Ein Mann repariert das Fahrrad eines kleinen Mädchens."
+    fence, bag = "Ein Hund springt über einen Zaun.", "Eine Frau trägt eine Ledertasche."
+    return (
         Experiment(_("Hide “gitarre” from cross-attention"), (Forbid(kind="cross", key=("gitarre",)),), PARK),
-        Experiment(_("Hide “gitarre” from everything"), (Forbid(key=("gitarre",)),), PARK),
-        Experiment(_("Hide “hunde” from cross-attention"), (Forbid(kind="cross", key=("hunde",)),), dogs),
+        Experiment(_("Hide “hunde” from cross-attention"), (Forbid(kind="cross", key=("hunde",)),), DOGS),
+        Experiment(_("Hide “zaun” from cross-attention"), (Forbid(kind="cross", key=("zaun",)),), fence),
         Experiment(
-            _("Hide “schnee” from cross-attention: its neighbor still knows"), (Forbid(kind="cross", key=("schnee",)),), dogs
+            _("Hide “schnee” from cross-attention: its neighbor still knows"), (Forbid(kind="cross", key=("schnee",)),), DOGS
         ),
-        Experiment(_("Hide “schnee” from everything"), (Forbid(key=("schnee",)),), dogs),
-        Experiment(_("A fence becomes a hurdle"), (Forbid(kind="cross", key=("zaun",)),), "Ein Hund springt über einen Zaun."),
-        Experiment(_("No positions: who chases whom?"), (NoPositions(stack="encoder"),), "Eine Katze jagt einen Hund."),
-        Experiment(_("A decoder without positions"), (NoPositions(stack="decoder"),), "Eine Katze jagt einen Hund."),
+        Experiment(_("Hide “schnee” from everything"), (Forbid(key=("schnee",)),), DOGS),
+        Experiment(_("Hide “park” from everything"), (Forbid(key=("park",)),), PARK),
+        Experiment(_("Hide “mädchens” from everything"), (Forbid(key=("mädchens",)),), girl),
+        Experiment(_("Hide a piece of a word: “##tasche”"), (Forbid(key=("##tasche",)),), bag),
+    )
+
+
+def _positions() -> tuple[Experiment, ...]:
+    cat, push = "Eine Katze jagt einen Hund.", "Ein Mann schiebt eine Frau."
+    hats = "Ein Mann mit einem roten Hut sitzt neben einer Frau mit einem blauen Hut."
+    return (
+        Experiment(_("No positions: who chases whom?"), (NoPositions(stack="encoder"),), cat),
+        Experiment(_("A decoder without positions"), (NoPositions(stack="decoder"),), cat),
+        Experiment(_("Swap two positions: who pushes whom?"), (SwapPositions(stack="encoder", a="mann", b="frau"),), push),
+        Experiment(_("Swap two positions: whose hat is red?"), (SwapPositions(stack="encoder", a="roten", b="blauen"),), hats),
+    )
+
+
+def _other_runs() -> tuple[Experiment, ...]:
+    fence = "Ein Hund springt über einen Zaun."
+    red, blue = (f"Eine Frau mit einem {colour} Hut sitzt auf einer Bank." for colour in ("roten", "blauen"))
+
+    def taken(at: str, take: str, source: str) -> tuple[Edit, ...]:
+        return (Patch(value="hidden", stack="encoder", at=(at,), take=(take,), source=source),)
+
+    return (
+        Experiment(_("Put a horse in the dog's place"), taken("hund", "pferd", "Ein Pferd springt über einen Zaun."), fence),
         Experiment(
-            _("Swap two positions: who pushes whom?"),
-            (SwapPositions(stack="encoder", a="mann", b="frau"),),
-            "Ein Mann schiebt eine Frau.",
+            _("Put drums in the guitar's place"), taken("gitarre", "schlagzeug", "Ein alter Mann spielt im Park Schlagzeug."), PARK
         ),
-        Experiment(
-            _("Put a horse in the dog’s place"),
-            (Patch(value="hidden", stack="encoder", at=("hund",), take=("pferd",), source=horse),),
-            "Ein Hund springt über einen Zaun.",
-        ),
-        Experiment(
-            _("Put drums in the guitar’s place"),
-            (Patch(value="hidden", stack="encoder", at=("gitarre",), take=("schlagzeug",), source=drums),),
-            PARK,
-        ),
+        Experiment(_("Put the beach in the snow's place"), taken("schnee", "strand", "Ein Mann sitzt am Strand."), DOGS),
+        Experiment(_("Take one colour from another sentence"), taken("roten", "blauen", blue), red),
+        Experiment(_("Another word's embedding: a piano"), (Embed(stack="encoder", at="gitarre", word="klavier"),), PARK),
+    )
+
+
+def _heads() -> tuple[Experiment, ...]:
+    return (
         Experiment(_("All cross-attention silenced: the bare language model"), (Silence(kind="cross"),), PARK),
         Experiment(_("All decoder self-attention silenced"), (Silence(stack="decoder", kind="self"),), PARK),
         Experiment(_("All encoder self-attention silenced"), (Silence(stack="encoder"),), PARK),
-        Experiment(_("Cross-attention attends to everything equally"), (SetRow(kind="cross"),), PARK),
-        Experiment(_("Each row of cross-attention attends to one word"), (Sharpen(kind="cross", factor=20.0),), PARK),
+        Experiment(_("Only one head of the last cross-attention"), (Silence(site=LAST, head=(1, 2, 3, 4, 5, 6, 7)),), PARK),
+        Experiment(_("Cross-attention looks at everything alike"), (SetRow(kind="cross"),), PARK),
+        Experiment(_("Cross-attention looks at one word each"), (Sharpen(kind="cross", factor=20.0),), PARK),
+        Experiment(_("The last cross-attention skipped"), (SkipSublayer(at=LAST),), PARK),
+        Experiment(_("The first two encoder layers swapped"), (SwapLayers(stack="encoder", a=0, b=1),), PARK),
+    )
+
+
+def _chinese() -> tuple[Experiment, ...]:
+    tall = "He is taller than me."
+    return (
+        Experiment(_("Swap two positions: who is taller?"), (SwapPositions(stack="encoder", a="he", b="me"),), tall),
+        Experiment(_("No positions in the encoder"), (NoPositions(stack="encoder"),), tall),
     )
 
 
 def _digits() -> tuple[Experiment, ...]:
     return (
-        Experiment(_("Hide one digit"), (Forbid(key=("4",)),), "3141592653"),
-        Experiment(_("A head of cross-attention silenced"), (Silence(site="decoder.0.0.cross", head=(0,)),), "3141592653"),
-        Experiment(_("The decoder may see the future"), (Allow(stack="decoder", kind="self"),), "3141592653"),
+        Experiment(_("Hide one digit"), (Forbid(key=("4",)),), DIGITS),
+        Experiment(_("Swap the positions of two digits"), (SwapPositions(stack="encoder", a=1, b=4),), DIGITS),
+        Experiment(_("A head of cross-attention silenced"), (Silence(site="decoder.0.0.cross", head=(0,)),), DIGITS),
+        Experiment(_("Cross-attention looks at everything alike"), (SetRow(kind="cross"),), DIGITS),
+        Experiment(_("The encoder without positions"), (NoPositions(stack="encoder"),), DIGITS),
     )
 
 
@@ -128,11 +174,11 @@ def _any(page: Page) -> Iterator[Experiment]:
 
 
 def first(page: Page) -> Experiment:
-    """The experiment that the page begins with: one of the model's if the sentence fits, else a whole site is silenced."""
+    """The experiment that the page begins with: one of the model's if the sentence fits, else a word is hidden."""
     fitting = [one for one in of_model(page.info.name) if one.text == page.view.text]
     if fitting:
         return fitting[0]
-    return of_any(page)[1]
+    return next((one for one in of_any(page) if isinstance(one.edits[0], Forbid)), of_any(page)[1])
 
 
 def striking_word(trace: Trace) -> tuple[Any, str] | None:

@@ -1,0 +1,77 @@
+"""The experiments of the page What if give what they gave when they were written down; a retrained model may differ."""
+
+import math
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from model.engine.local import CHECKPOINTS, LocalEngine
+from model.spec.request import RunRequest
+from viz.whatif.experiments import of_model
+
+MODELS = ("multi30k-de-en", "tatoeba-en-zh", "reverse-digits")
+
+GAVE = {
+    "Cut one edge: does “an” survive?": "a old man playing a guitar in a park .",
+    "Three heads that read “alter”, silenced": "a old man plays a guitar in the park .",
+    "The other five heads silenced instead": "an old man is playing a guitar in a park .",
+    "Hide “gitarre” from cross-attention": "an old man plays a accordion in the park .",
+    "Hide “hunde” from cross-attention": "two young boys playing with a ball in the snow .",
+    "Hide “zaun” from cross-attention": "a dog jumps over a hurdle .",
+    "Hide “schnee” from cross-attention: its neighbor still knows": "two young dogs play with a ball in the snow .",
+    "Hide “schnee” from everything": "two young dogs playing with a ball in the background .",
+    "Hide “park” from everything": "an old man playing a guitar in the middle of a man .",
+    "Hide “mädchens” from everything": "a man is fixing the bike of a small van .",
+    "Hide a piece of a word: “##tasche”": "a woman is wearing a leather jacket .",
+    "No positions: who chases whom?": "a dog chases a cat .",
+    "A decoder without positions": "a cat .",
+    "Swap two positions: who pushes whom?": "a woman is pushing a man .",
+    "Swap two positions: whose hat is red?": "a man in a blue hat is sitting next to a woman wearing a red hat .",
+    "Put a horse in the dog's place": "a horse is jumping over a fence .",
+    "Put drums in the guitar's place": "an old man is playing the drums in a park .",
+    "Put the beach in the snow's place": "two young dogs play with a ball in the beach .",
+    "Take one color from another sentence": "a woman in a blue hat is sitting on a bench .",
+    "Another word's embedding: a piano": "an old man is playing a piano .",
+    "All cross-attention silenced: the bare language model": "a man is walking in a field of grass while holding a sign .",
+    "All encoder self-attention silenced": "an old man is playing a guitar in the park .",
+    "Only one head of the last cross-attention": "a man is playing a guitar in a park .",
+    "Cross-attention looks at everything alike": "a man is playing a saxophone in a park .",
+    "Cross-attention looks at one word each": "an old man plays a guitar in the park .",
+    "The last cross-attention skipped": "a man is playing a guitar in a park .",
+    "The first two encoder layers swapped": "the old man is playing a guitar .",
+    "Swap two positions: who is taller?": "我 比 他 高 。",
+    "Hide one digit": "3 5 6 2 9 5 1 1 3",
+    "Swap the positions of two digits": "3 5 6 2 9 5 3 4 1 1",
+    "A head of cross-attention silenced": "8 0 6 5 4 2 5 1",
+}
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[LocalEngine]:
+    yield LocalEngine(CHECKPOINTS, torch.device("cpu"))
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_each_experiment_writes_what_it_wrote(engine: LocalEngine, model: str) -> None:
+    found = {}
+    for one in of_model(model):
+        trace = engine.run(RunRequest(model, one.text, edits=one.edits))
+        found[one.title] = " ".join(trace.tokens["target"].texts[1:-1])
+    if model == "reverse-digits":
+        assert found.pop("Cross-attention looks at everything alike") == "1 3 5 1 5 1 3 5 1"
+    assert {title: text for title, text in found.items() if title in GAVE} == {
+        title: GAVE[title] for title in found if title in GAVE
+    }
+
+
+def test_every_experiment_with_a_known_result_is_offered() -> None:
+    offered = {one.title for model in MODELS for one in of_model(model)}
+    assert GAVE.keys() <= offered
+
+
+def test_one_edge_of_thousands_halves_the_probability_of_an(engine: LocalEngine) -> None:
+    cut = of_model("multi30k-de-en")[0]
+    runs = [engine.run(RunRequest("multi30k-de-en", cut.text, edits=edits)) for edits in ((), cut.edits)]
+    chances = [{c.text: math.exp(c.log_probability) for c in run.steps[0].candidates}["an"] for run in runs]
+    assert chances == pytest.approx([0.61, 0.28], abs=0.01)
