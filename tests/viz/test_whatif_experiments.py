@@ -1,7 +1,6 @@
 """The experiments of the page What if give what they gave when they were written down; a retrained model may differ."""
 
 import math
-from collections.abc import Iterator
 
 import pytest
 import torch
@@ -48,8 +47,8 @@ GAVE = {
 
 
 @pytest.fixture(scope="module")
-def engine() -> Iterator[LocalEngine]:
-    yield LocalEngine(CHECKPOINTS, torch.device("cpu"))
+def engine() -> LocalEngine:
+    return LocalEngine(CHECKPOINTS, torch.device("cpu"))
 
 
 @pytest.mark.parametrize("model", MODELS)
