@@ -7,7 +7,7 @@ import numpy as np
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
-from model.spec.edits import write_edits
+from model.spec.edits import AtSites, write_edits
 from model.trace.types import Tokens
 from viz import canvas, links
 from viz.canvas.gestures import Gesture
@@ -20,7 +20,7 @@ from viz.whatif import chips, experiments, form, gestures, matters, runs
 from viz.whatif import effect as effect_view
 from viz.whatif.edit_list import EditList
 from viz.whatif.history import begin_with, change_edits
-from viz.whatif.runs import Fed
+from viz.whatif.runs import Answers, Fed
 
 
 def show(page: Page, steps: StreamlitPage, comparison: StreamlitPage) -> None:
@@ -34,6 +34,7 @@ def show(page: Page, steps: StreamlitPage, comparison: StreamlitPage) -> None:
     if begins:
         edits = EditList(experiments.first(page).edits)
         begin_with(edits.edits)
+    page = _at_edit(page, edits)
     with card("edits"):
         intro = _("The edits below change the run while it is computed. Everything on this page is the real result.")
         example = _("This is an example: switch it off and on, or make your own edit.")
@@ -47,14 +48,27 @@ def show(page: Page, steps: StreamlitPage, comparison: StreamlitPage) -> None:
             if edits.active:
                 _links(page, edits, steps, comparison)
     _strips(page, edits)
-    found = runs.fed(page, edits.active) if edits.active else Fed(page.trace, page.trace, 1)
-    if isinstance(found, str):
-        say(found)
-        found = Fed(page.trace, page.trace, 1)
-    elif edits.active:
-        _effect(page, edits, found)
-    _overviews(page, edits, found)
+    waits, effects, overviews = (
+        st.container(key=f"whatif-{name}") for name in ("waits", "effects", "overviews")
+    )  # keep their places
+    answers = runs.answers(page, edits.active, waits)
+    found = Fed(page.trace, page.trace, 1) if answers is None or isinstance(answers.fed, str) else answers.fed
+    with effects:
+        if answers is not None:
+            _effect(page, answers)
+    with overviews:
+        _overviews(page, edits, found)
     matters.draw(page)
+
+
+def _at_edit(page: Page, edits: EditList) -> Page:
+    """The page at the head that an edit names, unless one was chosen."""
+    if page.view.site:
+        return page
+    places = ((edit.site, edit.head[0]) for edit in edits.active if isinstance(edit, AtSites) and edit.site and edit.head)
+    there = {str(site): attention for site, attention in page.trace.attention.items()}
+    found = next(((there[site], head) for site, head in places if site in there and head < there[site].heads), None)
+    return page if found is None else replace(page, attention=found[0], head=found[1])
 
 
 def _links(page: Page, edits: EditList, steps: StreamlitPage, comparison: StreamlitPage) -> None:
@@ -66,11 +80,15 @@ def _links(page: Page, edits: EditList, steps: StreamlitPage, comparison: Stream
     st.page_link(comparison, label=_("Compare both runs"), icon=":material/compare:", query_params=links.write(compared))
 
 
-def _effect(page: Page, edits: EditList, found: Fed) -> None:
+def _effect(page: Page, answers: Answers) -> None:
     """Answers the two questions: what the model writes now, and how likely what it wrote before is now."""
-    if runs.writes_freely(page):
+    found = answers.fed
+    if isinstance(found, str):
+        say(found)
+        return
+    if answers.free is not None:
         with card("writes-now"):
-            effect_view.outputs(page, runs.free(page, edits.active))
+            effect_view.outputs(page, answers.free)
     if found.before.logits is not None and found.now.logits is not None and page.info.writes:
         with card("likelihood"):
             effect_view.likelihood(effect(found.before, found.now, found.first))
@@ -118,7 +136,7 @@ def _overviews(page: Page, edits: EditList, found: Fed) -> None:
     edited = partial(_drawn, _Ground.of(page))
     marked = gestures.marks(edits.active, found.before, found.now)
     canvas.editable_atlas(found.now, site, head, page.view.query, marked, key="whatif-now", chosen=update, edited=edited)
-    if not edits.active or found.now is found.before:
+    if found.now is found.before:
         return
     compared, _refused = changes.changes(found.before, found.now)
     st.html(

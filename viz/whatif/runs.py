@@ -1,16 +1,22 @@
 """The runs that the page What if compares: decoded freely and fed with what was written before, without and with the edits."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from model.errors import HeadlightError
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from model.errors import EngineAway, HeadlightError
 from model.inspection.finite import is_finite
 from model.spec.edits import Edit
 from model.spec.request import Decoding, RunRequest
 from model.trace.types import Trace
-from viz import labels
+from viz import labels, waiting
+from viz.calls import NotKept, NotYet, Stopped
 from viz.page import Page
 from viz.texts import _, sentence
+from viz.waiting import EarlierAnswers
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +33,47 @@ class Fed:
     first: int
 
 
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What the edits did.
+
+    Attributes:
+        fed: the runs that read what was written before, or a sentence that says why there are none.
+        free: what the model writes by itself now, or why it cannot; None: it never decodes.
+    """
+
+    fed: Fed | str
+    free: Trace | str | None
+
+
+def answers(page: Page, edits: Sequence[Edit], waits: DeltaGenerator) -> Answers | None:
+    """The runs with these edits. While they are computed, `waits` says so, and those shown last are returned, if they are kept.
+
+    Returns:
+        None if there are no edits, or no runs to show yet.
+    """
+    if not edits:
+        return None
+    try:
+        found = _answers(page, edits)
+    except (NotYet, Stopped) as pause:
+        with waits:
+            waiting.show(pause)
+    else:
+        st.session_state[_SHOWN] = tuple(edits)
+        return found
+    with suppress(NotKept):
+        return _answers(replace(page, engine=EarlierAnswers(page.engine)), st.session_state.get(_SHOWN, ()))
+    return None
+
+
+_SHOWN = "whatif:shown"
+
+
+def _answers(page: Page, edits: Sequence[Edit]) -> Answers:
+    return Answers(fed(page, edits), free(page, edits) if writes_freely(page) else None)
+
+
 def fed(page: Page, edits: Sequence[Edit]) -> Fed | str:
     """The two fed runs, or a sentence that says why there are none.
 
@@ -36,6 +83,8 @@ def fed(page: Page, edits: Sequence[Edit]) -> Fed | str:
     request = fed_request(page)
     try:
         before, now = (page.engine.run(replace(request, edits=one)) for one in ((), tuple(edits)))
+    except EngineAway:
+        raise
     except HeadlightError as error:
         return sentence(error)
     if not is_finite(now):
@@ -59,6 +108,8 @@ def free(page: Page, edits: Sequence[Edit]) -> Trace | str:
     """What the model writes by itself with these edits, or a sentence that says why it cannot."""
     try:
         found = page.engine.run(replace(page.view.request(), target=None, edits=tuple(edits)))
+    except EngineAway:
+        raise
     except HeadlightError as error:
         return sentence(error)
     return found if is_finite(found) else _("With these edits the run produces NaN or infinite values, so it generates nothing.")
