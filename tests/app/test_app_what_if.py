@@ -1,5 +1,6 @@
 """The page What if on networks with random weights: what it answers, its chips, undo and redo, and every kind of network."""
 
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ from model.spec.edits import read_edits
 from model.spec.request import Decoding, RunRequest
 from tests.app.test_app_pages import save_language_model
 from tests.app.visiting import Visitor
-from tests.networks import LANGUAGE_MODELS, TRANSLATORS, VARIANTS, save_checkpoint
+from tests.held import HeldEngine
+from tests.networks import LANGUAGE_MODELS, VARIANTS, save_checkpoint
+from viz import page
 from viz.whatif.edit_list import EditList
 
 EDIT = "silence site=decoder.0.1.cross head=0,1"
@@ -137,7 +140,7 @@ def test_a_fed_language_model_reads_what_it_wrote(shelf: Path) -> None:
         assert f"→ {shares[row, id_]:.3f}" in said
 
 
-@pytest.mark.parametrize("variant", [*TRANSLATORS, *LANGUAGE_MODELS])
+@pytest.mark.parametrize("variant", ["two passes", "uneven", *LANGUAGE_MODELS])
 def test_every_kind_of_network_is_drawn(shelf: Path, variant: str) -> None:
     if variant in LANGUAGE_MODELS:
         save_language_model(shelf / "net", VARIANTS[variant])
@@ -170,3 +173,39 @@ def test_what_matters_is_measured_when_it_is_asked_for(stocked: Path) -> None:
     measure(visitor, "edges")
     assert "Click to forbid that edge above" in " ".join(caption.value for caption in visitor.app.caption)
     assert visitor.problems == []
+
+
+def test_while_a_run_with_edits_is_slow_the_page_keeps_what_it_showed(stocked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = HeldEngine(stocked)
+    monkeypatch.setattr(page, "open_engine", lambda: engine)
+    page.the_engine.clear()
+    visitor = Visitor("whatif", text=TEXT, edit=EDIT)
+    shown = html(visitor)
+    engine.go.clear()
+    visitor.app.checkbox(key="edit-on-0").set_value(False)
+    visitor.app.run()
+    visitor.app.session_state["view"] = replace(visitor.view, edits="silence site=encoder.0.0.self head=0", off="")
+    visitor.app.run()
+    assert visitor.waits
+    assert visitor.scene("atlas")["silenced"] == ["decoder.0.1.cross/0", "decoder.0.1.cross/1"], "the last picture stays"
+    assert html(visitor).count("What does it write now?") == shown.count("What does it write now?") == 1
+    engine.go.set()
+    while visitor.waits:
+        visitor.app.run()
+    assert visitor.scene("atlas")["silenced"] == ["encoder.0.0.self/0"]
+    page.the_engine.clear()
+
+
+def test_a_number_that_is_too_large_is_one_sentence(stocked: Path) -> None:
+    visitor = Visitor("whatif", text=TEXT, edit="sharpen factor=1e300")
+    assert len(visitor.problems) == 1, visitor.problems
+    visitor.press("edit-remove-0")
+    assert visitor.problems == []
+
+
+def test_words_are_measured_beside_attention(stocked: Path) -> None:
+    visitor = Visitor("whatif", text=TEXT, off="all")
+    measure(visitor, "words")
+    assert visitor.problems == []
+    assert "Attention is not explanation" in " ".join(text.value for text in visitor.app.markdown)
+    assert [frame for frame in visitor.app.dataframe if "attention rollout" in frame.value.columns]
