@@ -112,7 +112,7 @@ def _other_runs() -> tuple[Experiment, ...]:
             _("Put drums in the guitar's place"), taken("gitarre", "schlagzeug", "Ein alter Mann spielt im Park Schlagzeug."), PARK
         ),
         Experiment(_("Put the beach in the snow's place"), taken("schnee", "strand", "Ein Mann sitzt am Strand."), DOGS),
-        Experiment(_("Take one colour from another sentence"), taken("roten", "blauen", blue), red),
+        Experiment(_("Take one color from another sentence"), taken("roten", "blauen", blue), red),
         Experiment(_("Another word's embedding: a piano"), (Embed(stack="encoder", at="gitarre", word="klavier"),), PARK),
     )
 
