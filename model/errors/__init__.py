@@ -10,6 +10,7 @@
     │   ├── CannotChange        an intervention in a value that this network does not expose
     │   ├── CannotMeasure       a network, or a target, for which nothing can be attributed
     │   ├── BadEdit             an edit that is none, or that names what is not there
+    │   ├── EditedCell          the arithmetic of a head whose numbers an edit replaced
     │   ├── OpenQuestions       weights with open questions
     │   ├── ContradictsFile     an answer that the file itself contradicts
     │   ├── NoVocabulary        text for a model without a vocabulary
@@ -168,6 +169,15 @@ class BadEdit(InputError):
     """An edit that is none, or that names what this run does not have. Fields: edit, reason."""
 
     template = "The edit “{edit}” cannot be made: {reason}. Change or remove it, then run again."
+
+
+class EditedCell(InputError):
+    """The arithmetic of a head whose numbers an edit replaced. Fields: site, head, edit. The head counts from 0."""
+
+    template = (
+        "The numbers of head {head} at {site} do not follow from the formula: the edit “{edit}” replaced some of them. "
+        "Choose another head, or take the edit out."
+    )
 
 
 class OpenQuestions(InputError):

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from model.errors import BadSetting, UnknownTensor
-from model.spec.edits import Silence
+from model.errors import BadSetting, EditedCell, UnknownTensor
+from model.spec.edits import Allow, Forbid, Patch, SetRow, Sharpen, Silence, SwapLayers
 from model.spec.request import RunRequest
 from model.trace.types import Array, Attention, Trace
 
@@ -115,9 +115,11 @@ def explain(trace: Trace, site: str, head: int, query: int, key: int, scale: flo
     Raises:
         UnknownSite, UnknownHead: the run has no such site or head.
         BadSetting: the site has no such query or key.
+        EditedCell: an edit replaced numbers of this head.
         UnknownTensor: the run did not record what is needed.
     """
     attention = check_cell(trace, site, head, query, key)
+    _refuse_edited(trace, site, head)
     q, keys, values = (_recorded(trace, attention, name)[head] for name in ("q", "k", "v"))  # [query or key, head_dim]
     with np.errstate(all="ignore"):  # a run that holds NaN or infinite numbers is shown with them
         row = _Row(attention, head, query, q[query] * keys, scale, values, _empty_rows(trace, attention))
@@ -203,6 +205,27 @@ def _empty_rows(trace: Trace, attention: Attention) -> str:
 def _is_silenced(trace: Trace, site: str, head: int) -> bool:
     edits = RunRequest.edits_in(trace.request)
     return any(isinstance(edit, Silence) and edit.by == "zeros" and edit.covers(site, head) for edit in edits)
+
+
+def _refuse_edited(trace: Trace, site: str, head: int) -> None:
+    """Refuses a head whose numbers an edit replaced: they do not follow from the recorded q, k, v and mask, or from its matrices.
+
+    An edit of masks is one of these where it names heads, since a trace holds one mask for all heads.
+    """
+    for edit in RunRequest.edits_in(trace.request):
+        match edit:
+            case SetRow() | Sharpen():
+                replaced = edit.covers(site, head)
+            case Silence():
+                replaced = edit.by != "zeros" and edit.covers(site, head)
+            case Patch():
+                replaced = edit.value in ("weights", "context") and edit.covers(site, head)
+            case Forbid() | Allow():
+                replaced = bool(edit.head) and edit.at_site(site)
+            case _:
+                replaced = isinstance(edit, SwapLayers) and site.startswith(f"{edit.stack}.")
+        if replaced:
+            raise EditedCell(site=site, head=head, edit=str(edit))
 
 
 class _Row:

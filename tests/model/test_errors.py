@@ -41,6 +41,11 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
         {"edit": "forbid key=klavier", "reason": "the source has no token 'klavier'"},
         "The edit “forbid key=klavier” cannot be made: the source has no token 'klavier'. Change or remove it, then run again.",
     ),
+    "EditedCell": (
+        {"site": "decoder.0.2.cross", "head": 4, "edit": "sharpen kind=cross"},
+        "The numbers of head 4 at decoder.0.2.cross do not follow from the formula: the edit “sharpen kind=cross” replaced "
+        "some of them. Choose another head, or take the edit out.",
+    ),
     "CannotChange": (
         {"name": "stages/encoder.0.0.self/normed", "reason": "it stays inside the library"},
         "stages/encoder.0.0.self/normed cannot be changed in this network: it stays inside the library. Change another "

@@ -13,9 +13,9 @@ from click.testing import CliRunner
 from model.__main__ import cli, main
 from model.checkpoints.native import Checkpoint
 from model.engine.local import LocalEngine
-from model.errors import BadSetting, UnknownHead, UnknownSite, UnknownTensor
+from model.errors import BadSetting, EditedCell, UnknownHead, UnknownSite, UnknownTensor
 from model.inference.cell import attention_at, explain_cell
-from model.spec.edits import Silence
+from model.spec.edits import Silence, read_edits
 from model.spec.request import RunRequest
 from model.trace.cell_arithmetic import Explanation
 from model.trace.types import Site, Trace
@@ -116,6 +116,30 @@ def test_a_silenced_head_moved_nothing_and_the_other_heads_did() -> None:
     assert not silent.moved.any()
     assert loud.agrees
     assert loud.moved.all()
+
+
+@pytest.mark.parametrize(
+    ("text", "explained"),
+    [
+        (f"sharpen site={CROSS} head=1", False),
+        (f"set-row site={CROSS} head=1", False),
+        (f"silence site={CROSS} head=1 by=sentence", False),
+        (f"forbid site={CROSS} head=0 key=2", False),
+        (f"patch site={CROSS} value=context", False),
+        ("swap-layers stack=decoder a=0 b=1", False),
+        (f"sharpen site={CROSS} head=0", True),
+        (f"forbid site={CROSS} key=2", True),
+        ("no-positions stack=encoder", True),
+    ],
+)
+def test_a_head_whose_numbers_were_replaced_is_not_explained_by_the_formula(text: str, explained: bool) -> None:
+    found = checkpoint(SPECS["paper"])
+    trace = traced(found, replace(request(SPECS["paper"]), edits=read_edits(text)))
+    if explained:
+        assert explain_cell(found.network, trace, CROSS, 1, 1, 1).agrees
+    else:
+        with pytest.raises(EditedCell, match="do not follow from the formula"):
+            explain_cell(found.network, trace, CROSS, 1, 1, 1)
 
 
 TAMPERED = {"weights": 1e-3, "scores": 1e-2, "context": 1e-2, "q": 0.1, "k": 0.1, "v": 0.1}
