@@ -10,6 +10,7 @@ from model.errors import CannotMeasure, TooManyTokens
 from model.inference.edits.edited_run import EditedRun
 from model.inference.inputs import Reader
 from model.inference.run import run
+from model.spec.edits import Allow
 from model.spec.request import Decoding, RunRequest
 from model.trace.types import Tokens, Trace
 from model.transformer.attention import Intervention
@@ -101,6 +102,8 @@ def example_of(runner: Runner, request: RunRequest, trace: Trace, prompt: int, d
     if len(written) < first + 2:
         raise CannotMeasure(reason="the target has no token after the first one")
     ids = torch.tensor(written, device=device)
+    rows = next(own.mask.shape[0] for site, own in trace.attention.items() if site.stack == "decoder")
+    opened = any(isinstance(edit, Allow) for edit in request.edits)  # then even the last token can be looked at, where it was fed
     edited = EditedRun(runner, request, strips, lambda other: run(runner, other, device, str(device), most=most))
     source = None if prompt else _source(runner, request, trace, device, most)
     return Example(
@@ -108,7 +111,7 @@ def example_of(runner: Runner, request: RunRequest, trace: Trace, prompt: int, d
         device,
         None if source is None else edited.source(source, None),
         valid,
-        edited.target(ids[None, :-1]),
+        edited.target(ids[None, :rows] if opened else ids[None, :-1]),
         ids[first + 1 :],
         first,
         strips,

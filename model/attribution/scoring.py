@@ -157,7 +157,8 @@ def forced(
             logits = network.decode(run.fed, memory, mask, run.run("decoder"))
         case _:
             raise TypeError(f"{type(network).__name__} writes nothing")
-    return Forced(logits[:, example.first :].expand(len(copies), -1, -1), example.following)
+    logits = logits[:, example.first : example.first + len(example.following)]
+    return Forced(logits.expand(len(copies), -1, -1), example.following)
 
 
 @dataclass(frozen=True, eq=False)

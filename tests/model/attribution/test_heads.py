@@ -13,7 +13,7 @@ from model.checkpoints.native import Checkpoint
 from model.errors import CannotMeasure
 from model.inference.interventions import sites
 from model.inference.run import run
-from model.spec.edits import Silence
+from model.spec.edits import Allow, Silence
 from model.spec.network import ModelSpec
 from model.spec.request import Decoding, RunRequest
 from model.trace.types import Array, Site
@@ -148,6 +148,13 @@ def test_edits_of_the_run_hold_in_every_copy(ask: Answering) -> None:
     np.testing.assert_allclose(effects.log_probabilities, base, atol=1e-5)
     row = next(i for i, head in enumerate(effects.heads) if silent[0].covers(str(head.site), head.head))
     np.testing.assert_allclose(effects.without[row], 0, atol=1e-6)
+
+
+def test_a_token_that_an_edit_lets_be_seen_is_fed(ask: Answering) -> None:
+    found, request = checkpoint(SPECS["paper"]), asked(SPECS["paper"], edits=(Allow(kind="self", stack="decoder"),))
+    trace = run(found, request, CPU, "cpu")
+    effects = ask(found, Heads(request, ("without",)))
+    np.testing.assert_allclose(effects.log_probabilities, [step.chosen.log_probability for step in trace.steps], atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["encoder alone", "attention alone", "memory"])
