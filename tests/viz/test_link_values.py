@@ -151,3 +151,12 @@ def test_the_sentence_about_a_parameter_shows_the_beginning_of_a_long_name() -> 
 def test_a_text_too_long_for_a_link_is_cut_behind_the_first_character_too_many() -> None:
     assert len(write(View(text="x" * 9000))["text"]) == LONGEST_TEXT + 1
     assert len(write(View(text="x" * LONGEST_TEXT))["text"]) == LONGEST_TEXT
+
+
+def test_places_of_edits_count_from_0_and_are_numbers_or_all() -> None:
+    assert values.off("2,0,2") == "0,2"
+    assert values.off("all") == "all"
+    assert values.off("") == ""
+    for wrong in ("b", "all,1", "-1", "zzz"):
+        with pytest.raises(ValueError, match="positions in the list of edits"):
+            values.off(wrong)

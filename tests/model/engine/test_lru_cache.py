@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from model.engine.lru_cache import LruCache
+from model.engine import lru_cache
+from model.engine.lru_cache import ComputedOnce, LruCache, OpeningSlots
+from model.errors import TookTooLong
 from model.spec.request import RunRequest
 from model.trace.types import Trace
 
@@ -133,3 +135,40 @@ def test_many_threads_keep_get_and_forget_at_once_and_the_bounds_still_hold() ->
     assert not errors
     assert 0 < len(left) <= 7
     assert sum(map(len, left)) <= 100
+
+
+def test_forgetting_without_a_choice_forgets_everything() -> None:
+    cache: LruCache[str, str] = LruCache(100, len)
+    cache.keep("a", "one")
+    cache.keep("b", "two")
+    cache.forget()
+    assert cache.get("a") is None
+    assert cache.get("b") is None
+
+
+def test_equal_computations_run_once_and_a_kept_value_is_not_computed_again() -> None:
+    cache: LruCache[str, str] = LruCache(100, len)
+    once, begun = ComputedOnce(cache, lambda key, value: value != "not kept"), list[str]()
+
+    def compute(value: str) -> str:
+        begun.append(value)
+        return value
+
+    assert once.get("a", lambda: compute("one")) == "one"
+    assert once.get("a", lambda: compute("two")) == "one"
+    assert once.get("b", lambda: compute("not kept")) == "not kept"
+    assert once.get("b", lambda: compute("three")) == "three"
+    assert begun == ["one", "not kept", "three"]
+    cache.keep("c", "kept since")
+    assert once._computed("c", lambda: compute("four")) == "kept since"
+
+
+def test_slots_are_given_back_also_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lru_cache, "SLOT_SECONDS", 0.01)
+    slots = OpeningSlots(1)
+    with pytest.raises(KeyError), slots:
+        raise KeyError
+    with slots, pytest.raises(TookTooLong), slots:
+        pass
+    with slots:
+        pass

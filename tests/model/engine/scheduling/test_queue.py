@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from model.engine.progress import LISTENER
-from model.engine.scheduling.queue import CancelToken, Queue, Ticket, Waiter
+from model.engine.scheduling.queue import CANCEL_TOKEN, CancelToken, Queue, Ticket, Waiter, on_cancel
 from model.errors import Busy, Superseded
 from model.trace.progress import Progress
 
@@ -183,6 +183,26 @@ def test_what_has_ended_is_not_ended_again_when_its_caller_goes_away() -> None:
         pass
     cancel_token.cancel()
     assert ended == []
+
+
+def test_who_cannot_leave_waits_as_well_as_who_can() -> None:
+    cancel_token, ended = CancelToken(), list[str]()
+    with on_cancel(lambda: ended.append("nobody's")):
+        cancel_token.cancel()
+    token = CANCEL_TOKEN.set(cancel_token)
+    try:
+        with on_cancel(lambda: ended.append("mine")):
+            assert ended == ["mine"]
+    finally:
+        CANCEL_TOKEN.reset(token)
+
+
+def test_the_first_outcome_of_a_waiter_counts() -> None:
+    waiter = Waiter("one")
+    waiter.finish("first")
+    waiter.finish("second")
+    assert waiter.outcome == "first"
+    assert waiter.finished.is_set()
 
 
 def test_progress_reaches_those_who_listen_and_is_not_made_for_nobody() -> None:
