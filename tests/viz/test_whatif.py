@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from model.spec.edits import EDITS, Allow, Edit, Forbid, SetRow, Sharpen, Silence
@@ -13,6 +14,7 @@ from viz.links import View
 from viz.whatif import gestures
 from viz.whatif.edit_list import EditList
 from viz.whatif.history import History
+from viz.whatif.matter_words import correlations
 
 CROSS = "decoder.0.2.cross"
 TRACE = traces.translation()
@@ -154,3 +156,15 @@ def test_every_kind_of_edit_has_words() -> None:
         edit = Edit.from_text(f"{name} {needed.get(name, '')}".strip())
         assert words(edit) != str(edit), name
         assert np.char.isupper(words(edit)[0]), name
+
+
+def test_methods_are_compared_with_attention_strip_by_strip() -> None:
+    table = pd.DataFrame(
+        {
+            "strip": ["source"] * 3 + ["target"] * 3,
+            "unknown": [0.1, -0.2, 0.3, 5.0, 4.0, 3.0],
+            "attention": [0.2, 0.3, 0.5, 0.1, 0.2, 0.7],
+        }
+    )
+    found = correlations(table, ["unknown", "attention"])
+    assert found.to_numpy().tolist() == [[1.0, -1.0]]

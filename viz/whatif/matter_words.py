@@ -71,11 +71,17 @@ def by_input(found: WordEffects, token: int) -> pd.DataFrame:
 
 
 def correlations(table: pd.DataFrame, measures: Sequence[str]) -> pd.DataFrame:
-    """Rank correlations of the size of what each method says with the weights of attention and rollout."""
+    """Rank correlations of the size of what each method says with the weights of attention and rollout, for each strip."""
     names = titles()
-    weights = [name for name in ATTENTION if name in measures]
+    columns = [(strip, one) for strip in table["strip"].unique() for one in ATTENTION if one in measures]
+    strips = {"source": _("source"), "target": _("target so far")}
     rows = {
-        names[name]: {names[one]: spearman(table[name].abs().to_numpy(), table[one].to_numpy()) for one in weights}
+        names[name]: {
+            f"{names[one]} ({strips[strip]})": spearman(
+                table.loc[table["strip"] == strip, name].abs().to_numpy(), table.loc[table["strip"] == strip, one].to_numpy()
+            )
+            for strip, one in columns
+        }
         for name in measures
         if name not in ATTENTION
     }
