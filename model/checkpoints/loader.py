@@ -35,8 +35,8 @@ def locate(checkpoint: str, bundled: Path) -> Path:
             return snapshots.path(whole, step)
     raise MissingFile(
         path=checkpoint,
-        needed=f"to be a path or a name in {bundled.name}/ that holds {native.WEIGHTS}, {native.SPEC} and "
-        f"{native.TOKENIZER}, or what the transformers library saved; a file needs weights of torch.save or safetensors",
+        needed=f"{native.WEIGHTS}, {native.SPEC} and {native.TOKENIZER}, or the files that the transformers library saves. "
+        f"A weight file needs the format of torch.save or safetensors. A name must be one in {bundled.name}/",
     )
 
 

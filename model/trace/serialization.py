@@ -88,7 +88,7 @@ def from_bytes(data: bytes) -> Trace:
         schema = header["schema"]
     except (SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise WireError(detail=f"{type(error).__name__}: {error}") from error
-    if schema != SCHEMA:
+    if type(schema) is not int or schema != SCHEMA:  # True == 1 == 1.0 in Python
         raise WireError(detail=f"its schema is {schema!r}, this version reads {SCHEMA}")
     try:
         return _trace(read(_Header, header, "header"), stored)

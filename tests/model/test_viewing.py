@@ -67,7 +67,7 @@ def test_it_listens_on_loopback_and_computes_here_whatever_the_environment_says(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["nowhere.pt"], "nowhere.pt is not there"),
+        (["nowhere.pt"], "nowhere.pt is missing. A checkpoint folder needs model.safetensors"),
         ([str(FILE), "--set", "source_vocab=nowhere.txt"], "source_vocab is 'nowhere.txt', but it must be a file that can be read"),
         ([str(FILE), "--set", "source_vocab=w.exe"], "it must be a file that ends in .txt, .json, .vocab, .model, .spm"),
     ],

@@ -93,7 +93,7 @@ def test_what_a_run_cannot_do_is_said_to_it_alone() -> None:
     wrong = replace(runs.request(SPECS["paper"]), target=" ".join(["w5"] * 40))
     right = runs.request(SPECS["paper"])
     refused, answered = at_once(found, [wrong, right])
-    assert "at most 17 fit" in str(refused)
+    assert "has 42 tokens, but the limit is 17" in str(refused)
     assert_same(answered, runs.traced(found, right))
 
 

@@ -170,7 +170,7 @@ def test_numbers_that_are_not_finite_never_agree() -> None:
 @pytest.mark.parametrize(
     ("cell", "error", "text"),
     [
-        (("decoder.9.1.cross", 0, 0, 0), UnknownSite, "there is: encoder.0.0.self"),
+        (("decoder.9.1.cross", 0, 0, 0), UnknownSite, "Available sites: encoder.0.0.self"),
         ((CROSS, 2, 0, 0), UnknownHead, "numbered from 0 to 1"),
         ((CROSS, 0, 5, 0), BadSetting, "query is 5, but it must be from 0 to 4 at decoder.0.1.cross"),
         ((CROSS, 0, 0, -1), BadSetting, "key is -1, but it must be from 0 to 5"),
@@ -218,4 +218,4 @@ def test_the_command_line_tells_the_same(folder: Any) -> None:
 def test_the_command_line_answers_in_one_line(folder: Any, capsys: pytest.CaptureFixture[str]) -> None:
     place = ["--site", CROSS, "--head", "7", "--query", "0", "--key", "2"]
     assert main(["explain", str(folder / "tiny"), "--source", "w4", *place]) == 1
-    assert capsys.readouterr().err == "There is no head 7 at decoder.0.1.cross: its heads are numbered from 0 to 1."
+    assert capsys.readouterr().err == "There is no head 7 at decoder.0.1.cross: its heads are numbered from 0 to 1.\n"
