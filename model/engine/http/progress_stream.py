@@ -45,6 +45,7 @@ def post(client: httpx.Client, path: str, data: bytes, headers: dict[str, str]) 
 
     Raises:
         CallerGone: the caller has left.
+        WireError: the stream is of another form.
         httpx.TransportError: the connection failed or broke.
     """
     with client.stream("POST", path, content=data, headers=headers | {"accept": MEDIA}) as response:
@@ -53,11 +54,13 @@ def post(client: httpx.Client, path: str, data: bytes, headers: dict[str, str]) 
                 if response.headers.get("content-type") != MEDIA:
                     response.read()
                     return response
-                status, reply = _unpack(response.iter_raw(), LISTENER.get())
+                status, reply = _unpack(response.iter_bytes(), LISTENER.get())  # decoded: a proxy may compress
         except httpx.TransportError:
             if _caller_left():
                 raise CallerGone from None
             raise
+        except httpx.DecodingError as error:
+            raise WireError(detail=f"its compression is damaged: {error}") from error
     if _caller_left():  # after the whole reply had come
         raise CallerGone
     version = response.headers.get(WIRE_VERSION_HEADER, "")

@@ -122,7 +122,7 @@ def test_what_a_target_makes_needless_is_not_counted() -> None:
 
 @pytest.mark.parametrize("changes", [{"source": "x" * 8193}, {"target": "x" * 8193}])
 def test_a_text_is_not_split_where_it_cannot_fit(changes: dict[str, Any]) -> None:
-    with pytest.raises(TooManyCharacters, match="at most 8,192"):
+    with pytest.raises(TooManyCharacters, match="has 8,193 characters, but the limit is 8,192"):
         AccessLimits.from_environment(PUBLIC).check_request(replace(RunRequest("tiny", "w4"), **changes))
 
 

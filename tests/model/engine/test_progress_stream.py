@@ -1,6 +1,7 @@
 """Progress of runs on its way to those who listen: nobody waits for a slow listener, and who stops a run ends it on its host."""
 
 import asyncio
+import gzip
 import json
 import socket
 import threading
@@ -32,6 +33,7 @@ from model.inference import batching
 from model.spec.request import Decoding, RunRequest
 from model.trace import serialization
 from model.trace.progress import Listener, Progress
+from model.trace.types import Trace
 from tests import traces
 from tests.hosts import listening
 from tests.networks import save_checkpoint
@@ -319,9 +321,9 @@ class Chunks(httpx.SyncByteStream):
             raise self._error
 
 
-def remote(pieces: list[bytes], error: Exception | None = None, **extensions: Any) -> RemoteEngine:
+def remote(pieces: list[bytes], error: Exception | None = None, encoding: str = "identity", **extensions: Any) -> RemoteEngine:
     """A client of a host that replies with `pieces`."""
-    headers = {"content-type": MEDIA, WIRE_VERSION_HEADER: WIRE_VERSION}
+    headers = {"content-type": MEDIA, WIRE_VERSION_HEADER: WIRE_VERSION, "content-encoding": encoding}
 
     def reply(request: httpx.Request) -> httpx.Response:
         assert request.headers["accept"] == MEDIA
@@ -337,6 +339,27 @@ def test_a_stream_is_read_however_it_is_cut_into_pieces() -> None:
         run = Asking(remote([whole[i : i + size] for i in range(0, len(whole), size)]), "w4", "", heard.append)
         assert not isinstance(run.ended(), Exception)
         assert heard == [some(1), some(2)]
+
+
+def test_a_stream_that_a_proxy_compressed_was_not_read() -> None:
+    whole = progress_line(some(1)) + status_line(200) + serialization.to_bytes(traces.translation())
+    heard = list[Progress]()
+    assert isinstance(Asking(remote([gzip.compress(whole)], encoding="gzip"), "w4", "", heard.append).ended(), Trace)
+    assert heard == [some(1)]
+
+
+def test_a_stream_that_a_proxy_damaged_is_an_error_in_words() -> None:
+    ended = Asking(remote([b"not gzip"], encoding="gzip"), "w4", "", Heard()).ended()
+    assert isinstance(ended, HeadlightError)
+
+
+def test_a_stream_that_a_transport_delivers_whole_was_not_read() -> None:
+    whole = progress_line(some(1)) + status_line(200) + serialization.to_bytes(traces.translation())
+    headers = {"content-type": MEDIA, WIRE_VERSION_HEADER: WIRE_VERSION}
+    whole_reply = httpx.MockTransport(lambda request: httpx.Response(200, headers=headers, content=whole))
+    heard = list[Progress]()
+    assert isinstance(Asking(RemoteEngine("http://here", transport=whole_reply), "w4", "", heard.append).ended(), Trace)
+    assert heard == [some(1)]
 
 
 @pytest.mark.parametrize("stream", [b"", progress_line(some(1)), b"[]\n", b"no json\n", b'{"ids": "x"}\n'])

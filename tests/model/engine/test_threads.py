@@ -138,7 +138,7 @@ def test_a_run_that_ended_by_what_is_no_exception_never_answered(error: type[Bas
     def work(ask: Any, report: Any) -> None:
         raise error("dead")
 
-    with pytest.raises(RunFailed, match=f"ended inside a library that it uses \\({error.__name__}\\)") as told:
+    with pytest.raises(RunFailed, match=f"failed inside a library that it uses \\({error.__name__}\\)") as told:
         scheduler.do("one", work)
     assert isinstance(told.value.__cause__, error)
     assert scheduler.do("two", lambda ask, report: 2) == 2

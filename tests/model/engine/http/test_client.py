@@ -120,8 +120,8 @@ def test_a_proxy_that_lost_its_host_is_asked_again_and_then_the_host_is_away(
 @pytest.mark.parametrize(
     ("answer", "kind", "words"),
     [
-        (says(200, b"", "2.7"), EngineMismatch, r"has the protocol 2\.7, where \d+\.\d+ is expected"),
-        (lambda request: httpx.Response(200), EngineMismatch, "has the protocol none"),
+        (says(200, b"", "2.7"), EngineMismatch, r"another version than this page: the protocol 2\.7, but \d+\.\d+ is expected"),
+        (lambda request: httpx.Response(200), EngineMismatch, "another version than this page: the protocol none"),
         (says(502, b"<html>"), HeadlightError, "replied with the status 502 and no words"),
         (says(422, b'{"error": "OfTheFuture", "fields": {}}'), HeadlightError, "an error of another version"),
         (says(422, b'{"error": "BadSetting", "fields": {}}'), HeadlightError, "the status 422"),

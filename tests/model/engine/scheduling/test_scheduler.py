@@ -231,7 +231,7 @@ def test_a_run_without_room_is_refused_in_words_and_the_engine_goes_on(tmp_path:
     with ThreadPoolExecutor(3) as pool:
         texts = ("w4 w5", "w4 w5 w6", "w7")
         answers = [pool.submit(engine.run, RunRequest("tiny", text, target="w4")) for text in texts]
-    with pytest.raises(OutOfMemory, match=r"memory of cpu does not suffice for this run \(1 × 5 positions at once\): shorten"):
+    with pytest.raises(OutOfMemory, match=r"cpu does not have enough memory for this run \(1 × 5 positions at once\)\. Shorten"):
         answers[1].result()
     for text, answer in zip(texts, answers, strict=True):
         if text != "w4 w5 w6":
