@@ -83,7 +83,7 @@ def test_a_snapshot_is_described_and_inspected(shelf: Path) -> None:
 @pytest.mark.parametrize("name", ["film@000003", "film@4", "plain@000000", "nobody@000000", "../film@000000", "film@000004/.."])
 def test_a_snapshot_that_is_not_there_is_one_sentence(shelf: Path, name: str) -> None:
     engine = LocalEngine(shelf, CPU)
-    with pytest.raises(UnknownModel, match="There is no model") as found:
+    with pytest.raises(UnknownModel, match="No model is called") as found:
         engine.run(RunRequest(name, "w4"))
     if name == "film@000003":
         assert "film@000000, film@000001, film@000002, film@000004" in str(found.value)

@@ -126,7 +126,7 @@ def test_what_cannot_be_read_is_ids_and_the_sentence_says_what_helps(tmp_path: P
     folders.save(tmp_path, "bert")
     found = loader.load(write(tmp_path, files), {}, CPU)
     assert found.tokenizers["source"].encode("3 4", "source").ids == (3, 4)
-    with pytest.raises(NoTokenizer, match=r"put the tokenizer's files into the folder \(tokenizer.json, or vocab.txt\)"):
+    with pytest.raises(NoTokenizer, match=r"put the tokenizer’s files into the folder \(tokenizer.json, or vocab.txt\)"):
         found.tokenizers["source"].encode("a dog", "source")
     with pytest.raises(BadSetting, match="source_vocab"):
         loader.load(tmp_path, {"source_vocab": "vocab.txt"}, CPU)

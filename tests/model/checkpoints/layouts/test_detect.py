@@ -88,7 +88,9 @@ def test_wrappers_are_taken_off(wrap: Any, tmp_path: Path) -> None:
 def test_several_tables_are_asked_about(tmp_path: Path) -> None:
     raw = weights("000_tiny_a")
     path = saved(tmp_path, {"model": raw, "ema": {name: value * 0.9 for name, value in raw.items()}})
-    with pytest.raises(SeveralLayouts, match=r"several tables of weights: model, ema\. Choose one with --set candidate=NAME"):
+    with pytest.raises(
+        SeveralLayouts, match=r"several tables of weights for .*weights\.pt: model, ema\. Choose one with --set candidate=NAME"
+    ):
         load(path, TUTORIAL, CPU)
     one, other = (forced(path, TUTORIAL | {"candidate": name}) for name in ("model", "ema"))
     assert one.logits is not None
@@ -99,14 +101,16 @@ def test_several_tables_are_asked_about(tmp_path: Path) -> None:
 
 def test_two_layouts_that_match_are_asked_about(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(detect, "LAYOUTS", (*LAYOUTS, replace(LAYOUTS[0], name="twin")))
-    with pytest.raises(SeveralLayouts, match=r"several layouts: tutorial, twin\. Choose one with --set layout=NAME"):
+    with pytest.raises(
+        SeveralLayouts, match=r"several layouts for .*000_tiny_a\.pt: tutorial, twin\. Choose one with --set layout=NAME"
+    ):
         load(GOLDEN / "000_tiny_a.pt", TUTORIAL, CPU)
     assert forced(GOLDEN / "000_tiny_a.pt", TUTORIAL | {"layout": "twin"}).logits is not None
 
 
 def test_no_layout_names_the_nearest_and_the_first_foreign_names(tmp_path: Path) -> None:
     path = saved(tmp_path, weights("004_tiny_a") | {f"adapter.{i}.weight": torch.ones(2, 2) for i in range(5)})
-    sentence = r"the nearest is d2l, but the file has adapter\.0\.weight, adapter\.1\.weight, adapter\.2\.weight and 2 more"
+    sentence = r"The closest is d2l, but the file has adapter\.0\.weight, adapter\.1\.weight, adapter\.2\.weight and 2 more"
     for told in ({}, {"layout": "d2l"}):
         for opens in (lambda settings: load(path, settings, CPU), lambda settings: inspect(path, settings)):
             with pytest.raises(UnknownLayout, match=sentence) as refused:
@@ -220,7 +224,8 @@ def test_without_a_vocabulary_text_is_refused_and_ids_are_shown() -> None:
     trace = forced(GOLDEN / "000_tiny_a.pt", TUTORIAL)
     assert trace.tokens["source"].texts == ("2", "5", "3")
     with pytest.raises(
-        NoVocabulary, match=r"source text is 'hallo', but the file holds weights and no words: give ids with blanks"
+        NoVocabulary,
+        match=r"source text is 'hallo', but the file contains weights and no vocabulary\. Give token ids separated by spaces",
     ):
         forced(GOLDEN / "000_tiny_a.pt", TUTORIAL, source="hallo")
 
@@ -246,7 +251,7 @@ def test_an_input_that_does_not_fit_is_one_sentence(name: str, source: Any, targ
 
 
 def test_decoding_asks_for_the_token_that_it_begins_with() -> None:
-    with pytest.raises(NoStart, match="The start token for decoding is unknown: add --set bos_id=ID"):
+    with pytest.raises(NoStart, match=r"The start token for decoding is unknown\. Add --set bos_id=ID, or give the target"):
         run(load(GOLDEN / "000_tiny_a.pt", TUTORIAL, CPU), RunRequest("x", (2, 5, 3)), CPU, "cpu")
 
 

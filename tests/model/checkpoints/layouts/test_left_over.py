@@ -85,7 +85,9 @@ def test_a_table_of_positions_for_each_side_ran_with_one_of_them_on_both(tmp_pat
 
 def test_a_table_whose_name_speaks_for_one_side_is_not_added_on_the_other_unasked(tmp_path: Path) -> None:
     state = {name: value for name, value in two_tables().state_dict().items() if name != "tgt_pos.weight"}
-    with pytest.raises(OpenQuestions, match=r"does not tell target_positions: add --set target_positions=src_pos\.weight\|none"):
+    with pytest.raises(
+        OpenQuestions, match=r"leaves these settings open: target_positions\. Add --set target_positions=src_pos\.weight\|none"
+    ):
         load(saved(tmp_path, state), TOLD, CPU)
     trace = traced(tmp_path / "weights.pt", TOLD | {"target_positions": "none"})
     assert (trace.positions["decoder"] == 0).all()

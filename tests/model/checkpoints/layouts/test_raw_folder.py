@@ -35,7 +35,7 @@ def test_a_spec_json_is_not_taken_as_the_answers_of_all_files_of_a_folder(tmp_pa
     assert answers_of(one) == {"n_heads": "2"}
     two = put(tmp_path / "two.pt")
     assert answers_of(one) == answers_of(two) == {}
-    with pytest.raises(OpenQuestions, match=r"a file beside it that has its name and the ending \.spec\.json"):
+    with pytest.raises(OpenQuestions, match=r"a file next to it with the same name and the ending \.spec\.json"):
         loader.load(two, {}, CPU)
 
 
@@ -50,7 +50,7 @@ def test_a_folder_with_one_raw_file_and_its_answers_opens(tmp_path: Path) -> Non
 def test_a_folder_with_several_raw_files_names_them(tmp_path: Path) -> None:
     put(tmp_path / "b.pt"), put(tmp_path / "a.pt")
     assert [path.name for path in weight_files(tmp_path)] == ["a.pt", "b.pt"]
-    with pytest.raises(SeveralFiles, match=r"several files of weights \(a\.pt, b\.pt\): open one of them"):
+    with pytest.raises(SeveralFiles, match=r"several weight files \(a\.pt, b\.pt\)\. Open one of them instead of the folder"):
         loader.load(tmp_path, {}, CPU)
 
 
