@@ -299,7 +299,7 @@ def test_an_unforeseen_error_shows_a_sentence_and_nothing_of_the_server(page: Pa
     address = serve(Path(__file__).with_name("failing_app.py"))
     page.goto(address)
     alert = page.get_by_test_id("stAlert")
-    expect(alert).to_have_text(re.compile(r"Something went wrong here .*incident [0-9a-f]{6}.*or reload the page\."))
+    expect(alert).to_have_text(re.compile(r"Something went wrong inside Headlight .*incident [0-9a-f]{6}.*or reload the page\."))
     expect(alert).to_have_count(1)
     assert "secret" not in page.content()
     assert "Traceback" not in page.content()

@@ -23,6 +23,7 @@ PAGES: tuple[tuple[str, dict[str, str]], ...] = (
     ("masks", {"text": LONGER}),
     ("positions", {"text": LONGER}),
     ("compare", {"text": LONGER}),
+    ("whatif", {"text": LONGER}),
     ("training", {"model": "reverse-digits"}),
     ("checkpoint", {}),
 )
