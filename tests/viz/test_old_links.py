@@ -176,7 +176,8 @@ OLD: list[tuple[str, dict[str, Any], list[str], dict[str, str]]] = [
 
 
 def test_there_are_links_of_every_page() -> None:
-    assert {urlsplit(link).path.strip("/") for link, *_others in OLD} == set(EVERY_PAGE)
+    later = {"whatif"}  # a page that the version before did not have
+    assert {urlsplit(link).path.strip("/") for link, *_others in OLD} == set(EVERY_PAGE) - later
 
 
 @pytest.mark.parametrize(("link", "differs", "said", "written"), OLD, ids=[link for link, *_others in OLD])

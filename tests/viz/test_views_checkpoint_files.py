@@ -143,14 +143,14 @@ def test_what_was_refused_stands_alone_and_no_other_model_in_its_place(stocked: 
     visitor._run()
     assert "picture.pt is" in visitor.problems[0]
     assert not visitor.app.metric
-    assert not visitor.app.button
+    assert [button.key for button in visitor.app.button] == ["big-button"], "nothing that leads to a model"
     assert visitor.app.selectbox(key="widget:checkpoint").value is None
     visitor.choose("checkpoint", "tiny")
     assert visitor.problems == []
     assert visitor.app.metric
 
 
-@pytest.mark.parametrize(("home", "way"), [(True, "type its path into the field above"), (False, "python -m model view FILE")])
+@pytest.mark.parametrize(("home", "way"), [(True, "Type its path into the field above"), (False, "python -m model view FILE")])
 def test_a_file_that_the_browser_refuses_is_said_with_the_way_on(
     stocked: Path,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,

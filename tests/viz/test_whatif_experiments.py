@@ -27,16 +27,16 @@ GAVE = {
     "A decoder without positions": "a cat .",
     "Swap two positions: who pushes whom?": "a woman is pushing a man .",
     "Swap two positions: whose hat is red?": "a man in a blue hat is sitting next to a woman wearing a red hat .",
-    "Put a horse in the dog's place": "a horse is jumping over a fence .",
-    "Put drums in the guitar's place": "an old man is playing the drums in a park .",
-    "Put the beach in the snow's place": "two young dogs play with a ball in the beach .",
+    "Put a horse in the dog’s place": "a horse is jumping over a fence .",
+    "Put drums in the guitar’s place": "an old man is playing the drums in a park .",
+    "Put the beach in the snow’s place": "two young dogs play with a ball in the beach .",
     "Take one color from another sentence": "a woman in a blue hat is sitting on a bench .",
-    "Another word's embedding: a piano": "an old man is playing a piano .",
+    "Another word’s embedding: a piano": "an old man is playing a piano .",
     "All cross-attention silenced: the bare language model": "a man is walking in a field of grass while holding a sign .",
     "All encoder self-attention silenced": "an old man is playing a guitar in the park .",
     "Only one head of the last cross-attention": "a man is playing a guitar in a park .",
-    "Cross-attention looks at everything alike": "a man is playing a saxophone in a park .",
-    "Cross-attention looks at one word each": "an old man plays a guitar in the park .",
+    "Cross-attention attends to everything equally": "a man is playing a saxophone in a park .",
+    "Cross-attention attends to one word each": "an old man plays a guitar in the park .",
     "The last cross-attention skipped": "a man is playing a guitar in a park .",
     "The first two encoder layers swapped": "the old man is playing a guitar .",
     "Swap two positions: who is taller?": "我 比 他 高 。",
@@ -58,7 +58,7 @@ def test_each_experiment_writes_what_it_wrote(engine: LocalEngine, model: str) -
         trace = engine.run(RunRequest(model, one.text, edits=one.edits))
         found[one.title] = " ".join(trace.tokens["target"].texts[1:-1])
     if model == "reverse-digits":
-        assert found.pop("Cross-attention looks at everything alike") == "1 3 5 1 5 1 3 5 1"
+        assert found.pop("Cross-attention attends to everything equally") == "1 3 5 1 5 1 3 5 1"
     assert {title: text for title, text in found.items() if title in GAVE} == {
         title: GAVE[title] for title in found if title in GAVE
     }

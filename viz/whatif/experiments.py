@@ -107,13 +107,13 @@ def _other_runs() -> tuple[Experiment, ...]:
         return (Patch(value="hidden", stack="encoder", at=(at,), take=(take,), source=source),)
 
     return (
-        Experiment(_("Put a horse in the dog's place"), taken("hund", "pferd", "Ein Pferd springt über einen Zaun."), fence),
+        Experiment(_("Put a horse in the dog’s place"), taken("hund", "pferd", "Ein Pferd springt über einen Zaun."), fence),
         Experiment(
-            _("Put drums in the guitar's place"), taken("gitarre", "schlagzeug", "Ein alter Mann spielt im Park Schlagzeug."), PARK
+            _("Put drums in the guitar’s place"), taken("gitarre", "schlagzeug", "Ein alter Mann spielt im Park Schlagzeug."), PARK
         ),
-        Experiment(_("Put the beach in the snow's place"), taken("schnee", "strand", "Ein Mann sitzt am Strand."), DOGS),
+        Experiment(_("Put the beach in the snow’s place"), taken("schnee", "strand", "Ein Mann sitzt am Strand."), DOGS),
         Experiment(_("Take one color from another sentence"), taken("roten", "blauen", blue), red),
-        Experiment(_("Another word's embedding: a piano"), (Embed(stack="encoder", at="gitarre", word="klavier"),), PARK),
+        Experiment(_("Another word’s embedding: a piano"), (Embed(stack="encoder", at="gitarre", word="klavier"),), PARK),
     )
 
 
@@ -123,8 +123,8 @@ def _heads() -> tuple[Experiment, ...]:
         Experiment(_("All decoder self-attention silenced"), (Silence(stack="decoder", kind="self"),), PARK),
         Experiment(_("All encoder self-attention silenced"), (Silence(stack="encoder"),), PARK),
         Experiment(_("Only one head of the last cross-attention"), (Silence(site=LAST, head=(1, 2, 3, 4, 5, 6, 7)),), PARK),
-        Experiment(_("Cross-attention looks at everything alike"), (SetRow(kind="cross"),), PARK),
-        Experiment(_("Cross-attention looks at one word each"), (Sharpen(kind="cross", factor=20.0),), PARK),
+        Experiment(_("Cross-attention attends to everything equally"), (SetRow(kind="cross"),), PARK),
+        Experiment(_("Cross-attention attends to one word each"), (Sharpen(kind="cross", factor=20.0),), PARK),
         Experiment(_("The last cross-attention skipped"), (SkipSublayer(at=LAST),), PARK),
         Experiment(_("The first two encoder layers swapped"), (SwapLayers(stack="encoder", a=0, b=1),), PARK),
     )
@@ -143,7 +143,7 @@ def _digits() -> tuple[Experiment, ...]:
         Experiment(_("Hide one digit"), (Forbid(key=("4",)),), DIGITS),
         Experiment(_("Swap the positions of two digits"), (SwapPositions(stack="encoder", a=1, b=4),), DIGITS),
         Experiment(_("A head of cross-attention silenced"), (Silence(site="decoder.0.0.cross", head=(0,)),), DIGITS),
-        Experiment(_("Cross-attention looks at everything alike"), (SetRow(kind="cross"),), DIGITS),
+        Experiment(_("Cross-attention attends to everything equally"), (SetRow(kind="cross"),), DIGITS),
         Experiment(_("The encoder without positions"), (NoPositions(stack="encoder"),), DIGITS),
     )
 

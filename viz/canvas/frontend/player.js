@@ -3,6 +3,16 @@
 const REPORT_MS = 400;
 const TILE = 64;
 
+/** A row of weights in words, as viz/descriptions.py puts it; `cellAt(key)` is one of its cells. */
+function rowSentence(texts, row, keys, cellAt) {
+  const found = keys.map((key, at) => ({ key, weight: cellAt(at).masked ? 0 : cellAt(at).weight }));
+  const [first, second] = found.sort((one, other) => other.weight - one.weight);
+  const percent = (share) => (share > 0 && share < 0.005 ? texts.little : `${(100 * share).toFixed(0)} %`);
+  const gaps = { row, key: first.key, share: percent(first.weight) };
+  if (!second || second.weight < 0.01) return fill(texts.rowOne, gaps);
+  return fill(texts.rowTwo, { ...gaps, next: second.key, second: percent(second.weight) });
+}
+
 class Player extends Drawing {
   constructor(parent) {
     super(parent, "player");
