@@ -391,7 +391,7 @@ def test_a_language_model_learns_to_go_on(tmp_path: Path) -> None:
     data = {"kind": "text", "file": "{split}.txt", "train": "train", "validation": "train", "window": 5, "origin": "x"}
     how = replace(recipe.optimisation, average=0.5)
     source = Side("English", "basic-english", 1)
-    recipe = replace(recipe, data=data, source=source, target=None, encoder=None, optimisation=how, examples=())
+    recipe = replace(recipe, data=data, source=source, target=None, encoder=None, optimisation=how, examples=(), example_labels=())
     loaded = native.load(train(recipe, tmp_path, tmp_path / "out", CPU), CPU)
     assert loaded.info.languages == {"source": "English"}
     assert loaded.info.spec.encoder is None
