@@ -54,6 +54,8 @@ def test_on_explore_a_cell_of_the_large_head_opens_by_pointer_and_by_keys(visit:
 
 def test_on_explore_a_cell_of_the_map_of_the_head_opens_by_pointer_and_by_keys(visit: Open) -> None:
     page = visit("explore")
+    drawing(page, "cells").scroll_into_view_if_needed()
+    rest(page)
     page.mouse.click(*middle(tiles(page, "cells")[0], 2, 4))
     is_open(page, 2, 4)
     drawing(page, "cells").locator("canvas").focus()
