@@ -8,7 +8,7 @@ from typing import Any
 
 from model.spec.edits import Silence
 from model.spec.request import RunRequest
-from model.trace.types import Attention, Site, Trace
+from model.trace.types import Attention, Site, Step, Trace
 from viz import labels
 from viz.edit_words import words
 from viz.texts import _, _n
@@ -37,6 +37,17 @@ def sentence(request: Mapping[str, Any]) -> str:
     if len(heads) > MOST_NAMED:
         return _("Experiment: {count} heads silenced", count=len(heads))
     return _("Experiment: {heads} silenced", heads="; ".join(labels.site(Site.parse(site), head) for site, head in heads))
+
+
+def by_hand(trace: Trace) -> tuple[Step, ...]:
+    """The steps whose tokens the request chose, not the model."""
+    return trace.steps[: len(trace.request.get("begin", ()))]
+
+
+def continued(trace: Trace) -> str:
+    """Which token a decode was continued from: "Continued from “dog”"; empty where the model chose all tokens."""
+    chosen = by_hand(trace)
+    return _("Continued from “{token}”", token=labels.plain(chosen[-1].chosen.text)) if chosen else ""
 
 
 def heads(silence: str) -> str:

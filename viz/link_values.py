@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from model.engine.sent_files import names_server_file
 from model.errors import HeadlightError
 from model.spec.edits import MOST_EDITS, Silence, read_edits, write_edits
+from model.spec.request import MOST_TOKENS
 from model.spec.request import silences as silenced_heads
 from model.trace.types import Site
 from viz.texts import _
@@ -108,6 +109,22 @@ def edits(given: str) -> str:
         return write_edits(read_edits(text(given)))
     except HeadlightError as error:
         raise ValueError(_("edits such as silence site=decoder.0.2.cross head=4, joined by semicolons")) from error
+
+
+def ids(given: str) -> str:
+    """Parses token ids."""
+    try:
+        return ",".join(map(str, id_numbers(given)))
+    except ValueError as error:
+        raise ValueError(_("token ids such as 5,3")) from error
+
+
+def id_numbers(given: str) -> tuple[int, ...]:
+    """Token ids with commas between, at most as many as a run writes."""
+    found = tuple(whole(0)(one) for one in given.split(",") if given)
+    if len(found) > MOST_TOKENS:
+        raise ValueError
+    return found
 
 
 ALL_OFF = "all"

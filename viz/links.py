@@ -25,7 +25,6 @@ READINGS = ("head", "mean", "max", "value", "rollout", "entropy")
 MEASURES = ("entropy", "diagonality", "antidiagonality", "alignment")
 """What Training can draw of every head over the snapshots; docs/readings.md defines each."""
 
-
 PRECISIONS: tuple[str, ...] = get_args(Precision)
 """Number types that a run can be asked for in."""
 
@@ -66,6 +65,9 @@ class View:
     max_length: int = parameter(
         Decoding.max_length, "max", "maximum new tokens", values.whole(0, MOST_TOKENS), of_a_run=_("maximum new tokens")
     )
+    begin: str = parameter(
+        "", "begin", "ids that the model generates first", values.ids, of_a_run=_("chosen tokens"), reset_by="sentence", typed=True
+    )
     temperature: float = parameter(
         Decoding.temperature,
         "temperature",
@@ -88,13 +90,7 @@ class View:
         of_a_run=_("top p"),
     )
     seed: int = parameter(Decoding.seed, "seed", "seed of sampling", values.whole(0, LARGEST_SEED), of_a_run=_("seed"))
-    beam_size: int = parameter(
-        Decoding.beam_size,
-        "beam",
-        "beam width",
-        values.whole(1, 32),
-        of_a_run=_("beam width"),
-    )
+    beam_size: int = parameter(Decoding.beam_size, "beam", "beam width", values.whole(1, 32), of_a_run=_("beam width"))
     hypothesis: int = parameter(
         Decoding.hypothesis,
         "hypothesis",
@@ -135,12 +131,7 @@ class View:
         0, "pad", "positions to which Masks pads the source; 0: four are added", values.whole(0, 100_000), reset_by="sentence"
     )
     silence: str = parameter(
-        "",
-        "silence",
-        "silenced heads, SITE:HEAD joined by spaces",
-        values.silence,
-        of_a_run=_("silenced heads"),
-        reset_by="model",
+        "", "silence", "silenced heads, SITE:HEAD joined by spaces", values.silence, of_a_run=_("silenced heads"), reset_by="model"
     )
     edits: str = parameter(
         "",
@@ -190,6 +181,11 @@ class View:
         """The decoding settings."""
         return Decoding(**{f.name: getattr(self, f.name) for f in fields(Decoding)})
 
+    def chosen_ids(self) -> tuple[int, ...]:
+        """The ids that the decode begins with; none where a target is given, or where they are longer than the decode."""
+        ids = values.id_numbers(self.begin)
+        return () if self.target or len(ids) > self.max_length else ids
+
     def parsed_settings(self) -> Settings:
         """The settings by name."""
         return tuple(values.pairs(self.settings).items())
@@ -215,6 +211,7 @@ class View:
             source=self.text or "",
             target=self.target or None,
             decoding=self.decoding(),
+            begin=self.chosen_ids(),
             source_pad_to=pad_to or None,
             keep=keep,  # type: ignore[arg-type]  # RunRequest checks the names
             edits=self.active_edits(),
@@ -262,6 +259,8 @@ def second_side(view: View) -> View:
     """What the page Compare shows beside `view`. Another model starts without what the first one's file was told and silenced."""
     different = differences(view.against)
     anew: dict[str, Any] = {"settings": "", **WITHOUT_EDITS} if different.get("model", view.model) != view.model else {}
+    if {"model", "text", "target"} & different.keys():
+        anew["begin"] = ""  # it continues the first side
     if "edits" in different:
         anew["off"] = ""  # it counts the edits of the first side
     return replace(view, **anew | different)
@@ -284,6 +283,9 @@ def read(query: Mapping[str, str]) -> tuple[View, list[str]]:
         except ValueError as error:
             gaps = {"name": name, "text": text[:40], "allowed": error}
             problems.append(_("This link sets {name} to “{text}”, but it must be {allowed}. The default is shown.", **gaps))
+    if view.begin and not view.chosen_ids():
+        problems.append(_("This link’s chosen tokens were left out: they need a decode that is long enough, and no forced target."))
+        view = replace(view, begin="")
     return view, problems
 
 

@@ -4,7 +4,7 @@ import logging
 import os
 import secrets
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Any, Literal, TypeAlias
@@ -203,10 +203,16 @@ class Page:
 
 
 def banner(page: Page) -> None:
-    """Says above a page that its run was altered, with a button that undoes it; draws nothing for a run that was not."""
-    said = experiment.sentence(page.trace.request)
+    """Says above a page that its run was altered or continued from a chosen token, with a button that undoes it."""
+    _undoable("experiment", ":material/science:", experiment.sentence(page.trace.request), experiment.UNALTERED)
+    _undoable("continued", ":material/alt_route:", experiment.continued(page.trace), links.NEW_SENTENCE)
+
+
+def _undoable(key: str, icon: str, said: str, undone: Mapping[str, Any]) -> None:
+    """Draws a sentence, if there is one, with a button that sets fields of the state."""
     if not said:
         return
-    with st.container(horizontal=True, vertical_alignment="center", key="experiment"):
-        st.markdown(f":material/science: {labels.markdown(said)}")
-        st.button(_("Undo"), key="undo", icon=":material/undo:", on_click=update, kwargs=dict(experiment.UNALTERED))
+    with st.container(horizontal=True, vertical_alignment="center", key=key):
+        st.markdown(f"{icon} {labels.markdown(said)}")
+        button = "undo" if key == "experiment" else f"undo-{key}"
+        st.button(_("Undo"), key=button, icon=":material/undo:", on_click=update, kwargs=dict(undone))

@@ -81,7 +81,7 @@ def forced_run(runner: Runner, request: RunRequest, device: torch.device, most: 
     if (found := len(prompt) + len(given) - start) > (allowed := reader.room(spec.writer)[0]):
         raise TooManyTokens(what="prompt and target", found=found, allowed=allowed, reason="both stand in one strip")
     whole = (*prompt, *given.ids[start:])
-    return replace(request, source=whole, target=None, decoding=Decoding(max_length=0)), len(prompt)
+    return replace(request, source=whole, target=None, begin=(), decoding=Decoding(max_length=0)), len(prompt)
 
 
 def example_of(runner: Runner, request: RunRequest, trace: Trace, prompt: int, device: torch.device, most: int) -> Example:

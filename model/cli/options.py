@@ -37,6 +37,8 @@ def _kind(described: Field[Any], own: Option) -> dict[str, Any]:
         return {"multiple": True, "metavar": "NAME=VALUE"}
     if described.type == tuple[Edit, ...]:
         return {"multiple": True, "metavar": "EDIT"}
+    if described.type == tuple[int, ...]:
+        return {"metavar": "IDS"}
     return next(({"type": kind} for kind in (int, float) if described.type in (kind, kind | None)), {})
 
 
@@ -100,6 +102,7 @@ def _request(checkpoint: str, values: dict[str, Any]) -> RunRequest:
         raise BadSetting(name="the source", found="left out", allowed="given (--source, --source-ids or --source-features)")
     decoding = Decoding(**{each.name: values.pop(each.name) for each in fields(Decoding)})
     values["settings"] = tuple(parse_settings(values["settings"]).items())
+    values["begin"] = _ids("--begin", values["begin"]) if values["begin"] else ()
     values["edits"] = read_edits("; ".join(values["edits"]))
     return RunRequest(model=checkpoint, decoding=decoding, **values)
 
@@ -111,9 +114,12 @@ def _given(name: str, text: str | None, ids: str | None, features: str | None) -
         raise BadSetting(name=f"--{name}", found="several forms", allowed=f"one of --{name}, --{name}-ids and --{name}-features")
     if features is not None:
         return read_features(f"--{name}-features", features)
-    if ids is None:
-        return text
+    return text if ids is None else _ids(f"--{name}-ids", ids)
+
+
+def _ids(name: str, text: str) -> tuple[int, ...]:
+    """The ids that an option lists."""
     try:
-        return tuple(int(part) for part in ids.split(","))
+        return tuple(int(part) for part in text.split(","))
     except ValueError as error:
-        raise BadSetting(name=f"--{name}-ids", found=ids, allowed="whole numbers with commas between, such as 2,5,3") from error
+        raise BadSetting(name=name, found=text, allowed="whole numbers with commas between, such as 2,5,3") from error

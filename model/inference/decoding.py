@@ -103,14 +103,24 @@ def sampler(decoding: Decoding) -> Callable[[Tensor], int]:
 
 
 def write(
-    read: Read, prompt: Sequence[int], choose: Callable[[Tensor], int], max_length: int, writer: Writer, device: torch.device
+    read: Read,
+    prompt: Sequence[int],
+    choose: Callable[[Tensor], int],
+    max_length: int,
+    writer: Writer,
+    device: torch.device,
+    begin: Sequence[int] = (),
 ) -> Iterator[Step]:
-    """Follows one hypothesis: reads the new tokens, chooses the next one, appends it; until the end token or a limit of length."""
+    """Follows one hypothesis: reads the new tokens, chooses the next one, appends it; until the end token or a limit of length.
+
+    Args:
+        begin: the first tokens, which are not chosen.
+    """
     ids, start = list(prompt), 0
     for index in range(max_length):
         logits = read(torch.tensor([ids], device=device), start)[0, -1]  # [vocab]
         log_probabilities = writer.normalise(logits)
-        chosen = choose(_suppress(log_probabilities, writer.suppressed))
+        chosen = begin[index] if index < len(begin) else choose(_suppress(log_probabilities, writer.suppressed))
         yield writer.step(index, chosen, log_probabilities, (start, len(ids)))
         start = len(ids)
         ids.append(chosen)
@@ -121,6 +131,12 @@ def write(
 def _suppress(log_probabilities: Tensor, suppressed: Sequence[int]) -> Tensor:
     """A copy in which the suppressed ids have log-probability -inf."""
     return log_probabilities.index_fill(-1, torch.tensor(suppressed, dtype=torch.int64), -torch.inf)
+
+
+def _only(log_probabilities: Tensor, token: int) -> Tensor:
+    """A copy in which all other ids have log-probability -inf."""
+    others = torch.arange(log_probabilities.shape[-1]) != token
+    return log_probabilities.masked_fill(others, -torch.inf)
 
 
 @dataclass(frozen=True)
@@ -157,6 +173,7 @@ def beam(
     writer: Writer,
     device: torch.device,
     told: Callable[[Sequence[Step]], None] = lambda steps: None,
+    begin: Sequence[int] = (),
 ) -> tuple[list[Hypothesis], tuple[Node, ...]]:
     """Beam search: each step keeps the `size` likeliest continuations of all hypotheses. One that ends leaves the beam.
 
@@ -165,6 +182,7 @@ def beam(
         prune: called after each step with the lineages of all hypotheses that can still be shown, so that the recorder frees the
             rows of the others.
         told: called after each step with the steps of the best hypothesis so far: the one returned if the search ended there.
+        begin: the first tokens, the same in all hypotheses.
 
     Returns:
         The finished hypotheses, or the unfinished ones if none has ended, best mean log-probability first; and the tree of all
@@ -179,7 +197,8 @@ def beam(
         logits = read(torch.tensor([h.ids for h in alive], device=device), start)[:, -1]  # [hypothesis, vocab]
         log_probabilities = writer.normalise(logits)
         computed = (start, len(alive[0].ids))
-        grown = _continuations(alive, log_probabilities, 2 * size, index, computed, writer, len(tree))
+        allowed = _only(log_probabilities, begin[index]) if index < len(begin) else _suppress(log_probabilities, writer.suppressed)
+        grown = _continuations(alive, log_probabilities, allowed, 2 * size, index, computed, writer, len(tree))
         ended = [h for h in grown[:size] if h.ids[-1] == writer.end_id]
         start = len(alive[0].ids)
         parents, alive = alive, [h for h in grown if h.ids[-1] != writer.end_id][:size]
@@ -217,15 +236,19 @@ def _nodes(grown: Sequence[Hypothesis], parents: Sequence[Hypothesis], fates: di
 def _continuations(
     alive: Sequence[Hypothesis],
     log_probabilities: Tensor,
+    allowed: Tensor,
     count: int,
     index: int,
     computed: tuple[int, int],
     writer: Writer,
     first: int,
 ) -> list[Hypothesis]:
-    """The `count` likeliest one-token continuations of all hypotheses, likeliest first; nodes are counted from `first`."""
+    """The `count` likeliest one-token continuations of all hypotheses, likeliest first; nodes are counted from `first`.
+
+    `allowed` [hypothesis, vocab] are `log_probabilities` with -inf for tokens that may not follow.
+    """
     so_far = torch.tensor([h.log_probability for h in alive])
-    totals = so_far[:, None] + _suppress(log_probabilities, writer.suppressed)  # [hypothesis, vocab]
+    totals = so_far[:, None] + allowed  # [hypothesis, vocab]
     best = totals.flatten().topk(min(count, totals.numel()))
     grown: list[Hypothesis] = []
     for total, place in zip(best.values.tolist(), best.indices.tolist(), strict=True):

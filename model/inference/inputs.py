@@ -79,6 +79,8 @@ class Reader:
             InputError: as for `read`.
         """
         source = self.read("source", request.source, spec.encoder or spec.writer)
+        if request.begin:
+            self._check_begin(request.begin, spec, len(source) if spec.encoder is None else 1 + len(spec.forced))
         if request.target is None or spec.encoder is None or spec.decoder is None:
             return Inputs(source)
         typed = isinstance(request.target, str) and bool(spec.writer.vocab) and self.tokenizers["target"].ends
@@ -145,10 +147,23 @@ class Reader:
             TokenOutOfRange: the vocabulary does not have an id.
         """
         tokenizer = self.tokenizers[name]
-        for id_ in ids:
-            if not 0 <= id_ < tokenizer.size:
-                raise TokenOutOfRange(what=name, found=id_, last=f"{tokenizer.size - 1:,}")
+        _check_ids(name, ids, tokenizer)
         return tokenizer.tokens(ids, name)
+
+    def _check_begin(self, begin: tuple[int, ...], spec: AnySpec, prompt: int) -> None:
+        """Checks the ids that a decode generates first.
+
+        Args:
+            prompt: number of tokens that the writing stack reads before them.
+        """
+        if spec.decoder is None or spec.output is None:
+            raise BadSetting(name="begin", found=f"{len(begin)} ids", allowed="left out: this network generates nothing")
+        _check_ids("begin", begin, self.tokenizers["source" if spec.encoder is None else "target"])
+        if spec.end_id in begin[:-1]:
+            raise BadSetting(name="begin", found=f"the end token {spec.end_id} before the last id", allowed="without it")
+        allowed, reason = self.room(spec.writer)
+        if len(begin) > (most := max(0, allowed + 1 - prompt)):  # the last token generated is not read
+            raise TooManyTokens(what="begin", found=len(begin), allowed=most, reason=reason)
 
     def _features(self, name: str, given: Features | RandomFeatures, stack: AnyStack) -> Input:
         if stack.vocab:
@@ -156,6 +171,12 @@ class Reader:
         rows = _draw(given, stack.d_model) if isinstance(given, RandomFeatures) else _rows(name, given, stack.d_model)
         texts, no = tuple(str(i + 1) for i in range(len(rows))), (False,) * len(rows)
         return Input(Tokens(name, (), texts, special=no, unknown=no), rows[None].to(self.device))
+
+
+def _check_ids(name: str, ids: tuple[int, ...], tokenizer: Tokenizer) -> None:
+    for id_ in ids:
+        if not 0 <= id_ < tokenizer.size:
+            raise TokenOutOfRange(what=name, found=id_, last=f"{tokenizer.size - 1:,}")
 
 
 _NO_EMBEDDING = "features: this network has no embedding that could read words or ids; two numbers draw some, POSITIONS SEED"

@@ -203,7 +203,16 @@ class _Job:
             most = min(longest, writer.limit + 1 - len(prompt))
             memory.refuse_too_many(most)
             found, tree = beam(
-                read, self._select, self.recorder.prune, prompt, size, longest, writer, self.device, partial(self._tell, most)
+                read,
+                self._select,
+                self.recorder.prune,
+                prompt,
+                size,
+                longest,
+                writer,
+                self.device,
+                partial(self._tell, most),
+                self.request.begin,
             )
             if decoding.hypothesis >= len(found):
                 raise UnknownHypothesis(asked=decoding.hypothesis, last=len(found) - 1)
@@ -218,7 +227,8 @@ class _Job:
 
     def _write(self, read: Read, prompt: tuple[int, ...], choose: Callable[[Tensor], int], max_length: int) -> Written:
         writer, steps = self._writer(), list[Step]()
-        for step in write(read, prompt, choose, max_length, writer, self.device):
+        begin = () if self.dictated else self.request.begin
+        for step in write(read, prompt, choose, max_length, writer, self.device, begin):
             steps.append(step)
             self._tell(min(max_length, writer.limit + 1 - len(prompt)), steps)
         return Written((*prompt, *(step.chosen.id for step in steps)), steps)

@@ -97,6 +97,11 @@ def silences(heads: Iterable[tuple[str, int]]) -> tuple[Silence, ...]:
     return tuple(Silence(site, tuple(own)) for site, own in by_site.items())
 
 
+def _listed(ids: tuple[int, ...]) -> str:
+    """The first ids, for an error."""
+    return ",".join(map(str, ids[:20])) + ("…" if len(ids) > 20 else "")
+
+
 @dataclass(frozen=True)
 class RunRequest:
     """The description of one run: frozen, small, hashable. Equal requests to one model give equal traces.
@@ -106,6 +111,7 @@ class RunRequest:
         source: the source; for a language model its prompt.
         target: a target to feed to the decoder (teacher forcing); None: the model decodes one.
         decoding: how the model decodes. Not used where a target is given.
+        begin: ids that a decode generates first, whatever the method would choose; it continues from them.
         source_valid: number of source positions that are not padding; None: all that do not have the pad id.
         source_pad_to: number of positions that the source is padded to; None: no padding is added.
         keep: tensors to record besides weights, masks, positions and logits.
@@ -131,6 +137,9 @@ class RunRequest:
         ),
     )
     decoding: Decoding = Decoding()
+    begin: tuple[int, ...] = field(
+        default=(), kw_only=True, metadata=option("ids that a decode generates first, then it continues on its own: 5,3")
+    )
     source_valid: int | None = field(
         default=None,
         metadata=option("number of source positions that are not padding [default: those that are not the pad id]"),
@@ -154,13 +163,15 @@ class RunRequest:
 
         Raises:
             BadEdit: there are too many edits.
-            BadSetting: `keep` has an unknown name, `settings` has a name twice, or `precision` is not a known number type.
+            BadSetting: `keep` has an unknown name, `settings` has a name twice, `precision` is not a known number type, or `begin`
+                stands beside a target or is longer than the decode.
             TooManyCharacters, TooManyTokens: an input is longer than any model reads.
         """
         check_size("source", self.source)
         if self.target is not None:
             check_size("target", self.target)
         check(self)
+        self._check_begin()
         bounded(self.edits)
         if unknown := set(self.keep) - set(KEEP):
             raise BadSetting(name="keep", found=", ".join(sorted(map(str, unknown))), allowed=f"among {', '.join(KEEP)}")
@@ -169,9 +180,16 @@ class RunRequest:
         object.__setattr__(self, "keep", tuple(name for name in KEEP if name in self.keep))
         object.__setattr__(self, "settings", tuple(sorted(self.settings)))
 
+    def _check_begin(self) -> None:
+        if self.begin and self.target is not None:
+            raise BadSetting(name="begin", found=_listed(self.begin), allowed="left out where a target is given")
+        if len(self.begin) > (most := self.decoding.max_length):
+            raise BadSetting(name="begin", found=f"{len(self.begin)} ids", allowed=f"at most {most}, the maximum of new tokens")
+
     def to_json(self) -> dict[str, Any]:
-        """The request as plain JSON values, edits as their text."""
-        return asdict(replace(self, edits=())) | {"edits": [str(edit) for edit in self.edits]}
+        """The request as plain JSON values, edits as their text; without `begin` if it is empty, as older versions know it."""
+        values = asdict(replace(self, edits=())) | {"edits": [str(edit) for edit in self.edits]}
+        return values if self.begin else {name: value for name, value in values.items() if name != "begin"}
 
     @staticmethod
     def today(data: Any) -> Any:

@@ -16,6 +16,7 @@ FULL: dict[str, tuple[str, object]] = {
     "target": ("", ""),
     "decode": ("sample", "sample"),
     "max": ("7", 7),
+    "begin": ("5,6", "5,6"),
     "temperature": ("5.5", 5.5),
     "top_k": ("5000", 5000),
     "top_p": ("0.02", 0.02),

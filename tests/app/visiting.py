@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
@@ -56,6 +57,14 @@ class Visitor:
     def press(self, key: str) -> None:
         """Presses a button."""
         self.app.button(key=key).click()
+        self._run()
+
+    def report(self, drawing: str, **selection: object) -> None:
+        """Makes a choice in a drawing, as its script reports it."""
+        parts = {part.proto.component_name: part.proto.id for part in self.app.get("bidi_component")}
+        states = self.app._tree.get_widget_states()  # AppTest has no way to act on a component
+        states.widgets.append(WidgetState(id=parts[f"headlight.{drawing}"], json_value=json.dumps({"selection": selection})))
+        self.app._run(states)
         self._run()
 
     def open(self, part: str) -> None:

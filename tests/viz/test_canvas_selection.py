@@ -43,6 +43,13 @@ def test_fields_are_those_that_were_chosen() -> None:
     assert fields_of({"query": -1, "step": 0, "stage": "output/logits"}) == {"query": -1, "step": 0, "stage": "output/logits"}
 
 
+def test_a_candidate_continues_from_its_token_without_the_rows_of_the_text_before() -> None:
+    found = fields_of({"begin": "5,3", "at": 1.5})
+    assert (found["begin"], found["query"], found["step"], found["hypothesis"]) == ("5,3", -1, -1, 0)
+    for forged in ("5,", "-1", "5 3", 5, None, "9" * 12, ",".join("5" * 1001)):
+        assert fields_of({"begin": forged}) == {}
+
+
 def test_a_choice_is_told_once_and_before_the_script_draws() -> None:
     test = AppTest.from_function(app, default_timeout=300).run()
     assert not test.exception

@@ -29,6 +29,7 @@ views = st.builds(
     target=texts,
     method=st.sampled_from(["greedy", "sample", "beam"]),
     max_length=st.integers(0, 1000),
+    begin=st.just(""),
     temperature=st.floats(0.01, 10),
     top_k=st.integers(0, 1_000_000),
     top_p=st.floats(0.01, 1),
@@ -115,6 +116,8 @@ def test_an_empty_sentence_is_not_the_absence_of_one() -> None:
         ("pad", "100001", "a whole number from 0 to 100,000"),
         ("silence", "decoder.0.2.cross", "heads such as decoder.0.2.cross:4"),
         ("silence", "decoder.0.2.cross:x", "heads such as decoder.0.2.cross:4"),
+        ("begin", "5,x", "token ids such as 5,3"),
+        ("begin", ",".join("5" * 1001), "token ids such as 5,3"),
         ("text", "x" * 4001, "text of at most 4000 characters"),
         ("against", "decode=nucleus", "one of greedy, sample, beam"),
         ("against", "head=3", "the differences, such as text=Ein Hund.&decode=beam, each name at most once"),
@@ -136,6 +139,20 @@ def test_a_text_that_is_too_long_for_a_link_is_cut_so_that_opening_the_link_says
     view, problems = links.read(written)
     assert view == View(target="y")
     assert [problem[:28] for problem in problems] == ["This link sets text to “xxxx"]
+
+
+def test_chosen_tokens_are_left_out_in_words_where_they_cannot_begin_a_decode() -> None:
+    assert links.read({"begin": "5,3", "max": "2"}) == (View(begin="5,3", max_length=2), [])
+    for query in ({"max": "1"}, {"target": "w5"}):
+        view, problems = links.read({"begin": "5,3", **query})
+        assert (view, view.request().begin) == (links.read(query)[0], ())
+        assert [problem[:35] for problem in problems] == ["This link’s chosen tokens were left"]
+
+
+def test_a_new_sentence_and_another_model_start_without_the_chosen_tokens() -> None:
+    assert links.NEW_SENTENCE["begin"] == links.ANOTHER_MODEL["begin"] == ""
+    assert links.second_side(View(begin="5", against="decode=beam")).begin == "5"
+    assert links.second_side(View(begin="5", against="text=w6")).begin == ""
 
 
 def test_an_unknown_parameter_is_said_and_ignored() -> None:

@@ -16,6 +16,7 @@ Where to find things, for tests and other tools (all elements are in the compone
 - `.hl .readout` describes the cell or token under the pointer or the keyboard's focus, in words and as `data-site`, `data-head`,
   `data-query`, `data-key`, `data-weight` (absent if there is none).
 - `.chip[data-position]` is a token; `data-row` is its query row, `data-probability` the probability it was generated with.
+- A candidate that a click continues from is a `button.candidate[data-id]`; a token chosen by hand is `.chip.by-hand`.
 - The player has `data-step` and `data-head`; a candidate is `.candidate[data-probability]`, the chosen one `.chosen`.
 - In the tree of a beam search a node is `.node[data-place]`; one that can be shown has `data-rank`, the shown one `aria-current`.
 - The film is an atlas with `data-snapshot`, the step of the current snapshot; its tokens are `.fed .chip` and `.own .chip`.
@@ -27,6 +28,7 @@ Drawings on one page tell each other what is pointed at with the event `headligh
 May import: model.errors, model.trace, viz.descriptions, viz.experiment, viz.labels, viz.links, viz.readings, viz.texts, viz.theme.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -44,6 +46,7 @@ from viz.canvas.scenes import film as film_scene
 from viz.canvas.scenes import network as network_scene
 from viz.canvas.scenes import tree as tree_scene
 from viz.canvas.scenes.attention import Read
+from viz.links import NEW_SENTENCE
 from viz.readings.changes import Change
 from viz.readings.training import Course, Frame
 
@@ -71,11 +74,14 @@ def fields_of(selection: Mapping[str, Any]) -> dict[str, str | int]:
     found: dict[str, str | int] = {"site": site} if isinstance(site, str) and _is_site(site) else {}
     if isinstance(stage, str) and len(stage) < _LONGEST_STAGE:
         found["stage"] = stage
+    if isinstance(begin := selection.get("begin"), str) and _IDS.fullmatch(begin):
+        found |= NEW_SENTENCE | {"begin": begin}  # rows and steps are those of another text
     numbers = {name: selection.get(name) for name in ("head", "query", "key", "step", "hypothesis", "snapshot")}
     return found | {name: value for name, value in numbers.items() if type(value) is int and value >= -1}
 
 
 _LONGEST_STAGE = 80
+_IDS = re.compile(r"\d{1,9}(,\d{1,9}){0,999}", re.ASCII)
 
 
 def _is_site(text: str) -> bool:

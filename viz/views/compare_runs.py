@@ -64,9 +64,9 @@ def _fed(request: RunRequest, trace: Trace, free: Runs) -> RunRequest:
     """
     written = free.first.tokens[labels.written_strip(free.first)].ids
     if "target" in trace.tokens:
-        return replace(request, target=written)
+        return replace(request, target=written, begin=())
     prompt = trace.tokens["source"].ids[: _since(trace)]
-    return replace(request, source=prompt + written[free.since :], decoding=replace(request.decoding, max_length=0))
+    return replace(request, source=prompt + written[free.since :], decoding=replace(request.decoding, max_length=0), begin=())
 
 
 def _same_vocabulary(page: Page, second: View) -> bool:

@@ -78,15 +78,15 @@ def _fed(page: Page, request: RunRequest) -> RunRequest:
     assert page.trace.logits is not None
     rows, nothing = len(page.trace.logits), Decoding(max_length=0)
     if "target" in page.trace.tokens:
-        return replace(request, target=page.trace.tokens["target"].ids[:rows], decoding=nothing)
-    return replace(request, source=page.trace.tokens["source"].ids[:rows], decoding=nothing)
+        return replace(request, target=page.trace.tokens["target"].ids[:rows], decoding=nothing, begin=())
+    return replace(request, source=page.trace.tokens["source"].ids[:rows], decoding=nothing, begin=())
 
 
 def _free(page: Page, request: RunRequest) -> RunRequest:
     """Request to run without a target, with greedy decoding."""
     strip = page.trace.tokens.get("target")
     written = len(strip) if strip else max(len(page.trace.steps), 1)
-    return replace(request, target=None, decoding=Decoding(max_length=min(written + SPARE, page.info.max_target, 1000)))
+    return replace(request, target=None, begin=(), decoding=Decoding(max_length=min(written + SPARE, page.info.max_target, 1000)))
 
 
 def switch(info: ModelInfo, text: str | None = None, **fields: str | int) -> None:

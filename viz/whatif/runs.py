@@ -100,8 +100,8 @@ def fed_request(page: Page) -> RunRequest:
     if page.view.target or not page.trace.steps or not ids:
         return request
     if strip == "target":
-        return replace(request, target=ids[:-1], decoding=Decoding())
-    return replace(request, source=ids[:-1], decoding=Decoding(max_length=0))
+        return replace(request, target=ids[:-1], decoding=Decoding(), begin=())
+    return replace(request, source=ids[:-1], decoding=Decoding(max_length=0), begin=())
 
 
 def free(page: Page, edits: Sequence[Edit]) -> Trace | str:

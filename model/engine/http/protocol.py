@@ -105,11 +105,13 @@ class Endpoint:
 
 
 def pack(value: Any) -> bytes:
-    """Plain values and dataclasses as JSON bytes, edits as their text."""
+    """Plain values and dataclasses as JSON bytes, edits as their text, requests without what older hosts do not know."""
     return json.dumps(value, ensure_ascii=False, default=_plain).encode("utf-8", "surrogatepass")
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, RunRequest):
+        return value.to_json()
     return str(value) if isinstance(value, Edit) else {field.name: getattr(value, field.name) for field in fields(value)}
 
 

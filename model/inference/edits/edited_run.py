@@ -206,6 +206,7 @@ class EditedRun:
                 request,
                 source=request.source if edit.source is None else edit.source,
                 target=request.target if edit.target is None else edit.target,
+                begin=request.begin if edit.target is None else (),
                 edits=edit.under,
                 keep=keep,  # type: ignore[arg-type]  # names of Keep
             )

@@ -6,7 +6,7 @@ function chip(token, position, listeners) {
     "button",
     {
       type: "button",
-      class: ["chip", token.special && "special", token.unknown && "unknown"].filter(Boolean).join(" "),
+      class: ["chip", token.special && "special", token.unknown && "unknown", token.byHand && "by-hand"].filter(Boolean).join(" "),
       tabindex: position ? -1 : 0,
       "data-position": position,
       "data-row": token.row,
@@ -26,32 +26,44 @@ function shareOf(probability) {
   return part;
 }
 
-/** The candidates of one step as rows of text, bar and number; the last row sums up all other tokens. */
-function candidateList(candidates, texts) {
+/**
+ * The candidates of one step as rows of text, bar and number; the last row sums up all other tokens. Where `go` is given, a row is a
+ * button that continues from it: `go(id)`.
+ */
+function candidateList(candidates, texts, go) {
   const rest = 1 - candidates.reduce((sum, { probability }) => sum + probability, 0);
-  const rows = candidates.map(({ text, probability, chosen }) => candidateRow(text, probability, chosen ? "chosen" : ""));
+  const rows = candidates.map(({ id, text, probability, chosen }) => {
+    const label = fill(texts.continue, { token: text, probability: exactly(probability) });
+    const button = go && { type: "button", "data-id": id, "aria-label": label, onclick: () => go(id) };
+    return candidateRow(text, probability, chosen ? "chosen" : "", button);
+  });
   if (rest > 0.00005) rows.push(candidateRow(texts.others, rest, "others"));
   return el("div", { class: "candidates" }, ...rows);
 }
 
-function candidateRow(text, probability, kind) {
+function candidateRow(text, probability, kind, button) {
   return el(
-    "div",
-    { class: `candidate ${kind}`, "data-probability": probability },
+    button ? "button" : "div",
+    { class: `candidate ${kind}`, "data-probability": probability, ...button },
     el("bdi", {}, text),
     el("span", { class: "share" }, shareOf(probability)),
     el("span", { class: "number" }, exactly(probability)),
   );
 }
 
-/** Content of a token's tooltip. */
-function aboutToken(token, strip, texts) {
-  const notes = [token.special && texts.special, token.unknown && texts.unknown];
+/** What `choose` reports to continue a decode with another token: the ids before it, and its own. */
+function continuation(continues, step, id) {
+  return { begin: [...continues.slice(0, step), id].join() };
+}
+
+/** Content of a token's tooltip; `go` as for `candidateList`. */
+function aboutToken(token, strip, texts, go) {
+  const notes = [token.special && texts.special, token.unknown && texts.unknown, token.byHand && texts.byHand];
   if (strip.generated && token.probability === undefined) notes.push(texts.given);
   return [
     el("b", {}, token.text),
     ...notes.filter(Boolean).map((note) => el("p", {}, note)),
-    ...(token.candidates ? [candidateList(token.candidates, texts)] : []),
+    ...(token.candidates ? [candidateList(token.candidates, texts, go)] : []),
   ];
 }
 
@@ -59,7 +71,7 @@ function aboutToken(token, strip, texts) {
 function tokenSentence(token, texts) {
   const said = token.probability === undefined ? texts.token : texts.written;
   const about = fill(said, { token: token.text, probability: token.probability === undefined ? "" : exactly(token.probability) });
-  return [about, token.unknown && texts.unknown].filter(Boolean).join(" ");
+  return [about, token.unknown && texts.unknown, token.byHand && texts.byHand].filter(Boolean).join(" ");
 }
 
 /** A labeled strip of chips: one tab stop, arrow keys move inside it. */

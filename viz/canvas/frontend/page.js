@@ -45,7 +45,7 @@ function show(Kind, id, header) {
 
 function draw() {
   show(Atlas, "atlas", { ...atlas, selection: chosen });
-  if (folded.open) show(Strips, "strips", { ...unpack(ofStrips).header, ...rows.get(chosen.site), query: chosen.query });
+  if (folded.open) show(Strips, "strips", { ...unpack(ofStrips).header, ...rows.get(chosen.site), query: chosen.query, continues: null });
 }
 
 const folded = document.querySelector("details");

@@ -139,6 +139,12 @@ class Player extends Drawing {
     this.redraw();
   }
 
+  /** Continues the decode from a candidate of a step; null where it cannot be continued. */
+  goes(step) {
+    const { continues } = this.header;
+    return continues && ((id) => this.choose(continuation(continues, step, id)));
+  }
+
   /** Collects changes and reports them to Python after a pause, never while playing. */
   report(change) {
     Object.assign(this.unsaid, change);
@@ -199,7 +205,7 @@ class Player extends Drawing {
     this.next.hidden = !steps.length;
     if (steps.length) {
       transport.draw();
-      if (this.listed !== this.now) this.candidates.replaceChildren(candidateList(this.now.candidates, texts));
+      if (this.listed !== this.now) this.candidates.replaceChildren(candidateList(this.now.candidates, texts, this.goes(this.now.step)));
       this.listed = this.now;
     }
     this.drawChips();

@@ -1,9 +1,15 @@
 // Token strips: the source and the target, each generated token with its probability and its alternatives.
 
+const TO_THE_TIP_MS = 250;
+
 class Strips extends Drawing {
   constructor(parent) {
     super(parent, "strips");
     this.readout.classList.add("unseen");
+    this.tip.addEventListener("pointerenter", () => clearTimeout(this.leaving));
+    this.tip.addEventListener("pointerleave", () => this.leave());
+    this.tip.addEventListener("pointerdown", (event) => event.preventDefault()); // the token keeps the focus
+    this.tip.addEventListener("mousedown", (event) => event.preventDefault());
   }
 
   form() {
@@ -29,17 +35,51 @@ class Strips extends Drawing {
 
   listeners(strip, token, position) {
     const enter = ({ currentTarget }) => this.enter(currentTarget, strip, token, position);
-    const leave = () => { this.hideTip(); point({}); };
+    const leave = () => this.leave();
     const onclick = () => this.select(strip, token, position);
-    return { onpointerenter: enter, onfocus: enter, onpointerleave: leave, onblur: leave, onclick };
+    const onkeydown = (event) => this.onKey(event, token);
+    return { onpointerenter: enter, onfocus: enter, onpointerleave: leave, onblur: leave, onclick, onkeydown };
   }
 
   enter(node, strip, token, position) {
     const { x, bottom, top } = node.getBoundingClientRect();
-    this.showTip({ x, y: top, height: bottom - top }, ...aboutToken(token, strip, this.header.texts));
+    clearTimeout(this.leaving);
+    const go = this.goes(token);
+    this.showTip({ x, y: top, height: bottom - top }, ...aboutToken(token, strip, this.header.texts, go));
+    this.tip.classList.toggle("clickable", Boolean(go));
+    this.offered = [...this.tip.querySelectorAll("button.candidate")];
+    for (const each of this.offered) each.tabIndex = -1; // arrow keys move through them
+    this.at = -1;
     this.say(tokenSentence(token, this.header.texts), { query: token.row >= 0 ? token.row : undefined });
     const query = token.row >= 0 ? { queryStrip: strip.name, query: token.row } : {};
     point(strip.written ? query : { ...query, keyStrip: strip.name, key: position });
+  }
+
+  /** Hides the tooltip, after a moment where its candidates can be clicked: the pointer may be on its way there. */
+  leave() {
+    clearTimeout(this.leaving);
+    const hide = () => { this.hideTip(); this.offered = []; };
+    if (this.offered?.length) this.leaving = setTimeout(hide, TO_THE_TIP_MS);
+    else hide();
+    point({});
+  }
+
+  /** Continues the decode from a candidate of a token; null where it cannot be continued. */
+  goes({ candidates, step }) {
+    const { continues } = this.header;
+    return candidates && continues && ((id) => { this.offered = []; this.leave(); this.choose(continuation(continues, step, id)); });
+  }
+
+  /** Up and down move through the candidates of a token, Enter continues from one. */
+  onKey(event, token) {
+    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const there = this.offered?.[this.at];
+    if (!(by && this.offered?.length) && !(event.key === "Enter" && there)) return;
+    event.preventDefault();
+    if (!by) return there.click();
+    this.at = Math.min(Math.max(this.at + by, -1), this.offered.length - 1);
+    this.offered.forEach((each, at) => each.classList.toggle("at", at === this.at));
+    this.say(this.offered[this.at]?.getAttribute("aria-label") ?? tokenSentence(token, this.header.texts));
   }
 
   select(strip, token, position) {

@@ -38,7 +38,9 @@ def strips(trace: Trace, site: Site, query: int, hidden: Mapping[str, Sequence[i
         "rows": int(attention.weights.shape[1]),
         "query": _row(attention, query),
     }
-    if hidden is not None:
+    if hidden is None:
+        header["continues"] = _continues(trace)
+    else:
         header |= {"texts": strings.hiding(), "hides": {name: list(positions) for name, positions in hidden.items()}}
     return pack(header, {})
 
@@ -112,6 +114,7 @@ def player(trace: Trace, site: Site, head: int, step: int) -> bytes:
         "names": experiment.head_names(trace, attention),
         "strips": [_strip(trace, name) for name in trace.tokens],
         "written": labels.written_strip(trace),
+        "continues": _continues(trace),
         "decodes": site.stack == "decoder" and bool(trace.steps),
         "head": head,
         "step": step,
@@ -158,17 +161,18 @@ def _strip(trace: Trace, name: str) -> dict[str, Any]:
     tokens = trace.tokens[name]
     written = name == labels.written_strip(trace) and _has_decoder(trace)
     steps = {step.computed[1]: step for step in trace.steps} if written else {}
+    by_hand = len(experiment.by_hand(trace))
     known = labels.strip(replace(tokens, unknown=(False,) * len(tokens)))
     return {
         "name": name,
         "title": strings.strip_title(trace, name, bool(steps)),
         "written": written,
         "generated": bool(steps),
-        "tokens": [_chip(tokens, i, label, i - 1 if written else i, steps.get(i)) for i, label in enumerate(known)],
+        "tokens": [_chip(tokens, i, label, i - 1 if written else i, steps.get(i), by_hand) for i, label in enumerate(known)],
     }
 
 
-def _chip(tokens: Tokens, position: int, label: str, row: int, step: Step | None) -> dict[str, Any]:
+def _chip(tokens: Tokens, position: int, label: str, row: int, step: Step | None, by_hand: int) -> dict[str, Any]:
     chip: dict[str, Any] = {
         "label": label,
         "text": labels.plain(tokens.texts[position]),
@@ -178,7 +182,14 @@ def _chip(tokens: Tokens, position: int, label: str, row: int, step: Step | None
     }
     if step is not None:
         chip |= {"step": step.index, "probability": math.exp(step.chosen.log_probability), "candidates": _candidates(step)}
+        chip["byHand"] = step.index < by_hand
     return chip
+
+
+def _continues(trace: Trace) -> list[int] | None:
+    """The ids that a decode generated, from any of which it can be continued otherwise; None: it generated none."""
+    decoded = trace.request.get("target") is None and (trace.request.get("decoding") or {}).get("max_length", 1) > 0
+    return [step.chosen.id for step in trace.steps] if decoded and trace.steps else None
 
 
 def _candidates(step: Step) -> list[dict[str, Any]]:
@@ -187,5 +198,6 @@ def _candidates(step: Step) -> list[dict[str, Any]]:
     if all(c.id != step.chosen.id for c in listed):
         listed.append(step.chosen)
     return [
-        {"text": labels.plain(c.text), "probability": math.exp(c.log_probability), "chosen": c.id == step.chosen.id} for c in listed
+        {"id": c.id, "text": labels.plain(c.text), "probability": math.exp(c.log_probability), "chosen": c.id == step.chosen.id}
+        for c in listed
     ]
