@@ -77,6 +77,10 @@ def test_keys_move_the_film_without_the_server_to_what_the_snapshots_compute(fil
     page, shown = film, drawing(film, "film")
     steps = LocalEngine(CHECKPOINTS, torch.device("cpu")).describe(MODEL).snapshots
     slider = page.get_by_role("slider", name="snapshot")
+    expect(shown).to_have_attribute("data-snapshot", str(steps[0]))
+    slider.press("End")
+    has_parameters(page, snapshot=str(steps[-1]))
+    rest(page)
     expect(shown).to_have_attribute("data-snapshot", str(steps[-1]))
     last = picture(page)
     with line.hold():
@@ -102,9 +106,10 @@ def test_keys_move_the_film_without_the_server_to_what_the_snapshots_compute(fil
 
 def test_play_runs_to_the_end_and_then_tells_the_server(film: Page, line: Line) -> None:
     page, shown = film, drawing(film, "film")
-    page.get_by_role("slider", name="snapshot").press("Home")
-    has_parameters(page, snapshot="0")
-    rest(page)
+    for key, step in (("End", "2032"), ("Home", "0")):
+        page.get_by_role("slider", name="snapshot").press(key)
+        has_parameters(page, snapshot=step)
+        rest(page)
     shown.get_by_role("combobox").select_option("4")
     with line.hold():
         shown.get_by_role("button", name="Play", exact=True).click()
