@@ -128,14 +128,18 @@ def last_cross(trace: Trace) -> Attention:
     return (trace.of("decoder", "cross") or tuple(trace.attention.values()))[-1]
 
 
-def heading(title: str, subtitle: str) -> str:
-    """Heading of a card as HTML, for `st.html`: two plain texts, the second one smaller."""
-    return f'<p class="heading">{escape(title)}</p><p class="small">{escape(subtitle)}</p>'
+def heading(title: str, subtitle: str, help_of: str = "") -> str:
+    """Heading of a card as HTML, for `st.html`: two plain texts, the second one smaller, and the help of the panel `help_of`.
+
+    A heading with help saves a message for each sentence: the card is then made with `helped=False`.
+    """
+    return f'<p class="heading">{escape(title)}</p><p class="small">{escape(subtitle)}</p>{panel_help.html(help_of)}'
 
 
-def card(name: str, height: Literal["stretch", "content"] = "stretch") -> DeltaGenerator:
+def card(name: str, height: Literal["stretch", "content"] = "stretch", *, helped: bool = True) -> DeltaGenerator:
     """Bordered container, by default as high as its row, with its help in the corner: `with column, card("name"):`."""
-    return _with_help(st.container(border=True, height=height, key=f"card-{name}"), name)
+    box = st.container(border=True, height=height, key=f"card-{name}")
+    return _with_help(box, name) if helped else box
 
 
 def panel(name: str) -> DeltaGenerator:

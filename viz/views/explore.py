@@ -26,11 +26,11 @@ def show(page: Page) -> None:
         canvas.atlas(page.trace, page.attention.site, page.head, page.view.query, key="atlas", chosen=update)
     heat, lines, facts = st.columns([5, 5, 3])
     shown = reading.shown(page)
-    with heat, card("heat"):
+    with heat, card("heat", helped=False):
         reading_card.draw(page, shown)
-    with lines, card("lines"):
+    with lines, card("lines", helped=False):
         _lines(page, shown)
-    with facts, card("facts"):
+    with facts, card("facts", helped=False):
         _facts(page, shown)
     _opened("numbers", _("Numbers and downloads"), ":material/table:", lambda: _numbers(page, shown))
     _opened("heads", _("Statistics of all heads"), ":material/leaderboard:", lambda: _all_heads(page, shown))
@@ -69,7 +69,7 @@ def _strips(page: Page) -> None:
 def _lines(page: Page, shown: reading.Shown) -> None:
     """Draws the reading as lines, or the weights of the head if the reading has no number for each pair of tokens."""
     title = _("Lines") if reading_card.is_raw(page, shown) else _("Lines: {title}", title=reading_card.title(page, shown))
-    st.html(heading(title, _("Lines lead from each query token to the tokens that it attends to")))
+    st.html(heading(title, _("Lines lead from each query token to the tokens that it attends to"), help_of="lines"))
     if not reading_card.fits(page):
         st.caption(_("Lines are drawn for at most {most} tokens per side.", most=reading_card.LONGEST))
         return
@@ -106,7 +106,7 @@ def _facts(page: Page, shown: reading.Shown) -> None:
     if not reading_card.is_raw(page, shown):
         notes.insert(0, _weights_alone())
     small = (f'<p class="small">{escape(note)}</p>' for note in notes)
-    st.html("".join((heading(_("This head"), _("each row is a probability distribution")), *facts, *small)))
+    st.html("".join((heading(_("This head"), _("each row is a probability distribution"), help_of="facts"), *facts, *small)))
     with st.expander(_("Similar heads"), icon=":material/join_inner:", key="alike", on_change="rerun") as part:
         if part.open:
             _alike(page)

@@ -31,7 +31,7 @@ def draw(page: Page, shown: Shown) -> None:
         "query": labels.query_axis(page.trace, page.attention.site),
         "key": labels.key_axis(page.trace, page.attention.site),
     }
-    st.html(heading(title(page, shown), _("{query} ↓ · {key} →", **gaps)))
+    st.html(heading(title(page, shown), _("{query} ↓ · {key} →", **gaps), help_of="heat"))
     _controls(page, shown)
     if fits(page):
         if is_raw(page, shown):

@@ -34,7 +34,7 @@ def asked(folder: Path, capsys: pytest.CaptureFixture[str], *options: str) -> An
         (("--words",), Words),
         (("--edges", "1", "--site", "decoder.0.1.cross"), lambda request: Edges(request, 1, "decoder.0.1.cross")),
     ],
-    ids=str,
+    ids=("heads", "prune", "words", "edges"),
 )
 def test_it_prints_the_numbers_of_the_engine(
     folder: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], question: Any
