@@ -41,7 +41,7 @@ def test_a_click_or_keys_choose_a_hypothesis_and_its_rows_are_shown(
     second = hypotheses(tree)[1]
     nodes.and_(page.locator(f'[data-place="{second}"]')).click()
     has_parameters(page, hypothesis="1")
-    looks_like(page, shown(engine, 1))
+    looks_like(page, shown(engine, 1), key=2)
     nodes.and_(page.locator(f'[data-place="{second}"]')).focus()
     page.keyboard.press("ArrowLeft")
     parent = tree[second].parent
@@ -51,12 +51,15 @@ def test_a_click_or_keys_choose_a_hypothesis_and_its_rows_are_shown(
     best.focus()
     page.keyboard.press("Enter")
     page.wait_for_url(lambda url: "hypothesis" not in url)
-    looks_like(page, shown(engine, 0))
+    looks_like(page, shown(engine, 0), key=3)
     expect(best).to_have_attribute("aria-current", "true")
 
 
-def looks_like(page: Page, trace: Trace) -> None:
-    """The player has the tokens of this hypothesis, and a cell of its last row holds the weight of its own row."""
+def looks_like(page: Page, trace: Trace, key: int) -> None:
+    """The player has the tokens of this hypothesis, and a cell of its last row holds the weight of its own row.
+
+    Each call reads another key: the readout still shows the cell that was pointed at before.
+    """
     expect(page.locator("[data-strip=target] .chip bdi")).to_have_text(list(trace.tokens["target"].texts))
     rest(page)
     drawing(page, "player").locator(".icon.last").click()
@@ -65,7 +68,7 @@ def looks_like(page: Page, trace: Trace) -> None:
     weights = trace.at(SITE).weights[0]
     place = tiles(page, "player")[0]
     assert json.loads(drawing(page, "player").get_attribute("data-layout") or "")[0]["rows"] == len(weights)
-    found = hovered_weight(page, place, len(weights) - 1, 2, "player")
-    assert found == pytest.approx(float(weights[-1, 2]), abs=1e-6)
+    found = hovered_weight(page, place, len(weights) - 1, key, "player")
+    assert found == pytest.approx(float(weights[-1, key]), abs=1e-6)
     drawing(page, "player").locator(".icon.first").click()
     expect(drawing(page, "player")).to_have_attribute("data-step", "0")
