@@ -57,8 +57,8 @@ def test_a_stranger_is_told_what_is_too_long(app: Served) -> None:
             await visitor.join()
             assert visitor.said == [
                 (
-                    "This server does not accept The decode = up to 32,000 tokens long, those of all hypotheses counted; "
-                    "allowed: at most 2,048."
+                    "The decode is up to 32,000 tokens long, those of all hypotheses counted, which this server does not accept: "
+                    "at most 2,048."
                 )
             ]
 
