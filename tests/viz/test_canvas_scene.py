@@ -117,7 +117,7 @@ def test_a_token_that_was_drawn_against_the_odds_is_listed_too() -> None:
     unlikely = Candidate(999, "rare", -7.0)
     drawn = replace(trace, steps=(replace(trace.steps[0], chosen=unlikely), *trace.steps[1:]))
     candidates = chips(scene.strips(drawn, CROSS, -1), 1)[1]["candidates"]
-    assert candidates[-1] == {"text": "rare", "probability": math.exp(-7.0), "chosen": True}  # type: ignore[index]
+    assert candidates[-1] == {"id": 999, "text": "rare", "probability": math.exp(-7.0), "chosen": True}  # type: ignore[index]
     assert sum(c["chosen"] for c in candidates) == 1  # type: ignore[attr-defined]
 
 

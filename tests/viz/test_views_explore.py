@@ -105,7 +105,7 @@ def test_the_facts_of_the_head_are_its_statistics_each_with_its_meaning() -> Non
     app = open_view("explore", made, site=CROSS, head="1")
     (facts,) = [found.proto.body for found in app.get("html") if "fact" in found.proto.body]
     statistics = heads.head_statistics(made.trace, made.trace.at(CROSS), 1)
-    assert facts.count("<details") == len(heads.explanations())
+    assert facts.count('<details class="fact"') == len(heads.explanations())
     for name, explanation in heads.explanations().items():
         assert f"<span>{escape(explanation.title)}</span><b>{getattr(statistics, name):.2f}</b>" in facts
         assert f"{escape(explanation.meaning)}</details>" in facts

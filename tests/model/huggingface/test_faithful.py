@@ -1,6 +1,7 @@
 """A folder runs as it was trained or not at all: edited settings, tensors without a place, and what may be left over."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,7 @@ def test_an_architecture_that_is_not_run_was_advised_to_become_another(own: str,
     said = refused(edited(tmp_path / own, own))
     assert f"its architecture is '{own}', and those that are run here are bert, " in said
     assert "Do not change its config" in said
-    assert "change it" not in said
+    assert not re.search(r"\bchange it\b", said)
 
 
 @pytest.mark.parametrize("own", ["gemma2", "granite"])

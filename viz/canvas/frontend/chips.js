@@ -34,7 +34,7 @@ function candidateList(candidates, texts, go) {
   const rest = 1 - candidates.reduce((sum, { probability }) => sum + probability, 0);
   const rows = candidates.map(({ id, text, probability, chosen }) => {
     const label = fill(texts.continue, { token: text, probability: exactly(probability) });
-    const button = go && { type: "button", "data-id": id, "aria-label": label, onclick: () => go(id) };
+    const button = go && { type: "button", "data-id": id, title: label, onclick: () => go(id) };
     return candidateRow(text, probability, chosen ? "chosen" : "", button);
   });
   if (rest > 0.00005) rows.push(candidateRow(texts.others, rest, "others"));
