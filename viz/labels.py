@@ -179,6 +179,9 @@ def kind(stack: str, kind_: str) -> str:
         ("encoder", "self"): _("Encoder self-attention"),
         ("decoder", "self"): _("Decoder self-attention"),
         ("decoder", "cross"): _("Cross-attention"),
+        ("program", "self"): _("Self-attention"),
+        ("program", "cross"): _("Cross-attention"),
+        (stack, "unknown"): _("Attention"),
     }.get((stack, kind_), _("Attention to memory"))
 
 

@@ -17,6 +17,7 @@ from model.errors import BadSetting, UnknownSite, WireError
 from model.spec.validation import read
 from model.trace.beam_tree import Node
 from model.trace.lazy_attention import LazyAttention
+from model.trace.recorded import Recorded
 from model.trace.types import AXES, SCHEMA, TENSORS_OF_ATTENTION, Array, Attention, Site, Step, Tokens, Trace
 
 ENTRY = "headlight"
@@ -46,7 +47,8 @@ class _Made:
 class _Header:
     """Everything that is not an array.
 
-    `sites` holds the strips of each site's queries and keys; `unwritten` lists the sites whose weights are not in the file.
+    `sites` holds the strips of each site's queries and keys; `unwritten` lists the sites whose weights are not in the file;
+    `recorded` says that a program was recorded.
     """
 
     schema: int
@@ -58,6 +60,7 @@ class _Header:
     missing: Mapping[str, str]
     unwritten: Mapping[str, _Made] = field(default_factory=dict)
     tree: tuple[Node, ...] = ()
+    recorded: Recorded | None = None
 
 
 def to_bytes(trace: Trace) -> bytes:
@@ -72,8 +75,12 @@ def to_bytes(trace: Trace) -> bytes:
         missing=dict(trace.missing),
         unwritten={str(site): _Made(w.scale, w.empty_rows) for site, w in _unwritten(trace)},
         tree=trace.tree,
+        recorded=trace.recorded,
     )
-    return save(_arrays(trace), metadata={ENTRY: json.dumps(asdict(header))})
+    entries = {
+        name: value for name, value in asdict(header).items() if name != "recorded" or value
+    }  # older readers refuse the name
+    return save(_arrays(trace), metadata={ENTRY: json.dumps(entries)})
 
 
 def from_bytes(data: bytes) -> Trace:
@@ -136,7 +143,10 @@ def _trace(header: _Header, stored: dict[str, Array]) -> Trace:
         steps=header.steps,
         tree=header.tree,
         missing=header.missing,
+        recorded=header.recorded,
     )
+    if header.recorded and header.recorded.sites.keys() != header.sites.keys():
+        raise ValueError("the sites under recorded are not the sites of the trace")
     if any(node.parent >= place for place, node in enumerate(trace.tree)):
         raise ValueError("a node of the tree stands before the one that it continues")
     if stored:

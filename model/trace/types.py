@@ -18,11 +18,12 @@ import numpy as np
 from model.errors import UnknownHead, UnknownSite
 from model.trace.beam_tree import Node
 from model.trace.lazy_attention import Array as Array
+from model.trace.recorded import Recorded
 
 SCHEMA = 1
 """Version of a Trace's file format. It grows whenever an old reader would misread a new file."""
 
-Kind: TypeAlias = Literal["self", "cross", "memory"]
+Kind: TypeAlias = Literal["self", "cross", "memory", "unknown"]
 
 _COUNTS = {str(count): count for count in range(1000)}
 """Pass and layer numbers by their text. Each has one text only: no leading zero, no sign, no digits of other scripts."""
@@ -39,6 +40,9 @@ class Site:
 
     The text form is `stack.pass.layer.kind`, for instance `decoder.1.0.cross`. A stack applied twice has passes 0 and 1.
     `memory` is attention of the encoder's output on itself inside a decoder layer.
+
+    In the recording of a program the stack is `program` where it is not known, `pass_` is the call of the program, `layer` is the
+    site's place in the order in which the sites of a stack ran, and the kind is `unknown` where it is not known.
     """
 
     stack: str
@@ -57,9 +61,12 @@ class Site:
             UnknownSite: `text` is not of the form stack.pass.layer.kind.
         """
         match text.split("."):
-            case [("encoder" | "decoder") as stack, pass_, layer, ("self" | "cross" | "memory") as kind] if (
-                pass_ in _COUNTS and layer in _COUNTS
-            ):
+            case [
+                ("encoder" | "decoder" | "program") as stack,
+                pass_,
+                layer,
+                ("self" | "cross" | "memory" | "unknown") as kind,
+            ] if pass_ in _COUNTS and layer in _COUNTS:
                 return cls(stack, _COUNTS[pass_], _COUNTS[layer], kind)
         raise UnknownSite(asked=text, there="sites of the form stack.pass.layer.kind, such as encoder.0.0.self")
 
@@ -69,8 +76,8 @@ class Tokens:
     """One strip of tokens.
 
     Attributes:
-        name: `source` or `target`.
-        ids: ids that the network was given, one for each token. Empty for an input of float features.
+        name: `source` or `target`; in the recording of a program also others, for sites with other numbers of positions.
+        ids: ids that the network was given, one for each token. Empty for an input of float features, and in a recording.
         texts: texts that are shown: each token as typed, even where the vocabulary does not have it.
         special: True for tokens that stand for no text (start, end, padding).
         unknown: True where the vocabulary does not have the text, so that the network was given the unknown token instead.
@@ -192,8 +199,8 @@ class Trace:
         model: facts about the network and the machine (name, title, fingerprint, spec, languages, device, dtype, milliseconds, and
             `notes`: sentences that a viewer should know about how it computes).
         request: the RunRequest, as plain JSON values.
-        tokens: strips by name, `source` and (for an encoder-decoder) `target`. The last target token may be one that was
-            written and not read: then there are fewer query rows than tokens.
+        tokens: strips by name, `source` and (for an encoder-decoder) `target`; a recording may have others. The last target token
+            may be one that was written and not read: then there are fewer query rows than tokens.
         attention: the tensors of each site, in the order in which the sites ran.
         positions: [position, model] by stack (`encoder`, `decoder`), the positional encodings that were added.
         embedded: [position, model] by stack, the embeddings after positions were added.
@@ -206,6 +213,8 @@ class Trace:
         tree: all continuations that a beam search considered (model/trace/beam_tree.py); the rest of the trace shows the
             hypothesis that was asked for.
         missing: why something was not recorded, by the name it would have.
+        recorded: for the recording of a program, what was recorded; None: a run of this project. A recording has no request, spec,
+            logits or steps.
     """
 
     model: Mapping[str, Any]
@@ -220,6 +229,7 @@ class Trace:
     steps: tuple[Step, ...] = ()
     tree: tuple[Node, ...] = ()
     missing: Mapping[str, str] = field(default_factory=dict)
+    recorded: Recorded | None = None
     schema: int = SCHEMA
 
     def __post_init__(self) -> None:
@@ -263,6 +273,11 @@ class Trace:
         if wanted not in self.attention:
             raise UnknownSite(asked=str(wanted), there=", ".join(map(str, self.attention)))
         return self.attention[wanted]
+
+    def module(self, site: Site | str) -> str:
+        """Path of the module that computed a site in a recorded program; empty where there is none."""
+        own = self.recorded.sites.get(str(site)) if self.recorded else None
+        return own.module if own else ""
 
     def of(self, stack: str, kind: Kind) -> tuple[Attention, ...]:
         """The sites of one stack and kind, in the order in which they ran."""

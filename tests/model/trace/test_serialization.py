@@ -13,6 +13,7 @@ from safetensors.numpy import load, save
 
 from model.errors import WireError
 from model.trace.beam_tree import Fate, Node
+from model.trace.recorded import Recorded, RecordedSite
 from model.trace.serialization import from_bytes, to_bytes
 from model.trace.types import AXES, Array, Attention, Candidate, Kind, Site, Step, Tokens, Trace
 from tests.traces import translation
@@ -47,8 +48,9 @@ def traces(draw: st.DrawFn) -> Trace:
             arrays[name] = values > 0 if name.startswith("mask") else values
         return Attention(site, query, key, **arrays)
 
-    kinds: tuple[Kind, ...] = ("self", "cross", "memory")
-    sites = st.builds(Site, st.sampled_from(["encoder", "decoder"]), st.integers(0, 1), st.integers(0, 9), st.sampled_from(kinds))
+    kinds: tuple[Kind, ...] = ("self", "cross", "memory", "unknown")
+    stacks = st.sampled_from(["encoder", "decoder", "program"])
+    sites = st.builds(Site, stacks, st.integers(0, 1), st.integers(0, 9), st.sampled_from(kinds))
     candidates = st.builds(Candidate, st.integers(-1, 99), TEXTS, st.floats(allow_nan=False))
     steps = st.builds(Step, st.integers(0, 9), candidates, st.lists(candidates, max_size=2).map(tuple), st.just((0, 1)))
     nodes = st.builds(
@@ -62,12 +64,16 @@ def traces(draw: st.DrawFn) -> Trace:
         st.sampled_from(FATES),
         st.integers(-1, 3),
     )
+    found = draw(st.lists(sites, max_size=3, unique=True))
+    differences = st.none() | st.floats(0, allow_infinity=False)
+    site_parts = st.builds(RecordedSite, TEXTS, st.sampled_from(["computed", "recomputed"]), TEXTS, differences, st.integers(1, 9))
+    of_program = Recorded("vit.py", "2.13.0", "0:2", 1, ("source",), {str(site): draw(site_parts) for site in found})
     groups = [{name: rng.normal(size=(2, 3)).astype(np.float32) for name in draw(st.sets(NAMES, max_size=2))} for _ in range(4)]
     return Trace(
         model=draw(st.dictionaries(TEXTS, TEXTS | st.integers() | st.none() | st.lists(TEXTS), max_size=3)),
         request=draw(st.dictionaries(TEXTS, st.booleans() | st.floats(allow_nan=False), max_size=3)),
         tokens={name: strip(name) for name in lengths},
-        attention={site: attention(site) for site in draw(st.lists(sites, max_size=3, unique=True))},
+        attention={site: attention(site) for site in found},
         positions=groups[0],
         embedded=groups[1],
         hidden=groups[2],
@@ -76,11 +82,12 @@ def traces(draw: st.DrawFn) -> Trace:
         steps=tuple(draw(st.lists(steps, max_size=2))),
         tree=tuple(draw(st.lists(nodes, max_size=2))),
         missing=draw(st.dictionaries(TEXTS, TEXTS, max_size=2)),
+        recorded=draw(st.sampled_from([None, of_program])),
     )
 
 
 def assert_equal(found: Trace, expected: Trace) -> None:
-    for name in ("schema", "model", "request", "tokens", "steps", "tree", "missing"):
+    for name in ("schema", "model", "request", "tokens", "steps", "tree", "missing", "recorded"):
         assert getattr(found, name) == getattr(expected, name), name
     for group in ("positions", "embedded", "hidden", "stages"):
         assert getattr(found, group).keys() == getattr(expected, group).keys()
@@ -155,6 +162,32 @@ def parts(data: bytes) -> tuple[dict[str, Array], dict[str, Any]]:
 
 def rebuilt(arrays: dict[str, Array], header: Any) -> bytes:
     return save(arrays, metadata={"headlight": json.dumps(header)})
+
+
+def recording(**changes: Any) -> Trace:
+    """A trace that claims to be a recording: each site has a module."""
+    plain = translation(layers=1)
+    sites = {str(site): RecordedSite(f"layers.{n}", "recomputed", "aten.x", 0.5) for n, site in enumerate(plain.attention)}
+    return replace(plain, recorded=replace(Recorded("program.py", "2.13.0", "0:1", 0, (), sites), **changes))
+
+
+def test_a_recording_names_the_module_of_each_site_and_no_other_sites() -> None:
+    assert from_bytes(to_bytes(recording())).module("decoder.0.0.cross") == "layers.2"
+    assert translation().module("decoder.0.0.cross") == ""
+    with pytest.raises(WireError, match="not the sites of the trace"):
+        from_bytes(to_bytes(recording(sites={})))
+
+
+def test_a_file_of_a_run_is_the_one_that_older_readers_know() -> None:
+    assert "recorded" not in parts(to_bytes(translation(layers=1)))[1]
+
+
+@pytest.mark.parametrize("change", [{"difference": -0.5}, {"batch": 0}, {"origin": "guessed"}])
+def test_a_recorded_site_that_cannot_be_is_refused(change: dict[str, Any]) -> None:
+    arrays, header = parts(to_bytes(recording()))
+    header["recorded"]["sites"]["decoder.0.0.cross"] |= change
+    with pytest.raises(WireError, match=next(iter(change))):
+        from_bytes(rebuilt(arrays, header))
 
 
 def test_the_names_in_the_file_are_those_of_the_documentation() -> None:
