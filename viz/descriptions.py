@@ -8,7 +8,8 @@ import numpy as np
 from model.trace.beam_tree import Node, hypotheses, path
 from model.trace.types import Array, Attention, Trace
 from viz import labels
-from viz.texts import _, _n
+from viz.texts import _, _n, clauses
+from viz.texts import number as number_of
 
 MOST_ROWS = 24
 """Most rows that a description goes through; the table beside the picture has all."""
@@ -148,7 +149,7 @@ def vectors(rows: Sequence[str], values: Array) -> str:
 
 def bars(names: Sequence[str], values: Sequence[float]) -> str:
     """Tokens with one number each, in their order."""
-    return "; ".join(_("{name}: {value}", name=name, value=number(value)) for name, value in zip(names, values, strict=True)) + "."
+    return clauses(_("{name}: {value}", name=name, value=number(value)) for name, value in zip(names, values, strict=True)) + "."
 
 
 def changes(rows: Sequence[str], keys: Sequence[str], apart: Array, most: int = 5) -> str:
@@ -171,7 +172,7 @@ def changes(rows: Sequence[str], keys: Sequence[str], apart: Array, most: int = 
 
 def film(steps: Sequence[int], losses: Sequence[float | None]) -> str:
     """A training film: how many snapshots, and the loss on this sentence at the first and the last one."""
-    gaps = {"count": len(steps), "first": f"{steps[0]:,}", "last": f"{steps[-1]:,}"}
+    gaps = {"count": len(steps), "first": number_of(steps[0], ","), "last": number_of(steps[-1], ",")}
     begin, end = losses[0], losses[-1]
     if begin is None or end is None:
         return _("{count} snapshots, from step {first} to step {last}.", **gaps)
@@ -198,7 +199,7 @@ def number(value: float, sign: bool = False) -> str:
     """A number with three decimals and a true minus sign."""
     if not math.isfinite(value):
         return str(value)
-    return f"{value:+.3f}".replace("-", "−") if sign else f"{value:.3f}".replace("-", "−")
+    return number_of(value, "+.3f" if sign else ".3f")
 
 
 def _joined(said: list[str], count: int) -> str:

@@ -23,7 +23,7 @@ from model.spec.edits import (
 )
 from model.trace.types import Site, Tokens
 from viz import labels
-from viz.texts import _, _n
+from viz.texts import _, _n, listed
 
 MOST_NAMED = 4
 """Most tokens or heads that are named one by one; of more, the number is given."""
@@ -137,7 +137,7 @@ def _where(edit: AtSites) -> str:
         return place
     if len(edit.head) > MOST_NAMED:
         return _("{place}, {count} heads", place=place, count=len(edit.head))
-    return _("{place}, heads {heads}", place=place, heads=", ".join(str(head + 1) for head in edit.head))
+    return _("{place}, heads {heads}", place=place, heads=listed(str(head + 1) for head in edit.head))
 
 
 def _place(text: str) -> str:
@@ -171,7 +171,7 @@ def _tokens(tokens: Sequence[Token], strip: Tokens | None) -> str:
     """Tokens by their words: “alter”, or by number where the words are not known."""
     if len(tokens) > MOST_NAMED:
         return _n("{count} token", "{count} tokens", len(tokens), count=len(tokens))
-    return ", ".join(_token(token, strip) for token in tokens)
+    return listed(_token(token, strip) for token in tokens)
 
 
 def _token(token: Token, strip: Tokens | None) -> str:

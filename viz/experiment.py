@@ -11,7 +11,7 @@ from model.spec.request import RunRequest
 from model.trace.types import Attention, Site, Step, Trace
 from viz import labels
 from viz.edit_words import words
-from viz.texts import _, _n
+from viz.texts import _, _n, clauses
 
 UNALTERED: Mapping[str, Any] = {"silence": "", "edits": "", "off": ""}
 """The fields of `viz.links.View` that alter a run, at their defaults: what the button of the banner sets."""
@@ -33,10 +33,10 @@ def sentence(request: Mapping[str, Any]) -> str:
     if any(not isinstance(one, Silence) or one.by != "zeros" or not (one.site and one.head) for one in edits):
         if len(edits) > MOST_NAMED:
             return _n("Experiment: {count} edit", "Experiment: {count} edits", len(edits), count=len(edits))
-        return _("Experiment: {edits}", edits="; ".join(map(words, edits)))
+        return _("Experiment: {edits}", edits=clauses(map(words, edits)))
     if len(heads) > MOST_NAMED:
         return _("Experiment: {count} heads silenced", count=len(heads))
-    return _("Experiment: {heads} silenced", heads="; ".join(labels.site(Site.parse(site), head) for site, head in heads))
+    return _("Experiment: {heads} silenced", heads=clauses(labels.site(Site.parse(site), head) for site, head in heads))
 
 
 def by_hand(trace: Trace) -> tuple[Step, ...]:
@@ -53,7 +53,7 @@ def continued(trace: Trace) -> str:
 def heads(silence: str) -> str:
     """The names of the heads that `viz.links.View.silence` lists."""
     pairs = (entry.rpartition(":") for entry in silence.split())
-    return "; ".join(labels.site(Site.parse(site), int(head)) for site, _colon, head in pairs)
+    return clauses(labels.site(Site.parse(site), int(head)) for site, _colon, head in pairs)
 
 
 def silenced(trace: Trace) -> frozenset[tuple[str, int]]:

@@ -16,6 +16,7 @@ from functools import wraps
 from cachetools import LRUCache, cached
 
 from model.trace.types import Attention, Site, Tokens, Trace
+from viz import language, texts
 from viz.texts import _
 
 LONGEST = 24
@@ -153,8 +154,12 @@ def stream(trace: Trace, site: Site, role: str) -> str:
     """The tokens on an axis: "decoder (English)". `role` is `query` or `key`."""
     attention = trace.at(site)
     name = attention.query_tokens if role == "query" else attention.key_tokens
-    language = trace.model.get("languages", {}).get(name, name)
     from_decoder = site.stack == "decoder" and not (role == "key" and site.kind in ("cross", "memory"))
+    return stream_of(from_decoder, texts.language_of(trace, name))
+
+
+def stream_of(from_decoder: bool, language: str) -> str:
+    """The tokens of a stack: "decoder (English)"."""
     return _("decoder ({language})", language=language) if from_decoder else _("encoder ({language})", language=language)
 
 
@@ -207,14 +212,14 @@ def number(value: float, form: str) -> str:
         value: the number.
         form: its format specification, such as ".3f".
     """
-    return f"{value:{form}}".replace("-", "−")
+    return texts.number(value, form)
 
 
 def power_of_ten(value: float) -> str:
     """A small number in scientific notation: 3·10⁻⁷."""
     if value == 0 or not math.isfinite(value):
         return f"{value:.0f}"
-    digits, exponent = f"{value:.0e}".split("e")
+    digits, exponent = language.localized(f"{value:.0e}").split("e")
     return f"{digits}·10{str(int(exponent)).translate(_RAISED)}"
 
 

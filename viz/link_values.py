@@ -13,10 +13,18 @@ from model.spec.edits import MOST_EDITS, Silence, read_edits, write_edits
 from model.spec.request import MOST_TOKENS
 from model.spec.request import silences as silenced_heads
 from model.trace.types import Site
-from viz.texts import _
+from viz.language import LANGUAGES, matching
+from viz.texts import _, listed
+from viz.texts import number as shown
 
 LONGEST_TEXT = 4000
 """Most characters of a text in a URL: browsers and servers cut longer ones."""
+
+READINGS = ("head", "mean", "max", "value", "rollout", "entropy")
+"""What Explore can draw of a site; docs/readings.md defines each."""
+
+MEASURES = ("entropy", "diagonality", "antidiagonality", "alignment")
+"""What Training can draw of every head over the snapshots; docs/readings.md defines each."""
 
 
 def whole(lowest: int, highest: int = 10**9) -> Callable[[str], int]:
@@ -25,15 +33,10 @@ def whole(lowest: int, highest: int = 10**9) -> Callable[[str], int]:
     def read(text: str) -> int:
         digits = text.removeprefix("-")
         if not digits.isascii() or not digits.isdigit() or len(digits) > 20 or not lowest <= int(text) <= highest:
-            raise ValueError(_("a whole number from {lowest} to {highest}", lowest=_readable(lowest), highest=_readable(highest)))
+            raise ValueError(_("a whole number from {lowest} to {highest}", lowest=shown(lowest, ","), highest=shown(highest, ",")))
         return int(text)
 
     return read
-
-
-def _readable(number: int) -> str:
-    """An integer with thousands separators and a real minus sign."""
-    return f"{number:,}".replace("-", "−")
 
 
 def number(lowest: float, highest: float) -> Callable[[str], float]:
@@ -63,10 +66,17 @@ def choice(*allowed: str) -> Callable[[str], str]:
 
     def read(text: str) -> str:
         if text not in allowed:
-            raise ValueError(_("one of {allowed}", allowed=", ".join(allowed)))
+            raise ValueError(_("one of {allowed}", allowed=listed(allowed)))
         return text
 
     return read
+
+
+def language(text: str) -> str:
+    """Parses the name of a language, such as "de" or "zh-Hant"; empty: none."""
+    if text and not matching(text):
+        raise ValueError(_("one of {allowed}", allowed=listed(LANGUAGES)))
+    return matching(text)
 
 
 def site(text: str) -> str:

@@ -14,16 +14,12 @@ from model.spec.request import MOST_CANDIDATES, MOST_TOKENS, Decoding, Method, P
 from viz import link_values as values
 from viz.link_parameter import Parameter, parameter
 from viz.link_values import ALL_OFF as ALL_OFF
-from viz.texts import _
+from viz.link_values import MEASURES as MEASURES
+from viz.link_values import READINGS as READINGS
+from viz.texts import N_, _
 
 LARGEST_SEED = 2**53 - 1
 """The largest whole number of those that a browser tells apart."""
-
-READINGS = ("head", "mean", "max", "value", "rollout", "entropy")
-"""What Explore can draw of a site; docs/readings.md defines each."""
-
-MEASURES = ("entropy", "diagonality", "antidiagonality", "alignment")
-"""What Training can draw of every head over the snapshots; docs/readings.md defines each."""
 
 PRECISIONS: tuple[str, ...] = get_args(Precision)
 """Number types that a run can be asked for in."""
@@ -37,60 +33,60 @@ class View:
     writing to the model, an empty `site` is the one that the page opens on, and -1 is none, or of `snapshot` the first.
     """
 
-    model: str = parameter("", "model", "name of the model", values.text, of_a_run=_("model"))
+    model: str = parameter("", "model", "name of the model", values.text, of_a_run=N_("model"))
     settings: str = parameter(
         "",
         "set",
         "answers that the model's file does not give, NAME=VALUE joined by spaces; the page Checkpoint asks for them",
         values.settings,
-        of_a_run=_("settings the file does not contain"),
+        of_a_run=N_("settings the file does not contain"),
         reset_by="model",
         typed=True,
     )
     text: str | None = parameter(
-        None, "text", "the source sentence", values.text, of_a_run=_("sentence"), reset_by="model", typed=True
+        None, "text", "the source sentence", values.text, of_a_run=N_("sentence"), reset_by="model", typed=True
     )
     target: str = parameter(
         "",
         "target",
         "forced target (teacher forcing) instead of decoding",
         values.text,
-        of_a_run=_("forced target"),
+        of_a_run=N_("forced target"),
         reset_by="model",
         typed=True,
     )
     method: str = parameter(
-        Decoding.method, "decode", "greedy, sample or beam", values.choice(*get_args(Method)), of_a_run=_("decoding")
+        Decoding.method, "decode", "greedy, sample or beam", values.choice(*get_args(Method)), of_a_run=N_("decoding")
     )
     max_length: int = parameter(
-        Decoding.max_length, "max", "maximum new tokens", values.whole(0, MOST_TOKENS), of_a_run=_("maximum new tokens")
+        Decoding.max_length, "max", "maximum new tokens", values.whole(0, MOST_TOKENS), of_a_run=N_("maximum new tokens")
     )
     begin: str = parameter(
-        "", "begin", "ids that the model generates first", values.ids, of_a_run=_("chosen tokens"), reset_by="sentence", typed=True
+        "", "begin", "ids that the model generates first", values.ids, of_a_run=N_("chosen tokens"), reset_by="sentence", typed=True
     )
     temperature: float = parameter(
         Decoding.temperature,
         "temperature",
         "divides the logits before sampling",
         values.number(0.01, 10),
-        of_a_run=_("temperature"),
+        of_a_run=N_("temperature"),
     )
     top_k: int = parameter(
         Decoding.top_k,
         "top_k",
         "sample among the k most likely tokens; 0: all",
         values.whole(0, MOST_CANDIDATES),
-        of_a_run=_("top k"),
+        of_a_run=N_("top k"),
     )
     top_p: float = parameter(
         Decoding.top_p,
         "top_p",
         "sample among the most likely tokens of this total probability; 1: all",
         values.number(0.01, 1),
-        of_a_run=_("top p"),
+        of_a_run=N_("top p"),
     )
-    seed: int = parameter(Decoding.seed, "seed", "seed of sampling", values.whole(0, LARGEST_SEED), of_a_run=_("seed"))
-    beam_size: int = parameter(Decoding.beam_size, "beam", "beam width", values.whole(1, 32), of_a_run=_("beam width"))
+    seed: int = parameter(Decoding.seed, "seed", "seed of sampling", values.whole(0, LARGEST_SEED), of_a_run=N_("seed"))
+    beam_size: int = parameter(Decoding.beam_size, "beam", "beam width", values.whole(1, 32), of_a_run=N_("beam width"))
     hypothesis: int = parameter(
         Decoding.hypothesis,
         "hypothesis",
@@ -103,7 +99,7 @@ class View:
         "precision",
         f"precision of the run: {', '.join(PRECISIONS)}; default: the engine's setting",
         lambda text: values.choice(*PRECISIONS)(text) if text else text,
-        of_a_run=_("precision"),
+        of_a_run=N_("precision"),
     )
     site: str = parameter(
         "", "site", "the selected attention site: stack.pass.layer.kind, counted from 0", values.site, reset_by="model"
@@ -131,14 +127,14 @@ class View:
         0, "pad", "positions to which Masks pads the source; 0: four are added", values.whole(0, 100_000), reset_by="sentence"
     )
     silence: str = parameter(
-        "", "silence", "silenced heads, SITE:HEAD joined by spaces", values.silence, of_a_run=_("silenced heads"), reset_by="model"
+        "", "silence", "silenced heads, SITE:HEAD joined by spaces", values.silence, of_a_run=N_("silenced heads"), reset_by="model"
     )
     edits: str = parameter(
         "",
         "edit",
         "changes while the network runs, NAME key=value … joined by semicolons, or the parameter several times: what-if.md",
         values.edits,
-        of_a_run=_("edits"),
+        of_a_run=N_("edits"),
         reset_by="model",
         typed=True,
     )
@@ -147,7 +143,7 @@ class View:
         "off",
         "edits that are switched off: their places, counted from 0, joined by commas; all: What if begins without its example",
         values.off,
-        of_a_run=_("edits switched off"),
+        of_a_run=N_("edits switched off"),
         reset_by="model",
     )
     reading: str = parameter(
@@ -175,6 +171,7 @@ class View:
         typed=True,
     )
     feed: str = parameter("", "feed", "first: both sides of Compare read the tokens of side A", values.choice("first"))
+    language: str = parameter("", "lang", "language of the page: en, de, zh-CN or zh-TW; default: the browser's", values.language)
     big: int = parameter(0, "big", "1: big mode, for a projector: large text and no sidebar", values.whole(0, 1))
 
     def decoding(self) -> Decoding:

@@ -12,10 +12,10 @@ from streamlit.navigation.page import StreamlitPage
 from model.engine.api import ModelInfo
 from model.errors import EngineAway, UnknownModel
 from model.spec.request import Decoding
-from viz import big_mode, prepare, sidebar, waiting
+from viz import big_mode, language, prepare, sidebar, waiting
 from viz.calls import NotKept, NotYet, Stopped
 from viz.links import View
-from viz.page import Opening, Page, banner, current_view, last_cross, my_engine, say, settle, tell_url
+from viz.page import Opening, Page, banner, current_view, last_cross, my_engine, say, session_language, settle, tell_url
 from viz.scheme_change import redraw_on_change
 from viz.sentence import sentence_box
 from viz.texts import _, problem
@@ -31,6 +31,7 @@ def main() -> None:
     st.set_page_config(page_title="Headlight", page_icon=str(sidebar.ICON), layout="wide")
     st.html(STYLE)
     big_mode.style()
+    language.speak(session_language())
     with st.sidebar:
         redraw_on_change()
     surroundings: list[Surroundings] = []
@@ -83,6 +84,7 @@ def main() -> None:
         for each in dict.fromkeys(problems):
             say(each)
     chosen.run()
+    sidebar.languages()
     big_mode.switch(current_view()[0])
     tell_url()
 

@@ -19,13 +19,13 @@ from model.engine import log, open_engine
 from model.engine.api import Engine, ModelInfo, SharedEngine
 from model.errors import EngineAway, HeadlightError
 from model.trace.types import Attention, Trace
-from viz import experiment, labels, links, panel_help, public
+from viz import experiment, labels, language, links, panel_help, public
 from viz.figures.frame import projected
 from viz.links import View
 from viz.texts import _
 from viz.waiting import PatientEngine
 
-_VIEW, _URL = "view", "url"
+_VIEW, _URL, _LANGUAGE = "view", "url", "language"
 
 _log = logging.getLogger(log.NAME)
 
@@ -57,10 +57,29 @@ def start() -> None:
 
 def current_view() -> tuple[View, list[str]]:
     """The state, from the URL if someone opened a link, else from the session; and a sentence for each bad parameter."""
+    view = _settled()
+    return links.read(_query()) if view is None else (view, [])
+
+
+def _settled() -> View | None:
+    """The session's state; None while the URL has parameters that were not read yet."""
     query = _query()
-    if _VIEW in st.session_state and (not query or query == st.session_state.get(_URL)):
-        return st.session_state[_VIEW], []
-    return links.read(query)
+    known = _VIEW in st.session_state and (not query or query == st.session_state.get(_URL))
+    return st.session_state[_VIEW] if known else None
+
+
+def session_language() -> str:
+    """The language of this session: the link's, else that of its browser at the first visit; empty outside of a session."""
+    if get_script_run_ctx(suppress_warning=True) is None:
+        return ""
+    if _LANGUAGE not in st.session_state:
+        st.session_state[_LANGUAGE] = language.matching(st.context.locale) or language.of_server()
+    view = _settled()
+    asked = language.matching(st.query_params.get("lang")) if view is None else view.language
+    return asked or str(st.session_state[_LANGUAGE])
+
+
+language.ask_session(session_language)
 
 
 def _query() -> dict[str, str]:

@@ -1,6 +1,8 @@
-"""Redraws the page when the reader switches between light and dark: plotly figures keep the colors they were drawn with."""
+"""Redraws the page when the reader changes between light and dark, as Plotly keeps its colors; tells the browser the language."""
 
 import streamlit as st
+
+from viz import language
 
 _WATCH = st.components.v2.component(
     "headlight.scheme",
@@ -9,7 +11,8 @@ _WATCH = st.components.v2.component(
 const seen = new WeakMap();
 
 // Streamlit calls this at each change of theme. The first call only takes note.
-export default ({ parentElement, setTriggerValue }) => {
+export default ({ parentElement, data, setTriggerValue }) => {
+  document.documentElement.lang = data.language; // for fonts, hyphens and screen readers
   const root = parentElement.querySelector("span");
   const now = getComputedStyle(root).getPropertyValue("--st-background-color").trim();
   const before = seen.get(parentElement);
@@ -22,7 +25,7 @@ export default ({ parentElement, setTriggerValue }) => {
 
 def redraw_on_change() -> None:
     """Reruns the script when the reader's scheme changes. Takes no space on the page."""
-    _WATCH(key="scheme", on_changed_change=_rerun_is_enough, height="content")
+    _WATCH(key="scheme", data={"language": language.current()}, on_changed_change=_rerun_is_enough, height="content")
 
 
 def _rerun_is_enough() -> None:

@@ -11,11 +11,11 @@ import streamlit as st
 from model.engine.api import ModelInfo
 from model.spec.request import MOST_CANDIDATES, MOST_TOKENS
 from model.trace.types import UNWRITTEN, Trace
-from viz import labels
+from viz import labels, language
 from viz.links import ANOTHER_MODEL, LARGEST_SEED, NEW_SENTENCE, PRECISIONS, View
-from viz.page import bind
+from viz.page import bind, update
 from viz.sentence import most_characters
-from viz.texts import _
+from viz.texts import _, listed
 
 ICON = Path(__file__).parent / "icon.svg"
 WORDMARK = Path(__file__).parent / "wordmark.svg"
@@ -64,6 +64,19 @@ def logo() -> None:
     st.logo(WORDMARK, size="large", icon_image=ICON)
 
 
+def languages() -> None:
+    """Draws the choice of the page's language."""
+    key = "widget:language"
+    st.session_state[key] = language.current()
+    st.sidebar.selectbox(
+        f":material/language: {_('Language')}",
+        list(language.LANGUAGES),
+        format_func=language.LANGUAGES.__getitem__,
+        key=key,
+        on_change=lambda: update(language=st.session_state[key]),
+    )
+
+
 def status(trace: Trace) -> None:
     """Draws the run's device and duration."""
     gaps = {"device": trace.model["device"], "milliseconds": trace.model["milliseconds"]}
@@ -80,10 +93,10 @@ def status(trace: Trace) -> None:
 def waiting(names: Sequence[str], damaged: Sequence[str]) -> None:
     """Lists the files whose questions must be answered before use, and the files that cannot be used."""
     if names:
-        gaps = {"names": ", ".join(names)}
+        gaps = {"names": listed(names)}
         st.sidebar.caption(labels.markdown(_("Not ready: answer these questions on the Checkpoint page: {names}.", **gaps)))
     if damaged:
-        gaps = {"names": ", ".join(damaged)}
+        gaps = {"names": listed(damaged)}
         st.sidebar.caption(labels.markdown(_("Cannot be used; the Checkpoint page says why: {names}.", **gaps)))
 
 

@@ -1,35 +1,84 @@
-"""Every sentence on screen goes through `_`, or `_n` where it counts: one gettext catalogue, whole sentences with named gaps.
+"""Every sentence on screen goes through `_`, or `_n` where it counts: gettext catalogues, whole sentences with named gaps.
 
-English is the language of the source; a translation is a `locale/LANGUAGE/LC_MESSAGES/headlight.mo`. `HEADLIGHT_LANGUAGE`
-chooses one.
+English is the language of the source; a translation is a `locale/LANGUAGE/LC_MESSAGES/headlight.po`. `viz/language.py` says which
+language the current call speaks. A text that is written down when a module is imported is only marked there, with `N_`, and
+translated where it is shown, with `translated`.
 """
 
-import gettext
-import os
-from pathlib import Path
+import string
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
 
 from model.engine.api import ModelInfo
 from model.errors import HeadlightError, from_json
+from model.trace.types import Trace
+from viz import language
 
-LOCALE = Path(__file__).parent / "locale"
 
-_catalogue = gettext.translation("headlight", LOCALE, languages=[os.environ.get("HEADLIGHT_LANGUAGE", "en")], fallback=True)
+class _Filler(string.Formatter):
+    """Fills gaps; numbers get the signs of the current language."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        """One gap as text."""
+        text = str(format(value, format_spec))
+        counts = isinstance(value, float | np.floating) or (isinstance(value, int | np.integer) and format_spec)
+        return language.localized(text) if counts else text
+
+
+_FILLER = _Filler()
 
 
 def _(message: str, /, **gaps: object) -> str:
-    """`message` in the chosen language, its {gaps} filled."""
-    text = _catalogue.gettext(message)
-    return text.format(**gaps) if gaps else text
+    """`message` in the current language, its {gaps} filled."""
+    return _filled(language.catalogue(language.current()).gettext(message), gaps)
 
 
 def _n(one: str, many: str, count: int, /, **gaps: object) -> str:
-    """A sentence about `count` things in the chosen language: `one` for 1 of them, `many` for another number."""
-    text = _catalogue.ngettext(one, many, count)
-    return text.format(**gaps) if gaps else text
+    """A sentence about `count` things in the current language: `one` for 1 of them, `many` for another number."""
+    return _filled(language.catalogue(language.current()).ngettext(one, many, count), gaps)
+
+
+def N_(message: str, /) -> str:  # noqa: N802  # the name that gettext programs use
+    """Marks a text for translators and returns it as it is: for what is evaluated at import, before there is a language."""
+    return message
+
+
+def translated(message: str) -> str:
+    """A text that was marked elsewhere, in the current language; any other text as it is."""
+    return language.catalogue(language.current()).gettext(message) if message else ""
+
+
+def _filled(text: str, gaps: dict[str, Any]) -> str:
+    if not gaps:
+        return text
+    return text.format(**gaps) if language.current() == "en" else _FILLER.vformat(text, (), gaps)
+
+
+def number(value: float, form: str) -> str:
+    """A number in the current language, with a minus sign instead of a hyphen.
+
+    Args:
+        value: the number.
+        form: its format specification, such as ".3f".
+    """
+    return language.localized(f"{value:{form}}").replace("-", "−")
+
+
+def listed(texts: Iterable[str]) -> str:
+    """Several names in a row."""
+    return _(", ").join(texts)
+
+
+def clauses(texts: Iterable[str]) -> str:
+    """Several phrases in a row, which may themselves contain commas."""
+    return _("; ").join(texts)
 
 
 def sentence(error: HeadlightError) -> str:
-    """The sentence of an error in the chosen language."""
+    """The sentence of an error in the current language."""
     if error.singular:
         text = _n(error.singular, error.template, error.count(), **error.fields)
     else:
@@ -37,6 +86,23 @@ def sentence(error: HeadlightError) -> str:
     return " ".join(text.split())
 
 
+def spoken(info: ModelInfo) -> ModelInfo:
+    """A model with what its checkpoint says about it in the current language, where it is known: that of bundled ones is."""
+    return replace(
+        info,
+        title=translated(info.title),
+        summary=translated(info.summary),
+        languages={strip: translated(name) for strip, name in info.languages.items()},
+        example_labels=tuple(map(translated, info.example_labels)),
+    )
+
+
+def language_of(trace: Trace, strip: str) -> str:
+    """What a strip of a run holds, in the current language: "German"; the strip's name if its model does not say."""
+    names = {"source": N_("source"), "target": N_("target")}
+    return translated(str(trace.model.get("languages", {}).get(strip, names.get(strip, strip))))
+
+
 def problem(info: ModelInfo) -> str:
-    """The reason why a model cannot be used, in the chosen language."""
+    """The reason why a model cannot be used, in the current language."""
     return sentence(from_json(info.problem))

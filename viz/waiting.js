@@ -5,11 +5,15 @@ const TICK_MS = 100;
 
 const waits = new WeakMap();
 
+let decimalSign = ".";
+
+const fixed = (value) => value.toFixed(1).replace(".", decimalSign);
+
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
 function tell(root, { written, most, rate, text }, how_far) {
   if (written === undefined) return; // nothing is written yet, or it is no decode
-  const gaps = { written, most, rate: rate.toFixed(1) };
+  const gaps = { written, most, rate: fixed(rate) };
   root.querySelector(".how-far").textContent = how_far.replace(/{(\w+)}/g, (_, name) => gaps[name]);
   const line = root.querySelector(".written");
   line.textContent = text;
@@ -19,7 +23,7 @@ function tell(root, { written, most, rate, text }, how_far) {
 async function wait(root, { path, seconds, sentence, how_far, measured }, ready, signal) {
   const began = performance.now() - 1000 * seconds;
   const line = root.querySelector(".waiting");
-  const tick = () => { line.textContent = sentence.replace("{seconds}", ((performance.now() - began) / 1000).toFixed(1)); };
+  const tick = () => { line.textContent = sentence.replace("{seconds}", fixed((performance.now() - began) / 1000)); };
   tick();
   const ticking = setInterval(tick, TICK_MS);
   signal.addEventListener("abort", () => clearInterval(ticking));
@@ -43,6 +47,7 @@ async function wait(root, { path, seconds, sentence, how_far, measured }, ready,
 }
 
 export default ({ parentElement, data, setTriggerValue }) => {
+  decimalSign = data.decimal;
   let mine = waits.get(parentElement);
   if (mine?.path !== data.path || mine.life.signal.aborted) {
     mine?.life.abort();

@@ -30,7 +30,8 @@ from model.trace.types import Array, Trace
 from viz import calls, labels
 from viz.calls import BY_TOKEN, Call, Calls, NotKept, NotYet, Stopped
 from viz.canvas.wire import part_cache, strings
-from viz.texts import _
+from viz.language import decimal_sign
+from viz.texts import _, number, spoken
 
 PATH = f"{part_cache.PATH}/waiting"
 ANSWER_SECONDS = 1.0
@@ -84,7 +85,7 @@ def show(pause: NotYet | Stopped) -> None:
         st.info(_("Stopped. Press Run to start again."), icon=":material/stop_circle:")
         if (progress := pause.progress) is not None:
             sentence = strings.how_far_measured() if progress.measured else strings.how_far()
-            words = sentence.format(written=progress.done, most=progress.most, rate=f"{progress.rate:.1f}")
+            words = sentence.format(written=progress.done, most=progress.most, rate=number(progress.rate, ".1f"))
             st.caption(f"{labels.markdown(words)}  \n{labels.markdown(_text(progress))}")
         return
     call = pause.call
@@ -95,6 +96,7 @@ def show(pause: NotYet | Stopped) -> None:
         "sentence": strings.running(),
         "how_far": strings.how_far(),
         "measured": strings.how_far_measured(),
+        "decimal": decimal_sign(),
     }
     with st.container(horizontal=True, vertical_alignment="center", key="waiting"):
         _BAR(key=f"waiting-{call.token}", data=data, on_ready_change=_the_run_is_enough)
@@ -132,7 +134,7 @@ class PatientEngine:
     def models(self) -> tuple[ModelInfo, ...]:
         """As for Engine."""
         found: tuple[ModelInfo, ...] = self._ask("models")
-        return found
+        return tuple(map(spoken, found))
 
     def receive(self, data: bytes, name: str) -> str:
         """As for Engine; always waits for the answer."""
@@ -142,7 +144,7 @@ class PatientEngine:
     def describe(self, model: str, settings: Settings = ()) -> ModelInfo:
         """As for Engine."""
         found: ModelInfo = self._ask("describe", model, settings)
-        return found
+        return spoken(found)
 
     def inspect(self, model: str, settings: Settings = ()) -> Inspection:
         """As for Engine."""

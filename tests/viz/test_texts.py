@@ -1,6 +1,7 @@
 """Texts: whole sentences, one catalogue, nothing lost on the way to a translation."""
 
 import ast
+import json
 import re
 import string
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from babel.messages.catalog import Message
 
 from model import errors
 from model.errors import HeadlightError
-from viz import texts
+from viz import language, texts
 from viz.locale import collect
 
 ROOT = Path(__file__).parents[2]
@@ -42,7 +43,7 @@ def subclasses(root: type[HeadlightError]) -> Iterator[type[HeadlightError]]:
 OWN_TEMPLATES = [e for e in subclasses(HeadlightError) if e.__module__.startswith(errors.__name__) and "template" in vars(e)]
 
 
-LITERALS = {"_": 1, "_n": 2}
+LITERALS = {"_": 1, "N_": 1, "_n": 2}
 
 
 def calls(path: Path) -> Iterator[tuple[ast.Call, int]]:
@@ -67,7 +68,8 @@ def messages() -> set[tuple[str, ...]]:
         tuple(str(arg.value) for arg in call.args[:n] if isinstance(arg, ast.Constant)) for p in SOURCES for call, n in calls(p)
     }
     owned = {tuple(text for text in (e.singular, e.on_screen or e.template) if text) for e in OWN_TEMPLATES}
-    return written - {()} | owned
+    checkpoints = (json.loads(path.read_text(encoding="utf-8")) for path in (ROOT / "checkpoints").glob("*/spec.json"))
+    return written - {()} | owned | {(text,) for told in checkpoints for text in collect.of_checkpoint(told)}
 
 
 def test_without_a_translation_the_sentence_is_the_sources() -> None:
@@ -91,7 +93,7 @@ def test_a_translation_is_taken_and_its_gaps_filled(tmp_path: Path, monkeypatch:
     catalogue.add(errors.UnknownHead.template, "Den Kopf {asked} gibt es bei {site} nicht; der letzte ist {last}.")
     buffer = io.BytesIO()
     write_mo(buffer, catalogue)
-    monkeypatch.setattr(texts, "_catalogue", gettext.GNUTranslations(io.BytesIO(buffer.getvalue())))
+    monkeypatch.setattr(language, "catalogue", lambda _language: gettext.GNUTranslations(io.BytesIO(buffer.getvalue())))
     assert texts._("{heads} heads", heads=8) == "8 Köpfe"
     error = errors.UnknownHead(asked=9, site="encoder.0.0.self", last=7)
     assert texts.sentence(error) == "Den Kopf 9 gibt es bei encoder.0.0.self nicht; der letzte ist 7."

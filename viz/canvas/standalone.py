@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 
 from model.trace.types import Attention, Site, Trace
-from viz import labels
+from viz import labels, language
 from viz.canvas.assets import BASE, OF_AN_ATLAS, OF_STRIPS, read
 from viz.canvas.scenes import attention as scene
 from viz.canvas.wire import parts, strings
 from viz.canvas.wire.packing import pack, unpack
 from viz.canvas.wire.part_cache import WHOLE
 from viz.canvas.wire.pooling import Pyramid
-from viz.texts import _
+from viz.texts import _, listed, translated
 from viz.theme import DARK, FONT, LIGHT, Scheme
 
 ALL_WEIGHTS = 2**19
@@ -48,7 +48,8 @@ def page(trace: Trace, site: Site, head: int, query: int) -> bytes:
     """
     script = read(*BASE, *OF_STRIPS, *OF_AN_ATLAS, "page.js")
     gaps = {
-        "title": escape(str(trace.model.get("title", trace.model.get("name", "Headlight")))),
+        "language": language.current(),
+        "title": escape(translated(str(trace.model.get("title", trace.model.get("name", "Headlight"))))),
         "policy": f"default-src 'none'; style-src 'unsafe-inline'; script-src '{_fingerprint(script)}'",
         "style": _schemes() + read("common.css", "chips.css", "atlas.css", "page.css"),
         "patience": escape(_("A script inside this page draws the picture; it needs a browser from 2023 or later.")),
@@ -166,7 +167,8 @@ def _known(trace: Trace, site: Site) -> str:
 def _facts(trace: Trace) -> Iterator[tuple[str, str]]:
     """Names and texts: the model, each strip, each kind of attention with its sites."""
     title, name = (str(trace.model.get(what, "")) for what in ("title", "name"))
-    yield _("Model"), title if title == name else _("{title} ({name})", title=title, name=name)
+    shown = translated(title)
+    yield _("Model"), shown if title == name else _("{title} ({name})", title=shown, name=name)
     steps = {strip: bool(trace.steps) and strip == labels.written_strip(trace) for strip in trace.tokens}
     for strip, tokens in trace.tokens.items():
         texts = [labels.plain(text) for text, special in zip(tokens.texts, tokens.special, strict=True) if not special]
@@ -174,4 +176,4 @@ def _facts(trace: Trace) -> Iterator[tuple[str, str]]:
     kinds: dict[str, list[str]] = {}
     for site in trace.attention:
         kinds.setdefault(labels.kind(site.stack, site.kind), []).append(str(site))
-    yield from ((kind, ", ".join(sites)) for kind, sites in kinds.items())
+    yield from ((kind, listed(sites)) for kind, sites in kinds.items())

@@ -13,6 +13,7 @@ import plotly.graph_objects as go
 
 from model.trace.types import Array, Attention, Trace
 from viz import labels
+from viz.language import decimal_sign, group_sign
 from viz.theme import FONT, Scheme, scheme
 
 CONFIG: dict[str, Any] = {"displayModeBar": False, "displaylogo": False, "scrollZoom": False, "doubleClick": False}
@@ -101,6 +102,7 @@ def picture(
         "plot_bgcolor": "rgba(0,0,0,0)",
         "font": {"family": FONT, "size": 13, "color": colours.text},
         "hoverlabel": {"bgcolor": colours.card, "bordercolor": colours.line, "font": {"family": FONT, "color": colours.text}},
+        "separators": decimal_sign() + group_sign(),
         "dragmode": False,
         "showlegend": False,
         "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": colours.faint, "activecolor": colours.accent},

@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 
 from model.trace.types import Array
 from viz.figures.frame import BAR_HEIGHT, ON_AXIS, axis, colour_bar, literal, picture, scale
-from viz.texts import _
+from viz.texts import _, number
 from viz.theme import scheme
 
 MOST_WORDS = 8
@@ -69,6 +69,6 @@ def _candidates(positions: Sequence[str], words: Array, probabilities: Array) ->
     lines = np.empty(words.shape[1::-1], dtype=object)
     for position, layer in np.ndindex(*lines.shape):
         found = zip(words[layer, position], probabilities[layer, position], strict=True)
-        said = [f"<b>{literal(str(word))}</b>  {probability:.4f}" for word, probability in found]
+        said = [f"<b>{literal(str(word))}</b>  {number(probability, '.4f')}" for word, probability in found]
         lines[position, layer] = "<br>".join([literal(positions[position]), *said])
     return lines

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from model.trace.types import Array
 from viz.figures.frame import BAR_HEIGHT, LEGEND, axis, literal, picture
-from viz.texts import _
+from viz.texts import _, number
 from viz.theme import Scheme, scheme
 
 
@@ -121,7 +121,7 @@ def _figure(
     """Figure with the parts of both pictures: the axis of steps, the line at the current snapshot, the legend above."""
     first, last = _zero(snapshots), max(*snapshots, 1)
     tens = [10**power for power in range(math.ceil(math.log10(first)), math.floor(math.log10(last)) + 1) if 10**power > 1.3 * first]
-    ticks = {"tickvals": [first, *tens], "ticktext": ["0", *(f"{ten:,}" for ten in tens)]}
+    ticks = {"tickvals": [first, *tens], "ticktext": ["0", *(number(ten, ",") for ten in tens)]}
     across = axis(colours, _("training step (log scale)")) | ticks
     across |= {"type": "log", "range": [math.log10(first * 0.8), math.log10(last * 1.25)], "tickmode": "array"}
     line = {"type": "line", "x0": places([at], snapshots)[0], "x1": places([at], snapshots)[0], "y0": 0, "y1": 1, "yref": "paper"}

@@ -1,12 +1,14 @@
 """Collects every sentence on screen into headlight.pot, the template of translations: `python -m viz.locale.collect`.
 
-The sentences are the literal first arguments of `_` in `viz`, the first two of `_n`, and the sentences of `model/errors`. They are
-read from the syntax tree, which also holds the calls inside f-strings. Needs Babel.
+The sentences are the literal first arguments of `_` and `N_` in `viz`, the first two of `_n`, the sentences of `model/errors`, and
+what bundled checkpoints say about themselves. They are read from the syntax tree, which also holds the calls inside f-strings.
 """
 
 import ast
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from babel.messages.catalog import Catalog
 from babel.messages.pofile import write_po
@@ -15,7 +17,7 @@ from model import errors
 
 ROOT = Path(__file__).parents[2]
 CATALOGUE = Path(__file__).parent / "headlight.pot"
-LITERALS = {"_": 1, "_n": 2}
+LITERALS = {"_": 1, "N_": 1, "_n": 2}
 """How many literal sentences a call begins with."""
 
 Message = str | tuple[str, str]
@@ -31,6 +33,14 @@ def sentences() -> Iterator[tuple[Message, str]]:
         if isinstance(kind, type) and issubclass(kind, errors.HeadlightError) and "template" in vars(kind):
             own = kind.on_screen or kind.template
             yield (kind.singular, own) if kind.singular else own, "model/errors"
+    for path in sorted((ROOT / "checkpoints").glob("*/spec.json")):
+        for text in of_checkpoint(json.loads(path.read_text(encoding="utf-8"))):
+            yield text, path.parent.relative_to(ROOT).as_posix()
+
+
+def of_checkpoint(told: Mapping[str, Any]) -> Iterator[str]:
+    """What a bundled checkpoint says about itself on screen."""
+    yield from (told["title"], told["summary"], *told["languages"].values(), *told.get("example_labels", ()))
 
 
 def of_source(source: str) -> Iterator[Message]:

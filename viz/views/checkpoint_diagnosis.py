@@ -9,15 +9,15 @@ import streamlit as st
 from model.inspection.report import Freshness, HeadNote, Inspection, TensorInfo
 from model.trace.types import Site
 from viz import labels
-from viz.texts import _, _n
+from viz.texts import _, _n, clauses, listed
 
 
 def summary(found: Inspection) -> None:
     """Draws the layout, the evidence for it, and notes."""
     st.markdown(f"**{labels.markdown(found.what)}**")
     if found.in_favour:
-        st.caption(labels.markdown(_("Evidence for this layout: {evidence}.", evidence="; ".join(found.in_favour))))
-        against = "; ".join(found.against)
+        st.caption(labels.markdown(_("Evidence for this layout: {evidence}.", evidence=clauses(found.in_favour))))
+        against = clauses(found.against)
         st.caption(
             labels.markdown(_("Evidence against it: {evidence}.", evidence=against)) if against else _("No evidence against it.")
         )
@@ -56,7 +56,7 @@ def numbers(found: Inspection) -> None:
         if found.freshness is not None:
             _trained(found.freshness)
         for names in found.tied:
-            st.markdown(labels.markdown(_("Tied (the same values under several names): {names}.", names=", ".join(names))))
+            st.markdown(labels.markdown(_("Tied (the same values under several names): {names}.", names=listed(names))))
         _heads(found)
     with where:
         st.markdown(f"**{_('Parameters by component')}**")
@@ -94,7 +94,7 @@ def _trained(fresh: Freshness) -> None:
 
 def evidence(fresh: Freshness) -> list[str]:
     """What speaks for and against untrained weights, a sentence each."""
-    draws = ", ".join(
+    draws = listed(
         _n("{count} resembles {draw}", "{count} resemble {draw}", count, count=count, draw=draw)
         for draw, count in fresh.draws.items()
     )

@@ -15,7 +15,7 @@ from viz.file_limit import watch
 from viz.link_values import settings_text
 from viz.links import ANOTHER_MODEL, View
 from viz.page import current_view, say, the_engine, update
-from viz.texts import _, sentence
+from viz.texts import _, listed, sentence
 
 MOST_MEGABYTES = 8
 _GIVEN, _MOST_GIVEN = "checkpoint:words", 16
@@ -128,7 +128,7 @@ def say_what_is_unclear(view: View, questions: Sequence[Asked]) -> None:
     settings = dict(view.parsed_settings())
     names = [name for sent_name, name in given().items() if sent_name not in settings.values()]
     if names and any(question.answer is None for question in questions):
-        text = _("These file names do not say which vocabulary they contain, so choose below: {names}.", names=", ".join(names))
+        text = _("These file names do not say which vocabulary they contain, so choose below: {names}.", names=listed(names))
         st.info(labels.markdown(text), icon=":material/help:")
 
 
@@ -175,7 +175,7 @@ def _are_words(names: Sequence[str], endings: Sequence[str] = VOCABULARY_ENDINGS
     other = next((name for name in names if Path(name).suffix.lower() not in endings), None)
     if other is not None:
         st.session_state[_WRONG] = _(
-            "{name} is not a vocabulary file: the name of one ends in {endings}.", name=other, endings=", ".join(endings)
+            "{name} is not a vocabulary file: the name of one ends in {endings}.", name=other, endings=listed(endings)
         )
     return other is None
 

@@ -13,7 +13,7 @@ from viz.figures.difference import difference
 from viz.figures.frame import downloadable
 from viz.page import Page, card, chart, choosing_head, say, update
 from viz.readings import changes
-from viz.texts import _
+from viz.texts import _, clauses
 from viz.views import compare_names, compare_notes, compare_outputs, compare_runs, compare_sides
 from viz.views.compare_notes import Compared
 
@@ -26,7 +26,7 @@ def show(page: Page) -> None:
         st.info(_("Both sides are identical so far. Choose above what should be different on side B."), icon=":material/info:")
         _atlas(page, page.trace, _("Side A"), "first")
         return
-    st.caption(labels.markdown(_("Side B differs in {differences}.", differences="; ".join(different))))
+    st.caption(labels.markdown(_("Side B differs in {differences}.", differences=clauses(different))))
     if page.trace.steps:
         compare_sides.feed(page)
     found = compare_runs.runs(page)

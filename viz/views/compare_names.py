@@ -3,7 +3,7 @@
 from viz import experiment, links
 from viz.links import View, second_side
 from viz.page import Page
-from viz.texts import _
+from viz.texts import _, listed, translated
 
 LONGEST = 48
 """Most characters of a value in the name of a side."""
@@ -12,9 +12,9 @@ LONGEST = 48
 def names(page: Page) -> tuple[str, str]:
     """The names of the two sides: what each of them has where they differ. They are never equal."""
     views = page.view, second_side(page.view)
-    short = [", ".join(_name(page, view, field, LONGEST) for field in differing(page)) for view in views]
+    short = [listed(_name(page, view, field, LONGEST) for field in differing(page)) for view in views]
     if short[0] == short[1]:
-        short = [", ".join(_name(page, view, field, None) for field in differing(page)) for view in views]
+        short = [listed(_name(page, view, field, None) for field in differing(page)) for view in views]
     return short[0], short[1]
 
 
@@ -26,7 +26,7 @@ def differing(page: Page) -> list[str]:
 
 def what_differs(page: Page) -> list[str]:
     """The differences of the second side from the first side, in words."""
-    names = {parameter.field: parameter.of_a_run for parameter in links.PARAMETERS}
+    names = {parameter.field: translated(parameter.of_a_run) for parameter in links.PARAMETERS}
     sides = page.view, second_side(page.view)
 
     def said(view: View, field: str) -> str:
@@ -56,7 +56,7 @@ def _title(page: Page, name: str) -> str:
 
 def _name(page: Page, view: View, field: str, longest: int | None) -> str:
     """What a side has in one field, in the words of its name."""
-    what, value = {p.field: p.of_a_run for p in links.PARAMETERS}[field], _value(page, view, field)
+    what, value = translated({p.field: p.of_a_run for p in links.PARAMETERS}[field]), _value(page, view, field)
     shown = value if longest is None or len(value) <= longest else value[: longest - 1] + "…"
     match field:
         case "model":

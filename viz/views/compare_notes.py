@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from model.trace.types import Site, Trace
 from viz import labels
 from viz.readings.changes import Change, Reason
-from viz.texts import _, _n
+from viz.texts import _, _n, listed
 from viz.views import compare_outputs
 from viz.views.compare_runs import Runs
 
@@ -106,7 +106,7 @@ def _left_out(refused: dict[Site, Reason]) -> list[str]:
 
 
 def _why_not(reason: Reason, kind: str, layers: Sequence[int]) -> str:
-    numbers = ", ".join(map(str, layers))
+    numbers = listed(map(str, layers))
     where = _n("{kind}, layer {layers}", "{kind}, layers {layers}", len(layers), kind=kind, layers=numbers)
     if reason == "first":
         return _("{where}: only on side A, so there is nothing to compare.", where=where)

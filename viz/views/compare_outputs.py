@@ -15,7 +15,7 @@ from viz.page import chart
 from viz.readings.aligning import Pair, align
 from viz.readings.changes import ROUNDING, Written, written
 from viz.readings.probabilities import Both, both, effect
-from viz.texts import _, _n
+from viz.texts import _, _n, language_of
 from viz.views.compare_runs import Runs
 
 MOST_DRAWN = 24
@@ -49,7 +49,7 @@ def draw(runs: Runs, names: tuple[str, str], dark: bool) -> None:
 def _strip(first: Trace, second: Trace, name: str, names: tuple[str, str]) -> None:
     sides = [written(trace, name) for trace in (first, second)]
     pairs = align(*([token.text for token in side] for side in sides))
-    language = first.model.get("languages", {}).get(name, name)
+    language = language_of(first, name)
     st.html(f'<p class="small">{escape(language)}</p>{_rows(sides, pairs, names)}')
     if any(token.log_probability is not None for side in sides for token in side):
         _say_totals(sides)

@@ -13,7 +13,8 @@ from viz.canvas.scenes.attention import Read
 from viz.page import Page, card, choosing_head, heading, panel, update
 from viz.readings import heads
 from viz.readings.alike import most_alike
-from viz.texts import _, _n
+from viz.texts import _, _n, listed
+from viz.texts import number as shown_number
 from viz.views import intro, lens, reading, reading_card
 from viz.walk import arithmetic
 
@@ -51,7 +52,7 @@ def _strips(page: Page) -> None:
     for strip in page.trace.tokens.values():
         unknown = [labels.plain(text) for text, not_known in zip(strip.texts, strip.unknown, strict=True) if not_known]
         if unknown:
-            gaps = {"language": page.info.languages.get(strip.name, strip.name), "words": ", ".join(unknown)}
+            gaps = {"language": page.info.languages.get(strip.name, strip.name), "words": listed(unknown)}
             st.caption(labels.markdown(_("Not in the {language} vocabulary, so the model saw <unk> instead: {words}.", **gaps)))
     if page.trace.steps and page.trace.steps[-1].chosen.id != page.info.spec["end_id"] and not page.view.target:
         st.caption(
@@ -119,7 +120,7 @@ def _weights_alone() -> str:
 def _fact(explanation: heads.Explanation, value: float) -> str:
     """One statistic of a head as HTML."""
     title, meaning = escape(explanation.title), escape(explanation.meaning)
-    number = escape(_("not defined") if math.isnan(value) else f"{value:.2f}")
+    number = escape(_("not defined") if math.isnan(value) else shown_number(value, ".2f"))
     return f'<details class="fact"><summary title="{meaning}"><span>{title}</span><b>{number}</b></summary>{meaning}</details>'
 
 

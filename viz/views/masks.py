@@ -7,9 +7,10 @@ from model.trace.types import Array, Attention, Site, Trace
 from viz import descriptions, labels
 from viz.figures import masks
 from viz.figures.frame import CONFIG
+from viz.language import localized
 from viz.page import Page, bind, card, chart, say, update
 from viz.readings.padding import PaddingEffect, padding_effect
-from viz.texts import _, _n, sentence
+from viz.texts import _, _n, number, sentence
 
 SHOWN_PADDING = 4
 """Padding tokens behind the source until somebody moves the slider, so that the padding mask shows something."""
@@ -137,7 +138,7 @@ def _power_of_ten(value: float) -> str:
     """A small number in scientific notation: 2.9·10⁻⁶."""
     if value == 0:
         return _("exactly 0")
-    digits, exponent = f"{value:.1e}".split("e")
+    digits, exponent = localized(f"{value:.1e}").split("e")
     return digits if int(exponent) == 0 else f"{digits}·10{str(int(exponent)).translate(_RAISED)}"
 
 
@@ -151,7 +152,7 @@ def _about_weights(effect: PaddingEffect) -> str:
 
 
 def _about_output(effect: PaddingEffect) -> str:
-    gaps = {"rows": effect.rows, "all_rows": effect.rows_without, "logit": f"{effect.largest_logit:.1f}"}
+    gaps = {"rows": effect.rows, "all_rows": effect.rows_without, "logit": number(effect.largest_logit, ".1f")}
     if not effect.rows_without:
         return _("Output: this model generates nothing, so there are no logits to compare.")
     if effect.rows < effect.rows_without:

@@ -14,7 +14,7 @@ from viz import canvas, labels
 from viz.links import ANOTHER_MODEL
 from viz.page import Page, last_cross, panel, say, update
 from viz.readings.training import Course, Frame, course, fed
-from viz.texts import _, _n, sentence
+from viz.texts import _, _n, listed, number, sentence
 from viz.views import training_curves, training_runs
 
 
@@ -73,7 +73,7 @@ def _frame_of(page: Page, frames: Sequence[Frame]) -> int:
     if asked in steps:
         return steps.index(asked)
     if asked >= 0:
-        there = ", ".join(f"{step:,}" for step in steps)
+        there = listed(number(step, ",") for step in steps)
         say(_("There is no snapshot at step {asked:,}. Available: {there}. Showing the last one.", asked=asked, there=there))
         return len(steps) - 1
     return 0

@@ -10,8 +10,10 @@ from model.trace.cell_arithmetic import Explanation
 from viz import export, labels, waiting
 from viz.figures import arithmetic as figures
 from viz.figures.frame import CONFIG
+from viz.language import localized
 from viz.page import Page, card, chart, say, update
 from viz.texts import _, sentence
+from viz.texts import number as shown
 
 
 def dialog(page: Page) -> None:
@@ -71,7 +73,7 @@ def number(value: float) -> str:
     """A number for a formula, with four decimals; NaN and infinities by name."""
     if math.isnan(value):
         return r"\mathrm{NaN}"
-    return f"{value:.4f}" if math.isfinite(value) else (r"\infty" if value > 0 else r"-\infty")
+    return localized(f"{value:.4f}").replace(",", "{,}") if math.isfinite(value) else (r"\infty" if value > 0 else r"-\infty")
 
 
 def _score(found: Explanation, dark: bool) -> None:
@@ -99,7 +101,7 @@ def _score(found: Explanation, dark: bool) -> None:
 
 def _weight(found: Explanation) -> None:
     if not found.allowed.any():
-        weight = f"{found.weight:.4f}"
+        weight = shown(found.weight, ".4f")
         st.caption(_("No key of this row is allowed; in that case this network gives this key the weight {weight}.", weight=weight))
         return
     st.caption(
@@ -125,7 +127,7 @@ def _moves(found: Explanation, keys: list[str], dark: bool) -> None:
     figure = figures.row(found.weights, found.moved, keys, found.key, dark)
     chart(figure, config=CONFIG, key="cell-row")
     if math.isfinite(found.share):
-        gaps = {"share": f"{100 * found.share:.1f}", "length": f"{found.moved[found.key]:.4f}"}
+        gaps = {"share": shown(100 * found.share, ".1f"), "length": shown(found.moved[found.key], ".4f")}
         text = _(
             "This cell supplies {share} % of the head’s context vector (the component in that vector’s direction; a "
             "row adds up to 100 %) and moves the residual stream by a vector of length {length}.",

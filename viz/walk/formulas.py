@@ -8,6 +8,7 @@ from model.trace import stages
 from model.trace.stages import AXES, Stage
 from model.trace.types import Trace
 from viz import labels
+from viz.language import localized
 from viz.texts import _
 from viz.walk.titles import titles
 
@@ -74,7 +75,7 @@ def formula(trace: Trace, stage: Stage) -> str:
         case "embedding":
             return r"x_i = E_{\mathrm{id}_i}"
         case "scaled":
-            root = rf"\sqrt{{{stack['d_model']}}} = {stack['d_model'] ** 0.5:.4g}"
+            root = rf"\sqrt{{{stack['d_model']}}} = " + localized(f"{stack['d_model'] ** 0.5:.4g}").replace(",", "{,}")
             return rf"x_i = \sqrt{{d_\mathrm{{model}}}} \cdot E_{{\mathrm{{id}}_i}}, \qquad {root}"
         case "positioned":
             scale = r"\sqrt{d_\mathrm{model}} \cdot " if stack["embed_scale"] == "sqrt" else ""

@@ -4,7 +4,7 @@ from model.trace import stages
 from model.trace.stages import AXES, Stage
 from model.trace.types import Trace
 from viz import labels
-from viz.texts import _
+from viz.texts import _, language_of
 
 
 def titles() -> dict[str, str]:
@@ -55,8 +55,8 @@ def down(trace: Trace, stage: Stage) -> str:
     if stage.site is not None:
         return labels.key_axis(trace, stage.site) if AXES[stage.name][0] == "key" else labels.query_axis(trace, stage.site)
     name = stages.strip(trace, stage)
-    language = trace.model.get("languages", {}).get(name, name)
-    return _("position: {stack} ({language})", stack=labels.stack(stage.stack).lower(), language=language)
+    stream = labels.stream_of(stage.stack == "decoder", language_of(trace, name))
+    return _("position: {stream}", stream=stream)
 
 
 def across(name: str) -> str:

@@ -10,7 +10,7 @@ from viz import labels
 from viz.page import Page, heading
 from viz.readings.aligning import Pair, align
 from viz.readings.effect import Effect
-from viz.texts import _
+from viz.texts import _, number
 from viz.whatif.runs import first_written
 
 LOWEST = -7.0
@@ -64,7 +64,7 @@ def _summary(found: Effect) -> str:
     most = int(np.nanargmax(found.bits)) if not np.isnan(found.bits).all() else 0
     if not found.change.any() and not found.bits.any():
         return _("Log-probability of the whole output: {before}. No token changed by more than rounding.", **gaps)
-    gaps |= {"token": labels.plain(found.texts[most]), "bits": f"{found.bits[most]:.2f}"}
+    gaps |= {"token": labels.plain(found.texts[most]), "bits": number(found.bits[most], ".2f")}
     return _(
         "The same tokens are fed to both runs. Log-probability of the whole output: {before} before, {now} now (change "
         "{change}). The prediction changed most at “{token}” (divergence {bits}).",
@@ -87,10 +87,10 @@ def _row(found: Effect, place: int, scale: float) -> str:
     change = found.change[place]
     one, other = float(np.exp(before)), float(np.exp(now))
     strong = " strong" if not abs(change) < STRONG else ""
-    said = _("before {before}, now {now}", before=f"{one:.3f}", now=f"{other:.3f}")
+    said = _("before {before}, now {now}", before=number(one, ".3f"), now=number(other, ".3f"))
     bell = f'<span class="bell" style="--a:{_place(before):.4f};--b:{_place(now):.4f}"><i></i><i></i><i></i></span>'
     bar = f'<span class="bits" style="--share:{_share(bits / scale):.4f}"><i></i></span>'
-    numbers = f'<span class="numbers">{one:.3f} → {other:.3f}</span>'
+    numbers = f'<span class="numbers">{number(one, ".3f")} → {number(other, ".3f")}</span>'
     return (
         f'<tr class="{strong.strip()}"><th scope="row"><bdi>{escape(labels.plain(found.texts[place]))}</bdi></th>'
         f'<td title="{escape(said)}">{bell}{numbers}</td><td>{escape(_signed(change))}</td><td>{bar}{_number(bits)}</td></tr>'
@@ -111,13 +111,13 @@ def _share(value: float) -> float:
 
 
 def _number(value: float) -> str:
-    return _("no number") if np.isnan(value) else f"{value:.2f}".replace("-", "−")
+    return _("no number") if np.isnan(value) else number(value, ".2f")
 
 
 def _signed(value: float) -> str:
     if abs(value) < SMALLEST:
-        return f"{0:.2f}"
-    return _number(value) if np.isnan(value) or value < 0 else f"+{value:.2f}"
+        return number(0, ".2f")
+    return _number(value) if np.isnan(value) or value < 0 else f"+{number(value, '.2f')}"
 
 
 SMALLEST = 0.005

@@ -16,7 +16,7 @@ from viz.figures.grid import grid
 from viz.page import Page
 from viz.readings import heads as statistics
 from viz.readings.ranks import spearman
-from viz.texts import _
+from viz.texts import _, number
 from viz.whatif.clicks import clickable
 from viz.whatif.history import change_edits
 from viz.whatif.measured import by_kind, of_token, request, token_choice
@@ -69,8 +69,8 @@ def _map(page: Page, found: HeadEffects, numbers: Array, title: str) -> None:
     width = 1 + max(head.head for head in found.heads)
     values = np.full((len(sites), width), np.nan)
     hover = [[""] * width for _site in sites]
-    for head, number in zip(found.heads, numbers, strict=True):
-        values[rows[head.site], head.head] = number
+    for head, value in zip(found.heads, numbers, strict=True):
+        values[rows[head.site], head.head] = value
         name = labels.site(Site.parse(head.site), head.head)
         hover[rows[head.site]][head.head] = _("{head}: {number} nats", head=name, number=labels.number(number, "+.4f"))
     columns = [_("H{head}", head=head + 1) for head in range(width)]
@@ -114,7 +114,7 @@ def _redundancy(found: HeadEffects, token: int | None) -> str:
 
 
 def _signed(value: float) -> str:
-    return f"{value:+.3f}".replace("-", "−")
+    return number(value, "+.3f")
 
 
 def all_heads(page: Page, found: HeadEffects, numbers: dict[str, Array]) -> pd.DataFrame:
@@ -158,7 +158,7 @@ def _correlated(value: float) -> str:
     """One sentence on a rank correlation of sharpness and effect."""
     if np.isnan(value):
         return _("There are too few heads for a rank correlation.")
-    gaps = {"value": f"{value:+.2f}".replace("-", "−")}
+    gaps = {"value": number(value, "+.2f")}
     if abs(value) < WEAK:
         return _("Rank correlation {value}: the sharpness of a head says almost nothing about how much it matters.", **gaps)
     if value > 0:

@@ -11,7 +11,7 @@ from viz import labels
 from viz.figures.frame import CONFIG
 from viz.figures.matters import curves
 from viz.page import Page, chart
-from viz.texts import _
+from viz.texts import _, number
 from viz.whatif.edit_list import EditList
 from viz.whatif.history import change_edits
 from viz.whatif.measured import request
@@ -55,7 +55,7 @@ def _prune(heads: tuple[tuple[str, int], ...]) -> None:
 def _said(found: PruneCurve, at: int) -> str:
     """What so many silenced heads did, in words."""
     broken = found.breaks_at
-    gaps = {"count": at, "total": f"{found.curve[at].sum():.2f}".replace("-", "−"), "all": len(found.order)}
+    gaps = {"count": at, "total": number(found.curve[at].sum(), ".2f"), "all": len(found.order)}
     gaps["kept"] = int((found.likeliest[at] == np.array(found.ids)).sum())
     gaps["tokens"] = len(found.ids)
     said = _(

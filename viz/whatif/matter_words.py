@@ -13,9 +13,10 @@ from model.trace.types import Array
 from viz import export, labels
 from viz.figures.frame import CONFIG
 from viz.figures.grid import grid
+from viz.language import localized
 from viz.page import Page, chart
 from viz.readings.ranks import spearman
-from viz.texts import _
+from viz.texts import _, number
 from viz.whatif.measured import request, token_choice
 
 ATTENTION = ("attention", "rollout")
@@ -94,7 +95,7 @@ def _picture(page: Page, inputs: Sequence[str], table: pd.DataFrame, measures: S
     largest = np.nanmax(np.abs(values), axis=1, initial=0.0)
     relative = values / np.where(largest > 0, largest, 1.0)[:, None]
     hover = [
-        [f"{names[name]}<br>“{text}”: {value:+.4f}" for text, value in zip(inputs, row, strict=True)]
+        [f"{names[name]}<br>“{text}”: {localized(f'{value:+.4f}')}" for text, value in zip(inputs, row, strict=True)]
         for name, row in zip(measures, values, strict=True)
     ]
     return grid(
@@ -108,9 +109,9 @@ def _complete(found: WordEffects, token: int) -> str:
     if np.isnan(difference) or np.isnan(residue):
         return _("Integrated gradients are not available for this model.")
     gaps = {
-        "sum": f"{difference - residue:.4f}".replace("-", "−"),
-        "difference": f"{difference:.4f}".replace("-", "−"),
-        "share": f"{abs(residue) / max(abs(difference), 1e-9):.2%}",
+        "sum": number(difference - residue, ".4f"),
+        "difference": number(difference, ".4f"),
+        "share": number(abs(residue) / max(abs(difference), 1e-9), ".2%"),
     }
     return _(
         "Integrated gradients sum to {sum}; the log-probability is {difference} above that of the baseline: {share} apart.",

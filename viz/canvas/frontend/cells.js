@@ -25,7 +25,7 @@ const bytesOf = (colour) => [colour & 255, (colour >> 8) & 255, (colour >> 16) &
 /** A number as text with `decimals` decimals; NaN and infinities as their symbols. */
 function numberText(value, decimals) {
   if (Number.isNaN(value)) return "NaN";
-  return Number.isFinite(value) ? value.toFixed(decimals).replace("-", "−") : `${value < 0 ? "−" : ""}∞`;
+  return Number.isFinite(value) ? fixed(value, decimals).replace("-", "−") : `${value < 0 ? "−" : ""}∞`;
 }
 
 class Cells extends Drawing {

@@ -69,7 +69,7 @@ function boxIn(root, canvas, { x, y, width, height }) {
 }
 
 /** A weight as shown. */
-const exactly = (weight) => weight.toFixed(decimals());
+const exactly = (weight) => fixed(weight, decimals());
 
 /** Tells all drawings of the page which token or cell is pointed at. */
 function point(detail) {
@@ -106,6 +106,7 @@ class Drawing {
     Object.assign(this, { setStateValue, setTriggerValue });
     if (data !== this.data) {
       this.coming = unpack(data);
+      speak(this.coming.header);
       this.lost.addresses.clear();
     }
     this.data = data;

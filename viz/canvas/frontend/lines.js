@@ -153,7 +153,7 @@ class Lines extends Drawing {
     if (!numbered) return;
     const wide = pen.measureText(text).width;
     Object.assign(pen, { font: this.font(11.5), fillStyle: this.colours.faint });
-    pen.fillText(weight.toFixed(2), x + beyond * (wide + 8), this.y(index));
+    pen.fillText(fixed(weight, 2), x + beyond * (wide + 8), this.y(index));
   }
 
   listen() {

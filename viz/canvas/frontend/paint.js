@@ -67,7 +67,7 @@ function cellOf(cells, row, column) {
 
 /** A number as text; a difference carries its sign: "+0.12", "−0.12". */
 function signedText(weight, decimals, signed) {
-  const number = weight.toFixed(decimals).replace("-", "−");
+  const number = fixed(weight, decimals).replace("-", "−");
   return signed && weight > 0 ? `+${number}` : number;
 }
 

@@ -8,7 +8,7 @@ const BAND = 26; // gap above the pruned nodes
 const NODE = 33; // height of a node
 
 /** A log-probability as shown. */
-const logText = (value) => (Number.isFinite(value) ? value.toFixed(2).replace("-", "−") : "−∞");
+const logText = (value) => (Number.isFinite(value) ? fixed(value, 2).replace("-", "−") : "−∞");
 
 class Tree extends Drawing {
   constructor(parent) {

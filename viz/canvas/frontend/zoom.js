@@ -31,6 +31,18 @@ function mapHeight(node, around, least, most = Infinity) {
   return Math.max(zoom > 1 ? SCREEN : least, Math.min(innerHeight / zoom - around, most));
 }
 
+let decimalSign = "."; // all drawings of a page speak the same language
+
+/** Takes the sign between whole part and decimals from the header of a scene. */
+function speak({ decimal }) {
+  decimalSign = decimal ?? decimalSign;
+}
+
+/** A number with so many decimals, in the language of the page. */
+function fixed(value, digits) {
+  return value.toFixed(digits).replace(".", decimalSign);
+}
+
 /** Decimals of a weight that is known exactly: two in big mode, else four. */
 function decimals() {
   return Number(getComputedStyle(document.documentElement).getPropertyValue("--headlight-zoom")) > 1 ? 2 : 4;

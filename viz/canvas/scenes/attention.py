@@ -17,6 +17,7 @@ from model.trace.types import Array, Attention, Site, Step, Tokens, Trace
 from viz import descriptions, experiment, labels
 from viz.canvas.wire import parts, strings
 from viz.canvas.wire.packing import pack
+from viz.language import decimal_sign
 from viz.theme import SCHEMES
 
 Marks: TypeAlias = Mapping[str, Mapping[str, Sequence[int]]]
@@ -144,12 +145,12 @@ def _row(attention: Attention, query: int) -> int:
 
 
 def base(trace: Trace) -> dict[str, Any]:
-    """Header fields of every drawing: both color schemes, an id of the run, and its silenced heads, as SITE/HEAD."""
+    """Header fields of every drawing: color schemes, an id of the run, its silenced heads, as SITE/HEAD, and the decimal sign."""
     run = json.dumps(
         [trace.model.get("fingerprint"), dict(trace.request), {n: t.texts for n, t in trace.tokens.items()}], default=str
     )
     silenced = sorted(f"{site}/{head}" for site, head in experiment.silenced(trace))
-    return {"schemes": SCHEMES, "run": run, "silenced": silenced}
+    return {"schemes": SCHEMES, "run": run, "silenced": silenced, "decimal": decimal_sign()}
 
 
 def _has_decoder(trace: Trace) -> bool:

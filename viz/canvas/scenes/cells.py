@@ -8,6 +8,7 @@ from model.trace.types import Array, Trace
 from viz import descriptions, experiment, labels
 from viz.canvas.wire import strings
 from viz.canvas.wire.packing import encode, pack
+from viz.language import decimal_sign
 from viz.theme import SCHEMES
 
 
@@ -24,6 +25,7 @@ def scene(trace: Trace, stage: Stage, head: int, query: int, key: int) -> bytes:
     largest = float(np.abs(exact[there & np.isfinite(exact)]).max(initial=0)) or 1.0
     header = {
         "schemes": SCHEMES,
+        "decimal": decimal_sign(),
         "texts": strings.cells(stage.name),
         "axes": strings.axes(labels.query_axis(trace, attention.site), labels.key_axis(trace, attention.site)),
         "queries": labels.queries(trace, attention),

@@ -11,7 +11,9 @@ from viz.canvas.wire import parts, strings
 from viz.canvas.wire.packing import pack, unpack
 from viz.canvas.wire.part_cache import PART_CACHE, Blob
 from viz.canvas.wire.pooling import farthest, pool
+from viz.language import decimal_sign
 from viz.readings.changes import Change
+from viz.texts import number
 from viz.theme import SCHEMES
 
 
@@ -27,6 +29,7 @@ def scene(first: Trace, second: Trace, found: Mapping[Site, Change], site: Site,
     overview = PART_CACHE.get_or_make(key, lambda: Blob(_overview(first, second, found)))
     header = {
         "schemes": SCHEMES,
+        "decimal": decimal_sign(),
         "silenced": sorted(f"{site}/{head}" for site, head in experiment.silenced(first) | experiment.silenced(second)),
         "texts": strings.changes(),
         "selection": {"site": str(site), "head": head, "query": -1},
@@ -59,7 +62,7 @@ def _overview(first: Trace, second: Trace, found: Mapping[Site, Change]) -> byte
         names = [labels.site(site, index) for index in range(change.heads)]
         row = {"site": str(site), "label": parts.row_label(first, site), "mask": f"mask/{site}", "names": names}
         group["sites"].append(row)
-    ends = [f"−{largest:.3g}", f"+{largest:.3g}"]
+    ends = [number(-largest, ".3g"), number(largest, "+.3g")]
     return pack({"groups": list(groups.values()), "signed": largest, "ends": ends}, blobs)
 
 

@@ -10,6 +10,7 @@ from model.trace.types import Site, Trace
 from viz import labels
 from viz.canvas.wire import strings
 from viz.canvas.wire.packing import pack
+from viz.language import decimal_sign
 from viz.texts import _
 from viz.theme import SCHEMES
 
@@ -40,6 +41,7 @@ def scene(trace: Trace, stages: tuple[Stage, ...], titles: dict[str, str], stage
     """
     header = {
         "schemes": SCHEMES,
+        "decimal": decimal_sign(),
         "texts": strings.network(),
         "columns": [_column(trace, stack, [s for s in stages if s.stack == stack], titles) for stack in _stacks(stages)],
         "order": list(map(str, stages)),

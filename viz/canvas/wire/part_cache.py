@@ -17,6 +17,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from viz import language
+
 PATH = "/headlight"
 LIMIT = 256 * 2**20
 MOST_KEYS = 2**14
@@ -105,8 +107,10 @@ class PartCache:
         """The cached part of `key`; if there is none, makes and caches it.
 
         Args:
-            key: identifies the part without its content, by a run and a place in it.
+            key: identifies the part without its content, by a run and a place in it; the language is added here, because parts
+                may hold titles.
         """
+        key = f"{language.current()}/{key}"
         with self._lock:
             found = self._parts.get(self._names.get(key, ""))
         if found is not None:

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from model.trace.types import Trace
-from viz.texts import _, _n
+from viz.texts import _, _n, translated
 
 
 def layer(index: int, pass_: int | None) -> str:
@@ -17,7 +17,7 @@ def layer(index: int, pass_: int | None) -> str:
 def strip_title(trace: Trace, name: str, generated: bool) -> str:
     """Title of a strip: "German, the source", "English, generated"."""
     language = trace.model.get("languages", {}).get(name, "")
-    language = "" if language == name else language  # the model does not name it
+    language = "" if language == name else translated(language)  # the model does not name it
     given = trace.request.get("target") is not None
     goes_on = generated and trace.request.get("decoding", {}).get("max_length", 1) > 0
     if name == "source" and "target" not in trace.tokens and goes_on:

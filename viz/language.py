@@ -1,0 +1,116 @@
+"""Languages of the pages: which there are, which one a call speaks, its catalogue of sentences, its signs in numbers.
+
+Each call speaks its own language: many visitors share a process. A script run speaks that of its session, a route that of its link
+(`speaking`), anything else that of the server.
+"""
+
+import io
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from pathlib import Path
+
+from babel import Locale, UnknownLocaleError
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po
+from babel.numbers import get_decimal_symbol, get_group_symbol
+from babel.support import NullTranslations, Translations
+
+LOCALE = Path(__file__).parent / "locale"
+
+LANGUAGES = {"en": "English", "de": "Deutsch", "zh-CN": "简体中文", "zh-TW": "繁體中文"}
+"""The languages of the pages, each in its own words. English is the language of the source."""
+
+SERVER_SETTING = "HEADLIGHT_LANGUAGE"
+
+_SCRIPTS = {("zh", "Hans"): "zh-CN", ("zh", "Hant"): "zh-TW"}
+_SPOKEN: ContextVar[str] = ContextVar("spoken", default="")
+_ask_session: Callable[[], str] = str
+
+
+def matching(asked: str | None) -> str:
+    """The language of LANGUAGES that fits what a browser or a person asks for: "de-AT", "zh_Hant"; empty if none does."""
+    try:
+        locale = Locale.parse((asked or "").replace("-", "_"))
+    except (ValueError, UnknownLocaleError):
+        return ""
+    if locale is None:
+        return ""
+    if locale.language == "zh":
+        return _SCRIPTS.get(("zh", locale.script or _script(locale.territory)), "")
+    return locale.language if locale.language in LANGUAGES else ""
+
+
+def _script(territory: str | None) -> str:
+    """The script in which Chinese is written in a place."""
+    return "Hant" if territory in ("TW", "HK", "MO") else "Hans"
+
+
+def of_server() -> str:
+    """The language of visitors whose browser asks for none of LANGUAGES: HEADLIGHT_LANGUAGE, or English."""
+    return matching(os.environ.get(SERVER_SETTING)) or "en"
+
+
+def ask_session(answer: Callable[[], str]) -> None:
+    """Says how to learn the language of the session that this thread works for; the answer is empty if it works for none."""
+    global _ask_session
+    _ask_session = answer
+
+
+def current() -> str:
+    """The language of the current call."""
+    if not (spoken := _SPOKEN.get()):
+        spoken = _ask_session()
+        _SPOKEN.set(spoken)  # a thread of a script works for one session
+    return spoken or of_server()
+
+
+def speak(language: str) -> None:
+    """Sets the language of everything that follows in this thread or task."""
+    _SPOKEN.set(language)
+
+
+@contextmanager
+def speaking(language: str) -> Iterator[None]:
+    """Context that speaks a language; an empty or unknown one is that of the server."""
+    before = _SPOKEN.set(matching(language) or of_server())
+    try:
+        yield
+    finally:
+        _SPOKEN.reset(before)
+
+
+@cache
+def catalogue(language: str) -> NullTranslations:
+    """The sentences of a language, read from its `.po` file once."""
+    if language == "en":
+        return NullTranslations()
+    compiled = io.BytesIO()
+    with (LOCALE / language.replace("-", "_") / "LC_MESSAGES" / "headlight.po").open("rb") as file:
+        write_mo(compiled, read_po(file, locale=language.replace("-", "_")))
+    compiled.seek(0)
+    return Translations(compiled, domain="headlight")
+
+
+@cache
+def _signs(language: str) -> dict[int, str]:
+    locale = Locale.parse(language, sep="-")
+    return str.maketrans({".": get_decimal_symbol(locale), ",": get_group_symbol(locale)})
+
+
+def decimal_sign() -> str:
+    """The sign between a number's whole part and its decimals."""
+    return _signs(current())[ord(".")]
+
+
+def group_sign() -> str:
+    """The sign between each three digits of a large number."""
+    return _signs(current())[ord(",")]
+
+
+def localized(number: str) -> str:
+    """A number that Python has formatted, with the signs of the current language: "1,234.5 %" is "1.234,5 %" in German."""
+    text = number.translate(_signs(current()))
+    return text.replace("%", "\u00a0%") if current() == "de" else text
