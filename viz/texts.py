@@ -16,6 +16,10 @@ from model.engine.api import ModelInfo
 from model.errors import HeadlightError, from_json
 from model.trace.types import Trace
 from viz import language
+from viz.language import current as current
+from viz.language import decimal_sign as decimal_sign
+from viz.language import group_sign as group_sign
+from viz.language import localized as localized
 
 
 class _Filler(string.Formatter):
@@ -25,7 +29,7 @@ class _Filler(string.Formatter):
         """One gap as text."""
         text = str(format(value, format_spec))
         counts = isinstance(value, float | np.floating) or (isinstance(value, int | np.integer) and format_spec)
-        return language.localized(text) if counts else text
+        return localized(text) if counts else text
 
 
 _FILLER = _Filler()
@@ -33,12 +37,12 @@ _FILLER = _Filler()
 
 def _(message: str, /, **gaps: object) -> str:
     """`message` in the current language, its {gaps} filled."""
-    return _filled(language.catalogue(language.current()).gettext(message), gaps)
+    return _filled(language.catalogue(current()).gettext(message), gaps)
 
 
 def _n(one: str, many: str, count: int, /, **gaps: object) -> str:
     """A sentence about `count` things in the current language: `one` for 1 of them, `many` for another number."""
-    return _filled(language.catalogue(language.current()).ngettext(one, many, count), gaps)
+    return _filled(language.catalogue(current()).ngettext(one, many, count), gaps)
 
 
 def N_(message: str, /) -> str:  # noqa: N802  # the name that gettext programs use
@@ -48,13 +52,13 @@ def N_(message: str, /) -> str:  # noqa: N802  # the name that gettext programs 
 
 def translated(message: str) -> str:
     """A text that was marked elsewhere, in the current language; any other text as it is."""
-    return language.catalogue(language.current()).gettext(message) if message else ""
+    return language.catalogue(current()).gettext(message) if message else ""
 
 
 def _filled(text: str, gaps: dict[str, Any]) -> str:
     if not gaps:
         return text
-    return text.format(**gaps) if language.current() == "en" else _FILLER.vformat(text, (), gaps)
+    return text.format(**gaps) if current() == "en" else _FILLER.vformat(text, (), gaps)
 
 
 def number(value: float, form: str) -> str:
@@ -64,7 +68,7 @@ def number(value: float, form: str) -> str:
         value: the number.
         form: its format specification, such as ".3f".
     """
-    return language.localized(f"{value:{form}}").replace("-", "−")
+    return localized(f"{value:{form}}").replace("-", "−")
 
 
 def listed(texts: Iterable[str]) -> str:

@@ -35,6 +35,7 @@ FULL: dict[str, tuple[str, object]] = {
     "silence": ("decoder.0.1.cross:1", "decoder.0.1.cross:1"),
     "edit": ("forbid kind=cross key=w5", "forbid kind=cross key=w5"),
     "off": ("1", "1"),
+    "lang": ("en", "en"),
     "reading": ("mean", "mean"),
     "hide": ("special", "special"),
     "against": ("decode=greedy", "decode=greedy"),

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from model.trace.types import Attention, Site, Trace
-from viz import labels, language
+from viz import labels
 from viz.canvas.assets import BASE, OF_AN_ATLAS, OF_STRIPS, read
 from viz.canvas.scenes import attention as scene
 from viz.canvas.wire import parts, strings
@@ -25,6 +25,7 @@ from viz.canvas.wire.packing import pack, unpack
 from viz.canvas.wire.part_cache import WHOLE
 from viz.canvas.wire.pooling import Pyramid
 from viz.texts import _, listed, translated
+from viz.texts import current as current_language
 from viz.theme import DARK, FONT, LIGHT, Scheme
 
 ALL_WEIGHTS = 2**19
@@ -48,7 +49,7 @@ def page(trace: Trace, site: Site, head: int, query: int) -> bytes:
     """
     script = read(*BASE, *OF_STRIPS, *OF_AN_ATLAS, "page.js")
     gaps = {
-        "language": language.current(),
+        "language": current_language(),
         "title": escape(translated(str(trace.model.get("title", trace.model.get("name", "Headlight"))))),
         "policy": f"default-src 'none'; style-src 'unsafe-inline'; script-src '{_fingerprint(script)}'",
         "style": _schemes() + read("common.css", "chips.css", "atlas.css", "page.css"),

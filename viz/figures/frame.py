@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 
 from model.trace.types import Array, Attention, Trace
 from viz import labels
-from viz.language import decimal_sign, group_sign
+from viz.texts import decimal_sign, group_sign
 from viz.theme import FONT, Scheme, scheme
 
 CONFIG: dict[str, Any] = {"displayModeBar": False, "displaylogo": False, "scrollZoom": False, "doubleClick": False}

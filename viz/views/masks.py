@@ -7,10 +7,9 @@ from model.trace.types import Array, Attention, Site, Trace
 from viz import descriptions, labels
 from viz.figures import masks
 from viz.figures.frame import CONFIG
-from viz.language import localized
 from viz.page import Page, bind, card, chart, say, update
 from viz.readings.padding import PaddingEffect, padding_effect
-from viz.texts import _, _n, number, sentence
+from viz.texts import _, _n, localized, number, sentence
 
 SHOWN_PADDING = 4
 """Padding tokens behind the source until somebody moves the slider, so that the padding mask shows something."""

@@ -10,9 +10,8 @@ from model.trace.cell_arithmetic import Explanation
 from viz import export, labels, waiting
 from viz.figures import arithmetic as figures
 from viz.figures.frame import CONFIG
-from viz.language import localized
 from viz.page import Page, card, chart, say, update
-from viz.texts import _, sentence
+from viz.texts import _, localized, sentence
 from viz.texts import number as shown
 
 

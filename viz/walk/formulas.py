@@ -8,8 +8,7 @@ from model.trace import stages
 from model.trace.stages import AXES, Stage
 from model.trace.types import Trace
 from viz import labels
-from viz.language import localized
-from viz.texts import _
+from viz.texts import _, localized
 from viz.walk.titles import titles
 
 _SYMBOLS = {

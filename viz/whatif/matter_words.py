@@ -13,10 +13,9 @@ from model.trace.types import Array
 from viz import export, labels
 from viz.figures.frame import CONFIG
 from viz.figures.grid import grid
-from viz.language import localized
 from viz.page import Page, chart
 from viz.readings.ranks import spearman
-from viz.texts import _, number
+from viz.texts import _, localized, number
 from viz.whatif.measured import request, token_choice
 
 ATTENTION = ("attention", "rollout")

@@ -17,7 +17,7 @@ from model.trace.types import Array, Attention, Site, Step, Tokens, Trace
 from viz import descriptions, experiment, labels
 from viz.canvas.wire import parts, strings
 from viz.canvas.wire.packing import pack
-from viz.language import decimal_sign
+from viz.texts import decimal_sign
 from viz.theme import SCHEMES
 
 Marks: TypeAlias = Mapping[str, Mapping[str, Sequence[int]]]

@@ -8,7 +8,7 @@ from model.trace.types import Array, Trace
 from viz import descriptions, experiment, labels
 from viz.canvas.wire import strings
 from viz.canvas.wire.packing import encode, pack
-from viz.language import decimal_sign
+from viz.texts import decimal_sign
 from viz.theme import SCHEMES
 
 

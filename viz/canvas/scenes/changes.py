@@ -11,9 +11,8 @@ from viz.canvas.wire import parts, strings
 from viz.canvas.wire.packing import pack, unpack
 from viz.canvas.wire.part_cache import PART_CACHE, Blob
 from viz.canvas.wire.pooling import farthest, pool
-from viz.language import decimal_sign
 from viz.readings.changes import Change
-from viz.texts import number
+from viz.texts import decimal_sign, number
 from viz.theme import SCHEMES
 
 

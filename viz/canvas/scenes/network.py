@@ -10,8 +10,7 @@ from model.trace.types import Site, Trace
 from viz import labels
 from viz.canvas.wire import strings
 from viz.canvas.wire.packing import pack
-from viz.language import decimal_sign
-from viz.texts import _
+from viz.texts import _, decimal_sign
 from viz.theme import SCHEMES
 
 

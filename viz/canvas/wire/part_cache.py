@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from viz import language
+from viz.texts import current as current_language
 
 PATH = "/headlight"
 LIMIT = 256 * 2**20
@@ -110,7 +110,7 @@ class PartCache:
             key: identifies the part without its content, by a run and a place in it; the language is added here, because parts
                 may hold titles.
         """
-        key = f"{language.current()}/{key}"
+        key = f"{current_language()}/{key}"
         with self._lock:
             found = self._parts.get(self._names.get(key, ""))
         if found is not None:
