@@ -72,7 +72,7 @@ def _map(page: Page, found: HeadEffects, numbers: Array, title: str) -> None:
     for head, value in zip(found.heads, numbers, strict=True):
         values[rows[head.site], head.head] = value
         name = labels.site(Site.parse(head.site), head.head)
-        hover[rows[head.site]][head.head] = _("{head}: {number} nats", head=name, number=labels.number(number, "+.4f"))
+        hover[rows[head.site]][head.head] = _("{head}: {number} nats", head=name, number=number(value, "+.4f"))
     columns = [_("H{head}", head=head + 1) for head in range(width)]
     figure = grid([labels.site(Site.parse(site)) for site in sites], columns, values, hover, page.dark, _("nats"))
     silence = partial(_silence_cell, tuple(sites))
