@@ -15,6 +15,7 @@ from model.checkpoints import export as exporting
 from model.checkpoints import loader
 from model.checkpoints.layouts.given_answers import parse_settings
 from model.checkpoints.loaded import Runner
+from model.cli.lecture import lecture
 from model.cli.matters import matters
 from model.cli.options import AS_JSON, BEAM_SIZE, DEVICE, SETTINGS, asks_for_a_run
 from model.cli.serve import serve
@@ -206,6 +207,7 @@ def _write(path: Path, data: bytes) -> None:
         raise BadSetting(name="--out", found=str(path), allowed=f"a path that can be written ({error.strerror})") from error
 
 
+cli.add_command(lecture)
 cli.add_command(matters)
 cli.add_command(serve)
 cli.add_command(view)

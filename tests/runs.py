@@ -30,6 +30,10 @@ SPECS: dict[str, ModelSpec] = {
     **VARIANTS,
     "encoder alone": ModelSpec(encoder=replace(_STACK, norm="unbiased"), decoder=None, output=None),
     "attention alone": ModelSpec(encoder=_LONE, decoder=None, output=None, pad_id=None, start_id=None, end_id=None, unk_id=None),
+    "no feed-forward": replace(
+        VARIANTS["language model"],
+        decoder=replace(VARIANTS["language model"].stacks["decoder"], hidden=0, wiring="no-feed-forward"),
+    ),
     "memory": ModelSpec(
         encoder=_STACK,
         decoder=replace(_STACK, wiring="memory", attention=replace(_STACK.attention, projections="shared", bias=False)),

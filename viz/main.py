@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import streamlit as st
@@ -11,10 +11,10 @@ from streamlit.navigation.page import StreamlitPage
 
 from model.engine.api import ModelInfo
 from model.errors import EngineAway, UnknownModel
-from model.spec.request import Decoding
 from viz import big_mode, language, prepare, sidebar, waiting
 from viz.calls import NotKept, NotYet, Stopped
 from viz.links import View
+from viz.opening_run import opening
 from viz.page import Opening, Page, banner, current_view, last_cross, my_engine, say, session_language, settle, tell_url
 from viz.scheme_change import redraw_on_change
 from viz.sentence import sentence_box
@@ -22,7 +22,6 @@ from viz.texts import _, problem
 from viz.views import checkpoint, compare, explore, masks, positions, step, training, what_if
 
 _PAGE, _UNSAID = "page", "unsaid"
-DRAWN = Decoding("sample", max_length=24, temperature=0.8, top_k=20)
 STYLE = Path(__file__).parent / "page.css"
 
 
@@ -134,7 +133,7 @@ def _surround(view: View, problems: list[str]) -> list[Surroundings]:
         return []
     info = usable[0]
     view = replace(view, model=info.name)
-    view = _begun(info, view) if view.text is None else view
+    view = opening(info, view) if view.text is None else view
     if info.reads == "features" and info.translates and not view.target:
         view = replace(view, target=view.text or "")  # it has no example words: its target is random like its source
     settle(view)
@@ -198,7 +197,7 @@ def _usable(view: View, problems: list[str]) -> tuple[list[ModelInfo], list[Mode
     Returns:
         The usable models, the others, and the view, without its settings if they do not apply.
     """
-    models = list(my_engine().models())
+    models = sorted(my_engine().models(), key=lambda info: not info.translates)  # a new visitor sees a translation
     wanted = _with_settings(view, models)
     if wanted is not None and wanted.problem:
         problems.append(problem(wanted))
@@ -224,13 +223,6 @@ def _with_settings(view: View, models: Sequence[ModelInfo]) -> ModelInfo | None:
         return my_engine().describe(name, view.parsed_settings())
     except UnknownModel:
         return None
-
-
-def _begun(info: ModelInfo, view: View) -> View:
-    """View of a model's first example. Language models sample by default, since greedy decoding soon repeats itself."""
-    manner = DRAWN if info.continues else Decoding()
-    kept = view.decoding() not in (Decoding(), DRAWN)
-    return replace(view, text=next(iter(info.examples), ""), **({} if kept else asdict(manner)))
 
 
 main()

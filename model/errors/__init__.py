@@ -10,6 +10,8 @@
     │   ├── CannotChange        an intervention in a value that this network does not expose
     │   ├── CannotMeasure       a network, or a target, for which nothing can be attributed
     │   ├── BadEdit             an edit that is none, or that names what is not there
+    │   ├── BadLecture          a lecture file that cannot be read
+    │   ├── BadClaim            a claim about what a run does not have
     │   ├── EditedCell          the arithmetic of a head whose numbers an edit replaced
     │   ├── OpenQuestions       weights with open questions
     │   ├── ContradictsFile     an answer that the file itself contradicts
@@ -169,6 +171,18 @@ class BadEdit(InputError):
     """An edit that is none, or that names what this run does not have. Fields: edit, reason."""
 
     template = "The edit “{edit}” cannot be made: {reason}. Change or remove it, then run again."
+
+
+class BadLecture(InputError):
+    """A lecture file that cannot be read. Fields: name, line, reason."""
+
+    template = "The lecture {name} cannot be read: {reason} (line {line}). Change the file, then open it again."
+
+
+class BadClaim(InputError):
+    """A claim, question or point of a lecture about what the run does not have. Fields: reason."""
+
+    template = "This line of the lecture does not fit the run: {reason}."
 
 
 class EditedCell(InputError):

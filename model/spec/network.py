@@ -19,8 +19,11 @@ Activation: TypeAlias = Literal["relu", "gelu", "gelu-tanh"]
 EmbedScale: TypeAlias = Literal["sqrt", "none"]
 EmptyRows: TypeAlias = Literal["uniform", "zeros"]
 Projections: TypeAlias = Literal["separate", "shared"]
-Wiring: TypeAlias = Literal["standard", "attention", "memory"]
+Wiring: TypeAlias = Literal["standard", "no-feed-forward", "attention", "memory"]
 OutputSoftmax: TypeAlias = Literal["vocab", "batch"]
+
+WITHOUT_FEED_FORWARD = ("attention", "no-feed-forward")
+"""Wirings whose layers have no feed-forward network."""
 
 Few: TypeAlias = Annotated[int, Between(1, 1000)]
 Depth: TypeAlias = Annotated[int, Between(0, 1000)]
@@ -71,8 +74,9 @@ class StackSpec:
         positions: the positional encoding.
         max_positions: length of the longest input; sinusoids could go further, so there it only keeps runs small enough.
         embed_scale: whether embeddings are multiplied by the square root of d_model (`sqrt`).
-        wiring: the parts of a layer: attention and feed-forward network (`standard`), attention and nothing else (`attention`), or
-            decoder layers in which the encoder's output attends to itself (`memory`).
+        wiring: the parts of a layer: attention and feed-forward network (`standard`), attention inside its residual connection
+            (`no-feed-forward`), attention and nothing else (`attention`), or decoder layers in which the encoder's output attends
+            to itself (`memory`).
         causal: in a decoder: whether no position may attend to a later one.
         decode_positions: in a decoder: whether a token written in step t is encoded at position t (`running`) or at 0 (`zero`).
     """
@@ -96,13 +100,15 @@ class StackSpec:
     decode_positions: DecodePositions = "running"
 
     def __post_init__(self) -> None:
-        """Checks that layers with a feed-forward network give its width.
+        """Checks that `hidden` is given where layers have a feed-forward network.
 
         Raises:
-            BadSetting: `hidden` is 0 where layers have such a network.
+            BadSetting: `hidden` is 0 where layers have such a network, or above 0 where they have none.
         """
-        if not self.hidden and self.wiring != "attention":
+        if not self.hidden and self.wiring not in WITHOUT_FEED_FORWARD:
             raise BadSetting(name="hidden", found=0, allowed='above 0 where the wiring is not "attention"')
+        if self.hidden and self.wiring == "no-feed-forward":
+            raise BadSetting(name="hidden", found=self.hidden, allowed='0 where the wiring is "no-feed-forward"')
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import random
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Annotated, Any, Protocol, TypeAlias
 
@@ -171,7 +172,62 @@ class Reversal:
             yield "".join(draws.choices("0123456789", k=draws.randint(self.shortest, self.longest)))
 
 
-KINDS: Mapping[str, type[Any]] = {"parallel": Parallel, "table": Table, "text": RunningText, "reversal": Reversal}
+@dataclass(frozen=True)
+class Repetition:
+    """A task without files, for a language model: words drawn at random, in a block that is repeated until the text is long enough.
+
+    The first copy cannot be foreseen; all later ones can, by whoever looks up what followed the same word before.
+
+    Attributes:
+        words: the words, separated by spaces; all are equally likely.
+        shortest, longest: fewest and most words of a block; all lengths are equally likely.
+        length: number of words of a text.
+        texts_drawn: number of texts generated.
+        seed: seed of the texts and of the split.
+        held_out: share of texts in val, and the same share in test.
+    """
+
+    words: str
+    shortest: Length
+    longest: Length
+    length: Length
+    texts_drawn: Annotated[int, Between(10, 10**7)]
+    seed: Seed
+    held_out: HeldOut
+
+    train, validation = "train", "val"
+
+    def __post_init__(self) -> None:
+        """Checks that there are words and that the lengths are in order.
+
+        Raises:
+            BadSetting: there are fewer than two words, or the shortest block is longer than the longest.
+        """
+        if len(self.words.split()) < 2:
+            raise BadSetting(name="words", found=self.words, allowed="at least two words, separated by spaces")
+        if self.shortest > self.longest:
+            raise BadSetting(name="shortest", found=self.shortest, allowed=f"at most {self.longest}, the longest")
+
+    def texts(self, folder: Path | None, split: str) -> Texts:
+        """Texts of repeated blocks; `folder` is not used. See Corpus.texts."""
+        _refuse_unknown(split)
+        texts = dict.fromkeys(self._draw())
+        return [(text,) for text in texts if lot(self.seed, text, self.held_out) == split]
+
+    def _draw(self) -> Iterator[str]:
+        draws, words = random.Random(self.seed), self.words.split()
+        for _ in range(self.texts_drawn):
+            block = draws.choices(words, k=draws.randint(self.shortest, self.longest))
+            yield " ".join(islice(cycle(block), self.length))
+
+
+KINDS: Mapping[str, type[Any]] = {
+    "parallel": Parallel,
+    "table": Table,
+    "text": RunningText,
+    "reversal": Reversal,
+    "repetition": Repetition,
+}
 
 
 def from_json(data: Mapping[str, Any], name: str) -> Corpus:

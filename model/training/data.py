@@ -84,7 +84,8 @@ class Varied:
 
 
 def examples(corpus: Corpus, texts: Texts, tokenizers: Mapping[str, Encoder]) -> list[Pair]:
-    """Texts as ids: one example for each pair of source and target; windows over the whole text for a language model.
+    """Texts as ids: one example for each pair of source and target; for a language model windows over running
+    text, or one example for each text.
 
     Raises:
         BadSetting: there are no texts.
@@ -93,6 +94,8 @@ def examples(corpus: Corpus, texts: Texts, tokenizers: Mapping[str, Encoder]) ->
         raise BadSetting(name="split", found="empty", allowed="made of at least one text: take a larger corpus or hold out more")
     if isinstance(corpus, RunningText):
         return windows([text for (text,) in texts], tokenizers["source"], corpus.window)
+    if "target" not in tokenizers:
+        return [Pair((), tokenizers["source"].encode(text, "source").ids) for (text,) in texts]
     source, target = tokenizers["source"], tokenizers["target"]
     return [Pair(source.encode(s, "source").ids, target.encode(t, "target").ids) for s, t in texts]
 

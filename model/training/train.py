@@ -156,7 +156,8 @@ def _longest(recipe: Recipe) -> dict[str, int]:
 
 def _too_long(pair: Pair, longest: Mapping[str, int]) -> str:
     """Why an example is too long for the network; empty: it fits."""
-    for ids, (name, positions) in zip((pair.source, pair.target), longest.items(), strict=True):
+    strips = (pair.source, pair.target) if pair.source else (pair.target,)
+    for ids, (name, positions) in zip(strips, longest.items(), strict=True):
         if len(ids) > positions:
             return f"has {len(ids)} tokens for the {name}, which has {positions} positions"
     return ""

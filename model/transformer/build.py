@@ -37,7 +37,7 @@ from model.transformer.stacks import (
     ReadingLayer,
     WritingLayer,
 )
-from model.transformer.standalone import AttentionLayer, Features, NoOutput
+from model.transformer.standalone import AttentionLayer, Features, NoOutput, ResidualAttentionLayer
 
 Network: TypeAlias = EncoderDecoder | CausalLM | EncoderAlone
 
@@ -131,6 +131,8 @@ def _self_attention_layers(stack: StackSpec, dropout: float) -> Iterable[Reading
         attention = _attention(stack.attention, stack.d_model, stack.d_model, dropout)
         if stack.wiring == "attention":
             yield AttentionLayer(attention)
+        elif stack.wiring == "no-feed-forward":
+            yield ResidualAttentionLayer(attention, _residual(stack, dropout))
         else:
             residuals = _residual(stack, dropout), _residual(stack, dropout)
             yield SelfAttentionLayer(attention, _feed_forward(stack, dropout), residuals)

@@ -13,7 +13,7 @@ from model.transformer.layers import CrossAttentionLayer, SelfAttentionLayer
 from model.transformer.masks import Mask, TargetMask, padding_mask, valid_mask
 from model.transformer.positions import PositionalEncoding, running
 from model.transformer.shared_head import MemoryLayer
-from model.transformer.standalone import AttentionLayer, Features, NoOutput
+from model.transformer.standalone import AttentionLayer, Features, NoOutput, ResidualAttentionLayer
 
 
 class Embedding(nn.Module):
@@ -61,7 +61,7 @@ class Embedding(nn.Module):
         return run.see(f"embedded/{stack}", self.dropout(scaled + added))  # [batch, position, model]
 
 
-ReadingLayer: TypeAlias = SelfAttentionLayer | AttentionLayer
+ReadingLayer: TypeAlias = SelfAttentionLayer | ResidualAttentionLayer | AttentionLayer
 WritingLayer: TypeAlias = CrossAttentionLayer | MemoryLayer
 
 

@@ -4,7 +4,7 @@ from torch import Tensor, nn
 
 from model.trace.types import Site
 from model.transformer.attention import MultiHeadAttention, Run
-from model.transformer.layers import see_mask
+from model.transformer.layers import Residual, see_mask
 from model.transformer.masks import Mask
 
 
@@ -39,4 +39,23 @@ class AttentionLayer(nn.Module):
         site = Site(stack, pass_, layer, "self")
         # Not `x + self.attention(...)`: the output replaces the stream.
         x = self.attention(x, x, see_mask(run, site, mask, x), site, run)
+        return run.see(f"hidden/{stack}.{pass_}.{layer}", x)
+
+
+class ResidualAttentionLayer(nn.Module):
+    """Self-attention inside its residual connection, without a feed-forward network: all that a layer adds, its heads have copied.
+
+    Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits", section "Attention-only transformers".
+    """
+
+    def __init__(self, attention: MultiHeadAttention, residual: Residual) -> None:
+        super().__init__()
+        self.attention = attention
+        self.attention_residual = residual
+
+    def forward(self, x: Tensor, mask: Mask, stack: str, pass_: int, layer: int, run: Run = Run()) -> Tensor:
+        """[batch, position, model] -> [batch, position, model]; `stack`, `pass_` and `layer` name this application."""
+        site = Site(stack, pass_, layer, "self")
+        allowed = see_mask(run, site, mask, x)
+        x = self.attention_residual(x, lambda y: self.attention(y, y, allowed, site, run), str(site), run)
         return run.see(f"hidden/{stack}.{pass_}.{layer}", x)

@@ -7,11 +7,11 @@ import streamlit as st
 
 from model.trace.types import Trace
 from viz import labels
+from viz.fed_run import first_written
 from viz.page import Page, heading
 from viz.readings.aligning import Pair, align
 from viz.readings.effect import Effect
 from viz.texts import _, number
-from viz.whatif.runs import first_written
 
 LOWEST = -7.0
 """Log-probabilities below this are drawn at the left end of the scale."""

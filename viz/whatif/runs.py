@@ -10,10 +10,10 @@ from streamlit.delta_generator import DeltaGenerator
 from model.errors import EngineAway, HeadlightError
 from model.inspection.finite import is_finite
 from model.spec.edits import Edit
-from model.spec.request import Decoding, RunRequest
 from model.trace.types import Trace
-from viz import labels, waiting
+from viz import waiting
 from viz.calls import NotKept, NotYet, Stopped
+from viz.fed_run import fed_request, first_written
 from viz.page import Page
 from viz.texts import _, sentence
 from viz.waiting import EarlierAnswers
@@ -80,7 +80,7 @@ def fed(page: Page, edits: Sequence[Edit]) -> Fed | str:
     Args:
         page: its trace is the run without edits.
     """
-    request = fed_request(page)
+    request = fed_request(replace(page.view.request(), edits=()), page.trace)
     try:
         before, now = (page.engine.run(replace(request, edits=one)) for one in ((), tuple(edits)))
     except EngineAway:
@@ -91,17 +91,6 @@ def fed(page: Page, edits: Sequence[Edit]) -> Fed | str:
         return _("With these edits the run produces NaN or infinite values, so there is nothing to draw. Switch one off.")
     tokens = page.trace.tokens
     return Fed(replace(before, tokens=tokens), replace(now, tokens=tokens), first_written(page.trace))
-
-
-def fed_request(page: Page) -> RunRequest:
-    """The request that reads what the run without edits wrote; a given target, and vectors, are read as they are."""
-    request, strip = replace(page.view.request(), edits=()), labels.written_strip(page.trace)
-    ids = page.trace.tokens[strip].ids
-    if page.view.target or not page.trace.steps or not ids:
-        return request
-    if strip == "target":
-        return replace(request, target=ids[:-1], decoding=Decoding(), begin=())
-    return replace(request, source=ids[:-1], decoding=Decoding(max_length=0), begin=())
 
 
 def free(page: Page, edits: Sequence[Edit]) -> Trace | str:
@@ -118,8 +107,3 @@ def free(page: Page, edits: Sequence[Edit]) -> Trace | str:
 def writes_freely(page: Page) -> bool:
     """Whether the model can decode by itself: it has an output layer, and reads words or ids."""
     return page.info.writes and page.info.reads != "features"
-
-
-def first_written(trace: Trace) -> int:
-    """Position of the first token that a model wrote, in the strip that is written."""
-    return min((step.computed[1] for step in trace.steps), default=1)

@@ -9,6 +9,7 @@ from model.inference.edits.strips import Strips
 from model.inference.interventions import sites
 from model.spec.edits import AtSites, Edit, SkipLayer, SkipSublayer, Token
 from model.spec.external import AnySpec
+from model.spec.network import WITHOUT_FEED_FORWARD
 from model.trace.types import Site
 
 
@@ -91,7 +92,9 @@ class Parts:
             self.check_site(edit.at)
             return f"attention/{edit.at}/output"
         spec = self._spec.stacks.get(stack)
-        layers = product(range(spec.passes), range(spec.layers)) if spec is not None and spec.wiring != "attention" else ()
+        layers = (
+            product(range(spec.passes), range(spec.layers)) if spec is not None and spec.wiring not in WITHOUT_FEED_FORWARD else ()
+        )
         places = [f"{stack}.{pass_}.{layer}.feed_forward" for pass_, layer in layers]
         if edit.at not in places:
             raise edit.refuse(f"this network has no such sublayer{'; there is: ' if places else ''}{', '.join(places)}")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from model.errors import BadSetting, DataError
-from model.training.corpora import PARTS, Parallel, Reversal, RunningText, Table, Texts, from_json, read_lines
+from model.training.corpora import PARTS, Parallel, Repetition, Reversal, RunningText, Table, Texts, from_json, read_lines
 
 GERMAN, ENGLISH = ["Ein Hund.", "Zwei Hunde, ein Ball.", "Schnee!"], ["A dog.", "Two dogs, one ball.", "Snow!"]
 
@@ -180,8 +180,20 @@ def test_digits_and_their_reversals_need_no_folder_and_no_split_knows_another() 
     assert replace(REVERSAL, seed=2).texts(None, "test") != texts["test"]
 
 
-@pytest.mark.parametrize("corpus", [TABLE, REVERSAL], ids=["table", "reversal"])
-def test_a_split_that_there_is_not_is_refused(corpus: Table | Reversal) -> None:
+REPETITION = Repetition(words="a b c d e", shortest=2, longest=4, length=9, texts_drawn=500, seed=1, held_out=0.1)
+
+
+def test_a_block_of_random_words_is_repeated_to_the_length_of_a_text() -> None:
+    texts = {split: REPETITION.texts(None, split) for split in PARTS}
+    everything = [text.split() for split in PARTS for (text,) in texts[split]]
+    assert len({" ".join(words) for words in everything}) == len(everything)
+    assert all(len(words) == 9 and set(words) <= set("abcde") for words in everything)
+    assert all(any(words[n:] == words[:-n] for n in (2, 3, 4)) for words in everything)
+    assert replace(REPETITION, seed=2).texts(None, "test") != texts["test"]
+
+
+@pytest.mark.parametrize("corpus", [TABLE, REVERSAL, REPETITION], ids=["table", "reversal", "repetition"])
+def test_a_split_that_there_is_not_is_refused(corpus: Table | Reversal | Repetition) -> None:
     with pytest.raises(BadSetting, match="split is 'dev', but it must be train or val or test"):
         corpus.texts(None, "dev")
 
@@ -189,12 +201,38 @@ def test_a_split_that_there_is_not_is_refused(corpus: Table | Reversal) -> None:
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
-        ({"kind": "video"}, "d.kind is 'video', but it must be parallel or table or text or reversal"),
+        ({"kind": "video"}, "d.kind is 'video', but it must be parallel or table or text or reversal or repetition"),
         ({"source": "x"}, "d.target is None, but it must be a text"),
         ({"kind": "table", "files": "x"}, "a field of d is 'files', but it must be one of file, seed, held_out, origin"),
         (
             {"kind": "reversal", "shortest": 3, "longest": 2, "strings": 10, "seed": 0, "held_out": 0.1},
             "shortest is 3, but it must be at most 2, the longest",
+        ),
+        (
+            {
+                "kind": "repetition",
+                "words": "a b",
+                "shortest": 3,
+                "longest": 2,
+                "length": 9,
+                "texts_drawn": 10,
+                "seed": 0,
+                "held_out": 0.1,
+            },
+            "shortest is 3, but it must be at most 2, the longest",
+        ),
+        (
+            {
+                "kind": "repetition",
+                "words": "a",
+                "shortest": 1,
+                "longest": 2,
+                "length": 9,
+                "texts_drawn": 10,
+                "seed": 0,
+                "held_out": 0.1,
+            },
+            "words is 'a', but it must be at least two words",
         ),
     ],
 )

@@ -1,0 +1,168 @@
+"""Lectures against real runs: what is true passes, what is false is named with its line."""
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+from click.testing import CliRunner
+
+from model.__main__ import cli
+from model.engine.local import CHECKPOINTS, LocalEngine
+from viz.lectures import reader, shelf
+from viz.lectures.__main__ import main
+from viz.lectures.answers import answer
+from viz.lectures.check import Located, check, check_step, located
+from viz.lectures.runs import StepRuns
+
+FRONT = "---\ntitle: T\nlanguage: en\nminutes: 5\nmodels: reverse-digits\n---\n"
+DIGITS = "view: /explore?model=reverse-digits&text=3141"
+TRUE = [
+    'output = "1 4 1 3"',
+    'source = "3 1 4 1"',
+    'weight decoder.0.0.cross head 0 "3" → "3" > 0.5',
+    'weight decoder.0.0.cross head 0 3 → "3" > 0.5',
+    'weight decoder.0.0.cross head 0 after "1"#2 → 1 > 0.5',
+    'score decoder.0.0.cross head 0 "4" → "4" > 0',
+    'key decoder.0.0.cross head 0 "4" = "4"',
+    'mask decoder.0.0.self 0 → 1 = "hidden"',
+    'mask decoder.0.0.self 1 → 0 = "visible"',
+    "entropy decoder.0.0.cross head 0 0 < 1",
+    'mean decoder.0.0.cross head 0 "<eos>" < 0.5',
+    'value decoder.0.0.cross head 0 "<eos>" > 0',
+    'probability "4" at 1 > 0.99',
+    'rank "4" at "4" = 1',
+    "log-probability > -0.1",
+    "loss < 0.1",
+    'lens 0 at "4" = "4"',
+    "padding weight = 0",
+    "padding difference < 0.001",
+    "breaks-at ≥ 0",
+    "snapshot 0: loss > 1",
+    "snapshot 53: measure antidiagonality decoder.0.0.cross head 0 < 0.5",
+    "measure alignment decoder.0.0.cross head 0 = 1",
+    "measure entropy decoder.0.0.cross head 0 < 2",
+    'with {silence site=decoder.0.0.cross}: output ≠ "1 4 1 3"',
+    "change with {silence site=decoder.0.0.cross}: log-probability < -1",
+    'change with {silence site=decoder.0.0.cross}: probability "4" at 1 < -0.1',
+    "previous decoder.0.0.self head 0 < 1",
+    "induction decoder.0.0.self head 0 < 1",
+]
+
+
+@pytest.fixture(scope="module")
+def engine() -> LocalEngine:
+    return LocalEngine(CHECKPOINTS, torch.device("cpu"))
+
+
+def lines(*expects: str, view: str = DIGITS, more: str = "") -> str:
+    return "\n".join([FRONT.rstrip("\n"), view, *(f"expect: {one}" for one in expects), more])
+
+
+def problems(engine: LocalEngine, text: str) -> list[tuple[int, str]]:
+    return [(problem.line, problem.sentence) for problem in check(reader.read(text, "t.en"), engine)]
+
+
+def test_what_is_true_passes(engine: LocalEngine) -> None:
+    assert problems(engine, lines(*TRUE)) == []
+
+
+@pytest.mark.parametrize(
+    ("claim", "said"),
+    [
+        ('output = "1 4 1"', "The run gives “1 4 1 3”"),
+        ('weight decoder.0.0.cross head 0 "4" → "4" < 0.1', "not true"),
+        ('weight decoder.0.0.cross head 7 "4" → "4" > 0.1', "There is no head 7"),
+        ('weight decoder.0.9.cross head 0 "4" → "4" > 0.1', "no attention site"),
+        ('weight decoder.0.0.cross head 0 "4" → "9" > 0.1', "no token or row “9”"),
+        ('weight decoder.0.0.cross head 0 "4"#2 → "4" > 0.1', "“4”#2"),
+        ('probability "x" at 0 > 0', "no token “x”"),
+        ('probability "4" at "9" > 0', "no step “9”"),
+        ("snapshot 5: loss > 0", "reverse-digits@000005"),
+        ("with {silence site=decoder.0.0.cross head=3}: log-probability < 0", "head 3"),
+    ],
+)
+def test_what_is_false_or_absent_is_named_with_its_line(engine: LocalEngine, claim: str, said: str) -> None:
+    [(line, sentence)] = problems(engine, lines('output contains "4"', claim))
+    assert line == 9
+    assert said in sentence
+
+
+def test_a_model_that_is_not_here_is_named(engine: LocalEngine) -> None:
+    found = problems(engine, lines(view="view: /explore?model=absent&text=1").replace("models: reverse-digits", "models: absent"))
+    assert [line for line, _sentence in found] == [1, 7]
+    assert all("absent" in sentence for _line, sentence in found)
+    assert (
+        "missing in the line models:" in problems(engine, lines().replace("models: reverse-digits", "models: wikitext2-lm"))[0][1]
+    )
+
+
+def test_a_link_to_a_head_or_stage_that_is_not_there_is_named(engine: LocalEngine) -> None:
+    assert "There is no head 3" in problems(engine, lines(view=f"{DIGITS}&head=3"))[0][1]
+    assert "no stage" in problems(engine, lines(view=f"{DIGITS}&stage=decoder.0.5.self%2Fweights"))[0][1]
+
+
+def test_points_lead_to_indices_of_the_run(engine: LocalEngine) -> None:
+    more = 'point: cell "4" → "4"\npoint: token target "3" — last\npoint: token source "9"\npoint: stage decoder.0.0.cross/weights'
+    step = reader.read(lines(more=more), "t.en").steps[0]
+    runs = StepRuns(engine, step)
+    assert located(runs, step.points[0]) == Located("decoder.0.0.cross", 0, 1, 3)
+    assert located(runs, step.points[1]) == Located(key=4, strip="target")
+    assert [problem.line for problem in check_step(step, engine)] == [10]
+
+
+@pytest.mark.parametrize(
+    ("asked", "right"),
+    [
+        ('key decoder.0.0.cross head 0 "4"', "4"),
+        ('weight decoder.0.0.cross "4" → "4"', "1"),
+        ("token at 1", "4"),
+        ('with {forbid key="4"}: output\noption: 1 4 1 3\noption: {now}', "{now}"),
+    ],
+)
+def test_the_real_run_answers_a_question(engine: LocalEngine, asked: str, right: str) -> None:
+    now = "1 1 1 3"
+    step = reader.read(lines(more=f"question: Which?\nanswer: {asked}".replace("{now}", now)), "t.en").steps[0]
+    assert step.question is not None
+    found = answer(StepRuns(engine, step), step.question)
+    assert found.options[found.right] == right.replace("{now}", now)
+
+
+def test_a_number_is_answered(engine: LocalEngine) -> None:
+    step = reader.read(lines(more="question: How large?\nanswer: number log-probability"), "t.en").steps[0]
+    assert step.question is not None
+    found = answer(StepRuns(engine, step), step.question).number
+    assert found is not None
+    assert -0.1 < found < 0
+
+
+@pytest.mark.parametrize("name", sorted(shelf.files()))
+def test_every_bundled_lecture_can_be_read(name: str) -> None:
+    lecture = shelf.load(name)
+    assert lecture.problems == ()
+    assert all(step.page and step.expects for step in lecture.steps)
+
+
+def test_the_command_names_problems_by_file_and_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, good = tmp_path / "t.en.md", tmp_path / "good.en.md"
+    path.write_text(lines('output = "9"'), encoding="utf-8")
+    good.write_text(lines('output = "1 4 1 3"'), encoding="utf-8")
+    assert main([str(path), str(good)]) == 1
+    told = capsys.readouterr()
+    assert f"{path}:8: not true" in told.err
+    assert "good.en.md: 1 steps, 1 claims, 0 problems" in told.out
+    assert main([str(good)]) == 0
+    assert main([str(tmp_path / "absent.md")]) == 1
+
+
+def test_the_command_line_starts_the_check_of_the_app(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = list[list[str]]()
+
+    def run(command: list[str], **_options: object) -> SimpleNamespace:
+        started.append(command)
+        return SimpleNamespace(returncode=1)
+
+    monkeypatch.setattr("model.cli.lecture.subprocess.run", run)
+    assert CliRunner().invoke(cli, ["lecture", "check", "a.md"]).exit_code == 1
+    assert started == [[sys.executable, "-m", "viz.lectures", str(Path("a.md").absolute())]]

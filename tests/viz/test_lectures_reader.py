@@ -1,0 +1,119 @@
+"""Lectures as text: what is read, what is refused, and in which line."""
+
+from pathlib import Path
+
+import pytest
+
+from model.errors import BadLecture
+from viz.lectures import claims, reader, shelf
+from viz.lectures.claims import Unreadable
+from viz.lectures.lecture import Head, Lecture, Named, Scope, Subject
+
+FRONT = "---\ntitle: T\nlanguage: en\nminutes: 5\nmodels: multi30k-de-en, reverse-digits\n---\n"
+VIEW = "view: /explore?text=Ein+Hund.&head=3"
+
+
+def read(*steps: str) -> Lecture:
+    return reader.read(FRONT + "\n---\n".join(steps), "test.en")
+
+
+def test_a_step_has_words_a_view_points_notes_and_a_question() -> None:
+    found = read(
+        f"# First\n## Lines\nSome *words*.\n\n{VIEW}\n"
+        'point: cell after "<sos>" → "hund"#2 — look here\nnote: one\n  two\nnote: three\n'
+        'question: Which?\nanswer: key head 4 "dog"\nexpect: output contains "dog"',
+        f"{VIEW}\nMore.",
+    )
+    step = found.steps[0]
+    assert (found.title, found.language, found.minutes, found.models) == ("T", "en", 5, ("multi30k-de-en", "reverse-digits"))
+    assert (step.chapter, step.title, step.words, step.page, step.view.head) == ("First", "Lines", "Some *words*.", "explore", 3)
+    assert step.view.model == "multi30k-de-en"
+    assert (step.points[0].query, step.points[0].key) == (Named("<sos>", after=True), Named("hund", 2))
+    assert (step.points[0].note, step.notes) == ("look here", "one two\n\nthree")
+    assert step.question is not None
+    assert step.question.subject == Subject("key", head=Head("", 4), query=Named("dog"))
+    assert found.steps[1].chapter == "First"
+    assert found.chapters == (("First", 0),)
+    assert found.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "reason"),
+    [
+        ("no front matter", 1, "first line must be ---"),
+        ("---\ntitle: T\n", 1, "first line must be ---"),
+        ("---\ntitle: T\nlanguage: en\nminutes: 5\n---\nwords", 5, "lacks models"),
+        (FRONT.replace("minutes: 5", "minutes: soon") + "words", 1, "minutes must be a whole number"),
+        (FRONT.replace("minutes: 5", "colour: red") + "words", 4, "colour: red"),
+        (FRONT, 7, "it has no step"),
+        (FRONT + "words\n---\n" * 1000, 1007, "1000 steps, but the limit is 500"),
+    ],
+)
+def test_what_is_no_lecture_is_refused_with_its_line(text: str, line: int, reason: str) -> None:
+    with pytest.raises(BadLecture, match=reason) as caught:
+        reader.read(text, "x.en")
+    assert caught.value.fields["line"] == line
+
+
+@pytest.mark.parametrize(
+    ("step", "line", "said"),
+    [
+        ("words alone", 7, "one line view:, but it has 0"),
+        (f"{VIEW}\n{VIEW}", 8, "but it has 2"),
+        ("view: /nowhere?head=1", 7, "leads to no page"),
+        ("view: javascript:alert(1)", 7, "leads to no page"),
+        ("view: //[", 7, "is no link"),
+        ("view: /explore?head=-4", 7, "sets head to"),
+        ("view: /explore?colour=red", 7, "unknown parameter “colour”"),
+        (f"{VIEW}\nexpects: x", 8, "“expects:” is no instruction"),
+        (f"{VIEW}\nexpect: colour > 1", 8, "“colour” is none of"),
+        (f'{VIEW}\nexpect: weight head 1 "a" → > 1', 8, "the column"),
+        (f'{VIEW}\nexpect: output > "a"', 8, "“>” is none of"),
+        (f"{VIEW}\nexpect: log-probability = much", 8, "must be a number"),
+        (f'{VIEW}\nexpect: with {{forbid nonsense=1}}: output = "a"', 8, "nonsense"),
+        (f'{VIEW}\nexpect: change: output = "a"', 8, "only a number can change"),
+        (f"{VIEW}\npoint: nose", 8, "“nose” is none of"),
+        (f"{VIEW}\nquestion: Why?", 8, "one line answer:"),
+        (f"{VIEW}\nquestion: Why?\nanswer: output", 9, "at least two lines option:"),
+        (f"{VIEW}\nquestion: Why?\nanswer: entropy 3", 9, "a question asks for"),
+    ],
+)
+def test_a_broken_line_is_named_and_left_out(step: str, line: int, said: str) -> None:
+    found = read(step, VIEW)
+    assert [problem.line for problem in found.problems][:1] == [line]
+    assert said in found.problems[0].sentence
+    assert len(found.steps) == 2
+
+
+def test_script_in_the_markdown_is_text() -> None:
+    words = (
+        read(f"{VIEW}\n<script>alert(1)</script> `<sos>` a < b $x < y$\n\n```\n<b>\n---\nview: x\n```\n<img src=x>").steps[0].words
+    )
+    assert "\\<script>alert(1)\\</script> `<sos>` a < b $x < y$" in words
+    assert "```\n<b>\n---\nview: x\n```" in words
+    assert "\\<img" in words
+
+
+def test_scopes_come_before_a_subject() -> None:
+    claim = claims.claim('change with {silence site=decoder.0.2.cross head=0,4}: probability "an" at 0 < -0.3', 1)
+    assert claim.scope == Scope(edits="silence site=decoder.0.2.cross head=0,4", change=True)
+    assert (claim.subject, claim.relation, claim.value) == (Subject("probability", "an", at=0), "<", "-0.3")
+    assert claims.claim("snapshot 53: loss from 3 > 1", 1).scope == Scope(snapshot=53)
+    with pytest.raises(Unreadable, match="“:” is expected"):
+        claims.claim('B output = "a"', 1)
+
+
+def test_a_file_of_the_own_folder_replaces_a_bundled_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "attention.en.md").write_text(FRONT + VIEW, encoding="utf-8")
+    (tmp_path / "no text.md").write_bytes(b"\xff")
+    monkeypatch.setenv(shelf.VARIABLE, str(tmp_path))
+    assert shelf.load("attention.en").title == "T"
+    assert "no text" not in shelf.files()
+    with pytest.raises(BadLecture, match="there is no such file"):
+        shelf.load("../attention.en")
+
+
+@pytest.mark.parametrize(("data", "said"), [(b"\xff", "not UTF-8"), (b"a" * (2**20 + 1), "larger than 1 MB")])
+def test_what_is_no_text_is_refused(data: bytes, said: str) -> None:
+    with pytest.raises(BadLecture, match=said):
+        reader.decode(data, "x")

@@ -1,0 +1,38 @@
+"""Checks lectures: `python -m viz.lectures FILE …`, which `python -m model lecture check` starts."""
+
+import sys
+from pathlib import Path
+
+from model.engine import open_engine
+from model.errors import HeadlightError
+from viz.lectures.check import check
+from viz.lectures.shelf import open_file
+from viz.texts import _, sentence
+
+
+def main(paths: list[str]) -> int:
+    """Prints what is wrong with each file, as FILE:LINE: SENTENCE.
+
+    Returns:
+        The exit status: 1 if anything is wrong.
+    """
+    engine, wrong = open_engine(), 0
+    for path in paths:
+        try:
+            lecture = open_file(Path(path))
+            problems = check(lecture, engine)
+        except HeadlightError as error:
+            print(f"{path}: {sentence(error)}", file=sys.stderr)
+            wrong += 1
+            continue
+        for problem in problems:
+            print(f"{path}:{problem.line}: {problem.sentence}", file=sys.stderr)
+        claims = sum(len(step.expects) for step in lecture.steps)
+        gaps = {"path": path, "steps": len(lecture.steps), "claims": claims, "problems": len(problems)}
+        print(_("{path}: {steps} steps, {claims} claims, {problems} problems", **gaps))
+        wrong += len(problems)
+    return min(wrong, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,315 @@
+"""The language of `expect:`, `answer:` and `point:` lines; docs/lectures.md defines it."""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Literal
+
+from model.errors import HeadlightError
+from model.spec.edits import read_edits
+from model.trace.types import Site
+from viz.lectures.lecture import Claim, Head, Named, Point, Question, Scope, Subject, Token
+from viz.links import MEASURES
+from viz.texts import _
+
+RELATIONS = {"=": "=", "≠": "≠", "!=": "≠", "<": "<", ">": ">", "≤": "≤", "<=": "≤", "≥": "≥", ">=": "≥"}
+WORDS = {"contains", "lacks"}
+TEXTS = ("output", "source", "key", "lens", "mask")
+"""Subjects that are texts; all others are numbers."""
+
+_PART = re.compile(r'\s*("(?:[^"\\]|\\.)*"|\{[^{}]*\}|→|->|!=|<=|>=|[=≠<>≤≥:#]|[^\s"{}=≠<>≤≥:#]+)')
+
+
+class Unreadable(ValueError):
+    """A line that is not of the form that docs/lectures.md defines; its text is a sentence."""
+
+
+class Parts:
+    """The parts of a line, read from left to right.
+
+    Args:
+        text: the line.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._parts = list[str]()
+        place = 0
+        while text[place:].strip():
+            found = _PART.match(text, place)
+            if found is None:
+                raise Unreadable(_("“{rest}” cannot be read", rest=text[place:].strip()[:40]))
+            self._parts.append("→" if found[1] == "->" else found[1])
+            place = found.end()
+
+    @property
+    def next(self) -> str:
+        """The next part; empty at the end."""
+        return self._parts[0] if self._parts else ""
+
+    def take(self, what: str) -> str:
+        """The next part, which is `what` in an error."""
+        if not self._parts:
+            raise Unreadable(_("{what} is missing at the end", what=what))
+        return self._parts.pop(0)
+
+    def skip(self, part: str) -> bool:
+        """Takes the next part if it is `part`."""
+        if self.next != part:
+            return False
+        self._parts.pop(0)
+        return True
+
+    def expect(self, part: str) -> None:
+        """Takes the next part, which must be `part`."""
+        if not self.skip(part):
+            raise Unreadable(_("“{part}” is expected before “{found}”", part=part, found=self.next))
+
+    def end(self) -> None:
+        """Refuses further parts."""
+        if self._parts:
+            raise Unreadable(_("“{found}” is not expected", found=self.next))
+
+    def quoted(self, what: str) -> str:
+        """The next part, a text in quotes."""
+        part = self.take(what)
+        if not part.startswith('"'):
+            raise Unreadable(_("{what} must stand in double quotes, not {found}", what=what, found=part))
+        try:
+            return str(json.loads(part))
+        except ValueError as error:
+            raise Unreadable(_("{found} is not a text in quotes as JSON writes it", found=part)) from error
+
+    def whole(self, what: str) -> int:
+        """The next part, a whole number."""
+        part = self.take(what)
+        if not part.isascii() or not part.isdigit() or len(part) > 9:
+            raise Unreadable(_("{what} must be a whole number, not {found}", what=what, found=part))
+        return int(part)
+
+    def token(self, what: str) -> Token:
+        """A token: an index, or its text, with #2 for the second of that text."""
+        if not self.next.startswith('"'):
+            return self.whole(what)
+        text = self.quoted(what)
+        return Named(text, self.whole(_("the number after #")) if self.skip("#") else 1)
+
+    def row(self) -> Token:
+        """A row: as a token; `after` names the row of a decoder by the token that it reads."""
+        after, found = self.skip("after"), self.token(_("the row"))
+        return Named(found.text, found.number, after=True) if after and isinstance(found, Named) else found
+
+    def head(self) -> Head:
+        """A head: SITE head N; each of both may be left out."""
+        site = ""
+        if "." in self.next and not self.next.startswith('"'):
+            try:
+                site = str(Site.parse(self.take("")))
+            except HeadlightError as error:
+                raise Unreadable(str(error)) from error
+        return Head(site, self.whole(_("the number of the head")) if self.skip("head") else -1)
+
+
+def subject(parts: Parts) -> Subject:
+    """The subject of a claim or of a question."""
+    kind = parts.take(_("what is claimed"))
+    if kind not in _SUBJECTS:
+        raise Unreadable(_("“{kind}” is none of {there}", kind=kind, there=", ".join(_SUBJECTS)))
+    return _SUBJECTS[kind](kind, parts)
+
+
+def _alone(kind: str, _parts: Parts) -> Subject:
+    return Subject(kind)
+
+
+def _cell(kind: str, parts: Parts) -> Subject:
+    head, row = parts.head(), parts.row()
+    parts.expect("→")
+    return Subject(kind, head=head, query=row, key=parts.token(_("the column")))
+
+
+def _row(kind: str, parts: Parts) -> Subject:
+    return Subject(kind, head=parts.head(), query=parts.row())
+
+
+def _column(kind: str, parts: Parts) -> Subject:
+    return Subject(kind, head=parts.head(), key=parts.token(_("the column")))
+
+
+def _head(kind: str, parts: Parts) -> Subject:
+    return Subject(kind, head=parts.head())
+
+
+def _candidate(kind: str, parts: Parts) -> Subject:
+    text = parts.quoted(_("the token"))
+    parts.expect("at")
+    return Subject(kind, name=text, at=parts.token(_("the step")))
+
+
+def _measure(kind: str, parts: Parts) -> Subject:
+    name = parts.take(_("the measure"))
+    if name not in MEASURES:
+        raise Unreadable(_("“{kind}” is none of {there}", kind=name, there=", ".join(MEASURES)))
+    return Subject(kind, name=name, head=parts.head())
+
+
+def _lens(kind: str, parts: Parts) -> Subject:
+    layer = parts.whole(_("the layer"))
+    parts.expect("at")
+    return Subject(kind, number=layer, at=parts.token(_("the step")))
+
+
+def _loss(kind: str, parts: Parts) -> Subject:
+    return Subject(kind, number=parts.whole(_("the position of the first token")) if parts.skip("from") else 0)
+
+
+def _padding(kind: str, parts: Parts) -> Subject:
+    name = parts.take(_("weight or difference"))
+    if name not in ("weight", "difference"):
+        raise Unreadable(_("“{kind}” is none of {there}", kind=name, there="weight, difference"))
+    return Subject(kind, name=name)
+
+
+_SUBJECTS: Mapping[str, Callable[[str, Parts], Subject]] = {
+    "output": _alone,
+    "source": _alone,
+    "weight": _cell,
+    "score": _cell,
+    "mask": _cell,
+    "key": _row,
+    "entropy": _row,
+    "mean": _column,
+    "value": _column,
+    "previous": _head,
+    "induction": _head,
+    "measure": _measure,
+    "probability": _candidate,
+    "rank": _candidate,
+    "log-probability": _alone,
+    "loss": _loss,
+    "lens": _lens,
+    "padding": _padding,
+    "breaks-at": _alone,
+}
+
+
+def scope(parts: Parts) -> Scope:
+    """The words before a subject: change, B, without edits, with {…}, snapshot N. They end with a colon."""
+    said = Scope()
+    while True:
+        if parts.skip("change"):
+            said = replace(said, change=True)
+        elif parts.skip("B"):
+            said = replace(said, side="B")
+        elif parts.skip("without"):
+            parts.expect("edits")
+            said = replace(said, side="plain")
+        elif parts.skip("with"):
+            said = replace(said, edits=_edits(parts.take(_("the edits in braces"))))
+        elif parts.skip("snapshot"):
+            said = replace(said, snapshot=parts.whole(_("the step of the snapshot")))
+        else:
+            break
+    if said != Scope():
+        parts.expect(":")
+    return said
+
+
+def _edits(part: str) -> str:
+    text = part.removeprefix("{").removesuffix("}")
+    try:
+        edits = read_edits(text)
+    except HeadlightError as error:
+        raise Unreadable(str(error)) from error
+    if not edits or part[0] != "{":
+        raise Unreadable(_("edits must stand in braces: {form}", form="with {silence site=decoder.0.2.cross head=4}:"))
+    return text
+
+
+def claim(text: str, line: int) -> Claim:
+    """An `expect:` line.
+
+    Raises:
+        Unreadable: it is not of that form.
+    """
+    parts = Parts(text)
+    where, what = scope(parts), subject(parts)
+    written = parts.take(_("the relation"))
+    textual = what.kind in TEXTS
+    allowed = ["=", "≠", *sorted(WORDS)] if textual else [*dict.fromkeys(RELATIONS.values())]
+    relation = RELATIONS.get(written, written)
+    if relation not in allowed:
+        raise Unreadable(_("“{kind}” is none of {there}", kind=written, there=", ".join(allowed)))
+    if where.change and textual:
+        raise Unreadable(_("only a number can change"))
+    value = parts.quoted(_("the value")) if textual else _number(parts.take(_("the value")))
+    parts.end()
+    return Claim(text, line, what, where, relation, value, textual)
+
+
+def _number(text: str) -> str:
+    plain = text.replace("−", "-")
+    try:
+        float(plain)
+    except ValueError as error:
+        raise Unreadable(_("{what} must be a number, not {found}", what=_("the value"), found=text)) from error
+    return plain
+
+
+_ASKED: Mapping[str, Literal["key", "head", "output"]] = {"key": "key", "weight": "head", "output": "output"}
+
+
+def question(prompt: str, answer: str, options: tuple[str, ...], line: int) -> Question:
+    """A question and its `answer:` line, which says what the run is asked for.
+
+    Raises:
+        Unreadable: it is not of that form.
+    """
+    parts = Parts(answer)
+    where = scope(parts)
+    if parts.skip("token"):
+        parts.expect("at")
+        what = Subject("token", at=parts.token(_("the step")))
+        parts.end()
+        return Question(prompt, "token", options, what, where, line)
+    numeric, what = parts.skip("number"), subject(parts)
+    parts.end()
+    if numeric and what.kind not in TEXTS:
+        return Question(prompt, "number", (), what, where, line)
+    kind = _ASKED.get(what.kind)
+    if numeric or kind is None:
+        raise Unreadable(_("a question asks for a token, key, weight, output or number, not for “{kind}”", kind=what.kind))
+    if kind == "output" and len(options) < 2:
+        raise Unreadable(_("a question for an output needs at least two lines option:"))
+    return Question(prompt, kind, options if kind == "output" else (), what, where, line)
+
+
+def point(text: str, line: int) -> Point:
+    """A `point:` line; what follows " — " is its note.
+
+    Raises:
+        Unreadable: it is not of that form.
+    """
+    told, _dash, note = text.partition(" — ")
+    if told.startswith("stage "):
+        return Point("stage", note.strip(), line, stage=told.removeprefix("stage ").strip())
+    parts = Parts(told)
+    kind = parts.take(_("what is pointed at"))
+    match kind:
+        case "token":
+            strip = parts.take(_("source or target"))
+            if strip not in ("source", "target"):
+                raise Unreadable(_("“{kind}” is none of {there}", kind=strip, there="source, target"))
+            found = Point("token", note.strip(), line, strip=strip, key=parts.token(_("the token")))
+        case "row":
+            found = Point("row", note.strip(), line, head=parts.head(), query=parts.row())
+        case "cell":
+            cell = _cell("", parts)
+            found = Point("cell", note.strip(), line, head=cell.head, query=cell.query, key=cell.key)
+        case "head":
+            site = parts.head().site
+            found = Point("head", note.strip(), line, head=Head(site, parts.whole(_("the number of the head"))))
+        case _unknown:
+            raise Unreadable(_("“{kind}” is none of {there}", kind=kind, there="token, row, cell, head, stage"))
+    parts.end()
+    return found

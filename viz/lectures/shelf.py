@@ -1,0 +1,52 @@
+"""The lectures of this machine: those of `lectures/` and those of the folder HEADLIGHT_LECTURES."""
+
+import os
+import re
+from pathlib import Path
+
+from model.errors import BadLecture
+from viz.lectures import reader
+from viz.lectures.lecture import Lecture
+from viz.texts import _
+
+BUNDLED = Path(__file__).parents[2] / "lectures"
+VARIABLE = "HEADLIGHT_LECTURES"
+MOST_FILES = 200
+"""Most lectures of a folder."""
+
+_NAME = re.compile(r"[\w-]+(\.[\w-]+)*")
+
+
+def files() -> dict[str, Path]:
+    """The files of all lectures by name, such as `attention.en`. A file of the own folder replaces a bundled one of its name."""
+    folders = [BUNDLED, *([Path(own)] if (own := os.environ.get(VARIABLE)) else [])]
+    found: dict[str, Path] = {}
+    for folder in folders:
+        found |= {path.stem: path for path in sorted(folder.glob("*.md"))[:MOST_FILES] if _NAME.fullmatch(path.stem)}
+    return found
+
+
+def load(name: str) -> Lecture:
+    """The lecture of a name.
+
+    Raises:
+        BadLecture: there is none, or it cannot be read.
+    """
+    there = files()
+    if name not in there:
+        raise BadLecture(name=name[:80], line=1, reason=_("there is no such file; there are {there}", there=", ".join(there)))
+    return open_file(there[name])
+
+
+def open_file(path: Path) -> Lecture:
+    """The lecture in a file.
+
+    Raises:
+        BadLecture: it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(reader.LARGEST + 1)
+    except OSError as error:
+        raise BadLecture(name=str(path), line=1, reason=error.strerror or str(error)) from error
+    return reader.read(reader.decode(data, path.stem), path.stem)

@@ -1,0 +1,17 @@
+"""The run that a page shows where its link names no sentence: the model's first example."""
+
+from dataclasses import asdict, replace
+
+from model.engine.api import ModelInfo
+from model.spec.request import Decoding
+from viz.links import View
+
+DRAWN = Decoding("sample", max_length=24, temperature=0.8, top_k=20)
+"""How a language model continues its example: by sampling, since greedy decoding soon repeats itself."""
+
+
+def opening(info: ModelInfo, view: View) -> View:
+    """The view of a model's first example."""
+    manner = DRAWN if info.continues else Decoding()
+    kept = view.decoding() not in (Decoding(), DRAWN)
+    return replace(view, text=next(iter(info.examples), ""), **({} if kept else asdict(manner)))
