@@ -157,8 +157,7 @@ class Reversal:
         Raises:
             BadSetting: the shortest is longer than the longest.
         """
-        if self.shortest > self.longest:
-            raise BadSetting(name="shortest", found=self.shortest, allowed=f"at most {self.longest}, the longest")
+        _check_order(self.shortest, self.longest)
 
     def texts(self, folder: Path | None, split: str) -> Texts:
         """Strings and their reversals; `folder` is not used. See Corpus.texts."""
@@ -205,8 +204,7 @@ class Repetition:
         """
         if len(self.words.split()) < 2:
             raise BadSetting(name="words", found=self.words, allowed="at least two words, separated by spaces")
-        if self.shortest > self.longest:
-            raise BadSetting(name="shortest", found=self.shortest, allowed=f"at most {self.longest}, the longest")
+        _check_order(self.shortest, self.longest)
 
     def texts(self, folder: Path | None, split: str) -> Texts:
         """Texts of repeated blocks; `folder` is not used. See Corpus.texts."""
@@ -221,13 +219,7 @@ class Repetition:
             yield " ".join(islice(cycle(block), self.length))
 
 
-KINDS: Mapping[str, type[Any]] = {
-    "parallel": Parallel,
-    "table": Table,
-    "text": RunningText,
-    "reversal": Reversal,
-    "repetition": Repetition,
-}
+KINDS: Mapping[str, type[Any]] = dict(parallel=Parallel, table=Table, text=RunningText, reversal=Reversal, repetition=Repetition)
 
 
 def from_json(data: Mapping[str, Any], name: str) -> Corpus:
@@ -294,6 +286,11 @@ def _columns(folder: Path | None, file: str, number: int, line: str) -> tuple[st
 def _key(source: str) -> str:
     """A source without case and punctuation: sources with equal keys are in the same split."""
     return " ".join(word for word in split_words(source, "words") if any(map(str.isalnum, word)))
+
+
+def _check_order(shortest: int, longest: int) -> None:
+    if shortest > longest:
+        raise BadSetting(name="shortest", found=shortest, allowed=f"at most {longest}, the longest")
 
 
 def _refuse_unknown(split: str) -> None:
