@@ -219,7 +219,8 @@ class Repetition:
             yield " ".join(islice(cycle(block), self.length))
 
 
-KINDS: Mapping[str, type[Any]] = dict(parallel=Parallel, table=Table, text=RunningText, reversal=Reversal, repetition=Repetition)
+_WITH_FILES: dict[str, type[Any]] = {"parallel": Parallel, "table": Table, "text": RunningText}
+KINDS: Mapping[str, type[Any]] = _WITH_FILES | {"reversal": Reversal, "repetition": Repetition}
 
 
 def from_json(data: Mapping[str, Any], name: str) -> Corpus:
