@@ -6,8 +6,8 @@ import pytest
 
 from model.errors import BadLecture
 from viz.lectures import claims, reader, shelf
-from viz.lectures.claims import Unreadable
 from viz.lectures.lecture import Head, Lecture, Named, Scope, Subject
+from viz.lectures.line_parts import Unreadable
 
 FRONT = "---\ntitle: T\nlanguage: en\nminutes: 5\nmodels: multi30k-de-en, reverse-digits\n---\n"
 VIEW = "view: /explore?text=Ein+Hund.&head=3"

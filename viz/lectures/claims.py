@@ -1,15 +1,13 @@
 """The language of `expect:`, `answer:` and `point:` lines; docs/lectures.md defines it."""
 
-import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Literal
 
 from model.errors import HeadlightError
 from model.spec.edits import read_edits
-from model.trace.types import Site
-from viz.lectures.lecture import Claim, Head, Named, Point, Question, Scope, Subject, Token
+from viz.lectures.lecture import Claim, Head, Point, Question, Scope, Subject
+from viz.lectures.line_parts import Parts, Unreadable
 from viz.links import MEASURES
 from viz.texts import _
 
@@ -17,97 +15,6 @@ RELATIONS = {"=": "=", "≠": "≠", "!=": "≠", "<": "<", ">": ">", "≤": "�
 WORDS = {"contains", "lacks"}
 TEXTS = ("output", "source", "key", "lens", "mask")
 """Subjects that are texts; all others are numbers."""
-
-_PART = re.compile(r'\s*("(?:[^"\\]|\\.)*"|\{[^{}]*\}|→|->|!=|<=|>=|[=≠<>≤≥:#]|[^\s"{}=≠<>≤≥:#]+)')
-
-
-class Unreadable(ValueError):
-    """A line that is not of the form that docs/lectures.md defines; its text is a sentence."""
-
-
-class Parts:
-    """The parts of a line, read from left to right.
-
-    Args:
-        text: the line.
-    """
-
-    def __init__(self, text: str) -> None:
-        self._parts = list[str]()
-        place = 0
-        while text[place:].strip():
-            found = _PART.match(text, place)
-            if found is None:
-                raise Unreadable(_("“{rest}” cannot be read", rest=text[place:].strip()[:40]))
-            self._parts.append("→" if found[1] == "->" else found[1])
-            place = found.end()
-
-    @property
-    def next(self) -> str:
-        """The next part; empty at the end."""
-        return self._parts[0] if self._parts else ""
-
-    def take(self, what: str) -> str:
-        """The next part, which is `what` in an error."""
-        if not self._parts:
-            raise Unreadable(_("{what} is missing at the end", what=what))
-        return self._parts.pop(0)
-
-    def skip(self, part: str) -> bool:
-        """Takes the next part if it is `part`."""
-        if self.next != part:
-            return False
-        self._parts.pop(0)
-        return True
-
-    def expect(self, part: str) -> None:
-        """Takes the next part, which must be `part`."""
-        if not self.skip(part):
-            raise Unreadable(_("“{part}” is expected before “{found}”", part=part, found=self.next))
-
-    def end(self) -> None:
-        """Refuses further parts."""
-        if self._parts:
-            raise Unreadable(_("“{found}” is not expected", found=self.next))
-
-    def quoted(self, what: str) -> str:
-        """The next part, a text in quotes."""
-        part = self.take(what)
-        if not part.startswith('"'):
-            raise Unreadable(_("{what} must stand in double quotes, not {found}", what=what, found=part))
-        try:
-            return str(json.loads(part))
-        except ValueError as error:
-            raise Unreadable(_("{found} is not a text in quotes as JSON writes it", found=part)) from error
-
-    def whole(self, what: str) -> int:
-        """The next part, a whole number."""
-        part = self.take(what)
-        if not part.isascii() or not part.isdigit() or len(part) > 9:
-            raise Unreadable(_("{what} must be a whole number, not {found}", what=what, found=part))
-        return int(part)
-
-    def token(self, what: str) -> Token:
-        """A token: an index, or its text, with #2 for the second of that text."""
-        if not self.next.startswith('"'):
-            return self.whole(what)
-        text = self.quoted(what)
-        return Named(text, self.whole(_("the number after #")) if self.skip("#") else 1)
-
-    def row(self) -> Token:
-        """A row: as a token; `after` names the row of a decoder by the token that it reads."""
-        after, found = self.skip("after"), self.token(_("the row"))
-        return Named(found.text, found.number, after=True) if after and isinstance(found, Named) else found
-
-    def head(self) -> Head:
-        """A head: SITE head N; each of both may be left out."""
-        site = ""
-        if "." in self.next and not self.next.startswith('"'):
-            try:
-                site = str(Site.parse(self.take("")))
-            except HeadlightError as error:
-                raise Unreadable(str(error)) from error
-        return Head(site, self.whole(_("the number of the head")) if self.skip("head") else -1)
 
 
 def subject(parts: Parts) -> Subject:

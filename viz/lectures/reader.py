@@ -8,8 +8,8 @@ from urllib.parse import parse_qsl, urlsplit
 from model.errors import BadLecture
 from viz import links
 from viz.lectures import claims
-from viz.lectures.claims import Unreadable
 from viz.lectures.lecture import Claim, Lecture, Point, Problem, Question, Step
+from viz.lectures.line_parts import Unreadable
 from viz.links import View
 from viz.texts import _
 
