@@ -41,6 +41,14 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
         {"edit": "forbid key=klavier", "reason": "the source has no token 'klavier'"},
         "The edit “forbid key=klavier” cannot be made: the source has no token 'klavier'. Change or remove it, then run again.",
     ),
+    "BadLecture": (
+        {"name": "attention.en", "line": 3, "reason": "the front matter lacks models"},
+        "The lecture attention.en cannot be read: the front matter lacks models (line 3). Change the file, then open it again.",
+    ),
+    "BadClaim": (
+        {"reason": "the vocabulary has no token “katze”"},
+        "This line of the lecture does not fit the run: the vocabulary has no token “katze”.",
+    ),
     "EditedCell": (
         {"site": "decoder.0.2.cross", "head": 4, "edit": "sharpen kind=cross"},
         "The numbers of head 4 at decoder.0.2.cross do not follow from the formula: the edit “sharpen kind=cross” replaced "

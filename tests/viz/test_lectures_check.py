@@ -151,7 +151,7 @@ def test_the_command_names_problems_by_file_and_line(tmp_path: Path, capsys: pyt
     assert main([str(path), str(good)]) == 1
     told = capsys.readouterr()
     assert f"{path}:8: not true" in told.err
-    assert "good.en.md: 1 steps, 1 claims, 0 problems" in told.out
+    assert "good.en.md: steps 1, claims 1, problems 0" in told.out
     assert main([str(good)]) == 0
     assert main([str(tmp_path / "absent.md")]) == 1
 

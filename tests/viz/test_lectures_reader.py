@@ -46,7 +46,7 @@ def test_a_step_has_words_a_view_points_notes_and_a_question() -> None:
         (FRONT.replace("minutes: 5", "minutes: soon") + "words", 1, "minutes must be a whole number"),
         (FRONT.replace("minutes: 5", "colour: red") + "words", 4, "colour: red"),
         (FRONT, 7, "it has no step"),
-        (FRONT + "words\n---\n" * 1000, 1007, "1000 steps, but the limit is 500"),
+        (FRONT + "words\n---\n" * 1000, 1007, "too many steps: 1,?000, and the limit is 500"),
     ],
 )
 def test_what_is_no_lecture_is_refused_with_its_line(text: str, line: int, reason: str) -> None:

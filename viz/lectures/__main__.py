@@ -29,7 +29,7 @@ def main(paths: list[str]) -> int:
             print(f"{path}:{problem.line}: {problem.sentence}", file=sys.stderr)
         claims = sum(len(step.expects) for step in lecture.steps)
         gaps = {"path": path, "steps": len(lecture.steps), "claims": claims, "problems": len(problems)}
-        print(_("{path}: {steps} steps, {claims} claims, {problems} problems", **gaps))
+        print(_("{path}: steps {steps}, claims {claims}, problems {problems}", **gaps))
         wrong += len(problems)
     return min(wrong, 1)
 

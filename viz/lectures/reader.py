@@ -87,7 +87,9 @@ def read(text: str, name: str) -> Lecture:
         raise BadLecture(name=name, line=first + 1, reason=_("it has no step"))
     if len(drafts) > MOST_STEPS:
         gaps = {"count": len(drafts), "most": MOST_STEPS}
-        raise BadLecture(name=name, line=drafts[MOST_STEPS].line, reason=_("it has {count} steps, but the limit is {most}", **gaps))
+        raise BadLecture(
+            name=name, line=drafts[MOST_STEPS].line, reason=_("it has too many steps: {count}, and the limit is {most}", **gaps)
+        )
     steps, chapter = list[Step](), ""
     for number, draft in enumerate(drafts):
         chapter = draft.chapter or chapter
