@@ -63,8 +63,8 @@ def silenced(trace: Trace) -> frozenset[tuple[str, int]]:
 
 
 def head_name(trace: Trace, site: Site, head: int) -> str:
-    """The name of a head, which says so if the head was silenced in this run."""
-    name = labels.site(site, head)
+    """The name of a head, with its module in a recorded program. It says so if the head was silenced in this run."""
+    name = labels.site(site, head) + (f" · {module}" if (module := trace.module(site)) else "")
     return _("{head} (silenced)", head=name) if _is_silenced(trace, str(site), head) else name
 
 

@@ -116,11 +116,12 @@ def keys(trace: Trace, attention: Attention, longest: int | None = LONGEST) -> l
 def queries(trace: Trace, attention: Attention, longest: int | None = LONGEST) -> list[str]:
     """The labels of a site's queries.
 
-    A decoder's row reads one token and generates the next one: its label names both, "young → dogs".
+    A decoder's row reads one token and generates the next one: its label names both, "young → dogs". Of a recorded program it
+    is not known what a row generates.
     """
     labels = strip(trace.tokens[attention.query_tokens], longest)
     count = attention.weights.shape[1]
-    if attention.site.stack == "encoder":
+    if attention.site.stack == "encoder" or trace.recorded is not None:
         return labels[:count]
     return [f"{read} → {labels[i + 1]}" if i + 1 < len(labels) else read for i, read in enumerate(labels[:count])]
 
@@ -154,6 +155,8 @@ def stream(trace: Trace, site: Site, role: str) -> str:
     """The tokens on an axis: "decoder (English)". `role` is `query` or `key`."""
     attention = trace.at(site)
     name = attention.query_tokens if role == "query" else attention.key_tokens
+    if site.stack == "program":
+        return texts.language_of(trace, name)
     from_decoder = site.stack == "decoder" and not (role == "key" and site.kind in ("cross", "memory"))
     return stream_of(from_decoder, texts.language_of(trace, name))
 
@@ -175,7 +178,7 @@ def key_axis(trace: Trace, site: Site) -> str:
 
 def stack(name: str) -> str:
     """The name of a stack."""
-    return _("Encoder") if name == "encoder" else _("Decoder")
+    return {"encoder": _("Encoder"), "program": _("Program")}.get(name, _("Decoder"))
 
 
 def kind(stack: str, kind_: str) -> str:

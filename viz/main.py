@@ -11,7 +11,7 @@ from streamlit.navigation.page import StreamlitPage
 
 from model.engine.api import ModelInfo
 from model.errors import EngineAway, UnknownModel
-from viz import big_mode, language, prepare, sidebar, waiting
+from viz import big_mode, language, prepare, recording, sidebar, waiting
 from viz.calls import NotKept, NotYet, Stopped
 from viz.links import View
 from viz.opening_run import opening
@@ -133,6 +133,9 @@ def _surround(view: View, problems: list[str]) -> list[Surroundings]:
         return []
     info = usable[0]
     view = replace(view, model=info.name)
+    if info.recorded:
+        recording.remember(info.name, info.title)
+        view = recording.as_it_ran(view, problems)
     view = opening(info, view) if view.text is None else view
     if info.reads == "features" and info.translates and not view.target:
         view = replace(view, target=view.text or "")  # it has no example words: its target is random like its source

@@ -19,7 +19,7 @@ from model.engine import log, open_engine
 from model.engine.api import Engine, ModelInfo, SharedEngine
 from model.errors import EngineAway, HeadlightError
 from model.trace.types import Attention, Trace
-from viz import experiment, labels, language, links, panel_help, public
+from viz import experiment, labels, language, links, panel_help, public, recording
 from viz.figures.frame import projected
 from viz.links import View
 from viz.texts import _
@@ -226,9 +226,30 @@ class Page:
 
 
 def banner(page: Page) -> None:
-    """Says above a page that its run was altered or continued from a chosen token, with a button that undoes it."""
+    """Says above a page that its run was altered or continued from a chosen token, with a button that undoes it.
+
+    Of an opened trace it says what ran, and nothing can be undone.
+    """
+    if page.info.recorded:
+        _recorded(page)
+        return
     _undoable("experiment", ":material/science:", experiment.sentence(page.trace.request), experiment.UNALTERED)
     _undoable("continued", ":material/alt_route:", experiment.continued(page.trace), links.NEW_SENTENCE)
+
+
+def _recorded(page: Page) -> None:
+    """Draws the sentences about an opened trace."""
+    said = (recording.about(page.trace), experiment.sentence(page.trace.request), experiment.continued(page.trace))
+    with st.container(key="recorded", gap=None):
+        st.markdown(f":material/history: {labels.markdown(' · '.join(filter(None, said)))}")
+        recorded = page.trace.recorded
+        notes = [_("Its network is not here: nothing can be typed, changed or computed again."), recording.badge(page.trace)]
+        notes += [] if recorded is None else [recording.at_site(recorded, page.attention.site)]
+        st.caption(labels.markdown(" ".join(filter(None, notes))))
+        if lacks := recording.not_recorded(page.trace):
+            with st.expander(_("What was not recorded ({count})", count=len(lacks)), key="not-recorded", on_change="rerun") as part:
+                if part.open:
+                    st.caption("  \n".join(map(labels.markdown, lacks)))
 
 
 def _undoable(key: str, icon: str, said: str, undone: Mapping[str, Any]) -> None:

@@ -14,7 +14,9 @@ from viz.waiting import my_calls
 
 
 def sentence_box(info: ModelInfo) -> None:
-    """Draws the box, bound to the state's text."""
+    """Draws the box, bound to the state's text. A recorded run has none: nothing else can run."""
+    if info.recorded:
+        return
     with st.container(horizontal=True, vertical_alignment="bottom", key="sentence"):
         st.text_input(
             _("Input sentence ({language})", language=info.languages.get("source", info.title)),

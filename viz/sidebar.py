@@ -29,6 +29,9 @@ def shows(view: View) -> tuple[object, ...]:
 def draw(info: ModelInfo, usable: Sequence[ModelInfo], view: View) -> None:
     """Draws the controls of model and decoding, bound to the state."""
     models(distinct_titles(usable))
+    if info.recorded:
+        st.sidebar.caption(labels.markdown(_("A recorded run, opened from a trace file.")))
+        return
     with st.sidebar:
         st.caption(labels.markdown(f"{info.summary} {_size(info)}"))
         decoding(info, view, lambda field: bind(field, **NEW_SENTENCE))

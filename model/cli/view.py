@@ -16,10 +16,12 @@ import httpx
 
 from model.checkpoints import loader
 from model.checkpoints.layouts.given_answers import parse_settings
+from model.checkpoints.layouts.raw_folder import WEIGHT_FILES
 from model.cli.options import SETTINGS
 from model.engine.local import CHECKPOINTS
 from model.engine.sent_files import FILE_SETTINGS, OPEN_VARIABLE, VOCABULARY_ENDINGS, opened_name, vocabulary_name
 from model.errors import BadSetting
+from model.trace.trace_files import ENDING, is_trace_file, read_path
 
 ROOT = Path(__file__).parents[2]
 HOME = "127.0.0.1"
@@ -36,13 +38,16 @@ PATIENCE = 120
 )
 @click.option("--no-browser", is_flag=True, help="print the address and open no browser")
 def view(checkpoint: str, settings: tuple[str, ...], port: int | None, no_browser: bool) -> None:
-    """Starts the app, for this machine alone, with CHECKPOINT on the page Checkpoint; ends with Ctrl+C."""
+    """Starts the app, for this machine alone, with CHECKPOINT, a trace or a folder of traces; ends with Ctrl+C."""
     path, given = loader.locate(checkpoint, CHECKPOINTS), parse_settings(settings)
     words = {name: Path(value) for name, value in given.items() if name in FILE_SETTINGS}
     given |= {name: vocabulary_name(_content(name, file)) for name, file in words.items()}
     port = port or _free_port()
-    address = f"http://{HOME}:{port}/checkpoint?{urlencode(query(path, given))}"
-    app = subprocess.Popen(command(port), cwd=ROOT, env=environment(path, *words.values()))
+    recorded = traces_at(path)
+    opened = recorded or [path]
+    page = "" if recorded else "checkpoint"
+    address = f"http://{HOME}:{port}/{page}?{urlencode(query(opened[0], given))}"
+    app = subprocess.Popen(command(port), cwd=ROOT, env=environment(*opened, *words.values()))
     try:
         if _answers(app, port):
             click.echo(address)
@@ -56,6 +61,22 @@ def view(checkpoint: str, settings: tuple[str, ...], port: int | None, no_browse
         app.wait()
     if status:
         raise click.ClickException(f"The app ended with the status {status}; what it said stands above.")
+
+
+def traces_at(path: Path) -> list[Path]:
+    """The trace at `path`, or the traces of a folder that holds nothing else to open; empty: it is no place of traces.
+
+    Raises:
+        BadTrace: one of them cannot be drawn.
+    """
+    if path.is_dir():
+        others = any(file.is_dir() or (file.suffix in WEIGHT_FILES and not file.name.endswith(ENDING)) for file in path.iterdir())
+        found = [] if others else sorted(file for file in path.iterdir() if file.name.endswith(ENDING))
+    else:
+        found = [path] if is_trace_file(path) else []
+    for file in found:
+        read_path(file)
+    return found
 
 
 def command(port: int) -> list[str]:

@@ -19,6 +19,7 @@ def open_engine() -> SharedEngine:
     Raises:
         BadSetting: a variable has a value that is not allowed.
         NotACheckpoint: HEADLIGHT_OPEN names a path that cannot be read.
+        BadTrace: HEADLIGHT_OPEN names a trace that cannot be drawn.
     """
     if url := os.environ.get("HEADLIGHT_ENGINE"):
         from model.engine.http.client import RemoteEngine
@@ -27,8 +28,10 @@ def open_engine() -> SharedEngine:
             raise BadSetting(name="HEADLIGHT_ENGINE", found=url, allowed="the address of an engine, such as http://127.0.0.1:8765")
         return RemoteEngine(url, os.environ.get("HEADLIGHT_TOKEN", ""))
     from model.engine.local import LocalEngine
+    from model.engine.with_traces import with_traces
 
-    engine = LocalEngine.from_environment()
+    local = LocalEngine.from_environment()
+    engine = with_traces(local, local.folder)
     for path in paths_to_open(os.environ):
         engine.open_path(path)
     return engine

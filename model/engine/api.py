@@ -35,6 +35,7 @@ class ModelInfo:
         snapshots: training steps with saved weights; `at_step` gives the model's name at one of them.
         losses: training and validation loss of each epoch.
         example_labels: what each example shows, in a few words; one per example, or none.
+        recorded: whether this is an opened trace: its run is already made, and there is no network to run anything else.
     """
 
     name: str
@@ -51,11 +52,12 @@ class ModelInfo:
     snapshots: tuple[int, ...] = ()
     losses: tuple[Losses, ...] = ()
     example_labels: tuple[str, ...] = ()
+    recorded: bool = False
 
     @property
     def writes(self) -> bool:
         """Whether it has an output layer over a vocabulary, so that it can decode."""
-        return self.spec.get("decoder") is not None and self.spec.get("output", {}) is not None
+        return not self.recorded and self.spec.get("decoder") is not None and self.spec.get("output", {}) is not None
 
     @property
     def continues(self) -> bool:
@@ -65,7 +67,7 @@ class ModelInfo:
     @property
     def translates(self) -> bool:
         """Whether it has a target strip beside the source."""
-        return None not in (self.spec.get("encoder"), self.spec.get("decoder"))
+        return not self.recorded and None not in (self.spec.get("encoder"), self.spec.get("decoder"))
 
 
 class Engine(Protocol):

@@ -11,6 +11,7 @@ from model.engine.api import ModelInfo
 from model.engine.sent_files import opened_name
 from model.errors import HeadlightError, UnknownModel
 from model.spec.snapshots import at_step, without_step
+from model.trace.trace_files import ENDING
 
 Stamp: TypeAlias = tuple[tuple[str, int, int, int, int], ...]
 """The version of a checkpoint's files: name, inode, mtime, ctime and size of each."""
@@ -30,7 +31,9 @@ class CheckpointStore:
     def names(self) -> list[str]:
         """Names of the checkpoints in the folder now, sorted."""
         there = self._folder.iterdir() if self._folder.is_dir() else ()
-        return sorted(path.name for path in there if path.is_dir() or path.suffix in WEIGHT_FILES)
+        return sorted(
+            path.name for path in there if path.is_dir() or (path.suffix in WEIGHT_FILES and not path.name.endswith(ENDING))
+        )
 
     def open(self, path: Path) -> str:
         """Adds a file or folder from outside the folder and returns its name, under which it can be run.
@@ -89,6 +92,10 @@ class CheckpointStore:
             name: str(value).replace(where, "") if isinstance(value, str | Path) else value for name, value in error.fields.items()
         }
         return type(error)(**plain)
+
+
+def _is_trace(path: Path) -> bool:
+    return path.name.endswith(ENDING)
 
 
 def _stamp(path: Path) -> Stamp | None:

@@ -27,6 +27,7 @@ from model.engine.local import LocalEngine
 from model.engine.replicas import ClusterUploads, UploadsProcess, stay_on_loopback
 from model.engine.scheduling.scheduler import DEADLINE, MOST_RUNNING
 from model.engine.uploads import Uploads
+from model.engine.with_traces import with_traces
 from model.errors import BadSetting, Refused
 
 MOST_REPLICAS = 1024
@@ -53,7 +54,9 @@ class Replica:
         stay_on_loopback()
         os.environ.update(variables)
         log.configure()
-        self._engine = LocalEngine.from_environment(Uploads(peers=ClusterUploads(files)))
+        peers = ClusterUploads(files)
+        local = LocalEngine.from_environment(Uploads(peers=peers))
+        self._engine = with_traces(local, local.folder, peers)
         self._engine.models()
 
     def __serve_build_asgi_app__(self) -> ASGIApp:

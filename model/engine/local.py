@@ -84,7 +84,7 @@ class LocalEngine:
         precision: Precision = "float32",
         uploads: Uploads | None = None,
     ) -> None:
-        self._store = CheckpointStore(folder)
+        self.folder, self._store = folder, CheckpointStore(folder)
         self._device = device
         self._precision = precision
         self._uploads = uploads or Uploads()

@@ -13,6 +13,7 @@
     │   ├── BadLecture          a lecture file that cannot be read
     │   ├── BadClaim            a claim about what a run does not have
     │   ├── EditedCell          the arithmetic of a head whose numbers an edit replaced
+    │   ├── RecordedRun         a question that needs the network of an opened trace
     │   ├── OpenQuestions       weights with open questions
     │   ├── ContradictsFile     an answer that the file itself contradicts
     │   ├── NoVocabulary        text for a model without a vocabulary
@@ -34,6 +35,7 @@
     │   ├── IncompleteWeights   weights of a known layout, some missing or of wrong shapes
     │   ├── UnsupportedModel    a folder of transformers that would compute something else here
     │   ├── NotACheckpoint      a file of another kind
+    │   ├── BadTrace            a file that claims to be a trace and contradicts itself
     │   ├── UnsafeFile          a pickle that calls something
     │   ├── WholeObject         a pickled model instead of its weights
     │   ├── UnsoundFile         contents that contradict the file's size
@@ -69,6 +71,7 @@ May import: nothing of this project.
 from collections.abc import Mapping
 from typing import Any
 
+from model.errors.checkpoint import BadTrace as BadTrace
 from model.errors.checkpoint import CannotExport as CannotExport
 from model.errors.checkpoint import CheckpointError as CheckpointError
 from model.errors.checkpoint import DamagedFile as DamagedFile
@@ -191,6 +194,15 @@ class EditedCell(InputError):
     template = (
         "The numbers of head {head} at {site} do not follow from the formula: the edit “{edit}” replaced some of them. "
         "Choose another head, or take the edit out."
+    )
+
+
+class RecordedRun(InputError):
+    """A question that needs the network of an opened trace. Fields: name, asked."""
+
+    template = (
+        "{name} is a recorded run, and its network is not here: {asked} cannot be computed. "
+        "Open the checkpoint that the run was recorded from."
     )
 
 

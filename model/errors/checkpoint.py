@@ -73,6 +73,14 @@ class NotACheckpoint(CheckpointError):
     template = "{path} is {found}. Headlight opens safetensors files and files written by torch.save."
 
 
+class BadTrace(CheckpointError):
+    """A file that claims to be a trace and is none that can be drawn. Fields: path, detail."""
+
+    template = (
+        "{path} is not a trace that can be opened: {detail}. Nothing of it is shown. Save it again with the program that made it."
+    )
+
+
 class UnsafeFile(CheckpointError):
     """A pickle that calls something that weights do not need. Fields: path, called."""
 

@@ -23,7 +23,8 @@ from model.trace.types import AXES, SCHEMA, TENSORS_OF_ATTENTION, Array, Attenti
 ENTRY = "headlight"
 """Key of the metadata entry that holds everything that is not an array."""
 
-_DTYPES = {"F32": np.float32, "U8": np.uint8, "I64": np.int64}
+DTYPES = {"F32": np.float32, "U8": np.uint8, "I64": np.int64}
+"""Number types of a trace, by their names in a safetensors file."""
 
 
 @dataclass(frozen=True)
@@ -90,10 +91,27 @@ def from_bytes(data: bytes) -> Trace:
         WireError: the bytes are not a safetensors file, not a trace, damaged, of another schema, or inconsistent.
     """
     try:
-        stored = {name: np.frombuffer(t["data"], _DTYPES[t["dtype"]]).reshape(t["shape"]) for name, t in deserialize(data)}
-        header = json.loads(json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"][ENTRY])
-        schema = header["schema"]
+        stored = {name: np.frombuffer(t["data"], DTYPES[t["dtype"]]).reshape(t["shape"]) for name, t in deserialize(data)}
+        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
     except (SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
+        raise WireError(detail=f"{type(error).__name__}: {error}") from error
+    return trace_of(header, stored)
+
+
+def trace_of(file_header: Any, stored: dict[str, Array]) -> Trace:
+    """The trace in the parts of a safetensors file.
+
+    Args:
+        file_header: the JSON at the beginning of the file.
+        stored: its tensors.
+
+    Raises:
+        WireError: they are no trace, or one of another schema, or inconsistent.
+    """
+    try:
+        header = json.loads(file_header["__metadata__"][ENTRY])
+        schema = header["schema"]
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise WireError(detail=f"{type(error).__name__}: {error}") from error
     if type(schema) is not int or schema != SCHEMA:  # True == 1 == 1.0 in Python
         raise WireError(detail=f"its schema is {schema!r}, this version reads {SCHEMA}")

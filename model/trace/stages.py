@@ -22,7 +22,8 @@ class Stage:
     """One stage of one run.
 
     Attributes:
-        place: where in the network: a stack (`encoder`), a Site (`decoder.0.2.cross`), a feed-forward sublayer
+        place: where in the network: a stack (`encoder`, in a recording `program`), a Site (`decoder.0.2.cross`), a feed-forward
+            sublayer
             (`decoder.0.2.feed_forward`), or `output`.
         name: what happens there: one of NAMES.
     """
@@ -36,7 +37,7 @@ class Stage:
     @property
     def site(self) -> Site | None:
         """The attention site that the stage belongs to; None: it belongs to no attention sublayer."""
-        whole = self.place in ("encoder", "decoder", "output")
+        whole = self.place in ("encoder", "decoder", "program", "output")
         return None if whole or self.place.endswith("feed_forward") else Site.parse(self.place)
 
     @property
@@ -90,7 +91,7 @@ def walk(trace: Trace) -> tuple[Stage, ...]:
 
 def _through(trace: Trace) -> Iterator[Stage]:
     described = trace.model.get("spec") or {}
-    for stack in ("encoder", "decoder"):
+    for stack in ("encoder", "decoder", "program"):
         sites = [site for site in trace.attention if site.stack == stack]
         if sites or described.get(stack):
             yield from _through_stack(trace, stack, sites, described.get(stack) or {})
@@ -203,6 +204,8 @@ def strip(trace: Trace, stage: Stage) -> str:
     target = "target" if "target" in trace.tokens else "source"
     if stage.place in ("encoder", "decoder", "output"):
         return "source" if stage.place == "encoder" else target
+    if stage.place == "program":
+        return next(attention for site, attention in trace.attention.items() if site.stack == "program").query_tokens
     prefix = stage.place.rpartition(".")[0]
     own = [attention for site, attention in trace.attention.items() if str(site).startswith(f"{prefix}.")]
     attention = own[-1] if stage.site is None else trace.at(stage.site)

@@ -2,5 +2,5 @@
 
 May import: model.engine, model.errors, model.inspection, model.spec, model.trace, viz.calls, viz.canvas, viz.descriptions,
 viz.experiment, viz.export, viz.figures, viz.file_limit, viz.labels, viz.link_values, viz.links, viz.page, viz.public,
-viz.readings, viz.sentence, viz.sidebar, viz.texts, viz.walk, viz.whatif.
+viz.readings, viz.recording, viz.sentence, viz.sidebar, viz.texts, viz.walk, viz.whatif.
 """

@@ -12,7 +12,7 @@ from viz import labels
 from viz.links import ANOTHER_MODEL, View
 from viz.page import card, say, update
 from viz.texts import _, problem, sentence
-from viz.views import checkpoint_diagnosis, checkpoint_files, checkpoint_questions, checkpoint_weights
+from viz.views import checkpoint_diagnosis, checkpoint_files, checkpoint_questions, checkpoint_trace, checkpoint_weights
 
 _CHOSEN = "widget:checkpoint"
 
@@ -31,6 +31,9 @@ def show(engine: Engine, view: View, explore: StreamlitPage) -> None:
         say(refused)  # and nothing below: another model here would be mistaken for the file
         return
     if not model:
+        return
+    if (info := _described(engine, model, view)) is not None and info.recorded:
+        checkpoint_trace.show(engine, info, explore)
         return
     try:
         found = engine.inspect(model, view.parsed_settings())
@@ -77,10 +80,16 @@ def _choose(engine: Engine, view: View) -> str:
 
 def _title(engine: Engine, view: View) -> str:
     """Title of a model that is not listed."""
+    info = _described(engine, view.model, view)
+    return view.model if info is None else info.title
+
+
+def _described(engine: Engine, model: str, view: View) -> ModelInfo | None:
+    """Facts about a model; None: there are none."""
     try:
-        return engine.describe(view.model, view.parsed_settings()).title
+        return engine.describe(model, view.parsed_settings())
     except HeadlightError:
-        return view.model
+        return None
 
 
 def _take_chosen() -> None:

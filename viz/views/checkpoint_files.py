@@ -8,7 +8,7 @@ import streamlit as st
 from model.engine.api import Engine
 from model.engine.sent_files import VOCABULARY_PREFIX
 from model.errors import HeadlightError
-from viz import public
+from viz import public, recording
 from viz.file_limit import watch
 from viz.links import ANOTHER_MODEL
 from viz.page import current_view, the_engine, update
@@ -46,6 +46,7 @@ def offer(engine: Engine) -> None:
     st.caption(
         _("Nothing in a file is executed. Uploads stay in this server’s memory for a while, and anyone with the link can see them.")
     )
+    st.caption(_("A recorded run opens here, too: a trace (*.trace.safetensors), or the archive of a run (.zip)."))
     watch("choose", limit(), _refuse_too_large)
 
 
@@ -98,9 +99,17 @@ def _take(known: Mapping[str, str]) -> None:
     words = {sent_name: name for name, sent_name in known.items() if sent_name.startswith(VOCABULARY_PREFIX)}
     for sent_name in known.values():
         if sent_name not in words:
+            _remember(sent_name)
             update(**ANOTHER_MODEL | {"model": sent_name})
     if words:
         checkpoint_words.offer(the_engine(), current_view()[0].model, words)
+
+
+def _remember(name: str) -> None:
+    """Remembers an opened trace, so that Compare can offer it."""
+    info = the_engine().describe(name)
+    if info.recorded:
+        recording.remember(info.name, info.title)
 
 
 def _empty() -> None:

@@ -27,7 +27,7 @@ def show(page: Page) -> None:
         _atlas(page, page.trace, _("Side A"), "first")
         return
     st.caption(labels.markdown(_("Side B differs in {differences}.", differences=clauses(different))))
-    if page.trace.steps:
+    if page.trace.steps and not page.info.recorded:
         compare_sides.feed(page)
     found = compare_runs.runs(page)
     if isinstance(found, str):

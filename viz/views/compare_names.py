@@ -1,6 +1,6 @@
 """Names of the two sides of Compare: what differs between them, in a few words for titles and in a sentence."""
 
-from viz import experiment, links
+from viz import experiment, links, recording
 from viz.links import View, second_side
 from viz.page import Page
 from viz.texts import _, listed, translated
@@ -49,7 +49,7 @@ def _value(page: Page, view: View, field: str) -> str:
 
 def _title(page: Page, name: str) -> str:
     """The title of a model; its name where another model has the same title, or where it is not listed."""
-    titles = {info.name: info.title for info in page.engine.models()}
+    titles = {info.name: info.title for info in page.engine.models()} | recording.seen()
     title = titles.get(name, name)
     return title if list(titles.values()).count(title) <= 1 else f"{title} ({name})"
 

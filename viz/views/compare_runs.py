@@ -37,7 +37,7 @@ def runs(page: Page) -> Runs | str:
     except HeadlightError as error:
         return sentence(error)
     free = Runs(page.trace, second, _since(page.trace))
-    if page.view.feed != "first" or not page.trace.steps:
+    if page.view.feed != "first" or not page.trace.steps or page.info.recorded:
         return free
     if not _same_vocabulary(page, view):
         return replace(free, problem=_("The two models have different vocabularies, so side B cannot read the tokens of side A."))

@@ -8,7 +8,7 @@ import streamlit as st
 
 from model.engine.api import Engine, ModelInfo
 from model.trace.types import Site
-from viz import experiment, labels, links, sidebar
+from viz import experiment, labels, links, recording, sidebar
 from viz.links import View, differences, differing, second_side
 from viz.page import Page, card, current_view, say, update
 from viz.sentence import most_characters
@@ -20,8 +20,10 @@ _KIND, _REFUSED = "widget:against", "against:refused"
 def control(page: Page) -> None:
     """Draws the choice of what is compared, then its fields. The link keeps both."""
     kinds = {"model": _("another model"), "sentence": _("another sentence"), "settings": _("other settings")}
+    if page.info.recorded:
+        kinds = {"model": _("another recorded run")}
     with card("against", "content"):
-        st.session_state[_KIND] = kind = _kind(page.view)
+        st.session_state[_KIND] = kind = "model" if page.info.recorded else _kind(page.view)
         st.segmented_control(
             _("Compare with"),
             list(kinds),
@@ -56,15 +58,20 @@ def _begin(engine: Engine, info: ModelInfo) -> None:
     """Resets the second side for another kind of difference. Callbacks live as long as the session, so they get no trace."""
     others, text = _others(engine, info), current_view()[0].text
     begun: dict[str, dict[str, Any]] = {
-        "model": {"model": others[0].name if others else info.name},
+        "model": {"model": next(iter(others), info.name)},
         "sentence": {"text": next((example for example in info.examples if example != text), text or "")},
         "settings": {},
     }
     update(against=differing(**begun[st.session_state[_KIND]]))
 
 
-def _others(engine: Engine, info: ModelInfo) -> list[ModelInfo]:
-    return [other for other in engine.models() if not other.problem and other.name != info.name]
+def _others(engine: Engine, info: ModelInfo) -> dict[str, str]:
+    """Titles by name of what the model can be compared with: other models; for a recorded run others that this session opened."""
+    there = {other.name: other.title for other in engine.models() if not other.problem and other.recorded == info.recorded}
+    there |= recording.seen() if info.recorded else {}
+    titles = list(there.values())
+    others = {name: title for name, title in there.items() if name != info.name}
+    return {name: title if titles.count(title) == 1 else f"{title} ({name})" for name, title in others.items()}
 
 
 def _tied(second: View, field: str) -> dict[str, Any]:
@@ -85,8 +92,10 @@ def _differ(field: str, value: object) -> None:
 
 
 def _model(page: Page, second: View) -> None:
-    titles = {info.name: info.title for info in _others(page.engine, page.info)}
-    if not titles:
+    titles = _others(page.engine, page.info)
+    if not titles and page.info.recorded:
+        st.caption(_("There is no other recorded run yet. Open a second trace on the page Checkpoint, then come back."))
+    elif not titles:
         st.caption(_("There is no other model yet. Put a second checkpoint folder into checkpoints/ and reload."))
     names = list(dict.fromkeys([*titles, second.model]))
     st.selectbox(_("Model of side B"), names, format_func=lambda n: titles.get(n, n), **_tied(second, "model"))

@@ -54,7 +54,7 @@ def _strips(page: Page) -> None:
         if unknown:
             gaps = {"language": page.info.languages.get(strip.name, strip.name), "words": listed(unknown)}
             st.caption(labels.markdown(_("Not in the {language} vocabulary, so the model saw <unk> instead: {words}.", **gaps)))
-    if page.trace.steps and page.trace.steps[-1].chosen.id != page.info.spec["end_id"] and not page.view.target:
+    if _stopped_early(page):
         st.caption(
             labels.markdown(
                 _n(
@@ -65,6 +65,12 @@ def _strips(page: Page) -> None:
                 )
             )
         )
+
+
+def _stopped_early(page: Page) -> bool:
+    """Whether the decode ended before the model wrote its end token."""
+    decoded = page.trace.steps and page.trace.request.get("target") is None
+    return bool(decoded) and page.trace.steps[-1].chosen.id != page.info.spec.get("end_id")
 
 
 def _lines(page: Page, shown: reading.Shown) -> None:
@@ -90,7 +96,7 @@ def _facts(page: Page, shown: reading.Shown) -> None:
     statistics = heads.head_statistics(page.trace, page.attention, page.head)
     facts = (_fact(explanation, getattr(statistics, name)) for name, explanation in heads.explanations().items())
     notes = [_("Attention shows where a head looks, not why the model chooses a word.")]
-    if page.attention.site.stack == "decoder":
+    if page.attention.site.stack == "decoder" and page.trace.recorded is None:
         rows = labels.queries(page.trace, page.attention)
         row = rows[min(max(page.view.query, 1), len(rows) - 1)]
         notes.insert(0, _("Rows are labeled “token read → token generated next”, here “{row}”.", row=row))

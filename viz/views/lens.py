@@ -10,7 +10,7 @@ from model.engine.api import Engine
 from model.errors import HeadlightError
 from model.spec.request import RunRequest
 from model.trace.types import Array
-from viz import export, labels
+from viz import export, labels, recording
 from viz.figures import lens as figure
 from viz.figures.frame import downloadable
 from viz.page import Page, chart, say
@@ -36,6 +36,8 @@ def draw(page: Page) -> None:
 
 def _reason_against(page: Page) -> str:
     spec = page.info.spec
+    if page.info.recorded:
+        return recording.needs_network()
     if not spec.get("decoder") or not spec.get("output"):
         return _("This model has no output layer that could turn its states into words.")
     if spec.get("program"):

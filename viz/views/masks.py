@@ -32,6 +32,10 @@ def show(page: Page) -> None:
         padded = _padded(page)
     with how:
         form = _chosen_form()
+    if page.trace.recorded is not None:
+        with card("mask-both"):
+            _mask(page, page.trace, page.attention, page.attention.mask, ("both", form, _("The mask of this site")), _about_one())
+        return
     trace = padded or page.trace
     attention = trace.at(page.attention.site)
     added = len(trace.tokens["source"]) - len(page.trace.tokens["source"])
@@ -88,6 +92,8 @@ def _padded(page: Page) -> Trace | None:
 def _why_not(page: Page) -> str:
     """Why this source cannot be padded; empty if it can."""
     spec, longest = page.info.spec, page.info.max_source
+    if page.info.recorded:
+        return _("This is a recorded run, so no padding can be added: you see the masks that ran.")
     if spec["encoder"] is None:
         return _("A language model continues right after its prompt, so the prompt is not padded here.")
     if page.info.reads == "features":
@@ -240,6 +246,10 @@ def _about_causal(attention: Attention) -> str:
         "Not used here: the whole source has been read before the first target token is generated, so nothing in it lies "
         "in the future."
     )
+
+
+def _about_one() -> str:
+    return _("What the program allowed. A recording does not tell which part of a mask is causal and which hides padding.")
 
 
 def _about_both() -> str:

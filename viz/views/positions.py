@@ -32,17 +32,25 @@ class Encoding:
 
 def show(page: Page) -> None:
     """Draws the page."""
+    if page.info.recorded and not page.trace.positions and not any(page.info.spec.values()):
+        st.info(_("This recording holds no positional encodings, so there is nothing to draw."))
+        return
     stack = _chosen_stack(page)
-    kind = page.info.spec[stack]["positions"]
+    kind = _kind(page, stack)
     if kind in ("rotary", "relative"):
         st.info(_about_attention(kind))
         return
     if kind == "none":
         st.info(_("This stack adds no positional information to its embeddings, so there is nothing to draw."))
         return
+    if page.info.recorded and stack not in page.trace.positions:
+        st.info(_("This recording holds no positional encodings, so there is nothing to draw."))
+        return
     whole = page.engine.tensors(page.info.name, (f"positions/{stack}",), page.view.parsed_settings())[f"positions/{stack}"]
     used = len(page.trace.positions.get(stack, ()))
     with card("introduction", "content"):
+        if page.info.recorded:
+            st.caption(_("A recorded run holds only the positions that it used; the model may have more."))
         _introduce(kind, whole, used)
     _pictures(page, _encodings(kind, whole[:MOST_POSITIONS]), used)
     _formula(page, kind, whole)
@@ -61,13 +69,19 @@ def _about_attention(kind: str) -> str:
     )
 
 
+def _kind(page: Page, stack: str) -> str:
+    """The kind of a stack's positions; `stored` where only a trace of it is known."""
+    return str((page.info.spec[stack] or {}).get("positions", "stored"))
+
+
 def _chosen_stack(page: Page) -> str:
     """The stack whose positions are shown, by default the first one that has a table."""
     names = {"encoder": _("Encoder"), "decoder": _("Decoder")}
-    stacks = [stack for stack in names if page.info.spec[stack] is not None]
+    there = page.trace.positions if page.info.recorded else ()
+    stacks = [stack for stack in names if page.info.spec[stack] is not None or stack in there]
     if len(stacks) == 1:
         return stacks[0]
-    tables = [stack for stack in stacks if page.info.spec[stack]["positions"] not in TABLELESS]
+    tables = [stack for stack in stacks if _kind(page, stack) not in TABLELESS]
     start = (tables or stacks)[0]
     return str(st.segmented_control(_("Positions of"), stacks, format_func=names.__getitem__, default=start, required=True))
 

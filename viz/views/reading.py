@@ -82,6 +82,8 @@ def _value_weighted(page: Page) -> Shown | str:
 
 def _rollout(page: Page) -> Shown | str:
     site = page.attention.site
+    if page.trace.recorded is not None:
+        return _("A recording of a program does not say how its sites follow each other, so there is no rollout.")
     if not can_be_rolled_out(page.trace, site):
         return _(
             "In this decoder the queries come from the encoder’s output, so there is no residual stream that rollout could follow."

@@ -10,7 +10,7 @@ from model.engine.api import ModelInfo
 from model.errors import HeadlightError
 from model.spec.request import Decoding, RunRequest
 from model.spec.snapshots import without_step
-from viz import canvas, labels
+from viz import canvas, labels, recording
 from viz.links import ANOTHER_MODEL
 from viz.page import Page, last_cross, panel, say, update
 from viz.readings.training import Course, Frame, course, fed
@@ -20,6 +20,9 @@ from viz.views import training_curves, training_runs
 
 def show(page: Page) -> None:
     """Draws the page."""
+    if page.info.recorded:
+        st.info(recording.needs_network(), icon=":material/info:")
+        return
     page = _of_the_training(page)
     if page.info.snapshots:
         measured = _film(page, update)

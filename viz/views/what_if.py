@@ -9,7 +9,7 @@ from streamlit.navigation.page import StreamlitPage
 
 from model.spec.edits import AtSites, write_edits
 from model.trace.types import Tokens
-from viz import canvas, links
+from viz import canvas, links, recording
 from viz.canvas.gestures import Gesture
 from viz.links import ALL_OFF, WITHOUT_EDITS, differing
 from viz.page import Page, card, heading, say, update
@@ -29,6 +29,9 @@ def show(page: Page, steps: StreamlitPage, comparison: StreamlitPage) -> None:
     Args:
         steps, comparison: the pages to which the edits can be sent.
     """
+    if page.info.recorded:
+        st.info(recording.needs_network(), icon=":material/info:")
+        return
     edits = EditList.of(page.view)
     begins = not edits.edits and page.view.off != ALL_OFF
     if begins:

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from model.errors import DamagedFile, SeveralFiles
+from model.trace.trace_files import ENDING
 
 WEIGHT_FILES = (".pt", ".pth", ".bin", ".ckpt", ".safetensors")
 """Endings of weight files."""
@@ -16,13 +17,15 @@ _NOT_RAW = ("config.json", "tokenizer.json")
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The weight files in a folder, sorted.
+    """The weight files in a folder, sorted; traces hold none.
 
     Raises:
         DamagedFile: the folder cannot be read.
     """
     try:
-        return sorted(path for path in folder.iterdir() if path.suffix in WEIGHT_FILES and path.is_file())
+        return sorted(
+            path for path in folder.iterdir() if path.suffix in WEIGHT_FILES and not path.name.endswith(ENDING) and path.is_file()
+        )
     except OSError as error:
         raise DamagedFile(path=folder, detail=f"{type(error).__name__}") from error
 

@@ -33,7 +33,13 @@ WIRE_VERSION = f"{VERSION}.{SCHEMA}"
 
 WIRE_VERSION_HEADER, SESSION_HEADER = "headlight-speaks", "x-session-id"
 
-ADDED_FIELDS = (("models", "example_labels"), ("describe", "example_labels"), ("inspect", "problem"))
+ADDED_FIELDS = (
+    ("models", "example_labels"),
+    ("describe", "example_labels"),
+    ("inspect", "problem"),
+    ("models", "recorded"),
+    ("describe", "recorded"),
+)
 """Fields of JSON replies that did not exist at first, by endpoint, oldest first: append new ones, with a default. Clients refuse
 fields that they do not know, so FIELDS_HEADER of a request says how many of these its client knows; the server omits the others."""
 

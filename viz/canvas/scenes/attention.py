@@ -17,7 +17,7 @@ from model.trace.types import Array, Attention, Site, Step, Tokens, Trace
 from viz import descriptions, experiment, labels
 from viz.canvas.wire import parts, strings
 from viz.canvas.wire.packing import pack
-from viz.texts import decimal_sign
+from viz.texts import _, decimal_sign
 from viz.theme import SCHEMES
 
 Marks: TypeAlias = Mapping[str, Mapping[str, Sequence[int]]]
@@ -154,7 +154,14 @@ def base(trace: Trace) -> dict[str, Any]:
 
 
 def _has_decoder(trace: Trace) -> bool:
-    return any(site.stack == "decoder" for site in trace.attention)
+    return trace.recorded is None and any(site.stack == "decoder" for site in trace.attention)
+
+
+def strip_title(trace: Trace, name: str, generated: bool) -> str:
+    """Title of a strip; of a recorded program only its name, since it is not known what was given and what generated."""
+    if trace.recorded is None or name == "source":
+        return strings.strip_title(trace, name, generated)
+    return _("Target") if name == "target" else name
 
 
 def _strip(trace: Trace, name: str) -> dict[str, Any]:
@@ -166,7 +173,7 @@ def _strip(trace: Trace, name: str) -> dict[str, Any]:
     known = labels.strip(replace(tokens, unknown=(False,) * len(tokens)))
     return {
         "name": name,
-        "title": strings.strip_title(trace, name, bool(steps)),
+        "title": strip_title(trace, name, bool(steps)),
         "written": written,
         "generated": bool(steps),
         "tokens": [_chip(tokens, i, label, i - 1 if written else i, steps.get(i), by_hand) for i, label in enumerate(known)],

@@ -120,8 +120,15 @@ def _attention_title(trace: Trace, site: Site) -> str:
         return _("Cross-attention")
     if site.kind == "memory":
         return _("Attention to memory")
+    if site.kind == "unknown":
+        return _("Attention")
     return _("Self-attention") if trace.at(site).mask_causal is None else _("Masked self-attention")
 
 
 def _reads_encoder(trace: Trace, kind: str, site: Site | None) -> bool:
-    return kind == "attention" and site is not None and site.kind != "self" and any(s.stack == "encoder" for s in trace.attention)
+    return (
+        kind == "attention"
+        and site is not None
+        and site.kind in ("cross", "memory")
+        and any(s.stack == "encoder" for s in trace.attention)
+    )

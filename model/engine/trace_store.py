@@ -1,0 +1,159 @@
+"""Trace store: the traces that an engine was given: files of its folder, files opened by path, and uploads."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from model.engine.api import ModelInfo
+from model.engine.lru_cache import ComputedOnce, LruCache
+from model.engine.sent_files import opened_name
+from model.engine.shared_uploads import NO_PEERS, PeerUploads
+from model.errors import BadTrace
+from model.trace.trace_files import ENDING, read_bytes, read_path
+from model.trace.types import Trace
+
+TRACE_PREFIX = "trace-"
+"""Prefix of the names of uploaded traces."""
+
+MOST_BYTES = 512 * 2**20
+MOST_TRACES = 32
+MOST_INFOS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class OpenedTrace:
+    """A trace under the name that it is asked for by.
+
+    Attributes:
+        name: its name, as that of a model.
+        title: its file name, without the ending.
+        trace: the trace.
+    """
+
+    name: str
+    title: str
+    trace: Trace
+
+    @property
+    def info(self) -> ModelInfo:
+        """What a list of models says about it."""
+        spec = {"encoder": None, "decoder": None, **(self.trace.model.get("spec") or {})}
+        return ModelInfo(
+            name=self.name,
+            title=self.title,
+            summary="",
+            languages=self.trace.model.get("languages", {}),
+            examples=(),
+            parameters=0,
+            spec=spec,
+            max_source=len(self.trace.tokens["source"]),
+            max_target=len(self.trace.tokens.get("target", ())),
+            recorded=True,
+        )
+
+
+class TraceStore:
+    """Traces by name, bounded in number and bytes: the least recently used are read again, uploads are dropped. Thread-safe.
+
+    Args:
+        folder: the folder of checkpoints; it may be missing.
+        peers: uploads of other processes that serve the same visitors.
+    """
+
+    def __init__(self, folder: Path, peers: PeerUploads = NO_PEERS) -> None:
+        self._folder, self._peers = folder, peers
+        self._paths: dict[str, Path] = {}
+        self._sent: LruCache[str, OpenedTrace] = LruCache(MOST_BYTES, _nbytes, MOST_TRACES)
+        self._read: ComputedOnce[tuple[str, str], OpenedTrace] = ComputedOnce(LruCache(MOST_BYTES, _nbytes, MOST_TRACES))
+        self._infos: ComputedOnce[tuple[str, str], ModelInfo] = ComputedOnce(LruCache(MOST_INFOS, lambda info: 1))
+
+    def names(self) -> list[str]:
+        """Names of the traces in the folder now, sorted, and of those opened by path that are still there."""
+        there = self._folder.iterdir() if self._folder.is_dir() else ()
+        return [*sorted(path.name for path in there if _is_trace(path)), *(n for n, path in self._paths.items() if path.is_file())]
+
+    def receive(self, data: bytes, name: str) -> str:
+        """Keeps an uploaded trace, or the trace of an uploaded archive, and returns its name: a hash of the content.
+
+        Raises:
+            BadTrace: it is none, or its parts contradict each other.
+        """
+        key = f"{TRACE_PREFIX}{hashlib.sha256(data).hexdigest()[:16]}"
+        if self._sent.get(key) is None:
+            self._keep(key, data, PurePath(name).name[:200] or key)
+            self._peers.put(key, data, name)
+        return key
+
+    def open(self, path: Path) -> str:
+        """Adds a trace file of this machine and returns its name.
+
+        Raises:
+            NotACheckpoint: the path does not exist or cannot be read.
+            BadTrace: it is no trace that can be drawn.
+        """
+        name = opened_name(path)
+        self._paths[name] = path.resolve()
+        self.get(name)
+        return name
+
+    def get(self, name: str) -> OpenedTrace | None:
+        """The trace of that name; None: this store has none.
+
+        Raises:
+            BadTrace: its file is damaged.
+            NotACheckpoint: its file cannot be read any more.
+        """
+        path = self._path(name)
+        return self._uploaded(name) if path is None else self._opened(name, path)
+
+    def info(self, name: str) -> ModelInfo | None:
+        """What a list of models says about a trace, with a `problem` if its file is damaged; None: this store has none.
+
+        It stays known when the trace itself was dropped, so that a list of models reads no file again.
+        """
+        path = self._path(name)
+        if path is None:
+            found = self._uploaded(name)
+            return None if found is None else found.info
+        return self._infos.get((name, opened_name(path)), lambda: self._described(name, path))
+
+    def _described(self, name: str, path: Path) -> ModelInfo:
+        try:
+            return self._opened(name, path).info
+        except BadTrace as error:
+            return ModelInfo(name, title_of(path.name), "", {}, (), 0, {}, 0, 0, problem=error.to_json(), recorded=True)
+
+    def _opened(self, name: str, path: Path) -> OpenedTrace:
+        key = name, opened_name(path)
+        return self._read.get(key, lambda: OpenedTrace(name, title_of(path.name), read_path(path)))
+
+    def _path(self, name: str) -> Path | None:
+        if name in self._paths:
+            return self._paths[name]
+        inside = PurePath(name).name == name and _is_trace(self._folder / name)
+        return self._folder / name if inside else None
+
+    def _uploaded(self, name: str) -> OpenedTrace | None:
+        if not name.startswith(TRACE_PREFIX):
+            return None
+        if (found := self._sent.get(name)) is None and (there := self._peers.get(name)) is not None:
+            found = self._keep(name, *there)
+        return found
+
+    def _keep(self, key: str, data: bytes, name: str) -> OpenedTrace:
+        found = OpenedTrace(key, title_of(name), read_bytes(data, name))
+        self._sent.keep(key, found)
+        return found
+
+
+def _is_trace(path: Path) -> bool:
+    return path.name.endswith(ENDING) and path.is_file()
+
+
+def title_of(name: str) -> str:
+    """The title of a trace: its file name without the ending."""
+    return name.removesuffix(ENDING) if name.endswith(ENDING) else PurePath(name).stem
+
+
+def _nbytes(opened: OpenedTrace) -> int:
+    return opened.trace.nbytes

@@ -1,0 +1,166 @@
+"""Checks of a trace that came from a file: its numbers must be what a run can have computed, and its facts what pages read."""
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal, NoReturn
+
+import numpy as np
+
+from model.errors import HeadlightError, WireError
+from model.spec.edits import Allow, Forbid, Patch, SetRow
+from model.spec.external import AnySpec
+from model.spec.request import RunRequest
+from model.spec.validation import read
+from model.trace.lazy_attention import LazyAttention
+from model.trace.types import Array, Attention, Step, Tokens, Trace
+
+SUM = {"float32": 1e-3, "bfloat16": 5e-2, "float16": 1e-2}
+"""Largest deviation of a row's sum from 1 that rounding explains, by number type."""
+
+FORBIDDEN = 1e-4
+"""Largest weight on a key that the mask forbids: additive masks of about −10 and less are masks."""
+
+MOST_HEADS = 20_000
+"""Most heads of a trace; a page draws all of them."""
+
+DEEPEST = 32
+"""Most levels of nested values in the header."""
+
+_FACTS: Mapping[str, Any] = {
+    "name": str,
+    "title": str,
+    "fingerprint": str,
+    "languages": Mapping[str, str],
+    "spec": AnySpec,
+    "dtype": Literal["float32", "bfloat16", "float16"],
+    "device": str,
+    "milliseconds": float,
+    "notes": tuple[str, ...],
+    "from_float32": Mapping[str, float | None],
+}
+"""Types of the facts that pages read; all but `spec` and the last may not be missing. Others are kept as they are."""
+
+
+def check(trace: Trace) -> None:
+    """Checks a trace.
+
+    Raises:
+        WireError: a number or fact cannot be what a run recorded; the message says which.
+    """
+    _check_facts(trace)
+    _check_steps(trace)
+    if not trace.attention:
+        _refuse("it holds no attention")
+    if (heads := sum(attention.heads for attention in trace.attention.values())) > MOST_HEADS:
+        _refuse(f"it has {heads:,} heads; at most {MOST_HEADS:,} are drawn")
+    replaced = _weights_replaced(trace)
+    for attention in trace.attention.values():
+        _check_masks(attention)
+        _check_numbers(attention)
+        _check_weights(attention, SUM[trace.model["dtype"]], replaced)
+    for group in ("positions", "embedded", "hidden", "stages"):
+        for name, array in getattr(trace, group).items():
+            _check_finite(array, f"{group}/{name}")
+    if trace.logits is not None:
+        _check_finite(trace.logits, "logits")
+
+
+def _refuse(detail: str) -> NoReturn:
+    raise WireError(detail=detail)
+
+
+def _check_facts(trace: Trace) -> None:
+    """Checks the types of what pages read from the header."""
+    if max(map(_depth, (trace.model, trace.request, trace.missing))) > DEEPEST:
+        _refuse(f"its header is nested more than {DEEPEST} levels deep")
+    if "source" not in trace.tokens:
+        _refuse("it has no tokens called source")
+    try:
+        for name, kind in _FACTS.items():
+            if name in trace.model or name not in ("spec", "from_float32", "languages", "notes"):
+                read(kind, trace.model.get(name), f"header.model.{name}")
+        request = None if trace.recorded else RunRequest.from_json(trace.request)
+    except HeadlightError as error:
+        _refuse(str(error))
+    if not math.isfinite(trace.model["milliseconds"]):
+        _refuse("its duration is not a number")
+    if request and trace.tree and request.decoding.hypothesis > max(node.rank for node in trace.tree):
+        _refuse("its beam search has no such hypothesis")
+    if trace.recorded and (trace.request or trace.steps or trace.tree or trace.model.get("spec")):
+        _refuse("it is the recording of a program and has a request, steps, a beam search or the spec of a network")
+
+
+def _depth(value: Any, level: int = 0) -> int:
+    """Levels of nested lists and mappings; counts no further than one above DEEPEST."""
+    if level > DEEPEST or not isinstance(value, Mapping | list | tuple):
+        return level
+    return max((_depth(part, level + 1) for part in (value.values() if isinstance(value, Mapping) else value)), default=level)
+
+
+def _check_steps(trace: Trace) -> None:
+    """Checks that each step wrote a token that is there, and that all log-probabilities can be some."""
+    written: Tokens = trace.tokens.get("target", trace.tokens["source"])
+    for place, step in enumerate(trace.steps):
+        first, last = step.computed
+        if step.index != place or not 0 <= first < last <= len(written):
+            _refuse(f"step {place} does not fit its tokens")
+        if any(not candidate.log_probability <= 1e-3 for candidate in _candidates(step)):  # also where it is NaN
+            _refuse(f"step {place} has a log-probability that is no number up to 0")
+    if any(not math.isfinite(node.total + node.log_probability) for node in trace.tree):
+        _refuse("a log-probability of its beam search is not finite")
+
+
+def _candidates(step: Step) -> tuple[Any, ...]:
+    return (step.chosen, *step.candidates)
+
+
+def _weights_replaced(trace: Trace) -> bool:
+    """Whether an edit gave the run weights, or a mask of its own to a head, which need not follow from the mask."""
+    edits = RunRequest.edits_in(trace.request)
+    return any(isinstance(edit, SetRow | Patch | Forbid | Allow) for edit in edits)
+
+
+def _check_masks(attention: Attention) -> None:
+    if not attention.heads or not attention.mask.size:
+        _refuse(f"{attention.site} has no heads, queries or keys")
+    for name in ("mask_padding", "mask_causal"):
+        part: Array | None = getattr(attention, name)
+        if part is not None and part.shape != attention.mask.shape:
+            _refuse(f"{attention.site}/{name} has another shape than the mask")
+
+
+def _check_numbers(attention: Attention) -> None:
+    """Checks that q, k, v, context and output are finite, and scores where they were computed."""
+    for name in ("q", "k", "v", "context", "output"):
+        if (array := getattr(attention, name)) is not None:
+            _check_finite(array, f"attention/{attention.site}/{name}")
+    if attention.scores is not None:
+        for scores in attention.scores:
+            if not np.isfinite(scores[attention.mask]).all():
+                _refuse(f"attention/{attention.site}/scores holds NaN or infinite numbers at keys that the mask allows")
+
+
+def _check_finite(array: Array, name: str) -> None:
+    if not all(np.isfinite(part).all() for part in array):  # part by part: a large array is mapped, not in memory
+        _refuse(f"{name} holds NaN or infinite numbers")
+
+
+def _check_weights(attention: Attention, tolerance: float, replaced: bool) -> None:
+    """Checks head by head that weights are probabilities and respect the mask."""
+    weights: object = attention.weights
+    if isinstance(weights, LazyAttention):
+        if not math.isfinite(weights.scale):
+            _refuse(f"the scale of {attention.site} is not finite")
+        return  # they follow from q, k and the mask
+    looks, forbidden = attention.mask.any(axis=-1), ~attention.mask
+    for head, own in enumerate(attention.weights):
+        where = f"head {head} of {attention.site}"
+        if not np.isfinite(own).all():
+            _refuse(f"the weights of {where} hold NaN or infinite numbers")
+        if own.min() < -tolerance or own.max() > 1 + tolerance:
+            _refuse(f"the weights of {where} lie between {own.min():.3g} and {own.max():.3g}, not between 0 and 1")
+        sums = own.sum(axis=-1, dtype=np.float64)
+        if (off := np.abs(sums - 1) * looks).max() > tolerance:
+            _refuse(f"row {off.argmax()} of {where} sums to {sums[off.argmax()]:.4g}, not to 1")
+        if not replaced and (wrong := float((own * forbidden)[looks].max(initial=0))) > FORBIDDEN:
+            _refuse(f"{where} puts a weight of {wrong:.3g} on a key that its mask forbids")

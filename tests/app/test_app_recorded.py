@@ -1,0 +1,100 @@
+"""Opened traces as visitors meet them: every page shows the run that is in the file, or says in one sentence what it lacks."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from model.trace import serialization
+from tests import opened
+from tests.app.visiting import EVERY_PAGE, Visitor
+from tests.viz.test_views_explore import decoded
+
+RUN, PROGRAM = serialization.from_bytes(opened.GREEDY.read_bytes()), opened.program()
+
+
+@pytest.fixture
+def filled(shelf: Path) -> Path:
+    (shelf / "run.trace.safetensors").write_bytes(opened.file(RUN))
+    (shelf / "vit.trace.safetensors").write_bytes(opened.file(PROGRAM))
+    (shelf / "bad.trace.safetensors").write_bytes(b"\x08\x00\x00\x00\x00\x00\x00\x00nonsense")
+    return shelf
+
+
+def said(visitor: Visitor) -> str:
+    app = visitor.app
+    texts = [element.value for group in (app.caption, app.info, app.markdown, app.warning) for element in group]
+    return "\n".join(texts).replace("\\", "")
+
+
+def uploaded(visitor: Visitor, **files: bytes) -> None:
+    """Drops files on the page Checkpoint, together."""
+    uploader = next(each for each in visitor.app.file_uploader if (each.key or "").startswith("widget:upload"))
+    uploader.set_value([(f"{name}.trace.safetensors", data, "") for name, data in files.items()])
+    visitor._run()
+
+
+def test_a_dropped_trace_is_shown_with_the_numbers_of_its_file(filled: Path) -> None:
+    visitor = Visitor("checkpoint")
+    uploaded(visitor, mine=opened.GREEDY.read_bytes())
+    assert visitor.view.model.startswith("trace-")
+    assert "Recorded run of Tiny: “w4 w5 w6”." in said(visitor)
+    visitor.press("open-in-explore")
+    visitor.go("explore")
+    visitor.open("part-numbers")
+    attention = list(RUN.attention.values())[-1]
+    drawn = json.loads(next(chart.proto.spec for chart in visitor.app.get("plotly_chart")))["data"][0]
+    assert np.array_equal(np.asarray(decoded(drawn["z"])).reshape(attention.head(0).shape), attention.head(0))
+    assert visitor.tokens("source") == list(RUN.tokens["source"].texts)
+
+
+def test_a_link_never_makes_a_recorded_run_show_another_text(filled: Path) -> None:
+    visitor = Visitor(model="run.trace.safetensors", text="something else", edit="silence kind=cross", decode="beam")
+    assert visitor.problems == ["This is a recorded run, so the text or the edits of this link were left out: you see what ran."]
+    assert visitor.url == {"model": "run.trace.safetensors", "text": ""} or "text" not in visitor.url
+    assert visitor.tokens("source") == list(RUN.tokens["source"].texts)
+
+
+def test_bad_traces_are_refused_in_words_on_the_page(filled: Path) -> None:
+    visitor = Visitor("checkpoint", model="bad.trace.safetensors")
+    assert "bad.trace.safetensors is not a trace that can be opened" in visitor.problems[0]
+    uploaded(visitor, cut=opened.GREEDY.read_bytes()[:-4])
+    assert "cut.trace.safetensors is not a trace that can be opened" in visitor.problems[0]
+
+
+def test_two_recordings_are_compared_and_a_fused_kernel_has_its_badge(filled: Path) -> None:
+    visitor = Visitor("checkpoint")
+    uploaded(visitor, one=opened.file(opened.program(seed=1)), two=opened.file(opened.program(seed=2)))
+    visitor.go("explore")
+    told = said(visitor)
+    assert "A fused kernel ran at 1 of 2 sites" in told
+    assert "differ from what the kernel returned by at most 3·10⁻⁷" in told
+    assert "Module: blocks.1.attn" in told
+    first = next(name for name, title in visitor.app.session_state["recorded-runs"].items() if title == "one")
+    visitor.go("compare")
+    assert not visitor.problems
+    visitor.app.selectbox(key="second:model").set_value(first)
+    visitor._run()
+    assert visitor.view.against == f"model={first}"
+    assert not visitor.problems
+    assert "What changed in the attention" in said(visitor)
+
+
+@pytest.mark.parametrize("name", ["run", "vit"])
+def test_every_page_shows_an_opened_trace_or_says_that_it_needs_the_network(filled: Path, name: str) -> None:
+    visitor = Visitor(model=f"{name}.trace.safetensors")
+    for page in EVERY_PAGE:
+        visitor.go(page)
+        assert not visitor.problems, page
+        if page in ("whatif", "training"):
+            assert "This is a recorded run, and its network is not here" in said(visitor)
+        elif (page, name) == ("positions", "vit"):
+            assert "This recording holds no positional encodings" in said(visitor)
+        elif page != "checkpoint":
+            assert visitor.drawn, page
+        assert "widget:text" not in [box.key for box in visitor.app.text_input], "a recorded run cannot read another text"
+        if page == "step":
+            visitor.app.button_group(key="widget:clock").set_value("computation")
+            visitor._run()
+            assert not visitor.problems

@@ -1,0 +1,122 @@
+"""An engine with opened traces: the answer for a trace is the trace itself, and never another run."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from model.attribution.questions import Heads
+from model.engine.http.access import AccessLimits
+from model.engine.http.client import RemoteEngine
+from model.engine.http.server import application
+from model.engine.local import LocalEngine
+from model.engine.with_traces import EngineWithTraces, with_traces
+from model.errors import BadTrace, NotACheckpoint, RecordedRun, UnknownModel, UnknownTensor
+from model.spec.edits import Edit
+from model.spec.request import Decoding, RunRequest
+from model.trace.serialization import from_bytes, to_bytes
+from tests import opened
+from tests.hosts import Loopback
+
+DATA = opened.GREEDY.read_bytes()
+RUN = from_bytes(DATA)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("shelf")
+    (found / "greedy.trace.safetensors").write_bytes(DATA)
+    (found / "bad.trace.safetensors").write_bytes(DATA[:-4])
+    return found
+
+
+@pytest.fixture(scope="module")
+def engine(folder: Path) -> EngineWithTraces:
+    import torch
+
+    return with_traces(LocalEngine(folder, torch.device("cpu")), folder)
+
+
+def test_the_folder_lists_its_traces_and_says_which_are_bad(engine: EngineWithTraces) -> None:
+    found = {info.name: info for info in engine.models()}
+    assert found.keys() == {"greedy.trace.safetensors", "bad.trace.safetensors"}
+    assert found["bad.trace.safetensors"].problem["error"] == "BadTrace"
+    good = found["greedy.trace.safetensors"]
+    assert (good.title, good.recorded, good.problem, good.writes, good.translates) == ("greedy", True, {}, False, False)
+
+
+def test_its_run_is_the_trace_whatever_is_to_be_kept(engine: EngineWithTraces) -> None:
+    first = engine.run(RunRequest("greedy.trace.safetensors", ""))
+    assert first is engine.run(RunRequest("greedy.trace.safetensors", "", keep=("qkv", "hidden")))
+    assert to_bytes(first) == to_bytes(RUN)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"source": "another text"},
+        {"target": "w4"},
+        {"decoding": Decoding("beam")},
+        {"edits": (Edit.from_text("silence kind=cross"),)},
+        {"source_pad_to": 9},
+        {"precision": "bfloat16"},
+        {"settings": (("n_heads", "2"),)},
+    ],
+    ids=lambda fields: next(iter(fields)),
+)
+def test_another_text_or_setting_never_gets_the_trace(engine: EngineWithTraces, other: dict[str, object]) -> None:
+    request = replace(RunRequest("greedy.trace.safetensors", ""), **other)  # type: ignore[arg-type]
+    with pytest.raises(RecordedRun, match="greedy is a recorded run, and its network is not here: another run cannot be"):
+        engine.run(request)
+
+
+def test_what_needs_the_network_is_refused(engine: EngineWithTraces) -> None:
+    name = "greedy.trace.safetensors"
+    request = RunRequest(name, "")
+    for ask in (
+        lambda: engine.explain(request, "decoder.0.1.cross", 0, 0, 0),
+        lambda: engine.inspect(name),
+        lambda: engine.export(name),
+        lambda: engine.texts(name, "source", (3,)),
+        lambda: engine.attribute(Heads(request)),
+    ):
+        with pytest.raises(RecordedRun):
+            ask()
+    assert np.array_equal(engine.tensors(name, ("positions/encoder",))["positions/encoder"], RUN.positions["encoder"])
+    with pytest.raises(UnknownTensor, match="Available tensors: positions/"):
+        engine.tensors(name, ("layers.0.weight",))
+
+
+def test_an_upload_is_named_by_its_content_and_a_bad_one_is_refused(engine: EngineWithTraces) -> None:
+    name = engine.receive(DATA, "somewhere/hund.trace.safetensors")
+    assert name == engine.receive(DATA, "other.trace.safetensors")
+    assert name.startswith("trace-")
+    assert engine.describe(name).title == "hund"
+    assert name not in [info.name for info in engine.models()], "only its sender knows its name"
+    with pytest.raises(BadTrace, match="hund"):
+        engine.receive(DATA[:-4], "hund.trace.safetensors")
+    with pytest.raises(UnknownModel):
+        engine.describe("trace-0000000000000000")
+
+
+def test_a_file_is_opened_by_its_path_and_read_again_when_it_changes(engine: EngineWithTraces, tmp_path: Path) -> None:
+    path = tmp_path / "a.trace.safetensors"
+    path.write_bytes(DATA)
+    name = engine.open_path(path)
+    assert engine.run(RunRequest(name, "")).steps == RUN.steps
+    other = opened.program()
+    path.write_bytes(opened.file(other))
+    assert engine.run(RunRequest(name, "")).recorded == other.recorded
+    path.unlink()
+    with pytest.raises(NotACheckpoint):
+        engine.run(RunRequest(name, ""))
+    with pytest.raises(NotACheckpoint):
+        engine.open_path(tmp_path / "nowhere")
+
+
+def test_a_trace_behind_an_engine_server_is_the_same(engine: EngineWithTraces) -> None:
+    remote = RemoteEngine("http://here", "", Loopback(application(engine, AccessLimits())))
+    name = remote.receive(opened.file(opened.program()), "vit.trace.safetensors")
+    assert remote.describe(name).recorded
+    assert remote.run(RunRequest(name, "")).recorded == opened.program().recorded

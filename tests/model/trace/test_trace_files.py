@@ -1,0 +1,165 @@
+"""Opening trace files: what is read is what is in the file, and a bad file is refused in words."""
+
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import load, save
+
+from model.errors import BadTrace
+from model.trace import trace_files
+from model.trace.serialization import from_bytes, to_bytes
+from model.trace.types import Array, Trace
+from tests import opened
+
+DATA = opened.GREEDY.read_bytes()
+RUN = from_bytes(DATA)
+SITE = "decoder.0.1.cross"
+PLACE = f"attention/{SITE}/weights"
+
+
+def header_of(data: bytes) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]["headlight"])
+    return found
+
+
+def rewritten(change: Callable[[dict[str, Any], dict[str, Array]], None]) -> bytes:
+    """The file of RUN with another header or other arrays."""
+    header, arrays = header_of(DATA), {name: np.array(array) for name, array in load(DATA).items()}
+    change(header, arrays)
+    return save(arrays, metadata={"headlight": json.dumps(header)})
+
+
+def set_weight(value: float, query: int = 0, key: int = 0) -> bytes:
+    def change(header: dict[str, Any], arrays: dict[str, Array]) -> None:
+        arrays[PLACE][0, query, key] = value
+
+    return rewritten(change)
+
+
+def forbid(header: dict[str, Any], arrays: dict[str, Array]) -> None:
+    arrays[f"attention/{SITE}/mask"][:, 0] = 0
+
+
+def tell(name: str, value: object) -> Callable[[dict[str, Any], dict[str, Array]], None]:
+    return lambda header, arrays: header["model"].update({name: value})
+
+
+def nested(depth: int) -> list[Any]:
+    return [] if depth == 0 else [nested(depth - 1)]
+
+
+BAD = {
+    "NaN": (set_weight(np.nan), "the weights of head 0 of decoder.0.1.cross hold NaN"),
+    "sum": (set_weight(0.9), "row 0 of head 0 of decoder.0.1.cross sums to"),
+    "negative": (set_weight(-0.5), "not between 0 and 1"),
+    "forbidden": (rewritten(forbid), "on a key that its mask forbids"),
+    "schema": (rewritten(lambda header, arrays: header.update(schema=2)), "its schema is 2, this version reads 1"),
+    "missing": (rewritten(lambda header, arrays: arrays.pop(PLACE)), "decoder.0.1.cross lacks one of mask, weights"),
+    "shape": (rewritten(lambda header, arrays: arrays.update({PLACE: arrays[PLACE][:, :1]})), "has the shape"),
+    "stranger": (rewritten(lambda header, arrays: arrays.update(more=np.zeros(1, np.float32))), "no place for more"),
+    "dtype": (rewritten(tell("dtype", "float8")), "header.model.dtype is 'float8'"),
+    "spec": (rewritten(tell("spec", {"decoder": 3})), "header.model.spec"),
+    "notes": (rewritten(tell("notes", [["<script>"]])), "header.model.notes[0]"),
+    "deep": (rewritten(tell("more", nested(40))), "nested more than 32 levels deep"),
+    "request": (rewritten(lambda header, arrays: header["request"].update(beam=3)), "'beam'"),
+    "step": (rewritten(lambda header, arrays: header["steps"][0].update(computed=[0, 99])), "step 0 does not fit its tokens"),
+    "logits": (rewritten(lambda header, arrays: arrays["logits"].fill(np.inf)), "logits holds NaN or infinite numbers"),
+    "cut": (DATA[:-4], "SafetensorError"),
+    "long": (b"\xff" * 7 + b"\x00" + DATA[8:], "its header would have"),
+    "no JSON": (DATA[:8] + b"[" * 900 + DATA[908:], "its header cannot be read"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_trace_is_refused_in_words(name: str) -> None:
+    data, words = BAD[name]
+    with pytest.raises(BadTrace) as caught:
+        trace_files.read_bytes(data, "a.trace.safetensors")
+    assert str(caught.value).startswith("a.trace.safetensors is not a trace that can be opened: ")
+    assert words in str(caught.value)
+
+
+def same(one: Trace, other: Trace) -> bool:
+    return to_bytes(one) == to_bytes(other)
+
+
+def test_a_large_file_is_mapped_and_holds_the_same_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trace_files, "MAPPED_FROM", 0)
+    found = trace_files.read_path(opened.GREEDY)
+    assert same(found, RUN)
+    assert not found.at(SITE).weights.flags.owndata, "its numbers stay in the file"
+    with safe_open(opened.GREEDY, framework="numpy") as file:
+        assert np.array_equal(found.at(SITE).weights, file.get_tensor(PLACE))
+    (tmp_path / "cut.trace.safetensors").write_bytes(DATA[:-4])
+    with pytest.raises(BadTrace, match="SafetensorError"):
+        trace_files.read_path(tmp_path / "cut.trace.safetensors")
+
+
+@pytest.mark.parametrize("stack", ["program", "decoder"])
+def test_the_recording_of_a_program_is_opened(stack: str) -> None:
+    found = trace_files.read_bytes(opened.file(opened.program(stack=stack)), "vit.trace.safetensors")
+    assert found.recorded
+    assert found.module(f"{stack}.0.0.unknown") == "blocks.0.attn"
+
+
+def test_a_recording_that_claims_a_network_is_refused() -> None:
+    with pytest.raises(BadTrace, match="is the recording of a program and has a request"):
+        trace_files.read_bytes(opened.file(replace(opened.program(), request=RUN.request)), "a")
+
+
+def packed(**files: bytes) -> bytes:
+    box = io.BytesIO()
+    with zipfile.ZipFile(box, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return box.getvalue()
+
+
+def test_an_archive_opens_its_trace(tmp_path: Path) -> None:
+    data = packed(**{"run/run.trace.safetensors": DATA, "run/tables/head.csv": b"1"})
+    assert trace_files.holds_trace(data)
+    assert same(trace_files.read_bytes(data, "run.zip"), RUN)
+    (tmp_path / "run.zip").write_bytes(data)
+    assert trace_files.is_trace_file(tmp_path / "run.zip")
+    assert same(trace_files.read_path(tmp_path / "run.zip"), RUN)
+
+
+def test_a_zip_bomb_is_refused_before_it_is_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trace_files, "MOST_UNPACKED", 2**20)
+    bomb = packed(**{"run.trace.safetensors": bytes(2**21)})
+    assert len(bomb) < 2**14
+    with pytest.raises(BadTrace, match=r"it would have 2,097,152 bytes unpacked; at most 1,048,576 are read"):
+        trace_files.read_bytes(bomb, "bomb.zip")
+    liar = bomb.replace((2**21).to_bytes(4, "little"), (9).to_bytes(4, "little"))  # says that it has 9 bytes
+    with pytest.raises(BadTrace):
+        trace_files.read_bytes(liar, "liar.zip")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"PK\x03\x04",
+        packed(data=b"weights of torch"),
+        packed(**{"a.trace.safetensors": DATA, "b.trace.safetensors": DATA}),
+        save({"weight": np.zeros(2, np.float32)}),
+        save({"weight": np.zeros(2, np.float32)}, metadata={"format": "pt"}),
+    ],
+)
+def test_other_files_are_no_traces(data: bytes) -> None:
+    assert not trace_files.holds_trace(data)
+
+
+def test_a_long_list_of_files_in_an_archive_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = packed(**{"run.trace.safetensors": DATA})
+    monkeypatch.setattr(trace_files, "MOST_DIRECTORY", 60)
+    monkeypatch.setattr(zipfile, "ZipFile", lambda file: pytest.fail("the list was read"))
+    assert not trace_files.holds_trace(data)

@@ -1,0 +1,100 @@
+"""Opened traces on screen: what a recorded run is, and what a page says where it would need the network.
+
+A recorded run has no network behind it, so a view of one never asks for another text or setting than the one that ran.
+"""
+
+from dataclasses import replace
+
+import streamlit as st
+
+from model.trace.recorded import Recorded
+from model.trace.types import Site, Trace
+from viz import labels, links
+from viz.links import View
+from viz.texts import _, _n
+
+_SEEN = "recorded-runs"
+MOST_SEEN = 20
+"""Most opened traces that a session remembers, so that Compare can offer them."""
+
+_TYPED = ("text", "target", "begin", "silence", "edits")
+
+MOST_WORDS = 40
+"""Most words of a recorded text that the line above the page quotes."""
+
+
+def as_it_ran(view: View, problems: list[str]) -> View:
+    """A view of a recorded run: without whatever would ask for another run.
+
+    Args:
+        problems: gets a sentence if the view asked for another text or for edits.
+    """
+    default = View(text="")
+    if any(getattr(view, field) not in (None, getattr(default, field)) for field in _TYPED):
+        problems.append(_("This is a recorded run, so the text or the edits of this link were left out: you see what ran."))
+    fields = [parameter.field for parameter in links.PARAMETERS if parameter.of_a_run and parameter.field != "model"]
+    return replace(view, hypothesis=0, pad_to=0, **{field: getattr(default, field) for field in fields})
+
+
+def remember(name: str, title: str) -> None:
+    """Remembers an opened trace of this session: uploads are in no list of models."""
+    seen = {name: title, **st.session_state.get(_SEEN, {})}
+    st.session_state[_SEEN] = dict(list(seen.items())[:MOST_SEEN])
+
+
+def seen() -> dict[str, str]:
+    """Titles of the traces that this session opened, by name."""
+    return dict(st.session_state.get(_SEEN, {}))
+
+
+def needs_network() -> str:
+    """Sentence of a page, or part of one, that shows nothing for a recorded run."""
+    return _("This is a recorded run, and its network is not here; this needs one. Choose a model, or open its checkpoint.")
+
+
+def about(trace: Trace) -> str:
+    """Sentence above every page of a recorded run: what ran, and that nothing else can."""
+    title = str(trace.model.get("title") or trace.model["name"])
+    if (program := trace.recorded) is not None:
+        gaps = {"program": program.program, "torch": program.torch, "calls": program.calls, "example": program.example + 1}
+        return _("Recording of the program {program} (PyTorch {torch}, calls {calls}, example {example} of its batch).", **gaps)
+    strip = trace.tokens["source"]
+    words = [labels.plain(text) for text, special in zip(strip.texts, strip.special, strict=True) if not special]
+    text = " ".join(words[:MOST_WORDS]) + (" …" if len(words) > MOST_WORDS else "")
+    return _("Recorded run of {title}: “{text}”.", title=title, text=text)
+
+
+def badge(trace: Trace) -> str:
+    """Sentence on the weights that were recomputed since a fused kernel never held them; empty if there are none."""
+    sites = {site: own for site, own in trace.recorded.sites.items() if own.origin == "recomputed"} if trace.recorded else {}
+    if not sites or trace.recorded is None:
+        return ""
+    gaps = {"count": len(sites), "all": len(trace.recorded.sites)}
+    known = [own.difference for own in sites.values() if own.difference is not None]
+    text = _n(
+        "A fused kernel ran at {count} of {all} sites: its weights were recomputed from queries and keys.",
+        "A fused kernel ran at {count} of {all} sites: their weights were recomputed from queries and keys.",
+        len(sites),
+        **gaps,
+    )
+    if not known:
+        return text + " " + _("They could not be compared with what the kernel returned, since it applied dropout.")
+    largest = labels.power_of_ten(max(known, key=lambda value: (value != value, value)))  # NaN counts as the largest
+    return text + " " + _("Weights · values differ from what the kernel returned by at most {largest}.", largest=largest)
+
+
+def at_site(recorded: Recorded, site: Site) -> str:
+    """Sentence on the selected site of a recorded program: module, operation, and how its weights were obtained."""
+    own = recorded.sites[str(site)]
+    gaps = {"module": own.module or _("outside of any module"), "operation": own.operation}
+    if own.origin == "computed":
+        return _("Module: {module}. The program computed these weights ({operation}).", **gaps)
+    if own.difference is None:
+        return _("Module: {module}. Recomputed, because {operation} never holds weights; not compared.", **gaps)
+    gaps["difference"] = labels.power_of_ten(own.difference)
+    return _("Module: {module}. Recomputed, because {operation} never holds weights; largest difference {difference}.", **gaps)
+
+
+def not_recorded(trace: Trace) -> list[str]:
+    """What a recording of a program lacks, with the reasons."""
+    return [f"{name}: {why}" for name, why in trace.missing.items()] if trace.recorded else []

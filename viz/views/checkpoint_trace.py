@@ -1,0 +1,59 @@
+"""Card of the page Checkpoint for an opened trace: what was recorded, site by site, and the way to its heads."""
+
+import pandas as pd
+import streamlit as st
+from streamlit.navigation.page import StreamlitPage
+
+from model.engine.api import Engine, ModelInfo
+from model.errors import HeadlightError
+from model.spec.request import RunRequest
+from model.trace.types import Trace
+from viz import labels, recording
+from viz.links import ANOTHER_MODEL
+from viz.page import card, say, update
+from viz.texts import _, problem, sentence
+
+
+def show(engine: Engine, info: ModelInfo, explore: StreamlitPage) -> None:
+    """Draws the card, or says why the trace cannot be shown.
+
+    Args:
+        info: the opened trace.
+        explore: the page that shows its heads.
+    """
+    if info.problem:
+        say(problem(info))
+        return
+    try:
+        trace = engine.run(RunRequest(info.name, ""))
+    except HeadlightError as error:
+        say(sentence(error))
+        return
+    with card("recorded-run", "content"):
+        st.markdown(f"**{labels.markdown(recording.about(trace))}**")
+        st.caption(_("A trace holds one finished run. Its network is not here: nothing can be typed, changed or computed again."))
+        if badge := recording.badge(trace):
+            st.caption(labels.markdown(badge))
+        if st.button(_("Open in Explore"), icon=":material/grid_view:", key="open-in-explore"):
+            update(**ANOTHER_MODEL | {"model": info.name})
+            st.switch_page(explore)
+        st.dataframe(sites(trace), hide_index=True, width="stretch", key="recorded-sites")
+        for lack in recording.not_recorded(trace):
+            st.caption(labels.markdown(lack))
+
+
+def sites(trace: Trace) -> pd.DataFrame:
+    """Table of the sites of a trace in the order in which they ran."""
+    rows = []
+    for site, attention in trace.attention.items():
+        heads, queries, keys = attention.weights.shape
+        row = {_("attention"): labels.site(site), _("heads"): heads, _("queries"): queries, _("keys"): keys}
+        if trace.recorded is not None:
+            own = trace.recorded.sites[str(site)]
+            row |= {_("module"): own.module, _("weights"): _origin(own.origin), _("largest difference"): own.difference}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _origin(origin: str) -> str:
+    return _("computed by the program") if origin == "computed" else _("recomputed from queries and keys")
