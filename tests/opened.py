@@ -35,7 +35,7 @@ def program(layers: int = 2, heads: int = 2, patches: int = 5, seed: int = 0, st
         made = traces.attention(site, np.ones((patches, patches), bool), heads, rng)
         attention[site] = replace(made, query_tokens="source", key_tokens="source", mask_padding=None, mask_causal=None)
         fused = {"origin": "recomputed", "difference": 3e-7} if layer == 0 else {"origin": "computed", "difference": None}
-        sites[str(site)] = RecordedSite(f"blocks.{layer}.attn", operation="scaled_dot_product_attention", **fused)  # type: ignore[arg-type]
+        sites[str(site)] = RecordedSite(f"blocks.{layer}.attn", operation="scaled_dot_product_attention", **fused)
     return Trace(
         model=FACTS,
         request={},

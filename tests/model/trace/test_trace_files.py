@@ -30,7 +30,7 @@ def header_of(data: bytes) -> dict[str, Any]:
     return found
 
 
-def rewritten(change: Callable[[dict[str, Any], dict[str, Array]], None]) -> bytes:
+def rewritten(change: Callable[[dict[str, Any], dict[str, Array]], object]) -> bytes:
     """The file of RUN with another header or other arrays."""
     header, arrays = header_of(DATA), {name: np.array(array) for name, array in load(DATA).items()}
     change(header, arrays)
