@@ -54,6 +54,16 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
         "The numbers of head 4 at decoder.0.2.cross do not follow from the formula: the edit “sharpen kind=cross” replaced "
         "some of them. Choose another head, or take the edit out.",
     ),
+    "RecordedRun": (
+        {"name": "hund", "asked": "another run"},
+        "hund is a recorded run, and its network is not here: another run cannot be computed. "
+        "Open the checkpoint that the run was recorded from.",
+    ),
+    "BadTrace": (
+        {"path": "a.trace.safetensors", "detail": "logits holds NaN or infinite numbers"},
+        "a.trace.safetensors is not a trace that can be opened: logits holds NaN or infinite numbers. Nothing of it is "
+        "shown. Save it again with the program that made it.",
+    ),
     "CannotChange": (
         {"name": "stages/encoder.0.0.self/normed", "reason": "it stays inside the library"},
         "stages/encoder.0.0.self/normed cannot be changed in this network: it stays inside the library. Change another "
