@@ -172,7 +172,7 @@ def beam(
     max_length: int,
     writer: Writer,
     device: torch.device,
-    told: Callable[[Sequence[Step]], None] = lambda steps: None,
+    told: Callable[[Hypothesis], None] = lambda best: None,
     begin: Sequence[int] = (),
 ) -> tuple[list[Hypothesis], tuple[Node, ...]]:
     """Beam search: each step keeps the `size` likeliest continuations of all hypotheses. One that ends leaves the beam.
@@ -181,7 +181,7 @@ def beam(
         select: called with the batch rows that go on, in their new order, so that the cache follows.
         prune: called after each step with the lineages of all hypotheses that can still be shown, so that the recorder frees the
             rows of the others.
-        told: called after each step with the steps of the best hypothesis so far: the one returned if the search ended there.
+        told: called after each step with the best hypothesis so far: the one returned if the search ended there.
         begin: the first tokens, the same in all hypotheses.
 
     Returns:
@@ -207,7 +207,7 @@ def beam(
         fates |= dict.fromkeys([h.node for h in alive], "kept")
         tree += _nodes(grown, parents, fates)
         prune([h.lineage for h in alive + finished])
-        told(max(finished or alive, key=lambda h: h.mean_log_probability, default=Hypothesis(())).steps)
+        told(max(finished or alive, key=lambda h: h.mean_log_probability, default=Hypothesis(tuple(prompt))))
         if not alive or len(finished) >= size or len(alive[0].ids) > writer.limit:
             break
         select(torch.tensor([h.lineage[-1] for h in alive], device=device))

@@ -1,7 +1,7 @@
 """Runs one request: tokenizes its texts, calls the network, decodes or feeds the forced target, and makes the Trace."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
@@ -9,7 +9,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from model.checkpoints.loaded import Runner, cache_of, dtype_of, facts, never_recorded
+from model.checkpoints.loaded import Runner, cache_of, dtype_of
 from model.errors import BadSetting, NoStart, UnknownHypothesis
 from model.huggingface.network import ForeignEncoder, ForeignTranslator, ForeignWriter
 from model.inference.batching import Ask, Call, alone
@@ -19,13 +19,13 @@ from model.inference.edits.edited_run import EditedRun, edited_run
 from model.inference.inputs import Input, Inputs, Reader
 from model.inference.interventions import needs_weights
 from model.inference.long_inputs import is_fused
-from model.inference.recorder import Recorder, attentions
+from model.inference.recorded_trace import TraceMaker, Written
+from model.inference.recorder import Recorder
 from model.spec.external import AnySpec
 from model.spec.inputs import POSITIONS
 from model.spec.request import RunRequest
-from model.trace.beam_tree import Node
 from model.trace.progress import Progress, Report, report_nothing
-from model.trace.types import Array, Step, Tokens, Trace
+from model.trace.types import Step, Tokens, Trace
 from model.transformer.attention import Run
 from model.transformer.cache import KVCache
 from model.transformer.masks import Mask
@@ -64,50 +64,17 @@ def run(
         recorder, cache = Recorder(request.keep, fused), cache_of(checkpoint.network)
         own = Run(recorder, edited.interventions, cache, fused)
         inputs = inputs.to(dtype_of(checkpoint.network))
-        job = _Job(checkpoint, request, inputs, device, own, cache, recorder, ask, dictated, edited, report, began)
-        tokens, written = job.result()
+        maker = TraceMaker(checkpoint, request, device_name, recorder, edited, began)
+        tokens, written = _Job(
+            checkpoint, request, inputs, device, own, cache, recorder, ask, dictated, edited, report, maker
+        ).result()
     if device.type == "cuda":
         torch.cuda.synchronize(device)
-    milliseconds = (time.perf_counter() - began) * 1000
-    one_row = request.target is None and _asks_for_every_row(checkpoint.info.spec)
-    arrays = recorder.arrays(written.lineage, one_row)
-    return Trace(
-        model=edited.with_notes(facts(checkpoint, request.model, device_name, milliseconds)),
-        request=request.to_json(),
-        tokens=edited.shown(tokens),
-        attention=attentions(arrays, tokens, {name: stack.attention for name, stack in checkpoint.info.spec.stacks.items()}),
-        positions=_group(arrays, "positions/"),
-        embedded=_group(arrays, "embedded/"),
-        hidden=_group(arrays, "hidden/"),
-        stages=_group(arrays, "stages/"),
-        logits=arrays.get("logits"),
-        steps=tuple(written.steps),
-        tree=written.tree,
-        missing=recorder.missing()
-        | ({"attention/decoder.*/rows": ONE_ROW} if one_row else {})
-        | never_recorded(checkpoint.network),
-    )
+    return maker.trace(tokens, written)
 
 
-ONE_ROW = "each step computed a row for every source position; the last one, which decides, is kept"
-
-
-@dataclass(frozen=True)
-class Written:
-    """Result of a decode or a forced target.
-
-    Attributes:
-        ids: the prompt and the generated tokens; empty for a forced target.
-        steps: one for each token, with its candidates.
-        lineage: batch row of the shown hypothesis in each decoder step; None: there is one row.
-        tree: all hypotheses of a beam search.
-    """
-
-    ids: tuple[int, ...] = ()
-    steps: Sequence[Step] = ()
-    lineage: Sequence[int] | None = None
-    tree: tuple[Node, ...] = ()
-
+Strips: TypeAlias = Callable[[tuple[int, ...]], dict[str, Tokens]]
+"""The strips by name, given the ids that a decode has read or written."""
 
 Result: TypeAlias = tuple[dict[str, Tokens], Written]
 """Token strips by name, and the result of decoding."""
@@ -128,7 +95,7 @@ class _Job:
     dictated: tuple[int, ...]
     edited: EditedRun
     report: Report
-    began: float
+    maker: TraceMaker
 
     @property
     def spec(self) -> AnySpec:
@@ -161,9 +128,13 @@ class _Job:
             return self.ask(Call(network, self.run, target, beams, memory.expand(len(target), -1, -1), start))
 
         if self.inputs.target is None:
-            found = self._decode(read, self._start(), len(source))
-            tokens = {"source": source.tokens, "target": self.reader.tokens("target", found.ids)}
-            return tokens, found
+
+            def shown(ids: tuple[int, ...]) -> dict[str, Tokens]:
+                return {"source": source.tokens, "target": self.reader.tokens("target", ids)}
+
+            start = self._start()
+            found = self._decode(read, start, shown, len(source))
+            return shown(found.ids), found
         target, steps = self._force(read, self.inputs.target)
         return {"source": source.tokens, "target": target}, Written(steps=steps)
 
@@ -178,9 +149,12 @@ class _Job:
         if self.spec.output is None:
             read(source.tensor, 0)
             return {"source": source.tokens}, Written()
-        found = self._decode(read, source.tokens.ids)
-        grown = self.reader.tokens("source", found.ids[len(source) :])
-        return {"source": source.tokens.then(grown)}, found
+
+        def shown(ids: tuple[int, ...]) -> dict[str, Tokens]:
+            return {"source": source.tokens.then(self.reader.tokens("source", ids[len(source) :]))}
+
+        found = self._decode(read, source.tokens.ids, shown)
+        return shown(found.ids), found
 
     def read(self, network: EncoderAlone | ForeignEncoder) -> Result:
         """Runs an encoder without a decoder; nothing is generated."""
@@ -190,17 +164,20 @@ class _Job:
         self.ask(Call(network, self.run, self.edited.source(source.tensor, mask.padding), mask))
         return {"source": source.tokens}, Written()
 
-    def _decode(self, read: Read, prompt: tuple[int, ...], source: int = 0) -> Written:
+    def _decode(self, read: Read, prompt: tuple[int, ...], shown: Strips, source: int = 0) -> Written:
         decoding, writer = self.request.decoding, self._writer()
+        most = min(decoding.max_length, writer.limit + 1 - len(prompt))
+        tell = partial(self._tell, most, shown)
+        if source:  # the encoder has run: its maps can be shown before the first token
+            tell(Written(prompt))
         if not decoding.max_length:  # nothing is to be written: the prompt is still read
             return Written(prompt, forced(read, prompt, writer, self.device))
         if self.dictated:
             following = iter(self.dictated)
-            return self._write(read, prompt, lambda _: next(following), len(self.dictated))
+            return self._write(read, prompt, lambda _: next(following), len(self.dictated), tell)
         if decoding.method == "beam":
             size, longest = decoding.beam_size, decoding.max_length
             memory = BeamMemory(self.spec, size, len(prompt), source, self.request.keep, self.run.fused)
-            most = min(longest, writer.limit + 1 - len(prompt))
             memory.refuse_too_many(most)
             found, tree = beam(
                 read,
@@ -211,7 +188,7 @@ class _Job:
                 longest,
                 writer,
                 self.device,
-                partial(self._tell, most),
+                lambda best: tell(Written(best.ids, best.steps, best.lineage)),
                 self.request.begin,
             )
             if decoding.hypothesis >= len(found):
@@ -219,26 +196,37 @@ class _Job:
             shown = found[decoding.hypothesis]
             return Written(shown.ids, shown.steps, shown.lineage, tree)
         choose = sampler(decoding) if decoding.method == "sample" else greedy
-        return self._write(read, prompt, choose, decoding.max_length)
+        return self._write(read, prompt, choose, decoding.max_length, tell)
 
     def _select(self, rows: Tensor) -> None:
         self.cache.select(rows)
         self.edited.select(rows)
 
-    def _write(self, read: Read, prompt: tuple[int, ...], choose: Callable[[Tensor], int], max_length: int) -> Written:
-        writer, steps = self._writer(), list[Step]()
+    def _write(
+        self,
+        read: Read,
+        prompt: tuple[int, ...],
+        choose: Callable[[Tensor], int],
+        max_length: int,
+        tell: Callable[[Written], None],
+    ) -> Written:
+        written = Written(prompt)
         begin = () if self.dictated else self.request.begin
-        for step in write(read, prompt, choose, max_length, writer, self.device, begin):
-            steps.append(step)
-            self._tell(min(max_length, writer.limit + 1 - len(prompt)), steps)
-        return Written((*prompt, *(step.chosen.id for step in steps)), steps)
+        for step in write(read, prompt, choose, max_length, self._writer(), self.device, begin):
+            written = Written((*written.ids, step.chosen.id), (*written.steps, step))
+            tell(written)
+        return written
 
-    def _tell(self, most: int, steps: Sequence[Step]) -> None:
-        """Reports the steps so far, of `most` that may follow each other."""
-        chosen = [step.chosen for step in steps]
+    def _tell(self, most: int, shown: Strips, written: Written) -> None:
+        """Reports what is written so far, of `most` tokens; the trace so far is made only if a listener asks for it."""
+        chosen = [step.chosen for step in written.steps]
         self.report(
             lambda: Progress(
-                tuple(each.id for each in chosen), tuple(each.text for each in chosen), most, time.perf_counter() - self.began
+                tuple(each.id for each in chosen),
+                tuple(each.text for each in chosen),
+                most,
+                time.perf_counter() - self.maker.began,
+                so_far=lambda: self.maker.trace(shown(written.ids), written),
             )
         )
 
@@ -283,12 +271,3 @@ class _Job:
             self.spec.writer.max_positions,
             normalise,
         )
-
-
-def _asks_for_every_row(spec_: AnySpec) -> bool:
-    """Whether the decoder computes a row for each source position when it reads one target token (`MemoryLayer`)."""
-    return spec_.decoder is not None and spec_.decoder.wiring == "memory"
-
-
-def _group(arrays: Mapping[str, Array], prefix: str) -> dict[str, Array]:
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

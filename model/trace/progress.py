@@ -1,8 +1,10 @@
 """Progress of a call that has not ended: the tokens that a run has written, or what a question has measured. Without torch."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
+
+from model.trace.types import Trace
 
 
 @dataclass(frozen=True)
@@ -15,6 +17,8 @@ class Progress:
         most: most tokens that the run may write, or the copies in all.
         seconds: time since the run began; the time in the queue does not count.
         measured: copies that a question has measured; 0: these are the tokens of a run.
+        so_far: makes the trace of what the run has recorded so far; only a listener may call it, and only before it returns. None:
+            there is none.
     """
 
     ids: tuple[int, ...]
@@ -22,6 +26,7 @@ class Progress:
     most: int
     seconds: float
     measured: int = 0
+    so_far: Callable[[], Trace] | None = field(default=None, compare=False, repr=False)
 
     @property
     def done(self) -> int:

@@ -1,25 +1,30 @@
 """Progress stream: a reply that says how far its run has come while it is computed. The format and the client's side; no torch.
 
 A client asks for it with `Accept: application/x-headlight-progress`. The body is a JSON line for each progress, then the line
-`{"status": 200}`, then the reply itself, as it would have come without the stream.
+`{"status": 200}`, then the reply itself, as it would have come without the stream. If the client sends `X-Headlight-Partial: 1`, the
+line `{"trace": 1234}` may stand before that of a progress, followed by the 1234 bytes of the trace so far.
 """
 
 import json
 import socket
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import replace
+from typing import Any
 
 import httpx
 
 from model.engine.http.protocol import WIRE_VERSION_HEADER, pack
-from model.engine.progress import LISTENER
+from model.engine.progress import LISTENER, PARTIAL
 from model.engine.scheduling.queue import CANCEL_TOKEN, CallerGone, on_cancel
 from model.errors import WireError
 from model.spec.validation import read
+from model.trace import serialization
 from model.trace.progress import Listener, Progress
+from model.trace.types import Trace
 
 MEDIA = "application/x-headlight-progress"
+PARTIAL_HEADER = "x-headlight-partial"
 
 
 def is_wanted() -> bool:
@@ -29,10 +34,16 @@ def is_wanted() -> bool:
 
 def progress_line(progress: Progress) -> bytes:
     """The line of one progress."""
-    fields = asdict(progress)
-    if not progress.measured:  # older clients do not know this field
-        del fields["measured"]
+    fields = {"ids": progress.ids, "texts": progress.texts, "most": progress.most, "seconds": progress.seconds}
+    if progress.measured:  # older clients do not know this field
+        fields["measured"] = progress.measured
     return pack(fields) + b"\n"
+
+
+def trace_block(trace: Trace) -> bytes:
+    """The line and the bytes of a trace so far."""
+    data = serialization.to_bytes(trace)
+    return pack({"trace": len(data)}) + b"\n" + data
 
 
 def status_line(status: int) -> bytes:
@@ -48,7 +59,7 @@ def post(client: httpx.Client, path: str, data: bytes, headers: dict[str, str]) 
         WireError: the stream is of another form.
         httpx.TransportError: the connection failed or broke.
     """
-    with client.stream("POST", path, content=data, headers=headers | {"accept": MEDIA}) as response:
+    with client.stream("POST", path, content=data, headers=headers | _wishes()) as response:
         try:
             with on_cancel(lambda: _disconnect(response)):
                 if response.headers.get("content-type") != MEDIA:
@@ -67,27 +78,47 @@ def post(client: httpx.Client, path: str, data: bytes, headers: dict[str, str]) 
     return httpx.Response(status, headers={WIRE_VERSION_HEADER: version}, content=reply)
 
 
+def _wishes() -> dict[str, str]:
+    """The headers that ask for the stream."""
+    return {"accept": MEDIA} | ({PARTIAL_HEADER: "1"} if PARTIAL.get() else {})
+
+
 def _unpack(chunks: Iterable[bytes], listener: Listener | None) -> tuple[int, bytes]:
-    """The status and the reply of a stream; each progress goes to `listener`.
+    """The status and the reply of a stream; each progress goes to `listener`, with the trace that came before it.
 
     Raises:
         WireError: the stream is of another form.
     """
-    received, status = bytearray(), 0
+    received, status, length, partial = bytearray(), 0, 0, b""
     for chunk in chunks:
         received += chunk
-        while not status and b"\n" in received:
+        while not status and (len(received) >= length if length else b"\n" in received):
+            if length:
+                partial, received, length = bytes(received[:length]), received[length:], 0
+                continue
             line, _, received = received.partition(b"\n")
-            try:
-                values = json.loads(line)
-                status = int(values.get("status", 0))
-            except (ValueError, TypeError, AttributeError) as error:
-                raise WireError(detail=f"{type(error).__name__}: {error}") from error
-            if not status and listener is not None:
-                listener(read(Progress, values, "the progress"))
+            values, status, length = _line(line)
+            if not status and not length and listener is not None:
+                so_far = (lambda data=partial: serialization.from_bytes(data)) if partial else None
+                listener(replace(read(Progress, values, "the progress"), so_far=so_far))
+                partial = b""
     if not status:
         raise WireError(detail="the progress stream ended before its reply")
     return status, bytes(received)
+
+
+def _line(line: bytes | bytearray) -> tuple[dict[str, Any], int, int]:
+    """The values of one line, its status and the length of the trace that follows it; 0: none.
+
+    Raises:
+        WireError: the line is of another form.
+    """
+    try:
+        values = json.loads(line)
+        values.pop("so_far", None)
+        return values, int(values.get("status", 0)), max(0, int(values.get("trace", 0)))
+    except (ValueError, TypeError, AttributeError) as error:
+        raise WireError(detail=f"{type(error).__name__}: {error}") from error
 
 
 def _caller_left() -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from model.engine.http.progress_stream import MEDIA, progress_line, status_line
+from model.engine.http.progress_stream import MEDIA, PARTIAL_HEADER, progress_line, status_line, trace_block
 from model.engine.http.protocol import WIRE_VERSION, WIRE_VERSION_HEADER
 from model.engine.progress import LISTENER, ProgressFeed
 
@@ -23,7 +23,8 @@ def with_progress(answer: Answer) -> Answer:
     async def answered(request: Request) -> Response:
         if MEDIA not in request.headers.get("accept", ""):
             return await answer(request)
-        feed, admitted = ProgressFeed(), asyncio.Event()
+        partial = request.headers.get(PARTIAL_HEADER) == "1"
+        feed, admitted = ProgressFeed(0.0 if partial else None), asyncio.Event()
         request.state.admitted = admitted
 
         async def reply() -> Response:
@@ -45,13 +46,16 @@ def with_progress(answer: Answer) -> Answer:
 
 async def _lines(replying: asyncio.Task[Response], feed: ProgressFeed) -> AsyncIterator[bytes]:
     """The progress so far, whenever there is more, then the reply. A slow client misses what comes while it reads."""
-    seen, sent, ended = 0, None, False
+    seen, sent, traced, ended = 0, None, None, False
     while not ended:
         either: set[asyncio.Future[Any]] = {replying, asyncio.wrap_future(feed.after(seen))}
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         ended, seen, newest = replying.done(), feed.count, feed.newest  # read in this order: the last progress is sent, too
         if newest is not None and newest is not sent:
-            sent = newest
+            sent, partial = newest, feed.trace
+            if partial is not None and partial is not traced and not ended:
+                traced = partial
+                yield await asyncio.to_thread(trace_block, partial)
             yield progress_line(newest)
     response = await replying
     yield status_line(response.status_code)

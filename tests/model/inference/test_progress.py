@@ -1,8 +1,10 @@
 """Progress of a decode: after each step the tokens written so far, and nothing where nobody asks."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from model.inference.precision import lowered, run_in
@@ -27,14 +29,18 @@ def test_each_token_is_reported_when_it_is_chosen(method: Method) -> None:
     trace, reports = heard(Decoding(method, max_length=7))
     ids = tuple(step.chosen.id for step in trace.steps)
     texts = tuple(step.chosen.text for step in trace.steps)
-    assert [report.ids for report in reports] == [ids[:count] for count in range(1, len(ids) + 1)]
-    assert [report.texts for report in reports] == [texts[:count] for count in range(1, len(ids) + 1)]
+    assert [report.ids for report in reports] == [ids[:count] for count in range(len(ids) + 1)], (
+        "first the encoder, then each token"
+    )
+    assert [report.texts for report in reports] == [texts[:count] for count in range(len(ids) + 1)]
     assert {report.most for report in reports} == {7}
     assert all(later.seconds >= earlier.seconds > 0 for earlier, later in pairwise(reports))
 
 
 def test_a_beam_search_reports_its_best_hypothesis_so_far() -> None:
     trace, reports = heard(Decoding("beam", max_length=6, beam_size=3))
+    assert [report.ids for report in reports[:1]] == [()]
+    del reports[0]
     assert len(reports) == 6
     assert reports[-1].ids == tuple(step.chosen.id for step in trace.steps)
     for count, report in enumerate(reports, 1):
@@ -60,7 +66,34 @@ def test_the_float32_run_beside_a_lower_precision_reports_nothing() -> None:
     found, reports = checkpoint(PAPER), list[Progress]()
     asked = replace(request(PAPER), precision="bfloat16", keep=())
     trace = run_in(found, lowered(found, "bfloat16"), asked, CPU, "cpu", report=lambda make: reports.append(make()))
-    assert len(reports) == len(trace.steps) > 0
+    assert len(reports) == 1 + len(trace.steps) > 1
+
+
+@pytest.mark.parametrize(("method", "name"), [("greedy", "paper"), ("sample", "language model"), ("beam", "paper")])
+def test_the_trace_so_far_is_what_the_finished_run_recorded_up_to_there(method: Method, name: str) -> None:
+    found, parts = checkpoint(SPECS[name], seed=3), list[tuple[Progress, Trace]]()
+    asked = replace(request(SPECS[name]), decoding=Decoding(method, max_length=6, beam_size=2), target=None)
+
+    def report(make: Callable[[], Progress]) -> None:
+        progress = make()
+        assert progress.so_far is not None
+        parts.append((progress, progress.so_far()))
+
+    whole = run(found, asked, CPU, "cpu", report=report)
+    assert len(parts) >= len(whole.steps)
+    if name == "paper":
+        first = parts[0][1]
+        assert {site.stack for site in first.attention} == {"encoder"}, "the encoder's maps come before the first token"
+        assert len(first.tokens["target"]) == 1
+    for progress, part in parts[-3:]:
+        assert [step.chosen.id for step in part.steps] == list(progress.ids)
+        if progress.ids != tuple(step.chosen.id for step in whole.steps[: len(progress.ids)]):
+            continue  # of a beam search: another beginning was the best
+        for site, own in part.attention.items():
+            there = whole.attention[site]
+            rows, keys = own.mask.shape
+            np.testing.assert_array_equal(own.weights, there.weights[:, :rows, :keys])
+            np.testing.assert_array_equal(own.mask, there.mask[:rows, :keys])
 
 
 def test_a_rate_counts_tokens_by_the_second() -> None:

@@ -1,0 +1,86 @@
+"""The trace of a run, made of what its recorder holds: of a finished run, or of one that still decodes."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from model.checkpoints.loaded import Runner, facts, never_recorded
+from model.inference.edits.edited_run import EditedRun
+from model.inference.recorder import Recorder, attentions
+from model.spec.external import AnySpec
+from model.spec.request import RunRequest
+from model.trace.beam_tree import Node
+from model.trace.types import Array, Step, Tokens, Trace
+
+ONE_ROW = "each step computed a row for every source position; the last one, which decides, is kept"
+
+
+@dataclass(frozen=True)
+class Written:
+    """Result of a decode or a forced target.
+
+    Attributes:
+        ids: the prompt and the generated tokens; empty for a forced target.
+        steps: one for each token, with its candidates.
+        lineage: batch row of the shown hypothesis in each decoder step; None: there is one row.
+        tree: all hypotheses of a beam search.
+    """
+
+    ids: tuple[int, ...] = ()
+    steps: Sequence[Step] = ()
+    lineage: Sequence[int] | None = None
+    tree: tuple[Node, ...] = ()
+
+
+@dataclass(frozen=True)
+class TraceMaker:
+    """Makes traces of one run.
+
+    Attributes:
+        checkpoint, request, device_name: what runs, and where.
+        recorder: holds the tensors that were recorded so far.
+        edited: the edits of the run.
+        began: start of the run, by `time.perf_counter`.
+    """
+
+    checkpoint: Runner
+    request: RunRequest
+    device_name: str
+    recorder: Recorder
+    edited: EditedRun
+    began: float
+
+    def trace(self, tokens: Mapping[str, Tokens], written: Written) -> Trace:
+        """The trace of what was recorded so far. Nothing is computed again.
+
+        Args:
+            tokens: the strips that were read and written so far.
+        """
+        spec, milliseconds = self.checkpoint.info.spec, (time.perf_counter() - self.began) * 1000
+        one_row = self.request.target is None and _asks_for_every_row(spec)
+        arrays = self.recorder.arrays(written.lineage, one_row)
+        return Trace(
+            model=self.edited.with_notes(facts(self.checkpoint, self.request.model, self.device_name, milliseconds)),
+            request=self.request.to_json(),
+            tokens=self.edited.shown(dict(tokens)),
+            attention=attentions(arrays, tokens, {name: stack.attention for name, stack in spec.stacks.items()}),
+            positions=_group(arrays, "positions/"),
+            embedded=_group(arrays, "embedded/"),
+            hidden=_group(arrays, "hidden/"),
+            stages=_group(arrays, "stages/"),
+            logits=arrays.get("logits"),
+            steps=tuple(written.steps),
+            tree=written.tree,
+            missing=self.recorder.missing()
+            | ({"attention/decoder.*/rows": ONE_ROW} if one_row else {})
+            | never_recorded(self.checkpoint.network),
+        )
+
+
+def _asks_for_every_row(spec_: AnySpec) -> bool:
+    """Whether the decoder computes a row for each source position when it reads one target token (`MemoryLayer`)."""
+    return spec_.decoder is not None and spec_.decoder.wiring == "memory"
+
+
+def _group(arrays: Mapping[str, Array], prefix: str) -> dict[str, Array]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
