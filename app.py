@@ -12,6 +12,7 @@ from starlette.routing import Route
 
 from viz import panel_help, waiting
 from viz.canvas.wire.part_cache import ROUTE
+from viz.live import route
 from viz.page import show_failure, start
 from viz.public import Uploads
 
@@ -43,6 +44,7 @@ async def first_page(request: Request) -> Response:
 
 ROUTES = [
     waiting.ROUTE,
+    route.ROUTE,
     ROUTE,
     panel_help.ROUTE,
     Route("/explore", first_page),

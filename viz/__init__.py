@@ -2,6 +2,6 @@
 
 From the bottom up: theme, language, texts, labels, link_values, link_parameter, links, opening_run, fed_run, edit_words,
 experiment, recording, descriptions, readings, lectures, canvas, calls, waiting, figures, export, public, panel_help, page,
-big_mode, file_limit, sentence, scheme_change, sidebar, walk, whatif, views, prepare, main.
+big_mode, file_limit, sentence, scheme_change, sidebar, walk, whatif, views, prepare, live, main.
 A file or folder imports only what stands before it.
 """

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from typing import Any
 from weakref import WeakValueDictionary
 
-from model.engine.progress import LISTENER, ProgressFeed
+from model.engine.progress import LISTENER, PARTIAL, ProgressFeed
 from model.engine.scheduling.queue import CANCEL_TOKEN, CancelToken
 from model.errors import HeadlightError, Superseded
 from model.trace.progress import Progress
@@ -37,11 +37,12 @@ class Stopped(Exception):
 
     Attributes:
         progress: how far it had come; None: nothing was written.
+        trace: what it had recorded until then; None: nothing that can be shown.
     """
 
-    def __init__(self, progress: Progress | None = None) -> None:
+    def __init__(self, progress: Progress | None = None, trace: Trace | None = None) -> None:
         super().__init__()
-        self.progress = progress
+        self.progress, self.trace = progress, trace
 
 
 class NotKept(Exception):
@@ -50,6 +51,9 @@ class NotKept(Exception):
 
 class Call:
     """One call in its own thread.
+
+    Args:
+        partial_after: seconds after which the feed also keeps what a run has recorded so far; None: never.
 
     Attributes:
         key: identifies the question.
@@ -60,10 +64,11 @@ class Call:
         done: resolves to None once there is an answer or an error.
     """
 
-    def __init__(self, key: Hashable, compute: Callable[[], Any], runs: bool) -> None:
+    def __init__(self, key: Hashable, compute: Callable[[], Any], runs: bool, partial_after: float | None = PATIENCE_S) -> None:
         self.key, self.runs, self.token, self.began = key, runs, secrets.token_hex(12), time.monotonic()
         self.done: Future[None] = Future()
-        self.feed = ProgressFeed()
+        self._partial = runs and partial_after is not None
+        self.feed = ProgressFeed(partial_after if runs else None)
         self._compute, self._cancel_token = compute, CancelToken()
         self._value: Any = None
         self._error: BaseException | None = None
@@ -95,6 +100,7 @@ class Call:
     def _run(self) -> None:
         CANCEL_TOKEN.set(self._cancel_token)
         LISTENER.set(self.feed.put)
+        PARTIAL.set(self._partial)
         try:
             self._value = self._compute()
         except BaseException as error:
@@ -119,7 +125,8 @@ class Calls:
         self._lock = threading.Lock()
         self._on_their_way: dict[Hashable, Call] = {}
         self._stopped: Hashable = None
-        self._came_to: Progress | None = None
+        self._came_to = Stopped()
+        self._live: Call | None = None
         self._answers: dict[Hashable, Any] = {}
         self._seen: WeakValueDictionary[Hashable, Trace] = WeakValueDictionary()
 
@@ -157,6 +164,14 @@ class Calls:
             return value
         return call.answer()
 
+    def follow(self, key: Hashable, compute: Callable[[], Any]) -> Call:
+        """Starts a call that follows what is typed (viz/live). It replaces the older one of this kind, and no other."""
+        with self._lock:
+            older, self._live = self._live, Call(key, compute, runs=True, partial_after=0.0)
+            if older is not None:
+                older.give_up()
+            return self._live
+
     def again(self, key: Hashable) -> Trace:
         """The trace of an earlier equal call.
 
@@ -171,9 +186,18 @@ class Calls:
         """Cancels pending calls. The last request is not started again until `resume`."""
         with self._lock:
             for key, call in self._on_their_way.items():
-                self._stopped, self._came_to = key, call.feed.newest
+                self._stopped = key
+                self._came_to = self._how_far(call)
                 call.give_up()
             self._on_their_way.clear()
+            if self._live is not None:
+                self._live.give_up()
+
+    def _how_far(self, call: Call) -> Stopped:
+        """How far a call came, by its own account or that of an equal call that follows what is typed."""
+        feeds = [call.feed, *([self._live.feed] if self._live is not None and self._live.key == call.key else [])]
+        traces = [feed.trace for feed in feeds if feed.trace is not None]
+        return Stopped(call.feed.newest, max(traces, key=lambda trace: len(trace.steps), default=None))
 
     def resume(self) -> None:
         """Allows the stopped call to start again."""
@@ -188,7 +212,7 @@ class Calls:
     def _begin(self, key: Hashable, compute: Callable[[], Any], runs: bool) -> Call:
         with self._lock:
             if key == self._stopped:
-                raise Stopped(self._came_to)
+                raise Stopped(self._came_to.progress, self._came_to.trace)
             if (call := self._on_their_way.get(key)) is None:
                 self._leave(runs)
                 call = self._on_their_way[key] = Call(key, compute, runs)

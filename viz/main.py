@@ -11,9 +11,11 @@ from streamlit.navigation.page import StreamlitPage
 
 from model.engine.api import ModelInfo
 from model.errors import EngineAway, UnknownModel
+from model.trace.types import Trace
 from viz import big_mode, language, prepare, recording, sidebar, waiting
 from viz.calls import NotKept, NotYet, Stopped
 from viz.links import View
+from viz.live import box as live
 from viz.opening_run import opening
 from viz.page import Opening, Page, banner, current_view, last_cross, my_engine, say, session_language, settle, tell_url
 from viz.scheme_change import redraw_on_change
@@ -148,7 +150,7 @@ def _surround(view: View, problems: list[str]) -> list[Surroundings]:
 @st.fragment
 def _sentence_and_page(around: Surroundings, drawn: Drawn) -> None:
     """Draws the sentence box and everything that depends on the sentence. A new sentence reruns only this function."""
-    sentence_box(around.info)
+    sentence_box(around.info, live.switch if drawn.show is explore.show else lambda: None)
     _page(around, drawn, current_view()[0].text)
 
 
@@ -162,6 +164,8 @@ def _page(around: Surroundings, drawn: Drawn, text: str | None) -> None:
     view = current_view()[0]
     if (sidebar.shows(view), view.text) != (sidebar.shows(around.view), text):
         st.rerun()
+    if drawn.show is explore.show:
+        live.attend(around.info, view)
     foot = st.sidebar.container()  # always, even if the run fails: a fragment cannot start writing there later
     pages: list[Page] = []
     try:
@@ -180,13 +184,14 @@ def _page(around: Surroundings, drawn: Drawn, text: str | None) -> None:
         waiting.show(pause)
         st.session_state[_UNSAID] = list(around.problems)
         if not pages:
-            _show_last(around.info, view, foot, drawn)
+            stopped = pause.trace if isinstance(pause, Stopped) else None
+            _show_last(around.info, view, foot, drawn, stopped)
     tell_url()
 
 
-def _show_last(info: ModelInfo, view: View, foot: DeltaGenerator, drawn: Drawn) -> None:
-    """Draws the session's last result with the same model, if it is cached, while a newer run is pending."""
-    for page in prepare.last_page(info, view, [], drawn.opens_on, drawn.unedited):
+def _show_last(info: ModelInfo, view: View, foot: DeltaGenerator, drawn: Drawn, stopped: Trace | None) -> None:
+    """Draws what a stopped run had written; else the session's last result with the same model, if it is cached."""
+    for page in prepare.last_page(info, view, [], drawn.opens_on, drawn.unedited, stopped):
         with foot:
             sidebar.status(page.trace)
         banner(page)

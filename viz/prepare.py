@@ -63,13 +63,10 @@ def prepare(
         return []
     with foot:
         sidebar.status(trace)
-    if not trace.attention:
-        problems.append(_("This run contains no attention, so there is nothing to show here."))
+    if found := undrawable(trace):
+        problems.append(found)
         return []
-    if not is_finite(trace):
-        problems.append(_not_finite(trace))
-        return []
-    attention, view = _select(trace, view, problems, opens_on)
+    attention, view = select(trace, view, problems, opens_on)
     settle(view)
     view = replace(view, site=str(attention.site))
     return [Page(my_engine(), info, view, trace, attention, view.head, dark=st.context.theme.type == "dark")]
@@ -86,17 +83,23 @@ def _last_or_raise(
 
 
 def last_page(
-    info: ModelInfo, view: View, problems: list[str], opens_on: Opening = last_cross, unedited: bool = False
+    info: ModelInfo,
+    view: View,
+    problems: list[str],
+    opens_on: Opening = last_cross,
+    unedited: bool = False,
+    stopped: Trace | None = None,
 ) -> list[Page]:
     """The page of the session's last result; an empty list if that was another model or is no longer cached.
 
     Args:
         unedited: whether the page takes only a run without edits.
+        stopped: what the run of `view` had recorded until it was stopped: shown instead, if there is any.
     """
-    trace, before = _last() or (None, view)
+    trace, before = (stopped, view) if stopped is not None else _last() or (None, view)
     if trace is None or before.model != view.model or not trace.attention or (unedited and trace.request.get("edits")):
         return []
-    attention, before = _select(trace, replace(before, site=view.site, head=view.head, query=view.query), problems, opens_on)
+    attention, before = select(trace, replace(before, site=view.site, head=view.head, query=view.query), problems, opens_on)
     before = replace(before, site=str(attention.site))
     engine = EarlierAnswers(the_engine())
     return [Page(engine, info, before, trace, attention, before.head, dark=st.context.theme.type == "dark")]
@@ -123,6 +126,13 @@ def _run(view: View, problems: list[str]) -> tuple[Trace, View]:
         return my_engine().run(view.request()), view
 
 
+def undrawable(trace: Trace) -> str:
+    """Sentence that says why a run cannot be drawn; empty if it can."""
+    if not trace.attention:
+        return _("This run contains no attention, so there is nothing to show here.")
+    return "" if is_finite(trace) else _not_finite(trace)
+
+
 def _not_finite(trace: Trace) -> str:
     """Sentence for a run with NaN or infinities, which cannot be drawn."""
     if trace.model["dtype"] != "float32":
@@ -133,7 +143,7 @@ def _not_finite(trace: Trace) -> str:
     )
 
 
-def _select(trace: Trace, view: View, problems: list[str], opens_on: Opening) -> tuple[Attention, View]:
+def select(trace: Trace, view: View, problems: list[str], opens_on: Opening) -> tuple[Attention, View]:
     """The site, and the view with what this run has of head, row and step; `problems` gets a sentence for each that it lacks.
 
     A view that asks for no site, or for one that is not there, is returned without a site.

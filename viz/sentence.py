@@ -1,5 +1,6 @@
 """The sentence box at the top of every page, with the model's examples. Enter runs the sentence."""
 
+from collections.abc import Callable
 from itertools import zip_longest
 
 import streamlit as st
@@ -13,8 +14,12 @@ from viz.texts import _
 from viz.waiting import my_calls
 
 
-def sentence_box(info: ModelInfo) -> None:
-    """Draws the box, bound to the state's text. A recorded run has none: nothing else can run."""
+def sentence_box(info: ModelInfo, beside: Callable[[], None]) -> None:
+    """Draws the box, bound to the state's text. A recorded run has none: nothing else can run.
+
+    Args:
+        beside: draws what the page adds to its row.
+    """
     if info.recorded:
         return
     with st.container(horizontal=True, vertical_alignment="bottom", key="sentence"):
@@ -29,6 +34,7 @@ def sentence_box(info: ModelInfo) -> None:
         with st.popover(_("Examples"), key="examples", on_change="rerun") as part:
             if part.open:
                 _examples(info)
+        beside()
     if info.reads == "features":
         st.caption(
             _("This model reads vectors instead of words. They are random: the first number says how many, the second is the seed.")

@@ -53,6 +53,7 @@ export default ({ parentElement, data, setTriggerValue }) => {
     mine?.life.abort();
     mine = { path: data.path, life: new AbortController(), calls: 0 };
     waits.set(parentElement, mine);
+    document.dispatchEvent(new CustomEvent("headlight:waiting")); // live pictures may show what the run writes
     wait(parentElement, data, () => mine.ready(), mine.life.signal);
   }
   mine.ready = () => setTriggerValue("ready", true);

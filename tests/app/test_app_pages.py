@@ -176,7 +176,7 @@ def test_an_incident_is_logged_with_what_was_looked_at_and_not_with_what_was_typ
 ) -> None:
     from viz.page import show_failure
 
-    def failing(page: object) -> None:
+    def failing(page: object, scene: bytes) -> None:
         show_failure(KeyError("w5"))
 
     monkeypatch.setattr("viz.views.explore._strips", failing)

@@ -11,6 +11,7 @@ from tests.browser.conftest import ROOT
 from tests.held import HeldEngine
 from viz import page, waiting
 from viz.canvas.wire.part_cache import ROUTE
+from viz.live import route
 
 ENGINE = HeldEngine(CHECKPOINTS)
 ENGINE.models()  # loaded before the first visitor comes
@@ -36,4 +37,4 @@ def asked(request: Request) -> Response:
 
 
 OWN = [Route("/hold", hold), Route("/release", release), Route("/asked", asked)]
-app = st.App(ROOT / "viz" / "main.py", routes=[*OWN, waiting.ROUTE, ROUTE], on_script_error=page.show_failure)
+app = st.App(ROOT / "viz" / "main.py", routes=[*OWN, waiting.ROUTE, route.ROUTE, ROUTE], on_script_error=page.show_failure)

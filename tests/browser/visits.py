@@ -19,6 +19,7 @@ def rest(page: Page) -> None:
     while True:
         page.locator(AT_REST).wait_for()
         expect(page.locator(".waiting")).to_have_count(0)
+        expect(page.locator("html[data-headlight-live]")).to_have_count(0)
         if (now := page.locator(".hl").evaluate_all(PLACES)) == before:
             return
         before = now

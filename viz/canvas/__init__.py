@@ -119,6 +119,20 @@ _CELLS = st.components.v2.component(
 )
 
 
+DRAWINGS = {"strips": _STRIPS, "atlas": _ATLAS, "cells": _CELLS, "lines": _LINES}
+"""The drawings of Explore, which follow what is typed."""
+
+
+def draw(name: str, scene: bytes, *, key: str, chosen: Chosen) -> None:
+    """Mounts a drawing of a scene that exists already.
+
+    Args:
+        name: its name in DRAWINGS.
+        key: stable name of this drawing on the page.
+    """
+    _mount(DRAWINGS[name], scene, key, chosen)
+
+
 def strips(trace: Trace, site: Site, query: int, *, key: str, chosen: Chosen) -> None:
     """Token strips: each generated token with its probability, and on hover or focus the alternatives.
 

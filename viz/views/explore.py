@@ -4,33 +4,33 @@ import math
 from collections.abc import Callable
 from html import escape
 
-import numpy as np
 import streamlit as st
 
 from viz import canvas, export, labels
 from viz.canvas import standalone
-from viz.canvas.scenes.attention import Read
 from viz.page import Page, card, choosing_head, heading, panel, update
 from viz.readings import heads
 from viz.readings.alike import most_alike
 from viz.texts import _, _n, listed
 from viz.texts import number as shown_number
-from viz.views import intro, lens, reading, reading_card
+from viz.views import explore_scenes, intro, lens, reading, reading_card
 from viz.walk import arithmetic
 
 
 def show(page: Page) -> None:
     """Draws the page."""
-    _strips(page)
+    overview = explore_scenes.overview(page)
+    _strips(page, overview["strips"])
     with panel("overview"):
         intro.draw(page.dark)
-        canvas.atlas(page.trace, page.attention.site, page.head, page.view.query, key="atlas", chosen=update)
+        canvas.draw("atlas", overview["atlas"], key="atlas", chosen=update)
     heat, lines, facts = st.columns([5, 5, 3])
     shown = reading.shown(page)
+    drawn = explore_scenes.selected_head(page, shown)
     with heat, card("heat", helped=False):
-        reading_card.draw(page, shown)
+        reading_card.draw(page, shown, drawn.get("cells"))
     with lines, card("lines", helped=False):
-        _lines(page, shown)
+        _lines(page, shown, drawn.get("lines"))
     with facts, card("facts", helped=False):
         _facts(page, shown)
     _opened("numbers", _("Numbers and downloads"), ":material/table:", lambda: _numbers(page, shown))
@@ -46,9 +46,9 @@ def _opened(name: str, title: str, icon: str, draw: Callable[[], None]) -> None:
             draw()
 
 
-def _strips(page: Page) -> None:
+def _strips(page: Page, scene: bytes) -> None:
     """Draws the token strips, and sentences about unknown tokens and unfinished outputs."""
-    canvas.strips(page.trace, page.attention.site, page.view.query, key="strips", chosen=update)
+    canvas.draw("strips", scene, key="strips", chosen=update)
     for strip in page.trace.tokens.values():
         unknown = [labels.plain(text) for text, not_known in zip(strip.texts, strip.unknown, strict=True) if not_known]
         if unknown:
@@ -73,22 +73,20 @@ def _stopped_early(page: Page) -> bool:
     return bool(decoded) and page.trace.steps[-1].chosen.id != page.info.spec.get("end_id")
 
 
-def _lines(page: Page, shown: reading.Shown) -> None:
-    """Draws the reading as lines, or the weights of the head if the reading has no number for each pair of tokens."""
+def _lines(page: Page, shown: reading.Shown, scene: bytes | None) -> None:
+    """Draws the reading as lines, or the weights of the head if the reading has no number for each pair of tokens.
+
+    Args:
+        scene: None if there are too many tokens.
+    """
     title = _("Lines") if reading_card.is_raw(page, shown) else _("Lines: {title}", title=reading_card.title(page, shown))
     st.html(heading(title, _("Lines lead from each query token to the tokens that it attends to"), help_of="lines"))
-    if not reading_card.fits(page):
+    if scene is None:
         st.caption(_("Lines are drawn for at most {most} tokens per side.", most=reading_card.LONGEST))
         return
-    read = None
     if shown.values.ndim == 1:
         st.caption(_("This reading has one number for each row. The lines show the weights of the selected head instead."))
-    elif not reading_card.is_raw(page, shown):
-        whole = np.zeros(page.attention.mask.shape)
-        whole[:, shown.keys] = shown.values
-        parts = reading_card.file_parts(page, shown)
-        read = Read("/".join(parts), reading_card.title(page, shown), whole)
-    canvas.lines(page.trace, page.attention.site, page.head, page.view.query, read, key="lines", chosen=update)
+    canvas.draw("lines", scene, key="lines", chosen=update)
 
 
 def _facts(page: Page, shown: reading.Shown) -> None:

@@ -6,7 +6,6 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from model.spec.edits import Silence
-from model.trace.stages import Stage
 from viz import canvas, descriptions, export, labels, links
 from viz.figures import heatmap, rows
 from viz.figures.frame import downloadable
@@ -25,8 +24,12 @@ def fits(page: Page) -> bool:
     return bool(max(page.attention.mask.shape) <= LONGEST)
 
 
-def draw(page: Page, shown: Shown) -> None:
-    """Draws the card's content."""
+def draw(page: Page, shown: Shown, cells: bytes | None) -> None:
+    """Draws the card's content.
+
+    Args:
+        cells: the scene of the head's weights, if it is drawn.
+    """
     gaps = {
         "query": labels.query_axis(page.trace, page.attention.site),
         "key": labels.key_axis(page.trace, page.attention.site),
@@ -34,8 +37,8 @@ def draw(page: Page, shown: Shown) -> None:
     st.html(heading(title(page, shown), _("{query} ↓ · {key} →", **gaps), help_of="heat"))
     _controls(page, shown)
     if fits(page):
-        if is_raw(page, shown):
-            _cells(page)
+        if cells is not None:
+            canvas.draw("cells", cells, key="heat-cells", chosen=partial(update, site=str(page.attention.site), head=page.head))
         else:
             figure(page, shown)
     else:
@@ -71,14 +74,6 @@ def _in_words(page: Page, shown: Shown) -> str:
 def is_raw(page: Page, shown: Shown) -> bool:
     """Whether the reading is the weights of the selected head as they ran, all keys included. Their cells open a calculation."""
     return shown.reading.name == "head" and len(shown.keys) == page.attention.mask.shape[1]
-
-
-def _cells(page: Page) -> None:
-    """Draws the weights of the head; a chosen cell becomes part of the state."""
-    stage = Stage(str(page.attention.site), "weights")
-    opened = (page.view.query, page.view.key)
-    chosen = partial(update, site=stage.place, head=page.head)
-    canvas.cells(page.trace, stage, page.head, opened, key="heat-cells", chosen=chosen)
 
 
 def title(page: Page, shown: Shown) -> str:

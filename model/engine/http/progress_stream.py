@@ -1,8 +1,8 @@
 """Progress stream: a reply that says how far its run has come while it is computed. The format and the client's side; no torch.
 
 A client asks for it with `Accept: application/x-headlight-progress`. The body is a JSON line for each progress, then the line
-`{"status": 200}`, then the reply itself, as it would have come without the stream. If the client sends `X-Headlight-Partial: 1`, the
-line `{"trace": 1234}` may stand before that of a progress, followed by the 1234 bytes of the trace so far.
+`{"status": 200}`, then the reply itself, as it would have come without the stream. If the client sends `X-Headlight-Partial: 1`,
+the line `{"trace": 1234}` may stand before that of a progress, followed by the 1234 bytes of the trace so far.
 """
 
 import json

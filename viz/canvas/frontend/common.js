@@ -76,21 +76,10 @@ function point(detail) {
   document.dispatchEvent(new CustomEvent(CHANNEL, { detail: { ...NOTHING, ...detail } }));
 }
 
-const TAKES_KEYS = [
-  "input", "textarea", "select", "dialog", "[contenteditable='']", "[contenteditable=true]",
-  ...["slider", "listbox", "combobox", "tab", "radio", "menuitem", "application", "grid"].map((role) => `[role=${role}]`),
-].join();
-
-/** True if the focused element uses the keyboard itself, as text fields and sliders do. */
-function keyboardTaken() {
-  let focus = document.activeElement;
-  while (focus?.shadowRoot?.activeElement) focus = focus.shadowRoot.activeElement;
-  return Boolean(focus?.closest(TAKES_KEYS));
-}
-
 /** Base class of drawings: elements are built for a new scene, pixels drawn on any change. Keeps zoom and focus between script runs. */
 class Drawing {
   constructor(parent, name) {
+    this.name = name;
     this.readout = el("p", { class: "readout", role: "status", "aria-live": "polite" });
     this.tip = el("div", { class: "tip", popover: "manual", "aria-hidden": "true" });
     this.root = el("div", { class: "hl", "data-drawing": name });
@@ -104,15 +93,20 @@ class Drawing {
   /** Handles a call of the component's function: a new scene, a new color scheme, or both. */
   show({ data, setStateValue, setTriggerValue }) {
     Object.assign(this, { setStateValue, setTriggerValue });
-    if (data !== this.data) {
-      this.coming = unpack(data);
-      speak(this.coming.header);
-      this.lost.addresses.clear();
-    }
-    this.data = data;
+    if (data !== this.given) liveScenes.offer(this, data);
+    this.given = data;
     this.connect();
     this.paintedIn(palette(schemeFor(this.root, (this.coming ?? this).header.schemes)));
     this.arrived();
+  }
+
+  /** Takes a scene, unless the same one stands already. */
+  accept(data, scene = unpack(data)) {
+    if (this.data && sameBytes(this.data, data)) return;
+    speak(scene.header);
+    this.coming = scene;
+    this.data = data;
+    this.lost.addresses.clear();
   }
 
   /** Sets the palette. Styles are set only if it is new: the next drawing would have to wait for the browser to recompute them. */
@@ -135,6 +129,7 @@ class Drawing {
       if (form !== this.built) this.build(); // a new selection keeps the elements, and so the keyboard's focus
       this.built = form;
       this.take();
+      liveScenes.register(this);
     }
     this.root.setAttribute("aria-busy", Boolean(this.coming) && !this.lost.addresses.size);
     this.lost.tell(this.root, (this.coming ?? this).header.lost ?? {});
@@ -173,6 +168,7 @@ class Drawing {
   connect() {
     if (this.life && !this.life.signal.aborted) return;
     this.life = new AbortController();
+    liveScenes.register(this);
     this.wanted = new Set();
     const { signal } = this.life;
     document.addEventListener(CHANNEL, ({ detail }) => { this.pointed = detail; if (this.header) this.onPointed(); }, { signal });
@@ -188,6 +184,7 @@ class Drawing {
   /** Stops listening to the page. */
   disconnect() {
     this.life.abort();
+    liveScenes.forget(this);
     this.hideTip();
   }
 

@@ -24,15 +24,16 @@ Marks: TypeAlias = Mapping[str, Mapping[str, Sequence[int]]]
 """Cells of each edited head, SITE/HEAD: `cut` and `opened` as query · keys + key, and `rows` whose weights were replaced."""
 
 
-def strips(trace: Trace, site: Site, query: int, hidden: Mapping[str, Sequence[int]] | None = None) -> bytes:
+def strips(trace: Trace, site: Site, query: int, hidden: Mapping[str, Sequence[int]] | None = None, live: bool = False) -> bytes:
     """Token strips, with the selected query row of `site` (-1: none).
 
     Args:
         hidden: by strip whose tokens a click hides, the positions of those that are hidden; None: a click selects a row.
+        live: whether the drawing follows what is typed (viz/live).
     """
     attention = trace.at(site)
     header = {
-        **base(trace),
+        **base(trace, live),
         "texts": strings.strips(),
         "strips": [_strip(trace, name) for name in trace.tokens],
         "queryStrip": attention.query_tokens,
@@ -46,15 +47,16 @@ def strips(trace: Trace, site: Site, query: int, hidden: Mapping[str, Sequence[i
     return pack(header, {})
 
 
-def atlas(trace: Trace, site: Site, head: int, query: int, marks: Marks | None = None) -> bytes:
+def atlas(trace: Trace, site: Site, head: int, query: int, marks: Marks | None = None, live: bool = False) -> bytes:
     """All heads of all sites, grouped by kind, and the selected head exactly: parts `overview` and `exact`.
 
     Args:
         marks: what edits changed, by head, where the drawing takes edits; None: it takes none.
+        live: whether the drawing follows what is typed (viz/live).
     """
     selected = trace.at(site)
     header = {
-        **base(trace),
+        **base(trace, live),
         "texts": strings.atlas(),
         "selection": {"site": str(site), "head": head, "query": _row(selected, query)},
         "announce": descriptions.selected(experiment.head_name(trace, site, head), _selected_row(trace, selected, head, query)),
@@ -79,16 +81,17 @@ class Read:
     values: Array
 
 
-def lines(trace: Trace, site: Site, head: int, query: int, read: Read | None = None) -> bytes:
+def lines(trace: Trace, site: Site, head: int, query: int, read: Read | None = None, live: bool = False) -> bytes:
     """One head between its two token strips: part `exact`.
 
     Args:
         read: what the lines show instead of the head's weights. Its cells have no calculation to open.
+        live: whether the drawing follows what is typed (viz/live).
     """
     attention = trace.at(site)
     part = parts.exact(trace, site, head) if read is None else parts.read(trace, site, head, read.name, read.values)
     header = {
-        **base(trace),
+        **base(trace, live),
         "texts": strings.lines(),
         **parts.axes(trace, attention),
         "name": experiment.head_name(trace, site, head) if read is None else read.title,
@@ -144,13 +147,20 @@ def _row(attention: Attention, query: int) -> int:
     return query if 0 <= query < attention.weights.shape[1] else -1
 
 
-def base(trace: Trace) -> dict[str, Any]:
-    """Header fields of every drawing: color schemes, an id of the run, its silenced heads, as SITE/HEAD, and the decimal sign."""
+def base(trace: Trace, live: bool = False) -> dict[str, Any]:
+    """Header fields of every drawing: color schemes, an id of the run, its silenced heads, as SITE/HEAD, and the decimal sign; the
+    sentence, if the drawing follows what is typed.
+    """
     run = json.dumps(
         [trace.model.get("fingerprint"), dict(trace.request), {n: t.texts for n, t in trace.tokens.items()}], default=str
     )
     silenced = sorted(f"{site}/{head}" for site, head in experiment.silenced(trace))
-    return {"schemes": SCHEMES, "run": run, "silenced": silenced, "decimal": decimal_sign()}
+    return {"schemes": SCHEMES, "run": run, "silenced": silenced, "decimal": decimal_sign(), **(followed(trace) if live else {})}
+
+
+def followed(trace: Trace) -> dict[str, Any]:
+    """Header field of a drawing that follows what is typed: the sentence that it shows, as it stood in the box."""
+    return {"live": {"text": trace.request.get("source")}}
 
 
 def _has_decoder(trace: Trace) -> bool:

@@ -6,19 +6,21 @@ from model.trace import stages
 from model.trace.stages import Stage
 from model.trace.types import Array, Trace
 from viz import descriptions, experiment, labels
+from viz.canvas.scenes.attention import followed
 from viz.canvas.wire import strings
 from viz.canvas.wire.packing import encode, pack
 from viz.texts import decimal_sign
 from viz.theme import SCHEMES
 
 
-def scene(trace: Trace, stage: Stage, head: int, query: int, key: int) -> bytes:
+def scene(trace: Trace, stage: Stage, head: int, query: int, key: int, live: bool = False) -> bytes:
     """Scene of a stage in OF_CELLS. Blobs, all [query, key]: `exact` float32, the recorded numbers; `codes` uint8, their positions
     on the color scale; `there` uint8, whether the cell holds a number (masked weights, scores that were never computed, NaN and
     infinities do not count); `wrong` uint8, whether it should hold one but does not.
 
     Args:
         query, key: the opened cell, counted from 0; -1: none.
+        live: whether the drawing follows what is typed (viz/live).
     """
     attention = trace.at(stage.place)
     exact, there = _numbers(trace, stage, head)
@@ -38,6 +40,7 @@ def scene(trace: Trace, stage: Stage, head: int, query: int, key: int) -> bytes:
         "scale": stage.name,
         "largest": largest,
         "opened": [query, key],
+        **(followed(trace) if live else {}),
         "description": _described(trace, stage, head, np.where(there, exact, np.nan)),
     }
     codes = encode(exact) if stage.name == "weights" else _centred(exact, largest)

@@ -1,0 +1,85 @@
+// Live scenes: what the sentence box holds, drawn without a script run (viz/live). The drawings of the page register here.
+
+const HELD_MS = 50; // how often a scene that is held back is looked at
+
+/** True if two scenes are the same, byte by byte. */
+function sameBytes(one, other) {
+  if (one.length !== other.length) return false;
+  for (let at = 0; at < one.length; at++) if (one[at] !== other[at]) return false;
+  return true;
+}
+
+class LiveScenes {
+  constructor() {
+    this.drawings = new Map(); // those that follow what is typed, by name
+    this.held = new Map(); // scenes of the page's script that are older than what was typed, by drawing
+    this.box = null; // the input of the sentence
+    this.typed = null; // what a person typed into it; null: nothing, or the route cannot answer
+    this.onDrawn = () => {}; // called with the sentence of a scene of the page's script that was taken
+  }
+
+  register(drawing) {
+    if (drawing.header?.live) this.drawings.set(drawing.name, drawing);
+  }
+
+  forget(drawing) {
+    if (this.drawings.get(drawing.name) === drawing) this.drawings.delete(drawing.name);
+    this.held.delete(drawing);
+  }
+
+  /** True if a scene of the page's script is older than what was typed: it would take the picture back. */
+  isStale({ live }) {
+    const { box, typed } = this;
+    return Boolean(live) && typed !== null && live.text !== typed && Boolean(box?.isConnected) && box.value === typed;
+  }
+
+  /** A scene of the page's script: the drawing takes it, or it is held back until the sentence box is changed elsewhere. */
+  offer(drawing, data) {
+    const scene = unpack(data);
+    this.held.delete(drawing);
+    if (drawing.header && this.isStale(scene.header)) return this.hold(drawing, data, scene);
+    this.take(drawing, data, scene);
+  }
+
+  take(drawing, data, scene) {
+    drawing.accept(data, scene);
+    drawing.scripted = data;
+    if (scene.header.live) this.onDrawn(scene.header.live.text);
+  }
+
+  hold(drawing, data, scene) {
+    this.held.set(drawing, { data, scene });
+    this.looking ??= setInterval(() => this.release(), HELD_MS);
+  }
+
+  /** Draws the held scenes that are not stale any more. */
+  release() {
+    for (const [drawing, { data, scene }] of this.held) {
+      if (this.isStale(scene.header)) continue;
+      this.held.delete(drawing);
+      this.take(drawing, data, scene);
+      drawing.arrived();
+    }
+    if (this.held.size) return;
+    clearInterval(this.looking);
+    this.looking = null;
+  }
+
+  /** Draws live scenes, {name: {data, scene}}, all in the same frame: their parts must have been fetched. */
+  draw(scenes) {
+    for (const [name, drawing] of this.drawings) {
+      drawing.root.classList.toggle("behind", !(name in scenes));
+      if (!(name in scenes)) continue;
+      drawing.accept(scenes[name].data, scenes[name].scene);
+      drawing.arrived();
+    }
+  }
+
+  /** True while a drawing shows what the page's script has not drawn. */
+  get ahead() {
+    return [...this.drawings.values()].some(({ data, scripted }) => data !== scripted && !sameBytes(data, scripted));
+  }
+}
+
+/** The page's live scenes. They are global because each drawing is a module of its own. */
+const liveScenes = (globalThis.headlightLiveScenes ??= new LiveScenes());

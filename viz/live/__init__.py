@@ -1,0 +1,8 @@
+"""Live pictures: without a script run, Explore's drawings follow the sentence box while somebody types, and a run while it writes.
+
+`sessions.py` holds what a browser session may ask for, `frames.py` makes the answers, `route.py` serves them, `box.py` mounts the
+script `live.js`, which listens to the sentence box.
+
+May import: model.engine, model.errors, model.spec, model.trace, viz.calls, viz.canvas, viz.links, viz.page, viz.prepare, viz.texts,
+viz.views, viz.waiting.
+"""

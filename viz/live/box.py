@@ -1,0 +1,49 @@
+"""The script that listens to the sentence box of Explore, and its switch beside the box."""
+
+import os
+from pathlib import Path
+
+import streamlit as st
+
+from model.errors import BadSetting
+from viz.canvas.assets import BASE, read
+from viz.canvas.wire import strings
+from viz.live.route import PATH
+from viz.live.sessions import attend as attend
+from viz.live.sessions import my_live
+from viz.texts import _
+
+HERE = Path(__file__).parent
+PAUSE_MS, LONGEST_MS = 120, 10_000
+"""How long typing must pause until the sentence so far is shown, if HEADLIGHT_LIVE does not say it; and the longest such pause."""
+
+_BOX = st.components.v2.component(
+    "headlight.live",
+    html='<button type="button" role="switch"></button><p class="said" role="status"></p>',
+    css=(HERE / "live.css").read_text(encoding="utf-8"),
+    js=read(*BASE) + "\n" + (HERE / "live.js").read_text(encoding="utf-8"),
+)
+
+
+def pause_ms() -> int:
+    """The pause of HEADLIGHT_LIVE in milliseconds; 0: nothing is shown while somebody types.
+
+    Raises:
+        BadSetting: it is not a valid number.
+    """
+    asked = os.environ.get("HEADLIGHT_LIVE") or str(PAUSE_MS)
+    if not (asked.isascii() and asked.isdecimal() and len(asked) <= len(str(LONGEST_MS)) and int(asked) <= LONGEST_MS):
+        raise BadSetting(name="HEADLIGHT_LIVE", found=asked[:40], allowed=f"a whole number of ms from 0 to {LONGEST_MS:,}")
+    return int(asked)
+
+
+def switch() -> None:
+    """Mounts the script with its switch; nothing if the server turned it off."""
+    if not (pause := pause_ms()):
+        return
+    texts = {
+        "live": _("Live"),
+        "help": _("Show the sentence while you type"),
+        "how_far": strings.how_far(),
+    }
+    _BOX(key="live", data={"path": f"{PATH}/{my_live().token}", "pause": pause, "texts": texts}, width="content", height="content")

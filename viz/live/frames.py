@@ -1,0 +1,105 @@
+"""Frames: the answer to a question of a sentence box. While a run decodes, each frame holds the scenes of its trace so far.
+
+A frame is its length, a uint32 (little endian), and a scene (viz/canvas/wire/packing.py) whose blobs are scenes of drawings. Its
+header says the sentence (`text`), whether it is the last (`final`), what is written (`progress`), or an `error` in words.
+"""
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import AsyncIterator, Awaitable, Mapping
+from typing import Any
+
+import numpy as np
+
+from model.engine import log
+from model.engine.scheduling.queue import CallerGone
+from model.errors import HeadlightError, Superseded
+from model.trace.types import Trace
+from viz import prepare
+from viz.calls import Call
+from viz.canvas.wire.packing import pack
+from viz.links import View
+from viz.live.sessions import LiveSession, Situation
+from viz.texts import _, sentence
+
+FIRST_SECONDS = 0.06
+"""A run that takes no longer is drawn once, at its end."""
+
+SHARE = 4
+"""After a frame that took so long to make, the next one waits this many times as long: a fifth of a core at most."""
+
+_log = logging.getLogger(log.NAME)
+
+
+async def frames(live: LiveSession, situation: Situation, text: str | None, gone: Awaitable[None]) -> AsyncIterator[bytes]:
+    """The frames of one question, until its run has ended or a newer question of the session replaces it.
+
+    Args:
+        text: the sentence; None: the page's own, with everything that was chosen for it.
+        gone: done when the browser has left.
+    """
+    view = situation.of(text)
+    call, left = live.ask(situation, view), asyncio.ensure_future(gone)
+    try:
+        async for trace in _so_far(call, left):
+            yield await asyncio.to_thread(_frame, *live.now(situation, view), trace, _written(call))
+        if not left.done():
+            yield await asyncio.to_thread(_last, *live.now(situation, view), call)
+    finally:
+        left.cancel()
+        call.give_up()  # the browser has the answer, or has left
+
+
+async def _so_far(call: Call, left: "asyncio.Future[None]") -> AsyncIterator[Trace]:
+    """The traces of a run that still decodes; what comes while a frame is made is left out."""
+    seen, drawn, due = 0, None, time.monotonic() + FIRST_SECONDS
+    done = asyncio.wrap_future(call.done)
+    while not (done.done() or left.done()):
+        more = asyncio.wrap_future(call.feed.after(seen))
+        if (wait := due - time.monotonic()) > 0:
+            await asyncio.wait({done, left}, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
+        else:
+            await asyncio.wait({more, done, left}, return_when=asyncio.FIRST_COMPLETED)
+        if done.done() or due > time.monotonic():
+            continue
+        seen, trace = call.feed.count, call.feed.trace
+        if trace is not None and trace is not drawn:
+            drawn, began = trace, time.monotonic()
+            yield trace
+            due = time.monotonic() + SHARE * (time.monotonic() - began)
+
+
+def _last(situation: Situation, view: View, call: Call) -> bytes:
+    """The last frame: the finished run, or why there is none. A stopped run ends with what it had written."""
+    try:
+        return _frame(situation, view, call.answer(), None)
+    except (CallerGone, Superseded):
+        return _packed({"text": view.text, "final": True, "stopped": True})
+    except HeadlightError as error:
+        return _packed({"text": view.text, "final": True, "error": situation.context.copy().run(sentence, error)})
+    except Exception as error:
+        incident = secrets.token_hex(3)
+        _log.error({"event": "incident", "incident": incident}, exc_info=error)
+        text = _("Something went wrong inside Headlight (incident {incident}; details are in the server log).", incident=incident)
+        return _packed({"text": view.text, "final": True, "error": text})
+
+
+def _frame(situation: Situation, view: View, trace: Trace, written: Mapping[str, Any] | None) -> bytes:
+    header = {"text": view.text, "final": written is None, "progress": written}
+    if said := situation.context.copy().run(prepare.undrawable, trace):
+        return _packed(header | {"error": said})
+    return _packed(header, situation.scenes(view, trace, partial=written is not None))
+
+
+def _written(call: Call) -> dict[str, Any]:
+    """How far a run has come."""
+    if (progress := call.feed.newest) is None:
+        return {}
+    return {"written": progress.done, "most": progress.most, "rate": f"{progress.rate:.1f}"}
+
+
+def _packed(header: Mapping[str, Any], scenes: Mapping[str, bytes] | None = None) -> bytes:
+    data = pack(header, {name: np.frombuffer(scene, np.uint8) for name, scene in (scenes or {}).items()})
+    return len(data).to_bytes(4, "little") + data

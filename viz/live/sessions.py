@@ -1,0 +1,104 @@
+"""Live sessions: what the browser of one Streamlit session may ask for, under a token that only its pages know."""
+
+import secrets
+from contextvars import Context, copy_context
+from dataclasses import dataclass, replace
+from weakref import WeakValueDictionary
+
+import streamlit as st
+
+from model.engine.api import ModelInfo
+from model.trace.types import Trace
+from viz import prepare
+from viz.calls import Call, Calls
+from viz.links import NEW_SENTENCE, View
+from viz.page import Page, last_cross, my_engine
+from viz.views import explore_scenes, reading
+from viz.waiting import PatientEngine, my_calls
+
+_KEY = "live-session"
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What the page shows around the sentence.
+
+    Attributes:
+        info: the model in use.
+        view: the state of the session; its text is that of the last script run.
+        engine: answers for this session, and waits without limit.
+        context: context variables of the script run, such as its language.
+    """
+
+    info: ModelInfo
+    view: View
+    engine: PatientEngine
+    context: Context
+
+    def of(self, text: str | None) -> View:
+        """The view of another sentence; None: that of the last script run."""
+        return self.view if text in (None, self.view.text) else replace(self.view, text=text, **NEW_SENTENCE)
+
+    def scenes(self, view: View, trace: Trace, partial: bool) -> dict[str, bytes]:
+        """The scenes of Explore, made as the page makes them.
+
+        Args:
+            view: the view whose run `trace` is.
+            partial: whether the run still decodes: a reading that needs a second run is left out then.
+        """
+        return self.context.copy().run(self._scenes, view, trace, partial)
+
+    def _scenes(self, view: View, trace: Trace, partial: bool) -> dict[str, bytes]:
+        attention, view = prepare.select(trace, view, [], last_cross)
+        view = replace(view, site=str(attention.site))
+        page = Page(self.engine, self.info, view, trace, attention, view.head, dark=False)
+        if partial and view.reading == "value":
+            return explore_scenes.overview(page)
+        return explore_scenes.overview(page) | explore_scenes.selected_head(page, reading.shown(page))
+
+
+class LiveSession:
+    """The live pictures of one browser session.
+
+    Attributes:
+        token: names this session in the route; 192 random bits.
+        situation: what the page shows; None: no page was drawn yet.
+        calls: the calls of the session, which its button Stop ends.
+    """
+
+    def __init__(self, calls: Calls) -> None:
+        self.token = secrets.token_urlsafe(24)
+        self.situation: Situation | None = None
+        self.calls = calls
+        BY_TOKEN[self.token] = self
+
+    def ask(self, situation: Situation, view: View) -> Call:
+        """Starts the run of a view; an older one of this session ends, unless a page waits for it, too."""
+        request = view.request()
+        return self.calls.follow(("run", request), lambda: situation.engine.run(request))
+
+    def now(self, situation: Situation, view: View) -> tuple[Situation, View]:
+        """What the page shows now, with another head or row perhaps; as given, if it shows another run by now."""
+        newer = self.situation or situation
+        there = newer.of(view.text)
+        return (newer, there) if there.request() == view.request() else (situation, view)
+
+
+BY_TOKEN: WeakValueDictionary[str, LiveSession] = WeakValueDictionary()
+"""The live sessions of the process. A session ends with the Streamlit session that holds it."""
+
+
+def my_live() -> LiveSession:
+    """The live session of this script run."""
+    if _KEY not in st.session_state:
+        st.session_state[_KEY] = LiveSession(my_calls())
+    found: LiveSession = st.session_state[_KEY]
+    return found
+
+
+def attend(info: ModelInfo, view: View) -> None:
+    """Tells the live session what the page shows from now on."""
+    engine = my_engine()
+    assert isinstance(engine, PatientEngine)
+    session = replace(engine.session, id=f"{engine.session.id}/live")  # a page's run and a live one do not replace each other
+    my_live().situation = Situation(info, view, replace(engine, session=session), copy_context())
