@@ -193,8 +193,8 @@ class _Job:
             )
             if decoding.hypothesis >= len(found):
                 raise UnknownHypothesis(asked=decoding.hypothesis, last=len(found) - 1)
-            shown = found[decoding.hypothesis]
-            return Written(shown.ids, shown.steps, shown.lineage, tree)
+            best = found[decoding.hypothesis]
+            return Written(best.ids, best.steps, best.lineage, tree)
         choose = sampler(decoding) if decoding.method == "sample" else greedy
         return self._write(read, prompt, choose, decoding.max_length, tell)
 

@@ -4,7 +4,6 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Iterator
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,6 +14,7 @@ import numpy as np
 import pytest
 from starlette.applications import Starlette
 
+from model.engine.http.access import AccessLimits
 from model.engine.progress import LISTENER
 from model.engine.scheduling.queue import CANCEL_TOKEN, CallerGone, CancelToken
 from model.engine.session import SESSION, Session
@@ -24,11 +24,14 @@ from model.trace.progress import Progress
 from model.trace.types import Trace
 from tests import traces
 from tests.pages import MadeUpEngine
-from viz.calls import Calls
+from viz.calls import Calls, NotYet, Stopped
+from viz.canvas.wire import part_cache
 from viz.canvas.wire.packing import unpack
+from viz.canvas.wire.part_cache import PART_CACHE
 from viz.links import View
+from viz.live import frames as live_frames
 from viz.live import route
-from viz.live.sessions import LiveSession, Situation
+from viz.live.sessions import BY_TOKEN, LiveSession, Situation
 from viz.waiting import PatientEngine
 
 HERE = {"sec-fetch-site": "same-origin", "content-type": "application/json"}
@@ -115,3 +118,174 @@ def test_an_answer_holds_the_scenes_that_the_page_itself_would_draw(client: http
     assert {unpack(scene)[0]["live"]["text"] for scene in scenes.values()} == {"w5 w6"}
     exact = unpack(scenes["cells"])[1]["exact"]
     np.testing.assert_array_equal(exact, WHOLE.at("decoder.0.1.cross").head(0).astype(np.float32))
+
+
+def test_a_choice_on_the_page_is_kept_and_a_row_of_the_old_sentence_is_not(client: httpx.AsyncClient) -> None:
+    engine = Typed()
+    live = session(engine, site="encoder.0.0.self", head=1, query=2, hypothesis=3, temperature=0.5)
+    ((_header, scenes),) = framed(post(client, live, {"text": "w5"}).content)
+    assert unpack(scenes["atlas"])[0]["selection"] == {"site": "encoder.0.0.self", "head": 1, "query": -1}
+    assert (engine.asked[0].source, engine.asked[0].decoding.temperature, engine.asked[0].decoding.hypothesis) == ("w5", 0.5, 0)
+    ((_header, scenes),) = framed(post(client, live, {"text": None}).content)
+    assert unpack(scenes["atlas"])[0]["selection"]["query"] == 2, "the page's own sentence keeps the chosen row"
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({**HERE, "sec-fetch-site": "cross-site"}, 403),
+        ({**HERE, "sec-fetch-site": "same-site"}, 403),
+        ({**HERE, "sec-fetch-site": "none"}, 403),
+        ({"content-type": "application/json", "origin": "http://evil.example"}, 403),
+        ({"content-type": "application/json", "origin": "null"}, 403),
+        ({"content-type": "application/json"}, 403),
+        ({"content-type": "application/json", "origin": "http://here"}, 200),
+        ({"content-type": "text/plain", "origin": "http://here"}, 415),
+        ({"sec-fetch-site": "same-origin", "content-type": "application/x-www-form-urlencoded"}, 415),
+    ],
+)
+def test_only_a_page_of_the_app_may_ask(client: httpx.AsyncClient, headers: dict[str, str], status: int) -> None:
+    engine = Typed()
+    assert post(client, session(engine), {"text": "w5"}, headers).status_code == status
+    assert len(engine.asked) == (status == 200)
+
+
+def test_without_a_session_nothing_is_answered(client: httpx.AsyncClient) -> None:
+    assert post(client, None, {"text": "w5"}).status_code == 404
+    assert post(client, LiveSession(Calls()), {"text": "w5"}).status_code == 404, "a session that has shown no page"
+    gone = session(Typed())
+    token = gone.token
+    del gone
+    assert token not in BY_TOKEN, "a session that has ended keeps nothing"
+    assert len({LiveSession(Calls()).token for _ in range(100)}) == 100
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{", b"[]", b'"w5"', {"text": 5}, {"text": ["w5"]}, {}, {"text": "w5", "model": "other"}, b"\xff\xfe", b"[" * 100_000],
+)
+def test_a_question_of_another_form_is_refused(client: httpx.AsyncClient, body: object) -> None:
+    engine = Typed()
+    assert post(client, session(engine), body).status_code == 400
+    assert engine.asked == []
+
+
+def test_a_pasted_book_is_refused_in_words_and_a_library_is_not_read(client: httpx.AsyncClient) -> None:
+    live = session(Typed())
+    ((header, scenes),) = framed(post(client, live, {"text": "x" * 100_000}).content)
+    assert "500" in header["error"]
+    assert scenes == {}
+    assert post(client, live, b'{"text": "' + b"x" * route.BODY + b'"}').status_code == 413
+
+
+def test_an_unforeseen_error_is_a_sentence_without_its_text(client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Typed()
+    monkeypatch.setattr(engine, "run", lambda request: 1 / 0)
+    ((header, _scenes),) = framed(post(client, session(engine), {"text": "w5"}).content)
+    assert "incident" in header["error"]
+    assert "zero" not in header["error"]
+
+
+def test_the_pace_of_the_app_holds(client: httpx.AsyncClient) -> None:
+    engine = Typed()
+    live = session(engine)
+    assert live.situation is not None
+    patient = replace(live.situation.engine, limits=AccessLimits(pace=0.001, burst=3))
+    live.situation = replace(live.situation, engine=patient)
+    errors = [framed(post(client, live, {"text": f"w{n}"}).content)[0][0].get("error", "") for n in range(5)]
+    assert [bool(error) for error in errors] == [False, False, False, True, True]
+    assert "too fast" in errors[-1]
+
+
+def test_a_run_that_writes_is_drawn_while_it_writes(client: httpx.AsyncClient) -> None:
+    engine = Typed(hold=("w5",))
+    threading.Timer(0.6, engine.go.set).start()
+    frames = framed(post(client, session(engine), {"text": "w5"}).content)
+    assert len(frames) >= 2
+    for header, scenes in frames[:-1]:
+        assert not header["final"]
+        shown = unpack(scenes["strips"])[0]["strips"][1]["tokens"]
+        assert header["progress"]["written"] == sum("probability" in token for token in shown) == 2
+        assert set(scenes) == {"strips", "atlas", "cells", "lines"}
+    assert frames[-1][0]["final"]
+    assert frames[-1][0]["progress"] is None
+
+
+def asked_at_once(
+    client: httpx.AsyncClient, questions: list[tuple[LiveSession, str, float]]
+) -> list[list[tuple[dict[str, Any], Any]]]:
+    """The frames of questions of several sessions, each begun after so many seconds."""
+
+    async def one(live: LiveSession, text: str, after: float) -> bytes:
+        await asyncio.sleep(after)
+        return (
+            await client.post(f"{route.PATH}/{live.token}", json={"text": text}, headers={"sec-fetch-site": "same-origin"})
+        ).content
+
+    async def every() -> list[bytes]:
+        return await asyncio.gather(*(one(*question) for question in questions))
+
+    return [framed(data) for data in asyncio.run(every())]
+
+
+def test_a_newer_question_of_a_session_ends_the_older_one_and_no_others(client: httpx.AsyncClient) -> None:
+    engine = Typed(hold=("w5", "w6"))
+    mine, other = session(engine, "mine"), session(engine, "other")
+    threading.Timer(1.0, engine.go.set).start()
+    old, elsewhere, new = asked_at_once(client, [(mine, "w5", 0), (other, "w6", 0), (mine, "w7", 0.3)])
+    assert old[-1][0].get("stopped")
+    assert engine.cancelled == ["w5"]
+    assert (new[-1][0]["text"], elsewhere[-1][0]["text"]) == ("w7", "w6")
+    assert elsewhere[-1][0]["final"]
+    assert not elsewhere[-1][0].get("stopped")
+    assert set(engine.sessions) == {"mine/live", "other/live"}
+
+
+def test_thirty_people_who_type_at_once_get_their_own_pictures(client: httpx.AsyncClient) -> None:
+    engine = Typed()
+    people = [session(engine, f"person {n}") for n in range(30)]
+    questions = [(live, f"w{n} w{turn}", 0.02 * turn) for turn in range(3) for n, live in enumerate(people)]
+    for (_live, text, _after), frames in zip(questions, asked_at_once(client, questions), strict=True):
+        header, scenes = frames[-1]
+        assert header["text"] == text
+        assert header.get("stopped") or {unpack(scene)[0]["live"]["text"] for scene in scenes.values()} == {text}
+
+
+def test_a_minute_of_typing_leaves_nothing_behind(client: httpx.AsyncClient) -> None:
+    live, before = session(Typed()), threading.active_count()
+    for n in range(200):
+        post(client, live, {"text": f"w{n}"})
+    until = time.monotonic() + 30
+    while threading.active_count() > before + 4 and time.monotonic() < until:
+        time.sleep(0.05)
+    assert threading.active_count() <= before + 4
+    assert PART_CACHE.nbytes <= part_cache.LIMIT
+
+
+def test_who_leaves_ends_the_run_and_stop_keeps_what_was_written() -> None:
+    engine = Typed(hold=("w5",))
+    live = session(engine)
+    situation = live.situation
+    assert situation is not None
+
+    async def leave() -> None:
+        left = asyncio.get_running_loop().create_future()
+        async for _frame in live_frames.frames(live, situation, "w5", left):
+            left.set_result(None)
+
+    asyncio.run(leave())
+    limit = time.monotonic() + 30
+    while not engine.cancelled and time.monotonic() < limit:
+        time.sleep(0.01)
+    assert engine.cancelled == ["w5"]
+    call = live.ask(situation, situation.of("w5"))
+    key, request = call.key, situation.of("w5").request()
+    with pytest.raises(NotYet):  # the page's script asks for the same run
+        live.calls.ask(key, lambda: engine.run(request), time.monotonic() + 0.01)
+    while call.feed.trace is None or len(call.feed.trace.steps) < 2:
+        time.sleep(0.01)
+    live.calls.stop()
+    with pytest.raises(Stopped) as stopped:
+        live.calls.ask(key, lambda: engine.run(request), 0.0)
+    assert stopped.value.trace is not None
+    assert len(stopped.value.trace.steps) == 2

@@ -45,7 +45,7 @@ async def _serve(request: Request) -> Response:
         text = _text(await _body(request))
     except OverflowError:
         return _refused(413, "The question is too long.")
-    except (ValueError, ClientDisconnect):
+    except (ValueError, RecursionError, ClientDisconnect):
         return _refused(400, 'The question must be {"text": "…"}.')
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "Content-Encoding": "identity"}
     return StreamingResponse(frames(live, live.situation, text, _gone(request)), headers=headers, media_type=MEDIA)
