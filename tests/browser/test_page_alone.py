@@ -13,6 +13,7 @@ from tests import traces
 from tests.browser.canvas_harness import made
 from tests.browser.conftest import PATIENCE_MS
 from tests.browser.visits import drawing, hovered_weight, middle, tile_of, tiles
+from viz import notebook
 from viz.canvas import standalone
 from viz.theme import DARK, LIGHT
 
@@ -152,3 +153,35 @@ def test_many_tokens_are_unfolded_on_request(opened: Open) -> None:
     assert page.locator(".chip").count() == 0
     page.get_by_text("Tokens", exact=True).click()
     expect(page.locator(".chip")).to_have_count(128)
+
+
+def test_in_a_notebook_the_frame_fits_the_picture_and_follows_the_scheme(browser: Browser, tmp_path: Path) -> None:
+    """A stand-in for JupyterLab: what it writes on its body, and two outputs of cells."""
+    outputs = notebook.show(traces.translation()).html * 2
+    file = tmp_path / "notebook.html"
+    file.write_text(f'<!doctype html><body data-jp-theme-light="true" style="background: white">{outputs}', encoding="utf-8")
+    context = browser.new_context(offline=True, color_scheme="dark", viewport={"width": 1000, "height": 700})
+    page, noise = context.new_page(), list[str]()
+    page.on("console", lambda message: noise.append(message.text))
+    page.on("pageerror", lambda error: noise.append(str(error)))
+    page.goto(file.as_uri())
+    for number in range(2):
+        inside = page.frame_locator("iframe").nth(number)
+        inside.locator(".hl[data-drawing=atlas][data-layout]").wait_for()
+        expect(inside.locator("html")).to_have_attribute("data-scheme", "light")
+        whole = inside.locator("main").evaluate("main => Math.ceil(main.getBoundingClientRect().height)")
+        expect(page.locator("iframe").nth(number)).to_have_css("height", f"{whole}px")
+    assert inside.locator("html").evaluate("root => getComputedStyle(root).backgroundColor") == rgb(LIGHT.background)
+    page.evaluate("document.body.dataset.jpThemeLight = 'false'")
+    expect(inside.locator("html")).to_have_attribute("data-scheme", "dark")
+    assert inside.locator("html").evaluate("root => getComputedStyle(root).backgroundColor") == rgb(DARK.background)
+    canvas = inside.locator(".hl[data-drawing=atlas] canvas").first
+    canvas.hover(position={"x": 80, "y": 60})
+    expect(inside.locator(".hl[data-drawing=atlas] .readout")).to_contain_text("with weight")
+    context.close()
+    assert noise == []
+
+
+def rgb(color: str) -> str:
+    """A color of a scheme as browsers write it."""
+    return f"rgb({', '.join(str(int(color[at : at + 2], 16)) for at in (1, 3, 5))})"

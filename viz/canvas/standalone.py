@@ -38,21 +38,22 @@ LONGEST = 64
 """Tokens above which the strips start folded and are built on unfolding; also the most words of a text that the page quotes."""
 
 
-def page(trace: Trace, site: Site, head: int, query: int) -> bytes:
+def page(trace: Trace, site: Site, head: int, query: int, in_notebook: bool = False) -> bytes:
     """HTML of the page in UTF-8: strips, atlas, any head large; hover, keyboard, light and dark as in the app.
 
     Args:
         site, head, query: the initial selection; query -1: no row.
+        in_notebook: whether it is the content of a frame in a notebook, whose size and scheme it then takes.
 
     Raises:
         UnknownSite, UnknownHead: the trace has no such site or head.
     """
-    script = read(*BASE, *OF_STRIPS, *OF_AN_ATLAS, "page.js")
+    script = read(*BASE, *OF_STRIPS, *OF_AN_ATLAS, "page.js", *(("notebook.js",) if in_notebook else ()))
     gaps = {
         "language": current_language(),
         "title": escape(translated(str(trace.model.get("title", trace.model.get("name", "Headlight"))))),
         "policy": f"default-src 'none'; style-src 'unsafe-inline'; script-src '{_fingerprint(script)}'",
-        "style": _schemes() + read("common.css", "chips.css", "atlas.css", "page.css"),
+        "style": _schemes() + read("common.css", "chips.css", "atlas.css", "page.css", *(("notebook.css",) if in_notebook else ())),
         "patience": escape(_("A script inside this page draws the picture; it needs a browser from 2023 or later.")),
         "tokens": escape(_("Tokens")),
         "folded": "" if max(map(len, trace.tokens.values())) > LONGEST else "open",
@@ -132,14 +133,15 @@ def _paths(pyramid: Pyramid, finest: int) -> Iterator[str]:
 
 
 def _schemes() -> str:
-    """CSS variables with the colors of both schemes and the font."""
-    return f"{_variables(LIGHT)}\n@media (prefers-color-scheme: dark) {{ {_variables(DARK)} }}\n"
+    """CSS variables with the colors of both schemes and the font: the system's scheme, or the one of `data-scheme`."""
+    chosen = "".join(_variables(scheme, f':root[data-scheme="{name}"]') for name, scheme in (("light", LIGHT), ("dark", DARK)))
+    return f"{_variables(LIGHT)}\n@media (prefers-color-scheme: dark) {{ {_variables(DARK)} }}\n{chosen}\n"
 
 
-def _variables(colours: Scheme) -> str:
+def _variables(colours: Scheme, of: str = ":root") -> str:
     named = {name: value for name, value in asdict(colours).items() if isinstance(value, str)}
     variables = {"st-font": FONT, "st-background-color": colours.background} | {f"page-{name}": named[name] for name in named}
-    return f":root {{ {' '.join(f'--{name}: {value};' for name, value in variables.items())} }}"
+    return f"{of} {{ {' '.join(f'--{name}: {value};' for name, value in variables.items())} }}"
 
 
 def _about(trace: Trace, site: Site) -> Iterator[str]:

@@ -268,7 +268,7 @@ class Drawing {
     const { width: wide, height: high } = this.tip.getBoundingClientRect();
     const left = Math.min(Math.max(8, height ? x : x + 14), innerWidth - wide - 8);
     const below = y + height + (height ? 6 : 16);
-    const top = below + high + 8 <= innerHeight ? below : Math.max(8, y - high - 8);
+    const top = below + high + 8 <= document.documentElement.clientHeight ? below : Math.max(8, y - high - 8);
     Object.assign(this.tip.style, { left: `${left}px`, top: `${top}px` });
   }
 
