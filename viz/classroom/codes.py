@@ -1,0 +1,45 @@
+"""Codes that students type and keys that lecturers hold.
+
+A code has 8 characters of 32, 40 bits, without letters that look like digits. A key has 256 bits; only its hash is stored.
+"""
+
+import hmac
+import secrets
+from hashlib import sha256
+
+ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+"""Crockford's base 32: without I, L, O and U."""
+
+LENGTH = 8
+_READ_AS = str.maketrans({"I": "1", "L": "1", "O": "0", "-": None, " ": None})
+
+
+def new_code() -> str:
+    """A random code."""
+    return "".join(secrets.choice(ALPHABET) for _ in range(LENGTH))
+
+
+def read_code(text: str) -> str:
+    """The code that somebody typed: any case, hyphens and blanks ignored, I and L read as 1, O as 0; empty: it is none."""
+    code = text[: 4 * LENGTH].upper().translate(_READ_AS)
+    return code if len(code) == LENGTH and all(letter in ALPHABET for letter in code) else ""
+
+
+def shown(code: str) -> str:
+    """The code as it is shown, in two halves: 7KQ2-M9XD."""
+    return f"{code[: LENGTH // 2]}-{code[LENGTH // 2 :]}"
+
+
+def new_token() -> str:
+    """A random key of a lecturer, or the name of a student's device."""
+    return secrets.token_urlsafe(32)
+
+
+def hashed(token: str) -> str:
+    """Hash of a key or of a device's name: what is stored and compared."""
+    return sha256(token.encode("utf-8", "replace")).hexdigest()
+
+
+def is_key(token: str, stored: str) -> bool:
+    """Whether `token` is the key with this hash. Takes equally long for each wrong key."""
+    return hmac.compare_digest(hashed(token), stored)

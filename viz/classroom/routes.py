@@ -1,0 +1,263 @@
+"""Routes of a class: events, answers, steering, the QR picture and the counts. JSON and server-sent events, no pages.
+
+A student's device gets a random name in a cookie, so that it answers a question once; the lecturer's browser has the key in one.
+Both cookies are readable by the server alone and are sent to this class only.
+"""
+
+import asyncio
+import io
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+import pandas as pd
+import segno
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from model.engine.client_address import FORWARDED_HEADER, client_address
+from model.errors import HeadlightError
+from viz import export
+from viz.canvas.wire import part_cache
+from viz.classroom.classroom import BadSteering, Classroom
+from viz.classroom.codes import hashed, new_token, read_code, shown
+from viz.classroom.feed import MOST_FOLLOWERS, Feed
+from viz.classroom.poll import MOST_DEVICES
+from viz.classroom.registry import Registry, TooManyClasses
+from viz.public import access_limits, is_public
+from viz.texts import _, sentence
+
+DEVICE, KEY = "headlight-device", "headlight-key"
+COOKIE_SECONDS = 24 * 3600
+MOST_BYTES = 8192
+"""Most bytes of an answer or an order."""
+
+SEND_SECONDS = 20.0
+"""Time after which a follower who takes no bytes is dropped."""
+
+_NO_STORE = {"Cache-Control": "no-store"}
+
+
+class Refusal(Exception):
+    """A request that is answered with a status and a sentence."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+def base() -> str:
+    """Path below which the classes are: `/class`, below the base path of the server."""
+    return f"{part_cache.address().removesuffix(part_cache.PATH)}/class"
+
+
+def address_of(request: Request) -> str:
+    """The visitor's address, also behind trusted proxies."""
+    peer = request.client.host if request.client else ""
+    return client_address(peer, request.headers.getlist(FORWARDED_HEADER), access_limits().proxies)
+
+
+class EventStream(StreamingResponse):
+    """Server-sent events; a connection that takes no bytes for SEND_SECONDS is dropped."""
+
+    def __init__(self, feed: Feed) -> None:
+        headers = _NO_STORE | {"X-Accel-Buffering": "no"}  # nginx would collect the events otherwise
+        super().__init__(feed.follow(), media_type="text/event-stream", headers=headers)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Sends the events until the follower has gone."""
+
+        async def sending(message: Any) -> None:
+            async with asyncio.timeout(SEND_SECONDS):
+                await send(message)
+
+        try:
+            await super().__call__(scope, receive, sending)
+        except TimeoutError:
+            return
+
+
+class ClassRoutes:
+    """The routes, for one registry of classes.
+
+    Args:
+        registry: the classes.
+    """
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    def all(self) -> list[Route]:
+        """The routes, for `st.App(routes=…)`."""
+        one = f"{base()}/{{code}}"
+        return [
+            Route(base(), _answered(self._open), methods=["POST"]),
+            Route(f"{one}/events", _answered(self._events)),
+            Route(f"{one}/lecturer", _answered(self._lecturer)),
+            Route(f"{one}/answer", _answered(self._answer), methods=["POST"]),
+            Route(f"{one}/steer", _answered(self._steer), methods=["POST"]),
+            Route(f"{one}/key", _answered(self._take_key), methods=["POST"]),
+            Route(f"{one}/close", _answered(self._close), methods=["POST"]),
+            Route(f"{one}/answers.csv", _answered(self._csv)),
+            Route(f"{one}/qr.svg", _answered(self._qr)),
+        ]
+
+    def found(self, request: Request) -> Classroom:
+        """The class of a request.
+
+        Raises:
+            Refusal: there is no such class, or this address sent too many wrong codes.
+        """
+        address, code = address_of(request), read_code(request.path_params["code"])
+        room = self._registry.find(code) if self._registry.may_try(address) or DEVICE in request.cookies else None
+        if room is not None and (self._registry.may_try(address) or hashed(request.cookies[DEVICE]) in room.devices):
+            return room
+        if not self._registry.may_try(address):
+            raise Refusal(429, _("Too many wrong codes came from your network. Wait a minute, then try again."))
+        self._registry.tried_wrong(address)
+        raise Refusal(404, _("There is no class with this code. Compare it with the one on the screen."))
+
+    def _steered(self, request: Request) -> Classroom:
+        """The class of a request of its lecturer.
+
+        Raises:
+            Refusal: without the key.
+        """
+        room = self.found(request)
+        if not room.admits(request.cookies.get(KEY, "")):
+            raise Refusal(403, _("Only the lecturer steers the class."))
+        return room
+
+    async def _open(self, request: Request) -> Response:
+        order = await _json(request)
+        if is_public():
+            access_limits().limit.admit(address_of(request))
+        try:
+            room, key = self._registry.open(str(order.get("lecture", ""))[:200])
+        except LookupError:
+            raise Refusal(404, _("There is no such lecture here.")) from None
+        except TooManyClasses:
+            raise Refusal(503, _("Too many classes are open on this server.")) from None
+        if type(order.get("step")) is int and 0 <= order["step"] < len(room.deck.slides):
+            room.go(order["step"])
+        response = JSONResponse({"code": room.code, "shown": shown(room.code), "key": key}, headers=_NO_STORE)
+        _set_cookie(response, request, room, KEY, key)
+        return response
+
+    async def _events(self, request: Request) -> Response:
+        room = self.found(request)
+        if room.students.followers >= MOST_FOLLOWERS:
+            raise Refusal(503, _("The class is full."))
+        response = EventStream(room.students)
+        if hashed(request.cookies.get(DEVICE, "")) not in room.devices and len(room.devices) < MOST_DEVICES:
+            name = new_token()
+            room.devices.add(hashed(name))
+            _set_cookie(response, request, room, DEVICE, name)
+        return response
+
+    async def _lecturer(self, request: Request) -> Response:
+        return EventStream(self._steered(request).lecturers)
+
+    async def _answer(self, request: Request) -> Response:
+        room, sent = self.found(request), await _json(request)
+        device = request.cookies.get(DEVICE, "")
+        if hashed(device) not in room.devices:
+            raise Refusal(403, _("This device has not joined the class. Reload the page."))
+        outcome = room.answer(device, sent.get("step"), sent.get("value"))
+        status = {"counted": 200, "again": 409, "late": 409, "malformed": 400, "full": 503}[outcome]
+        return JSONResponse({"outcome": outcome}, status, headers=_NO_STORE)
+
+    async def _steer(self, request: Request) -> Response:
+        room, order = self._steered(request), await _json(request)
+        try:
+            room.steer(order)
+        except BadSteering as error:
+            raise Refusal(400, _("The class cannot do this: {what}.", what=error)) from None
+        return Response(status_code=204, headers=_NO_STORE)
+
+    async def _take_key(self, request: Request) -> Response:
+        """Gives the lecturer's second device the key, which it sends once."""
+        room, key = self.found(request), str((await _json(request)).get("key", ""))
+        if not room.admits(key):
+            self._registry.tried_wrong(address_of(request))
+            raise Refusal(403, _("This is not the key of the class."))
+        response = Response(status_code=204, headers=_NO_STORE)
+        _set_cookie(response, request, room, KEY, key)
+        return response
+
+    async def _close(self, request: Request) -> Response:
+        self._registry.close(self._steered(request))
+        return Response(status_code=204, headers=_NO_STORE)
+
+    async def _csv(self, request: Request) -> Response:
+        room = self._steered(request)
+        name = f'attachment; filename="class-{room.code}.csv"'
+        return Response(export.csv(counts(room)), media_type="text/csv", headers=_NO_STORE | {"Content-Disposition": name})
+
+    async def _qr(self, request: Request) -> Response:
+        """QR picture of the class's address; the browser knows under which host and scheme the page was reached."""
+        room, origin = self._steered(request), urlsplit(request.query_params.get("origin", "")[:200])
+        if origin.scheme not in ("http", "https") or not origin.hostname:
+            raise Refusal(400, _("The class cannot do this: {what}.", what="origin"))
+        picture = io.BytesIO()
+        code = segno.make(f"{origin.scheme}://{origin.netloc}{base()}/{room.code}", error="m")
+        code.save(picture, kind="svg", border=4, scale=8, dark="#000000", light="#ffffff", xmldecl=False, omitsize=True)
+        return Response(picture.getvalue(), media_type="image/svg+xml", headers=_NO_STORE)
+
+
+def counts(room: Classroom) -> pd.DataFrame:
+    """The answers of a class: a row for each option or bar, with its count; nothing about devices."""
+    rows: list[tuple[int, str, str, int]] = []
+    for step, poll in sorted(room.polls.items()):
+        found, title = poll.counts(), room.deck.slides[step].title
+        if poll.question.layout == "number":
+            rows += [(step + 1, title, f"{bar['from']:g} – {bar['to']:g}", int(bar["count"])) for bar in found["bars"]]
+        else:
+            rows += [(step + 1, title, text, n) for text, n in zip(poll.question.options, found["counts"], strict=True)]
+    table = pd.DataFrame(rows, columns=["step", "title", "answer", "count"])
+    return table.set_index("step")
+
+
+async def _json(request: Request) -> dict[str, Any]:
+    """The body of a request, a JSON object. Another site's form cannot send this type.
+
+    Raises:
+        Refusal: it is another type, too long, or no object.
+    """
+    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        raise Refusal(415, _("This is not a message of the page."))
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > MOST_BYTES:
+            raise Refusal(413, _("This message is too long."))
+    try:
+        found = json.loads(bytes(body))
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise Refusal(400, _("This is not a message of the page."))
+    return found
+
+
+def _set_cookie(response: Response, request: Request, room: Classroom, name: str, value: str) -> None:
+    secure = request.url.scheme == "https"
+    path = f"{base()}/{room.code}"
+    response.set_cookie(name, value, COOKIE_SECONDS, path=path, secure=secure, httponly=True, samesite="strict")
+
+
+def _answered(endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+    """The endpoint with refusals as responses: a status, and a sentence as JSON."""
+
+    async def respond(request: Request) -> Response:
+        try:
+            return await endpoint(request)
+        except Refusal as refusal:
+            return JSONResponse({"sentence": str(refusal)}, refusal.status, headers=_NO_STORE)
+        except HeadlightError as error:  # the pace
+            return JSONResponse({"sentence": sentence(error)}, 429, headers=_NO_STORE)
+
+    return respond
