@@ -92,8 +92,9 @@ def test_the_lecturer_steers_and_the_students_see_it(held: Held) -> None:
     assert held.seen()["title"] == "How much?"
     assert held.steer(step=0, choice={"site": "decoder.0.0.cross", "head": 3, "evil": "x"}) == 204
     assert held.seen()["choice"] == {"site": "decoder.0.0.cross", "head": 3}
-    assert held.steer(pointer={"x": 0.25, "y": 1}) == 204
-    assert held.seen(kind="pointer") == {"x": 0.25, "y": 1.0}
+    pointed = {"queryStrip": "target", "query": 2, "keyStrip": None, "key": None}
+    assert held.steer(pointer=pointed) == 204
+    assert held.seen(kind="pointer") == {"queryStrip": "target", "query": 2}
     assert held.steer(black=True) == 204
     assert held.seen() == {"step": 0, "black": True}
 
@@ -109,7 +110,7 @@ def test_students_never_get_the_notes_of_the_speaker(held: Held) -> None:
 )
 def test_an_order_that_no_class_can_do_is_refused_and_the_class_goes_on(held: Held, order: dict[str, Any]) -> None:
     assert held.steer(**order) == 400
-    assert held.steer(pointer={"x": 2, "y": 0}) == 400
+    assert held.steer(pointer={"query": -1}) == held.steer(pointer={"keyStrip": 1}) == 400
     assert held.steer(step=1) == 204
 
 

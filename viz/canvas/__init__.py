@@ -37,7 +37,7 @@ import streamlit as st
 from model.errors import UnknownSite
 from model.trace.stages import Stage
 from model.trace.types import Site, Trace
-from viz.canvas.assets import BASE, OF_AN_ATLAS, OF_STRIPS, read
+from viz.canvas.assets import component
 from viz.canvas.gestures import Gesture, gesture
 from viz.canvas.scenes import attention
 from viz.canvas.scenes import cells as cells_scene
@@ -91,32 +91,14 @@ def _is_site(text: str) -> bool:
         return False
 
 
-_STRIPS = st.components.v2.component(
-    "headlight.strips", css=read("common.css", "chips.css"), js=read(*BASE, *OF_STRIPS, "strips_standalone.js")
-)
-_ATLAS = st.components.v2.component(
-    "headlight.atlas",
-    css=read("common.css", "atlas.css"),
-    js=read(*BASE, *OF_AN_ATLAS, "atlas_standalone.js"),
-)
-_FILM = st.components.v2.component(
-    "headlight.film",
-    css=read("common.css", "atlas.css", "chips.css", "player.css", "film.css"),
-    js=read(*BASE, *OF_AN_ATLAS, "chips.js", "transport.js", "film.js"),
-)
-_LINES = st.components.v2.component("headlight.lines", css=read("common.css"), js=read(*BASE, "touch.js", "lines.js"))
-_PLAYER = st.components.v2.component(
-    "headlight.player",
-    css=read("common.css", "chips.css", "player.css"),
-    js=read(*BASE, "touch.js", "chips.js", "paint.js", "heatmap.js", "transport.js", "player.js"),
-)
-_NETWORK = st.components.v2.component(
-    "headlight.network", css=read("common.css", "player.css", "network.css"), js=read(*BASE, "transport.js", "network.js")
-)
-_TREE = st.components.v2.component("headlight.tree", css=read("common.css", "tree.css"), js=read(*BASE, "tree.js"))
-_CELLS = st.components.v2.component(
-    "headlight.cells", css=read("common.css"), js=read(*BASE, "touch.js", "paint.js", "heatmap.js", "cells.js")
-)
+_STRIPS = st.components.v2.component("headlight.strips", **component("Strips"))
+_ATLAS = st.components.v2.component("headlight.atlas", **component("Atlas"))
+_FILM = st.components.v2.component("headlight.film", **component("Film"))
+_LINES = st.components.v2.component("headlight.lines", **component("Lines"))
+_PLAYER = st.components.v2.component("headlight.player", **component("Player"))
+_NETWORK = st.components.v2.component("headlight.network", **component("Network"))
+_TREE = st.components.v2.component("headlight.tree", **component("Tree"))
+_CELLS = st.components.v2.component("headlight.cells", **component("Cells"))
 
 
 DRAWINGS = {"strips": _STRIPS, "atlas": _ATLAS, "cells": _CELLS, "lines": _LINES}

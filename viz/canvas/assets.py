@@ -1,5 +1,7 @@
 """JavaScript and CSS files of the drawings, concatenated as they are, without a build step."""
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 
 BASE = ("colours.js", "part_fetcher.js", "zoom.js", "keyboard.js", "live_scenes.js", "common.js", "words.js")
@@ -11,7 +13,40 @@ OF_AN_ATLAS = ("touch.js", "paint.js", "heatmap.js", "tiles.js", "brush.js", "la
 OF_STRIPS = ("chips.js", "strips.js")
 """Further files of token strips."""
 
+_HEATMAP = ("touch.js", "paint.js", "heatmap.js")
+
+KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "Strips": (OF_STRIPS, ("common.css", "chips.css")),
+    "Atlas": (OF_AN_ATLAS, ("common.css", "atlas.css")),
+    "Film": (
+        (*OF_AN_ATLAS, "chips.js", "transport.js", "film.js"),
+        ("common.css", "atlas.css", "chips.css", "player.css", "film.css"),
+    ),
+    "Lines": (("touch.js", "lines.js"), ("common.css",)),
+    "Player": ((*_HEATMAP, "chips.js", "transport.js", "player.js"), ("common.css", "chips.css", "player.css")),
+    "Network": (("transport.js", "network.js"), ("common.css", "player.css", "network.css")),
+    "Tree": (("tree.js",), ("common.css", "tree.css")),
+    "Cells": ((*_HEATMAP, "cells.js"), ("common.css",)),
+}
+"""The kinds of drawings by the name of their class: further JavaScript files, and CSS files."""
+
 
 def read(*names: str) -> str:
     """Concatenates files of the folder `frontend`."""
     return "\n".join((Path(__file__).parent / "frontend" / name).read_text(encoding="utf-8") for name in names)
+
+
+def component(kind: str) -> dict[str, str]:
+    """CSS and JavaScript of a Streamlit component that mounts one kind of drawing."""
+    scripts, styles = KINDS[kind]
+    return {"css": read(*styles), "js": f"{read(*BASE, *scripts)}\nexport default (component) => mount(component, {kind});"}
+
+
+def drawings() -> str:
+    """JavaScript of a page that mounts any kind: the files of BASE, then `DRAWINGS`, each kind with its class and its CSS.
+
+    Each kind has a scope of its own, because the files of two kinds may use one name for different things.
+    """
+    each = ",\n".join(f"{kind}: (() => {{\n{read(*scripts)}\nreturn {kind};\n}})()" for kind, (scripts, _styles) in KINDS.items())
+    styles = json.dumps({kind: read(*styles) for kind, (_scripts, styles) in KINDS.items()})
+    return f"{read(*BASE)}\nconst DRAWINGS = {{\n{each}\n}};\nconst STYLES = {styles};"

@@ -53,7 +53,7 @@ def page(trace: Trace, site: Site, head: int, query: int, in_notebook: bool = Fa
         "language": current_language(),
         "title": escape(translated(str(trace.model.get("title", trace.model.get("name", "Headlight"))))),
         "policy": f"default-src 'none'; style-src 'unsafe-inline'; script-src '{_fingerprint(script)}'",
-        "style": _schemes() + read("common.css", "chips.css", "atlas.css", "page.css", *(("notebook.css",) if in_notebook else ())),
+        "style": schemes() + read("common.css", "chips.css", "atlas.css", "page.css", *(("notebook.css",) if in_notebook else ())),
         "patience": escape(_("A script inside this page draws the picture; it needs a browser from 2023 or later.")),
         "tokens": escape(_("Tokens")),
         "folded": "" if max(map(len, trace.tokens.values())) > LONGEST else "open",
@@ -85,6 +85,17 @@ def _held(trace: Trace, site: Site, head: int, query: int) -> bytes:
     """Everything the page holds, as blobs: the scenes `strips` and `atlas`, and their parts under the paths (`HASH/PIECE`) at which
     the app serves them.
     """
+    atlas, pieces = atlas_with_parts(trace, site, head, query)
+    scenes = {"strips": scene.strips(trace, site, query), "atlas": atlas}
+    return pack({}, {name: np.frombuffer(data, np.uint8) for name, data in (scenes | pieces).items()})
+
+
+def atlas_with_parts(trace: Trace, site: Site, head: int, query: int) -> tuple[bytes, dict[str, bytes]]:
+    """The scene of an atlas that asks no server for anything, and its parts by path: of a short run with every head exactly.
+
+    Raises:
+        UnknownSite, UnknownHead: the trace has no such site or head.
+    """
     header, _blobs = unpack(scene.atlas(trace, site, head, query))
     overview = parts.overview(trace)
     pieces, places = {f"{overview.name}/{WHOLE}": overview.data}, {}
@@ -93,8 +104,7 @@ def _held(trace: Trace, site: Site, head: int, query: int) -> bytes:
         places[f"{one}/{index}"] = place
         pieces |= found
     atlas = header | {"texts": strings.atlas_alone(), "parts": {"overview": header["parts"]["overview"]}, "places": places}
-    scenes = {"strips": scene.strips(trace, site, query), "atlas": pack(atlas, {})}
-    return pack({}, {name: np.frombuffer(data, np.uint8) for name, data in (scenes | pieces).items()})
+    return pack(atlas, {}), pieces
 
 
 def _exact_heads(trace: Trace, site: Site, head: int) -> list[tuple[Site, int]]:
@@ -132,7 +142,7 @@ def _paths(pyramid: Pyramid, finest: int) -> Iterator[str]:
                 yield from (f"{kind}/{level}/{row}/{column}" for column in range(-(-columns // (side << level))))
 
 
-def _schemes() -> str:
+def schemes() -> str:
     """CSS variables with the colors of both schemes and the font: the system's scheme, or the one of `data-scheme`."""
     chosen = "".join(_variables(scheme, f':root[data-scheme="{name}"]') for name, scheme in (("light", LIGHT), ("dark", DARK)))
     return f"{_variables(LIGHT)}\n@media (prefers-color-scheme: dark) {{ {_variables(DARK)} }}\n{chosen}\n"

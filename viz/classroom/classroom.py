@@ -77,8 +77,6 @@ class Classroom:
         if not 0 <= step < len(self.deck.slides):
             raise BadSteering(f"step {step}")
         self.step, self._away, self._choice = step, "", {}
-        if self.slide.question is not None and step not in self.polls:
-            self.polls[step] = Poll(self.slide.question)
         self.deck.prepare(step)
         self.students.send("pointer", {})
         self.refresh()
@@ -95,8 +93,8 @@ class Classroom:
                 self.go(value)
             elif name == "black" and type(value) is bool:
                 self._black = value
-            elif name == "pointer" and (place := _place(value)) is not None:
-                self.students.send("pointer", place)
+            elif name == "pointer" and (pointed := _pointed(value)) is not None:
+                self.students.send("pointer", pointed)
             elif name == "choice" and isinstance(value, Mapping):
                 self._choice = _choice(value)
             elif name == "view" and isinstance(value, str) and len(value) <= LONGEST_VIEW:
@@ -127,20 +125,34 @@ class Classroom:
 
     def refresh(self) -> None:
         """Tells the present state to all who follow. Called on the event loop when a view was prepared, too."""
+        self._ask()
         shown = self._shown()
         self.students.send("step", {"step": self.step, "black": True} if self._black else shown)
         self.lecturers.send("step", shown | self._for_lecturers())
         self._tell_counts()
 
+    @property
+    def _poll(self) -> Poll | None:
+        """The poll of the present step; None: it asks nothing, or its run cannot answer."""
+        return self.polls.get(self.step) if self.slide.question is not None else None
+
+    def _ask(self) -> None:
+        """Opens the poll of the present step if it asks something. The options may be known only later, from its run."""
+        question, poll = self.slide.question, self.polls.get(self.step)
+        if question is not None and poll is None:
+            self.polls[self.step] = Poll(question)
+        elif question is not None and poll is not None and not poll.answers:
+            poll.question = question
+
     def _set_phase(self, phase: Phase) -> None:
-        if (poll := self.polls.get(self.step)) is None:
+        if (poll := self._poll) is None:
             raise BadSteering("phase")
         poll.phase = phase
         self.saved(self)
 
     def _tell_counts(self) -> None:
         self._counting = None
-        poll = self.polls.get(self.step)
+        poll = self._poll
         told = {"step": self.step, **poll.counts()} if poll is not None else {}
         self.lecturers.send("counts", told)
         public = poll is not None and poll.phase != "open"
@@ -148,7 +160,7 @@ class Classroom:
 
     def _shown(self) -> dict[str, Any]:
         """What students see."""
-        slide, poll = self.slide, self.polls.get(self.step)
+        slide, poll = self.slide, self._poll
         covered = poll is not None and poll.phase != "revealed"
         found: dict[str, Any] = {
             "step": self.step,
@@ -198,16 +210,17 @@ class Classroom:
         }
 
 
-def _place(value: object) -> dict[str, float] | None:
-    """A pointer, as fractions of the view's width and height; {}: it is hidden; None: it is none."""
+def _pointed(value: object) -> dict[str, Any] | None:
+    """What the lecturer points at: a row and a column of two strips; {}: nothing; None: it is no pointer."""
     if not isinstance(value, Mapping):
         return None
-    if not value:
-        return {}
-    x, y = value.get("x"), value.get("y")
-    if not all(isinstance(one, int | float) and not isinstance(one, bool) and 0 <= one <= 1 for one in (x, y)):
+    strips, places = (value.get("queryStrip"), value.get("keyStrip")), (value.get("query"), value.get("key"))
+    if not all(one is None or (isinstance(one, str) and len(one) <= LONGEST_VIEW) for one in strips):
         return None
-    return {"x": round(float(x), 4), "y": round(float(y), 4)}  # type: ignore[arg-type]  # checked above
+    if not all(one is None or (type(one) is int and 0 <= one < LARGEST_INDEX) for one in places):
+        return None
+    found = {"queryStrip": strips[0], "query": places[0], "keyStrip": strips[1], "key": places[1]}
+    return {name: one for name, one in found.items() if one is not None}
 
 
 def _choice(value: Mapping[str, Any]) -> dict[str, Any]:

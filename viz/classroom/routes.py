@@ -94,15 +94,15 @@ class ClassRoutes:
         """The routes, for `st.App(routes=…)`."""
         one = f"{base()}/{{code}}"
         return [
-            Route(base(), _answered(self._open), methods=["POST"]),
-            Route(f"{one}/events", _answered(self._events)),
-            Route(f"{one}/lecturer", _answered(self._lecturer)),
-            Route(f"{one}/answer", _answered(self._answer), methods=["POST"]),
-            Route(f"{one}/steer", _answered(self._steer), methods=["POST"]),
-            Route(f"{one}/key", _answered(self._take_key), methods=["POST"]),
-            Route(f"{one}/close", _answered(self._close), methods=["POST"]),
-            Route(f"{one}/answers.csv", _answered(self._csv)),
-            Route(f"{one}/qr.svg", _answered(self._qr)),
+            Route(base(), answered(self._open), methods=["POST"]),
+            Route(f"{one}/events", answered(self._events)),
+            Route(f"{one}/lecturer", answered(self._lecturer)),
+            Route(f"{one}/answer", answered(self._answer), methods=["POST"]),
+            Route(f"{one}/steer", answered(self._steer), methods=["POST"]),
+            Route(f"{one}/key", answered(self._take_key), methods=["POST"]),
+            Route(f"{one}/close", answered(self._close), methods=["POST"]),
+            Route(f"{one}/answers.csv", answered(self._csv)),
+            Route(f"{one}/qr.svg", answered(self._qr)),
         ]
 
     def found(self, request: Request) -> Classroom:
@@ -132,7 +132,7 @@ class ClassRoutes:
         return room
 
     async def _open(self, request: Request) -> Response:
-        order = await _json(request)
+        order = await json_of(request)
         if is_public():
             access_limits().limit.admit(address_of(request))
         try:
@@ -162,7 +162,7 @@ class ClassRoutes:
         return EventStream(self._steered(request).lecturers)
 
     async def _answer(self, request: Request) -> Response:
-        room, sent = self.found(request), await _json(request)
+        room, sent = self.found(request), await json_of(request)
         device = request.cookies.get(DEVICE, "")
         if hashed(device) not in room.devices:
             raise Refusal(403, _("This device has not joined the class. Reload the page."))
@@ -171,7 +171,7 @@ class ClassRoutes:
         return JSONResponse({"outcome": outcome}, status, headers=_NO_STORE)
 
     async def _steer(self, request: Request) -> Response:
-        room, order = self._steered(request), await _json(request)
+        room, order = self._steered(request), await json_of(request)
         try:
             room.steer(order)
         except BadSteering as error:
@@ -180,7 +180,7 @@ class ClassRoutes:
 
     async def _take_key(self, request: Request) -> Response:
         """Gives the lecturer's second device the key, which it sends once."""
-        room, key = self.found(request), str((await _json(request)).get("key", ""))
+        room, key = self.found(request), str((await json_of(request)).get("key", ""))
         if not room.admits(key):
             self._registry.tried_wrong(address_of(request))
             raise Refusal(403, _("This is not the key of the class."))
@@ -221,7 +221,7 @@ def counts(room: Classroom) -> pd.DataFrame:
     return table.set_index("step")
 
 
-async def _json(request: Request) -> dict[str, Any]:
+async def json_of(request: Request) -> dict[str, Any]:
     """The body of a request, a JSON object. Another site's form cannot send this type.
 
     Raises:
@@ -249,7 +249,7 @@ def _set_cookie(response: Response, request: Request, room: Classroom, name: str
     response.set_cookie(name, value, COOKIE_SECONDS, path=path, secure=secure, httponly=True, samesite="strict")
 
 
-def _answered(endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+def answered(endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
     """The endpoint with refusals as responses: a status, and a sentence as JSON."""
 
     async def respond(request: Request) -> Response:

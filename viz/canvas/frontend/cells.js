@@ -129,5 +129,3 @@ class Cells extends Drawing {
     this.hover(cell, x + width / 2, y + height / 2);
   }
 }
-
-export default (component) => mount(component, Cells);

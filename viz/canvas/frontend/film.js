@@ -186,5 +186,3 @@ class Film extends Atlas {
     super.draw();
   }
 }
-
-export default (component) => mount(component, Film);

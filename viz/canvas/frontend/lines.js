@@ -221,5 +221,3 @@ class Lines extends Drawing {
     event.preventDefault();
   }
 }
-
-export default (component) => mount(component, Lines);

@@ -132,5 +132,3 @@ class Network extends Drawing {
     }
   }
 }
-
-export default (component) => mount(component, Network);

@@ -255,5 +255,3 @@ class Player extends Drawing {
     });
   }
 }
-
-export default (component) => mount(component, Player);

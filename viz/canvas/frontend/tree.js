@@ -159,5 +159,3 @@ class Tree extends Drawing {
     this.keepInSight(this.buttons.get(found.place));
   }
 }
-
-export default (component) => mount(component, Tree);

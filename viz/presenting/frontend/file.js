@@ -1,0 +1,45 @@
+// A lecture as one file: all pictures are inside; questions are answered here and revealed at once.
+
+/** Decompresses what viz/presenting/file.py compressed. */
+async function inflated(text) {
+  const { readable, writable } = new DecompressionStream("gzip");
+  const writer = writable.getWriter();
+  const string = atob(text);
+  const bytes = new Uint8Array(string.length);
+  for (let place = 0; place < string.length; place++) bytes[place] = string.charCodeAt(place);
+  writer.write(bytes);
+  writer.close();
+  return new Uint8Array(await new Response(readable).arrayBuffer());
+}
+
+const page = JSON.parse(document.getElementById("page").textContent);
+const { texts, slides, views, answers } = page;
+const at = (id) => document.getElementById(id);
+const load = (name) => inflated(document.getElementById(`view-${name}`).textContent);
+
+const stage = new Stage(at("stage"), { load });
+const question = new QuestionBox(at("question"), texts, async () => "counted");
+question.redraw = () => talk.setPhase("revealed");
+const talk = new Talk(slides, draw, Math.min(Number(location.hash.slice(1)) || 0, slides.length - 1));
+
+function draw() {
+  const now = talk.shown(views, answers);
+  history.replaceState(null, "", `#${talk.step}`);
+  at("title").textContent = now.title;
+  setWords(at("words"), now.words);
+  at("points").replaceChildren(...pointList(now.points, (choice) => stage.show(stage.name, choice)));
+  question.show(talk.step, now.question, null);
+  at("problem").textContent = now.covered ? "" : page.problems[talk.step];
+  at("problem").hidden = !at("problem").textContent;
+  stage.show(now.view, {});
+  at("chapters").replaceChildren(...chapterStrip(talk));
+  document.body.dataset.shown = `${talk.step}/${now.view ?? ""}`;
+}
+
+const next = () => talk.next(true);
+const back = () => talk.back();
+onKeys({ PageDown: next, ArrowRight: next, PageUp: back, ArrowLeft: back });
+at("next").addEventListener("click", next);
+at("back").addEventListener("click", back);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => stage.again());
+draw();

@@ -1,0 +1,166 @@
+// The page of the lecturer: the view fills the screen; a clicker's keys lead through the steps; C opens a class.
+
+const [SMALLEST, LARGEST, BY] = [0.9, 3, 0.15];
+const POINTER_MS = 80;
+const ECHO_MS = 1500; // own orders come back from the server; other lecturers' orders are taken after this time
+
+const page = JSON.parse(document.getElementById("page").textContent);
+const { texts, slides } = page;
+const at = (id) => document.getElementById(id);
+const made = { views: slides.map(() => null), problems: slides.map(() => ""), answers: {} };
+
+let room = null; // the class: {code, shown, key}
+let counts = null;
+let size = Number(localStorage.getItem("headlight-size")) || (innerWidth < 700 ? 1 : 1.5);
+let pointing = false;
+let ordered = 0;
+
+const stage = new Stage(at("stage"), { load: loadFrom(page.views), chosen: (choice) => { if (!moving) steer({ choice }); } });
+const question = new QuestionBox(at("question"), texts, null);
+let moving = false; // whether the page itself moves, so that what it selects is no choice
+const talk = new Talk(slides, (what) => { steer(what); draw(); }, Math.min(Number(location.hash.slice(1)) || 0, slides.length - 1));
+
+function notice(text) {
+  at("notice").textContent = text;
+  at("notice").hidden = !text;
+}
+
+/** Tells the class what the lecturer does. */
+async function steer(order) {
+  if (!room) return;
+  ordered = performance.now();
+  await asked(`${page.classes}/${room.code}/steer`, order).then(() => notice(""), (error) => notice(error.message));
+}
+
+function draw() {
+  const { step } = talk;
+  const now = talk.shown(made.views, made.answers);
+  history.replaceState(null, "", `#${step}`);
+  document.body.classList.toggle("black", talk.black);
+  at("title").textContent = now.title;
+  setWords(at("words"), now.words);
+  at("points").replaceChildren(...pointList(now.points, (choice) => { stage.show(stage.name, choice); steer({ choice }); }));
+  question.show(step, now.question, counts);
+  at("stage").classList.toggle("covered", now.covered);
+  const problem = talk.away || now.covered ? "" : made.problems[step];
+  at("problem").textContent = problem;
+  at("problem").hidden = !problem;
+  at("waiting").hidden = Boolean(now.view || now.covered || problem || !slides[step].link);
+  moving = true;
+  stage.show(now.view, {}).catch(() => notice(texts.noPicture)).finally(() => { moving = false; document.body.dataset.shown = `${step}/${now.view ?? ""}`; });
+  for (const near of [step + 1, step + 2, step - 1]) if (made.views[near]) stage.fetch(made.views[near]).catch(() => {});
+  at("chapters").replaceChildren(...chapterStrip(talk));
+  at("home").hidden = !talk.away;
+  document.querySelector("#chapters .now")?.scrollIntoView({ inline: "center", block: "nearest" });
+}
+
+function resize(to) {
+  size = Math.min(LARGEST, Math.max(SMALLEST, Math.round(to * 100) / 100));
+  localStorage.setItem("headlight-size", size);
+  setSize(size);
+  stage.again();
+}
+
+/** Opens a class, once, and follows what happens in it. */
+async function openClass() {
+  if (room) return room;
+  room = await asked(page.classes, { lecture: page.name, step: talk.step });
+  follow(`${page.classes}/${room.code}/lecturer`, {
+    step: ({ step, question: asks }) => {
+      if (performance.now() - ordered < ECHO_MS) return;
+      if (asks) talk.phases.set(step, asks.phase);
+      talk.step = step;
+      draw();
+    },
+    counts: (found) => { counts = found; question.show(talk.step, talk.shown(made.views, made.answers).question, counts); },
+    followers: ({ followers }) => { at("followers").textContent = fill(texts.followers, { count: followers }); },
+  }, (lost) => notice(lost ? texts.lost : ""));
+  return room;
+}
+
+async function showClass() {
+  try {
+    const { code, shown } = await openClass();
+    const address = `${location.origin}${page.classes}/${code}`;
+    at("address").textContent = `${location.host}${page.classes}`;
+    at("code").textContent = shown;
+    at("qr").src = `${page.classes}/${code}/qr.svg?origin=${encodeURIComponent(location.origin)}`;
+    at("qr").alt = address;
+    at("loopback").hidden = !["localhost", "127.0.0.1", "[::1]"].includes(location.hostname);
+    at("counts").href = `${page.classes}/${code}/answers.csv`;
+    at("class").showModal();
+  } catch (error) {
+    notice(error.message);
+  }
+}
+
+async function openSpeaker() {
+  const opened = open("", "headlight-speaker", "width=900,height=700");
+  try {
+    const { code } = await openClass();
+    if (opened) opened.location = `${page.classes}/${code}/speaker`;
+  } catch (error) {
+    opened?.close();
+    notice(error.message);
+  }
+}
+
+/** Runs another sentence on the view of this step, for all to see. */
+async function tryText(text) {
+  at("other").close();
+  notice(texts.running);
+  try {
+    const { view } = await asked(`${page.deck}/view`, { step: talk.step, text });
+    notice("");
+    talk.leave(view);
+  } catch (error) {
+    notice(error.message);
+  }
+}
+
+function togglePointer() {
+  pointing = !pointing;
+  document.body.classList.toggle("pointing", pointing);
+  if (!pointing) steer({ pointer: {} });
+}
+
+let told = 0;
+let last = null;
+document.addEventListener(CHANNEL, ({ detail }) => {
+  if (!pointing || !room) return;
+  clearTimeout(last);
+  const tell = () => { told = performance.now(); steer({ pointer: detail }); };
+  last = setTimeout(tell, Math.max(0, told + POINTER_MS - performance.now()));
+});
+document.addEventListener("pointermove", ({ clientX, clientY }) => {
+  at("spot").style.transform = `translate(${clientX}px, ${clientY}px)`;
+}, { passive: true, capture: true });
+
+const fullScreen = () => (document.fullscreenElement ? document.exitFullscreen() : document.documentElement.requestFullscreen?.().catch(() => {}));
+const next = () => talk.next(!room);
+const back = () => talk.back();
+onKeys({
+  PageDown: next, ArrowRight: next, ArrowDown: next, " ": next, PageUp: back, ArrowLeft: back, ArrowUp: back,
+  Home: () => (talk.away ? talk.home() : draw()), b: () => talk.blacken(), ".": () => talk.blacken(), l: togglePointer,
+  "+": () => resize(size + BY), "=": () => resize(size + BY), "-": () => resize(size - BY), "−": () => resize(size - BY), f: fullScreen,
+  w: () => { document.body.classList.toggle("wordless"); stage.again(); }, c: showClass, s: openSpeaker,
+  t: () => { at("text").value = ""; at("other").showModal(); }, "?": () => at("keys").showModal(), h: () => at("keys").showModal(),
+});
+for (const [id, act] of Object.entries({ next, back, home: () => talk.home(), "open-class": showClass, "open-keys": () => at("keys").showModal(), "open-other": () => at("other").showModal(), "open-speaker": openSpeaker, full: fullScreen })) {
+  at(id).addEventListener("click", ({ currentTarget }) => { currentTarget.blur(); act(); });
+}
+at("other-form").addEventListener("submit", (event) => { event.preventDefault(); if (at("text").value.trim()) tryText(at("text").value.trim()); });
+for (const each of document.querySelectorAll("dialog")) each.addEventListener("click", ({ target }) => { if (target === each) each.close(); });
+follow(`${page.deck}/events`, {
+  prepared: ({ views, problems, points, questions, answers }) => {
+    const known = () => JSON.stringify([made.views[talk.step], made.problems[talk.step], slides[talk.step]]);
+    const before = known();
+    Object.assign(made, { views, problems, answers });
+    slides.forEach((slide, step) => Object.assign(slide, { points: points[step], question: questions[step] ?? null }));
+    if (before !== known()) draw();
+    else for (const near of [talk.step + 1, talk.step + 2]) if (views[near]) stage.fetch(views[near]).catch(() => {});
+  },
+}, () => {});
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => stage.again());
+setSize(size);
+draw();

@@ -1,0 +1,73 @@
+// The question of a step: what a student answers with, and the live picture of all answers.
+
+class QuestionBox {
+  /** Draws into `box`. `answered(value)` sends an answer and gives the server's outcome; null: nobody answers here. */
+  constructor(box, texts, answered) {
+    Object.assign(this, { box, texts, answered, own: new Map() });
+  }
+
+  /** Shows the question of a step with the counts that are known; null: none. */
+  show(step, question, counts) {
+    this.box.hidden = !question;
+    if (!question) return this.box.replaceChildren();
+    if (counts?.step !== step) counts = null;
+    const { prompt, layout, phase, answer } = question;
+    const head = el("div", { class: "prompt" });
+    head.innerHTML = prompt; // made from Markdown without HTML, by viz/presenting/words.py
+    const body = layout === "number" ? this.number(step, phase, counts) : this.options(step, question, counts);
+    const said = answer?.text ? [el("p", { class: "answer" }, answer.text)] : [];
+    const known = answer && answer.number !== null ? [el("p", { class: "answer" }, fill(this.texts.runSays, { number: answer.number.toPrecision(4) }))] : [];
+    this.box.className = `question ${layout} ${phase}`;
+    this.box.replaceChildren(head, ...body, ...known, ...said, this.note(step, phase, counts));
+  }
+
+  /** What became of the own answer, or how many came. */
+  note(step, phase, counts) {
+    const { texts, own } = this;
+    const count = counts ? fill(texts.answers, { count: counts.answered }) : "";
+    const mine = this.answered && (own.has(step) ? texts.counted : phase === "open" ? "" : texts.closed);
+    return el("p", { class: "note", role: "status" }, [mine, count].filter(Boolean).join(" "));
+  }
+
+  /** A button for each option; with counts as a bar, or as a shade where the options are tokens. */
+  options(step, { options, phase, answer }, counts) {
+    const all = counts?.counts ?? [];
+    const most = Math.max(1, ...all);
+    const total = Math.max(1, counts?.answered ?? 0);
+    const open = this.answered && phase === "open" && !this.own.has(step);
+    const buttons = options.map((text, at) => {
+      const share = all.length ? all[at] / most : 0;
+      const right = answer?.right.includes(at);
+      const names = ["option", this.own.get(step) === at ? "mine" : "", right ? "right" : ""].filter(Boolean).join(" ");
+      const inside = [el("bdi", {}, text)];
+      if (all.length) inside.push(el("span", { class: "number" }, `${Math.round((100 * all[at]) / total)} %`));
+      if (answer?.shares.length) inside.push(el("span", { class: "number run" }, answer.shares[at].toFixed(2)));
+      if (right) inside.push(el("span", { class: "mark", "aria-label": this.texts.right }, "✓"));
+      const onclick = () => this.send(step, at);
+      return el("button", { type: "button", class: names, style: `--share: ${share}`, disabled: !open, onclick }, ...inside);
+    });
+    return [el("div", { class: "options" }, ...buttons)];
+  }
+
+  number(step, phase, counts) {
+    const bars = counts?.bars?.length ? [barList({
+      texts: counts.bars.map(({ from, to }) => (from === to ? `${from}` : `${from.toPrecision(3)} – ${to.toPrecision(3)}`)),
+      values: counts.bars.map(({ count }) => count), chosen: -1,
+    })] : [];
+    if (!this.answered || phase !== "open" || this.own.has(step)) return bars;
+    const field = this.field?.step === step ? this.field.node : el("input", { type: "text", inputmode: "decimal", "aria-label": this.texts.number });
+    this.field = { step, node: field }; // what was typed outlives new counts
+    const onsubmit = (event) => {
+      event.preventDefault();
+      const value = Number(field.value.replace(",", ".").replace("−", "-"));
+      if (field.value.trim() && Number.isFinite(value)) this.send(step, value);
+    };
+    return [el("form", { onsubmit }, field, el("button", { type: "submit", class: "option" }, this.texts.send)), ...bars];
+  }
+
+  async send(step, value) {
+    const outcome = await this.answered(step, value);
+    if (outcome === "counted" || outcome === "again") this.own.set(step, value);
+    this.redraw?.();
+  }
+}

@@ -1,0 +1,71 @@
+// The page of a student: follows the lecturer, lets the student look around, and sends answers.
+
+const AHEAD_MS = 3000; // pictures of the next step are fetched at a random moment within this time, so that not all ask at once
+
+const page = JSON.parse(document.getElementById("page").textContent);
+const { texts } = page;
+const at = (id) => document.getElementById(id);
+const here = location.pathname.replace(/\/$/, "");
+
+const stage = new Stage(at("stage"), { load: loadFrom(page.views), chosen: () => setAway(true) });
+const question = new QuestionBox(at("question"), texts, async (step, value) => {
+  try {
+    const { outcome } = await asked(`${here}/answer`, { step, value });
+    if (outcome === "late") notice(texts.late);
+    return outcome;
+  } catch (error) {
+    notice(error.message);
+    return "";
+  }
+});
+question.redraw = () => drawQuestion();
+
+let state = null;
+let counts = null;
+let away = false; // whether the student looks around
+
+function notice(text) {
+  at("notice").textContent = text;
+  at("notice").hidden = !text;
+}
+
+function setAway(now) {
+  away = now;
+  at("back").hidden = !away;
+  at("back").textContent = texts.back;
+}
+
+function drawQuestion() {
+  question.show(state.step, state.black ? null : state.question, counts);
+}
+
+function draw(moved) {
+  document.body.classList.toggle("black", Boolean(state.black));
+  if (state.black) return;
+  at("place").textContent = [state.chapter, fill(texts.place, { step: state.step + 1, steps: state.steps })].filter(Boolean).join(" · ");
+  at("title").textContent = state.title;
+  setWords(at("words"), state.words);
+  at("points").replaceChildren(...pointList(state.points, (choice) => { setAway(true); stage.show(stage.name, choice); }));
+  drawQuestion();
+  const covered = state.question && state.question.phase !== "revealed";
+  if (covered) setAway(false);
+  at("stage").hidden = !state.view;
+  if (away) return void (moved && notice(texts.wentOn));
+  notice("");
+  stage.show(state.view, state.choice).catch(() => notice(texts.noPicture));
+}
+
+follow(`${here}/events`, {
+  step: (next) => {
+    const moved = state && next.step !== state.step;
+    state = next;
+    draw(moved);
+    for (const name of next.ahead ?? []) setTimeout(() => stage.fetch(name).catch(() => {}), AHEAD_MS * Math.random());
+  },
+  pointer: (detail) => { if (!away) point(detail); },
+  counts: (found) => { counts = found; if (state) drawQuestion(); },
+  over: () => { at("over").hidden = false; },
+}, (lost) => { at("lost").hidden = !lost; });
+
+at("back").addEventListener("click", () => { setAway(false); draw(false); });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => stage.again());

@@ -1,0 +1,11 @@
+"""From Markdown to HTML without any HTML of the author: raw HTML is shown as text, pictures are not loaded, links are checked."""
+
+from markdown_it import MarkdownIt
+
+_MARKDOWN = MarkdownIt("commonmark", {"html": False, "breaks": False}).enable(["table", "strikethrough"]).disable("image")
+
+
+def html(markdown: str) -> str:
+    """The HTML of a text in Markdown."""
+    return str(_MARKDOWN.render(markdown))
+

@@ -1,0 +1,66 @@
+"""Pictures of this process by the hash of their content, and the route that serves them.
+
+A picture lives as long as a lecture that is held shows it, or as it is among the most recent ones that were shown off the path.
+"""
+
+import gzip
+from dataclasses import dataclass, field
+from weakref import WeakValueDictionary
+
+from cachetools import LRUCache
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from viz.canvas.wire import part_cache
+from viz.canvas.wire.part_cache import content_hash
+
+RECENT_BYTES = 64 * 2**20
+_HEADERS = {"Cache-Control": "private, max-age=31536000, immutable", "Content-Encoding": "gzip"}
+
+
+@dataclass(frozen=True, eq=False)
+class PackedView:
+    """A picture, compressed once for all who fetch it.
+
+    Attributes:
+        data: its bytes as gzip.
+        name: hash of its content.
+    """
+
+    data: bytes
+    name: str = field(default="")
+
+    @classmethod
+    def of(cls, picture: bytes) -> "PackedView":
+        """The picture in compressed form; the same object for equal pictures that are still held."""
+        name = content_hash(picture)
+        found = _VIEWS.get(name)
+        if found is None:
+            found = _VIEWS[name] = cls(gzip.compress(picture, 6, mtime=0), name)
+        return found
+
+
+_VIEWS: WeakValueDictionary[str, PackedView] = WeakValueDictionary()
+_RECENT: LRUCache[str, PackedView] = LRUCache(RECENT_BYTES, getsizeof=lambda view: min(len(view.data), RECENT_BYTES))
+
+
+def remember(view: PackedView) -> None:
+    """Keeps a picture that no lecture holds, while it is among the most recent ones. Call it on the event loop."""
+    _RECENT[view.name] = view
+
+
+def address() -> str:
+    """Path below which the pictures are served."""
+    return f"{part_cache.address()}/view"
+
+
+async def _serve(request: Request) -> Response:
+    view = _VIEWS.get(request.path_params["name"])
+    if view is None:
+        return Response(status_code=404, headers={"Cache-Control": "no-store"})
+    return Response(view.data, headers=_HEADERS, media_type="application/octet-stream")
+
+
+ROUTE = Route(f"{address()}/{{name}}", _serve)
+"""For `st.App(routes=…)`; must come before the route of parts."""

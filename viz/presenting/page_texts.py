@@ -1,0 +1,73 @@
+"""Sentences of the pages of a lecture. JavaScript only fills their {gaps}."""
+
+from viz.texts import _
+
+
+def scripts() -> dict[str, str]:
+    """Sentences that the scripts use."""
+    return {
+        "place": _("step {step} of {steps}"),
+        "back": _("You are looking around. Back to the lecture"),
+        "wentOn": _("The lecture went on."),
+        "late": _("The answer came too late: the question is closed."),
+        "counted": _("Your answer is counted."),
+        "closed": _("The question is closed."),
+        "answers": _("Answers: {count}"),
+        "followers": _("Devices: {count}"),
+        "runSays": _("The run gives {number}."),
+        "right": _("right"),
+        "number": _("your number"),
+        "send": _("Send"),
+        "noPicture": _("This view could not be loaded. Reload the page."),
+        "running": _("Running …"),
+        "lost": _("The connection is lost. It is tried again."),
+        "clock": _("{passed} of {minutes} min"),
+    }
+
+
+def page() -> dict[str, str]:
+    """Sentences of the pages themselves."""
+    return {
+        "lost": _("The connection is lost. It is tried again."),
+        "over": _("The class is over."),
+        "stage": _("The view of this step"),
+        "preparing": _("This view is being prepared."),
+        "home": _("Back to the lecture (Home)"),
+        "chapters": _("Chapters"),
+        "other": _("Another sentence"),
+        "class": _("Class"),
+        "speaker": _("Speaker"),
+        "keys": _("Keys"),
+        "full": _("Full screen"),
+        "backward": _("Back"),
+        "forward": _("Next"),
+        "following": _("Next step:"),
+        "join": _("Join the class"),
+        "code": _("Code of the class"),
+        "enter": _("Join"),
+        "loopback": _(
+            "Phones cannot reach this address. Start the app with --server.address=0.0.0.0 and open this page by the network "
+            "address of this computer."
+        ),
+        "csv": _("Download the counts as CSV"),
+        "sentence": _("Sentence"),
+        "run": _("Run"),
+        "patience": _("A script inside this page draws the lecture; it needs a browser from 2023 or later."),
+    }
+
+
+def keys() -> list[tuple[str, str]]:
+    """The keys of the lecturer's page and what they do."""
+    return [
+        ("PageDown →", _("next: close the question, reveal the answer, next step")),
+        ("PageUp ←", _("previous step")),
+        ("Home", _("back to the lecture")),
+        ("T", _("another sentence in this view")),
+        ("C", _("the class: code and QR picture")),
+        ("S", _("the speaker’s window")),
+        ("L", _("a pointer, which the class sees")),
+        ("B", _("black screen")),
+        ("W", _("hide the words, or show them")),
+        ("+ −", _("size of type")),
+        ("F", _("full screen")),
+    ]

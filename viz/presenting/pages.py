@@ -1,0 +1,158 @@
+"""The HTML pages of a lecture: lecturer, student, speaker, join, and the file to take home."""
+
+import base64
+import gzip
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import cache
+from html import escape
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from viz.canvas.assets import drawings
+from viz.canvas.standalone import schemes
+from viz.canvas.wire import part_cache
+from viz.classroom import routes as class_routes
+from viz.classroom.deck import Slide
+from viz.presenting import packed_views, page_texts
+from viz.presenting.deck import LectureDeck, answer_told
+
+FOLDER = Path(__file__).parent / "frontend"
+SCRIPTS: Mapping[str, tuple[str, ...]] = {
+    "lecturer": ("stage.js", "question.js", "words.js", "talk.js", "lecturer.js"),
+    "student": ("stage.js", "question.js", "words.js", "student.js"),
+    "speaker": ("stage.js", "question.js", "words.js", "talk.js", "speaker.js"),
+    "file": ("stage.js", "question.js", "words.js", "talk.js", "file.js"),
+}
+"""Files of each page's script, after those of the drawings."""
+
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; connect-src 'self'; "
+    "img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'self'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-cache",
+}
+
+
+def lecturer(deck: LectureDeck, path: str) -> Response:
+    """The lecturer's page.
+
+    Args:
+        path: URL path of the lecture's data.
+    """
+    keys = "".join(f"<dt>{escape(key)}</dt><dd>{escape(does)}</dd>" for key, does in page_texts.keys())
+    told = {"name": deck.name, "slides": [slide_told(slide) for slide in deck.slides], "deck": path}
+    told |= {"views": packed_views.address(), "classes": class_routes.base()}
+    return _served("lecturer", deck.title, deck.lecture.language, told, listed=keys)
+
+
+def student(title: str) -> Response:
+    """The page of a student."""
+    return _served("student", title, "", {"views": packed_views.address()})
+
+
+def speaker(title: str, minutes: int) -> Response:
+    """The speaker's window."""
+    return _served("speaker", title, "", {"minutes": minutes})
+
+
+def join(problem: str, status: int = 200) -> Response:
+    """The page on which a student types the code of a class."""
+    sentences = {name: escape(text) for name, text in page_texts.page().items()}
+    body = Template(_read("join.html")).substitute(sentences, problem=escape(problem), hidden="" if problem else " hidden")
+    html = _html("join", sentences["join"], "", body, {}, policy="", more="", source="", script="")
+    return Response(html, status, _HEADERS, "text/html")
+
+
+def file(deck: LectureDeck) -> bytes:
+    """The whole lecture as one HTML file, which a browser opens from a disk and which asks no network for anything.
+
+    Args:
+        deck: with all steps prepared.
+    """
+    steps = range(len(deck.slides))
+    views = {view.name: view for step in steps if (view := deck.packed(step)) is not None}
+    found = {step: answer for step in steps if (answer := deck.answer(step)) is not None}
+    told = {
+        "texts": page_texts.scripts(),
+        "slides": [slide_told(slide) for slide in deck.slides],
+        "views": [deck.view(step) for step in steps],
+        "problems": [deck.problem(step) for step in steps],
+        "answers": {step: answer_told(answer) for step, answer in found.items()},
+    }
+    script = _script("file")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    more = "".join(
+        f'<script type="application/octet-stream" id="view-{name}">{base64.b64encode(view.data).decode("ascii")}</script>\n'
+        for name, view in views.items()
+    )
+    body = _body("file")
+    meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+    html = _html("file", escape(deck.title), deck.lecture.language, body, told, policy=meta, more=more, source="", script=script)
+    return html.encode("utf-8", "replace")
+
+
+def slide_told(slide: Slide) -> dict[str, Any]:
+    """A slide as JSON values, without the speaker's notes."""
+    return {name: value for name, value in asdict(slide).items() if name != "notes"}
+
+
+def script_address(kind: str) -> str:
+    """URL path of a page's script; it holds the hash of its content."""
+    return f"{part_cache.address()}/script/{kind}-{part_cache.content_hash(_script(kind).encode())}.js"
+
+
+async def _serve_script(request: Request) -> Response:
+    """A page's script. Content behind a hash never changes."""
+    kind = request.path_params["name"].partition("-")[0]
+    if kind not in SCRIPTS or not script_address(kind).endswith(request.path_params["name"]):
+        return Response(status_code=404, headers={"Cache-Control": "no-store"})
+    headers = {"Cache-Control": "public, max-age=31536000, immutable", "Content-Encoding": "gzip"}
+    return Response(_compressed_script(kind), headers=headers, media_type="text/javascript")
+
+
+ROUTE = Route(f"{part_cache.address()}/script/{{name}}", _serve_script)
+"""For `st.App(routes=…)`; must come before the route of parts."""
+
+
+def _served(kind: str, title: str, language: str, told: Mapping[str, Any], **gaps: str) -> Response:
+    source = f' src="{script_address(kind)}"'
+    page = {"texts": page_texts.scripts(), **told}
+    html = _html(kind, escape(title), language, _body(kind, **gaps), page, policy="", more="", source=source, script="")
+    return Response(html, headers=_HEADERS, media_type="text/html")
+
+
+def _html(kind: str, title: str, language: str, body: str, page: Mapping[str, Any], **parts: str) -> str:
+    data = json.dumps(page, ensure_ascii=False).replace("<", "\\u003c")
+    style = schemes() + _read("presenting.css")
+    gaps = {"kind": kind, "title": title, "language": escape(language), "body": body, "page": data, "style": style}
+    return Template(_read("page.html")).substitute(gaps, **parts)
+
+
+def _body(kind: str, **gaps: str) -> str:
+    sentences = {name: escape(text) for name, text in page_texts.page().items()}
+    return Template(_read(f"{kind}.html")).substitute(sentences, **gaps)
+
+
+@cache
+def _script(kind: str) -> str:
+    return "\n".join((drawings(), *map(_read, SCRIPTS[kind])))
+
+
+@cache
+def _compressed_script(kind: str) -> bytes:
+    return gzip.compress(_script(kind).encode(), 9, mtime=0)
+
+
+@cache
+def _read(name: str) -> str:
+    return (FOLDER / name).read_text(encoding="utf-8")

@@ -1,0 +1,246 @@
+"""From a view to its picture: the drawings of each page of the app, without its controls."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from model.engine.api import Engine
+from model.spec.request import KEEP
+from model.trace import stages
+from model.trace.stages import OF_CELLS, Stage
+from model.trace.types import Attention, Trace
+from viz import labels
+from viz.canvas import standalone
+from viz.canvas.scenes import attention as scene
+from viz.canvas.scenes import cells, changes, film, network, tree
+from viz.canvas.wire import parts, strings
+from viz.figures.positions import alike
+from viz.links import View
+from viz.page import Page
+from viz.presenting import panels
+from viz.presenting.panels import Panel, Picture
+from viz.presenting.resolve import CannotShow, page_of, with_trace
+from viz.readings.changes import changes as changes_of
+from viz.readings.training import course, fed
+from viz.texts import _
+from viz.views import compare_runs, masks, training_runs
+from viz.walk import numbers, titles
+
+LONGEST = 64
+"""Most tokens per side of a head that is drawn as lines."""
+
+MOST_COLUMNS = 128
+"""Most columns of a table of numbers, such as dimensions of a vector."""
+
+MOST_POSITIONS = 64
+"""Most positions of a table of positions."""
+
+
+def picture(engine: Engine, page: str, view: View) -> Picture:
+    """The picture of a view.
+
+    Args:
+        page: URL path of the page.
+        view: the state in its link.
+
+    Raises:
+        HeadlightError: the run is not possible.
+        CannotShow: this page, or this run, has no picture.
+    """
+    if page not in _PAGES:
+        raise CannotShow(_("The page {page} cannot be shown inside a lecture.", page=page or "?"))
+    return _PAGES[page](engine, view)
+
+
+def _explore(engine: Engine, view: View) -> Picture:
+    page = page_of(engine, view)
+    return _run(page)
+
+
+def _run(page: Page, heading: str = "") -> Picture:
+    """Strips, atlas and lines of a run; a click on a head or a row changes all of them."""
+    trace, site, head, query = page.trace, page.attention.site, page.head, page.view.query
+    atlas, pieces = standalone.atlas_with_parts(trace, site, head, query)
+    scenes = {"strips": scene.strips(trace, site, query), "atlas": atlas}
+    shown = [Panel("Strips", "strips", heading, follows=True), Panel("Atlas", "atlas", half=True, follows=True)]
+    if max(page.attention.mask.shape) <= LONGEST:
+        scenes["lines"] = scene.lines(trace, site, head, query)
+        shown.append(Panel("Lines", "lines", half=True, follows=True))
+    return Picture(shown, scenes, pieces, _choice(page))
+
+
+def _choice(page: Page) -> Mapping[str, Any]:
+    view = page.view
+    large = bool(view.query >= 0 or view.head > 0)
+    return {"site": str(page.attention.site), "head": page.head, "query": view.query, "key": view.key, "large": large}
+
+
+def _step(engine: Engine, view: View) -> Picture:
+    if view.clock == "computation":
+        return _stage(engine, view)
+    page = page_of(engine, view)
+    if page.attention.heads * page.attention.mask.size > parts.INLINE * 16:
+        return _run(page)
+    scenes = {"player": scene.player(page.trace, page.attention.site, page.head, view.step)}
+    shown = [Panel("Player", "player")]
+    if page.trace.tree:
+        scenes["tree"] = tree.scene(page.trace, view.hypothesis)
+        shown.insert(0, Panel("Tree", "tree"))
+    return Picture(shown, scenes, {}, _choice(page) | {"step": view.step})
+
+
+def _stage(engine: Engine, view: View) -> Picture:
+    """One stage of the computation: its numbers beside the map of the network."""
+    page = page_of(engine, view)
+    trace = engine.run(page.view.request(keep=KEEP))
+    walk = stages.walk(trace)
+    stage = stages.find(trace, view.stage) if view.stage else walk[0]
+    if stage.site is not None:
+        page = replace(page, view=replace(page.view, site=stage.place))
+    page = with_trace(page, trace)
+    heading = f"{titles.titles()[stage.name]} · {titles.place(trace, stage, page.head)}"
+    kind, data = _numbers_of(page, trace, stage)
+    plan = network.scene(trace, walk, titles.titles(), stage)
+    shown = [Panel(kind, "numbers", heading, half=kind != "Strips"), Panel("Network", "network", half=True)]
+    return Picture(shown, {"numbers": data, "network": plan}, {}, _choice(page))
+
+
+def _numbers_of(page: Page, trace: Trace, stage: Stage) -> tuple[str, bytes]:
+    """The kind and the scene of the drawing of a stage."""
+    if stage.name in ("tokens", "ids"):
+        return "Strips", scene.strips(trace, page.attention.site, -1)
+    if stage.name in OF_CELLS:
+        return "Cells", cells.scene(trace, stage, page.head, page.view.query, page.view.key)
+    if stage.name in ("logits", "probabilities", "chosen"):
+        return "Bars", _of_vocabulary(page, trace)
+    array = stages.tensor(trace, stage, page.head)
+    if array is None:
+        raise CannotShow(_("No numbers for this stage: this run did not record them."))
+    array = array[:, :MOST_COLUMNS]
+    columns = [str(number + 1) for number in range(array.shape[1])]
+    axes = titles.down(trace, stage), titles.across(stages.AXES[stage.name][1])
+    return "Cells", panels.numbers(array, numbers.row_labels(trace, stage, len(array)), columns, axes)
+
+
+def _of_vocabulary(page: Page, trace: Trace) -> bytes:
+    """The most likely tokens of the selected row, or of the first one that generated a token."""
+    if not trace.steps:
+        raise CannotShow(_("This run generated nothing."))
+    step = next((one for one in trace.steps if one.computed[1] - 1 == page.view.query), trace.steps[0])
+    listed = [*step.candidates, *([] if any(one.id == step.chosen.id for one in step.candidates) else [step.chosen])]
+    chosen = next(place for place, one in enumerate(listed) if one.id == step.chosen.id)
+    return panels.bars([labels.plain(one.text) for one in listed], [math.exp(one.log_probability) for one in listed], chosen)
+
+
+def _masks(engine: Engine, view: View) -> Picture:
+    page = page_of(engine, view, masks.opens_on)
+    length = len(page.trace.tokens["source"])
+    trace = engine.run(page.view.request(pad_to=view.pad_to)) if view.pad_to > length else page.trace
+    attention = trace.at(page.attention.site)
+    reads = [one for one in trace.attention.values() if one.key_tokens == "source"]
+    padded = attention if attention.key_tokens == "source" or not reads else reads[-1]
+    named = ((_("Causal mask"), attention, attention.mask_causal), (_("Padding mask"), padded, padded.mask_padding))
+    whole = (_("Both combined: the mask of this layer"), attention, attention.mask)
+    shown, scenes = list[Panel](), dict[str, bytes]()
+    for title, own, allowed in (*named, whole):
+        if allowed is not None:
+            scenes[f"mask{len(shown)}"] = _mask(trace, own, allowed)
+            shown.append(Panel("Cells", f"mask{len(shown)}", f"{title} · {labels.site(own.site)}", half=True))
+    return Picture(shown, scenes, {}, _choice(page))
+
+
+def _mask(trace: Trace, attention: Attention, allowed: Any) -> bytes:
+    return panels.mask(allowed, labels.queries(trace, attention), labels.keys(trace, attention), strings.cells("mask"))
+
+
+def _positions(engine: Engine, view: View) -> Picture:
+    page = page_of(engine, view)
+    stacks = [stack for stack in ("encoder", "decoder") if page.info.spec[stack] is not None]
+    tables = [stack for stack in stacks if page.info.spec[stack]["positions"] not in ("none", "rotary", "relative")]
+    if not tables:
+        raise CannotShow(_("This model adds no positions to its embeddings, so there is no table to draw."))
+    name = f"positions/{tables[0]}"
+    table = engine.tensors(page.info.name, (name,), page.view.parsed_settings())[name][:MOST_POSITIONS]
+    places = [str(place + 1) for place in range(len(table))]
+    wide = table[:, :MOST_COLUMNS]
+    dimensions = [str(place + 1) for place in range(wide.shape[1])]
+    scenes = {
+        "table": panels.numbers(wide, places, dimensions, (_("position"), _("dimension"))),
+        "alike": panels.numbers(alike(table), places, places, (_("position"), _("position"))),
+    }
+    shown = [
+        Panel("Cells", "table", _("All values"), _("One row per position, one column per dimension."), half=True),
+        Panel(
+            "Cells",
+            "alike",
+            _("Similarity between positions"),
+            _("The dot product of the vectors of every two positions."),
+            half=True,
+        ),
+    ]
+    return Picture(shown, scenes, {}, _choice(page))
+
+
+def _compare(engine: Engine, view: View) -> Picture:
+    page = page_of(engine, view)
+    found = compare_runs.runs(page)
+    if isinstance(found, str):
+        raise CannotShow(_("Side B cannot be run: {reason}", reason=found))
+    return _both(page, found.first, found.second, (_("Side A"), _("Side B")))
+
+
+def _both(page: Page, first: Trace, second: Trace, names: tuple[str, str]) -> Picture:
+    """What two runs wrote, and where their weights differ; where nothing can be compared, the second run's heads."""
+    own, other = with_trace(page, first), with_trace(page, second)
+    scenes = {
+        "first": scene.strips(first, own.attention.site, -1),
+        "second": scene.strips(second, other.attention.site, -1),
+    }
+    shown = [Panel("Strips", "first", names[0]), Panel("Strips", "second", names[1])]
+    found, _left_out = changes_of(first, second)
+    site = own.attention.site if own.attention.site in found else next(iter(found), None)
+    pieces: Mapping[str, bytes] = {}
+    if site is not None:
+        head = own.head if own.head < found[site].heads else 0
+        scenes["changes"] = changes.scene(first, second, found, site, head)
+        shown.append(Panel("Atlas", "changes", _("Changes of the weights")))
+    else:
+        scenes["atlas"], pieces = standalone.atlas_with_parts(second, other.attention.site, other.head, -1)
+        shown.append(Panel("Atlas", "atlas", names[1]))
+    return Picture(shown, scenes, pieces, {"large": False})
+
+
+def _what_if(engine: Engine, view: View) -> Picture:
+    page = page_of(engine, view, unedited=True)
+    if not view.active_edits():
+        return _run(page)
+    return _both(page, page.trace, engine.run(page.view.request()), (_("Without the edits"), _("With the edits")))
+
+
+def _training(engine: Engine, view: View) -> Picture:
+    page = page_of(engine, view)
+    if not page.info.snapshots:
+        raise CannotShow(_("No snapshots were saved while “{title}” was trained.", title=page.info.title))
+    if problem := training_runs.too_long(page):
+        raise CannotShow(problem)
+    frames, problems = training_runs.frames(page)
+    if not frames:
+        raise CannotShow(" ".join(problems))
+    measured = course(frames, fed(page.trace).ids)
+    steps = [frame.step for frame in frames]
+    at = steps.index(view.snapshot) if view.snapshot in steps else 0
+    data = film.scene(frames, page.trace, measured, page.attention.site, page.head, page.view.query, at)
+    return Picture([Panel("Film", "film")], {"film": data}, {}, _choice(page) | {"snapshot": steps[at]})
+
+
+_PAGES: Mapping[str, Callable[[Engine, View], Picture]] = {
+    "": _explore,
+    "explore": _explore,
+    "step": _step,
+    "masks": _masks,
+    "positions": _positions,
+    "compare": _compare,
+    "whatif": _what_if,
+    "training": _training,
+}

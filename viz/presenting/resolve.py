@@ -1,0 +1,82 @@
+"""From the link of a step to its run, without a script: the model, the sentence, the site and the head that the app would show."""
+
+from dataclasses import asdict, replace
+
+from model.engine.api import Engine, ModelInfo
+from model.errors import OpenQuestions, UnknownModel
+from model.inspection.finite import is_finite
+from model.spec.request import Decoding
+from model.trace.types import Site, Trace
+from viz.links import WITHOUT_EDITS, View
+from viz.page import Opening, Page, last_cross
+from viz.texts import _, problem
+
+DRAWN = Decoding("sample", max_length=24, temperature=0.8, top_k=20)
+"""How a language model continues a text unless the link says otherwise, as in viz/main.py."""
+
+
+class CannotShow(Exception):
+    """A view that has no picture; the text says why."""
+
+
+def page_of(engine: Engine, view: View, opens_on: Opening = last_cross, unedited: bool = False) -> Page:
+    """The run of a view and what is selected in it.
+
+    Args:
+        unedited: whether to leave the edits of the view out.
+
+    Raises:
+        HeadlightError: the model or the run is not possible.
+        CannotShow: the run has no attention, or numbers that cannot be drawn.
+    """
+    info = _info(engine, view)
+    view = _begun(info, replace(view, model=info.name))
+    request = (replace(view, **WITHOUT_EDITS) if unedited else view).request()
+    trace = engine.run(request)
+    if not trace.attention:
+        raise CannotShow(_("This run contains no attention, so there is nothing to show here."))
+    if not is_finite(trace):
+        raise CannotShow(_("This run produced NaN or infinite values, so there is nothing to draw."))
+    return selected(Page(engine, info, view, trace, opens_on(trace), 0, dark=False), view)
+
+
+def selected(page: Page, view: View) -> Page:
+    """The page with what this run has of the site, head and row that `view` asks for."""
+    asked = Site.parse(view.site) if view.site else page.attention.site
+    attention = page.trace.attention.get(asked, page.attention)
+    head = view.head if view.head < attention.heads else 0
+    _heads, rows, keys = attention.weights.shape
+    query = view.query if view.query < rows else -1
+    view = replace(view, site=str(attention.site), head=head, query=query, key=view.key if view.key < keys else -1)
+    return replace(page, view=view, attention=attention, head=head)
+
+
+def with_trace(page: Page, trace: Trace) -> Page:
+    """The page on another run of the same view."""
+    return selected(replace(page, trace=trace, attention=last_cross(trace)), page.view)
+
+
+def _info(engine: Engine, view: View) -> ModelInfo:
+    if not view.model:
+        info = next((info for info in engine.models() if not info.problem), None)
+        if info is None:
+            raise CannotShow(_("No usable model found. Put a checkpoint folder into checkpoints/ and reload."))
+        return info
+    try:
+        info = engine.describe(view.model, view.parsed_settings())
+    except (UnknownModel, OpenQuestions) as error:
+        raise CannotShow(_("There is no usable model “{asked}” here.", asked=view.model[:40])) from error
+    if info.problem:
+        raise CannotShow(problem(info))
+    return info
+
+
+def _begun(info: ModelInfo, view: View) -> View:
+    """The view with a sentence: the model's first example if the link has none."""
+    if view.text is not None:
+        return view
+    kept = view.decoding() not in (Decoding(), DRAWN)
+    manner = DRAWN if info.continues else Decoding()
+    text = next(iter(info.examples), "")
+    target = text if info.reads == "features" and info.translates and not view.target else view.target
+    return replace(view, text=text, target=target, **({} if kept else asdict(manner)))
