@@ -14,6 +14,7 @@ from viz import panel_help, waiting
 from viz.canvas.wire.part_cache import ROUTE
 from viz.live import route
 from viz.page import show_failure, start
+from viz.presenting.routes import ROUTES as LECTURES
 from viz.public import Uploads
 
 
@@ -45,6 +46,7 @@ async def first_page(request: Request) -> Response:
 ROUTES = [
     waiting.ROUTE,
     route.ROUTE,
+    *LECTURES,
     ROUTE,
     panel_help.ROUTE,
     Route("/explore", first_page),

@@ -196,7 +196,7 @@ def placed(runs: StepRuns, point: Point) -> dict[str, Any]:
     Raises:
         HeadlightError: the run has no such head or token.
     """
-    trace, note = runs.run(), point.note
+    trace, note = runs.run(), markup.inline(point.note)
     if point.kind == "stage":
         return {"label": point.stage, "note": note}
     if point.kind == "token":

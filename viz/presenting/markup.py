@@ -9,3 +9,7 @@ def html(markdown: str) -> str:
     """The HTML of a text in Markdown."""
     return str(_MARKDOWN.render(markdown))
 
+
+def inline(markdown: str) -> str:
+    """The HTML of a line in Markdown, without a paragraph around it."""
+    return str(_MARKDOWN.renderInline(markdown))

@@ -79,6 +79,13 @@ def carried(scene: bytes) -> dict[str, bytes]:
     return found
 
 
+def changed(scene: bytes, texts: Mapping[str, str], **fields: Any) -> bytes:
+    """The scene with other texts and other fields of its header: without what a page of ours cannot do."""
+    header, blobs = unpack(scene)
+    del header["blobs"]
+    return pack(header | fields | {"texts": header["texts"] | texts}, blobs)
+
+
 def bars(texts: Sequence[str], values: Sequence[float], chosen: int = -1) -> bytes:
     """The scene of a panel `Bars`: probabilities or other numbers with names.
 

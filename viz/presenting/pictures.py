@@ -65,7 +65,8 @@ def _run(page: Page, heading: str = "") -> Picture:
     scenes = {"strips": scene.strips(trace, site, query), "atlas": atlas}
     shown = [Panel("Strips", "strips", heading, follows=True), Panel("Atlas", "atlas", half=True, follows=True)]
     if max(page.attention.mask.shape) <= LONGEST:
-        scenes["lines"] = scene.lines(trace, site, head, query)
+        hint = {"hint": _("Hover over a token to isolate its lines. Click a query to select it.")}
+        scenes["lines"] = panels.changed(scene.lines(trace, site, head, query), hint)
         shown.append(Panel("Lines", "lines", half=True, follows=True))
     return Picture(shown, scenes, pieces, _choice(page))
 
@@ -82,7 +83,8 @@ def _step(engine: Engine, view: View) -> Picture:
     page = page_of(engine, view)
     if page.attention.heads * page.attention.mask.size > parts.INLINE * 16:
         return _run(page)
-    scenes = {"player": scene.player(page.trace, page.attention.site, page.head, view.step)}
+    player = scene.player(page.trace, page.attention.site, page.head, view.step)
+    scenes = {"player": panels.changed(player, {}, continues=None)}
     shown = [Panel("Player", "player")]
     if page.trace.tree:
         scenes["tree"] = tree.scene(page.trace, view.hypothesis)
@@ -109,9 +111,9 @@ def _stage(engine: Engine, view: View) -> Picture:
 def _numbers_of(page: Page, trace: Trace, stage: Stage) -> tuple[str, bytes]:
     """The kind and the scene of the drawing of a stage."""
     if stage.name in ("tokens", "ids"):
-        return "Strips", scene.strips(trace, page.attention.site, -1)
+        return "Strips", panels.changed(scene.strips(trace, page.attention.site, -1), {}, continues=None)
     if stage.name in OF_CELLS:
-        return "Cells", cells.scene(trace, stage, page.head, page.view.query, page.view.key)
+        return "Cells", panels.changed(cells.scene(trace, stage, page.head, page.view.query, page.view.key), {"cellsHint": ""})
     if stage.name in ("logits", "probabilities", "chosen"):
         return "Bars", _of_vocabulary(page, trace)
     array = stages.tensor(trace, stage, page.head)
@@ -194,10 +196,10 @@ def _both(page: Page, first: Trace, second: Trace, names: tuple[str, str]) -> Pi
     """What two runs wrote, and where their weights differ; where nothing can be compared, the second run's heads."""
     own, other = with_trace(page, first), with_trace(page, second)
     scenes = {
-        "first": scene.strips(first, own.attention.site, -1),
-        "second": scene.strips(second, other.attention.site, -1),
+        "first": panels.changed(scene.strips(first, own.attention.site, -1), {}, continues=None),
+        "second": panels.changed(scene.strips(second, other.attention.site, -1), {}, continues=None),
     }
-    shown = [Panel("Strips", "first", names[0]), Panel("Strips", "second", names[1])]
+    shown = [Panel("Strips", "first", names[0], half=True), Panel("Strips", "second", names[1], half=True)]
     found, _left_out = changes_of(first, second)
     site = own.attention.site if own.attention.site in found else next(iter(found), None)
     pieces: Mapping[str, bytes] = {}

@@ -29,6 +29,7 @@ function draw() {
   setWords(at("words"), now.words);
   at("points").replaceChildren(...pointList(now.points, (choice) => stage.show(stage.name, choice)));
   question.show(talk.step, now.question, null);
+  placeQuestion(now.covered);
   at("problem").textContent = now.covered ? "" : page.problems[talk.step];
   at("problem").hidden = !at("problem").textContent;
   stage.show(now.view, {});

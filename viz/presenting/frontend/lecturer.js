@@ -41,7 +41,7 @@ function draw() {
   setWords(at("words"), now.words);
   at("points").replaceChildren(...pointList(now.points, (choice) => { stage.show(stage.name, choice); steer({ choice }); }));
   question.show(step, now.question, counts);
-  at("stage").classList.toggle("covered", now.covered);
+  placeQuestion(now.covered);
   const problem = talk.away || now.covered ? "" : made.problems[step];
   at("problem").textContent = problem;
   at("problem").hidden = !problem;

@@ -121,7 +121,9 @@ class Stage {
       const note = panel.note ? [el("p", { class: "note" }, panel.note)] : [];
       return { panel, host, box: el("section", { class: panel.half ? "panel half" : "panel" }, ...heading, ...note, host) };
     });
-    this.box.replaceChildren(...this.places.map(({ box }) => box));
+    const small = this.choice.large ? ["Strips"] : []; // a large head has its tokens at its edges
+    const last = (place) => small.includes(place.panel.kind);
+    this.box.replaceChildren(...[...this.places.filter((each) => !last(each)), ...this.places.filter(last)].map(({ box }) => box));
     this.box.scrollTop = 0;
   }
 
@@ -170,6 +172,7 @@ class Stage {
     if (!tile || !atlas.width) return;
     atlas.large.show(tile);
     atlas.large.canvas.blur();
+    this.box.scrollTop = 0;
   }
 
   /** Draws again, in another size of type or other colors. */

@@ -67,6 +67,15 @@ class Talk {
   }
 }
 
+/** Puts the question over the stage while it waits for answers, then below the words. */
+function placeQuestion(covered) {
+  const [cover, below, box] = ["cover", "below", "question"].map((id) => document.getElementById(id));
+  const home = covered ? cover : below;
+  if (box.parentElement !== home) home.append(box);
+  cover.hidden = !covered;
+  document.getElementById("stage").classList.toggle("covered", covered);
+}
+
 /** The strip of chapters; each has a mark for each of its steps. */
 function chapterStrip(talk) {
   const chapters = [];

@@ -14,8 +14,10 @@ function pointList(points, chosen) {
     const show = () => point(about(each));
     const leave = () => point({});
     const onclick = () => chosen(each);
+    const note = el("span");
+    setWords(note, each.note);
     return el("li", {}, el("button", { type: "button", onclick, onpointerenter: show, onfocus: show, onpointerleave: leave, onblur: leave },
-      el("b", {}, each.label), each.note ? ` ${each.note}` : ""));
+      el("b", {}, each.label), " ", note));
   });
   return items.length ? [el("ul", { class: "points" }, ...items)] : [];
 }
