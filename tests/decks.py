@@ -20,6 +20,8 @@ class ReadyDeck:
 
     name: str = "plain"
     title: str = "A lecture"
+    language: str = "en"
+    minutes: int = 15
     slides: Sequence[Slide] = SLIDES
     listeners: list[Callable[[], None]] = field(default_factory=list)
     prepared: list[int] = field(default_factory=list)

@@ -18,6 +18,7 @@ from viz.links import View
 from viz.live import box as live
 from viz.opening_run import opening
 from viz.page import Opening, Page, banner, current_view, last_cross, my_engine, say, session_language, settle, tell_url
+from viz.presenting import lobby
 from viz.scheme_change import redraw_on_change
 from viz.sentence import sentence_box
 from viz.texts import _, problem
@@ -51,6 +52,7 @@ def main() -> None:
         url_path="checkpoint",
         icon=":material/folder_open:",
     )
+    lectures = st.Page(lobby.show, title=_("Lecture"), url_path="lecture", icon=":material/co_present:")
     steps = st.Page(drawing(step.show), title=_("Step through"), url_path="step", icon=":material/step:")
     comparison = st.Page(drawing(compare.show), title=_("Compare"), url_path="compare", icon=":material/compare:")
     experiment = drawing(lambda page: what_if.show(page, steps, comparison), unedited=True)
@@ -64,6 +66,7 @@ def main() -> None:
             st.Page(experiment, title=_("What if"), url_path="whatif", icon=":material/science:"),
             st.Page(drawing(training.show), title=_("Training"), url_path="training", icon=":material/movie:"),
             diagnosis,
+            lectures,
         ]
     )
     view, problems = current_view()
@@ -71,7 +74,7 @@ def main() -> None:
     if st.session_state.get(_PAGE, chosen.url_path) != chosen.url_path:
         view = replace(view, key=-1)  # an open calculation belongs to its page
     st.session_state[_PAGE] = chosen.url_path
-    if chosen.url_path == diagnosis.url_path:  # it needs neither a run nor a usable model
+    if chosen.url_path in (diagnosis.url_path, lectures.url_path):  # they need neither a run nor a usable model
         settle(view)
         st.session_state.pop(_UNSAID, None)
         sidebar.logo()

@@ -75,6 +75,14 @@ class Deck(Protocol):
         """Title of the lecture."""
 
     @property
+    def language(self) -> str:
+        """Code of the language of its words."""
+
+    @property
+    def minutes(self) -> int:
+        """How long it is planned to take."""
+
+    @property
     def slides(self) -> Sequence[Slide]:
         """The steps; at least one."""
 

@@ -1,5 +1,7 @@
 """Holding a lecture: the views of its steps as pictures that need no script run, the pages of lecturer and students, the file to
 take home.
 
-May import: nothing of this project.
+May import: model.engine, model.errors, model.inspection, model.spec, model.trace, viz.canvas, viz.classroom, viz.figures,
+viz.labels, viz.language, viz.lectures, viz.links, viz.opening_run, viz.page, viz.public, viz.readings, viz.texts, viz.theme,
+viz.views, viz.waiting, viz.walk.
 """

@@ -11,6 +11,7 @@ from model.engine.api import Engine
 from model.errors import HeadlightError
 from viz import labels
 from viz.classroom.deck import Answer, Layout, Question, Slide
+from viz.language import speaking
 from viz.lectures import answers
 from viz.lectures.lecture import Lecture, Point, Step
 from viz.lectures.runs import StepRuns, column, place, row
@@ -71,6 +72,16 @@ class LectureDeck:
     def title(self) -> str:
         """Title of the lecture."""
         return self.lecture.title
+
+    @property
+    def language(self) -> str:
+        """Code of the language of its words."""
+        return self.lecture.language
+
+    @property
+    def minutes(self) -> int:
+        """How long it is planned to take."""
+        return self.lecture.minutes
 
     def view(self, step: int) -> str | None:
         """Name of the picture of a step, if it is prepared."""
@@ -143,13 +154,14 @@ class LectureDeck:
     def _prepare(self, step: int) -> Prepared:
         one, slide = self.lecture.steps[step], self.slides[step]
         try:
-            return self._ran(one, slide)
+            with speaking(self.lecture.language):
+                return self._ran(one, slide)
         except (HeadlightError, CannotShow) as error:
             text = sentence(error) if isinstance(error, HeadlightError) else str(error)
             return Prepared(None, text, slide, None)
         except Exception:
             _log.exception("The view of step %d of the lecture %s could not be prepared.", step + 1, self.name)
-            return Prepared(None, _("This view could not be prepared; the server's log says why."), slide, None)
+            return Prepared(None, _("This view could not be prepared; the server’s log says why."), slide, None)
 
     def _ran(self, one: Step, slide: Slide) -> Prepared:
         """The picture, the answer and the places of the points of one step. A question without an answer keeps its picture."""

@@ -20,8 +20,9 @@ from viz.canvas.assets import drawings
 from viz.canvas.standalone import schemes
 from viz.canvas.wire import part_cache
 from viz.classroom import routes as class_routes
-from viz.classroom.deck import Slide
-from viz.presenting import packed_views, page_texts
+from viz.classroom.deck import Deck, Slide
+from viz.language import speaking
+from viz.presenting import packed_views, strings
 from viz.presenting.deck import LectureDeck, answer_told
 
 FOLDER = Path(__file__).parent / "frontend"
@@ -48,25 +49,27 @@ def lecturer(deck: LectureDeck, path: str) -> Response:
     Args:
         path: URL path of the lecture's data.
     """
-    keys = "".join(f"<dt>{escape(key)}</dt><dd>{escape(does)}</dd>" for key, does in page_texts.keys())
+    with speaking(deck.language):
+        keys = strings.listed_keys()
+    listed = "".join(f"<dt>{escape(key)}</dt><dd>{escape(does)}</dd>" for key, does in keys)
     told = {"name": deck.name, "slides": [slide_told(slide) for slide in deck.slides], "deck": path}
     told |= {"views": packed_views.address(), "classes": class_routes.base()}
-    return _served("lecturer", deck.title, deck.lecture.language, told, listed=keys)
+    return _served("lecturer", deck.title, deck.language, told, listed=listed)
 
 
-def student(title: str) -> Response:
+def student(deck: Deck) -> Response:
     """The page of a student."""
-    return _served("student", title, "", {"views": packed_views.address()})
+    return _served("student", deck.title, deck.language, {"views": packed_views.address()})
 
 
-def speaker(title: str, minutes: int) -> Response:
+def speaker(deck: Deck) -> Response:
     """The speaker's window."""
-    return _served("speaker", title, "", {"minutes": minutes})
+    return _served("speaker", deck.title, deck.language, {"minutes": deck.minutes})
 
 
 def join(problem: str, status: int = 200) -> Response:
     """The page on which a student types the code of a class."""
-    sentences = {name: escape(text) for name, text in page_texts.page().items()}
+    sentences = {name: escape(text) for name, text in strings.page().items()}
     body = Template(_read("join.html")).substitute(sentences, problem=escape(problem), hidden="" if problem else " hidden")
     html = _html("join", sentences["join"], "", body, {}, policy="", more="", source="", script="")
     return Response(html, status, _HEADERS, "text/html")
@@ -78,11 +81,16 @@ def file(deck: LectureDeck) -> bytes:
     Args:
         deck: with all steps prepared.
     """
+    with speaking(deck.language):
+        return _file(deck).encode("utf-8", "replace")
+
+
+def _file(deck: LectureDeck) -> str:
     steps = range(len(deck.slides))
     views = {view.name: view for step in steps if (view := deck.packed(step)) is not None}
     found = {step: answer for step in steps if (answer := deck.answer(step)) is not None}
     told = {
-        "texts": page_texts.scripts(),
+        "texts": strings.scripts(),
         "slides": [slide_told(slide) for slide in deck.slides],
         "views": [deck.view(step) for step in steps],
         "problems": [deck.problem(step) for step in steps],
@@ -97,8 +105,7 @@ def file(deck: LectureDeck) -> bytes:
     )
     body = _body("file")
     meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-    html = _html("file", escape(deck.title), deck.lecture.language, body, told, policy=meta, more=more, source="", script=script)
-    return html.encode("utf-8", "replace")
+    return _html("file", escape(deck.title), deck.language, body, told, policy=meta, more=more, source="", script=script)
 
 
 def slide_told(slide: Slide) -> dict[str, Any]:
@@ -125,8 +132,13 @@ ROUTE = Route(f"{part_cache.address()}/script/{{name}}", _serve_script)
 
 
 def _served(kind: str, title: str, language: str, told: Mapping[str, Any], **gaps: str) -> Response:
+    with speaking(language):
+        return _spoken(kind, title, language, told, **gaps)
+
+
+def _spoken(kind: str, title: str, language: str, told: Mapping[str, Any], **gaps: str) -> Response:
     source = f' src="{script_address(kind)}"'
-    page = {"texts": page_texts.scripts(), **told}
+    page = {"texts": strings.scripts(), **told}
     html = _html(kind, escape(title), language, _body(kind, **gaps), page, policy="", more="", source=source, script="")
     return Response(html, headers=_HEADERS, media_type="text/html")
 
@@ -139,7 +151,7 @@ def _html(kind: str, title: str, language: str, body: str, page: Mapping[str, An
 
 
 def _body(kind: str, **gaps: str) -> str:
-    sentences = {name: escape(text) for name, text in page_texts.page().items()}
+    sentences = {name: escape(text) for name, text in strings.page().items()}
     return Template(_read(f"{kind}.html")).substitute(sentences, **gaps)
 
 

@@ -1,18 +1,15 @@
 """From the link of a step to its run, without a script: the model, the sentence, the site and the head that the app would show."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from model.engine.api import Engine, ModelInfo
 from model.errors import OpenQuestions, UnknownModel
 from model.inspection.finite import is_finite
-from model.spec.request import Decoding
 from model.trace.types import Site, Trace
 from viz.links import WITHOUT_EDITS, View
+from viz.opening_run import opening
 from viz.page import Opening, Page, last_cross
 from viz.texts import _, problem
-
-DRAWN = Decoding("sample", max_length=24, temperature=0.8, top_k=20)
-"""How a language model continues a text unless the link says otherwise, as in viz/main.py."""
 
 
 class CannotShow(Exception):
@@ -75,8 +72,6 @@ def _begun(info: ModelInfo, view: View) -> View:
     """The view with a sentence: the model's first example if the link has none."""
     if view.text is not None:
         return view
-    kept = view.decoding() not in (Decoding(), DRAWN)
-    manner = DRAWN if info.continues else Decoding()
-    text = next(iter(info.examples), "")
-    target = text if info.reads == "features" and info.translates and not view.target else view.target
-    return replace(view, text=text, target=target, **({} if kept else asdict(manner)))
+    view = opening(info, view)
+    random = info.reads == "features" and info.translates and not view.target
+    return replace(view, target=view.text or "") if random else view

@@ -179,7 +179,7 @@ async def _student(request: Request) -> Response:
         return pages.join(str(refusal), refusal.status)
     if request.path_params["code"] != room.code:  # cookies belong to one spelling of the path
         return RedirectResponse(f"{base()}/{room.code}", 303)
-    return pages.student(room.deck.title)
+    return pages.student(room.deck)
 
 
 async def _speaker(request: Request) -> Response:
@@ -189,8 +189,7 @@ async def _speaker(request: Request) -> Response:
         return pages.join(str(refusal), refusal.status)
     if not room.admits(request.cookies.get(KEY, "")):
         return pages.join(_("Only the lecturer steers the class."), 403)
-    deck = room.deck
-    return pages.speaker(deck.title, deck.lecture.minutes if isinstance(deck, LectureDeck) else 0)
+    return pages.speaker(room.deck)
 
 
 ROUTES = [

@@ -62,11 +62,11 @@ class Picture {
 }
 
 /** Bars with names, for a panel of kind `Bars`. */
-function barList({ texts, values, chosen }) {
+function barList({ texts: names, values, chosen }) {
   const most = Math.max(...values.map(Math.abs), 1e-9);
   const row = (text, at) => el("li", { class: at === chosen ? "chosen" : "" },
     el("bdi", {}, text), el("span", { class: "bar", style: `--share: ${Math.abs(values[at]) / most}` }), el("span", { class: "number" }, values[at].toFixed(2)));
-  return el("ol", { class: "bars" }, ...texts.map(row));
+  return el("ol", { class: "bars" }, ...names.map(row));
 }
 
 class Stage {

@@ -56,7 +56,7 @@ def page() -> dict[str, str]:
     }
 
 
-def keys() -> list[tuple[str, str]]:
+def listed_keys() -> list[tuple[str, str]]:
     """The keys of the lecturer's page and what they do."""
     return [
         ("PageDown →", _("next: close the question, reveal the answer, next step")),

@@ -1,0 +1,43 @@
+"""The page Lecture: the lectures of this machine, each with what it is about, a link to hold it and one to take it home."""
+
+import streamlit as st
+
+from model.errors import BadLecture
+from viz import labels
+from viz.classroom import routes as class_routes
+from viz.lectures import shelf
+from viz.lectures.lecture import Lecture
+from viz.presenting.routes import path_of
+from viz.texts import _, sentence
+
+
+def show() -> None:
+    """Draws the page."""
+    st.markdown(f"### {_('Lectures')}")
+    st.caption(
+        _("A lecture shows one view after the other, beside its words. A class follows it on phones: press C while you hold one.")
+    )
+    for name in shelf.files():
+        try:
+            _card(shelf.load(name))
+        except BadLecture as error:
+            st.warning(labels.markdown(sentence(error)), icon=":material/info:")
+    st.caption(labels.markdown(_("Students join at {address}.", address=class_routes.base())))
+
+
+def _card(lecture: Lecture) -> None:
+    """Draws one lecture."""
+    with st.container(border=True, key=f"lecture-{lecture.name}"):
+        st.markdown(f"**{labels.markdown(lecture.title)}**")
+        gaps = {"minutes": lecture.minutes, "steps": len(lecture.steps), "language": lecture.language}
+        st.caption(labels.markdown(_("Minutes: {minutes}; steps: {steps}; language: {language}", **gaps)))
+        if lecture.chapters:
+            st.caption(labels.markdown(" · ".join(title for title, _first in lecture.chapters)))
+        if lecture.problems:
+            gaps = {"name": lecture.name, "count": len(lecture.problems)}
+            st.caption(
+                labels.markdown(_("Lines of {name} that could not be read: {count}. The command lecture check names them.", **gaps))
+            )
+        with st.container(horizontal=True):
+            st.link_button(_("Hold this lecture"), path_of(lecture.name), icon=":material/co_present:", type="primary")
+            st.link_button(_("Save as one file"), f"{path_of(lecture.name)}/file", icon=":material/download:")
