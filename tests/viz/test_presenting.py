@@ -20,7 +20,7 @@ from viz.canvas.wire.packing import unpack
 from viz.classroom.deck import Deck
 from viz.lectures import reader
 from viz.lectures.lecture import Lecture
-from viz.presenting import markup, strings, pages, routes
+from viz.presenting import markup, pages, routes, strings
 from viz.presenting.deck import LectureDeck, told
 from viz.presenting.packed_views import PackedView
 from viz.presenting.pages import FOLDER

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 BASE = ("colours.js", "part_fetcher.js", "zoom.js", "keyboard.js", "live_scenes.js", "common.js", "words.js")
 """Files at the start of every drawing."""
@@ -36,7 +37,7 @@ def read(*names: str) -> str:
     return "\n".join((Path(__file__).parent / "frontend" / name).read_text(encoding="utf-8") for name in names)
 
 
-def component(kind: str) -> dict[str, str]:
+def component(kind: str) -> dict[str, Any]:
     """CSS and JavaScript of a Streamlit component that mounts one kind of drawing."""
     scripts, styles = KINDS[kind]
     return {"css": read(*styles), "js": f"{read(*BASE, *scripts)}\nexport default (component) => mount(component, {kind});"}

@@ -180,7 +180,12 @@ class Classroom:
 
     def _asked(self, poll: Poll) -> dict[str, Any]:
         asked = poll.question
-        found = {"prompt": asked.prompt, "layout": asked.layout, "options": list(asked.options), "phase": poll.phase}
+        found: dict[str, Any] = {
+            "prompt": asked.prompt,
+            "layout": asked.layout,
+            "options": list(asked.options),
+            "phase": poll.phase,
+        }
         if poll.phase == "revealed" and (answer := self.deck.answer(self.step)) is not None:
             right, shares = list(answer.right), list(answer.shares)
             found["answer"] = {"right": right, "shares": shares, "number": answer.number, "text": answer.text}

@@ -71,7 +71,7 @@ def _run(page: Page, heading: str = "") -> Picture:
     return Picture(shown, scenes, pieces, _choice(page))
 
 
-def _choice(page: Page) -> Mapping[str, Any]:
+def _choice(page: Page) -> dict[str, Any]:
     view = page.view
     large = bool(view.query >= 0 or view.head > 0)
     return {"site": str(page.attention.site), "head": page.head, "query": view.query, "key": view.key, "large": large}

@@ -48,9 +48,13 @@ class Held:
 
     def __init__(self, deck: LectureDeck) -> None:
         self.deck, self.feed = deck, Feed()
-        loop = asyncio.get_running_loop()
-        deck.listen(lambda: loop.call_soon_threadsafe(self.tell))
+        self._loop = asyncio.get_running_loop()
+        deck.listen(self._prepared)
         self.tell()
+
+    def _prepared(self) -> None:
+        """Called in the thread that prepares."""
+        self._loop.call_soon_threadsafe(self.tell)
 
     def tell(self) -> None:
         """Tells what is prepared."""
