@@ -226,9 +226,12 @@ def _usable(view: View, problems: list[str]) -> tuple[list[ModelInfo], list[Mode
 
 
 def _with_settings(view: View, models: Sequence[ModelInfo]) -> ModelInfo | None:
-    """The model of `view` with its settings applied; None if it has no settings and is listed, or does not exist."""
+    """The model of `view` with its settings applied; None if it has no settings and is listed, or does not exist.
+
+    One that is still being opened is waited for: it alone was asked for.
+    """
     name = view.model or next((info.name for info in models), "")
-    if not view.settings and name in [info.name for info in models]:
+    if not view.settings and name in [info.name for info in models if not (view.model and prepare.is_opening(info))]:
         return None
     try:
         return my_engine().describe(name, view.parsed_settings())

@@ -253,8 +253,14 @@ def asked_here(view: View) -> bool:
 def name_others(others: Sequence[ModelInfo]) -> None:
     """Lists in the sidebar the models that cannot be used as they are."""
     waiting = [each.name for each in others if _waits(each)]
-    sidebar.waiting(waiting, [each.name for each in others if each.name not in waiting])
+    opening = [each.name for each in others if is_opening(each)]
+    sidebar.waiting(waiting, [each.name for each in others if each.name not in waiting + opening], opening)
 
 
 def _waits(info: ModelInfo) -> bool:
     return info.problem.get("error") == "OpenQuestions"
+
+
+def is_opening(info: ModelInfo) -> bool:
+    """Whether a model's files are still being opened."""
+    return info.problem.get("error") == "StillOpening"

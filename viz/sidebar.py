@@ -93,14 +93,17 @@ def status(trace: Trace) -> None:
         st.caption(differs)
 
 
-def waiting(names: Sequence[str], damaged: Sequence[str]) -> None:
-    """Lists the files whose questions must be answered before use, and the files that cannot be used."""
+def waiting(names: Sequence[str], damaged: Sequence[str], opening: Sequence[str] = ()) -> None:
+    """Lists the files whose questions must be answered before use, those that cannot be used, and those still being opened."""
     if names:
         gaps = {"names": listed(names)}
         st.sidebar.caption(labels.markdown(_("Not ready: answer these questions on the Checkpoint page: {names}.", **gaps)))
     if damaged:
         gaps = {"names": listed(damaged)}
         st.sidebar.caption(labels.markdown(_("Cannot be used; the Checkpoint page says why: {names}.", **gaps)))
+    if opening:
+        gaps = {"names": ", ".join(opening)}
+        st.sidebar.caption(labels.markdown(_("Still being opened: {names}. Reload the page in a minute.", **gaps)))
 
 
 def decoding(info: ModelInfo, view: View, tied: Callable[[str], dict[str, Any]]) -> None:

@@ -23,6 +23,7 @@ from model.engine.checkpoint_store import CheckpointStore, Stamp
 from model.engine.lru_cache import LruCache
 from model.engine.model_cache import Loaded, ModelCache, Outcome
 from model.engine.model_info import unusable
+from model.engine.model_list import ModelList
 from model.engine.scheduling.scheduler import Scheduler
 from model.engine.sent_files import VOCABULARY_ENDINGS
 from model.engine.uploads import Uploads
@@ -89,6 +90,7 @@ class LocalEngine:
         self._precision = precision
         self._uploads = uploads or Uploads()
         self._models = ModelCache(self._store, self._uploads, device, lambda: self.device, variant_bytes)
+        self._list = ModelList(self.describe, self._models.version, self._models.is_weight_file)
         self._traces: LruCache[VersionedRequest, Trace] = LruCache(cache_bytes, attrgetter("nbytes"))
         self._attributions: LruCache[VersionedRequest, Result] = LruCache(ATTRIBUTION_BYTES, attrgetter("nbytes"))
         self.scheduler = (scheduler or Scheduler()).start()
@@ -113,8 +115,11 @@ class LocalEngine:
         return environment.device_name(self._device)
 
     def models(self) -> tuple[ModelInfo, ...]:
-        """The folder's checkpoints, sorted by name, files of other programs included; unusable ones have a `problem`."""
-        return tuple(self.describe(name) for name in self._store.names())
+        """The folder's checkpoints, sorted by name, files of other programs included; unusable ones have a `problem`.
+
+        A file that takes long is listed as one that is still being opened.
+        """
+        return self._list.infos(self._store.names())
 
     def receive(self, data: bytes, name: str) -> str:
         """Keeps an uploaded file; see Uploads.keep.

@@ -110,6 +110,14 @@ class ModelCache:
         """
         return UPLOADED if self._uploads.get(name) is not None else self._store.stamp(name)
 
+    def is_weight_file(self, name: str) -> bool:
+        """Whether a model of the folder is a weight file, which is opened in its own process.
+
+        Raises:
+            UnknownModel: there is no such model.
+        """
+        return loader.raw_weights(self._store.path(name)) is not None
+
     def network(self, name: str, settings: Settings = ()) -> Outcome:
         """The network of a model's current files, or the error of loading it.
 

@@ -51,6 +51,7 @@
     ├── Unavailable           the request is valid, but the engine cannot answer now
     │   ├── Busy                too many requests wait
     │   ├── Superseded          a newer request of the same session replaced it
+    │   ├── StillOpening        the files of a model are being opened
     │   ├── TookTooLong         no answer before the deadline
     │   ├── OutOfMemory         not enough memory for the run
     │   ├── RunFailed           it ended inside a library
@@ -109,6 +110,7 @@ from model.errors.unavailable import NoRoom as NoRoom
 from model.errors.unavailable import OutOfMemory as OutOfMemory
 from model.errors.unavailable import Refused as Refused
 from model.errors.unavailable import RunFailed as RunFailed
+from model.errors.unavailable import StillOpening as StillOpening
 from model.errors.unavailable import Superseded as Superseded
 from model.errors.unavailable import TookTooLong as TookTooLong
 from model.errors.unavailable import Unavailable as Unavailable

@@ -21,6 +21,12 @@ class Superseded(Unavailable):
     template = "This run of {model} was canceled because you started a newer one. See the newer result."
 
 
+class StillOpening(Unavailable):
+    """The files of a model take long to open; they are opened meanwhile. Fields: model."""
+
+    template = "{model} is still being opened. Reload the page in a minute."
+
+
 class TookTooLong(Unavailable):
     """No answer before the deadline. Fields: seconds."""
 

@@ -148,6 +148,8 @@ class ForeignNetwork:
             module.register_forward_hook(_handing_over(f"attention/{site}/output"))
         for stack, module in self.position_tables.items():
             module.register_forward_hook(_handing_over(f"positions/{stack}"))
+        if (output := self.library.get_output_embeddings()) is not None:  # type: ignore[operator]  # untyped library
+            output.register_forward_pre_hook(_last_position)
 
 
 NO_SCORES = "the transformers library computes weights in one go and hands out no scores"
@@ -272,6 +274,12 @@ def _handing_over_input(name: str) -> Callable[[nn.Module, Any, Any], Any]:
         return given, {**named, "hidden_states": _seen(watch, name, named["hidden_states"])}
 
     return hook
+
+
+def _last_position(module: nn.Module, given: Any) -> Any:
+    """A hook of the output layer: it gets the last position alone where the run wants the logits of no other."""
+    watch = watched()
+    return (given[0][:, -1:], *given[1:]) if watch is not None and watch.run.last_logits else None
 
 
 def _seen(watch: Watch, name: str, value: Tensor) -> Tensor:

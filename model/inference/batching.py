@@ -86,16 +86,21 @@ def alone(call: Call) -> Tensor:
 def batch_key(call: Call) -> Hashable | None:
     """Batch key: calls with equal keys can be batched. None for a call that is always computed alone.
 
-    Never batched are: long inputs, since the fused kernel computes no weights; a decoder that applies its target's mask to the
-    source; runs that change a part of a mask, since only the combined mask is checked for padding; and networks of other libraries,
-    which have their own caches.
+    Never batched are: long inputs, since the fused kernel computes no weights; prompts of which only the last logits are computed;
+    a decoder that applies its target's mask to the source; runs that change a part of a mask, since only the combined mask is
+    checked for padding; and networks of other libraries, which have their own caches.
     """
     if isinstance(call.network, ForeignNetwork) or call.computed_by is not None:
         return None
     over_source = isinstance(call.network, EncoderDecoder) and any(
         isinstance(own, MemoryLayer) for own in call.network.decoder.layers
     )
-    if call.run.fused or (over_source and call.memory is not None) or not isinstance(call.run.cache, KVCache):
+    if (
+        call.run.fused
+        or call.run.last_logits
+        or (over_source and call.memory is not None)
+        or not isinstance(call.run.cache, KVCache)
+    ):
         return None
     if any(name.endswith(("/mask_padding", "/mask_causal")) for name in call.run.interventions):
         return None

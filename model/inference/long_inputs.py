@@ -1,4 +1,4 @@
-"""Long inputs: whether the weights of a run are written out, or computed when they are looked at."""
+"""Long inputs: whether the weights of a run are written out, or computed when they are looked at; which logits are computed."""
 
 from math import isqrt
 
@@ -14,7 +14,10 @@ LONG = 256
 masks or weights (docs/benchmarks.md measures the cost)."""
 
 LARGEST = 2 << 30
-"""Most bytes of weights and scores in one run."""
+"""Most bytes of weights and scores in one run, and of the logits of what a run is fed."""
+
+LARGEST_PROMPT = 512 << 20
+"""Most bytes of a prompt's logits. Above, only those of its last token are computed, which decide the first new one."""
 
 
 def is_fused(checkpoint: Runner, request: RunRequest, inputs: Inputs, changed: bool) -> bool:
@@ -37,4 +40,24 @@ def is_fused(checkpoint: Runner, request: RunRequest, inputs: Inputs, changed: b
         hint = "; more fit where they are not changed" if changed and ours else hint
         reason = f"{what} of {heads} heads would take {needed / 2**30:.1f} GB{hint}"
         raise TooManyTokens(what="input", found=longest, allowed=isqrt(LARGEST // (bytes_ * heads)), reason=reason)
+    return False
+
+
+def only_last_logits(checkpoint: Runner, request: RunRequest, inputs: Inputs) -> bool:
+    """Whether a run computes the logits of its prompt's last token alone, because those of all tokens take too much memory.
+
+    Raises:
+        TooManyTokens: all logits are needed, since the tokens are fed and not written, and would exceed LARGEST.
+    """
+    spec = checkpoint.info.spec
+    fed = inputs.source if spec.encoder is None else inputs.target
+    if spec.decoder is None or spec.output is None or fed is None:
+        return False
+    of_a_token = 4 * spec.writer.vocab
+    needed = of_a_token * len(fed)
+    if spec.encoder is None and request.decoding.max_length:
+        return needed > LARGEST_PROMPT
+    if needed > LARGEST:
+        reason = f"the logits of {spec.writer.vocab:,} tokens of the vocabulary after each would take {needed / 2**30:.1f} GB"
+        raise TooManyTokens(what="input", found=len(fed), allowed=LARGEST // of_a_token, reason=reason)
     return False

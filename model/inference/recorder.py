@@ -37,11 +37,12 @@ class Recorder:
         keep: tensors to record besides weights, masks, positions and logits.
         fused: whether the run uses the fused kernel, which returns no weights. Queries and keys are then always recorded, since the
             weights are computed from them.
+        last_logits: whether the logits of most positions are not computed; then none are recorded.
     """
 
-    def __init__(self, keep: Sequence[Keep] = (), fused: bool = False) -> None:
+    def __init__(self, keep: Sequence[Keep] = (), fused: bool = False, last_logits: bool = False) -> None:
         self._keep = frozenset(keep) | ({"qkv"} if fused else set())
-        self._fused = fused
+        self._fused, self._last_logits = fused, last_logits
         self._pieces: defaultdict[str, list[Tensor]] = defaultdict(list)
         self._rows: list[list[int]] = []  # for each decoder step, the batch rows that are still in memory
 
@@ -50,6 +51,8 @@ class Recorder:
 
         Of a mask that an intervention made different for each head, it records where any head may look.
         """
+        if name == "logits" and self._last_logits:
+            return
         group, _, rest = name.partition("/")
         last = rest.rpartition("/")[2]
         kind = _KEPT_AS.get(last if group == "attention" else group)
@@ -102,8 +105,13 @@ class Recorder:
         }
         stepped = any(len(pieces) > 1 for name, pieces in self._pieces.items() if name.endswith("/scores"))
         named |= {"attention/decoder.*/scores": NAN_UNCOMPUTED} if stepped else {}
+        named |= {"logits": ONLY_LAST} if self._last_logits else {}
         return named | ({UNWRITTEN: FUSED} if self._fused else {})
 
+
+ONLY_LAST = (
+    "a long prompt and a large vocabulary: the logits of each position would take too much memory, so only the last were computed"
+)
 
 FUSED = "a long input: the run used a fused kernel that writes no weights out; they are computed from q and k when looked at"
 

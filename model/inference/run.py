@@ -18,7 +18,7 @@ from model.inference.decoding import Read, Writer, beam, certain, forced, greedy
 from model.inference.edits.edited_run import EditedRun, edited_run
 from model.inference.inputs import Input, Inputs, Reader
 from model.inference.interventions import needs_weights
-from model.inference.long_inputs import is_fused
+from model.inference.long_inputs import is_fused, only_last_logits
 from model.inference.recorded_trace import TraceMaker, Written
 from model.inference.recorder import Recorder
 from model.spec.external import AnySpec
@@ -61,8 +61,9 @@ def run(
         inputs = inputs or Reader(checkpoint.tokenizers, device, most).inputs(request, checkpoint.info.spec)
         edited = edited_run(checkpoint, request, inputs, lambda other: run(checkpoint, other, device, device_name, ask, (), most))
         fused = is_fused(checkpoint, request, inputs, needs_weights(edited.interventions))
-        recorder, cache = Recorder(request.keep, fused), cache_of(checkpoint.network)
-        own = Run(recorder, edited.interventions, cache, fused)
+        last_logits = only_last_logits(checkpoint, request, inputs)
+        recorder, cache = Recorder(request.keep, fused, last_logits), cache_of(checkpoint.network)
+        own = Run(recorder, edited.interventions, cache, fused, last_logits=last_logits)
         inputs = inputs.to(dtype_of(checkpoint.network))
         maker = TraceMaker(checkpoint, request, device_name, recorder, edited, began)
         tokens, written = _Job(

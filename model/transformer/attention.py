@@ -50,6 +50,8 @@ class Run:
         fused: the weights are never written out (`attend_fused`), for inputs so long that writing them costs more than it shows.
             No such run may change scores, weights or masks: see `model.inference.interventions.needs_weights`.
         start: the first position that is computed in this call; those before it are in the cache.
+        last_logits: the logits of a call's last position alone are computed: for prompts so long that those of all positions,
+            which nobody needs in order to write, would not fit into memory.
     """
 
     record: Callable[[str, Tensor], None] = record_nothing
@@ -57,6 +59,7 @@ class Run:
     cache: Cache = field(default=NO_CACHE)
     fused: bool = False
     start: int = 0
+    last_logits: bool = False
 
     def see(self, name: str, value: Tensor) -> Tensor:
         """`value`, or what an intervention makes of it: what is recorded is what the network goes on with."""

@@ -116,8 +116,8 @@ class Output(nn.Linear):
     """
 
     def forward(self, x: Tensor, run: Run = Run()) -> Tensor:
-        """[batch, query, model] -> [batch, query, vocab]."""
-        return run.see("logits", super().forward(x))
+        """[batch, query, model] -> [batch, query, vocab], or [batch, 1, vocab] where the run wants the last one alone."""
+        return run.see("logits", super().forward(x[:, -1:] if run.last_logits else x))
 
 
 class EncoderDecoder(nn.Module):

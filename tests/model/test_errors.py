@@ -219,6 +219,7 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
         {"model": "tiny"},
         "This run of tiny was canceled because you started a newer one. See the newer result.",
     ),
+    "StillOpening": ({"model": "large.pt"}, "large.pt is still being opened. Reload the page in a minute."),
     "TookTooLong": (
         {"seconds": 60},
         "No answer within 60 s. Try again, or ask for less: a shorter text or fewer new tokens.",

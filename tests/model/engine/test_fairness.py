@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from model.checkpoints import loader
-from model.engine import uploads
-from model.engine.api import Engine
+from model.engine import model_list, uploads
+from model.engine.api import Engine, ModelInfo
 from model.engine.local import LocalEngine
 from model.errors import DamagedFile
 from model.safe_loading.reader import OpenedFile, read_upload
@@ -78,6 +78,10 @@ def engine(folder: Path) -> Iterator[LocalEngine]:
     found.run(RunRequest("one", "w4"))
     yield found
     found.scheduler.close()
+
+
+def is_opening(info: ModelInfo) -> bool:
+    return info.problem.get("error") == "StillOpening"
 
 
 def named(name: str) -> Callable[..., bool]:
@@ -156,6 +160,26 @@ def test_equal_files_that_two_sessions_send_at_the_same_time_were_opened_twice(
     gate.opened.set()
     assert len({each.result(SECONDS) for each in sent}) == 1
     assert gate.begun == 1
+
+
+@pytest.mark.parametrize("slow", ["raw.pt", "three"])
+def test_the_list_of_models_waited_for_a_slow_file(
+    engine: LocalEngine, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch, slow: str
+) -> None:
+    gate = Gate(loader.load, named(slow))
+    monkeypatch.setattr(loader, "load", gate)
+    monkeypatch.setattr(model_list, "PATIENCE_S", 0.0)
+    ready = {"one", "two", "three", "raw.pt"} - {slow}
+    assert wait_for([pool.submit(engine.describe, name) for name in ready], SECONDS).done
+    while {info.name for info in pool.submit(engine.models).result(SECONDS) if not is_opening(info)} != ready:
+        pass
+    gate.reached()
+    others_are_served(engine, pool)
+    gate.opened.set()
+    while any(map(is_opening, engine.models())):
+        pass
+    assert gate.begun == 1, "the list opened it once"
+    assert [info.name for info in engine.models()] == ["one", "raw.pt", "three", "two"]
 
 
 def test_many_slow_files_were_opened_at_the_same_time(
