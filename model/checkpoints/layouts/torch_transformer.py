@@ -92,7 +92,8 @@ def _about_words(shapes: Shapes, around: Around, told: Mapping[str, str]) -> tup
     vocab = list(embeddings.values())[-1]
     waves = "How positions are told apart; a table in the file is used as it is."
     padding = "Positions that hold this id are hidden from attention; without it, none are."
-    names = [("source_pad_id", "source_vocab"), ("target_pad_id", "target_vocab")][: len(embeddings)]
+    asked = {"source_embedding": ("source_pad_id", "source_vocab"), "target_embedding": ("target_pad_id", "target_vocab")}
+    names = [asked[role] for role in embeddings]  # a lone decoder reads a target, whatever it looks at
     return (
         embed_scale(),
         Question("positions", waves, ("learned", "sinusoidal", "none"), default=_positions(around, told)),

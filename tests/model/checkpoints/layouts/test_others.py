@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from model.checkpoints.layouts.loading import load
+from model.checkpoints.layouts.loading import inspect, load
 from model.errors import UnknownLayout
 from model.inference.run import run
 from model.spec.inputs import Features, Given
@@ -89,6 +89,23 @@ def test_an_nn_transformer_decoder_alone(tmp_path: Path) -> None:
     memory, target = rows(5, 1), rows(4, 2)
     trace = traced(tmp_path, theirs.state_dict(), settings(False, "relu", "true"), given(memory), given(target))
     assert_same(trace.stages["decoder/final"], theirs(target, memory, tgt_mask=triangle(4))[0])
+
+
+def test_a_decoder_alone_that_reads_ids_was_never_asked_for_its_padding(tmp_path: Path) -> None:
+    layer, words, pad = nn.TransformerDecoderLayer(WIDTH, HEADS, 20, 0.0, batch_first=True), 11, 9
+    theirs, embedding, output = shaken(nn.TransformerDecoder(layer, 2)), shaken(nn.Embedding(words, WIDTH)), nn.Linear(WIDTH, words)
+    modules: dict[str, nn.Module] = {"decoder": theirs, "emb": embedding, "out": output}
+    state = {f"{name}.{n}": tensor for name, module in modules.items() for n, tensor in module.state_dict().items()}
+    torch.save(state, tmp_path / "weights.pt")
+    asked = {question.name for question in inspect(tmp_path / "weights.pt", {}).ask}
+    assert "target_pad_id" in asked
+    assert {"source_pad_id", "source_vocab"}.isdisjoint(asked), "its source are vectors"
+    memory, target, hidden = rows(5, 1), (2, pad, 8, 4), torch.tensor([[False, True, False, False]])
+    told = settings(False, "relu", "true", positions="none", embed_scale="none", target_pad_id=str(pad))
+    trace = traced(tmp_path, state, told, given(memory), target)
+    read = theirs(embedding(torch.tensor([target])), memory, tgt_mask=triangle(4).isinf(), tgt_key_padding_mask=hidden)
+    assert_same(trace.logits, output(read)[0])
+    assert not trace.at("decoder.0.0.self").mask[2, 1]
 
 
 @ORDERS
