@@ -96,7 +96,7 @@ class Reader:
         if wanted is None:
             return source
         pad_id = spec.pad_id if spec.source_pad_id is None else spec.source_pad_id
-        if pad_id is None:
+        if pad_id is None or not stack.vocab:
             raise BadSetting(name="source_pad_to", found=wanted, allowed="left out: this model has no padding id, or none was told")
         if not len(source) <= wanted <= stack.max_positions:
             raise BadSetting(

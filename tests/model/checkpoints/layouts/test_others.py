@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from model.checkpoints.layouts.loading import inspect, load
-from model.errors import UnknownLayout
+from model.errors import BadSetting, UnknownLayout
 from model.inference.run import run
 from model.spec.inputs import Features, Given
 from model.spec.request import KEEP, Decoding, RunRequest
@@ -106,6 +106,9 @@ def test_a_decoder_alone_that_reads_ids_was_never_asked_for_its_padding(tmp_path
     read = theirs(embedding(torch.tensor([target])), memory, tgt_mask=triangle(4).isinf(), tgt_key_padding_mask=hidden)
     assert_same(trace.logits, output(read)[0])
     assert not trace.at("decoder.0.0.self").mask[2, 1]
+    padded = RunRequest("x", given(memory), target, source_pad_to=7)
+    with pytest.raises(BadSetting, match="this model has no padding id"):
+        run(load(tmp_path / "weights.pt", told, CPU), padded, CPU, "cpu")
 
 
 @ORDERS
