@@ -13,9 +13,6 @@ from torch import Tensor
 from model.trace.types import Array, Site
 from model.transformer.attention import Intervention
 
-FEWEST = 32
-"""Copies that are worth a call of the network of their own."""
-
 
 @dataclass(frozen=True)
 class Edge:
@@ -81,40 +78,39 @@ class Copies:
         ids = self.source if stack == "encoder" else self.fed
         return self.apart or ids is not None or bool(self.interventions(stack, torch.device("cpu")))
 
+    def common(self) -> "Copies":
+        """One copy: the heads that are silenced in all copies. Edges and ids are those of no copy."""
+        silenced = None if self.silenced is None else self.silenced.all(axis=0, keepdims=True)
+        return Copies(self.sites, silenced, None if self.edges is None else (None,))
+
     def first_sites(self) -> Array:
-        """For each row the number of the first site that it changes; the number of sites where it changes none."""
+        """For each row the number of the first site where it differs from what all have in common; of sites: nowhere."""
         order = list(self.sites)
         first = np.full(len(self), len(order))
         if self.silenced is not None:
+            own = self.silenced & ~self.silenced.all(axis=0)
             for number, site in reversed(list(enumerate(order))):
-                first[self.silenced[:, self._of_site(site)].any(axis=1)] = number
+                first[own[:, self._of_site(site)].any(axis=1)] = number
         if self.edges is not None:
             first = np.minimum(first, [order.index(edge.site) if edge else len(order) for edge in self.edges])
         return first
 
     def batches(self, size: int) -> Iterator[Array]:
-        """The rows in batches of at most `size`, those that begin to differ in the same layer together.
+        """The rows in batches of at most `size`, in the order of the sites where they begin to differ."""
+        order = np.argsort(self.first_sites(), kind="stable")
+        yield from (order[begin : begin + size] for begin in range(0, len(order), size))
 
-        What comes before the first change of a batch is computed for one row only. Batches of fewer than FEWEST rows are not worth
-        a call of their own.
+    def interventions(self, stack: str, device: torch.device, layer: tuple[int, int] | None = None) -> dict[str, Intervention]:
+        """What makes each row of a stack another copy, by the names of the values.
+
+        Args:
+            layer: pass and layer; None: all of the stack.
         """
-        first, order = self.first_sites(), list(self.sites)
-        layers = list(dict.fromkeys((site.stack, site.pass_, site.layer) for site in order))
-        of_site = np.array([*(layers.index((site.stack, site.pass_, site.layer)) for site in order), len(layers)])
-        depth = of_site[first]
-        batch = np.empty(0, np.int64)
-        for level in np.unique(depth):
-            batch = np.concatenate([batch, np.flatnonzero(depth == level)])
-            if len(batch) >= FEWEST or level == depth.max():
-                yield from (batch[begin : begin + size] for begin in range(0, len(batch), size))
-                batch = np.empty(0, np.int64)
-
-    def interventions(self, stack: str, device: torch.device) -> dict[str, Intervention]:
-        """What makes each row of a stack another copy, by the names of the values."""
         found: dict[str, Intervention] = {}
-        for site in (site for site in self.sites if site.stack == stack):
+        for site in (site for site in self.sites if site.stack == stack and layer in (None, (site.pass_, site.layer))):
             if self.silenced is not None and (own := self.silenced[:, self._of_site(site)]).any():
-                found[f"attention/{site}/context"] = _silencing(torch.tensor(own, device=device))
+                same = (own == own[:1]).all()
+                found[f"attention/{site}/context"] = _silencing(torch.tensor(own[:1] if same else own, device=device))
             if self.edges is not None and any(edge and edge.site == site for edge in self.edges):
                 found[f"attention/{site}/mask"] = _forbidding(site, self.sites[site], self.edges)
         return found

@@ -48,6 +48,11 @@ class Example:
         return "source" if self.source is None else "target"
 
     @property
+    def measured(self) -> slice:
+        """The rows of the decoder that predict the measured tokens."""
+        return slice(self.first, self.first + len(self.following))
+
+    @property
     def tokens(self) -> tuple[str, ...]:
         """Texts of the measured tokens."""
         return self.strips[self.written].texts[self.first + 1 :][: len(self.following)]

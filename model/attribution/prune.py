@@ -20,7 +20,7 @@ from model.attribution.scoring import OnCount, Scorer, ignore_count
 from model.inference.interventions import sites
 from model.trace.types import Array
 
-TOGETHER = 6
+TOGETHER = 3
 """Heads that are measured again at once."""
 
 

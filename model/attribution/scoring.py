@@ -1,7 +1,8 @@
 """Scoring: log-probabilities of a target that edited copies of one run are fed, many copies in one call of the network.
 
-Copies that differ in the decoder alone share one pass through the encoder. In networks of our own a batch begins with one row, and
-the first changed value gives each copy a row: what comes before it is computed once.
+In networks of our own, copies join the batch in the layer where they begin to differ (layerwise.py), and the output layer is summed
+up a part of the vocabulary at a time (forced.py). Copies that read other ids, and those of other networks, go through the whole
+network, a row for each; those that differ in the decoder alone share one pass through the encoder.
 """
 
 from collections.abc import Callable
@@ -14,6 +15,8 @@ from torch import Tensor
 
 from model.attribution.copies import Copies, chained
 from model.attribution.example import Example
+from model.attribution.forced import VOCAB_CHUNK, Forced, ForcedLogits, ForcedStates
+from model.attribution.layerwise import Layerwise
 from model.checkpoints.loaded import cache_of
 from model.errors import OutOfMemory
 from model.huggingface.network import ForeignNetwork, ForeignTranslator, ForeignWriter
@@ -28,6 +31,9 @@ from model.transformer.stacks import CausalLM, EncoderDecoder
 
 BATCH_BYTES = 128 * 2**20
 """Memory that one batch of copies may take where the configuration says nothing else."""
+
+MOST_ROWS = 128
+"""Most copies of one batch: other runs wait for it, and more rows would save no time."""
 
 OnCount: TypeAlias = Callable[[int, int], None]
 """Called with the number of copies measured so far, and the number of all copies."""
@@ -45,12 +51,14 @@ class Scorer:
         ask: answers calls of the network, alone or through a scheduler.
         most_bytes: memory of one batch.
         read: the encoder's output and its mask where no copy changes the encoder, once they were computed.
+        layerwise: the example layer by layer, once it was asked for.
     """
 
     example: Example
     ask: Ask
     most_bytes: int = BATCH_BYTES
     read: list[tuple[Tensor, Mask]] = field(default_factory=list)
+    layerwise: list[Layerwise] = field(default_factory=list)
 
     def score(self, copies: Copies, on_count: OnCount = ignore_count) -> Array:
         """Log-probabilities [row, token] of the measured tokens, float64, for each copy.
@@ -58,13 +66,13 @@ class Scorer:
         Raises:
             OutOfMemory: not even one copy fits into the memory of the device.
         """
-        return self._read(copies, Forced.log_probabilities, on_count).astype(np.float64)
+        return self._read(copies, lambda found: found.log_probabilities(), on_count).astype(np.float64)
 
     def likeliest(self, copies: Copies) -> Array:
         """Ids [row, token] of the likeliest token at each place, the target before it being fed."""
-        return self._read(copies, Forced.likeliest, ignore_count).astype(np.int64)
+        return self._read(copies, lambda found: found.likeliest(), ignore_count).astype(np.int64)
 
-    def _read(self, copies: Copies, read: Callable[["Forced"], Tensor], on_count: OnCount) -> Array:
+    def _read(self, copies: Copies, read: Callable[[Forced], Tensor], on_count: OnCount) -> Array:
         """A number [row, token] of each copy."""
         found, done = np.empty((len(copies), len(self.example.following)), np.float64), 0
         for rows in copies.batches(self.rows()):
@@ -80,24 +88,25 @@ class Scorer:
             graph: whether everything that is computed is held for gradients.
         """
         spec, example = self.example.runner.info.spec, self.example
+        apart = graph or isinstance(example.runner.network, ForeignNetwork)
         queries, keys = example.fed.shape[1], max(self._lengths())
         widest = max(stack.d_model * 8 for stack in spec.stacks.values())
         heads = max(stack.attention.heads for stack in spec.stacks.values())
-        vocab = spec.writer.vocab
+        vocab = spec.writer.vocab if apart else min(spec.writer.vocab, VOCAB_CHUNK)
         layer = (queries + keys) * widest + 4 * heads * max(queries, keys) ** 2
         held = 3 * len(sites(spec)) if graph else 1
         needed = 4 * (3 * len(example.following) * vocab + held * layer)
-        return max(1, self.most_bytes // needed)
+        return max(1, min(self.most_bytes // needed, MOST_ROWS))
 
     def _lengths(self) -> tuple[int, int]:
         source = 0 if self.example.source is None else self.example.source.shape[1]
         return source, self.example.fed.shape[1]
 
-    def _batch(self, copies: Copies, read: Callable[["Forced"], Tensor]) -> Array:
+    def _batch(self, copies: Copies, read: Callable[[Forced], Tensor]) -> Array:
         """The copies of one batch; half of them at a time where memory does not suffice."""
         network, example = self.example.runner.network, self.example
         try:
-            call = Call(network, Run(), example.fed, computed_by=lambda: read(forced(example, copies, read=self.read)))
+            call = Call(network, Run(), example.fed, computed_by=lambda: read(self._forced(copies)))
             found: Array = self.ask(call).cpu().numpy()
             return found
         except OutOfMemory:
@@ -106,27 +115,14 @@ class Scorer:
         half, every = len(copies) // 2, np.arange(len(copies))
         return np.concatenate([self._batch(copies.rows(part), read) for part in (every[:half], every[half:])])
 
-
-@dataclass(frozen=True, eq=False)
-class Forced:
-    """The target fed to a batch of copies.
-
-    Attributes:
-        logits: [row, token, vocab], of the rows that predict the measured tokens.
-        following: [token], their ids.
-    """
-
-    logits: Tensor
-    following: Tensor
-
-    def log_probabilities(self) -> Tensor:
-        """[row, token]."""
-        found = self.logits.float().log_softmax(dim=-1)
-        return found.gather(-1, self.following.expand(len(found), -1)[..., None])[..., 0]
-
-    def likeliest(self) -> Tensor:
-        """Ids [row, token] of the likeliest token at each place."""
-        return self.logits.argmax(dim=-1)
+    def _forced(self, copies: Copies) -> Forced:
+        """The target fed to a batch of copies, layer by layer where that can be."""
+        if not Layerwise.can(self.example, copies):
+            return forced(self.example, copies, read=self.read)
+        if not self.layerwise:
+            self.layerwise.append(Layerwise(self.example))
+        states = self.layerwise[0].states(copies)
+        return ForcedStates(states[:, self.example.measured], self.layerwise[0].output, self.example.following)
 
 
 def forced(
@@ -134,8 +130,8 @@ def forced(
     copies: Copies,
     also: dict[str, Intervention] | None = None,
     read: list[tuple[Tensor, Mask]] | None = None,
-) -> Forced:
-    """Feeds the target to a batch of copies.
+) -> ForcedLogits:
+    """Feeds the target to a batch of copies, through the whole network.
 
     Args:
         also: interventions after those of the copies.
@@ -157,8 +153,7 @@ def forced(
             logits = network.decode(run.fed, memory, mask, run.run("decoder"))
         case _:
             raise TypeError(f"{type(network).__name__} writes nothing")
-    logits = logits[:, example.first : example.first + len(example.following)]
-    return Forced(logits.expand(len(copies), -1, -1), example.following)
+    return ForcedLogits(logits[:, example.measured].expand(len(copies), -1, -1), example.following)
 
 
 @dataclass(frozen=True, eq=False)

@@ -124,9 +124,9 @@ def skipped(into: dict[str, Tensor], name: str, edit: Edit) -> Intervention:
 
     def change(value: Tensor, start: int) -> Tensor:
         before = into[name]
-        if before.shape != value.shape:
+        if before.shape[1:] != value.shape[1:]:
             raise edit.refuse("this layer makes a row for each source position, so its input cannot take the place of its output")
-        return before
+        return before.expand_as(value)  # copies of a run that are first changed in this layer have one input
 
     return change
 
