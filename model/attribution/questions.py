@@ -32,6 +32,11 @@ class Question(Generic[Answer]):
     request: RunRequest
 
     @property
+    def cost(self) -> int:
+        """As how many runs the question counts where a server limits the pace of its callers."""
+        return 20
+
+    @property
     def model(self) -> str:
         """The name of the model."""
         return self.request.model
@@ -55,6 +60,11 @@ class Heads(Question[HeadEffects]):
     permutations: Annotated[int, Between(2, 1024)] = PERMUTATIONS
     seed: Annotated[int, Between(0, 2**32 - 1)] = 0
 
+    @property
+    def cost(self) -> int:
+        """Silencing each head takes about ten runs, a share hundreds of copies."""
+        return 30 if "share" in self.measures else 10
+
 
 @dataclass(frozen=True)
 class Prune(Question[PruneCurve]):
@@ -68,6 +78,11 @@ class Prune(Question[PruneCurve]):
 
     order: Order = "least"
     every: bool = False
+
+    @property
+    def cost(self) -> int:
+        """More if all heads are measured again after each step."""
+        return 50 if self.every or self.order == "most" else 20
 
 
 @dataclass(frozen=True)
@@ -86,6 +101,11 @@ class Edges(Question[EdgeEffects]):
 
     token: Annotated[int, Between(0, 2**31)]
     site: str = ""
+
+    @property
+    def cost(self) -> int:
+        """One copy for each edge."""
+        return 10
 
 
 QUESTIONS: Mapping[type[Question[Any]], type[Result]] = MappingProxyType(

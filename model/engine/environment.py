@@ -7,7 +7,7 @@ import torch
 
 from model.attribution.scoring import BATCH_BYTES
 from model.errors import BadSetting
-from model.spec.inputs import POSITIONS, PUBLIC_POSITIONS
+from model.spec.inputs import POSITIONS, PUBLIC_MEASURED, PUBLIC_POSITIONS
 from model.spec.request import Precision
 
 MOST_THREADS = 1024
@@ -67,6 +67,11 @@ def threads() -> int | None:
 def most_positions() -> int:
     """Most tokens of an input, even if a model has more positions; fewer on a public server (HEADLIGHT_PUBLIC)."""
     return PUBLIC_POSITIONS if os.environ.get("HEADLIGHT_PUBLIC") == "1" else POSITIONS
+
+
+def most_measured() -> int:
+    """Most tokens of a run about which is asked what matters: each question computes hundreds of copies of it."""
+    return PUBLIC_MEASURED if os.environ.get("HEADLIGHT_PUBLIC") == "1" else POSITIONS
 
 
 def batch_bytes() -> int:

@@ -27,7 +27,7 @@ from model.engine.model_list import ModelList
 from model.engine.scheduling.scheduler import Scheduler
 from model.engine.sent_files import VOCABULARY_ENDINGS
 from model.engine.uploads import Uploads
-from model.errors import BadSetting, HeadlightError
+from model.errors import BadSetting, HeadlightError, TooManyTokens
 from model.inference.batching import Ask
 from model.inference.cell import explain_cell
 from model.inference.inputs import Reader
@@ -209,11 +209,15 @@ class LocalEngine:
 
         Raises:
             CannotMeasure: the network or the target leaves nothing to be measured.
+            TooManyTokens: the run is longer than this server measures.
             HeadlightError: it cannot be run, or not now.
         """
         base, most = _usable(self._models.network(question.model, question.request.settings)), environment.most_positions()
         request, prompt = forced_run(base.runner, question.request, self._device, most)
         trace, runner = self._traced(request)
+        if (longest := max(map(len, trace.tokens.values()))) > (allowed := environment.most_measured()):
+            reason = "the limit of this server for questions about what matters"
+            raise TooManyTokens(what="run", found=longest, allowed=allowed, reason=reason)
         about = replace(question.request, precision=trace.request["precision"])
         asked = VersionedRequest(question.about(about), base.key.version)
         if (found := self._attributions.get(asked)) is None:

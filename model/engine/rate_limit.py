@@ -38,25 +38,26 @@ class RateLimit:
         self._counted: TTLCache[tuple[str, int], bool] = TTLCache(callers, CACHED_SECONDS, timer)
         self._lock = threading.Lock()
 
-    def admit(self, caller: str, question: Hashable = None) -> None:
-        """Takes one token from a caller's bucket.
+    def admit(self, caller: str, question: Hashable = None, cost: float = 1) -> None:
+        """Takes tokens from a caller's bucket.
 
         Args:
             caller: an address or a session id.
             question: identifies the question; None: one whose answer is not cached.
+            cost: as how many questions it counts; the whole bucket suffices for any.
 
         Raises:
             Refused: the caller asks too fast. Refused questions are not counted.
         """
-        asked = caller, hash(question)
+        asked, cost = (caller, hash(question)), min(cost, self._burst)
         with self._lock:
             if question is not None and asked in self._counted:
                 return
             now = self._timer()
             bucket = self._buckets.get(caller) or _Bucket(self._burst, now)
             left = min(self._burst, bucket.left + (now - bucket.at) * self._rate)
-            self._buckets[caller] = _Bucket(left - 1 if left >= 1 else left, now)
-            if left < 1:
+            self._buckets[caller] = _Bucket(left - cost if left >= cost else left, now)
+            if left < cost:
                 allowed = f"at most {self._rate:.0f} questions a second; wait a moment"
                 raise Refused(what="The pace", found="too fast", allowed=allowed)
             if question is not None:

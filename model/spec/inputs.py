@@ -12,8 +12,8 @@ from model.errors import BadSetting, TooManyCharacters, TooManyTokens
 POSITIONS = 2**14
 """Most tokens, ids or rows of one input, for any model."""
 
-PUBLIC_POSITIONS = 512
-"""The same on a public server."""
+PUBLIC_POSITIONS, PUBLIC_MEASURED = 512, 128
+"""The same on a public server, and there of a run about which is asked what matters."""
 
 CHARACTERS_PER_POSITION = 16
 """Characters allowed for each position that a model can read. A token of English, German or Chinese text has one to eight."""

@@ -42,6 +42,14 @@ def measure(visitor: Visitor, what: str) -> None:
     visitor._run()
 
 
+def test_a_chip_says_that_a_later_edit_wins_where_both_name_the_same_cells(stocked: Path) -> None:
+    visitor = Visitor("whatif", text=TEXT, edit="forbid site=decoder.0.1.cross key=1; allow site=decoder.0.1.cross key=1,2")
+    said = [caption.value for caption in visitor.app.caption if "that one wins" in caption.value]
+    assert len(said) == 1
+    tick(visitor, "edit-on-1")
+    assert not any("that one wins" in caption.value for caption in visitor.app.caption)
+
+
 def test_both_questions_are_answered_with_the_numbers_of_runs_made_here(stocked: Path) -> None:
     visitor = Visitor("whatif", text=TEXT, edit=EDIT)
     engine = LocalEngine(stocked, torch.device("cpu"))

@@ -12,6 +12,7 @@ from viz.canvas.gestures import Gesture
 from viz.edit_words import words
 from viz.links import View
 from viz.whatif import gestures
+from viz.whatif.contradictions import overruled
 from viz.whatif.edit_list import EditList
 from viz.whatif.history import History
 from viz.whatif.matter_words import correlations
@@ -48,6 +49,30 @@ def test_chips_are_switched_moved_and_removed_with_their_switches() -> None:
     assert edits.moved(2, 1) == edits
     assert edits.without(0) == EditList((SHARP, MUTE), frozenset({0}))
     assert edits.with_(CUT).edits[-1] == CUT
+
+
+OPEN = Allow(site=CROSS, head=(1, 2), key=("hunde", 5))
+
+
+@pytest.mark.parametrize(
+    ("edits", "off", "found"),
+    [
+        ((CUT, OPEN), (), {0: 1}),
+        ((OPEN, CUT), (), {0: 1}),
+        ((CUT, OPEN, SHARP, CUT), (), {0: 1, 1: 3}),
+        ((CUT, OPEN), (1,), {}),
+        ((CUT, CUT), (), {}),
+        ((Forbid(site=CROSS, head=(0,), key=("hunde",)), OPEN), (), {}),
+        ((Forbid(site=CROSS, key=(4,)), OPEN), (), {}),
+        ((Forbid(site=CROSS, query=(1,)), replace(OPEN, query=(2,))), (), {}),
+        ((Forbid(site="decoder.0.1.cross"), OPEN), (), {}),
+        ((Forbid(), OPEN), (), {0: 1}),
+    ],
+)
+def test_of_two_edits_that_contradict_each_other_the_chip_says_which_wins(
+    edits: tuple[Edit, ...], off: tuple[int, ...], found: dict[int, int]
+) -> None:
+    assert overruled(EditList(edits, frozenset(off)), TRACE) == found
 
 
 def test_undo_goes_back_and_redo_forward_until_something_new_is_done() -> None:

@@ -11,6 +11,7 @@ from viz.edit_words import words
 from viz.page import Page
 from viz.texts import _
 from viz.whatif import experiments
+from viz.whatif.contradictions import overruled
 from viz.whatif.edit_list import EditList
 from viz.whatif.experiments import Experiment
 from viz.whatif.history import change_edits, history, redo, undo
@@ -19,8 +20,9 @@ from viz.whatif.history import change_edits, history, redo, undo
 def draw(page: Page, edits: EditList) -> None:
     """Draws a line for each edit."""
     with st.container(key="edits", gap="small"):
+        opposed = overruled(edits, page.trace)
         for place in range(len(edits.edits)):
-            _chip(page, edits, place)
+            _chip(page, edits, place, opposed.get(place))
         if not edits.edits:
             st.caption(_("No edit yet: hide a token, brush cells of a head, or choose an experiment."))
 
@@ -34,14 +36,21 @@ def buttons(page: Page, edits: EditList) -> None:
         _button(_("Remove all"), "delete_sweep", partial(change_edits, lambda _edits: EditList()), True)
 
 
-def _chip(page: Page, edits: EditList, place: int) -> None:
-    """One edit: a switch with its words, and buttons. The key holds the place, so that keyboard focus stays in the line."""
+def _chip(page: Page, edits: EditList, place: int, later: int | None) -> None:
+    """One edit: a switch with its words, and buttons. The key holds the place, so that keyboard focus stays in the line.
+
+    Args:
+        later: the place of a later edit that says the opposite; None: there is none.
+    """
     edit = edits.edits[place]
     said = words(edit, page.trace.tokens)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"edit-{place}"):
         key = f"edit-on-{place}"
         st.session_state[key] = place not in edits.off
         st.checkbox(labels.markdown(said), key=key, on_change=_switch, args=(key, place, edit))
+        if later is not None:
+            wins = words(edits.edits[later], page.trace.tokens)
+            st.caption(labels.markdown(_("Where a later edit says the opposite, that one wins: {edit}", edit=wins)))
         if len(edits.edits) > 1:
             earlier, later = _("Apply earlier: {edit}", edit=said), _("Apply later: {edit}", edit=said)
             _small(f"up-{place}", "arrow_upward", earlier, partial(_move, place, edit, -1), place > 0)

@@ -75,6 +75,15 @@ class AccessLimits:
             raise Refused(what="The token", found="missing or another", allowed="set HEADLIGHT_TOKEN to the one of this host")
         self.limit.admit(client_address(peer, forwarded, self.proxies))
 
+    def admit_question(self, body: object, peer: str, forwarded: Iterable[str] = ()) -> None:
+        """Counts a question about what matters as the runs that it costs; the request itself was counted by `admit`.
+
+        Raises:
+            Refused: the caller asks too fast.
+        """
+        if (more := _cost(body) - 1) > 0:
+            self.limit.admit(client_address(peer, forwarded, self.proxies), cost=more)
+
     def admit_call(self, method: str, *arguments: Hashable) -> None:
         """Checks one engine call of this thread's session: its rate, and the size of a run.
 
@@ -85,7 +94,7 @@ class AccessLimits:
             BadSetting: a setting of the run names a file of the server.
         """
         if method != "models":
-            self.limit.admit(SESSION.get().client, (method, *arguments))
+            self.limit.admit(SESSION.get().client, (method, *arguments), max(map(_cost, arguments), default=1))
         for request in arguments:
             if isinstance(request, RunRequest | Question):
                 self.check_request(request)
@@ -139,6 +148,11 @@ class AccessLimits:
         if written > self.written:
             found = f"up to {written:,} tokens long, those of all hypotheses counted"
             raise Refused(what="The decode", found=found, allowed=f"at most {self.written:,}")
+
+
+def _cost(asked: object) -> int:
+    """As how many requests something counts."""
+    return asked.cost if isinstance(asked, Question) else 1
 
 
 def _written(decoding: Decoding) -> int:

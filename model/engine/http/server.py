@@ -100,6 +100,7 @@ def application(engine: SharedEngine, access: AccessLimits) -> Starlette:
         def answer(request: Request, data: bytes) -> tuple[bytes, str]:
             body = _read(endpoint, data)
             access.check_request(body)
+            access.admit_question(body, request.client.host if request.client else "", request.headers.getlist(FORWARDED_HEADER))
             reply = endpoint.answer(engine, body)
             known, what = request.headers.get(FIELDS_HEADER, ""), endpoint.path.rpartition("/")[2]
             return without_unknown_fields(reply, what, known), endpoint.media

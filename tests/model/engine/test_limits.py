@@ -10,6 +10,8 @@ import pytest
 from starlette.types import ASGIApp
 
 from model.__main__ import main
+from model.attribution.questions import Heads, Prune
+from model.engine import environment
 from model.engine.client_address import client_address
 from model.engine.http.access import AccessLimits
 from model.engine.http.client import RemoteEngine
@@ -18,7 +20,7 @@ from model.engine.http.server import application
 from model.engine.local import LocalEngine
 from model.engine.rate_limit import CACHED_SECONDS, RateLimit
 from model.engine.session import SESSION, Session
-from model.errors import BadSetting, Refused, TooManyCharacters
+from model.errors import BadSetting, Refused, TooManyCharacters, TooManyTokens
 from model.spec.inputs import Features, RandomFeatures
 from model.spec.request import Decoding, RunRequest
 from tests.hosts import Loopback
@@ -164,6 +166,38 @@ def test_an_equal_question_is_not_counted_while_its_answer_is_cached() -> None:
     assert admitted(limit, "a", 100, ("run", 3)) == 0
     clock.now += CACHED_SECONDS + 1
     assert admitted(limit, "a", 100, ("run", 1)) == 0
+
+
+def test_a_costly_question_counts_as_many_and_one_that_costs_more_than_the_bucket_is_admitted_when_it_is_full() -> None:
+    clock = Clock()
+    limit = RateLimit(rate=10, burst=60, timer=clock)
+    limit.admit("a", "shares", cost=50)
+    assert admitted(limit, "a", 100) == 10
+    clock.now += 6
+    limit.admit("a", "all", cost=500)
+    assert admitted(limit, "a", 1) == 0
+
+
+def test_a_class_of_costly_questions_stalled_a_public_server(local: LocalEngine) -> None:
+    asked = [Prune(RunRequest("tiny", "w4", "w5 w6"), order) for order in ("least", "most")]
+    public = replace(AccessLimits.from_environment(PUBLIC), pace=0.01)
+    for engine in (
+        RemoteEngine("http://x", transport=Loopback(application(local, replace(public)))),
+        PatientEngine(local, Session("mine", "192.0.2.7"), replace(public)),
+    ):
+        engine.attribute(asked[0])
+        with pytest.raises(Refused, match="too fast"):
+            engine.attribute(asked[1])
+        engine.run(RunRequest("tiny", "w4"))
+
+
+def test_a_long_run_is_not_measured_on_a_public_server(local: LocalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Heads(RunRequest("tiny", "w4 w5", "w5 w6"), ("without",))
+    local.attribute(asked)
+    monkeypatch.setattr(environment, "PUBLIC_MEASURED", 3)
+    monkeypatch.setenv("HEADLIGHT_PUBLIC", "1")
+    with pytest.raises(TooManyTokens, match="the limit of this server for questions about what matters"):
+        local.attribute(asked)
 
 
 def test_callers_without_number_are_remembered_in_bounds() -> None:
