@@ -20,7 +20,7 @@ from model.inference.batching import Call, together
 from model.inference.cell import explain_cell
 from model.inference.precision import FROM_FLOAT32, lowered, run_in
 from model.inference.run import run
-from model.spec.edits import Silence
+from model.spec.edits import Silence, read_edits
 from model.spec.request import Decoding, Precision, RunRequest
 from model.trace.types import Array, Trace
 from model.transformer.attention import Run
@@ -239,3 +239,22 @@ def test_the_command_line_says_how_far_a_run_is_from_float32(tmp_path: Path, cap
     assert differs.startswith("bfloat16, differs from float32 by at most: weights ")
     assert main(command) == 0
     assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "edits",
+    ["silence site=decoder.0.0.cross head=1; forbid kind=cross key=1", "skip-layer stack=encoder layer=0; sharpen factor=2"],
+)
+def test_edits_hold_in_bfloat16_and_in_the_float32_run_that_it_is_compared_with(edits: str) -> None:
+    found = checkpoint(SPECS["paper"])
+    asked = replace(runs.request(SPECS["paper"]), edits=read_edits(edits), keep=())
+    trace = lower_run(found, asked, "bfloat16")
+    plain = lower_run(found, replace(asked, edits=()), "bfloat16")
+    full = run(found, replace(asked, target=trace.tokens["target"].ids), CPU, "cpu")
+    assert [note for note in trace.model["notes"] if note.startswith("Edit: ")] == [f"Edit: {edit}" for edit in read_edits(edits)]
+    assert trace.logits is not None
+    assert full.logits is not None
+    rows = len(trace.logits)
+    assert trace.model[FROM_FLOAT32]["logits"] == pytest.approx(np.abs(trace.logits - full.logits[:rows]).max(), abs=2e-6)
+    assert plain.logits is not None
+    assert np.abs(trace.logits[0] - plain.logits[0]).max() > 10 * trace.model[FROM_FLOAT32]["logits"] / 2, "the edits changed it"
