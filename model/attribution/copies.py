@@ -80,7 +80,7 @@ class Copies:
 
     def common(self) -> "Copies":
         """One copy: the heads that are silenced in all copies. Edges and ids are those of no copy."""
-        silenced = None if self.silenced is None else self.silenced.all(axis=0, keepdims=True)
+        silenced = None if self.silenced is None else np.asarray(self.silenced.all(axis=0, keepdims=True))
         return Copies(self.sites, silenced, None if self.edges is None else (None,))
 
     def first_sites(self) -> Array:

@@ -96,4 +96,4 @@ class ForcedStates:
 def _log_sum_exp(logits: Tensor, held: Tensor) -> Tensor:
     """log Σ exp [row] of logits [row, word]: a logit minus its logarithmic share, both of the first word."""
     normalized = held.flatten()[: logits.numel()].view_as(logits)
-    return logits[:, 0] - torch.log_softmax(logits, dim=-1, out=normalized)[:, 0]  # type: ignore[call-overload]
+    return logits[:, 0] - torch.log_softmax(logits, dim=-1, out=normalized)[:, 0]

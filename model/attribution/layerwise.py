@@ -146,17 +146,24 @@ class Layerwise:
         batch = _Rows(copies, common, self._depths(copies))
         begin, end = len(self._places) - len(self._stacks[-1].places), len(self._places)  # the decoder's layers
         early = int((batch.depths < begin).sum())  # these differ in the encoder
-        memory = self._memory(common)
-        if early:
-            own = self._stacks[0].leave(self._grown(batch.part(0, early), 0, begin, None), self._around)
-            memory = own if early == len(copies) else torch.cat([own, memory.expand(len(copies) - early, -1, -1)])
-        if not 0 < early < len(copies) or len(copies) < WORTH_A_PASS:
-            found = [self._grown(batch, begin, end, memory)]
-        else:  # the later ones share keys and values of the encoder's output
-            parts = ((batch.part(0, early), memory[:early]), (batch.part(early, len(copies)), memory[early : early + 1]))
-            found = [self._grown(rows, begin, end, read) for rows, read in parts]
+        found = [self._grown(rows, begin, end, read) for rows, read in self._passes(batch, early, begin)]
         states = [self._stacks[-1].leave(x, self._around) for x in found]
         return torch.cat(states)[np.argsort(order).tolist()]
+
+    def _passes(self, batch: "_Rows", early: int, begin: int) -> list[tuple["_Rows", Tensor | None]]:
+        """The rows that go through the decoder together, and the encoder's output that they read: one for all, or one for each.
+
+        Args:
+            early: rows that differ in the encoder; they come first.
+            begin: the decoder's first layer.
+        """
+        shared, late = self._memory(batch.common), len(batch.copies) - early
+        if not early or shared is None:
+            return [(batch, shared)]
+        own = self._stacks[0].leave(self._grown(batch.part(0, early), 0, begin, None), self._around)
+        if late < 1 or len(batch.copies) < WORTH_A_PASS:
+            return [(batch, torch.cat([own, shared.expand(late, -1, -1)]))]
+        return [(batch.part(0, early), own), (batch.part(early, early + late), shared)]
 
     def _grown(self, batch: "_Rows", begin: int, end: int, memory: Tensor | None) -> Tensor:
         """The stream of all rows after layer `end` - 1; each joins in front of its own layer.
@@ -167,7 +174,7 @@ class Layerwise:
         x, rows = None, 0
         for number in range(begin, end):
             stack, place = self._places[number]
-            parts = [] if x is None else [(x, rows)]
+            parts: list[tuple[Tensor, int]] = [] if x is None else [(x, rows)]
             for count in batch.joining(number, first=number == begin):
                 state = self._state(number, batch.common)
                 if parts and count < WORTH_A_CALL:

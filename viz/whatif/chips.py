@@ -52,9 +52,9 @@ def _chip(page: Page, edits: EditList, place: int, later: int | None) -> None:
             wins = words(edits.edits[later], page.trace.tokens)
             st.caption(labels.markdown(_("Where a later edit says the opposite, that one wins: {edit}", edit=wins)))
         if len(edits.edits) > 1:
-            earlier, later = _("Apply earlier: {edit}", edit=said), _("Apply later: {edit}", edit=said)
-            _small(f"up-{place}", "arrow_upward", earlier, partial(_move, place, edit, -1), place > 0)
-            _small(f"down-{place}", "arrow_downward", later, partial(_move, place, edit, 1), place < len(edits.edits) - 1)
+            up, down = _("Apply earlier: {edit}", edit=said), _("Apply later: {edit}", edit=said)
+            _small(f"up-{place}", "arrow_upward", up, partial(_move, place, edit, -1), place > 0)
+            _small(f"down-{place}", "arrow_downward", down, partial(_move, place, edit, 1), place < len(edits.edits) - 1)
         _small(f"remove-{place}", "close", _("Remove: {edit}", edit=said), partial(_remove, place, edit), True)
 
 

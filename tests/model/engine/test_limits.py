@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
 
@@ -135,12 +136,12 @@ class Clock:
         return self.now
 
 
-def admitted(limit: RateLimit, caller: str, count: int, *question: object) -> int:
+def admitted(limit: RateLimit, caller: str, count: int, question: Hashable = None) -> int:
     """How many of so many questions are admitted."""
     found = 0
     for _ in range(count):
         try:
-            limit.admit(caller, *question)
+            limit.admit(caller, question)
         except Refused:
             continue
         found += 1
