@@ -9,6 +9,7 @@ COPY .streamlit .streamlit
 COPY model model
 COPY viz viz
 COPY docs docs
+COPY lectures lectures
 
 RUN useradd --uid 10001 --create-home headlight
 USER 10001

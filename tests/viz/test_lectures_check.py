@@ -1,6 +1,7 @@
 """Lectures against real runs: what is true passes, what is false is named with its line."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -142,6 +143,38 @@ def test_every_bundled_lecture_can_be_read(name: str) -> None:
     lecture = shelf.load(name)
     assert lecture.problems == ()
     assert all(step.page and step.expects for step in lecture.steps)
+
+
+ENGLISH = sorted(name for name in shelf.files() if name.endswith(".en"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ENGLISH)
+def test_every_claim_of_a_bundled_lecture_is_true(engine: LocalEngine, name: str) -> None:
+    assert check(shelf.load(name), engine) == []
+
+
+def test_the_bundled_lectures_are_as_long_as_they_say() -> None:
+    lectures = {name: shelf.load(name) for name in ENGLISH}
+    assert lectures["attention.en"].minutes == 90
+    assert len(lectures["attention.en"].steps) >= 30
+    assert len(lectures["attention.en"].chapters) >= 8
+    assert {lectures[name].minutes for name in ("masks.en", "heads-are-born.en")} == {15}
+
+
+@pytest.mark.parametrize("name", sorted(set(shelf.files()) - set(ENGLISH)))
+def test_a_translation_shows_and_claims_the_same(name: str) -> None:
+    """So its claims need not run again: they are those of the English file."""
+    own, english = shelf.load(name), shelf.load(f"{name.rpartition('.')[0]}.en")
+    assert own.models == english.models
+    for step, other in zip(own.steps, english.steps, strict=True):
+        assert (step.page, step.view) == (other.page, other.view), step.line
+        assert [claim.text for claim in step.expects] == [claim.text for claim in other.expects], step.line
+        assert [replace(point, note="", line=0) for point in step.points] == [replace(one, note="", line=0) for one in other.points]
+        asked, too = step.question, other.question
+        assert (asked is None) == (too is None), step.line
+        if asked and too:
+            assert (asked.kind, asked.subject, asked.scope, asked.options) == (too.kind, too.subject, too.scope, too.options)
 
 
 def test_the_command_names_problems_by_file_and_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

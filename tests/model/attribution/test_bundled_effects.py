@@ -17,6 +17,7 @@ SENTENCES = {
     "multi30k-de-en-film": "Ein Hund spielt im Schnee.",
     "reverse-digits": "1 2 3",
     "tatoeba-en-zh": "I love you.",
+    "induction": "fox moon tea fox moon",
     "wikitext2-lm": "the game was released in",
 }
 

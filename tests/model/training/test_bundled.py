@@ -27,6 +27,7 @@ DATA = {
     "tatoeba-en-zh": ("train", {"cmn.txt": "Call us.\t联系我们。\tCC-BY\n"}, {"bleu", "chrf"}),
     "wikitext2-lm": ("valid", {"valid.txt": " = Film = \n \n The film was released . \n"}, set()),
     "reverse-digits": ("test", {}, {"accuracy"}),
+    "induction": ("test", {}, set()),
 }
 """A split, a corpus of one example in the layout of the checkpoint's own, and what evaluation tells besides loss and perplexity."""
 

@@ -19,7 +19,7 @@ from model.training import recipes
 from tests.runs import CPU
 
 GERMAN, FILM, CHINESE = "multi30k-de-en", "multi30k-de-en-film", "tatoeba-en-zh"
-ENGLISH, DIGITS = "wikitext2-lm", "reverse-digits"
+ENGLISH, DIGITS, REPEATED = "wikitext2-lm", "reverse-digits", "induction"
 
 
 @cache
@@ -180,11 +180,27 @@ def matches(wrong: int) -> Callable[[str], None]:
     return check
 
 
+def looks_up(expected: str, least: float) -> Callable[[str], None]:
+    """The continuation, and how probable its first word is."""
+
+    def check(text: str) -> None:
+        trace = ran(REPEATED, text, max_length=len(expected.split()))
+        assert " ".join(step.chosen.text for step in trace.steps) == expected
+        assert np.exp(trace.steps[0].chosen.log_probability) > least
+
+    return check
+
+
 CLAIMS: dict[str, list[Callable[[str], None]]] = {
     GERMAN: [the_lines_cross, the_owner_first, the_particle, in_pieces, read_fifth, beam_is_likelier],
     FILM: [from_a_to_this, straight, two_from_one],
     CHINESE: [than_first, mostly_rests, three_from_one, reads_no_word, four_characters],
     ENGLISH: [looks_at("film"), looks_at("century"), expects_the, unsure, looks_at("born")],
+    REPEATED: [
+        looks_up("potter rain key", 0.8),
+        looks_up("sun egg red boat sun egg red boat", 0.6),
+        looks_up("potter cat lamp dog pen", 0.8),
+    ],
     DIGITS: [matches(wrong=0), matches(wrong=1), matches(wrong=0)],
 }
 """What shows that the label of each example is true, in the order of the examples."""
