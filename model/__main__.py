@@ -15,6 +15,7 @@ from model.checkpoints import export as exporting
 from model.checkpoints import loader
 from model.checkpoints.layouts.given_answers import parse_settings
 from model.checkpoints.loaded import Runner
+from model.cli.figure import draw, draws_a_figure
 from model.cli.lecture import lecture
 from model.cli.matters import matters
 from model.cli.options import AS_JSON, BEAM_SIZE, DEVICE, SETTINGS, asks_for_a_run
@@ -45,14 +46,30 @@ def cli() -> None:
 @cli.command()
 @asks_for_a_run
 @click.option("--keep", default="", help=f"record more: {','.join(KEEP)}, or all")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="the trace file to write: *.trace.safetensors")
+@click.option("--out", type=click.Path(path_type=Path), help="the trace file to write: *.trace.safetensors")
+@draws_a_figure
 @DEVICE
-def run(request: RunRequest, keep: str, out: Path, device: str) -> None:
-    """Runs CHECKPOINT on one source and writes the trace of it."""
+def run(
+    request: RunRequest,
+    keep: str,
+    out: Path | None,
+    figure: Path | None,
+    site: str | None,
+    head: int,
+    figure_set: tuple[str, ...],
+    device: str,
+) -> None:
+    """Runs CHECKPOINT on one source and writes the trace of it, a figure of it, or both."""
+    if out is None and figure is None:
+        raise BadSetting(name="--out", found="left out", allowed="given, or --figure, or both")
     trace = _run(replace(request, keep=_keep(keep)), device)[1]
-    _write(out, serialization.to_bytes(trace.written_out()))
+    if out is not None:
+        _write(out, serialization.to_bytes(trace.written_out()))
+    caption = draw(trace, figure, site, head, figure_set) if figure is not None else ""
     strip = trace.tokens.get("target", trace.tokens["source"])
     click.echo(" ".join(strip.texts))
+    if caption:
+        click.echo(caption)
     _warn(warning_of_run(trace))
     if found := trace.model.get(FROM_FLOAT32):
         differ = ", ".join(f"{name} {'not comparable' if value is None else f'{value:.1e}'}" for name, value in found.items())

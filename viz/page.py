@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Any, Literal, TypeAlias
+from urllib.parse import urlencode
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -19,9 +20,10 @@ from model.engine import log, open_engine
 from model.engine.api import Engine, ModelInfo, SharedEngine
 from model.errors import EngineAway, HeadlightError
 from model.trace.types import Attention, Trace
-from viz import experiment, labels, language, links, panel_help, public, recording
+from viz import experiment, figure_dialog, labels, language, links, panel_help, public, recording
 from viz.figures.frame import projected
 from viz.links import View
+from viz.publication.catalogue import of_chart
 from viz.texts import _
 from viz.waiting import PatientEngine
 
@@ -172,10 +174,26 @@ def _with_help(box: DeltaGenerator, name: str) -> DeltaGenerator:
     return box
 
 
-def chart(figure: go.Figure, **options: Any) -> None:
-    """Draws a figure, larger in big mode. `options`: those of `st.plotly_chart`."""
+def chart(figure: go.Figure, printed: tuple[Trace, str] | None = None, **options: Any) -> None:
+    """Draws a figure, larger in big mode.
+
+    Args:
+        figure: what is drawn.
+        printed: the run that it shows and its title, if it can be saved for print.
+        options: those of `st.plotly_chart`.
+    """
     shown = projected(figure) if current_view()[0].big else figure
     st.plotly_chart(shown, width="stretch", theme=None, **options)
+    if printed is not None:
+        (trace, title), name = printed, str(options["key"])
+        one = of_chart(name, title, figure, str(options.get("alt", "")))
+        figure_dialog.button(lambda: [one], trace, address(), name)
+
+
+def address() -> str:
+    """The address that shows the current state again, for captions."""
+    place = (st.context.url or "").partition("?")[0]
+    return f"{place}?{urlencode(links.write(current_view()[0]))}" if place else ""
 
 
 def say(problem: str) -> None:

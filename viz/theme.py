@@ -59,6 +59,20 @@ DARK = Scheme(
     diverging=("#9bd3f5", "#4a90bd", "#234b66", "#1d1f26", "#6b3d1c", "#d0792f", "#ffd3a6"),
 )
 
+GRAY = Scheme(
+    background="#ffffff",
+    card="#ffffff",
+    line="#d4d4d4",
+    text="#000000",
+    faint="#4d4d4d",
+    accent="#000000",
+    second="#7d7d7d",
+    masked="#ffffff",
+    weights=("#ebebeb", "#d2d2d2", "#b0b0b0", "#858585", "#5a5a5a", "#303030", "#000000"),
+    diverging=("#000000", "#333333", "#666666", "#999999", "#bbbbbb", "#dcdcdc", "#f7f7f7"),
+)
+"""For print without color. Masked cells are white as paper, a weight of 0 is a light gray; below 0 is darker, above 0 lighter."""
+
 SCHEMES = {"light": asdict(LIGHT), "dark": asdict(DARK)}
 """Both schemes as plain dictionaries, for the headers of drawings."""
 

@@ -1,4 +1,5 @@
-"""Command line: options of a run, `matters`, `serve`, `view`, and float features from files.
+"""Command line: options of a run, `matters`, `serve`, `view`, float features from
+files, and figures, which another program draws.
 
 May import: model.attribution, model.checkpoints, model.engine, model.errors, model.inference, model.spec, model.trace.
 """

@@ -27,7 +27,7 @@ COUNTED = re.compile(rf"\{{\w+(:,)?\}} ((?!(?:{VERBS})\b)\w+ )?(?!(?:{VERBS})\b)
 """A gap before a plural: "{count} special tokens"."""
 NEVER_ONE = {
     "{all} tokens", "{columns} weights", "{count} heads", "{count} positions", "{count} snapshots", "{keys} weights", "{loss} nats",
-    "{longest} characters", "{number} nats",
+    "{longest} characters", "{most:,} cells", "{number} nats",
     "{longest} encoder positions", "{most} positions", "{most} tokens", "{positions} positions",
     "{positions} vectors", "{value} nats", "{weights:,} weights", "{width} numbers",
 }  # fmt: skip

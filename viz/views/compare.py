@@ -142,7 +142,7 @@ def _map(page: Page, trace: Trace, attention: Attention, title: str, name: str) 
 def _chart(page: Page, figure: object, name: str, alt: str) -> None:
     parts = (str(page.attention.site), f"head-{page.head + 1}", name)
     file = export.file_name(page.trace, *parts, ending="svg").removesuffix(".svg")
-    chart(figure, config=downloadable(file), key=f"map-{name}", alt=alt)
+    chart(figure, (page.trace, alt), config=downloadable(file), key=f"map-{name}", alt=alt)
 
 
 def _apart(page: Page, compared: Compared) -> None:

@@ -99,6 +99,7 @@ def _probabilities(runs: Runs, names: tuple[str, str], dark: bool) -> None:
     texts = [labels.plain(token.text) for token in shown]
     chart(
         dumbbells(texts, probabilities[0], probabilities[1], names, dark),
+        (runs.first, _("The probability of each token on side A and on side B")),
         config=CONFIG,
         key="dumbbells",
         alt=_("The probability of each token on side A and on side B"),

@@ -13,7 +13,7 @@ from viz.readings import heads
 from viz.readings.alike import most_alike
 from viz.texts import _, _n, listed
 from viz.texts import number as shown_number
-from viz.views import explore_scenes, intro, lens, reading, reading_card
+from viz.views import explore_figures, explore_scenes, intro, lens, reading, reading_card
 from viz.walk import arithmetic
 
 
@@ -183,6 +183,7 @@ def _numbers(page: Page, shown: reading.Shown) -> None:
         on_click="ignore",
         help=_("One HTML file that works offline and without a server, with everything that the overview can do here."),
     )
+    explore_figures.button(page, shown, "explore")
 
 
 def _all_heads(page: Page, shown: reading.Shown) -> None:

@@ -71,7 +71,7 @@ def _picture(page: Page, found: lens.Lens, words: Array) -> None:
     drawn = figure.lens(positions, layers, words, found.probabilities, page.dark, title, page.view.query)
     name = export.file_name(page.trace, "logit-lens", ending="svg").removesuffix(".svg")
     alt = _("Logit lens: the most likely next token after each layer")
-    chart(drawn, config=downloadable(name), key="lens", alt=alt)
+    chart(drawn, (page.trace, alt), config=downloadable(name), key="lens", alt=alt)
     table = export.lens_table(positions, layers, words, found.probabilities, title)
     csv = export.file_name(page.trace, "logit-lens", ending="csv")
     st.download_button(

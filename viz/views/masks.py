@@ -197,6 +197,7 @@ def _mask(
         config=CONFIG,
         key=f"mask-{name}",
         alt=f"{title or about} {described}",
+        printed=(trace, f"{title or _('Padding mask')}: {labels.site(attention.site)}"),
     )
 
 

@@ -135,23 +135,23 @@ def _pictures(page: Page, encodings: list[Encoding], used: int) -> None:
     """Draws each kind of picture in its own card."""
     with card("table", "content"):
         _heading(_("All values"), _("One row per position, one column per dimension."))
-        _side_by_side(encodings, "table", lambda table: positions.whole_table(table, page.dark, used))
+        _side_by_side(page, encodings, "table", lambda table: positions.whole_table(table, page.dark, used))
     with card("curves", "content"):
         _heading(_("Curves"), _("How each dimension changes from position to position."))
         dimensions = _chosen_dimensions(encodings[0].table.shape[1])
-        _side_by_side(encodings, "curves", lambda table: positions.curves(table, dimensions, page.dark, used))
+        _side_by_side(page, encodings, "curves", lambda table: positions.curves(table, dimensions, page.dark, used))
     with card("alike", "content"):
         _heading(_("Similarity between positions"), _("The dot product of the vectors of every two positions."))
         cosine = st.toggle(_("Cosine similarity (divide by the lengths of both vectors)"))
-        _side_by_side(encodings, "alike", lambda table: positions.similarity(table, page.dark, cosine))
+        _side_by_side(page, encodings, "alike", lambda table: positions.similarity(table, page.dark, cosine))
 
 
-def _side_by_side(encodings: list[Encoding], name: str, draw: Callable[[Array], go.Figure]) -> None:
+def _side_by_side(page: Page, encodings: list[Encoding], name: str, draw: Callable[[Array], go.Figure]) -> None:
     """Draws the same picture of each encoding in columns, which Streamlit stacks on a phone."""
     for column, encoding in zip(st.columns(len(encodings), gap="medium"), encodings, strict=True):
         with column.container(gap="xsmall"):
             _heading(encoding.title, encoding.whose)
-            _chart(draw(encoding.table), f"{name}-{encoding.name}", _alt(encoding, name))
+            _chart(page, draw(encoding.table), f"{name}-{encoding.name}", _alt(encoding, name), encoding.title)
 
 
 def _alt(encoding: Encoding, name: str) -> str:
@@ -161,8 +161,8 @@ def _alt(encoding: Encoding, name: str) -> str:
     return f"{encoding.title}: {encoding.whose}. {descriptions.table(values, across)}"
 
 
-def _chart(figure: go.Figure, key: str, alt: str) -> None:
-    chart(figure, config=CONFIG, key=key, alt=alt)
+def _chart(page: Page, figure: go.Figure, key: str, alt: str, title: str) -> None:
+    chart(figure, (page.trace, title), config=CONFIG, key=key, alt=alt)
 
 
 def _chosen_dimensions(width: int) -> list[int]:
@@ -200,7 +200,8 @@ def _formula(page: Page, kind: str, whole: Array) -> None:
         st.caption(
             _("Wavelengths range from {shortest:.1f} positions (dimension 1) to {longest:,.0f} (dimension {width}).", **gaps)
         )
-        _chart(positions.wavelength_curve(width, page.dark, count), "wavelengths", _("wavelength of each dimension"))
+        title = _("wavelength of each dimension")
+        _chart(page, positions.wavelength_curve(width, page.dark, count), "wavelengths", title, title)
 
 
 def _heading(title: str, explanation: str) -> None:

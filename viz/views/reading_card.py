@@ -58,10 +58,10 @@ def draw(page: Page, shown: Shown, cells: bytes | None) -> None:
 def figure(page: Page, shown: Shown) -> None:
     """Draws the reading as a figure with a button that saves it as a file."""
     name = export.file_name(page.trace, *file_parts(page, shown), ending="svg").removesuffix(".svg")
-    chart(_figure(page, shown), config=downloadable(name), key="heatmap", alt=_in_words(page, shown))
+    chart(drawn(page, shown), config=downloadable(name), key="heatmap", alt=in_words(page, shown))
 
 
-def _in_words(page: Page, shown: Shown) -> str:
+def in_words(page: Page, shown: Shown) -> str:
     """The picture in words; of derived numbers, where the largest and the smallest are."""
     if shown.values.ndim == 1:
         rows = labels.queries(page.trace, page.attention, longest=None)
@@ -118,7 +118,8 @@ def _explain(shown: Shown) -> None:
     st.markdown(f":small[{labels.markdown(shown.reading.caution)}]")
 
 
-def _figure(page: Page, shown: Shown) -> go.Figure:
+def drawn(page: Page, shown: Shown) -> go.Figure:
+    """The reading as a figure."""
     trace, attention, query = page.trace, page.attention, page.view.query
     if shown.most is not None:
         return rows.entropy(trace, attention, shown.values, shown.most, page.dark, query)

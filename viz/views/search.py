@@ -7,8 +7,9 @@ import streamlit as st
 
 from model.trace.beam_tree import hypotheses, path
 from model.trace.types import Trace
-from viz import canvas, export, labels
-from viz.page import Page, bind, card, update
+from viz import canvas, export, figure_dialog, labels
+from viz.page import Page, address, bind, card, update
+from viz.publication.catalogue import Choice, figure_called
 from viz.texts import _
 
 ANOTHER = {"query": -1, "key": -1, "step": -1}
@@ -37,7 +38,7 @@ def draw(page: Page) -> None:
         canvas.tree(page.trace, page.view.hypothesis, key="tree", chosen=partial(_show, len(hypotheses(page.trace.tree))))
         with st.expander(_("The search as a table"), icon=":material/table:", key="part-search", on_change="rerun") as part:
             if part.open:
-                _numbers(page.trace)
+                _numbers(page)
 
 
 def _show(count: int, **fields: str | int) -> None:
@@ -78,7 +79,8 @@ def table(trace: Trace) -> pd.DataFrame:
     return pd.DataFrame(rows).astype({_("hypothesis"): "Int64"})
 
 
-def _numbers(trace: Trace) -> None:
+def _numbers(page: Page) -> None:
+    trace = page.trace
     found = table(trace)
     st.dataframe(found, hide_index=True, width="stretch", key="search-numbers")
     st.download_button(
@@ -90,3 +92,5 @@ def _numbers(trace: Trace) -> None:
         on_click="ignore",
         key="search-csv",
     )
+    choice = Choice(page.attention, page.head, hypothesis=page.view.hypothesis)
+    figure_dialog.button(lambda: [figure_called(trace, choice, "tree")], trace, address(), "tree")

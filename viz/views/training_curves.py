@@ -117,7 +117,7 @@ def _loss_table(page: Page, measured: Course) -> pd.DataFrame:
 
 def _chart(page: Page, figure: object, name: str, alt: str) -> None:
     config = downloadable(export.file_name(page.trace, name, ending="svg").removesuffix(".svg"))
-    chart(figure, config=config, key=name, alt=alt)
+    chart(figure, (page.trace, alt), config=config, key=name, alt=alt)
 
 
 def _heading(title: str, explanation: str) -> None:

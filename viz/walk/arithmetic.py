@@ -7,6 +7,7 @@ import streamlit as st
 
 from model.errors import HeadlightError
 from model.trace.cell_arithmetic import Explanation
+from model.trace.types import Trace
 from viz import export, labels, waiting
 from viz.figures import arithmetic as figures
 from viz.figures.frame import CONFIG
@@ -23,16 +24,17 @@ def dialog(page: Page) -> None:
     @st.dialog(labels.markdown(labels.site(page.attention.site, page.head)), width="large", on_dismiss=lambda: update(key=-1))
     def opened() -> None:
         with waiting.shown():
-            draw(page, page.view.query, page.view.key)
+            draw(page, page.view.query, page.view.key, printed=False)  # a dialog opens no other dialog
 
     opened()
 
 
-def draw(page: Page, query: int, key: int) -> None:
+def draw(page: Page, query: int, key: int, printed: bool = True) -> None:
     """Draws the calculation of a cell of the page's site and head, or says why there is none.
 
     Args:
         query, key: counted from 0.
+        printed: whether its figures can be saved for print.
     """
     try:
         found = page.engine.explain(page.view.request(), str(page.attention.site), page.head, query, key)
@@ -46,9 +48,9 @@ def draw(page: Page, query: int, key: int) -> None:
             title = _("How this weight was calculated: “{query}” attends to “{key}”", query=reads, key=keys[key])
             st.markdown(f"**{labels.markdown(title)}**", width="content")
             badge(found)
-        _score(found, page.dark)
+        _score(found, page.dark, (page.trace, title) if printed else None)
         _weight(found)
-        _moves(found, keys, page.dark)
+        _moves(found, keys, page.dark, (page.trace, title) if printed else None)
         _table(page, found, keys)
 
 
@@ -75,9 +77,9 @@ def number(value: float) -> str:
     return localized(f"{value:.4f}").replace(",", "{,}") if math.isfinite(value) else (r"\infty" if value > 0 else r"-\infty")
 
 
-def _score(found: Explanation, dark: bool) -> None:
+def _score(found: Explanation, dark: bool, printed: tuple[Trace, str] | None) -> None:
     st.caption(_("The query and key vectors of this head, dimension by dimension, and their products:"))
-    chart(figures.products(found.q, found.k, dark), config=CONFIG, key="cell-products")
+    chart(figures.products(found.q, found.k, dark), printed, config=CONFIG, key="cell-products")
     dot, scale, score = number(found.dot), number(found.scale), number(found.score)
     st.latex(rf"q \cdot k = \sum_d q_d\,k_d = {dot}")
     if not found.scored:
@@ -113,7 +115,7 @@ def _weight(found: Explanation) -> None:
     st.caption(_("The run recorded {weight}.", weight=f"{found.ran:.7f}"))
 
 
-def _moves(found: Explanation, keys: list[str], dark: bool) -> None:
+def _moves(found: Explanation, keys: list[str], dark: bool, printed: tuple[Trace, str] | None) -> None:
     st.markdown(f"**{_('What this weight contributes')}**")
     if found.silenced:
         st.caption(_("This head is silenced: its output was replaced by zeros, so nothing is moved."))
@@ -124,7 +126,7 @@ def _moves(found: Explanation, keys: list[str], dark: bool) -> None:
         )
     )
     figure = figures.row(found.weights, found.moved, keys, found.key, dark)
-    chart(figure, config=CONFIG, key="cell-row")
+    chart(figure, printed, config=CONFIG, key="cell-row")
     if math.isfinite(found.share):
         gaps = {"share": shown(100 * found.share, ".1f"), "length": shown(found.moved[found.key], ".4f")}
         text = _(

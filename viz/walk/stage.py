@@ -9,10 +9,11 @@ from model.errors import HeadlightError
 from model.trace import source_lines, stages
 from model.trace.stages import AXES, OF_CELLS, Stage
 from model.trace.types import Array, Trace
-from viz import canvas, descriptions, export, labels
+from viz import canvas, descriptions, export, figure_dialog, labels
 from viz.figures import stages as figures
 from viz.figures.frame import CONFIG
-from viz.page import Page, bind, card, chart, say, update
+from viz.page import Page, address, bind, card, chart, say, update
+from viz.publication.catalogue import Choice, standard_figures
 from viz.texts import _, _n
 from viz.walk import formulas, numbers, sentences, titles
 
@@ -73,8 +74,13 @@ def _picture(page: Page, trace: Trace, stage: Stage) -> None:
         return _cells(page, trace, stage)
     rows = numbers.row_labels(trace, stage, len(array))
     figure = figures.vectors(array, rows, titles.down(trace, stage), titles.across(AXES[stage.name][1]), page.dark)
-    chart(figure, config=CONFIG, key="stage-vectors", alt=descriptions.vectors(rows, array))
+    chart(figure, (trace, _title(page, trace, stage)), config=CONFIG, key="stage-vectors", alt=descriptions.vectors(rows, array))
     return None
+
+
+def _title(page: Page, trace: Trace, stage: Stage) -> str:
+    """Title of a stage's picture, in which the place stands, too."""
+    return f"{titles.titles()[stage.name]}: {titles.place(trace, stage, page.head)}"
 
 
 def _not_recorded(trace: Trace, stage: Stage) -> str:
@@ -88,6 +94,8 @@ def _cells(page: Page, trace: Trace, stage: Stage) -> None:
     """Draws the cells of the head; a chosen one becomes part of the state."""
     opened = (page.view.query, page.view.key)
     canvas.cells(trace, stage, page.head, opened, key="cells", chosen=partial(update, site=stage.place, head=page.head))
+    shown = Choice(page.attention, page.head, page.view.query, page.view.key)
+    figure_dialog.button(lambda: standard_figures(trace, shown), trace, address(), "cells")
 
 
 def _vocabulary(page: Page, trace: Trace, stage: Stage) -> None:
@@ -105,7 +113,7 @@ def _vocabulary(page: Page, trace: Trace, stage: Stage) -> None:
     title = _("probability") if stage.name == "probabilities" else _("logit")
     texts = _words(page, trace, ids)
     figure = figures.bars(values, texts, title, page.dark, chosen, stage.name == "probabilities")
-    chart(figure, config=CONFIG, key="stage-vocabulary", alt=descriptions.bars(texts, values))
+    chart(figure, (trace, _title(page, trace, stage)), config=CONFIG, key="stage-vocabulary", alt=descriptions.bars(texts, values))
     gaps = {"count": len(ids), "all": trace.logits.shape[1]}
     st.caption(_("The {count} most likely of {all} tokens in the vocabulary; the chosen one is highlighted.", **gaps))
 
@@ -150,7 +158,7 @@ def _taken(page: Page, trace: Trace) -> None:
     texts = [f"{row + 1} {labels.plain(step.chosen.text)}" for row, step in enumerate(trace.steps)]
     figure = figures.bars(table[_("probability")].tolist(), texts, _("probability"), page.dark)
     alt = descriptions.bars(texts, table[_("probability")].tolist())
-    chart(figure, config=CONFIG, key="stage-taken", alt=alt)
+    chart(figure, (trace, _("probability")), config=CONFIG, key="stage-taken", alt=alt)
 
 
 def _numbers(page: Page, trace: Trace, stage: Stage) -> None:

@@ -7,14 +7,20 @@ from typing import Any
 import plotly.graph_objects as go
 import streamlit as st
 
+from model.trace.types import Trace
 from viz.figures.frame import CONFIG
 from viz.page import chart
 
 
-def clickable(figure: go.Figure, key: str, act: Callable[[Any], None], alt: str) -> None:
-    """Draws a figure; a click on a point calls `act` with the point's `customdata`, before the script runs."""
+def clickable(figure: go.Figure, key: str, act: Callable[[Any], None], alt: str, printed: tuple[Trace, str]) -> None:
+    """Draws a figure; a click on a point calls `act` with the point's `customdata`, before the script runs.
+
+    Args:
+        printed: the run and the title, for a figure for print.
+    """
     chart(
         figure,
+        printed,
         config=CONFIG,
         key=key,
         alt=alt,

@@ -65,7 +65,7 @@ def _map(page: Page, found: EdgeEffects, strip: str, names: list[str]) -> None:
     places = tuple((found.sites[row], found.heads[row]) for row in rows)
     act = partial(_forbid, places, found.first + found.token - 1)
     alt = _("What forbidding each edge does to “{token}”: one row per place, one column per key", token=_token(found))
-    clickable(figure, f"matters-edges-{each}-{strip}", act, alt)
+    clickable(figure, f"matters-edges-{each}-{strip}", act, alt, (page.trace, alt.partition(":")[0]))
 
 
 def _token(found: EdgeEffects) -> str:

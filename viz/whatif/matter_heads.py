@@ -76,7 +76,8 @@ def _map(page: Page, found: HeadEffects, numbers: Array, title: str) -> None:
     columns = [_("H{head}", head=head + 1) for head in range(width)]
     figure = grid([labels.site(Site.parse(site)) for site in sites], columns, values, hover, page.dark, _("nats"))
     silence = partial(_silence_cell, tuple(sites))
-    clickable(figure, "matters-heads", silence, _("{title}: layers by heads; the table below has the numbers", title=title))
+    alt = _("{title}: layers by heads; the table below has the numbers", title=title)
+    clickable(figure, "matters-heads", silence, alt, (page.trace, title))
 
 
 def _silence_cell(sites: tuple[str, ...], place: list[int]) -> None:
@@ -147,7 +148,7 @@ def _scatter(page: Page, found: HeadEffects, table: pd.DataFrame, chosen: str, t
     st.caption(labels.markdown(_correlated(correlation)))
     heads = tuple((head.site, head.head) for head in found.heads)
     alt = _("{title} of each head against the sharpness of its weights; the table below has the numbers", title=title)
-    clickable(figure, "matters-scatter", partial(_silence_point, heads), alt)
+    clickable(figure, "matters-scatter", partial(_silence_point, heads), alt, (page.trace, title))
 
 
 def _silence_point(heads: tuple[tuple[str, int], ...], index: int) -> None:

@@ -38,7 +38,7 @@ def draw(page: Page) -> None:
     )
     figure = _picture(page, inputs, table, measures)
     alt = _("What “{token}” depended on: methods by input tokens; the table below has the numbers", token=found.tokens[token])
-    chart(figure, config=CONFIG, key="matters-words", alt=alt)
+    chart(figure, printed=(page.trace, alt), config=CONFIG, key="matters-words", alt=alt)
     st.markdown(f"**{_('Do they agree with attention?')}**")
     st.dataframe(correlations(table, measures), width="stretch", key="matters-words-ranks")
     st.caption(_complete(found, token))

@@ -1,0 +1,96 @@
+"""Command line: a picture of a trace file for print, `python -m viz figure`. It needs no torch and starts no app."""
+
+import sys
+from pathlib import Path
+from typing import get_args
+
+import click
+
+from model.errors import BadSetting, HeadlightError
+from model.trace.serialization import from_bytes
+from model.trace.types import Site, Trace
+from viz.publication.catalogue import Choice, caption, figure_called
+from viz.publication.files import written
+from viz.publication.options import ONE_COLUMN, Colours, Maps, Options
+
+
+@click.group()
+def cli() -> None:
+    """Draws what a trace recorded."""
+
+
+@cli.command()
+@click.argument("trace", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="the file to write: *.svg, *.pdf or *.png")
+@click.option("--picture", default="head", show_default=True, help="head, lines, atlas, mask, positions-encoder, tree, …")
+@click.option("--site", help="the attention site: stack.pass.layer.kind  [default: the last cross-attention]")
+@click.option("--head", type=int, default=0, show_default=True, help="the head, counted from 0")
+@click.option("--query", type=int, default=-1, help="a query row that stands out, counted from 0")
+@click.option("--key", type=int, default=-1, help="the key of the picture `arithmetic`, counted from 0")
+@click.option("--width", type=float, default=ONE_COLUMN, show_default=True, help="millimeters; 85: one column, 174: two columns")
+@click.option("--font-size", type=float, default=7.0, show_default=True, help="points")
+@click.option("--colors", type=click.Choice(get_args(Colours)), default="light", show_default=True, help="the scheme")
+@click.option("--maps", type=click.Choice(get_args(Maps)), default="vector", show_default=True, help="what cells are drawn as")
+@click.option("--no-title", is_flag=True, help="without the title")
+@click.option("--no-labels", is_flag=True, help="without the names of tokens")
+@click.option("--link", default="", help="address that the printed caption ends with")
+def figure(
+    trace: Path,
+    out: Path,
+    picture: str,
+    site: str | None,
+    head: int,
+    query: int,
+    key: int,
+    width: float,
+    font_size: float,
+    colors: Colours,
+    maps: Maps,
+    no_title: bool,
+    no_labels: bool,
+    link: str,
+) -> None:
+    """Writes a picture of TRACE, a trace file, for print, and prints a caption for it."""
+    options = Options(width, font_size, not no_title, colors, not no_labels, maps)
+    found = _read(trace)
+    chosen = found.at(Site.parse(site)) if site else (found.of("decoder", "cross") or tuple(found.attention.values()))[-1]
+    drawn = figure_called(found, Choice(chosen, head, query, key), picture)
+    sheet = drawn.draw(options)
+    _write(out, written(sheet, out))
+    click.echo(caption(found, drawn.title, link))
+    for note in sheet.notes:
+        click.echo(f"Note: {note}", err=True)
+
+
+def _read(path: Path) -> Trace:
+    try:
+        return from_bytes(path.read_bytes())
+    except OSError as error:
+        raise BadSetting(name="TRACE", found=str(path), allowed=f"a file that can be read ({error.strerror})") from error
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise BadSetting(name="--out", found=str(path), allowed=f"a path that can be written ({error.strerror})") from error
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the command line and returns the exit status, 0 for success. Errors are one line on standard error."""
+    try:
+        cli.main(arguments, prog_name="python -m viz", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.ctx.get_help() if error.ctx else "", err=True)
+        return 2
+    except click.ClickException as error:
+        click.echo(" ".join(error.format_message().split()), err=True)
+        return 2
+    except HeadlightError as error:
+        click.echo(str(error), err=True)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,35 @@
+"""The pictures of Explore and of the beam search for print, for the dialog “Figure for print”."""
+
+from viz import figure_dialog
+from viz.page import Page, address
+from viz.publication import lines as joined
+from viz.publication.catalogue import Choice, Figure, of_chart, standard_figures
+from viz.views import reading_card
+from viz.views.reading import Shown
+
+
+def button(page: Page, shown: Shown, key: str) -> None:
+    """Draws the button that opens the dialog with the pictures of Explore."""
+    first = "head" if reading_card.is_raw(page, shown) else "reading"
+    figure_dialog.button(lambda: figures(page, shown), page.trace, address(), key, first)
+
+
+def choice(page: Page) -> Choice:
+    """What the page looks at."""
+    view = page.view
+    return Choice(page.attention, page.head, view.query, view.key, view.hypothesis)
+
+
+def figures(page: Page, shown: Shown) -> list[Figure]:
+    """The reading of the selected site, if it is not the weights of the head, and the standard figures of the run."""
+    standard = list(standard_figures(page.trace, choice(page)))
+    return standard if reading_card.is_raw(page, shown) else [*_of_reading(page, shown), *standard]
+
+
+def _of_reading(page: Page, shown: Shown) -> list[Figure]:
+    title = reading_card.title(page, shown)
+    found = [of_chart("reading", title, reading_card.drawn(page, shown), reading_card.in_words(page, shown))]
+    if shown.values.ndim == 1:
+        return found
+    sides = joined.of_reading(page.trace, page.attention.site, shown.values, shown.keys, page.view.query)
+    return [*found, Figure("reading-lines", title, lambda options: joined.lines(sides, options, title))]
