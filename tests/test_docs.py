@@ -104,7 +104,7 @@ def test_the_errors_page_names_every_error_and_no_other() -> None:
 
 
 def test_every_dependency_is_pinned_and_has_its_reason() -> None:
-    text = page("dependencies.md")
+    text = page("dependencies.md") + page("decisions.md")
     for name in ("requirements.txt", "requirements-web.txt", "requirements-cluster.txt", "requirements-dev.txt"):
         for line in (ROOT / name).read_text(encoding="utf-8").splitlines():
             if line and not line.startswith(("#", "-r ")):
