@@ -1,0 +1,1626 @@
+"""Records the attention of any PyTorch program into a file that Headlight opens. One file: it needs torch, numpy and safetensors.
+
+    with headlight.record(model, source_tokens=["Ein", "Hund"]) as recording:
+        model(ids)
+    recording.save("hund.trace.safetensors")
+    recording.show()  # in a notebook
+
+Or without any change in the program:
+
+    python headlight.py record --out hund.trace.safetensors train.py ARGS
+
+How it works. PyTorch shows every operation of a program to a `TorchDispatchMode`. `Watch` is such a mode: it runs each operation
+unchanged and notes which tensors the result was computed from. Attention is recognized by what is computed, not by names: a softmax
+(or exp, divided by its sum) whose result is multiplied with values along the axis that sums to 1; or a fused kernel, which is given
+queries, keys and values. What cannot be told from the computation is called unknown. docs/record.md says more.
+
+The file reads from top to bottom: axes, the graph of what was computed from what, recognition, fused kernels, kinds and stacks,
+joining the steps of a decode, the file, the picture, the command line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import html
+import json
+import math
+import runpy
+import struct
+import sys
+import threading
+import time
+import warnings
+import weakref
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from safetensors.numpy import save as save_tensors
+from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.utils._python_dispatch import TorchDispatchMode
+
+__all__ = ["Recording", "Site", "record"]
+
+Array = npt.NDArray[Any]
+
+HIDDEN_SCORE = -5000.0
+"""A score at or below it hides a key, if the weight is exactly 0: programs add −10,000, the smallest number of a type, or −∞."""
+
+LAZY = 1 << 24
+"""Sites of a fused kernel with more weights than this keep queries and keys instead, and readers compute the weights from them."""
+
+COMPILED = (
+    "torch.compile hides what a model computes. Record the model before it is compiled, or run the program with the environment "
+    "variable TORCH_COMPILE_DISABLE=1."
+)
+
+
+# --- Axes -----------------------------------------------------------------------------------------------------------------
+#
+# A program reshapes and permutes its tensors: [batch, head, query, key] becomes [batch · head, query, key] and so on. A *layout*
+# says where each axis of a tensor comes from. Each axis is a tuple of factors, slowest first; a factor (axis, stride, size) is a
+# part of one axis of the *root* tensor, whose index is the sum of digit · stride over its factors.
+
+Factor = tuple[int, int, int]
+Layout = tuple[tuple[Factor, ...], ...]
+
+
+def _whole(shape: Sequence[int]) -> Layout:
+    """The layout of a root tensor: each axis is itself."""
+    return tuple(((axis, 1, size),) if size != 1 else () for axis, size in enumerate(shape))
+
+
+def _regrouped(layout: Layout, shape: Sequence[int]) -> Layout | None:
+    """The layout after `view(shape)`: the factors in the same order, split where an axis is split. None: it cannot be told."""
+    rest, found = [factor for axis in layout for factor in axis], list[tuple[Factor, ...]]()
+    for wanted in shape:
+        own, size = list[Factor](), wanted
+        while size > 1 and rest:
+            axis, stride, count = rest.pop(0)
+            if size % count == 0:
+                own.append((axis, stride, count))
+                size //= count
+            elif count % size == 0:
+                own.append((axis, stride * (count // size), size))
+                rest.insert(0, (axis, stride, count // size))
+                size = 1
+            else:
+                return None
+        if size != 1:
+            return None
+        found.append(tuple(own))
+    return None if rest else tuple(found)
+
+
+def _viewed(name: str, layout: Layout, args: Sequence[Any], shape: Sequence[int]) -> Layout | None:
+    """The layout of what a view operation returns; None: it is not one that keeps all elements."""
+    rank = len(layout)
+    match name:
+        case "view" | "_unsafe_view" | "reshape" | "_reshape_alias" | "squeeze" | "unsqueeze":
+            return _regrouped(layout, shape)
+        case "clone" | "detach" | "alias" | "_to_copy" | "lift_fresh" | "contiguous":
+            return layout
+        case "permute":
+            return tuple(layout[axis % rank] for axis in args[1])
+        case "t" | "numpy_T":
+            return layout[::-1]
+        case "transpose":
+            order = list(range(rank))
+            first, second = args[1] % rank, args[2] % rank
+            order[first], order[second] = second, first
+            return tuple(layout[axis] for axis in order)
+        case "expand":
+            return _broadcast(layout, shape)
+    return None
+
+
+def _broadcast(layout: Layout, shape: Sequence[int]) -> Layout:
+    """The layout after broadcasting to `shape`: new and repeated axes get factors of roots of their own, below −1."""
+    padded = ((),) * (len(shape) - len(layout)) + layout
+    return tuple(
+        own or (((-2 - axis, 1, size),) if size != 1 else ()) for axis, (own, size) in enumerate(zip(padded, shape, strict=True))
+    )
+
+
+def _refined(layout: Layout, finest: Sequence[Factor]) -> Layout:
+    """The same layout with each factor split as in `finest`."""
+
+    def parts(factor: Factor) -> list[Factor]:
+        axis, stride, size = factor
+        inside = [other for other in finest if other[0] == axis and stride <= other[1] < stride * size]
+        inside.sort(key=lambda other: -other[1])
+        return inside if math.prod(other[2] for other in inside) == size else [factor]
+
+    return tuple(tuple(part for factor in axis for part in parts(factor)) for axis in layout)
+
+
+def _arranged(tensor: Tensor, layout: Layout, groups: Sequence[Sequence[Factor]]) -> Tensor:
+    """The tensor with one axis for each group of factors; a group that it does not have becomes an axis of size 1."""
+    factors = [factor for axis in layout for factor in axis]
+    digits = tensor.reshape([size for _axis, _stride, size in factors])
+    order = [factors.index(factor) for group in groups for factor in group if factor in factors]
+    if len(order) != len(factors):
+        raise _NotUnderstoodError("its axes are arranged in a way that was not understood")
+    shape = [math.prod(size for factor in group for size in (factor[2],) if factor in factors) for group in groups]
+    return digits.permute(order).reshape(shape)
+
+
+# --- What was computed from what ------------------------------------------------------------------------------------------
+
+
+class _Node:
+    """What one tensor was computed from. It holds no tensor, so that no tensor lives longer than in the program.
+
+    Attributes:
+        name: the operation, such as `bmm`; empty: the tensor was there before.
+        parents: nodes of its arguments.
+        param: whether it was computed from parameters only.
+        before: whether it was computed in an earlier call, whose graph was forgotten.
+        sites: one bit for each attention site that it depends on.
+        order: nodes count from 1.
+        product, weights, spread, context: what its elements are, each with the layout: q · k; attention weights; weights times
+            values, before the sum over keys; weighted values.
+        total: the weights that it is the sum of, and the axis of the sum.
+    """
+
+    __slots__ = (
+        "__weakref__", "before", "context", "name", "order", "param", "parents", "product", "sites", "spread", "total", "weights"
+    )  # fmt: skip
+    count = 0
+
+    def __init__(self, name: str, parents: tuple[_Node, ...] = (), param: bool = False) -> None:
+        self.name, self.parents, self.param, self.before, self.sites = name, parents, param, False, 0
+        for parent in parents:
+            self.sites |= parent.sites
+        self.order = _Node.count = _Node.count + 1
+        self.product: tuple[_Product, Layout] | None = None
+        self.weights: tuple[_Weights, Layout] | None = None
+        self.spread: tuple[_Weights, Layout] | None = None
+        self.context: tuple[_Weighing, Layout] | None = None
+        self.total: tuple[_Weights, int] | None = None
+
+    def cut(self) -> None:
+        """Forgets what it was computed from, at the end of a call."""
+        self.before, self.parents = self.before or bool(self.name), ()
+        self.product = self.weights = self.spread = self.context = self.total = None
+
+    def base(self) -> _Node:
+        """The node that this one is a view or a copy of."""
+        node = self
+        while node.name in VIEWS and node.parents:
+            node = node.parents[0]
+        return node
+
+
+@dataclass(eq=False)
+class _Product:
+    """A matrix product of two computed tensors: perhaps of queries and keys."""
+
+    left: Tensor | None
+    right: Tensor | None
+
+
+@dataclass(eq=False)
+class _Weights:
+    """The result of a softmax, or of exp: attention weights, if they go on to weigh values.
+
+    Attributes:
+        tensor: the result; None: released.
+        scores: the input, with masked scores; None: unknown.
+        axis: the axis that sums to 1; None: exp, which no sum has divided yet.
+        node: of the input.
+        module: where it ran.
+        used: whether it weighed values, or became other weights.
+    """
+
+    tensor: Tensor | None
+    scores: Tensor | None
+    axis: int | None
+    node: _Node
+    module: str
+    used: bool = False
+
+
+@dataclass(eq=False)
+class _Weighing:
+    """Weights that weighed values, until it is known which axes are the heads.
+
+    Attributes:
+        operand: the weights as they were multiplied, after dropout.
+        values: what they weighed; None: not seen as one tensor.
+        rows: the axes of the weights that are queries, or queries and heads.
+        out: the weighted values.
+        normalized: whether the weights sum to 1, or their sum divided the result, which `divided` says.
+        merged: the layout of the context where heads and head_dim share an axis.
+    """
+
+    site: Site
+    weights: _Weights
+    operand: tuple[Tensor, Layout]
+    values: tuple[Tensor, Layout] | None
+    rows: tuple[Factor, ...]
+    out: tuple[Tensor, Layout]
+    normalized: bool
+    divided: bool = False
+    merged: Layout | None = None
+
+
+@dataclass(eq=False)
+class Site:
+    """One attention that was seen, of one example.
+
+    Attributes:
+        module: path of the module that computed it.
+        operation: the operation that weighed the values.
+        origin: `computed` by the program, or `recomputed`, because a fused kernel ran.
+        index, call: the how-many-th attention it is, and the call of the model that it belongs to; both from 0.
+        weights: [head, query, key], float32; None: `q`, `k`, `mask` and `scale` say what they are.
+        mask: [query, key] of bool, True where the query may attend to the key.
+        q, k, v, context: [head, query or key, head_dim], float32, as far as they are known.
+        scale: factor of q · k in a fused kernel.
+        difference: largest absolute difference between recomputed weights · v and the kernel's output; None: nothing to compare.
+        batch: length of the batch axis.
+        kind: `self`, `cross` or `unknown`.
+        stack, pass_, layer: the rest of its name; docs/trace.md explains them.
+        query_sites, key_sites: one bit for each earlier site that its queries and its keys depend on.
+        joined: whether it has the rows of several steps of a decode.
+        problem: why it was left out; empty: it was not.
+    """
+
+    module: str
+    operation: str
+    origin: str
+    index: int
+    call: int
+    weights: Array | None = None
+    mask: Array | None = None
+    q: Array | None = None
+    k: Array | None = None
+    v: Array | None = None
+    context: Array | None = None
+    scale: float = 1.0
+    difference: float | None = None
+    batch: int = 1
+    kind: str = "unknown"
+    stack: str = "program"
+    pass_: int = 0
+    layer: int = 0
+    query_sites: int = 0
+    key_sites: int = 0
+    joined: bool = False
+    problem: str = "its axes could not be told"
+
+    @property
+    def name(self) -> str:
+        """The text form of the site."""
+        return f"{self.stack}.{self.pass_}.{self.layer}.{self.kind}"
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(heads, queries, keys)."""
+        held = self.q if self.weights is None else self.weights
+        assert held is not None
+        assert self.mask is not None
+        return len(held), self.mask.shape[0], self.mask.shape[1]
+
+    def written(self) -> Array:
+        """The weights [head, query, key], computed now if only queries and keys are kept."""
+        if self.weights is not None:
+            return self.weights
+        assert self.q is not None
+        assert self.k is not None
+        assert self.mask is not None
+        q, k, mask = (torch.from_numpy(array) for array in (self.q, self.k, self.mask))
+        return _numpy(_softmax(q @ k.transpose(-1, -2) * self.scale, mask))
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of its arrays."""
+        arrays = (self.weights, self.mask, self.q, self.k, self.v, self.context)
+        return sum(array.nbytes for array in arrays if array is not None)
+
+
+def _numpy(tensor: Tensor) -> Array:
+    return np.array(tensor.detach().to("cpu", torch.float32).contiguous().numpy())
+
+
+def _softmax(scores: Tensor, mask: Tensor) -> Tensor:
+    """The weights of scores [head, query, key] with a mask [query, key]; a row without any allowed key is 0."""
+    return scores.masked_fill(~mask, -math.inf).softmax(-1).nan_to_num(0.0) if not bool(mask.all()) else scores.softmax(-1)
+
+
+# --- Operations -----------------------------------------------------------------------------------------------------------
+
+VIEWS = frozenset(
+    "view _unsafe_view reshape _reshape_alias squeeze unsqueeze expand permute transpose t numpy_T "
+    "clone detach alias _to_copy lift_fresh contiguous".split()
+)
+SOFTMAX = frozenset("_softmax softmax _safe_softmax _masked_softmax".split())
+PRODUCTS = frozenset("mm bmm baddbmm".split())
+PROJECTIONS = PRODUCTS | frozenset("addmm linear convolution _convolution mkldnn_linear".split())
+KEEPS_WEIGHTS = frozenset("mul div masked_fill where nan_to_num clamp native_dropout".split())
+NORMALIZES = frozenset("native_layer_norm native_group_norm _fused_rms_norm rms_norm native_batch_norm".split())
+PARTS_OF_A_NORM = VIEWS | frozenset("mul div sub rsqrt sqrt reciprocal pow mean var std var_mean linalg_vector_norm".split())
+SAME_SHAPE = frozenset("native_dropout tril triu _log_softmax".split())
+"""Operations that PyTorch does not call pointwise, although each element of the result stands where its element was."""
+
+
+class _Operation:
+    """What is known of an operation before it runs; `name` is `bmm` for `aten::bmm`, and `mul` for `aten::mul_`, too."""
+
+    def __init__(self, func: Any) -> None:
+        schema = getattr(func, "_schema", None)
+        self.full_name = str(schema.name if schema else func.name()).replace("::", ".")
+        self.name = self.full_name.rpartition(".")[2]
+        if not self.name.startswith("_"):
+            self.name = self.name.rstrip("_")
+        self.arguments = [argument.name for argument in schema.arguments] if schema else []
+        self.writes = [n for n, a in enumerate(schema.arguments) if a.alias_info and a.alias_info.is_write] if schema else []
+        self.pointwise = torch.Tag.pointwise in getattr(func, "tags", ()) or self.name in SAME_SHAPE
+        dispatched = schema is not None and isinstance(func, torch._ops.OpOverload)
+        implicit = torch._C.DispatchKey.CompositeImplicitAutograd
+        self.composite = dispatched and torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), implicit)
+        self.dispatched = func.name() if dispatched else ""
+        named = any(word in self.name for word in ("attention", "attn", "fmha")) or self.name == "_transformer_encoder_layer_fwd"
+        self.fused = named and "backward" not in self.name and "choice" not in self.name
+
+    def decomposes(self, tensors: Sequence[Tensor]) -> bool:
+        """Whether it is made of other operations on this device; PyTorch shows it whole in inference mode."""
+        devices = {tensor.device.type.upper() for tensor in tensors}
+        return self.composite and not any(torch._C._dispatch_has_kernel_for_dispatch_key(self.dispatched, d) for d in devices)
+
+    def written(self, args: Any) -> list[Tensor]:
+        """The arguments that it changes in place."""
+        return [args[place] for place in self.writes if place < len(args) and isinstance(args[place], Tensor)]
+
+
+def _tensors(values: Sequence[Any]) -> Iterator[Tensor]:
+    """The tensors among the arguments or results of an operation."""
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, list | tuple):
+            yield from (item for item in value if isinstance(item, Tensor))
+
+
+class _NotUnderstoodError(Exception):
+    """An attention was seen, but not its parts. The message is listed under `missing`."""
+
+
+class _Watch(TorchDispatchMode):
+    """Sees every operation that a program runs, runs it unchanged, and finds the attention among them."""
+
+    supports_higher_order_operators = True  # flex_attention is one
+
+    def __init__(self, recording: Recording) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.recording = recording
+        self.nodes: dict[int, tuple[weakref.ref[Tensor], _Node]] = {}
+        self.writes: dict[int, _Node] = {}
+        self.products: deque[_Product] = deque()
+        self.open_weights: deque[_Weights] = deque()
+        self.weighings: list[_Weighing] = []
+        self.operations: dict[Any, _Operation] = {}
+
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        """Lets compiled parts stay compiled, as they are without a recording; flex_attention compiles itself."""
+        return True
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if self.recording.finished or torch._C._current_autograd_node() is not None:  # the latter: a backward pass
+            return func(*args, **kwargs)
+        operation = self.operations.get(func) or self.operations.setdefault(func, _Operation(func))
+        inputs = list(_tensors((*args, *kwargs.values())))
+        if operation.composite and operation.decomposes(inputs):
+            with self:
+                return func._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
+        with self.recording.guarded():
+            self._before(operation, args)
+        out = func(*args, **kwargs)
+        with self.recording.guarded(), torch.no_grad():
+            self._after(operation, args, kwargs, inputs, out)
+        return out
+
+    # What was computed from what
+
+    def node(self, tensor: Tensor) -> _Node:
+        """The node of a tensor; a new one for a tensor that was there before."""
+        entry = self.nodes.get(id(tensor))
+        if entry is not None and entry[0]() is tensor:
+            return entry[1]
+        return self._keep(tensor, _Node("", (), isinstance(tensor, nn.Parameter)))
+
+    def _keep(self, tensor: Tensor, node: _Node) -> _Node:
+        place, nodes = id(tensor), self.nodes
+
+        def forget(gone: weakref.ref[Tensor]) -> None:
+            if place in nodes and nodes[place][0] is gone:
+                del nodes[place]
+
+        nodes[place] = (weakref.ref(tensor, forget), node)
+        return node
+
+    def _before(self, operation: _Operation, args: Any) -> None:
+        """Copies weights and scores that the operation is about to overwrite."""
+        for tensor in operation.written(args):
+            storage = tensor.untyped_storage()._cdata
+            for weights in self.open_weights:
+                for name in ("tensor", "scores"):
+                    held = getattr(weights, name)
+                    if held is not None and held.untyped_storage()._cdata == storage:
+                        setattr(weights, name, held.detach().clone())
+
+    def _after(self, operation: _Operation, args: Any, kwargs: Any, inputs: list[Tensor], out: Any) -> None:
+        nodes = [self.node(tensor) for tensor in inputs]
+        if self.writes:
+            written = [(node, self.writes.get(tensor.untyped_storage()._cdata)) for node, tensor in zip(nodes, inputs, strict=True)]
+            nodes += [write for node, write in written if write is not None and write.order > node.order]
+        outputs = list(_tensors(out if isinstance(out, tuple | list) else (out,)))
+        if not outputs:
+            return
+        param = bool(nodes) and all(node.param for node in nodes)
+        made = [_Node(operation.name, tuple(nodes), param) for _output in outputs]
+        for tensor, node in zip(outputs, made, strict=True):
+            self._keep(tensor, node)
+        for tensor in operation.written(args):
+            self.writes[tensor.untyped_storage()._cdata] = made[0]
+        if not param:
+            self._recognize(_Seen(operation, args, kwargs, inputs, nodes, outputs, made))
+
+    def end_call(self) -> None:
+        """After a call of the model: finishes what is open, and forgets the graph, so that it does not grow with the program."""
+        with self.recording.guarded(), torch.no_grad():
+            while self.weighings:
+                self._finish(self.weighings[0])
+        while self.open_weights:
+            self._close(self.open_weights.popleft())
+        self.products.clear()
+        self.writes.clear()
+        for _tensor, node in list(self.nodes.values()):
+            node.cut()
+
+    def _close(self, weights: _Weights) -> None:
+        """Lets go of weights; a softmax that weighed nothing is named."""
+        if not weights.used and weights.axis is not None and weights.tensor is not None:
+            shape = list(weights.tensor.shape)
+            self.recording.not_understood(weights.module, f"a softmax of shape {shape} was not seen to weigh values")
+        weights.tensor = weights.scores = None
+
+    # Recognition
+
+    def _recognize(self, seen: _Seen) -> None:
+        name, parent, node = seen.operation.name, seen.nodes[0] if seen.nodes else None, seen.made[0]
+        if parent is None:
+            return
+        if seen.operation.fused:
+            self._fused(seen)
+        elif name in SOFTMAX:
+            axis = seen.args[2] if name == "_masked_softmax" else seen.args[1]
+            self._new_weights(seen.out, seen.inputs[0], axis % max(1, seen.out.dim()), parent, node)
+        elif name == "exp" and seen.out.is_floating_point():
+            self._new_weights(seen.out, seen.inputs[0], None, parent, node)
+        elif name in PRODUCTS:
+            self._product(seen)
+        elif name in VIEWS:
+            self._view(seen, parent)
+        elif name == "slice":
+            self._slice(seen, parent)
+        elif name == "sum":
+            self._sum(seen, parent)
+        elif seen.operation.pointwise:
+            self._pointwise(seen)
+        if name not in VIEWS and not seen.operation.pointwise:  # the heads of what goes in here will not be joined any more
+            for each in seen.nodes:
+                if each.context is not None and each.context[0].normalized:
+                    self._finish(each.context[0])
+
+    def _new_weights(self, out: Tensor, scores: Tensor | None, axis: int | None, source: _Node, node: _Node) -> None:
+        if out.dim() > 1:
+            weights = _Weights(out, scores, axis, source, self.recording.modules.path())
+            node.weights = (weights, _whole(out.shape))
+            self.open_weights.append(weights)
+            if len(self.open_weights) > 64:
+                self._close(self.open_weights.popleft())
+
+    def _product(self, seen: _Seen) -> None:
+        """A matrix product: weights times values if one operand is weights, contracted along their keys; else perhaps q · k."""
+        pair, nodes, node = seen.inputs[-2:], seen.nodes[len(seen.inputs) - 2 : len(seen.inputs)], seen.made[0]
+        for side in (0, 1):
+            held, other = nodes[side].weights, pair[1 - side]
+            if held is None or held[0].used or held[0].tensor is None or not _sums_over(held[0], held[1][-2 if side else -1]):
+                continue
+            weights, layout = held
+            *stacked, first, second = layout
+            keys, rows = (first, second) if side else (second, first)
+            width = ((-1, 1, other.shape[-2 if side else -1]),) if other.shape[-2 if side else -1] != 1 else ()
+            values = (*stacked, width, keys) if side else (*stacked, keys, width)
+            out = (*stacked, width, rows) if side else (*stacked, rows, width)
+            self._open(weights, (pair[side], layout), (other, values), rows, keys, (seen.out, out), node, seen.operation)
+            return
+        if not any(each.param for each in nodes):
+            product = _Product(pair[0], pair[1])
+            node.product = (product, _whole(seen.out.shape))
+            self.products.append(product)
+            if len(self.products) > 16:
+                old = self.products.popleft()
+                old.left = old.right = None
+
+    def _open(
+        self,
+        weights: _Weights,
+        operand: tuple[Tensor, Layout],
+        values: tuple[Tensor, Layout] | None,
+        rows: tuple[Factor, ...],
+        keys: tuple[Factor, ...],
+        out: tuple[Tensor, Layout],
+        node: _Node,
+        operation: _Operation,
+    ) -> None:
+        """Weights weighed values: a site. Its heads are told by what happens to the result."""
+        normalized = weights.axis is not None
+        if not normalized and weights.tensor is not None:
+            weights.axis = keys[0][0]
+            normalized = bool(((weights.tensor.sum(weights.axis) - 1).abs() < 1e-3).all())
+        weights.used = True
+        site = self.recording.new_site(operation.full_name, "computed")
+        weighing = _Weighing(site, weights, operand, values, rows, out, normalized)
+        self.weighings.append(weighing)
+        node.sites |= 1 << site.index
+        node.context = (weighing, out[1])
+        _tell_kind(site, *_queries_and_keys(weights.node))
+
+    def _view(self, seen: _Seen, parent: _Node) -> None:
+        node = seen.made[0]
+        for name in ("product", "weights", "spread", "context"):
+            held = getattr(parent, name)
+            if held is not None and (layout := _viewed(seen.operation.name, held[1], seen.args, seen.out.shape)) is not None:
+                setattr(node, name, (held[0], layout))
+        node.total = parent.total
+        if node.context is not None and any(len(axis) > 1 and any(f[0] == -1 for f in axis) for axis in node.context[1]):
+            weighing, layout = node.context
+            weighing.merged = weighing.merged or layout
+            if weighing.normalized:
+                self._finish(weighing)
+
+    def _slice(self, seen: _Seen, parent: _Node) -> None:
+        """A part of the weights, such as all keys but a sink, goes on as the weights."""
+        if parent.weights is None:
+            return
+        weights, layout = parent.weights
+        if seen.out.shape == seen.inputs[0].shape:
+            seen.made[0].weights = parent.weights
+        elif weights.tensor is not None and weights.axis is not None and layout == _whole(weights.tensor.shape):
+            weights.used = True
+            scores = None if weights.scores is None else seen.repeat(weights.scores)
+            self._new_weights(seen.out, scores, weights.axis, weights.node, seen.made[0])
+
+    def _sum(self, seen: _Seen, parent: _Node) -> None:
+        axes = seen.args[1] if len(seen.args) > 1 and isinstance(seen.args[1], list | tuple) else []
+        if len(axes) != 1:
+            return
+        axis = axes[0] % seen.inputs[0].dim()
+        if parent.weights is not None and len(parent.weights[1][axis]) == 1:
+            seen.made[0].total = (parent.weights[0], parent.weights[1][axis][0][0])
+        if parent.spread is None or parent.spread[0].used or not _sums_over(parent.spread[0], parent.spread[1][axis]):
+            return
+        weights, layout = parent.spread
+        own = weights.tensor
+        assert own is not None
+        kept = seen.out.dim() == len(layout)
+        out = layout[:axis] + (((),) if kept else ()) + layout[axis + 1 :]
+        others = [place for place in range(own.dim()) if place != weights.axis]
+        rows = _whole(own.shape)[others[-1]] if own.dim() > 2 else ()
+        self._open(weights, (own, _whole(own.shape)), None, rows, layout[axis], (seen.out, out), seen.made[0], seen.operation)
+
+    def _pointwise(self, seen: _Seen) -> None:
+        name, node = seen.operation.name, seen.made[0]
+        for tensor, parent in zip(seen.inputs, seen.nodes, strict=False):
+            if tensor.shape == seen.out.shape:
+                node.product = node.product or parent.product
+                node.context = node.context or parent.context
+                if name in KEEPS_WEIGHTS:
+                    node.weights = node.weights or parent.weights
+            node.total = node.total or parent.total
+        if name == "div":
+            self._divide(seen, 0, 1)
+        if name == "mul" and len(seen.inputs) == 2:
+            self._divide(seen, 0, 1)
+            self._divide(seen, 1, 0)
+            self._spread(seen, 0, 1)
+            self._spread(seen, 1, 0)
+
+    def _divide(self, seen: _Seen, own: int, other: int) -> None:
+        """exp / sum: weights. (exp · values) / sum: a weighing that is divided later."""
+        if len(seen.inputs) < 2 or (total := seen.nodes[other].total) is None or seen.nodes[own].total is not None:
+            return
+        held, weighing = seen.nodes[own].weights, seen.nodes[own].context
+        if held is not None and held[0] is total[0] and held[0].axis is None and held[1] == _whole(seen.out.shape):
+            held[0].used = True
+            self._new_weights(seen.out, held[0].scores, total[1], held[0].node, seen.made[0])
+        if weighing is not None and weighing[0].weights is total[0]:
+            weighing[0].normalized = weighing[0].divided = True
+        seen.made[0].total = None
+
+    def _spread(self, seen: _Seen, own: int, other: int) -> None:
+        """Weights times values by broadcasting, which a sum over keys may follow."""
+        held, shape = seen.nodes[own].weights, seen.out.shape
+        if held is None or held[0].used or held[0].axis is None or seen.nodes[other].weights is not None:
+            return
+        padded = ((),) * (len(shape) - len(held[1])) + held[1]
+        width = [axis for axis, factors in enumerate(padded) if not factors and shape[axis] != 1]
+        if len(width) == 1:
+            layout = tuple(((-1, 1, shape[axis]),) if axis == width[0] else factors for axis, factors in enumerate(padded))
+            seen.made[0].spread = (held[0], layout)
+
+    def _finish(self, weighing: _Weighing) -> None:
+        """Takes the example out of a weighing, and lets go of its tensors."""
+        if weighing not in self.weighings:
+            return
+        self.weighings.remove(weighing)
+        site, weights = weighing.site, weighing.weights
+        try:
+            if not weighing.normalized:
+                site.problem = "exp weighed values, but its sum did not divide them"
+            elif self.recording.wants(site):
+                _take_example(weighing, self.recording.example)
+                self.recording.add(site)
+        except _NotUnderstoodError as problem:
+            site.problem = str(problem)
+        weights.tensor = weights.scores = None
+        if weights.node.product is not None:
+            weights.node.product[0].left = weights.node.product[0].right = None
+
+    def _fused(self, seen: _Seen) -> None:
+        site = self.recording.new_site(seen.operation.full_name, "recomputed")
+        for node in seen.made:
+            node.sites |= 1 << site.index
+        named = seen.named()
+        query, key = named.get("query", named.get("src")), named.get("key", named.get("src"))
+        if isinstance(query, Tensor) and isinstance(key, Tensor):
+            _tell_kind(site, self.node(query), self.node(key))
+        if not self.recording.wants(site):
+            return
+        try:
+            _recompute(site, seen.operation.name, named, seen.outputs, self.recording.example)
+            self.recording.add(site)
+        except _NotUnderstoodError as problem:
+            site.problem = str(problem)
+
+
+@dataclass(eq=False)
+class _Seen:
+    """An operation that ran."""
+
+    operation: _Operation
+    args: Any
+    kwargs: Any
+    inputs: list[Tensor]
+    nodes: list[_Node]
+    outputs: list[Tensor]
+    made: list[_Node]
+
+    @property
+    def out(self) -> Tensor:
+        """The first result."""
+        return self.outputs[0]
+
+    def named(self) -> dict[str, Any]:
+        """The arguments by name."""
+        names = self.operation.arguments or FLEX_ARGUMENTS
+        return {**dict(zip(names, self.args, strict=False)), **self.kwargs}
+
+    def repeat(self, tensor: Tensor) -> Tensor:
+        """The same slice of another tensor of the same shape as the argument."""
+        part: Tensor = torch.ops.aten.slice.Tensor(tensor, *self.args[1:], **self.kwargs)
+        return part
+
+
+def _sums_over(weights: _Weights, contracted: tuple[Factor, ...]) -> bool:
+    """Whether an axis is the whole axis along which the weights sum to 1; for exp any whole axis."""
+    assert weights.tensor is not None
+    if weights.axis is None:
+        return len(contracted) == 1 and contracted[0][0] >= 0 and contracted[0][2] == weights.tensor.shape[contracted[0][0]]
+    return contracted == _whole(weights.tensor.shape)[weights.axis]
+
+
+# --- The example, out of a batch ------------------------------------------------------------------------------------------
+
+
+def _take_example(weighing: _Weighing, example: int) -> None:
+    """Fills a site with the weights of one example.
+
+    Which axes are heads is told by the context: joining the heads puts them and head_dim into one axis. The axes of the rows are
+    the queries, all others the batch. Where heads are not joined, the second of two stacked axes is the heads.
+    """
+    site, weights = weighing.site, weighing.weights
+    tensor = weights.tensor
+    if tensor is None or weights.axis is None:
+        raise _NotUnderstoodError("its weights were gone before its heads could be told")
+    whole = _whole(tensor.shape)
+    out = weighing.merged or weighing.out[1]
+    finest = [factor for axis in out for factor in axis if factor[0] >= 0]
+    layout = _refined(whole, finest)
+    keys = layout[weights.axis]
+    rows = [part for axis in _refined((weighing.rows,), finest) for part in axis]
+    heads = [f for axis in out if any(g[0] == -1 for g in axis) for f in axis if f[0] >= 0 and f not in rows]
+    if weighing.merged is not None:
+        heads += [f for axis in out if any(g[0] == -1 for g in axis) for f in axis if f[0] >= 0 and f in rows and len(rows) > 1]
+        rows = [f for f in rows if f not in heads]
+    rest = [f for place, axis in enumerate(layout) if place != weights.axis for f in axis if f not in rows and f not in heads]
+    if weighing.merged is None and len(rest) > 1:
+        heads, rest = rest[1:], rest[:1]
+    groups = (rest, heads, rows, keys)
+    four = _arranged(tensor, layout, groups)
+    site.batch = four.shape[0]
+    chosen = _chosen(example, site.batch)
+    own = four[chosen]
+    ran = _arranged(weighing.operand[0], _refined(weighing.operand[1], finest), groups)[chosen]
+    if weighing.divided:
+        own = ran = own / own.sum(-1, keepdim=True)
+    site.weights = _numpy(ran if _changed(own, ran) else own)
+    site.mask = _mask_of(weights, own, layout, groups, chosen)
+    if weighing.values is not None:
+        width = [(-1, 1, n) for a in weighing.values[1] for (r, _s, n) in a if r == -1]
+        site.v = _numpy(_arranged(weighing.values[0], _refined(weighing.values[1], finest), (rest, heads, keys, width))[chosen])
+        site.context = _numpy(_arranged(weighing.out[0], _refined(weighing.out[1], finest), (rest, heads, rows, width))[chosen])
+    if weights.node.product is not None:
+        _take_queries_and_keys(site, *weights.node.product, weights.axis, finest, groups, chosen)
+
+
+def _chosen(example: int, batch: int) -> int:
+    if example >= batch > 1:
+        raise _NotUnderstoodError(f"example {example} was asked for, and its batch has {batch}")
+    return example if batch > 1 else 0
+
+
+def _changed(softmax: Tensor, ran: Tensor) -> bool:
+    """Whether other weights than those of the softmax weighed the values. Dropout does not count: it sets some weights to 0 and
+    multiplies the others by one factor."""
+    if torch.equal(softmax.to(ran.dtype), ran):
+        return False
+    kept = (ran != 0) & (softmax != 0)
+    factors = ran[kept].double() / softmax[kept].double()
+    return not len(factors) or bool(factors.max() - factors.min() > 1e-2 * factors.max())
+
+
+def _mask_of(weights: _Weights, own: Tensor, layout: Layout, groups: Sequence[Sequence[Factor]], chosen: int) -> Array:
+    """[query, key]: where any head may look. Without the scores: where any weight is not 0."""
+    hidden = own == 0
+    if weights.scores is not None and weights.scores.shape == weights.tensor.shape:  # type: ignore[union-attr]
+        low = _arranged(weights.scores, layout, groups)[chosen] <= HIDDEN_SCORE
+        hidden = low & (hidden | low.all(-1, keepdim=True))
+    mask: Array = (~hidden).any(0).cpu().numpy()
+    return mask
+
+
+def _take_queries_and_keys(
+    site: Site,
+    product: _Product,
+    layout: Layout,
+    key_axis: int,
+    finest: Sequence[Factor],
+    groups: Sequence[Sequence[Factor]],
+    chosen: int,
+) -> None:
+    """Fills in q and k, the operands of the product that the scores come from. `layout` has the scores' axes by the product's."""
+    if product.left is None or product.right is None:
+        return
+    axes: dict[int, list[tuple[int, Factor]]] = {}
+    for place, factors in enumerate(layout):  # each factor of the product, by the factor of the scores that it became
+        stride = math.prod(size for _axis, _stride, size in factors)
+        for axis, own_stride, size in factors:
+            stride //= size
+            axes.setdefault(axis, []).append((own_stride, (place, stride, size)))
+    by_scores = [
+        tuple(factor for _stride, factor in sorted(axes.get(axis, []), reverse=True)) for axis in range(product.left.dim())
+    ]
+    *stacked, first, second = _refined(tuple(by_scores), finest)
+    transposed = any(factor[0] == key_axis for factor in first)
+    inner = ((-1, 1, product.left.shape[-1]),) if product.left.shape[-1] != 1 else ()
+    left = _group_of((product.left, (*stacked, first, inner)), groups, 3 if transposed else 2, inner)
+    right = _group_of((product.right, (*stacked, inner, second)), groups, 2 if transposed else 3, inner)
+    if left is not None and right is not None:
+        site.q, site.k = (_numpy(side[min(chosen, len(side) - 1)]) for side in ((right, left) if transposed else (left, right)))
+
+
+def _group_of(
+    held: tuple[Tensor, Layout], groups: Sequence[Sequence[Factor]], positions: int, inner: tuple[Factor, ...]
+) -> Tensor | None:
+    """[batch, head, position, head_dim] of queries or keys; None where their axes are others than the weights'."""
+    try:
+        return _arranged(held[0], held[1], (groups[0], groups[1], groups[positions], inner))
+    except _NotUnderstoodError:
+        return None
+
+
+# --- Fused kernels --------------------------------------------------------------------------------------------------------
+#
+# They never hold weights. The weights are computed again from what the kernel was given, and weights · v is compared with what it
+# returned.
+
+FLEX_ARGUMENTS = ["query", "key", "value", "score_mod", "block_mask", "scale", "kernel_options"]
+
+
+def _recompute(site: Site, name: str, named: dict[str, Any], outputs: Sequence[Tensor], example: int) -> None:
+    """Fills a site with the weights that a fused kernel used for one example."""
+    if name.startswith("_scaled_dot_product_"):
+        _recompute_scaled_dot_product(site, named, outputs[0], example)
+    elif name == "flex_attention":
+        _recompute_flex(site, named, outputs[0], example)
+    elif name in ("_native_multi_head_attention", "_transformer_encoder_layer_fwd"):
+        _recompute_layer(site, name, named, outputs[0], example)
+    else:
+        raise _NotUnderstoodError("this kernel is not known")
+
+
+def _recompute_scaled_dot_product(site: Site, named: dict[str, Any], out: Tensor, example: int) -> None:
+    query, key, value = named["query"], named["key"], named["value"]
+    site.batch = len(query)
+    chosen = _chosen(example, site.batch)
+    q, k, v = query[chosen], key[chosen], value[chosen]  # [head, position, head_dim]
+    k, v = (each.repeat_interleave(len(q) // len(each), 0) for each in (k, v))  # grouped queries: heads share keys and values
+    bias = named.get("attn_mask", named.get("attn_bias"))
+    if bias is not None:
+        bias = bias.expand(len(query), len(q), q.shape[1], k.shape[1])[chosen]
+        bias = torch.zeros_like(bias, dtype=q.dtype).masked_fill(~bias, -math.inf) if bias.dtype == torch.bool else bias
+    scale = named.get("scale")
+    scale = 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
+    causal = bool(named.get("is_causal"))
+    _fill_fused(site, q, k, v, out[chosen], scale, bias, causal, dropped=bool(named.get("dropout_p")))
+
+
+def _recompute_flex(site: Site, named: dict[str, Any], out: Tensor, example: int) -> None:
+    query, key, value = named["query"], named["key"], named["value"]
+    site.batch = len(query)
+    chosen = _chosen(example, site.batch)
+    q, k, v = query[chosen], key[min(chosen, len(key) - 1)], value[min(chosen, len(value) - 1)]
+    k, v = (each.repeat_interleave(len(q) // len(each), 0) for each in (k, v))
+    scale = float(named["scale"])
+    place = [torch.tensor(chosen, device=q.device)]
+    for axis, size in enumerate((len(q), q.shape[1], k.shape[1])):
+        place.append(torch.arange(size, device=q.device).reshape([-1 if axis == other else 1 for other in range(3)]))
+    plain = q.float() @ k.float().transpose(-1, -2) * scale
+    scores = named["score_mod"](plain, *place, *named.get("score_mod_other_buffers", ()))
+    allowed = named["block_mask"][-1](*place, *named.get("mask_mod_other_buffers", ()))
+    bias = (scores - plain).masked_fill(~allowed.expand(scores.shape), -math.inf)
+    _fill_fused(site, q, k, v, out[chosen], scale, bias, False, dropped=False)
+
+
+def _fill_fused(
+    site: Site,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    out: Tensor | None,
+    scale: float,
+    bias: Tensor | None,
+    causal: bool,
+    dropped: bool,
+) -> None:
+    """Fills a site from queries, keys and values [head, position, head_dim] of one example; `bias` [head, query, key] is added."""
+    heads, queries, keys = len(q), q.shape[1], k.shape[1]
+    mask = torch.ones(queries, keys, dtype=torch.bool, device=q.device)
+    if causal:
+        mask = mask.tril()
+    plain = bias is None
+    if bias is not None:
+        mask = mask & (bias > HIDDEN_SCORE).any(0)
+        plain = bool(((bias == 0) | (bias <= HIDDEN_SCORE)).all()) and bool((bias == bias[:1]).all())
+    site.q, site.k, site.v, site.scale = _numpy(q), _numpy(k), _numpy(v), scale
+    site.mask = mask.cpu().numpy()
+    lazy = plain and heads * queries * keys > LAZY
+    written, largest, context = [], 0.0, []
+    for head in range(heads):
+        scores = q[head].double() @ k[head].double().T * scale
+        if bias is not None:
+            scores = scores + bias[head].double()
+        weights = scores.masked_fill(~mask, -math.inf).softmax(-1).nan_to_num(0.0)
+        mixed = weights @ v[head].double()
+        if out is not None:
+            difference = (mixed - out[head].double()).abs()
+            largest = max(largest, float(difference.max()) if difference.numel() else 0.0)
+        context.append(mixed)
+        if not lazy:
+            written.append(weights.float())
+    site.weights = None if lazy else _numpy(torch.stack(written))
+    site.context = _numpy(out if out is not None else torch.stack(context))
+    site.difference = None if dropped or out is None else largest
+
+
+def _recompute_layer(site: Site, name: str, named: dict[str, Any], out: Tensor, example: int) -> None:
+    """nn.MultiheadAttention and nn.TransformerEncoderLayer in evaluation: one kernel for the whole layer.
+
+    The rest of the layer is computed again, too, so that the kernel's output can be compared.
+    """
+    layer = name == "_transformer_encoder_layer_fwd"
+    query, key, value = (named["src"],) * 3 if layer else (named["query"], named["key"], named["value"])
+    mask, mask_type = named.get("mask"), named.get("mask_type")
+    if query.is_nested:
+        parts = query.unbind()
+        site.batch = len(parts)
+        chosen = _chosen(example, site.batch)
+        query, key, value, own_out = (each.unbind()[chosen].double() for each in (query, key, value, out))
+        mask = None  # its padding was cut off
+    else:
+        site.batch = len(query)
+        chosen = _chosen(example, site.batch)
+        query, key, value, own_out = (each[chosen].double() for each in (query, key, value, out))  # [position, model]
+    wide: dict[str, Tensor] = {
+        n: t.double() for n, t in named.items() if isinstance(t, Tensor) and t.is_floating_point() and not t.is_nested
+    }
+    norm_first = layer and named["norm_first"]
+
+    def norm(x: Tensor, number: int) -> Tensor:
+        weight, bias = wide[f"norm_weight_{number}"], wide[f"norm_bias_{number}"]
+        return nn.functional.layer_norm(x, x.shape[-1:], weight, bias, named["eps"])
+
+    inputs = [norm(query, 1)] * 3 if norm_first else [query, key, value]
+    width, heads = named["embed_dim"], named["num_heads" if layer else "num_head"]
+    projected = [
+        x @ wide["qkv_weight"][n * width : (n + 1) * width].T + wide["qkv_bias"][n * width : (n + 1) * width]
+        for n, x in enumerate(inputs)
+    ]
+    q, k, v = (x.unflatten(-1, (heads, -1)).transpose(0, 1) for x in projected)  # [head, position, head_dim]
+    bias = None
+    if mask is not None:
+        hidden = mask.bool()
+        if mask_type == 1:
+            hidden = hidden[chosen][None, None]
+        elif hidden.dim() == 4:
+            hidden = hidden[chosen]
+        bias = torch.zeros(heads, len(query), len(key), dtype=torch.float64, device=query.device).masked_fill(hidden, -math.inf)
+    _fill_fused(site, q, k, v, None, 1 / math.sqrt(q.shape[-1]), bias, False, dropped=False)
+    weights = torch.from_numpy(site.written()).to(v)
+    result = (weights @ v).transpose(0, 1).flatten(1) @ wide["proj_weight"].T + wide["proj_bias"]
+    if layer:
+        x = query + result
+        x = x if norm_first else norm(x, 1)
+        inner = (norm(x, 2) if norm_first else x) @ wide["ffn_weight_1"].T + wide["ffn_bias_1"]
+        active = nn.functional.gelu(inner) if named["use_gelu"] else inner.relu()
+        x = x + active @ wide["ffn_weight_2"].T + wide["ffn_bias_2"]
+        result = x if norm_first else norm(x, 2)
+    site.difference = float((result - own_out).abs().max())
+
+
+# --- Kinds and stacks -----------------------------------------------------------------------------------------------------
+
+
+def _queries_and_keys(scores: _Node) -> tuple[_Node | None, _Node | None]:
+    """The queries and the keys whose product the scores come from, searched upwards; None: there is no such product."""
+    ahead, seen, found = deque([scores]), set[int](), list[tuple[_Node, _Node]]()
+    while ahead and len(seen) < 300:
+        node = ahead.popleft()
+        if node.order in seen:
+            continue
+        seen.add(node.order)
+        if node.name in PRODUCTS and not any(parent.param for parent in node.parents[-2:]):
+            found.append((node.parents[-2], node.parents[-1]))
+        elif node.name not in PROJECTIONS:
+            ahead.extend(node.parents)
+    for pair in found:  # beside q · k there may be q · position
+        if _kind(*pair) == "self":
+            return pair
+    return found[0] if found else (None, None)
+
+
+def _tell_kind(site: Site, query: _Node | None, key: _Node | None) -> None:
+    if query is not None and key is not None:
+        site.kind = _kind(query, key)
+        site.query_sites, site.key_sites = query.sites, key.sites
+
+
+def _kind(query: _Node, key: _Node) -> str:
+    """`self`: computed from the same tensor; `cross`: from different ones; `unknown`: from tensors that share a part, or whose
+    origin was not seen."""
+    (of_query, query_known), (of_key, key_known) = _origins(query), _origins(key)
+    if of_query & of_key:
+        return "self"
+    if {n for node in of_query for n in _before_norm(node)} & {n for node in of_key for n in _before_norm(node)}:
+        return "self"
+    joined = {n.base() for node in of_query | of_key if node.name in ("cat", "stack") for n in node.parents}
+    wider = {n for node in joined for n in (node, *_before_norm(node))}
+    if wider & {n for node in of_query | of_key for n in (node, *_before_norm(node))}:
+        return "unknown"
+    return "cross" if query_known and key_known else "unknown"
+
+
+def _origins(node: _Node) -> tuple[set[_Node], bool]:
+    """The tensors that were projected to queries or keys, and whether their origin is known.
+
+    Without a projection: the tensors that it was computed from, other than parameters.
+    """
+    projected, raw, ahead, seen = set[_Node](), set[_Node](), [node], set[int]()
+    while ahead and len(seen) < 2000:
+        own = ahead.pop()
+        if own.order in seen:
+            continue
+        seen.add(own.order)
+        if own.name in PROJECTIONS and any(parent.param for parent in own.parents):
+            operands = own.parents[1:] if own.name in ("addmm", "baddbmm") else own.parents[:2]
+            projected.add((operands[1] if operands[0].param and not operands[1].param else operands[0]).base())
+        elif own.parents:
+            ahead.extend(own.parents)
+        elif not own.param:
+            raw.add(own)
+    return (projected, True) if projected else (raw, all(own.before for own in raw))
+
+
+def _before_norm(node: _Node) -> set[_Node]:
+    """The tensors that a normalization was applied to; the node itself where it is no normalization."""
+    ahead, found = [node], set[_Node]()
+    for _step in range(40):
+        if not ahead:
+            break
+        own = ahead.pop()
+        others = [parent for parent in own.parents if not parent.param]
+        if own.name in NORMALIZES and own.parents:
+            ahead.append(own.parents[0])
+        elif own.parents and (own.name in PARTS_OF_A_NORM or (own.name == "add" and len(others) == 1)):
+            ahead.extend(others)
+        else:
+            found.add(own)
+    return found
+
+
+def _name_stacks(sites: Sequence[Site], events: Sequence[Site]) -> None:
+    """Tells encoder and decoder apart where cross-attention does, and counts the layers of each stack and kind."""
+    crosses = [site for site in events if site.kind == "cross"]
+    of_keys = 0
+    for site in crosses:
+        of_keys |= site.key_sites
+    told = of_keys != 0 and not any(of_keys >> site.index & 1 for site in crosses)
+    passes: dict[tuple[str, int], int] = {}
+    layers: dict[tuple[str, int, str], int] = {}
+    for site in sites:
+        site.stack = ("encoder" if of_keys >> site.index & 1 else "decoder") if told else "program"
+        call = (site.stack, site.call)
+        site.pass_ = passes.setdefault(call, sum(stack == site.stack for stack, _call in passes))
+        site.layer = layers.get((*call, site.kind), 0)
+        layers[(*call, site.kind)] = site.layer + 1
+
+
+# --- Joining the steps of a decode ----------------------------------------------------------------------------------------
+
+
+def _joined(sites: Sequence[Site]) -> list[Site]:
+    """Joins the sites whose keys continue those of an earlier site of the same module: the steps of a decode with a cache.
+
+    Cross-attention is joined where the self-attention before it was.
+    """
+    found, last, continues = list[Site](), dict[tuple[str, str], list[Site]](), False
+    for site in sites:
+        open_ = last.setdefault((site.module, site.kind if site.kind == "cross" else ""), [])
+        earlier = next((other for other in open_ if _continued(other, site, continues)), None)
+        if earlier is not None:
+            _append(earlier, site)
+            open_.remove(earlier)
+            open_.append(earlier)
+        else:
+            found.append(site)
+            open_.append(site)
+        if site.kind != "cross":
+            continues = earlier is not None
+    for site in found:
+        _trim(site)
+    return found
+
+
+def _continued(earlier: Site, site: Site, self_continued: bool) -> bool:
+    """Whether `site` has the next rows of `earlier`: the same keys up to the last that was read, and as many new keys as rows."""
+    if earlier.k is None or site.k is None:
+        return False
+    if len(earlier.k) != len(site.k) or earlier.k.shape[-1] != site.k.shape[-1]:
+        return False
+    if site.kind == "cross":
+        return self_continued and earlier.k.shape == site.k.shape and bool(np.array_equal(earlier.k, site.k))
+    read, now, rows = _reads(earlier), _reads(site), site.shape[1]
+    same = now == read + rows and read <= site.k.shape[1] and bool(np.array_equal(earlier.k[:, :read], site.k[:, :read]))
+    return same and earlier.shape[1] == read
+
+
+def _reads(site: Site) -> int:
+    """One past the last key that any query may attend to."""
+    assert site.mask is not None
+    return int(np.flatnonzero(site.mask.any(0))[-1]) + 1 if site.mask.any() else 0
+
+
+def _append(earlier: Site, site: Site) -> None:
+    """Adds the rows of `site`; keys that earlier rows did not have get weight 0 and are masked."""
+    assert earlier.mask is not None
+    assert site.mask is not None
+    more = site.mask.shape[1] - earlier.mask.shape[1]
+    before = np.pad(earlier.written(), ((0, 0), (0, 0), (0, max(0, more))))
+    after = np.pad(site.written(), ((0, 0), (0, 0), (0, max(0, -more))))
+    earlier.weights = np.concatenate([before, after], axis=1)
+    masks = np.pad(earlier.mask, ((0, 0), (0, max(0, more)))), np.pad(site.mask, ((0, 0), (0, max(0, -more))))
+    earlier.mask = np.concatenate(masks)
+    earlier.k, earlier.v = site.k, site.v
+    for name in ("q", "context"):
+        first, second = getattr(earlier, name), getattr(site, name)
+        setattr(earlier, name, np.concatenate([first, second], axis=1) if first is not None and second is not None else None)
+    if site.difference is not None:
+        earlier.difference = max(earlier.difference or 0.0, site.difference)
+    earlier.joined = True
+    earlier.origin = site.origin if site.origin == "recomputed" else earlier.origin
+
+
+def _trim(site: Site) -> None:
+    """Cuts off keys that no row of a joined site may attend to: the empty places of a cache of fixed length."""
+    assert site.mask is not None
+    keys = _reads(site)
+    if site.joined and site.kind != "cross" and site.weights is not None and site.shape[1] == keys < site.shape[2]:
+        site.weights, site.mask = site.weights[:, :, :keys], site.mask[:, :keys]
+        site.k = None if site.k is None else site.k[:, :keys]
+        site.v = None if site.v is None else site.v[:, :keys]
+
+
+# --- Modules --------------------------------------------------------------------------------------------------------------
+
+
+class _Modules:
+    """Which module runs, by hooks that PyTorch calls for every module; the program's modules are not changed."""
+
+    def __init__(self, model: nn.Module | None, begin: Callable[[nn.Module], None], end: Callable[[], None]) -> None:
+        self.running: list[nn.Module] = []
+        self.names: dict[int, str] = {}
+        self.kept = list[nn.Module]()  # so that no other module gets the id of one that is named
+        self.begin, self.end, self.thread = begin, end, threading.get_ident()
+        self.hooks: list[Any] = []
+        if model is not None:
+            self._name(model)
+
+    def start(self) -> None:
+        """Begins to listen."""
+        self.hooks = [register_module_forward_pre_hook(self._enters), register_module_forward_hook(self._leaves, always_call=True)]
+
+    def stop(self) -> None:
+        """Listens no more."""
+        for hook in self.hooks:
+            hook.remove()
+
+    def path(self) -> str:
+        """Path of the module that runs; empty: none does."""
+        return next((self.names[id(module)] for module in reversed(self.running) if id(module) in self.names), "")
+
+    def _name(self, root: nn.Module) -> None:
+        self.kept.append(root)
+        for name, module in root.named_modules():
+            self.names[id(module)] = name or type(root).__name__
+
+    def _enters(self, module: nn.Module, args: Any) -> None:
+        if threading.get_ident() == self.thread and torch._C._current_autograd_node() is None:
+            if not self.running:
+                if id(module) not in self.names:
+                    self._name(module)
+                self.begin(module)
+            self.running.append(module)
+
+    def _leaves(self, module: nn.Module, args: Any, out: Any) -> None:
+        if threading.get_ident() == self.thread and any(module is own for own in self.running):
+            while self.running.pop() is not module:
+                pass
+            if not self.running:
+                self.end()
+
+
+# --- The recording --------------------------------------------------------------------------------------------------------
+
+
+def record(
+    model: nn.Module | None = None,
+    source_tokens: Sequence[str] | None = None,
+    target_tokens: Sequence[str] | None = None,
+    *,
+    calls: str = "0:",
+    example: int = 0,
+    keep: Sequence[str] = (),
+    limit: int = 1 << 30,
+    program: str = "",
+) -> Recording:
+    """Records the attention that is computed inside `with headlight.record(...) as recording:`.
+
+    Args:
+        model: the model, for the names of its modules; None: the names begin at each module that the program calls.
+        source_tokens: texts of the positions of the input, one for each.
+        target_tokens: texts of the positions of the decoder's input.
+        calls: which calls of the model, counted from 0, as START:STOP; the default is all. Only calls with attention count.
+        example: which example of a batch, counted from 0.
+        keep: more to keep: `qkv`, `context`.
+        limit: bytes of arrays that are kept at most; what does not fit is named in the file.
+        program: a name for the recording; empty: the class of the model.
+    """
+    return Recording(model, source_tokens, target_tokens, calls=calls, example=example, keep=keep, limit=limit, program=program)
+
+
+class Recording:
+    """What was recorded. Made by `record`.
+
+    Attributes:
+        sites: the attention that was seen, in the order in which it ran, after the end of the `with` block.
+        missing: what was not recorded, and why, by name.
+        notes: sentences that a reader should know.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module | None,
+        source_tokens: Sequence[str] | None,
+        target_tokens: Sequence[str] | None,
+        *,
+        calls: str,
+        example: int,
+        keep: Sequence[str],
+        limit: int,
+        program: str,
+    ) -> None:
+        if unknown := [name for name in keep if name not in ("qkv", "context")]:
+            raise ValueError(f"keep takes qkv and context, not {unknown[0]!r}.")
+        if example < 0:
+            raise ValueError(f"example counts from 0, not {example}.")
+        self.first, self.stop = _range(calls)
+        self.given = {"source": source_tokens, "target": target_tokens}
+        self.example, self.keep, self.limit = example, keep, limit
+        self.program = program or (type(model).__name__ if model is not None else "program")
+        self.sites: list[Site] = []
+        self.missing: dict[str, str] = {}
+        self.notes: list[str] = []
+        self.events: list[Site] = []
+        self.call, self.seen_in_call, self.finished, self.nbytes = 0, False, False, 0
+        self.on_finish: Callable[[], None] | None = None
+        self.dtype, self.device, self.began, self.milliseconds = "float32", "cpu", 0.0, 0.0
+        self.modules = _Modules(model, self._begin_call, self._end_call)
+        self.watch = _Watch(self)
+        if model is not None:
+            self._check_compiled(model)
+            first = next(model.parameters(), None)
+            if first is not None:
+                self.dtype, self.device = str(first.dtype).removeprefix("torch."), str(first.device)
+
+    # While the program runs
+
+    def __enter__(self) -> Recording:
+        self.began = time.perf_counter()
+        self.modules.start()
+        self.watch.__enter__()  # type: ignore[no-untyped-call]
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.watch.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+        self.modules.stop()
+        self._finish()
+
+    def _check_compiled(self, module: nn.Module) -> None:
+        if type(module).__name__ == "OptimizedModule" and "attention/*" not in self.missing:
+            self.missing["attention/*"] = COMPILED
+            warnings.warn(COMPILED, stacklevel=3)
+
+    def _begin_call(self, module: nn.Module) -> None:
+        self._check_compiled(module)
+
+    def _end_call(self) -> None:
+        if self.finished:
+            return
+        self.watch.end_call()
+        if self.seen_in_call:
+            self.call, self.seen_in_call = self.call + 1, False
+            if self.stop is not None and self.call >= self.stop:
+                self._finish()
+
+    def _finish(self) -> None:
+        """After the last wanted call: joins, names, and lets go of the program."""
+        if self.finished:
+            return
+        self.watch.end_call()
+        self.finished = True
+        self.milliseconds = (time.perf_counter() - self.began) * 1000
+        self.watch.nodes.clear()
+        for site in self.events:
+            if site.problem and self.wants(site):
+                self.not_understood(site.module, f"attention by {site.operation}: {site.problem}")
+        self.sites = _joined([site for site in self.events if not site.problem])
+        _name_stacks(self.sites, self.events)
+        if self.on_finish is not None:
+            self.on_finish()
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """An error while recording is noted: it never reaches the program."""
+        try:
+            yield
+        except Exception as error:
+            self.not_understood(self.modules.path(), f"{type(error).__name__} while recording: {error}")
+
+    def new_site(self, operation: str, origin: str) -> Site:
+        """A site that was just seen."""
+        self.seen_in_call = True
+        site = Site(self.modules.path(), operation, origin, len(self.events), self.call)
+        self.events.append(site)
+        return site
+
+    def wants(self, site: Site) -> bool:
+        """Whether the call of a site is one that was asked for."""
+        return site.call >= self.first and (self.stop is None or site.call < self.stop)
+
+    def add(self, site: Site) -> None:
+        """Keeps a site, if there is room."""
+        site.problem = ""
+        if "qkv" not in self.keep:
+            site.v = None
+            site.q = site.q if site.weights is None else None
+        if "context" not in self.keep:
+            site.context = None
+        if self.nbytes + site.nbytes > self.limit:
+            site.problem = f"left out: more than {self.limit / 2**20:,.0f} MiB would be kept (limit)"
+            site.weights = site.mask = site.q = site.k = site.v = site.context = None
+        self.nbytes += site.nbytes
+
+    def not_understood(self, module: str, why: str) -> None:
+        """Names something that was not recorded."""
+        name = f"attention/{module or 'no module'}"
+        said = self.missing.get(name, "")
+        if why not in said and len(said) < 2000:
+            self.missing[name] = f"{said}; {why}" if said else why
+
+    # Afterwards
+
+    def __getitem__(self, name: str) -> Site:
+        """The first site of a module, or the site of a name such as `decoder.0.2.cross`."""
+        for site in self.sites:
+            if name in (site.module, site.name):
+                return site
+        raise KeyError(f"No site {name!r}. There are: {', '.join(f'{site.name} ({site.module})' for site in self.sites)}")
+
+    def __repr__(self) -> str:
+        lines = [f"{self.program}: {len(self.sites)} attention sites"]
+        for site in self.sites:
+            heads, queries, keys = site.shape
+            said = "" if site.difference is None else f", kernel − recomputed: {site.difference:.1e}"
+            lines.append(f"  {site.name:24} {site.module:40} heads: {heads}, queries: {queries}, keys: {keys}{said}")
+        return "\n".join([*lines, *(f"  missing: {name}: {why}" for name, why in self.missing.items())])
+
+    def save(self, path: str | Path) -> Path:
+        """Writes the trace file; its name should end in `.trace.safetensors`."""
+        path = Path(path)
+        path.write_bytes(self.to_bytes())
+        return path
+
+    def to_bytes(self) -> bytes:
+        """The bytes of the trace file, as docs/trace.md describes them."""
+        strips = _Strips(self.given)
+        arrays: dict[str, Array] = {}
+        sites: dict[str, list[str]] = {}
+        unwritten: dict[str, Any] = {}
+        told: dict[str, Any] = {}
+        for site in sorted(self.sites, key=lambda site: -site.shape[2]):
+            strips.claim(site)
+        for site in self.sites:
+            name, place = site.name, f"attention/{site.name}"
+            sites[name] = strips.of(site)
+            held = {"weights": site.weights, "mask": site.mask}
+            if "qkv" in self.keep or site.weights is None:
+                held |= {"q": site.q, "k": site.k, "v": site.v if "qkv" in self.keep else None}
+            held["context"] = site.context
+            arrays |= {f"{place}/{n}": a.astype(np.uint8 if n == "mask" else np.float32) for n, a in held.items() if a is not None}
+            if site.weights is None:
+                unwritten[name] = {"scale": site.scale, "empty_rows": "zeros"}
+            told[name] = {
+                "module": site.module,
+                "origin": site.origin,
+                "operation": site.operation,
+                "difference": site.difference,
+                "batch": site.batch,
+            }
+        last = max((site.call + 1 for site in self.events if self.wants(site)), default=self.first)
+        header = {
+            "schema": 1,
+            "model": {
+                "name": self.program,
+                "title": self.program,
+                "fingerprint": "",
+                "languages": {},
+                "spec": {},
+                "dtype": self.dtype,
+                "device": self.device,
+                "milliseconds": self.milliseconds,
+                "notes": [*self.notes, *strips.notes],
+            },
+            "request": {},
+            "tokens": strips.entries(),
+            "sites": sites,
+            "steps": [],
+            "tree": [],
+            "missing": dict(self.missing) | {f"attention/*/{n}": "not kept" for n in ("scores", "output")},
+            "unwritten": unwritten,
+            "recorded": {
+                "program": self.program,
+                "torch": torch.__version__,
+                "calls": f"{self.first}:{last}",
+                "example": self.example,
+                "given": [name for name, texts in self.given.items() if texts is not None and name in strips.texts],
+                "sites": told,
+            },
+        }
+        arrays |= {f"ids/{name}": np.zeros(0, np.int64) for name in strips.texts}
+        return save_tensors({n: np.ascontiguousarray(a) for n, a in arrays.items()}, metadata={"headlight": json.dumps(header)})
+
+    def show(self) -> Any:
+        """Draws all maps below a cell of a notebook; elsewhere prints what was recorded."""
+        try:
+            from IPython import get_ipython
+            from IPython.display import HTML, display
+        except ImportError:
+            return print(self)
+        return display(HTML(self._repr_html_())) if get_ipython() else print(self)
+
+    def _repr_html_(self) -> str:
+        return _atlas(self)
+
+
+def _range(calls: str) -> tuple[int, int | None]:
+    """START and STOP of `3:5`, `3:`, `:5` or `3`."""
+    first, colon, last = calls.partition(":")
+    try:
+        start = int(first or 0)
+        stop = (int(last) if last else None) if colon else start + 1
+    except ValueError:
+        raise ValueError(f"calls takes START:STOP, such as 3:5, not {calls!r}.") from None
+    if start < 0 or (stop is not None and stop <= start):
+        raise ValueError(f"calls takes START:STOP with 0 ≤ START < STOP, not {calls!r}.")
+    return start, stop
+
+
+class _Strips:
+    """The strips of tokens of a file: the given texts, or positions counted from 1."""
+
+    def __init__(self, given: dict[str, Sequence[str] | None]) -> None:
+        self.given, self.notes = given, list[str]()
+        self.texts: dict[str, list[str]] = {"source": list(given["source"])} if given["source"] is not None else {}
+        if given["target"] is not None:
+            self.texts["target"] = list(given["target"])
+
+    @staticmethod
+    def _names(site: Site) -> tuple[str, str]:
+        own = "target" if site.stack == "decoder" else "source"
+        return own, "source" if site.kind == "cross" and site.stack == "decoder" else own
+
+    def claim(self, site: Site) -> None:
+        """Gives `source` and `target` the length of the longest site, where no texts were given."""
+        own, keys = self._names(site)
+        if site.stack != "decoder" or site.kind == "self":
+            self.texts.setdefault(own, _numbers(site.shape[1] if site.kind == "cross" else max(site.shape[1:])))
+        self.texts.setdefault(keys, _numbers(site.shape[2]))
+
+    def of(self, site: Site) -> list[str]:
+        """The strips of a site's queries and keys."""
+        return [self._fitting(name, count) for name, count in zip(self._names(site), site.shape[1:], strict=True)]
+
+    def _fitting(self, name: str, count: int) -> str:
+        texts = self.texts.setdefault(name, _numbers(count))
+        if len(texts) == count or (name == "target" and self.given["target"] is not None and len(texts) == count + 1):
+            return name
+        if self.given[name] is not None and not any(note.startswith(name) for note in self.notes):
+            self.notes.append(f"{name}_tokens has {len(texts)} texts; sites with other numbers of positions show positions.")
+        other = f"positions-{count}"
+        self.texts.setdefault(other, _numbers(count))
+        return other
+
+    def entries(self) -> dict[str, Any]:
+        """The header's `tokens`."""
+        self.texts.setdefault("source", [])
+        blank = {name: [False] * len(texts) for name, texts in self.texts.items()}
+        return {name: {"texts": texts, "special": blank[name], "unknown": blank[name]} for name, texts in self.texts.items()}
+
+
+def _numbers(count: int) -> list[str]:
+    return [str(number + 1) for number in range(count)]
+
+
+# --- The picture ----------------------------------------------------------------------------------------------------------
+
+
+def _atlas(recording: Recording, largest: int = 96) -> str:
+    """All maps as one piece of HTML: images only, no script, so that a saved notebook shows it; light and dark."""
+    rows = []
+    for site in recording.sites:
+        weights, (heads, queries, keys) = site.written(), site.shape
+        side = max(2, 96 // max(1, min(queries, keys)))
+        size = f"width:{min(192, side * min(keys, largest))}px;height:{min(192, side * min(queries, largest))}px"
+        images = "".join(
+            f'<img alt="head {head + 1}" title="{html.escape(site.module)}, head {head + 1}" style="{size}"'
+            f' src="{_png(own, largest)}">'
+            for head, own in enumerate(weights)
+        )
+        badge = (
+            "" if site.difference is None else f" · weights recomputed; differs from the kernel by at most {site.difference:.1e}"
+        )
+        kind = {"self": "self-attention", "cross": "cross-attention"}.get(site.kind, "attention")
+        title = html.escape(f"{site.module or site.name}: {kind}, {queries} queries × {keys} keys, {heads} heads{badge}")
+        rows.append(f"<div><p>{title}</p>{images}</div>")
+    missing = "".join(f"<li>{html.escape(f'{name}: {why}')}</li>" for name, why in recording.missing.items())
+    style = (
+        ".headlight{background:#fff;color:#1a1a1a;font:13px system-ui,sans-serif;padding:8px;max-height:640px;overflow:auto}"
+        ".headlight img{image-rendering:pixelated;margin:2px;border:1px solid #8884}.headlight p{margin:8px 0 2px}"
+        "@media (prefers-color-scheme:dark){.headlight{background:#161616;color:#eee}}"
+        "[data-jp-theme-light=true] .headlight{background:#fff;color:#1a1a1a}"
+        "[data-jp-theme-light=false] .headlight{background:#161616;color:#eee}"
+    )
+    listed = f"<p>Not recorded:</p><ul>{missing}</ul>" if missing else ""
+    return f'<div class="headlight"><style>{style}</style><b>{html.escape(recording.program)}</b>{"".join(rows)}{listed}</div>'
+
+
+def _png(weights: Array, largest: int) -> str:
+    """A map as a PNG in a data: address; blocks of cells show their largest weight. Dark blue is 0, yellow 1, by square root."""
+    steps = [max(1, math.ceil(size / largest)) for size in weights.shape]
+    padded = np.pad(np.nan_to_num(weights), [(0, -size % step) for size, step in zip(weights.shape, steps, strict=True)])
+    blocks = padded.reshape(padded.shape[0] // steps[0], steps[0], padded.shape[1] // steps[1], steps[1]).max((1, 3))
+    low, middle, high = (np.array(color, float) for color in ((26, 28, 61), (190, 65, 93), (252, 239, 160)))
+    level = np.sqrt(np.clip(blocks, 0, 1))[..., None]
+    colors = np.where(level < 0.5, low + (middle - low) * level * 2, middle + (high - middle) * (level * 2 - 1)).astype(np.uint8)
+    raw = b"".join(b"\0" + row.tobytes() for row in colors)
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", colors.shape[1], colors.shape[0], 8, 2, 0, 0, 0)
+    data = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(raw)) + chunk(b"IEND", b"")
+    return "data:image/png;base64," + base64.b64encode(data).decode()
+
+
+# --- The command line -----------------------------------------------------------------------------------------------------
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs a program unchanged and records it: `python headlight.py record --out FILE train.py ARGS`."""
+    parser = argparse.ArgumentParser(prog="headlight", description="Records the attention of any PyTorch program.")
+    command = parser.add_subparsers(required=True).add_parser("record", help="run a program and record it")
+    command.add_argument("--out", required=True, metavar="FILE", help="the trace file, *.trace.safetensors")
+    command.add_argument("--calls", default="0:1", metavar="START:STOP", help="calls of the model, from 0; default: the first, 0:1")
+    command.add_argument("--example", type=int, default=0, metavar="N", help="example of the batch, from 0; default: 0")
+    command.add_argument("--keep", default="", metavar="NAMES", help="more to keep, with commas: qkv, context")
+    command.add_argument("--limit", type=int, default=1024, metavar="MIB", help="memory for what is kept; default: 1024")
+    command.add_argument("-m", action="store_true", dest="module", help="PROGRAM is a module, as in python -m")
+    command.add_argument("program", metavar="PROGRAM", help="the program, and its own arguments after it")
+    command.add_argument("rest", nargs=argparse.REMAINDER, metavar="ARGS", help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    out = Path(options.out)
+
+    def save() -> None:
+        recording.save(out)
+        print(f"headlight: {len(recording.sites)} attention sites in {out}", file=sys.stderr)
+        if not recording.sites:
+            print("headlight: no call of a module computed attention in the calls that were asked for.", file=sys.stderr)
+
+    try:
+        recording = record(
+            calls=options.calls,
+            example=options.example,
+            keep=[name for name in options.keep.split(",") if name],
+            limit=options.limit << 20,
+            program=Path(options.program).name,
+        )
+    except ValueError as error:
+        parser.error(str(error))
+    recording.on_finish = save
+    sys.argv = [options.program, *options.rest]
+    with recording:
+        if options.module:
+            sys.path.insert(0, str(Path.cwd()))
+            runpy.run_module(options.program, run_name="__main__", alter_sys=True)
+        else:
+            sys.path.insert(0, str(Path(options.program).resolve().parent))
+            runpy.run_path(options.program, run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()
