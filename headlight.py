@@ -58,6 +58,9 @@ HIDDEN_SCORE = -5000.0
 LAZY = 1 << 24
 """Sites of a fused kernel with more weights than this keep queries and keys instead, and readers compute the weights from them."""
 
+LARGEST_GRAPH = 300_000
+"""Operations after which the graph is forgotten, although no call of a model ended."""
+
 COMPILED = (
     "torch.compile hides what a model computes. Record the model before it is compiled, or run the program with the environment "
     "variable TORCH_COMPILE_DISABLE=1."
@@ -396,6 +399,16 @@ class _NotUnderstoodError(Exception):
     """An attention was seen, but not its parts. The message is listed under `missing`."""
 
 
+def _as_without_a_mode() -> Any:
+    """Lets a composite operation decompose as it does in a program without a mode.
+
+    In inference mode, views of parameters remember that these require gradients, and matmul chooses its kernel by it. Below a mode
+    PyTorch leaves out the key ADInplaceOrView, which makes such views.
+    """
+    keys, excluded = torch._C.DispatchKey, torch._C._dispatch_tls_local_exclude_set()
+    return torch._C._ForceDispatchKeyGuard(torch._C._dispatch_tls_local_include_set(), excluded.remove(keys.ADInplaceOrView))
+
+
 class _Watch(TorchDispatchMode):
     """Sees every operation that a program runs, runs it unchanged, and finds the attention among them."""
 
@@ -410,6 +423,7 @@ class _Watch(TorchDispatchMode):
         self.open_weights: deque[_Weights] = deque()
         self.weighings: list[_Weighing] = []
         self.operations: dict[Any, _Operation] = {}
+        self.oldest = _Node.count
 
     @classmethod
     def ignore_compile_internals(cls) -> bool:
@@ -418,13 +432,15 @@ class _Watch(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if self.recording.finished or torch._C._current_autograd_node() is not None:  # the latter: a backward pass
+        if torch._C._current_autograd_node() is not None:  # a backward pass
             return func(*args, **kwargs)
         operation = self.operations.get(func) or self.operations.setdefault(func, _Operation(func))
         inputs = list(_tensors((*args, *kwargs.values())))
         if operation.composite and operation.decomposes(inputs):
-            with self:
+            with _as_without_a_mode(), self:
                 return func._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
+        if self.recording.finished:
+            return func(*args, **kwargs)
         with self.recording.guarded():
             self._before(operation, args)
         out = func(*args, **kwargs)
@@ -469,6 +485,8 @@ class _Watch(TorchDispatchMode):
         outputs = list(_tensors(out if isinstance(out, tuple | list) else (out,)))
         if not outputs:
             return
+        if _Node.count - self.oldest > LARGEST_GRAPH:
+            self.end_call()
         param = bool(nodes) and all(node.param for node in nodes)
         made = [_Node(operation.name, tuple(nodes), param) for _output in outputs]
         for tensor, node in zip(outputs, made, strict=True):
@@ -489,6 +507,7 @@ class _Watch(TorchDispatchMode):
         self.writes.clear()
         for _tensor, node in list(self.nodes.values()):
             node.cut()
+        self.oldest = _Node.count
 
     def _close(self, weights: _Weights) -> None:
         """Lets go of weights; a softmax that weighed nothing is named."""
@@ -1026,11 +1045,11 @@ def _kind(query: _Node, key: _Node) -> str:
     (of_query, query_known), (of_key, key_known) = _origins(query), _origins(key)
     if of_query & of_key:
         return "self"
-    if {n for node in of_query for n in _before_norm(node)} & {n for node in of_key for n in _before_norm(node)}:
+    of_query, of_key = ({own for node in nodes for own in (node, *_before_norm(node))} for nodes in (of_query, of_key))
+    if of_query & of_key:
         return "self"
-    joined = {n.base() for node in of_query | of_key if node.name in ("cat", "stack") for n in node.parents}
-    wider = {n for node in joined for n in (node, *_before_norm(node))}
-    if wider & {n for node in of_query | of_key for n in (node, *_before_norm(node))}:
+    joined = {part.base() for node in of_query | of_key if node.name in ("cat", "stack") for part in node.parents}
+    if joined & (of_query | of_key) or {own for node in joined for own in _before_norm(node)} & (of_query | of_key):
         return "unknown"
     return "cross" if query_known and key_known else "unknown"
 
@@ -1309,10 +1328,8 @@ class Recording:
         self._check_compiled(module)
 
     def _end_call(self) -> None:
-        if self.finished:
-            return
-        self.watch.end_call()
-        if self.seen_in_call:
+        if self.seen_in_call and not self.finished:
+            self.watch.end_call()
             self.call, self.seen_in_call = self.call + 1, False
             if self.stop is not None and self.call >= self.stop:
                 self._finish()
@@ -1343,7 +1360,7 @@ class Recording:
 
     def new_site(self, operation: str, origin: str) -> Site:
         """A site that was just seen."""
-        self.seen_in_call = True
+        self.seen_in_call = bool(self.modules.running)
         site = Site(self.modules.path(), operation, origin, len(self.events), self.call)
         self.events.append(site)
         return site

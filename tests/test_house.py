@@ -17,7 +17,11 @@ ROOT = Path(__file__).parents[1]
 PEERS = ROOT / "benchmarks" / ".peers"
 """The environment of what others draw with, once it was measured: not ours."""
 TOPS = ("model", "viz", "benchmarks", "tests")
-PYTHON = [ROOT / "app.py", ROOT / "headlight.py", *sorted(p for top in TOPS for p in (ROOT / top).rglob("*.py") if PEERS not in p.parents)]
+PYTHON = [
+    ROOT / "app.py",
+    ROOT / "headlight.py",
+    *sorted(p for top in TOPS for p in (ROOT / top).rglob("*.py") if PEERS not in p.parents),
+]
 ROOMS = [p for p in PYTHON if p.relative_to(ROOT).parts[0] != "tests"]
 WRITTEN = [*ROOMS, *sorted(p for end in ("js", "css") for p in (ROOT / "viz").rglob(f"*.{end}"))]
 TORCH_FREE = (
