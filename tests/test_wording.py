@@ -31,9 +31,7 @@ PROSE = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), *sor
 def catalogue() -> list[str]:
     with (ROOT / "viz" / "locale" / "headlight.pot").open("rb") as file:
         said = [message for message in pofile.read_po(file) if message.id]
-    messages = [
-        message.id for message in said if not message.locations[0][0].startswith("checkpoints/")
-    ]  # those are the models' own
+    messages = [message.id for message in said if message.locations[0][0].startswith(("viz/", "model/errors"))]  # the screen's own
     return [text for message in messages for text in ([message] if isinstance(message, str) else message)]
 
 

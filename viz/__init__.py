@@ -1,8 +1,8 @@
 """The Streamlit app. It never imports torch: a page asks an Engine for a Trace and draws it.
 
-From the bottom up: theme, language, texts, labels, link_values, link_parameter, links, opening_run, fed_run, edit_words,
-experiment, recording, descriptions, readings, lectures, canvas, notebook, calls, waiting, figures, export, publication,
-figure_dialog, public, classroom, panel_help, page, big_mode, file_limit, sentence, scheme_change, sidebar, walk, whatif, views,
-presenting, prepare, live, main.
+From the bottom up: theme, language, phrases, texts, labels, link_values, link_parameter, links, opening_run, fed_run,
+edit_words, experiment, recording, descriptions, readings, lectures, canvas, notebook, calls, waiting, figures, export,
+publication, figure_dialog, public, classroom, panel_help, page, big_mode, file_limit, sentence, scheme_change, sidebar, walk,
+whatif, views, presenting, prepare, live, main.
 A file or folder imports only what stands before it.
 """

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from babel import Locale, UnknownLocaleError
+from babel.messages.catalog import Catalog
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from babel.numbers import get_decimal_symbol, get_group_symbol
@@ -82,16 +83,31 @@ def speaking(language: str) -> Iterator[None]:
         _SPOKEN.reset(before)
 
 
+def N_(message: str, /) -> str:  # noqa: N802  # the name that gettext programs use
+    """Marks a text for translators and returns it as it is: for what is evaluated at import, before there is a language."""
+    return message
+
+
 @cache
 def catalogue(language: str) -> NullTranslations:
     """The sentences of a language, read from its `.po` file once."""
     if language == "en":
         return NullTranslations()
     compiled = io.BytesIO()
-    with (LOCALE / language.replace("-", "_") / "LC_MESSAGES" / "headlight.po").open("rb") as file:
-        write_mo(compiled, read_po(file, locale=language.replace("-", "_")))
+    write_mo(compiled, _read(language))
     compiled.seek(0)
     return Translations(compiled, domain="headlight")
+
+
+def messages(language: str) -> list[tuple[str, str]]:
+    """The sentences of a language that count nothing, each with its original first."""
+    return [(m.id, str(m.string)) for m in _read(language) if m.id and isinstance(m.id, str)] if language != "en" else []
+
+
+def _read(language: str) -> Catalog:
+    name = language.replace("-", "_")
+    with (LOCALE / name / "LC_MESSAGES" / "headlight.po").open("rb") as file:
+        return read_po(file, locale=name)
 
 
 @cache

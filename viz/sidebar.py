@@ -15,7 +15,7 @@ from viz import labels, language
 from viz.links import ANOTHER_MODEL, LARGEST_SEED, NEW_SENTENCE, PRECISIONS, View
 from viz.page import bind, update
 from viz.sentence import most_characters
-from viz.texts import _, listed
+from viz.texts import _, listed, phrase
 
 ICON = Path(__file__).parent / "icon.svg"
 WORDMARK = Path(__file__).parent / "wordmark.svg"
@@ -82,7 +82,7 @@ def languages() -> None:
 
 def status(trace: Trace) -> None:
     """Draws the run's device and duration."""
-    gaps = {"device": trace.model["device"], "milliseconds": trace.model["milliseconds"]}
+    gaps = {"device": phrase(str(trace.model["device"])), "milliseconds": trace.model["milliseconds"]}
     st.caption(labels.markdown(_("{device} · {milliseconds:.0f} ms", **gaps)))
     if UNWRITTEN in trace.missing:
         text = _(

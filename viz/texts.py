@@ -15,11 +15,13 @@ import numpy as np
 from model.engine.api import ModelInfo
 from model.errors import HeadlightError, from_json
 from model.trace.types import Trace
-from viz import language
+from viz import language, phrases
+from viz.language import N_ as N_
 from viz.language import current as current
 from viz.language import decimal_sign as decimal_sign
 from viz.language import group_sign as group_sign
 from viz.language import localized as localized
+from viz.phrases import phrase as phrase
 
 
 class _Filler(string.Formatter):
@@ -43,11 +45,6 @@ def _(message: str, /, **gaps: object) -> str:
 def _n(one: str, many: str, count: int, /, **gaps: object) -> str:
     """A sentence about `count` things in the current language: `one` for 1 of them, `many` for another number."""
     return _filled(language.catalogue(current()).ngettext(one, many, count), gaps)
-
-
-def N_(message: str, /) -> str:  # noqa: N802  # the name that gettext programs use
-    """Marks a text for translators and returns it as it is: for what is evaluated at import, before there is a language."""
-    return message
 
 
 def translated(message: str) -> str:
@@ -83,10 +80,11 @@ def clauses(texts: Iterable[str]) -> str:
 
 def sentence(error: HeadlightError) -> str:
     """The sentence of an error in the current language."""
+    fields = {name: phrases.said(name, value) for name, value in error.fields.items()}
     if error.singular:
-        text = _n(error.singular, error.template, error.count(), **error.fields)
+        text = _n(error.singular, error.template, error.count(), **fields)
     else:
-        text = _(error.on_screen or error.template, **error.fields)
+        text = _(error.on_screen or error.template, **fields)
     return " ".join(text.split())
 
 

@@ -15,6 +15,7 @@ from model import errors
 from model.errors import HeadlightError
 from viz import language, texts
 from viz.locale import collect
+from viz.phrases import NOT_IN_ERRORS
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "viz").rglob("*.py"))
@@ -69,7 +70,11 @@ def messages() -> set[tuple[str, ...]]:
     }
     owned = {tuple(text for text in (e.singular, e.on_screen or e.template) if text) for e in OWN_TEMPLATES}
     checkpoints = (json.loads(path.read_text(encoding="utf-8")) for path in (ROOT / "checkpoints").glob("*/spec.json"))
-    return written - {()} | owned | {(text,) for told in checkpoints for text in collect.of_checkpoint(told)}
+    rooms = (path for room in collect.SHOWN for path in (ROOT / "model" / room).rglob("*.py"))
+    phrases = {(phrase,) for phrase in NOT_IN_ERRORS} | {
+        (phrase,) for path in rooms for phrase in collect.phrases(path.read_text(encoding="utf-8"))
+    }
+    return written - {()} | owned | phrases | {(text,) for told in checkpoints for text in collect.of_checkpoint(told)}
 
 
 def test_without_a_translation_the_sentence_is_the_sources() -> None:

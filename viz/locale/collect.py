@@ -1,11 +1,14 @@
 """Collects every sentence on screen into headlight.pot, the template of translations: `python -m viz.locale.collect`.
 
-The sentences are the literal first arguments of `_` and `N_` in `viz`, the first two of `_n`, the sentences of `model/errors`, and
-what bundled checkpoints say about themselves. They are read from the syntax tree, which also holds the calls inside f-strings.
+The sentences are the literal first arguments of `_` and `N_` in `viz`, the first two of `_n`, the sentences of `model/errors`,
+the phrases that fill their gaps, and what bundled checkpoints say about themselves. They are read from the syntax tree, which also
+holds the calls inside f-strings.
 """
 
 import ast
+import itertools
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,9 +17,26 @@ from babel.messages.catalog import Catalog
 from babel.messages.pofile import write_po
 
 from model import errors
+from viz.phrases import NOT_IN_ERRORS
 
 ROOT = Path(__file__).parents[2]
 CATALOGUE = Path(__file__).parent / "headlight.pot"
+SHOWN = (
+    "checkpoints",
+    "engine",
+    "huggingface",
+    "inference",
+    "attribution",
+    "safe_loading",
+    "spec",
+    "tokenizers",
+    "trace",
+    "transformer",
+)
+"""Rooms of `model` whose errors reach a screen."""
+
+ERRORS = frozenset(name for name, kind in vars(errors).items() if isinstance(kind, type))
+NOT_SHOWN = ("path",)
 LITERALS = {"_": 1, "N_": 1, "_n": 2}
 """How many literal sentences a call begins with."""
 
@@ -33,14 +53,51 @@ def sentences() -> Iterator[tuple[Message, str]]:
         if isinstance(kind, type) and issubclass(kind, errors.HeadlightError) and "template" in vars(kind):
             own = kind.on_screen or kind.template
             yield (kind.singular, own) if kind.singular else own, "model/errors"
+    yield from ((phrase, "viz/phrases.py") for phrase in NOT_IN_ERRORS)
+    for path in (file for room in SHOWN for file in sorted((ROOT / "model" / room).rglob("*.py"))):
+        for phrase in phrases(path.read_text(encoding="utf-8")):
+            yield phrase, path.relative_to(ROOT).as_posix()
     for path in sorted((ROOT / "checkpoints").glob("*/spec.json")):
         for text in of_checkpoint(json.loads(path.read_text(encoding="utf-8"))):
             yield text, path.parent.relative_to(ROOT).as_posix()
 
 
+def phrases(source: str) -> Iterator[str]:
+    """The phrases in a Python file of `model` that fill gaps of errors, with their own gaps numbered: "{0} ids".
+
+    A phrase is what an error is told as a text or f-string with a blank in it.
+    """
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) in ERRORS:
+            for field in node.keywords:
+                if field.arg not in NOT_SHOWN:
+                    yield from filter(_is_phrase, _templates(field.value))
+
+
+def _templates(value: ast.expr) -> Iterator[str]:
+    if isinstance(value, ast.IfExp):
+        yield from (*_templates(value.body), *_templates(value.orelse))
+    elif isinstance(value, ast.Constant) and isinstance(value.value, str):
+        yield value.value
+    elif isinstance(value, ast.JoinedStr):
+        number = itertools.count()
+        yield "".join(str(part.value) if isinstance(part, ast.Constant) else f"{{{next(number)}}}" for part in value.values)
+
+
+def _is_phrase(text: str) -> bool:
+    words = set(re.findall(r"[a-zA-Z]{2,}", re.sub(r"\{\d+\}", "", text)))
+    return " " in text and bool(words - {"is", "and", "or", "not", "of"})
+
+
 def of_checkpoint(told: Mapping[str, Any]) -> Iterator[str]:
     """What a bundled checkpoint says about itself on screen."""
-    yield from (told["title"], told["summary"], *told["languages"].values(), *told.get("example_labels", ()))
+    yield from (
+        told["title"],
+        told["summary"],
+        *told["languages"].values(),
+        *told.get("example_labels", ()),
+        *told.get("notes", ()),
+    )
 
 
 def of_source(source: str) -> Iterator[Message]:

@@ -9,15 +9,15 @@ import streamlit as st
 from model.inspection.report import Freshness, HeadNote, Inspection, TensorInfo
 from model.trace.types import Site
 from viz import labels
-from viz.texts import _, _n, clauses, listed
+from viz.texts import _, _n, clauses, listed, number, phrase
 
 
 def summary(found: Inspection) -> None:
     """Draws the layout, the evidence for it, and notes."""
-    st.markdown(f"**{labels.markdown(found.what)}**")
+    st.markdown(f"**{labels.markdown(phrase(found.what))}**")
     if found.in_favour:
-        st.caption(labels.markdown(_("Evidence for this layout: {evidence}.", evidence=clauses(found.in_favour))))
-        against = clauses(found.against)
+        st.caption(labels.markdown(_("Evidence for this layout: {evidence}.", evidence=clauses(map(phrase, found.in_favour)))))
+        against = clauses(map(phrase, found.against))
         st.caption(
             labels.markdown(_("Evidence against it: {evidence}.", evidence=against)) if against else _("No evidence against it.")
         )
@@ -28,7 +28,7 @@ def summary(found: Inspection) -> None:
     if found.candidate:
         st.caption(labels.markdown(_("The weights are stored under “{keys}” in the file.", keys=found.candidate)))
     for note in found.notes:
-        st.caption(labels.markdown(note))
+        st.caption(labels.markdown(phrase(note)))
     _counts(found)
 
 
@@ -36,11 +36,11 @@ def _counts(found: Inspection) -> None:
     statuses = [tensor.status for tensor in found.tensors]
     known, unknown = bool(found.spec), "?"
     values = {
-        _("parameters"): f"{found.parameters:,}" if known else unknown,
-        _("matched tensors"): f"{statuses.count('matched'):,}",
-        _("missing"): f"{len(found.missing):,}" if known else unknown,
-        _("unexpected"): f"{statuses.count('unexpected'):,}",
-        _("wrong shape"): f"{statuses.count('misshapen'):,}" if known else unknown,
+        _("parameters"): number(found.parameters, ",") if known else unknown,
+        _("matched tensors"): number(statuses.count("matched"), ","),
+        _("missing"): number(len(found.missing), ",") if known else unknown,
+        _("unexpected"): number(statuses.count("unexpected"), ","),
+        _("wrong shape"): number(statuses.count("misshapen"), ",") if known else unknown,
     }
     with st.container(horizontal=True, gap="medium"):
         for label, value in values.items():
