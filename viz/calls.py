@@ -52,9 +52,6 @@ class NotKept(Exception):
 class Call:
     """One call in its own thread.
 
-    Args:
-        partial_after: seconds after which the feed also keeps what a run has recorded so far; None: never.
-
     Attributes:
         key: identifies the question.
         runs: whether it is a run.
@@ -64,11 +61,10 @@ class Call:
         done: resolves to None once there is an answer or an error.
     """
 
-    def __init__(self, key: Hashable, compute: Callable[[], Any], runs: bool, partial_after: float | None = PATIENCE_S) -> None:
+    def __init__(self, key: Hashable, compute: Callable[[], Any], runs: bool) -> None:
         self.key, self.runs, self.token, self.began = key, runs, secrets.token_hex(12), time.monotonic()
         self.done: Future[None] = Future()
-        self._partial = runs and partial_after is not None
-        self.feed = ProgressFeed(partial_after if runs else None)
+        self.feed = ProgressFeed()
         self._compute, self._cancel_token = compute, CancelToken()
         self._value: Any = None
         self._error: BaseException | None = None
@@ -100,7 +96,7 @@ class Call:
     def _run(self) -> None:
         CANCEL_TOKEN.set(self._cancel_token)
         LISTENER.set(self.feed.put)
-        PARTIAL.set(self._partial)
+        PARTIAL.set(self.runs)
         try:
             self._value = self._compute()
         except BaseException as error:
@@ -167,7 +163,7 @@ class Calls:
     def follow(self, key: Hashable, compute: Callable[[], Any]) -> Call:
         """Starts a call that follows what is typed (viz/live). It replaces the older one of this kind, and no other."""
         with self._lock:
-            older, self._live = self._live, Call(key, compute, runs=True, partial_after=0.0)
+            older, self._live = self._live, Call(key, compute, runs=True)
             if older is not None:
                 older.give_up()
             return self._live
@@ -194,10 +190,9 @@ class Calls:
                 self._live.give_up()
 
     def _how_far(self, call: Call) -> Stopped:
-        """How far a call came, by its own account or that of an equal call that follows what is typed."""
-        feeds = [call.feed, *([self._live.feed] if self._live is not None and self._live.key == call.key else [])]
-        traces = [feed.trace for feed in feeds if feed.trace is not None]
-        return Stopped(call.feed.newest, max(traces, key=lambda trace: len(trace.steps), default=None))
+        """How far a call came."""
+        progress = call.feed.newest
+        return Stopped(progress, progress.so_far() if progress is not None and progress.so_far is not None else None)
 
     def resume(self) -> None:
         """Allows the stopped call to start again."""

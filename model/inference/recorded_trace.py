@@ -1,8 +1,10 @@
 """The trace of a run, made of what its recorder holds: of a finished run, or of one that still decodes."""
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import torch
 
 from model.checkpoints.loaded import Runner, facts, never_recorded
 from model.inference.edits.edited_run import EditedRun
@@ -50,13 +52,33 @@ class TraceMaker:
     edited: EditedRun
     began: float
 
-    def trace(self, tokens: Mapping[str, Tokens], written: Written) -> Trace:
+    def so_far(self, shown: Callable[[tuple[int, ...]], Mapping[str, Tokens]], written: Written) -> Callable[[], Trace]:
+        """Makes the trace of what is recorded now, whenever it is called, in any thread, while the run goes on.
+
+        Args:
+            shown: the strips, given the ids that were written.
+        """
+        still, milliseconds = replace(self, recorder=self.recorder.snapshot()), self.milliseconds
+
+        def make() -> Trace:
+            with torch.inference_mode():
+                return still.trace(shown(written.ids), written, milliseconds)
+
+        return make
+
+    @property
+    def milliseconds(self) -> float:
+        """Time since the run began."""
+        return (time.perf_counter() - self.began) * 1000
+
+    def trace(self, tokens: Mapping[str, Tokens], written: Written, milliseconds: float) -> Trace:
         """The trace of what was recorded so far. Nothing is computed again.
 
         Args:
             tokens: the strips that were read and written so far.
+            milliseconds: how long that took.
         """
-        spec, milliseconds = self.checkpoint.info.spec, (time.perf_counter() - self.began) * 1000
+        spec = self.checkpoint.info.spec
         one_row = self.request.target is None and _asks_for_every_row(spec)
         arrays = self.recorder.arrays(written.lineage, one_row)
         return Trace(

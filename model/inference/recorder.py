@@ -96,6 +96,13 @@ class Recorder:
         places = None if lineage is None else [*map(list.index, self._rows, lineage)]
         return {name: _readable(_join(name, own, places)) for name, own in pieces.items()}
 
+    def snapshot(self) -> "Recorder":
+        """What is recorded so far; the run goes on without changing it. No tensor is copied."""
+        copy = Recorder(tuple(self._keep), self._fused)
+        copy._pieces.update({name: list(pieces) for name, pieces in self._pieces.items()})
+        copy._rows = [list(rows) for rows in self._rows]
+        return copy
+
     def missing(self) -> dict[str, str]:
         """Why tensors were not recorded, by name."""
         absent = [kind for kind in KEEP if kind not in self._keep]

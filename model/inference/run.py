@@ -71,7 +71,7 @@ def run(
         ).result()
     if device.type == "cuda":
         torch.cuda.synchronize(device)
-    return maker.trace(tokens, written)
+    return maker.trace(tokens, written, maker.milliseconds)
 
 
 Strips: TypeAlias = Callable[[tuple[int, ...]], dict[str, Tokens]]
@@ -227,7 +227,7 @@ class _Job:
                 tuple(each.text for each in chosen),
                 most,
                 time.perf_counter() - self.maker.began,
-                so_far=lambda: self.maker.trace(shown(written.ids), written),
+                so_far=self.maker.so_far(shown, written),
             )
         )
 

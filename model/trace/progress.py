@@ -17,8 +17,7 @@ class Progress:
         most: most tokens that the run may write, or the copies in all.
         seconds: time since the run began; the time in the queue does not count.
         measured: copies that a question has measured; 0: these are the tokens of a run.
-        so_far: makes the trace of what the run has recorded so far; only a listener may call it, and only before it returns. None:
-            there is none.
+        so_far: makes the trace of what the run had recorded by then, in any thread, while the run goes on; None: there is none.
     """
 
     ids: tuple[int, ...]

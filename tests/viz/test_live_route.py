@@ -278,11 +278,11 @@ def test_who_leaves_ends_the_run_and_stop_keeps_what_was_written() -> None:
     while not engine.cancelled and time.monotonic() < limit:
         time.sleep(0.01)
     assert engine.cancelled == ["w5"]
-    call = live.ask(situation, situation.of("w5"))
-    key, request = call.key, situation.of("w5").request()
+    key, request = live.ask(situation, situation.of("w5")).key, situation.of("w5").request()
     with pytest.raises(NotYet):  # the page's script asks for the same run
         live.calls.ask(key, lambda: engine.run(request), time.monotonic() + 0.01)
-    while call.feed.trace is None or len(call.feed.trace.steps) < 2:
+    theirs = live.calls._on_their_way[key]
+    while theirs.feed.newest is None or theirs.feed.newest.done < 2:
         time.sleep(0.01)
     live.calls.stop()
     with pytest.raises(Stopped) as stopped:

@@ -9,6 +9,7 @@ import logging
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from model.engine import log
 from model.engine.scheduling.queue import CallerGone
 from model.errors import HeadlightError, Superseded
+from model.trace.progress import Progress
 from model.trace.types import Trace
 from viz import prepare
 from viz.calls import Call
@@ -43,8 +45,9 @@ async def frames(live: LiveSession, situation: Situation, text: str | None, gone
     view = situation.of(text)
     call, left = live.ask(situation, view), asyncio.ensure_future(gone)
     try:
-        async for trace in _so_far(call, left):
-            yield await asyncio.to_thread(_frame, *live.now(situation, view), trace, _written(call))
+        async for progress in _progress(call, left):
+            with suppress(HeadlightError):  # what another host sent so far is damaged: the end of the run says so
+                yield await asyncio.to_thread(_partial, *live.now(situation, view), progress)
         if not left.done():
             yield await asyncio.to_thread(_last, *live.now(situation, view), call)
     finally:
@@ -52,9 +55,9 @@ async def frames(live: LiveSession, situation: Situation, text: str | None, gone
         call.give_up()  # the browser has the answer, or has left
 
 
-async def _so_far(call: Call, left: "asyncio.Future[None]") -> AsyncIterator[Trace]:
-    """The traces of a run that still decodes; what comes while a frame is made is left out."""
-    seen, drawn, due = 0, None, time.monotonic() + FIRST_SECONDS
+async def _progress(call: Call, left: "asyncio.Future[None]") -> AsyncIterator[Progress]:
+    """How far a run has come that still decodes; what comes while a frame is made is left out, but for the newest."""
+    seen, due = 0, time.monotonic() + FIRST_SECONDS
     done = asyncio.wrap_future(call.done)
     while not (done.done() or left.done()):
         more = asyncio.wrap_future(call.feed.after(seen))
@@ -64,11 +67,17 @@ async def _so_far(call: Call, left: "asyncio.Future[None]") -> AsyncIterator[Tra
             await asyncio.wait({more, done, left}, return_when=asyncio.FIRST_COMPLETED)
         if done.done() or due > time.monotonic():
             continue
-        seen, trace = call.feed.count, call.feed.trace
-        if trace is not None and trace is not drawn:
-            drawn, began = trace, time.monotonic()
-            yield trace
+        seen, progress, began = call.feed.count, call.feed.newest, time.monotonic()
+        if progress is not None and progress.so_far is not None:
+            yield progress
             due = time.monotonic() + SHARE * (time.monotonic() - began)
+
+
+def _partial(situation: Situation, view: View, progress: Progress) -> bytes:
+    """A frame of a run that still decodes."""
+    assert progress.so_far is not None
+    written = {"written": progress.done, "most": progress.most, "rate": f"{progress.rate:.1f}"}
+    return _frame(situation, view, progress.so_far(), written)
 
 
 def _last(situation: Situation, view: View, call: Call) -> bytes:
@@ -91,13 +100,6 @@ def _frame(situation: Situation, view: View, trace: Trace, written: Mapping[str,
     if said := situation.context.copy().run(prepare.undrawable, trace):
         return _packed(header | {"error": said})
     return _packed(header, situation.scenes(view, trace, partial=written is not None))
-
-
-def _written(call: Call) -> dict[str, Any]:
-    """How far a run has come."""
-    if (progress := call.feed.newest) is None:
-        return {}
-    return {"written": progress.done, "most": progress.most, "rate": f"{progress.rate:.1f}"}
 
 
 def _packed(header: Mapping[str, Any], scenes: Mapping[str, bytes] | None = None) -> bytes:

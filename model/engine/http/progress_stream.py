@@ -7,7 +7,7 @@ the line `{"trace": 1234}` may stand before that of a progress, followed by the 
 
 import json
 import socket
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -40,9 +40,9 @@ def progress_line(progress: Progress) -> bytes:
     return pack(fields) + b"\n"
 
 
-def trace_block(trace: Trace) -> bytes:
+def trace_block(so_far: Callable[[], Trace]) -> bytes:
     """The line and the bytes of a trace so far."""
-    data = serialization.to_bytes(trace)
+    data = serialization.to_bytes(so_far())
     return pack({"trace": len(data)}) + b"\n" + data
 
 

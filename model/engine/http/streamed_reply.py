@@ -1,6 +1,7 @@
 """Streamed reply: the server's side of a progress stream (progress_stream.py)."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -10,6 +11,9 @@ from starlette.responses import Response, StreamingResponse
 from model.engine.http.progress_stream import MEDIA, PARTIAL_HEADER, progress_line, status_line, trace_block
 from model.engine.http.protocol import WIRE_VERSION, WIRE_VERSION_HEADER
 from model.engine.progress import LISTENER, ProgressFeed
+
+SHARE = 4
+"""After a trace that took so long to make and to send, the next one waits this many times as long."""
 
 Answer = Callable[[Request], Awaitable[Response]]
 
@@ -23,8 +27,7 @@ def with_progress(answer: Answer) -> Answer:
     async def answered(request: Request) -> Response:
         if MEDIA not in request.headers.get("accept", ""):
             return await answer(request)
-        partial = request.headers.get(PARTIAL_HEADER) == "1"
-        feed, admitted = ProgressFeed(0.0 if partial else None), asyncio.Event()
+        feed, admitted = ProgressFeed(), asyncio.Event()
         request.state.admitted = admitted
 
         async def reply() -> Response:
@@ -39,24 +42,31 @@ def with_progress(answer: Answer) -> Answer:
         if replying.done() and feed.newest is None:
             return await replying
         headers = {WIRE_VERSION_HEADER: WIRE_VERSION, "cache-control": "no-store", "x-accel-buffering": "no"}
-        return StreamingResponse(_lines(replying, feed), headers=headers, media_type=MEDIA)
+        return StreamingResponse(
+            _lines(replying, feed, request.headers.get(PARTIAL_HEADER) == "1"), headers=headers, media_type=MEDIA
+        )
 
     return answered
 
 
-async def _lines(replying: asyncio.Task[Response], feed: ProgressFeed) -> AsyncIterator[bytes]:
-    """The progress so far, whenever there is more, then the reply. A slow client misses what comes while it reads."""
-    seen, sent, traced, ended = 0, None, None, False
+async def _lines(replying: asyncio.Task[Response], feed: ProgressFeed, partial: bool) -> AsyncIterator[bytes]:
+    """The progress so far, whenever there is more, then the reply. A slow client misses what comes while it reads.
+
+    Args:
+        partial: whether traces of the run so far are sent, too. They take at most a fifth of a core.
+    """
+    seen, sent, ended = 0, None, False
     while not ended:
         either: set[asyncio.Future[Any]] = {replying, asyncio.wrap_future(feed.after(seen))}
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         ended, seen, newest = replying.done(), feed.count, feed.newest  # read in this order: the last progress is sent, too
-        if newest is not None and newest is not sent:
-            sent, partial = newest, feed.trace
-            if partial is not None and partial is not traced and not ended:
-                traced = partial
-                yield await asyncio.to_thread(trace_block, partial)
-            yield progress_line(newest)
+        if newest is None or newest is sent:
+            continue
+        sent, began = newest, time.monotonic()
+        block = await asyncio.to_thread(trace_block, newest.so_far) if partial and newest.so_far and not ended else b""
+        yield block + progress_line(newest)
+        if block:
+            await asyncio.wait({replying}, timeout=SHARE * (time.monotonic() - began))
     response = await replying
     yield status_line(response.status_code)
     yield bytes(response.body)

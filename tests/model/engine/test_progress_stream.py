@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 from starlette.requests import Request
 from starlette.responses import Response
@@ -20,12 +21,12 @@ from starlette.responses import Response
 from model.engine.api import SharedEngine
 from model.engine.http.access import AccessLimits
 from model.engine.http.client import RemoteEngine
-from model.engine.http.progress_stream import MEDIA, progress_line, status_line
+from model.engine.http.progress_stream import MEDIA, progress_line, status_line, trace_block
 from model.engine.http.protocol import WIRE_VERSION, WIRE_VERSION_HEADER
 from model.engine.http.server import application
 from model.engine.http.streamed_reply import with_progress
 from model.engine.local import LocalEngine
-from model.engine.progress import LISTENER, ProgressFeed
+from model.engine.progress import LISTENER, PARTIAL, ProgressFeed
 from model.engine.scheduling.queue import CANCEL_TOKEN, CallerGone, CancelToken
 from model.engine.scheduling.scheduler import Scheduler
 from model.errors import EmptyText, EngineAway, HeadlightError, Refused, WireError
@@ -57,6 +58,7 @@ class Asking:
     listener: Listener
     token: CancelToken = field(default_factory=CancelToken)
     outcome: Any = None
+    partial: bool = False
 
     def __post_init__(self) -> None:
         """Begins."""
@@ -66,6 +68,7 @@ class Asking:
     def _ask(self) -> None:
         LISTENER.set(self.listener)
         CANCEL_TOKEN.set(self.token)
+        PARTIAL.set(self.partial)
         try:
             self.outcome = for_session(self.session, self.engine.run)(RunRequest("tiny", self.source, decoding=LONG))
         except (CallerGone, HeadlightError) as error:
@@ -362,7 +365,59 @@ def test_a_stream_that_a_transport_delivers_whole_was_not_read() -> None:
     assert heard == [some(1)]
 
 
-@pytest.mark.parametrize("stream", [b"", progress_line(some(1)), b"[]\n", b"no json\n", b'{"ids": "x"}\n'])
+def test_who_asks_for_it_gets_the_trace_so_far_also_from_another_host(stepped: tuple[Stepped, SharedEngine]) -> None:
+    host, engine = stepped
+    heard = Heard()
+    asking = Asking(engine, "w4 w5 w6", "", heard, partial=True)
+    host.step(4)  # the encoder, and three tokens
+    heard.has(tokens=3)
+    assert heard.newest is not None
+    assert heard.newest.so_far is not None
+    part = heard.newest.so_far()
+    assert [step.chosen.id for step in part.steps] == list(heard.newest.ids)
+    host.step(1000)
+    whole = asking.ended()
+    for site, own in part.attention.items():
+        rows, keys = own.mask.shape
+        np.testing.assert_allclose(own.weights, whole.attention[site].weights[:, :rows, :keys], atol=1e-7)
+    silent = Heard()
+    Asking(engine, "w4 w5 w7", "", silent).ended()
+    if not isinstance(engine, LocalEngine):
+        assert silent.newest is not None
+        assert silent.newest.so_far is None, "traces travel only where they are wanted"
+
+
+def test_a_trace_so_far_is_read_however_it_is_cut_into_pieces() -> None:
+    trace = traces.translation()
+    whole = (
+        trace_block(lambda: trace)
+        + progress_line(some(1))
+        + progress_line(some(2))
+        + status_line(200)
+        + serialization.to_bytes(trace)
+    )
+    for size in (100, 4096, len(whole)):
+        heard = list[Progress]()
+        run = Asking(remote([whole[i : i + size] for i in range(0, len(whole), size)]), "w4", "", heard.append)
+        assert not isinstance(run.ended(), Exception)
+        assert [each.so_far is not None for each in heard] == [True, False]
+        assert heard[0].so_far is not None
+        assert heard[0].so_far().tokens == trace.tokens
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        b"",
+        progress_line(some(1)),
+        b"[]\n",
+        b"no json\n",
+        b'{"ids": "x"}\n',
+        b'{"trace": 5}\n123',
+        b'{"trace": "x"}\n',
+        b'{"trace": -1}\n',
+    ],
+)
 def test_a_stream_of_another_form_is_an_error_in_words(stream: bytes) -> None:
     assert isinstance(Asking(remote([stream]), "w4", "", Heard()).ended(), HeadlightError)
 

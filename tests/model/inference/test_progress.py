@@ -1,6 +1,5 @@
 """Progress of a decode: after each step the tokens written so far, and nothing where nobody asks."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
@@ -71,15 +70,8 @@ def test_the_float32_run_beside_a_lower_precision_reports_nothing() -> None:
 
 @pytest.mark.parametrize(("method", "name"), [("greedy", "paper"), ("sample", "language model"), ("beam", "paper")])
 def test_the_trace_so_far_is_what_the_finished_run_recorded_up_to_there(method: Method, name: str) -> None:
-    found, parts = checkpoint(SPECS[name], seed=3), list[tuple[Progress, Trace]]()
-    asked = replace(request(SPECS[name]), decoding=Decoding(method, max_length=6, beam_size=2), target=None)
-
-    def report(make: Callable[[], Progress]) -> None:
-        progress = make()
-        assert progress.so_far is not None
-        parts.append((progress, progress.so_far()))
-
-    whole = run(found, asked, CPU, "cpu", report=report)
+    whole, reports = heard(Decoding(method, max_length=6, beam_size=2), name=name)
+    parts = [(progress, progress.so_far()) for progress in reports if progress.so_far]  # made after the run went on
     assert len(parts) >= len(whole.steps)
     if name == "paper":
         first = parts[0][1]

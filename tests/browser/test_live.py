@@ -1,0 +1,139 @@
+"""Explore while somebody types, in a real browser: every picture is that of what was in the box, and the box stays the box."""
+
+from collections.abc import Callable
+from pathlib import Path
+from urllib.request import urlopen
+
+import numpy as np
+import pytest
+import torch
+from playwright.sync_api import Locator, Page, expect
+
+from model.engine.local import CHECKPOINTS, LocalEngine
+from model.spec.request import RunRequest
+from model.trace.types import Trace
+from tests.browser.conftest import ROOT
+from tests.browser.visits import chips, has_parameters, hovered_weight, opened, rest, tile_of, tiles, until
+from viz import labels
+
+pytestmark = pytest.mark.browser
+
+MODEL, CROSS = "multi30k-de-en", "decoder.0.2.cross"
+TYPED = "ein mann läuft"
+
+
+@pytest.fixture(scope="module")
+def engine() -> LocalEngine:
+    """The same engine without a screen."""
+    return LocalEngine(CHECKPOINTS, torch.device("cpu"))
+
+
+def box(page: Page) -> Locator:
+    return page.get_by_role("textbox", name="Input sentence")
+
+
+def shows(page: Page, trace: Trace) -> None:
+    for strip in ("source", "target"):
+        expect(chips(page, strip)).to_have_text(labels.strip(trace.tokens[strip]))
+
+
+def caret(page: Page) -> int:
+    place: int = box(page).evaluate("box => box.selectionStart")
+    return place
+
+
+def test_a_sentence_typed_key_by_key_shows_every_beginning_as_its_own_run(
+    watched: Page, serve: Callable[[Path], str], engine: LocalEngine
+) -> None:
+    watched.set_viewport_size({"width": 1440, "height": 1500})
+    page = opened(watched, f"{serve(ROOT / 'app.py')}/?model={MODEL}&text=eine+frau&site={CROSS}&head=5")
+    field, rng, typed = box(page), np.random.default_rng(1), ""
+    field.focus()
+    field.select_text()
+    for letter in TYPED:
+        field.press_sequentially(letter)
+        typed += letter
+        if typed not in ("e", "ein", "ein m", "ein mann", TYPED):
+            continue  # the next key comes before the pause is over
+        trace = engine.run(RunRequest(MODEL, typed))
+        shows(page, trace)
+        places = [tiles(page)[i] for i in rng.choice(len(tiles(page)), 30, replace=False)] + [tile_of(page, CROSS, 5)] * 10
+        for tile in places:
+            query, key = int(rng.integers(tile["rows"])), int(rng.integers(tile["columns"]))
+            true = trace.at(tile["site"]).head(tile["head"])[query, key]
+            exact = (tile["site"], tile["head"]) == (CROSS, 5)
+            assert hovered_weight(page, tile, query, key) == pytest.approx(true, abs=5e-5 if exact else 0.004)
+        assert caret(page) == len(typed)
+    has_parameters(page, text=TYPED)  # after a longer pause the rest of the page follows
+    rest(page)
+    mean = trace.at(CROSS).head(5).max(axis=1).mean()
+    expect(page.locator(".st-key-card-facts")).to_contain_text(f"{mean:.2f}")
+    expect(page.locator("html[data-headlight-ahead]")).to_have_count(0)
+    expect(field).to_be_focused()
+
+
+def test_the_box_stays_the_box(watched: Page, serve: Callable[[Path], str], engine: LocalEngine) -> None:
+    page = opened(watched, f"{serve(ROOT / 'app.py')}/?model={MODEL}&text=eine+frau")
+    field, asked = box(page), list[str]()
+    page.on("request", lambda request: asked.append(request.post_data or "") if "/headlight/live/" in request.url else None)
+    field.focus()
+    page.keyboard.press("Home")
+    field.press_sequentially("und ")
+    shows(page, engine.run(RunRequest(MODEL, "und eine frau")))
+    assert caret(page) == 4, "the caret stays in the middle"
+    has_parameters(page, text="und eine frau")
+    rest(page)
+    assert caret(page) == 4
+
+    client, before = page.context.new_cdp_session(page), len(asked)
+    client.send("Input.imeSetComposition", {"text": "に", "selectionStart": 1, "selectionEnd": 1})
+    page.wait_for_timeout(400)
+    assert len(asked) == before, "nothing runs while an input method composes"
+    client.send("Input.insertText", {"text": "hunde "})
+    until(page, lambda: len(asked) > before)
+    shows(page, engine.run(RunRequest(MODEL, "und hunde eine frau")))
+    assert caret(page) == 10
+
+    for sentence in ("ein hund", "zwei hunde"):
+        field.fill(sentence)
+        field.press("Enter")
+        has_parameters(page, text=sentence)
+    field.press("ArrowUp")
+    field.press("ArrowUp")
+    expect(field).to_have_value("ein hund")
+    shows(page, engine.run(RunRequest(MODEL, "ein hund")))
+
+    page.get_by_role("switch", name="Live").click()
+    rest(page)
+    before = len(asked)
+    field.fill("drei hunde")
+    page.wait_for_timeout(1500)
+    assert len(asked) == before, "switched off, typing runs nothing"
+    field.press("Enter")
+    shows(page, engine.run(RunRequest(MODEL, "drei hunde")))
+    page.get_by_role("switch", name="Live").click()
+    field.fill("x " * 50_000)
+    page.wait_for_timeout(300)
+    expect(field).to_have_value("drei hunde")
+
+
+def test_a_run_is_drawn_while_it_writes_and_stop_keeps_what_was_written(watched: Page, serve: Callable[[Path], str]) -> None:
+    address = serve(Path(__file__).with_name("held_app.py"))
+    page = opened(watched, f"{address}/?model={MODEL}&text=ein+mann")
+    urlopen(f"{address}/hold?after=4").close()  # the encoder, and three tokens
+    field = box(page)
+    field.fill("eine junge frau sitzt")
+    written = page.locator("[data-strip=target] .chip[data-probability]")
+    expect(written).to_have_count(3)
+    expect(chips(page, "source").nth(2)).to_have_text("junge")
+    assert {tile["rows"] for tile in tiles(page) if tile["site"] == CROSS} == {3}
+    field.press("Enter")
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_text("Stopped. Press Run")).to_be_visible()
+    expect(written).to_have_count(3)
+    expect(chips(page, "source").nth(2)).to_have_text("junge")
+    urlopen(f"{address}/release").close()
+    rest(page)
+    assert {tile["rows"] for tile in tiles(page) if tile["site"] == CROSS} == {3}
+    page.get_by_role("button", name="Run").click()
+    expect(written.nth(4)).to_be_visible()
