@@ -6,7 +6,7 @@ from math import inf, isnan
 from typing import Literal
 
 from benchmarks import alternatives as other
-from benchmarks import app_resources, drawing, handling, peers, recording, whatif
+from benchmarks import app_resources, drawing, handling, live, peers, recording, whatif
 from benchmarks.timing import Row
 
 
@@ -125,6 +125,22 @@ def _process() -> Iterator[Aim]:
     yield Aim("memory that recordings take, of the bytes recorded", "memory that recordings take", "ratio", 1.1)
     yield Aim("decoding by reading all anew, times cached", "30 tokens, the beginning read anew", "ratio", 3, least=True)
     yield Aim("Enter → painted, less the model, of an app of one line", "Enter → painted, less the model", "ratio", 1.3)
+    for words, bound in zip(live.WORDS, (100, 200), strict=True):
+        yield Aim(
+            f"key → painted at a pause, {words} words, p95",
+            f"key → painted at a pause, {words} words, p95",
+            "milliseconds",
+            bound,
+            "ms",
+        )
+    yield Aim("server CPU of a pause, times the model alone", "server CPU of a pause", "ratio", 1.2)
+    yield Aim(
+        f"{live.PEOPLE} people who type at once, p95, times one alone", f"{live.PEOPLE} people who type at once, p95", "ratio", 3
+    )
+    yield Aim(
+        "first token painted, times one step and a page of one line", "first of 60 tokens painted, GPT-2's size", "ratio", 1.5
+    )
+    yield Aim("longest frame while tokens come", "longest time between two frames while 60 tokens come", "milliseconds", 50, "ms")
     yield Aim("server CPU of a click that selects a head", "server CPU of a click that selects a head…", "milliseconds", 10, "ms")
     few, many = app_resources.FEW, app_resources.MANY
     yield Aim(f"memory after {many} sentences, of that after {few}", f"memory after {many} sentences", "ratio", 1.15)

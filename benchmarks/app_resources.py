@@ -41,12 +41,12 @@ def _click_heads(page: Page, process: psutil.Process, clicks: int) -> float:
     before = 0.0
     for click in range(-5, clicks):
         if click == 0:
-            before = _cpu(process)
+            before = cpu(process)
         tile = tiles[click % len(tiles)]
         atlas.click(position={"x": tile["x"] + tile["width"] / 2, "y": tile["y"] + tile["height"] / 2})
         page.wait_for_timeout(150)
         page.wait_for_selector(AT_REST)
-    return (_cpu(process) - before) / clicks
+    return (cpu(process) - before) / clicks
 
 
 def _memory(page: Page, process: psutil.Process) -> Iterator[Row]:
@@ -65,7 +65,7 @@ def _memory(page: Page, process: psutil.Process) -> Iterator[Row]:
     yield Row(f"memory after {MANY} sentences", float("nan"), ratio, f"{sizes[MANY] / 1e6:.0f} MB, ratio to {FEW}")
 
 
-def _cpu(process: psutil.Process) -> float:
+def cpu(process: psutil.Process) -> float:
     """CPU seconds of the process so far."""
     times = process.cpu_times()
     return float(times.user + times.system)

@@ -49,6 +49,15 @@ def _app(page: Page, turn: int) -> dict[str, float]:
     return {**spans, "model": float(shown[1].replace(",", "")) if shown else 0.0}
 
 
+def line_of(browser: Browser, address: str, repeats: int) -> list[float]:
+    """Milliseconds from Enter to the painted text in the app of one text line."""
+    page = browser.context().new_page()
+    page.add_init_script(WATCH)
+    page.goto(address)
+    page.wait_for_selector("[data-testid=stTextInput] input", timeout=60_000)
+    return [_line(page, turn) for turn in range(repeats + 2)][2:]
+
+
 def _line(page: Page, turn: int) -> float:
     text = "x" * (turn + 1)
     return _enter(page, text, f"headlightWatch.text('#echo') === '{len(text)}'")["painted"]

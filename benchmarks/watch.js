@@ -8,6 +8,13 @@
     }
   };
 
+  const read = ReadableStreamDefaultReader.prototype.read; // an answer of the live route
+  ReadableStreamDefaultReader.prototype.read = async function (...args) {
+    const found = await read.apply(this, args);
+    if (!found.done) messages.push(performance.now());
+    return found;
+  };
+
   let drawn = 0;
   for (const name of ["drawImage", "putImageData", "fillRect", "fillText", "fill", "stroke"]) {
     const original = CanvasRenderingContext2D.prototype[name];
@@ -22,10 +29,37 @@
     return root.querySelector(selector) ?? inside.find(Boolean) ?? null;
   };
 
+  const findAll = (selector, root = document) =>
+    [...root.querySelectorAll(selector), ...[...root.querySelectorAll("*")].flatMap(({ shadowRoot }) => (shadowRoot ? findAll(selector, shadowRoot) : []))];
+
   const QUIET = 400; // ms without a stroke: the picture is complete
   window.headlightWatch = {
     spans: null,
     text: (selector) => find(selector)?.textContent ?? "",
+    count: (selector) => findAll(selector).length,
+    firstAt: null,
+    gaps: [],
+    /** Notes when `changed()` first holds in a painted frame after a key press, and from then on the time between two frames. */
+    first(changed) {
+      Object.assign(this, { firstAt: null, gaps: [] });
+      let pressed = null;
+      let before = null;
+      addEventListener("keydown", () => (pressed = performance.now()), { once: true, capture: true });
+      const watch = (this.watch = {});
+      const look = (now) => {
+        if (this.watch !== watch) return;
+        if (this.firstAt !== null) this.gaps.push(now - before);
+        else if (pressed !== null && changed()) this.firstAt = now - pressed;
+        before = now;
+        requestAnimationFrame(look);
+      };
+      requestAnimationFrame(look);
+    },
+    /** The longest time between two frames since `first` held; ends the watch. */
+    longest() {
+      this.watch = null;
+      return Math.max(...this.gaps);
+    },
     start(changed) {
       this.spans = null;
       let pressed = null;

@@ -71,7 +71,7 @@ class Visitor:
     async def select(self, site: str, head: int) -> None:
         """Clicks on a head of the atlas."""
         state = WidgetState(json_value=json.dumps({"selection": {"site": site, "head": head}}))
-        drawing = self._drawing("atlas")
+        drawing = self.drawing("atlas")
         await self._set(drawing.element.bidi_component.id, drawing.fragment, state)
 
     async def type(self, text: str) -> None:
@@ -87,7 +87,7 @@ class Visitor:
 
     def scene(self, drawing: str) -> dict[str, Any]:
         """The header of a drawing's scene, without its arrays."""
-        data = self._drawing(drawing).element.bidi_component.bytes
+        data = self.drawing(drawing).element.bidi_component.bytes
         header: dict[str, Any] = json.loads(data[4 : 4 + int.from_bytes(data[:4], "little")])
         return header
 
@@ -96,7 +96,8 @@ class Visitor:
         strips = {each["name"]: each["tokens"] for each in self.scene("strips")["strips"]}
         return [token["text"] for token in strips[strip]]
 
-    def _drawing(self, name: str) -> Shown:
+    def drawing(self, name: str) -> Shown:
+        """The component `headlight.NAME`."""
         return next(self._drawings(name))
 
     def _drawings(self, name: str) -> Iterator[Shown]:

@@ -98,7 +98,8 @@ class Recorder:
 
     def snapshot(self) -> "Recorder":
         """What is recorded so far; the run goes on without changing it. No tensor is copied."""
-        copy = Recorder(tuple(self._keep), self._fused)
+        copy = Recorder(fused=self._fused)
+        copy._keep = self._keep
         copy._pieces.update({name: list(pieces) for name, pieces in self._pieces.items()})
         copy._rows = [list(rows) for rows in self._rows]
         return copy
