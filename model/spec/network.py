@@ -32,6 +32,7 @@ Reach: TypeAlias = Annotated[int, Between(1, 2**17)]
 Many: TypeAlias = Annotated[int, Between(0, 2**24)]
 Id: TypeAlias = Annotated[int, Between(0, 2**24 - 1)]
 Share: TypeAlias = Annotated[float, Between(0.0, 0.99)]
+Tiny: TypeAlias = Annotated[float, Between(0.0, 0.1)]
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,7 @@ class StackSpec:
             to itself (`memory`).
         causal: in a decoder: whether no position may attend to a later one.
         decode_positions: in a decoder: whether a token written in step t is encoded at position t (`running`) or at 0 (`zero`).
+        norm_epsilon: what LayerNorm adds to the variance (`standard`, `bias-free`).
     """
 
     vocab: Many
@@ -98,6 +100,7 @@ class StackSpec:
     wiring: Wiring = "standard"
     causal: bool = True
     decode_positions: DecodePositions = "running"
+    norm_epsilon: Tiny = 1e-5
 
     def __post_init__(self) -> None:
         """Checks that `hidden` is given where layers have a feed-forward network.

@@ -14,7 +14,7 @@ from model.spec.network import AttentionSpec, ModelSpec, StackSpec
 from model.transformer.attention import MultiHeadAttention, softmax_uniform, softmax_zeros
 from model.transformer.layers import CrossAttentionLayer, FeedForward, PostNorm, PreNorm, Residual, SelfAttentionLayer
 from model.transformer.masks import TargetMask, causal_padding_mask, padding_only_mask
-from model.transformer.norms import UnbiasedNorm, norm_without_bias
+from model.transformer.norms import norm_of_a_sample, norm_without_bias
 from model.transformer.positions import (
     LearnedPositions,
     NoPositions,
@@ -48,10 +48,10 @@ POSITIONS: dict[str, Callable[[int, int], PositionalEncoding]] = {
     "stored": StoredPositions,
     "none": NoPositions,
 }
-NORMS: dict[str, Callable[[int], nn.Module]] = {
+NORMS: dict[str, Callable[[int, float], nn.Module]] = {
     "standard": nn.LayerNorm,
     "bias-free": norm_without_bias,
-    "unbiased": UnbiasedNorm,
+    "unbiased": norm_of_a_sample,
 }
 RESIDUALS: dict[str, type[PostNorm] | type[PreNorm]] = {"post": PostNorm, "pre": PreNorm}
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
@@ -164,12 +164,16 @@ def _feed_forward(stack: StackSpec, dropout: float) -> FeedForward:
 
 
 def _residual(stack: StackSpec, dropout: float) -> Residual:
-    return RESIDUALS[stack.norm_order](stack.d_model, dropout, NORMS[stack.norm])
+    return RESIDUALS[stack.norm_order](stack.d_model, dropout, lambda d_model: _norm(stack, d_model))
+
+
+def _norm(stack: StackSpec, d_model: int) -> nn.Module:
+    return NORMS[stack.norm](d_model, stack.norm_epsilon)
 
 
 def _final_norm(stack: StackSpec) -> nn.Module:
     # After post-norm layers the stream is normed already; after pre-norm layers it never was.
-    return NORMS[stack.norm](stack.d_model) if stack.final_norm else nn.Identity()
+    return _norm(stack, stack.d_model) if stack.final_norm else nn.Identity()
 
 
 def _output(spec: ModelSpec, stack: StackSpec, embedding: Embedding | Features) -> Output | NoOutput:

@@ -30,6 +30,11 @@ class UnbiasedNorm(nn.Module):
         return (x - x.mean(dim=-1, keepdim=True)) / (deviation + 1e-6) * self.weight + self.bias
 
 
-def norm_without_bias(d_model: int) -> nn.LayerNorm:
+def norm_without_bias(d_model: int, epsilon: float) -> nn.LayerNorm:
     """LayerNorm with a learned scale and no learned shift."""
-    return nn.LayerNorm(d_model, bias=False)
+    return nn.LayerNorm(d_model, epsilon, bias=False)
+
+
+def norm_of_a_sample(d_model: int, epsilon: float) -> UnbiasedNorm:
+    """UnbiasedNorm, whose own ε is always 10⁻⁶."""
+    return UnbiasedNorm(d_model)

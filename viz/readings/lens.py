@@ -65,17 +65,18 @@ def logits_of(state: Array, spec: Mapping[str, Any], tensors: Mapping[str, Array
     read = state.astype(np.float64)
     if spec["decoder"]["final_norm"]:
         shift = by_end.get("final_norm.bias", np.zeros(1))
-        read = _normed(read, unbiased=spec["decoder"]["norm"] == "unbiased") * by_end["final_norm.weight"] + shift
+        unbiased, epsilon = spec["decoder"]["norm"] == "unbiased", spec["decoder"].get("norm_epsilon", 1e-5)
+        read = _normed(read, unbiased, epsilon) * by_end["final_norm.weight"] + shift
     product = read.astype(np.float32) @ by_end["output.weight"].astype(np.float32, copy=False).T
     return product.astype(np.float64) + by_end.get("output.bias", np.zeros(1))
 
 
-def _normed(state: Array, unbiased: bool) -> Array:
+def _normed(state: Array, unbiased: bool, epsilon: float = 1e-5) -> Array:
     """Mean 0 and deviation 1 at each position: that of LayerNorm, or of a sample (model/transformer/norms.py)."""
     centred = state - state.mean(axis=-1, keepdims=True)
     if unbiased:
         return np.asarray(centred / (state.std(axis=-1, keepdims=True, ddof=1) + 1e-6))
-    return np.asarray(centred / np.sqrt(state.var(axis=-1, keepdims=True) + 1e-5))
+    return np.asarray(centred / np.sqrt(state.var(axis=-1, keepdims=True) + epsilon))
 
 
 def _best(logits: Array, count: int) -> tuple[Array, Array]:

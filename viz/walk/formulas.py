@@ -1,5 +1,6 @@
 """Formula of a stage in LaTeX, and its symbols with the shapes of this run."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -123,7 +124,8 @@ def _residual(stage: Stage, stack: Mapping[str, Any]) -> str:
 
 
 def _norm(stack: Mapping[str, Any]) -> str:
-    spread = r"\sigma + 10^{-6}" if stack["norm"] == "unbiased" else r"\sqrt{\sigma^2 + 10^{-5}}"
+    power = round(math.log10(stack.get("norm_epsilon", 1e-5)))
+    spread = r"\sigma + 10^{-6}" if stack["norm"] == "unbiased" else rf"\sqrt{{\sigma^2 + 10^{{{power}}}}}"
     shift = "" if stack["norm"] == "bias-free" else r" + \beta"
     return rf"N = \frac{{y - \mu}}{{{spread}}} \odot \gamma{shift}"
 

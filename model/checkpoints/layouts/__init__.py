@@ -7,6 +7,7 @@ from model.checkpoints.layouts.annotated import ANNOTATED
 from model.checkpoints.layouts.base import Layout
 from model.checkpoints.layouts.d2l import D2L
 from model.checkpoints.layouts.gpt import GPT
+from model.checkpoints.layouts.joeynmt import JOEYNMT
 from model.checkpoints.layouts.own import OWN
 from model.checkpoints.layouts.shared_head import SHARED_HEAD
 from model.checkpoints.layouts.torch_lm import TORCH_LM
@@ -23,6 +24,7 @@ LAYOUTS: tuple[Layout, ...] = (
     TORCH_TRANSFORMER,
     ANNOTATED,
     GPT,
+    JOEYNMT,
     OWN,
 )
 """All layouts. The order does not matter: if two match, the user is asked."""

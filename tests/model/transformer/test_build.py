@@ -81,6 +81,6 @@ def test_dropout_stands_everywhere_alike_and_does_nothing_when_running() -> None
 
 def test_the_spec_has_no_choice_that_these_tests_do_not_know() -> None:
     known = "vocab d_model layers attention hidden passes activation bias norm_order final_norm positions max_positions embed_scale"
-    odd = "norm wiring causal decode_positions"  # in the networks of tests/model/checkpoints/layouts
+    odd = "norm norm_epsilon wiring causal decode_positions"  # in the networks of tests/model/checkpoints/layouts
     assert {f.name for f in fields(StackSpec)} == {*known.split(), *odd.split()}
     assert set(to_json(VARIANTS["paper"])["decoder"]["attention"]) == {"heads", "head_dim", "bias", "empty_rows", "projections"}

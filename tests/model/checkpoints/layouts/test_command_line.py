@@ -22,6 +22,7 @@ from model.spec.request import RunRequest
 from model.trace.serialization import from_bytes
 from tests.networks import VARIANTS, translator
 from tests.reference import GOLDEN, SETTINGS, expected
+from tests.toolkits import joey_state
 
 FEATURES = GOLDEN / "002_tiny_decoder_layer.expected.safetensors"
 RUNS = {
@@ -63,7 +64,7 @@ def made(layout: str) -> dict[str, torch.Tensor]:
         return {name: torch.randn(shape) for name, shape in (whole | {"lm_head.weight": (11, 8)}).items()}
     if layout == "torch-transformer":
         return nn.TransformerEncoderLayer(8, 2, 16).state_dict()
-    return annotated_state()
+    return annotated_state() if layout == "annotated" else joey_state(first=True)
 
 
 def annotated_state() -> dict[str, torch.Tensor]:
@@ -85,6 +86,7 @@ OTHERS = {
     "gpt": "n_heads=2 activation=gelu",
     "torch-transformer": "n_heads=2 norm_order=post activation=relu causal=false",
     "annotated": "n_heads=2 pad_id=1 bos_id=2",
+    "joeynmt": "n_heads=3 norm_order=pre embed_scale=sqrt pad_id=1 bos_id=2",
 }
 
 

@@ -1,0 +1,108 @@
+"""Files of toolkits, compared with the forward pass of each toolkit written anew here, in plain torch and from its own names."""
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from model.checkpoints.layouts.loading import load
+from model.errors import UnknownLayout
+from model.inference.run import run
+from model.spec.inputs import Given
+from model.spec.request import KEEP, Decoding, RunRequest
+from model.trace.types import Array, Trace
+from tests.toolkits import HEADS, SOURCE, TARGET, WIDTH, State, joey_state, mapped, normed
+
+pytestmark = pytest.mark.usefixtures("read_by_torch")
+CPU = torch.device("cpu")
+
+
+def traced(folder: Path, state: object, settings: dict[str, str], source: Given, target: Given | None = None) -> Trace:
+    torch.save(state, folder / "weights.pt")
+    checkpoint = load(folder / "weights.pt", settings, CPU)
+    return run(checkpoint, RunRequest("x", source, target, Decoding(max_length=0), keep=KEEP), CPU, "cpu")
+
+
+def assert_same(found: Array | None, wanted: Tensor) -> None:
+    assert found is not None
+    torch.testing.assert_close(torch.from_numpy(found.copy()), wanted, rtol=0, atol=1e-5)
+
+
+class Joey:
+    """JoeyNMT's Transformer, as its pages `transformer_layers.py`, `encoders.py` and `decoders.py` compute it."""
+
+    def __init__(self, state: State, first: bool, scale: bool) -> None:
+        self.state, self.first, self.scale = state, first, scale
+
+    def attend(self, name: str, x: Tensor, memory: Tensor, allowed: Tensor) -> Tensor:
+        q, k, v = (mapped(self.state, f"{name}.{part}_layer", y) for part, y in (("q", x), ("k", memory), ("v", memory)))
+        wide = WIDTH // HEADS
+        found = []
+        for own in (slice(head * wide, (head + 1) * wide) for head in range(HEADS)):
+            scores = (q[:, own] / math.sqrt(wide)) @ k[:, own].T
+            found.append(scores.masked_fill(~allowed, -math.inf).softmax(-1) @ v[:, own])
+        return mapped(self.state, f"{name}.output_layer", torch.cat(found, dim=-1))
+
+    def norm(self, name: str, x: Tensor, here: bool) -> Tensor:
+        return normed(self.state, name, x, 1e-6) if here else x
+
+    def feed_forward(self, name: str, x: Tensor) -> Tensor:
+        inner = mapped(self.state, f"{name}.pwff_layer.0", self.norm(f"{name}.layer_norm", x, self.first)).relu()
+        return self.norm(f"{name}.layer_norm", mapped(self.state, f"{name}.pwff_layer.3", inner) + x, not self.first)
+
+    def embed(self, side: str, stack: str, ids: tuple[int, ...]) -> Tensor:
+        x = self.state[f"{side}_embed.lut.weight"][list(ids)] * (math.sqrt(WIDTH) if self.scale else 1.0)
+        return x + self.state[f"{stack}.pe.pe"][0, : len(ids)]
+
+    def sublayer(self, norm_name: str, attention: str, x: Tensor, memory: Tensor | None, allowed: Tensor) -> Tensor:
+        inside = self.norm(norm_name, x, self.first)
+        y = self.attend(attention, inside, inside if memory is None else memory, allowed) + x
+        return self.norm(norm_name, y, not self.first)
+
+    def __call__(self, source: tuple[int, ...], target: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+        x, y = self.embed("src", "encoder", source), self.embed("trg", "decoder", target)
+        everything = torch.ones(len(source), len(source), dtype=torch.bool)
+        for layer in ("encoder.layers.0", "encoder.layers.1"):
+            x = self.sublayer(f"{layer}.layer_norm", f"{layer}.src_src_att", x, None, everything)
+            x = self.feed_forward(f"{layer}.feed_forward", x)
+        memory = self.norm("encoder.layer_norm", x, self.first)
+        past = torch.ones(len(target), len(target), dtype=torch.bool).tril()
+        across = torch.ones(len(target), len(source), dtype=torch.bool)
+        layer = "decoder.layers.0"
+        y = self.sublayer(f"{layer}.x_layer_norm", f"{layer}.trg_trg_att", y, None, past)
+        y = self.sublayer(f"{layer}.dec_layer_norm", f"{layer}.src_trg_att", y, memory, across)
+        y = self.norm("decoder.layer_norm", self.feed_forward(f"{layer}.feed_forward", y), self.first)
+        return memory, y @ self.state["decoder.output_layer.weight"].T
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["pre", "post"])
+@pytest.mark.parametrize("scale", [True, False], ids=["scaled", "unscaled"])
+def test_joeynmt(tmp_path: Path, first: bool, scale: bool) -> None:
+    state = joey_state(first)
+    told = {"n_heads": str(HEADS), "pad_id": "1", "norm_order": "pre" if first else "post"}
+    told["embed_scale"] = "sqrt" if scale else "none"
+    trace = traced(tmp_path, {"steps": 7, "model_state": state}, told, SOURCE, TARGET)
+    memory, logits = Joey(state, first, scale)(SOURCE, TARGET)
+    assert_same(trace.stages["encoder/final"], memory)
+    assert_same(trace.logits, logits)
+
+
+def test_joeynmt_norms_add_less_to_the_variance_than_those_of_torch(tmp_path: Path) -> None:
+    state = joey_state(True)
+    state["src_embed.lut.weight"] *= 1e-3
+    state["encoder.pe.pe"] = torch.zeros_like(state["encoder.pe.pe"])
+    told = {"n_heads": str(HEADS), "pad_id": "1", "norm_order": "pre", "embed_scale": "none"}
+    trace = traced(tmp_path, state, told, SOURCE, TARGET)
+    wanted = normed(state, "encoder.layers.0.layer_norm", state["src_embed.lut.weight"][list(SOURCE)], 1e-6)
+    assert_same(trace.stages["encoder.0.0.self/normed"], wanted)
+    other = normed(state, "encoder.layers.0.layer_norm", state["src_embed.lut.weight"][list(SOURCE)], 1e-5)
+    assert (wanted - other).abs().max() > 0.1, "the test would not see the difference"
+    assert trace.model["spec"]["encoder"]["norm_epsilon"] == 1e-6
+
+
+def test_a_joeynmt_file_with_a_tensor_more_is_refused(tmp_path: Path) -> None:
+    torch.save(joey_state(True) | {"encoder.layers.0.adapter.weight": torch.zeros(3)}, tmp_path / "weights.pt")
+    with pytest.raises(UnknownLayout, match=r"nearest|closest"):
+        load(tmp_path / "weights.pt", {"n_heads": "3"}, CPU)
