@@ -88,6 +88,8 @@ def main() -> None:
         for each in dict.fromkeys(problems):
             say(each)
     chosen.run()
+    if surroundings:
+        sidebar.add_to_lecture(chosen.url_path or "explore")
     sidebar.languages()
     big_mode.switch(current_view()[0])
     tell_url()

@@ -11,7 +11,7 @@ import streamlit as st
 from model.engine.api import ModelInfo
 from model.spec.request import MOST_CANDIDATES, MOST_TOKENS
 from model.trace.types import UNWRITTEN, Trace
-from viz import labels, language
+from viz import labels, language, lecture_editor
 from viz.links import ANOTHER_MODEL, LARGEST_SEED, NEW_SENTENCE, PRECISIONS, View
 from viz.page import bind, update
 from viz.sentence import most_characters
@@ -65,6 +65,17 @@ def models(titles: Mapping[str, str]) -> None:
 def logo() -> None:
     """Draws the logo above every page."""
     st.logo(WORDMARK, size="large", icon_image=ICON)
+
+
+def add_to_lecture(page: str) -> None:
+    """Draws the button that adds the present view to a lecture. `page`: its URL path."""
+    st.sidebar.button(
+        _("Add this view to a lecture"),
+        icon=":material/playlist_add:",
+        key="add-to-lecture",
+        on_click=lecture_editor.add,
+        args=(page,),
+    )
 
 
 def languages() -> None:

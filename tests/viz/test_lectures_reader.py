@@ -85,6 +85,12 @@ def test_a_broken_line_is_named_and_left_out(step: str, line: int, said: str) ->
     assert len(found.steps) == 2
 
 
+@pytest.mark.parametrize("link", ["/?head=3", "http://127.0.0.1:8501/?head=3", "http://127.0.0.1:8501/explore?head=3", "?head=3"])
+def test_a_link_may_be_copied_from_the_address_bar(link: str) -> None:
+    step = read(f"view: {link}").steps[0]
+    assert (step.page, step.view.head) == ("explore", 3)
+
+
 def test_script_in_the_markdown_is_text() -> None:
     words = (
         read(f"{VIEW}\n<script>alert(1)</script> `<sos>` a < b $x < y$\n\n```\n<b>\n---\nview: x\n```\n<img src=x>").steps[0].words

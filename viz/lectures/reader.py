@@ -256,7 +256,7 @@ def parse_link(link: str) -> tuple[str, View, list[str]]:
         url = urlsplit(link.strip())
     except ValueError:
         return "", View(), [_("“{link}” is no link", link=link[:80])]
-    page = url.path.strip("/")
+    page = url.path.strip("/") or PAGES[0]  # the app opens on Explore
     if page not in PAGES or url.scheme not in ("", "http", "https"):
         gaps = {"link": link[:80], "there": ", ".join(f"/{name}" for name in PAGES)}
         return "", View(), [_("“{link}” leads to no page of the app; there are {there}", **gaps)]

@@ -14,6 +14,9 @@ VARIABLE = "HEADLIGHT_LECTURES"
 MOST_FILES = 200
 """Most lectures of a folder."""
 
+LONGEST_NAME = 80
+"""Most characters of a name."""
+
 _NAME = re.compile(r"[\w-]+(\.[\w-]+)*")
 
 
@@ -22,8 +25,13 @@ def files() -> dict[str, Path]:
     folders = [BUNDLED, *([Path(own)] if (own := os.environ.get(VARIABLE)) else [])]
     found: dict[str, Path] = {}
     for folder in folders:
-        found |= {path.stem: path for path in sorted(folder.glob("*.md"))[:MOST_FILES] if _NAME.fullmatch(path.stem)}
+        found |= {path.stem: path for path in sorted(folder.glob("*.md"))[:MOST_FILES] if is_name(path.stem)}
     return found
+
+
+def is_name(name: str) -> bool:
+    """Whether a lecture can have this name: letters, digits, - and _, with dots between them."""
+    return _NAME.fullmatch(name) is not None and len(name) <= LONGEST_NAME
 
 
 def load(name: str) -> Lecture:
@@ -44,9 +52,18 @@ def open_file(path: Path) -> Lecture:
     Raises:
         BadLecture: it cannot be read.
     """
+    return reader.read(text_of(path), path.stem)
+
+
+def text_of(path: Path) -> str:
+    """The text of a file.
+
+    Raises:
+        BadLecture: it cannot be read, is too large, or is not UTF-8.
+    """
     try:
         with path.open("rb") as file:
             data = file.read(reader.LARGEST + 1)
     except OSError as error:
         raise BadLecture(name=str(path), line=1, reason=error.strerror or str(error)) from error
-    return reader.read(reader.decode(data, path.stem), path.stem)
+    return reader.decode(data, path.stem)

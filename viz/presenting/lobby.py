@@ -3,7 +3,7 @@
 import streamlit as st
 
 from model.errors import BadLecture
-from viz import labels
+from viz import labels, lecture_editor
 from viz.classroom import routes as class_routes
 from viz.lectures import shelf
 from viz.lectures.lecture import Lecture
@@ -23,6 +23,7 @@ def show() -> None:
         except BadLecture as error:
             st.warning(labels.markdown(sentence(error)), icon=":material/info:")
     st.caption(labels.markdown(_("Students join at {address}.", address=class_routes.base())))
+    lecture_editor.draw()
 
 
 def _card(lecture: Lecture) -> None:
