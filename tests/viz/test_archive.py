@@ -1,0 +1,106 @@
+"""The archive of a run: it holds the numbers of the run, opens again, and its notebook is one that notebooks accept."""
+
+import ast
+import gzip
+import io
+import json
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from model.errors import UnknownHead
+from model.trace import serialization, trace_files
+from model.trace.types import Site, Trace
+from tests import opened
+from viz import archive
+from viz.archive import About, Place
+
+RUN = serialization.from_bytes(opened.GREEDY.read_bytes())
+SITE = Site("decoder", 0, 1, "cross")
+
+
+def files(trace: Trace, place: Place, about: About = About(), **makers: object) -> dict[str, bytes]:
+    data = archive.archive(trace, place, about, **makers)  # type: ignore[arg-type]
+    with zipfile.ZipFile(io.BytesIO(data)) as packed:
+        assert packed.testzip() is None
+        return {name.partition("/")[2]: packed.read(name) for name in packed.namelist()}
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, bytes]:
+    return files(RUN, Place(SITE, 1), About(card="Trained by nobody."))
+
+
+def test_the_archive_holds_the_run_and_opens_again(found: dict[str, bytes]) -> None:
+    assert {"run.trace.safetensors", "figures/overview.html", "tables/heads.csv", "notebook.ipynb", "README.txt"} <= found.keys()
+    assert found["run.trace.safetensors"] == serialization.to_bytes(RUN)
+    again = archive.archive(RUN, Place(SITE, 1))
+    assert again == archive.archive(RUN, Place(SITE, 1)), "equal runs give equal archives"
+    assert serialization.to_bytes(trace_files.read_bytes(again, "run.zip")) == serialization.to_bytes(RUN)
+
+
+def test_its_tables_are_the_numbers_of_the_run(found: dict[str, bytes]) -> None:
+    table = pd.read_csv(io.BytesIO(found[f"tables/{SITE}-head-2.csv"]), index_col=0)
+    assert np.array_equal(table.to_numpy(np.float32), RUN.at(SITE).head(1))
+    assert len([name for name in found if name.startswith("tables/")]) == 2 + sum(a.heads for a in RUN.attention.values())
+    steps = pd.read_csv(io.BytesIO(found["tables/steps.csv"]))
+    assert steps[steps.chosen].id.tolist() == [step.chosen.id for step in RUN.steps]
+
+
+def test_its_link_asks_for_this_run_and_its_card_is_there(found: dict[str, bytes]) -> None:
+    asked = parse_qs(urlsplit(found["link.txt"].decode().strip()).query)
+    assert asked == {"model": ["tiny"], "text": ["w4 w5 w6"], "max": ["4"]}
+    assert "Trained by nobody." in found["model.md"].decode()
+    assert RUN.model["fingerprint"] in found["model.md"].decode()
+    assert json.loads(found["request.json"]) == dict(RUN.request)
+    typed = replace(RUN, request={**RUN.request, "source": [2, 4, 3]})
+    assert "link.txt" not in files(typed, Place(SITE)), "ids are not the text of a link"
+    assert "link.txt" in files(typed, Place(SITE), About(link="http://here/explore?model=tiny"))
+
+
+def test_its_notebook_is_valid_and_names_no_token_in_its_code(found: dict[str, bytes]) -> None:
+    hostile = "\"\"\"'''`<script>{gap}"
+    strip = replace(RUN.tokens["source"], texts=(hostile,) * len(RUN.tokens["source"]))
+    risky = replace(RUN, tokens={**RUN.tokens, "source": strip}, model={**RUN.model, "title": hostile})
+    for made in (found, files(risky, Place(SITE)), files(opened.program(), Place(Site("program", 0, 1, "self"), 1))):
+        notebook = json.loads(made["notebook.ipynb"])
+        assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
+        ids = [cell["id"] for cell in notebook["cells"]]
+        assert len(set(ids)) == len(ids)
+        for cell in notebook["cells"]:
+            if cell["cell_type"] == "code":
+                assert cell.keys() == {"cell_type", "execution_count", "metadata", "outputs", "source", "id"}
+                ast.parse(cell["source"])
+                assert hostile not in cell["source"]
+            else:
+                assert "<" not in cell["source"]
+
+
+def test_its_notebook_reads_what_a_long_run_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second cell, run here: weights of a run whose file holds queries and keys instead."""
+    data = gzip.decompress(opened.GREEDY.with_name("long.trace.safetensors.gz").read_bytes())
+    long = serialization.from_bytes(data)
+    site = next(iter(long.attention))
+    code = json.loads(files(long, Place(site))["notebook.ipynb"])["cells"][1]["source"]
+    (tmp_path / "run.trace.safetensors").write_bytes(data)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(code, names)
+    assert np.allclose(names["weights_of"](str(site)), np.asarray(long.at(site).weights), atol=1e-6)
+
+
+def test_another_maker_adds_its_figures() -> None:
+    def maker(trace: Trace, place: Place) -> list[tuple[str, bytes]]:
+        return [(f"{place.site}.svg", b"<svg/>")]
+
+    made = files(RUN, Place(SITE), makers=(maker,))
+    assert made[f"figures/{SITE}.svg"] == b"<svg/>"
+    assert "figures/overview.html" not in made
+    with pytest.raises(UnknownHead):
+        archive.archive(RUN, Place(SITE, 9))
