@@ -17,6 +17,7 @@ FACTS = {
     "name": "vit",
     "title": "A ViT",
     "fingerprint": "",
+    "spec": {},
     "dtype": "float32",
     "device": "CPU",
     "milliseconds": 3.0,

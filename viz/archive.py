@@ -119,6 +119,11 @@ def link(trace: Trace) -> str:
         settings=link_values.settings_text(dict(request.settings)),
         **vars(request.decoding),
     )
+    return address(view)
+
+
+def address(view: View) -> str:
+    """The part of an address after the host that shows a view on Explore."""
     return f"/explore?{urlencode(links.write(view))}"
 
 

@@ -167,6 +167,9 @@ def _page(around: Surroundings, drawn: Drawn, text: str | None) -> None:
         text: the text of the sentence box.
     """
     view = current_view()[0]
+    if around.info.recorded:  # a click in a drawing may ask for another run, such as another next token
+        view = recording.as_it_ran(view, around.problems)
+        settle(view)
     if (sidebar.shows(view), view.text) != (sidebar.shows(around.view), text):
         st.rerun()
     if drawn.show is explore.show:

@@ -6,7 +6,7 @@ from typing import Any, Literal, NoReturn
 
 import numpy as np
 
-from model.errors import HeadlightError, WireError
+from model.errors import BadSetting, HeadlightError, WireError
 from model.spec.edits import Allow, Forbid, Patch, SetRow
 from model.spec.external import AnySpec
 from model.spec.request import RunRequest
@@ -77,11 +77,15 @@ def _check_facts(trace: Trace) -> None:
         _refuse("it has no tokens called source")
     try:
         for name, kind in _FACTS.items():
+            if name == "spec" and not trace.model.get(name):
+                continue  # a recorded program has none
             if name in trace.model or name not in ("spec", "from_float32", "languages", "notes"):
                 read(kind, trace.model.get(name), f"header.model.{name}")
         request = None if trace.recorded else RunRequest.from_json(trace.request)
+    except BadSetting as error:
+        _refuse("{name} is {found!r}, not {allowed}".format(**error.fields))
     except HeadlightError as error:
-        _refuse(str(error))
+        _refuse(str(error).rstrip("."))
     if not math.isfinite(trace.model["milliseconds"]):
         _refuse("its duration is not a number")
     if request and trace.tree and request.decoding.hypothesis > max(node.rank for node in trace.tree):

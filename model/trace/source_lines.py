@@ -73,7 +73,8 @@ def code(trace: Trace, stage: Stage) -> Code | None:
 def _choice(trace: Trace, stage: Stage) -> str:
     spec = trace.model.get("spec") or {}
     stack = spec.get(stage.stack) or {}
-    if spec.get("program") and stage.name not in ("probabilities", "chosen"):  # another program's lines computed it
+    elsewhere = trace.recorded or spec.get("program")  # another program's lines computed it
+    if elsewhere and stage.name not in ("probabilities", "chosen"):
         return ""
     match stage.name:
         case "normed" | "residual":

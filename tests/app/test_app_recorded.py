@@ -56,6 +56,24 @@ def test_a_link_never_makes_a_recorded_run_show_another_text(filled: Path) -> No
     assert visitor.tokens("source") == list(RUN.tokens["source"].texts)
 
 
+def test_a_click_on_another_next_token_keeps_the_run_that_was_recorded(filled: Path) -> None:
+    visitor = Visitor(model="run.trace.safetensors")
+    visitor.report("strips", begin="5,6")
+    assert visitor.tokens("target") == list(RUN.tokens["target"].texts)
+    assert "begin" not in visitor.url
+    visitor.open("part-numbers")
+    assert "Take it all (one archive)" in [each.proto.label for each in visitor.app.get("download_button")]
+
+
+def test_the_search_of_a_recorded_beam_shows_the_hypothesis_that_the_file_holds(shelf: Path) -> None:
+    (shelf / "beam.trace.safetensors").write_bytes(opened.GREEDY.with_name("beam.trace.safetensors").read_bytes())
+    visitor = Visitor("step", model="beam.trace.safetensors", hypothesis="1")
+    assert not visitor.problems
+    assert "it holds the attention of one hypothesis" in said(visitor)
+    assert visitor.scene("tree")
+    assert "widget:hypothesis" not in [box.key for box in visitor.app.selectbox]
+
+
 def test_bad_traces_are_refused_in_words_on_the_page(filled: Path) -> None:
     visitor = Visitor("checkpoint", model="bad.trace.safetensors")
     assert "bad.trace.safetensors is not a trace that can be opened" in visitor.problems[0]

@@ -13,7 +13,7 @@ from viz.readings import heads
 from viz.readings.alike import most_alike
 from viz.texts import _, _n, listed
 from viz.texts import number as shown_number
-from viz.views import explore_figures, explore_scenes, intro, lens, reading, reading_card
+from viz.views import explore_archive, explore_figures, explore_scenes, intro, lens, reading, reading_card
 from viz.walk import arithmetic
 
 
@@ -184,6 +184,7 @@ def _numbers(page: Page, shown: reading.Shown) -> None:
         help=_("One HTML file that works offline and without a server, with everything that the overview can do here."),
     )
     explore_figures.button(page, shown, "explore")
+    explore_archive.button(page)
 
 
 def _all_heads(page: Page, shown: reading.Shown) -> None:

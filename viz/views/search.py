@@ -29,13 +29,18 @@ def draw(page: Page) -> None:
                 "page."
             )
         )
-        st.selectbox(
-            _("Hypothesis on display"),
-            range(len(hypotheses(page.trace.tree))),
-            format_func=lambda rank: _in_words(page.trace, rank),
-            **bind("hypothesis", **ANOTHER),
-        )
-        canvas.tree(page.trace, page.view.hypothesis, key="tree", chosen=partial(_show, len(hypotheses(page.trace.tree))))
+        if page.info.recorded:
+            st.caption(_("This is a recorded run: it holds the attention of one hypothesis, the highlighted one."))
+            shown, there = int((page.trace.request.get("decoding") or {}).get("hypothesis", 0)), 0
+        else:
+            shown, there = page.view.hypothesis, len(hypotheses(page.trace.tree))
+            st.selectbox(
+                _("Hypothesis on display"),
+                range(there),
+                format_func=lambda rank: _in_words(page.trace, rank),
+                **bind("hypothesis", **ANOTHER),
+            )
+        canvas.tree(page.trace, shown, key="tree", chosen=partial(_show, there))
         with st.expander(_("The search as a table"), icon=":material/table:", key="part-search", on_change="rerun") as part:
             if part.open:
                 _numbers(page)

@@ -10,6 +10,8 @@ from viz.texts import _
 
 def sentence(trace: Trace, stage: Stage) -> str:
     """Sentence on what a stage of this run computes."""
+    if trace.recorded is not None:
+        return _of_program(stage)
     if stage.site is not None:
         return _at_attention(trace, stage)
     stack: Mapping[str, Any] = (trace.model.get("spec") or {}).get(stage.stack) or {}
@@ -35,6 +37,21 @@ def sentence(trace: Trace, stage: Stage) -> str:
         "chosen": _chosen(trace),
     }
     return described[stage.name]
+
+
+def _of_program(stage: Stage) -> str:
+    """Sentence on a stage of a recorded program, of which only what was seen is known."""
+    return {
+        "tokens": _("The texts that were given to the recorder; without them, the positions, counted from 1."),
+        "queries": _("The query of each position in this head, as the program computed it."),
+        "keys": _("The key of each position in this head, as the program computed it."),
+        "values": _("The value of each position in this head, as the program computed it."),
+        "scores": _("The scores, as the program computed them, before the mask."),
+        "mask": _("Where the program let each query look."),
+        "weights": _("The weights of this head: no entry is negative, and each row sums to 1."),
+        "context": _("For each query, the values are added up, weighted by the attention."),
+        "output": _("What the program made of the heads of this site."),
+    }[stage.name]
 
 
 def _at_attention(trace: Trace, stage: Stage) -> str:

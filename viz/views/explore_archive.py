@@ -1,0 +1,27 @@
+"""The button of Explore that saves everything of a run in one archive."""
+
+import streamlit as st
+
+from viz import archive, export
+from viz.archive import About, Place
+from viz.page import Page
+from viz.texts import _
+
+
+def button(page: Page) -> None:
+    """Draws the button; the archive is made when it is pressed."""
+    place = Place(page.attention.site, page.head, page.view.query)
+    about = About("" if page.info.recorded else archive.address(page.view), page.info.summary)
+    st.download_button(
+        _("Take it all (one archive)"),
+        lambda: archive.archive(page.trace, place, about),
+        export.file_name(page.trace, ending="zip"),
+        "application/zip",
+        icon=":material/inventory_2:",
+        on_click="ignore",
+        key="archive",
+        help=_(
+            "The run, figures, tables, the link, the model card, and a notebook that draws the run again. Drop the archive on the "
+            "page Checkpoint to open it here."
+        ),
+    )
