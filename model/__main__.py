@@ -15,6 +15,7 @@ from model.checkpoints import export as exporting
 from model.checkpoints import loader
 from model.checkpoints.layouts.given_answers import parse_settings
 from model.checkpoints.loaded import Runner
+from model.cli.archive import makes_an_archive, save
 from model.cli.figure import draw, draws_a_figure
 from model.cli.lecture import lecture
 from model.cli.matters import matters
@@ -47,24 +48,28 @@ def cli() -> None:
 @asks_for_a_run
 @click.option("--keep", default="", help=f"record more: {','.join(KEEP)}, or all")
 @click.option("--out", type=click.Path(path_type=Path), help="the trace file to write: *.trace.safetensors")
+@makes_an_archive
 @draws_a_figure
 @DEVICE
 def run(
     request: RunRequest,
     keep: str,
     out: Path | None,
+    archive: Path | None,
     figure: Path | None,
     site: str | None,
     head: int,
     figure_set: tuple[str, ...],
     device: str,
 ) -> None:
-    """Runs CHECKPOINT on one source and writes the trace of it, a figure of it, or both."""
-    if out is None and figure is None:
-        raise BadSetting(name="--out", found="left out", allowed="given, or --figure, or both")
+    """Runs CHECKPOINT on one source and writes the trace of it, a figure of it, or everything in one archive."""
+    if out is None and figure is None and archive is None:
+        raise BadSetting(name="--out", found="left out", allowed="given, or --figure, or --archive")
     trace = _run(replace(request, keep=_keep(keep)), device)[1]
     if out is not None:
         _write(out, serialization.to_bytes(trace.written_out()))
+    if archive is not None:
+        save(trace, archive, site, head)
     caption = draw(trace, figure, site, head, figure_set) if figure is not None else ""
     strip = trace.tokens.get("target", trace.tokens["source"])
     click.echo(" ".join(strip.texts))

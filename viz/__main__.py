@@ -1,4 +1,7 @@
-"""Command line: a picture of a trace file for print, `python -m viz figure`. It needs no torch and starts no app."""
+"""Command line: a picture of a trace file for print, `python -m viz figure`, or all of it in one zip, `python -m viz archive`.
+
+It needs no torch and starts no app.
+"""
 
 import sys
 from pathlib import Path
@@ -8,7 +11,9 @@ import click
 
 from model.errors import BadSetting, HeadlightError
 from model.trace.serialization import from_bytes
-from model.trace.types import Site, Trace
+from model.trace.types import Attention, Site, Trace
+from viz.archive import About, Place
+from viz.archive import archive as packed
 from viz.publication.catalogue import Choice, caption, figure_called
 from viz.publication.files import written
 from viz.publication.options import ONE_COLUMN, Colours, Maps, Options
@@ -53,13 +58,31 @@ def figure(
     """Writes a picture of TRACE, a trace file, for print, and prints a caption for it."""
     options = Options(width, font_size, not no_title, colors, not no_labels, maps)
     found = _read(trace)
-    chosen = found.at(Site.parse(site)) if site else (found.of("decoder", "cross") or tuple(found.attention.values()))[-1]
-    drawn = figure_called(found, Choice(chosen, head, query, key), picture)
+    drawn = figure_called(found, Choice(_chosen(found, site), head, query, key), picture)
     sheet = drawn.draw(options)
     _write(out, written(sheet, out))
     click.echo(caption(found, drawn.title, link))
     for note in sheet.notes:
         click.echo(f"Note: {note}", err=True)
+
+
+@cli.command()
+@click.argument("trace", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="the archive to write: *.zip")
+@click.option("--site", help="the site that its pictures show first  [default: the last cross-attention]")
+@click.option("--head", type=int, default=0, show_default=True, help="the head that they show first, counted from 0")
+@click.option("--card", type=click.Path(path_type=Path, exists=True), help="the model card, a Markdown file")
+@click.option("--link", default="", help="address that shows the run again  [default: made from its request]")
+def archive(trace: Path, out: Path, site: str | None, head: int, card: Path | None, link: str) -> None:
+    """Writes everything of TRACE into one archive: trace, figures, tables, link, model card, request, notebook."""
+    found = _read(trace)
+    about = About(link, card.read_text(encoding="utf-8") if card else "")
+    _write(out, packed(found, Place(_chosen(found, site).site, head), about))
+
+
+def _chosen(trace: Trace, site: str | None) -> Attention:
+    """A site by its text form; without one, the last cross-attention, or else the last site."""
+    return trace.at(Site.parse(site)) if site else (trace.of("decoder", "cross") or tuple(trace.attention.values()))[-1]
 
 
 def _read(path: Path) -> Trace:

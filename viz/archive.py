@@ -7,6 +7,7 @@ import io
 import json
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 from urllib.parse import urlencode
@@ -20,11 +21,17 @@ from model.trace.types import Attention, Site, Trace
 from viz import archive_notebook, export, labels, link_values, links
 from viz.canvas import standalone
 from viz.links import View
+from viz.publication.catalogue import Choice, standard_figures
+from viz.publication.options import ONE_COLUMN, TWO_COLUMNS, Options
+from viz.publication.svg import svg
 from viz.readings import heads
 from viz.texts import _
 
 MOST_CELLS = 2**17
 """Most weights of a run whose every head gets a table; of a larger run only the selected head does. The trace holds them all."""
+
+MOST_SHAPES = 20_000
+"""Most cells of a map that are drawn as shapes; those of a larger map are one image."""
 
 _MADE = (1980, 1, 1, 0, 0, 0)  # the time that every file of an archive has, so that equal runs give equal archives
 
@@ -60,7 +67,18 @@ def overview(trace: Trace, place: Place) -> Iterator[tuple[str, bytes]]:
     yield "overview.html", standalone.page(trace, place.site, place.head, place.query)
 
 
-FIGURES: tuple[FigureMaker, ...] = (overview,)
+def printed(trace: Trace, place: Place) -> Iterator[tuple[str, bytes]]:
+    """The figures for print that the run has, as SVG; a large map is a lossless image in it. What cannot be drawn is left out."""
+    attention = trace.at(place.site)
+    cells = {"atlas": sum(one.heads * one.mask.size for one in trace.attention.values())}
+    for figure in standard_figures(trace, Choice(attention, place.head, place.query)):
+        many = cells.get(figure.name, attention.mask.size) > MOST_SHAPES
+        with suppress(HeadlightError):  # such as lines between too many tokens
+            width = TWO_COLUMNS if figure.name == "atlas" else ONE_COLUMN
+            yield f"{figure.name}.svg", svg(figure.draw(Options(width=width, maps="image" if many else "vector")))
+
+
+FIGURES: tuple[FigureMaker, ...] = (overview, printed)
 """What makes the figures of an archive; a new kind of figure is one more function here."""
 
 
@@ -89,7 +107,7 @@ def archive(trace: Trace, place: Place, about: About = About(), makers: tuple[Fi
 def _files(trace: Trace, place: Place, about: About, makers: tuple[FigureMaker, ...]) -> Iterator[tuple[str, bytes]]:
     yield ARCHIVE, export.trace_file(trace)
     for make in makers:
-        yield from ((f"figures/{name}", data) for name, data in make(trace, place))
+        yield from sorted((f"figures/{name}", data) for name, data in make(trace, place))
     yield from ((f"tables/{name}", export.csv(table)) for name, table in _tables(trace, place))
     yield "model.md", _card(trace, about.card).encode()
     if trace.request:

@@ -46,11 +46,20 @@ def draw(trace: Trace, figure: Path, site: str | None, head: int, settings: tupl
         BadSetting: a setting is not NAME=VALUE.
         ClickException: the picture could not be drawn; its sentence is that of the other process.
     """
+    options = [f"--out={figure.resolve()}", f"--head={head}", *([f"--site={site}"] if site else []), *map(_option, settings)]
+    return made_by_viz("figure", trace, options)
+
+
+def made_by_viz(what: str, trace: Trace, options: list[str]) -> str:
+    """Runs a command of `python -m viz` on a trace, in another process, and returns what it prints.
+
+    Raises:
+        ClickException: the command failed; its sentence is that of the other process.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.trace.safetensors"
         path.write_bytes(serialization.to_bytes(trace.written_out()))
-        options = [f"--out={figure.resolve()}", f"--head={head}", *([f"--site={site}"] if site else []), *map(_option, settings)]
-        command: list[Any] = [sys.executable, "-m", "viz", "figure", path, *options]
+        command: list[Any] = [sys.executable, "-m", "viz", what, path, *options]
         done = subprocess.run(command, cwd=ROOT, env=_environment(), capture_output=True, text=True, encoding="utf-8", check=False)
     if done.returncode:
         raise click.ClickException(done.stderr.strip())

@@ -9,15 +9,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from model.cli import archive as model_archive
 from model.errors import UnknownHead
 from model.trace import serialization, trace_files
 from model.trace.types import Site, Trace
 from tests import opened
+from viz import __main__ as viz_command
 from viz import archive
 from viz.archive import About, Place
 
@@ -104,3 +107,33 @@ def test_another_maker_adds_its_figures() -> None:
     assert "figures/overview.html" not in made
     with pytest.raises(UnknownHead):
         archive.archive(RUN, Place(SITE, 9))
+
+
+def test_figures_for_print_are_in_it_and_large_maps_are_images(found: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert {"figures/head.svg", "figures/lines.svg", "figures/atlas.svg", "figures/mask.svg"} <= found.keys()
+    assert all(ElementTree.fromstring(data).tag.endswith("svg") for name, data in found.items() if name.endswith(".svg"))
+    assert b"<image" not in found["figures/head.svg"]
+    monkeypatch.setattr(archive, "MOST_SHAPES", 3)
+    assert b"<image" in dict(archive.printed(RUN, Place(SITE)))["head.svg"]
+
+
+def test_the_command_writes_the_archive_of_a_trace_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    card, out = tmp_path / "CARD.md", tmp_path / "run.zip"
+    card.write_text("Trained by nobody.", encoding="utf-8")
+    told = ["archive", str(opened.GREEDY), f"--out={out}", f"--site={SITE}", "--head=1", f"--card={card}"]
+    assert viz_command.main(told) == 0, capsys.readouterr().err
+    assert out.read_bytes() == archive.archive(RUN, Place(SITE, 1), About(card="Trained by nobody."))
+    assert viz_command.main(["archive", str(opened.GREEDY), f"--out={out}", "--head=9"]) == 1
+    assert "There is no head 9" in capsys.readouterr().err
+
+
+def test_run_hands_its_trace_and_its_card_to_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tiny").mkdir()
+    (tmp_path / "tiny" / "CARD.md").write_text("Trained by nobody.", encoding="utf-8")
+    asked: list[tuple[str, list[str]]] = []
+    monkeypatch.setattr(model_archive, "made_by_viz", lambda what, trace, options: asked.append((what, options)))
+    model_archive.save(RUN, Path("out.zip"), str(SITE), 1)
+    ((what, options),) = asked
+    assert what == "archive"
+    assert options == [f"--out={tmp_path / 'out.zip'}", "--head=1", f"--site={SITE}", f"--card={Path('tiny/CARD.md')}"]
