@@ -386,6 +386,10 @@ class _Operation:
         return [args[place] for place in self.writes if place < len(args) and isinstance(args[place], Tensor)]
 
 
+_OPERATIONS: dict[Any, _Operation] = {}
+"""What is known of each operation that was seen so far."""
+
+
 def _tensors(values: Sequence[Any]) -> Iterator[Tensor]:
     """The tensors among the arguments or results of an operation."""
     for value in values:
@@ -422,7 +426,6 @@ class _Watch(TorchDispatchMode):
         self.products: deque[_Product] = deque()
         self.open_weights: deque[_Weights] = deque()
         self.weighings: list[_Weighing] = []
-        self.operations: dict[Any, _Operation] = {}
         self.oldest = _Node.count
 
     @classmethod
@@ -434,7 +437,7 @@ class _Watch(TorchDispatchMode):
         kwargs = kwargs or {}
         if torch._C._current_autograd_node() is not None:  # a backward pass
             return func(*args, **kwargs)
-        operation = self.operations.get(func) or self.operations.setdefault(func, _Operation(func))
+        operation = _OPERATIONS.get(func) or _OPERATIONS.setdefault(func, _Operation(func))
         inputs = list(_tensors((*args, *kwargs.values())))
         if operation.composite and operation.decomposes(inputs):
             with _as_without_a_mode(), self:

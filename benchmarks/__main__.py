@@ -29,6 +29,7 @@ from benchmarks import (
     live,
     load,
     peers,
+    programs,
     recording,
     training,
     whatif,
@@ -49,6 +50,7 @@ PARTS: dict[str, Callable[[int], Iterator[Row]]] = {
     "growth": growth.measure,
     "training": training.measure,
     "whatif": whatif.measure,
+    "programs": programs.measure,
 }
 
 
