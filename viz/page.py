@@ -45,10 +45,16 @@ def my_engine() -> Engine:
     return PatientEngine(the_engine(), session, public.access_limits() if public.is_public() else None)
 
 
-def start() -> None:
-    """Opens the engine and loads its list of models. Exits with a sentence if the environment's settings cannot be met."""
+def start(*settings: Callable[[], object]) -> None:
+    """Opens the engine and loads its list of models. Exits with a sentence if the environment's settings cannot be met.
+
+    Args:
+        settings: read further settings; each raises an error if its setting is not valid.
+    """
     try:
         log.configure()
+        for setting in settings:
+            setting()
         the_engine().models()
     except EngineAway as error:  # pages say so and continue when it is back
         _log.warning("%s", error)

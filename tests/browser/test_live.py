@@ -112,9 +112,21 @@ def test_the_box_stays_the_box(watched: Page, serve: Callable[[Path], str], engi
     field.press("Enter")
     shows(page, engine.run(RunRequest(MODEL, "drei hunde")))
     page.get_by_role("switch", name="Live").click()
+    cut = [b"", b"\x40\x00\x00\x00{", b"<html>not ours</html>"]
+    page.route("**/headlight/live/*", lambda route: route.fulfill(status=200, body=cut.pop()))
+    for sentence in ("ein mann", "eine frau", "ein kind"):  # the connection breaks: the page works as without the route
+        field.fill(sentence)
+        field.press("Enter")
+        shows(page, engine.run(RunRequest(MODEL, sentence)))
+    page.unroute("**/headlight/live/*")
+    field.press_sequentially("er")
+    shows(page, engine.run(RunRequest(MODEL, "ein kinder")))
+    has_parameters(page, text="ein kinder")
+    rest(page)
+
     field.fill("x " * 50_000)
     page.wait_for_timeout(300)
-    expect(field).to_have_value("drei hunde")
+    expect(field).to_have_value("ein kinder")
 
 
 def test_a_run_is_drawn_while_it_writes_and_stop_keeps_what_was_written(watched: Page, serve: Callable[[Path], str]) -> None:

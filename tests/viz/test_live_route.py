@@ -18,7 +18,7 @@ from model.engine.http.access import AccessLimits
 from model.engine.progress import LISTENER
 from model.engine.scheduling.queue import CANCEL_TOKEN, CallerGone, CancelToken
 from model.engine.session import SESSION, Session
-from model.errors import TooManyCharacters
+from model.errors import BadSetting, TooManyCharacters
 from model.spec.request import RunRequest
 from model.trace.progress import Progress
 from model.trace.types import Trace
@@ -29,8 +29,8 @@ from viz.canvas.wire import part_cache
 from viz.canvas.wire.packing import unpack
 from viz.canvas.wire.part_cache import PART_CACHE
 from viz.links import View
+from viz.live import box, route
 from viz.live import frames as live_frames
-from viz.live import route
 from viz.live.sessions import BY_TOKEN, LiveSession, Situation
 from viz.waiting import PatientEngine
 
@@ -289,3 +289,14 @@ def test_who_leaves_ends_the_run_and_stop_keeps_what_was_written() -> None:
         live.calls.ask(key, lambda: engine.run(request), 0.0)
     assert stopped.value.trace is not None
     assert len(stopped.value.trace.steps) == 2
+
+
+def test_the_pause_is_a_setting_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert box.pause_ms() == 120
+    for asked, pause in (("", 120), ("0", 0), ("300", 300), ("10000", 10_000)):
+        monkeypatch.setenv("HEADLIGHT_LIVE", asked)
+        assert box.pause_ms() == pause
+    for asked in ("-1", "1.5", "fast", "10001", "9" * 50, "²"):
+        monkeypatch.setenv("HEADLIGHT_LIVE", asked)
+        with pytest.raises(BadSetting, match="HEADLIGHT_LIVE"):
+            box.pause_ms()

@@ -96,6 +96,7 @@ class LiveBox {
   disconnect() {
     this.life.abort();
     this.giveUp();
+    delete document.documentElement.dataset[AHEAD]; // another page is drawn
   }
 
   /** Forgets what was to happen after a pause. */
@@ -194,11 +195,14 @@ class LiveBox {
     const question = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ text }), signal };
     const answer = await fetch(this.path, question);
     if (!answer.ok) throw new Error(await answer.text());
+    let ended = false;
     for await (const { header, scenes } of framesOf(answer.body)) {
       await fetchParts(scenes, signal);
       if (signal.aborted) return;
       this.show(header, scenes);
+      ended = header.final;
     }
+    if (!ended) throw new Error("the connection was lost");
     await painted();
   }
 

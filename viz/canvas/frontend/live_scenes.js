@@ -77,7 +77,7 @@ class LiveScenes {
 
   /** True while a drawing shows what the page's script has not drawn. */
   get ahead() {
-    return [...this.drawings.values()].some(({ data, scripted }) => data !== scripted && !sameBytes(data, scripted));
+    return [...this.drawings.values()].some(({ data, scripted }) => data !== scripted && !(scripted && sameBytes(data, scripted)));
   }
 }
 
