@@ -202,7 +202,7 @@ class LiveBox {
       this.show(header, scenes);
       ended = header.final;
     }
-    if (!ended) throw new Error("the connection was lost");
+    if (!ended) throw new Error("cut");
     await painted();
   }
 
