@@ -20,7 +20,7 @@ from viz.canvas.wire.packing import unpack
 from viz.classroom.deck import Deck
 from viz.lectures import reader
 from viz.lectures.lecture import Lecture
-from viz.presenting import markup, pages, routes, strings
+from viz.presenting import handout, markup, pages, routes, strings
 from viz.presenting.deck import LectureDeck, told
 from viz.presenting.packed_views import PackedView
 from viz.presenting.pages import FOLDER
@@ -248,7 +248,7 @@ def test_the_script_and_the_pictures_are_served_by_their_hash(client: TestClient
 
 
 def test_another_sentence_is_run_off_the_path(client: TestClient, deck: LectureDeck, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(routes.LECTURES, "_engine_for", lambda name, address: deck._engine)
+    monkeypatch.setattr(routes.LECTURES, "_engine_for", lambda name, address: deck.engine)
     found = client.post("/hold/mine.en/view", json={"step": 0, "text": "w6 w7"}).json()
     assert client.get(f"/headlight/view/{found['view']}").status_code == 200
     for wrong in ({"step": 99, "text": "w4"}, {"step": 0, "text": " "}, {"step": 0, "text": 3}, {"text": "w4"}):
@@ -313,3 +313,22 @@ def test_what_is_told_to_the_lecturer_is_json(deck: LectureDeck) -> None:
 def test_a_lecture_is_a_deck(deck: LectureDeck) -> None:
     held: Deck = deck
     assert (held.name, held.title, held.language, held.minutes) == ("mine.en", "A <b>title</b>", "en", 15)
+
+
+def test_the_handout_is_a_pdf_with_every_step(deck: LectureDeck) -> None:
+    steps = [handout._step(deck, number) for number in range(len(deck.slides))]
+    assert [len(step["figures"]) for step in steps] == [1, 1, 1, 1, 2, 2, 2, 2, 0, 0, 1]
+    assert steps[1]["question"]["answer"].startswith("The run gives ")
+    assert handout.pdf(deck).startswith(b"%PDF-")
+
+
+def test_the_words_of_a_handout_keep_their_emphasis() -> None:
+    (first, item) = handout.blocks("A *b **c*** `d`\n\n- e")
+    assert [(part["text"], part["em"], part["strong"], part["code"]) for part in first["parts"]] == [
+        ("A ", False, False, False),
+        ("b ", True, False, False),
+        ("c", True, True, False),
+        (" ", False, False, False),
+        ("d", False, False, True),
+    ]
+    assert item["item"]

@@ -2,6 +2,6 @@
 take home.
 
 May import: model.engine, model.errors, model.inspection, model.spec, model.trace, viz.canvas, viz.classroom, viz.figures,
-viz.labels, viz.language, viz.lecture_editor, viz.lectures, viz.links, viz.opening_run, viz.page, viz.public, viz.readings,
-viz.texts, viz.theme, viz.views, viz.waiting, viz.walk.
+viz.labels, viz.language, viz.lecture_editor, viz.lectures, viz.links, viz.opening_run, viz.page, viz.public, viz.publication,
+viz.readings, viz.texts, viz.theme, viz.views, viz.waiting, viz.walk.
 """

@@ -46,17 +46,14 @@ class LectureDeck:
 
     Attributes:
         lecture: the lecture.
-        slides: its steps. The options of a question are empty until its run was prepared.
-
-    Args:
-        lecture: the lecture.
         engine: runs its views; called in one thread, one run after the other.
+        slides: its steps. The options of a question are empty until its run was prepared.
     """
 
     def __init__(self, lecture: Lecture, engine: Engine) -> None:
         self.lecture = lecture
         self.slides: list[Slide] = [slide_of(step) for step in lecture.steps]
-        self._engine = engine
+        self.engine = engine
         self._prepared: dict[int, Prepared] = {}
         self._first = 0
         self._lock = threading.Lock()
@@ -165,8 +162,8 @@ class LectureDeck:
 
     def _ran(self, one: Step, slide: Slide) -> Prepared:
         """The picture, the answer and the places of the points of one step. A question without an answer keeps its picture."""
-        view = PackedView.of(picture(self._engine, one.page, one.view).packed()) if one.link else None
-        runs = StepRuns(self._engine, one)
+        view = PackedView.of(picture(self.engine, one.page, one.view).packed()) if one.link else None
+        runs = StepRuns(self.engine, one)
         points, problem, answer = list[Any](), "", None
         try:
             points = [placed(runs, point) for point in one.points]

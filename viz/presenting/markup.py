@@ -1,6 +1,7 @@
 """From Markdown to HTML without any HTML of the author: raw HTML is shown as text, pictures are not loaded, links are checked."""
 
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 _MARKDOWN = MarkdownIt("commonmark", {"html": False, "breaks": False}).enable(["table", "strikethrough"]).disable("image")
 
@@ -13,3 +14,8 @@ def html(markdown: str) -> str:
 def inline(markdown: str) -> str:
     """The HTML of a line in Markdown, without a paragraph around it."""
     return str(_MARKDOWN.renderInline(markdown))
+
+
+def tokens(markdown: str) -> list[Token]:
+    """The tokens of a text in Markdown."""
+    return _MARKDOWN.parse(markdown)

@@ -24,7 +24,7 @@ from viz.classroom.routes import KEY, ClassRoutes, EventStream, Refusal, address
 from viz.classroom.store import Store
 from viz.lectures import shelf
 from viz.page import the_engine
-from viz.presenting import packed_views, pages
+from viz.presenting import handout, packed_views, pages
 from viz.presenting.deck import LectureDeck, told
 from viz.presenting.packed_views import PackedView, remember
 from viz.presenting.pictures import picture
@@ -167,6 +167,13 @@ async def _file(request: Request) -> Response:
     return Response(data, headers=_NO_STORE | {"Content-Disposition": name, "Content-Encoding": "identity"}, media_type="text/html")
 
 
+async def _handout(request: Request) -> Response:
+    deck = _deck_of(request)
+    data = await run_in_threadpool(handout.pdf, deck)
+    name = f'attachment; filename="{deck.name}.pdf"'
+    return Response(data, headers=_NO_STORE | {"Content-Disposition": name}, media_type="application/pdf")
+
+
 async def _join(request: Request) -> Response:
     """Where students type the code; a right one leads to its class."""
     typed = request.query_params.get("code", "")
@@ -207,5 +214,6 @@ ROUTES = [
     Route(f"{path_of('{name}')}/events", answered(_events)),
     Route(f"{path_of('{name}')}/view", answered(_view), methods=["POST"]),
     Route(f"{path_of('{name}')}/file", answered(_file)),
+    Route(f"{path_of('{name}')}/handout", answered(_handout)),
 ]
 """For `st.App(routes=…)`; must come before the route of parts."""

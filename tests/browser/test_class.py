@@ -1,0 +1,83 @@
+"""A lecture held with a clicker's keys, a phone that follows it, and the file to take home, in a real browser."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import PATIENCE_MS, ROOT, Serve
+
+pytestmark = pytest.mark.browser
+
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+
+
+@pytest.fixture
+def phone(browser: Browser) -> Iterator[Page]:
+    context = browser.new_context(**PHONE)
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    yield page
+    context.close()
+
+
+def code_of(page: Page) -> str:
+    """Opens a class and returns its code."""
+    page.keyboard.press("c")
+    page.locator("#class[open]").wait_for()
+    code = page.inner_text("#code")
+    page.keyboard.press("Escape")
+    return code
+
+
+def shown(page: Page, step: int) -> None:
+    page.wait_for_function(f"document.body.dataset.shown?.startsWith('{step}/') && document.body.dataset.shown.length > 9")
+
+
+def test_a_phone_follows_the_keys_answers_looks_around_and_returns(watched: Page, phone: Page, serve: Serve) -> None:
+    address = serve(ROOT / "app.py")
+    watched.goto(f"{address}/hold/attention.en")
+    watched.locator("#cover .option").first.wait_for()  # the first step asks something; its options come from the run
+    phone.goto(f"{address}/class")
+    phone.fill("input[name=code]", code_of(watched).lower())
+    phone.click("button[type=submit]")
+    phone.locator(".option:enabled").first.tap()
+    expect(phone.locator("#question .note")).to_contain_text("counted")
+    expect(watched.locator("#question .note")).to_contain_text("Answers: 1")
+    assert phone.locator("#stage").is_hidden(), "a question hides its view"
+    for _key in ("close", "reveal"):
+        watched.keyboard.press("PageDown")
+    shown(watched, 0)
+    expect(watched.locator("#question .right")).to_have_count(1)
+    phone.locator("#stage .hl[data-layout]").first.wait_for()
+    phone.locator(".hl[data-drawing=strips] .chip[data-selectable]").nth(2).tap()
+    expect(phone.locator("#back")).to_be_visible()
+    phone.locator("#back").tap()
+    expect(phone.locator("#back")).to_be_hidden()
+    watched.keyboard.press("PageDown")
+    expect(phone.locator("#title")).to_have_text(watched.inner_text("#title"))
+    watched.keyboard.press("b")
+    expect(phone.locator("body")).to_have_class("student black")
+    watched.keyboard.press("b")
+    assert phone.evaluate("fetch(location.pathname + '/steer', {method: 'POST', body: '{\"step\": 0}',"
+                          " headers: {'Content-Type': 'application/json'}}).then((reply) => reply.status)") == 403  # fmt: skip
+
+
+def test_the_file_is_drawn_from_a_disk_without_a_network(browser: Browser, serve: Serve, page: Page, tmp_path: Path) -> None:
+    file = tmp_path / "masks.html"
+    file.write_bytes(page.request.get(f"{serve(ROOT / 'app.py')}/hold/masks.en/file", timeout=PATIENCE_MS).body())
+    noise: list[str] = []
+    context = browser.new_context(offline=True, viewport={"width": 1024, "height": 768})
+    alone = context.new_page()
+    alone.on("console", lambda message: noise.append(message.text))
+    alone.on("pageerror", lambda error: noise.append(str(error)))
+    alone.on("request", lambda request: noise.append(request.url) if request.url.split("#")[0] != file.as_uri() else None)
+    alone.goto(file.as_uri())
+    alone.locator("#chapters .dot").first.wait_for()
+    for _step in range(30):
+        alone.keyboard.press("PageDown")
+        alone.wait_for_timeout(60)
+    assert alone.evaluate("document.querySelector('#chapters .chapter:last-child .dot:last-child[aria-current]') !== null")
+    context.close()
+    assert noise == []
