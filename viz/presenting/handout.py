@@ -76,7 +76,7 @@ def _step(deck: LectureDeck, number: int) -> dict[str, Any]:
     """One page as JSON values."""
     one, slide = deck.lecture.steps[number], deck.slides[number]
     try:
-        figures = list(_figures(deck, one))
+        figures = list(_figures(deck, one)) if deck.view(number) else []
     except (HeadlightError, CannotShow):
         figures = []  # a view that has no picture has none here
     asked = None
@@ -112,7 +112,11 @@ def _chosen(deck: LectureDeck, step: Step) -> Iterator[tuple[Figure, Trace]]:
     if not step.page:
         return
     page = page_of(deck.engine, step.view, masks.opens_on if step.page == "masks" else last_cross, unedited=step.page == "whatif")
-    first = deck.engine.run(page.view.request(keep=KEEP)) if _stage_of(step) == "scores" else page.trace
+    first = page.trace
+    if _stage_of(step) == "scores":
+        first = deck.engine.run(page.view.request(keep=KEEP))
+    elif step.page == "masks" and step.view.pad_to > len(first.tokens["source"]):
+        first = deck.engine.run(page.view.request(pad_to=step.view.pad_to))
     yield from ((figure, first) for figure in _named(page, first, _names(step, first)))
     if step.page in ("compare", "whatif"):
         view = second_side(page.view) if step.page == "compare" else page.view
@@ -176,8 +180,8 @@ def _runs(tokens: Sequence[Token]) -> Iterator[dict[str, Any]]:
             marks.remove(token.type.removesuffix("_close"))
         elif token.type == "code_inline":
             yield _run(token.content, [*marks, "code"])
-        else:
-            yield _run(token.content or " ", marks)
+        elif text := " " if token.type in ("softbreak", "hardbreak") else token.content:
+            yield _run(text, marks)
 
 
 def _run(text: str, marks: Sequence[str]) -> dict[str, Any]:
