@@ -1,12 +1,12 @@
 """Pictures in words, for people who do not see them: a pure function for each kind of picture, with the numbers of the trace."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from model.trace.beam_tree import Node, hypotheses, path
-from model.trace.types import Array, Attention, Trace
+from model.trace.types import Array, Attention, Site, Trace
 from viz import labels
 from viz.texts import _, _n, clauses
 from viz.texts import number as number_of
@@ -168,6 +168,56 @@ def changes(rows: Sequence[str], keys: Sequence[str], apart: Array, most: int = 
             gaps = {"row": rows[query], "key": keys[key], "change": number(float(known[query, key]), sign=True)}
             said.append(_("Row “{row}” on “{key}”: {change}.", **gaps))
     return " ".join(said) or _("No weight changed.")
+
+
+def all_changes(moved: Mapping[Site, Array]) -> str:
+    """All heads of two runs: for each site the head that changed most.
+
+    Args:
+        moved: by site [head, row], the share of its weight that each row moved; NaN where nothing is compared.
+    """
+    said = []
+    for site, by_row in moved.items():
+        known = ~np.isnan(by_row)
+        means = np.where(known.any(axis=1), np.nan_to_num(by_row).sum(axis=1) / np.maximum(known.sum(axis=1), 1), -1.0)
+        if means.max(initial=-1.0) < 0:
+            continue
+        most = int(np.argmax(means))
+        if not means[most]:
+            said.append(_("{site}: no head changed.", site=labels.site(site)))
+            continue
+        gaps = {"site": labels.site(site), "head": most + 1, "share": percent(float(means[most]))}
+        said.append(_("{site}: head {head} changed most, {share} of each row’s weight moved on average.", **gaps))
+    return " ".join(said)
+
+
+def curves(names: Sequence[str], steps: Sequence[Sequence[int]], values: Sequence[Array]) -> str:
+    """Curves over a training, each by its first and last number and their steps. A curve without a finite number is left out."""
+    said = []
+    for name, places, curve in zip(names, steps, values, strict=True):
+        finite = np.flatnonzero(np.isfinite(np.asarray(curve, np.float64)))
+        if len(finite):
+            first, last = int(finite[0]), int(finite[-1])
+            gaps = {"name": name, "begin": number(float(curve[first])), "end": number(float(curve[last]))}
+            gaps |= {"first": number_of(places[first], ","), "last": number_of(places[last], ",")}
+            said.append(_("{name}: {begin} at step {first}, {end} at step {last}.", **gaps))
+    return " ".join(said)
+
+
+def lens(rows: Sequence[str], layers: Sequence[str], words: Array, probabilities: Array) -> str:
+    """A logit lens, row by row: the likeliest token after the last layer, and the layer from which on it was the likeliest.
+
+    Args:
+        words, probabilities: [layer, position, candidate], the likeliest first.
+    """
+    said = []
+    for place, name in list(enumerate(rows))[:MOST_ROWS]:
+        best = words[:, place, 0]
+        others = np.flatnonzero(best != best[-1])
+        since = int(others[-1]) + 1 if len(others) else 0
+        gaps = {"row": name, "word": best[-1], "share": percent(float(probabilities[-1, place, 0])), "layer": layers[since]}
+        said.append(_("Row “{row}”: “{word}” {share}, the most likely since layer {layer}.", **gaps))
+    return _joined(said, len(rows))
 
 
 def film(steps: Sequence[int], losses: Sequence[float | None]) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from model.trace.stages import Stage
-from model.trace.types import Trace
+from model.trace.types import Site, Trace
 from tests import traces
 from viz import descriptions, labels
 from viz.canvas.scenes import attention as scenes
@@ -82,6 +82,30 @@ def test_changes_come_largest_first() -> None:
 def test_films_and_bars_in_words() -> None:
     assert descriptions.film([0, 128], [8.0, 0.5]) == "2 snapshots, from step 0 (loss 8.000) to step 128 (loss 0.500)."
     assert descriptions.bars(["an", "a"], [0.61, 0.25]) == "an: 0.610; a: 0.250."
+
+
+def test_the_head_that_changed_most_is_named_for_each_site(trace: Trace) -> None:
+    moved = {site: np.zeros((2, 3)) for site in trace.attention}
+    cross, first = Site.parse(CROSS), next(iter(trace.attention))
+    moved[cross] = np.array([[0.1, np.nan, 0.0], [0.5, 0.3, np.nan]])
+    moved[first] = np.full((2, 3), np.nan)
+    told = descriptions.all_changes(moved)
+    assert f"{labels.site(cross)}: head 2 changed most, 40 % of each row’s weight moved on average." in told
+    assert labels.site(first) not in told
+    assert told.count("no head changed") == len(trace.attention) - 2
+
+
+def test_curves_are_told_by_their_ends() -> None:
+    values = [np.array([8.5, 2.25, np.nan]), np.array([np.nan] * 3), np.array([np.nan, -1.0, 0.5])]
+    told = descriptions.curves(["training", "nothing", "your sentence"], [[0, 1, 2000]] * 3, values)
+    assert told == "training: 8.500 at step 0, 2.250 at step 1. your sentence: −1.000 at step 1, 0.500 at step 2,000."
+
+
+def test_a_lens_says_since_which_layer_the_last_word_is_the_likeliest() -> None:
+    words = np.array([[["a"], ["x"]], [["b"], ["y"]], [["b"], ["x"]]], object)
+    shares = np.array([[[0.2], [0.3]], [[0.4], [0.5]], [[0.93], [0.61]]])
+    told = descriptions.lens(["one", "two"], ["1", "2", "3"], words, shares)
+    assert told == ("Row “one”: “b” 93 %, the most likely since layer 2. Row “two”: “x” 61 %, the most likely since layer 3.")
 
 
 def test_every_drawing_of_weights_carries_its_description(trace: Trace) -> None:

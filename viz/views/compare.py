@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from model.trace.types import Attention, Site, Trace
-from viz import canvas, export, labels
+from viz import canvas, descriptions, export, labels
 from viz.figures import heatmap
 from viz.figures.difference import difference
 from viz.figures.frame import downloadable
@@ -136,13 +136,14 @@ def _selected(page: Page, compared: Compared) -> None:
 def _map(page: Page, trace: Trace, attention: Attention, title: str, name: str) -> None:
     st.markdown(f"**{labels.markdown(title)}**")
     figure = heatmap.head_weights(trace, attention, page.head, page.dark, page.view.query if name == "first" else -1)
-    _chart(page, figure, name, f"{title}: {labels.site(attention.site, page.head)}")
+    told = descriptions.head(trace, attention, page.head)
+    _chart(page, figure, name, f"{title}: {labels.site(attention.site, page.head)}", told)
 
 
-def _chart(page: Page, figure: object, name: str, alt: str) -> None:
+def _chart(page: Page, figure: object, name: str, title: str, told: str) -> None:
     parts = (str(page.attention.site), f"head-{page.head + 1}", name)
     file = export.file_name(page.trace, *parts, ending="svg").removesuffix(".svg")
-    chart(figure, (page.trace, alt), config=downloadable(file), key=f"map-{name}", alt=alt)
+    chart(figure, (page.trace, title), config=downloadable(file), key=f"map-{name}", alt=f"{title}. {told}")
 
 
 def _apart(page: Page, compared: Compared) -> None:
@@ -155,7 +156,8 @@ def _apart(page: Page, compared: Compared) -> None:
         return
     sides = (page.trace, change.first), (compared.second, change.second)
     figure = difference(*sides, page.head, change.rows, change.keys, page.dark, change.rounding)
-    _chart(page, figure, "difference", f"{title}: {labels.site(page.attention.site, page.head)}")
+    told = descriptions.changes(*labels.compared(*sides, change.rows, change.keys, longest=None), change.difference(page.head))
+    _chart(page, figure, "difference", f"{title}: {labels.site(page.attention.site, page.head)}", told)
     moved = change.by_row[page.head]
     counted = moved[~pd.isna(moved)]
     if len(counted):

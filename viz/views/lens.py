@@ -10,7 +10,7 @@ from model.engine.api import Engine
 from model.errors import HeadlightError
 from model.spec.request import RunRequest
 from model.trace.types import Array
-from viz import export, labels, recording
+from viz import descriptions, export, labels, recording
 from viz.figures import lens as figure
 from viz.figures.frame import downloadable
 from viz.page import Page, chart, say
@@ -71,7 +71,8 @@ def _picture(page: Page, found: lens.Lens, words: Array) -> None:
     drawn = figure.lens(positions, layers, words, found.probabilities, page.dark, title, page.view.query)
     name = export.file_name(page.trace, "logit-lens", ending="svg").removesuffix(".svg")
     alt = _("Logit lens: the most likely next token after each layer")
-    chart(drawn, (page.trace, alt), config=downloadable(name), key="lens", alt=alt)
+    told = descriptions.lens(positions, layers, words, found.probabilities)
+    chart(drawn, (page.trace, alt), config=downloadable(name), key="lens", alt=f"{alt}. {told}")
     table = export.lens_table(positions, layers, words, found.probabilities, title)
     csv = export.file_name(page.trace, "logit-lens", ending="csv")
     st.download_button(

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from viz import export, labels
+from model.trace.types import Array
+from viz import descriptions, export, labels
 from viz.figures import training as figures
 from viz.figures.frame import downloadable
 from viz.links import MEASURES
@@ -46,8 +47,17 @@ def _heads(page: Page, measured: Course, at: int) -> None:
     groups = [labels.kind(site.stack, site.kind) for site, _head in measured.heads]
     chosen = (selected, specialised(measured.steps, values[:, selected]))
     chart = figures.measure(measured.steps, values, names, groups, at, chosen, titles[measure], page.dark)
-    _chart(page, chart, f"training-{measure}", titles[measure])
+    told = _worth_telling(values, selected)
+    said = descriptions.curves([names[i] for i in told], [measured.steps] * len(told), [values[:, i] for i in told])
+    _chart(page, chart, f"training-{measure}", titles[measure], said)
     st.caption(labels.markdown(words[measure].meaning))
+
+
+def _worth_telling(values: Array, selected: int) -> list[int]:
+    """The selected head, and those with the largest and the smallest number at the last snapshot: [snapshot, head] of numbers."""
+    last = values[-1]
+    ends = [int(np.nanargmax(last)), int(np.nanargmin(last))] if np.isfinite(last).any() else []
+    return list(dict.fromkeys([selected, *ends]))
 
 
 def _losses(page: Page, measured: Course, at: int) -> None:
@@ -57,7 +67,9 @@ def _losses(page: Page, measured: Course, at: int) -> None:
     epochs = [one.step for one in page.info.losses]
     training, validation = (np.array([getattr(one, name) for one in page.info.losses]) for name in ("training", "validation"))
     chart = figures.losses(epochs, training, validation, measured.steps, measured.losses, at, page.dark)
-    _chart(page, chart, "training-losses", _("Loss"))
+    named = [_("training"), _("validation"), _("your sentence")]
+    told = descriptions.curves(named, [epochs, epochs, measured.steps], [training, validation, np.asarray(measured.losses, float)])
+    _chart(page, chart, "training-losses", _("Loss"), told)
     st.caption(
         _(
             "The training loss includes regularization (dropout, label smoothing), the validation loss does not, so "
@@ -115,9 +127,9 @@ def _loss_table(page: Page, measured: Course) -> pd.DataFrame:
     return pd.DataFrame(columns, index=index).join(sentence, how="outer").sort_index()
 
 
-def _chart(page: Page, figure: object, name: str, alt: str) -> None:
+def _chart(page: Page, figure: object, name: str, title: str, told: str) -> None:
     config = downloadable(export.file_name(page.trace, name, ending="svg").removesuffix(".svg"))
-    chart(figure, (page.trace, alt), config=config, key=name, alt=alt)
+    chart(figure, (page.trace, title), config=config, key=name, alt=f"{title}. {told}")
 
 
 def _heading(title: str, explanation: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from model.trace.types import Array, Site, Trace
-from viz import experiment, labels
+from viz import descriptions, experiment, labels
 from viz.canvas.wire import parts, strings
 from viz.canvas.wire.packing import pack, unpack
 from viz.canvas.wire.part_cache import PART_CACHE, Blob
@@ -31,6 +31,7 @@ def scene(first: Trace, second: Trace, found: Mapping[Site, Change], site: Site,
         "decimal": decimal_sign(),
         "silenced": sorted(f"{site}/{head}" for site, head in experiment.silenced(first) | experiment.silenced(second)),
         "texts": strings.changes(),
+        "description": descriptions.all_changes({place: change.by_row for place, change in found.items()}),
         "selection": {"site": str(site), "head": head, "query": -1},
     }
     change = found.get(site)
