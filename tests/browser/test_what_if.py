@@ -121,7 +121,7 @@ def test_a_finger_hides_a_token_and_brushes_cells(watched: Page, serve: Callable
 
 def test_every_model_answers_what_if(watched: Page, serve: Callable[[Path], str]) -> None:
     page, names = watched, sorted(path.name for path in (ROOT / "checkpoints").iterdir())
-    page.set_viewport_size({"width": 1440, "height": 1600})
+    page.set_viewport_size({"width": 1440, "height": 2600})
     for name in [*names, "tiny-gpt2"]:
         link = {"model": name} | ({"text": "4 6 5 8 9"} if name == "tiny-gpt2" else {})
         opened(page, f"{serve(APP)}/whatif?{urlencode(link)}")

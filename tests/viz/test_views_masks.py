@@ -131,3 +131,15 @@ def test_pictures_follow_the_scheme(dark: bool, colours: Scheme) -> None:
     figure = figures(open_view("masks", MadeUpEngine(), dark))[0]
     assert figure["layout"]["font"]["color"] == colours.text
     assert figure["data"][0]["colorscale"][0][1] == colours.masked
+
+
+def test_the_masks_had_no_tables_that_the_keyboard_reaches() -> None:
+    app = open_view("masks", MadeUpEngine(), site="decoder.0.0.self")
+    assert not app.dataframe, "a closed part costs nothing"
+    app.session_state["part-masks"] = True
+    app.run()
+    causal, padding, both = (frame.value for frame in app.dataframe)
+    assert (causal == both).all(axis=None)
+    assert [[sign == "✓" for sign in row] for row in causal.to_numpy()] == LOWER
+    assert (padding == "✓").all(axis=None)
+    assert causal.index[1].startswith("2 ")

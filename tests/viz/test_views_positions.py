@@ -94,3 +94,15 @@ def test_a_long_table_is_cut_and_said_to_be() -> None:
     app = open_view("positions", MadeUpEngine(tables={"positions/encoder": np.ones((300, 4), np.float32)}))
     assert values(figures(app)[0]).shape == (256, 4)
     assert "Only the first 256 positions are shown." in words(app)
+
+
+def test_the_positions_had_no_table_that_the_keyboard_reaches() -> None:
+    table = np.random.default_rng(5).normal(size=(30, 16)).astype(np.float32)
+    app = open_view("positions", MadeUpEngine(tables={"positions/encoder": table}))
+    assert not app.dataframe
+    app.session_state["part-positions"] = True
+    app.run()
+    own, paper = (frame.value for frame in app.dataframe)
+    np.testing.assert_array_equal(own.to_numpy(), table)
+    assert own.index[0] == 1
+    np.testing.assert_allclose(paper.to_numpy(), sinusoids(30, 16))

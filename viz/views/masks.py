@@ -1,10 +1,11 @@
 """The page Masks: which keys each query may attend to at the selected site, and a test that padding changes nothing."""
 
+import numpy as np
 import streamlit as st
 
 from model.errors import HeadlightError
 from model.trace.types import Array, Attention, Site, Trace
-from viz import descriptions, labels
+from viz import descriptions, export, labels
 from viz.figures import masks
 from viz.figures.frame import CONFIG
 from viz.page import Page, bind, card, chart, say, update
@@ -35,6 +36,7 @@ def show(page: Page) -> None:
     if page.trace.recorded is not None:
         with card("mask-both"):
             _mask(page, page.trace, page.attention, page.attention.mask, ("both", form, _("The mask of this site")), _about_one())
+        _tables(page.trace, page.attention)
         return
     trace = padded or page.trace
     attention = trace.at(page.attention.site)
@@ -49,6 +51,7 @@ def show(page: Page) -> None:
         _padding(page, trace, attention, form, added)
     with last, card("padding-effect"):
         _say_what_padding_did(page, padded)
+    _tables(trace, attention)
 
 
 def _chosen_form() -> masks.Form:
@@ -199,6 +202,21 @@ def _mask(
         alt=f"{title or about} {described}",
         printed=(trace, f"{title or _('Padding mask')}: {labels.site(attention.site)}"),
     )
+
+
+def _tables(trace: Trace, attention: Attention) -> None:
+    """Draws the masks of the site as tables, which the keyboard reaches; only while they are open."""
+    names = {
+        _("Causal mask"): attention.mask_causal,
+        _("Padding mask"): attention.mask_padding,
+        _("Both combined: the mask of this layer"): attention.mask,
+    }
+    with st.expander(_("The masks as tables"), icon=":material/table:", key="part-masks", on_change="rerun") as part:
+        for title, allowed in names.items() if part.open else ():
+            if allowed is not None:
+                st.caption(title)
+                signs = np.where(np.broadcast_to(allowed, attention.mask.shape), "✓", "✗")
+                st.dataframe(export.map_table(trace, attention, signs, range(signs.shape[1])), width="stretch")
 
 
 def _forms() -> dict[masks.Form, str]:

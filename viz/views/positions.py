@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
@@ -52,7 +53,9 @@ def show(page: Page) -> None:
         if page.info.recorded:
             st.caption(_("A recorded run holds only the positions that it used; the model may have more."))
         _introduce(kind, whole, used)
-    _pictures(page, _encodings(kind, whole[:MOST_POSITIONS]), used)
+    encodings = _encodings(kind, whole[:MOST_POSITIONS])
+    _pictures(page, encodings, used)
+    _numbers(encodings)
     _formula(page, kind, whole)
 
 
@@ -144,6 +147,17 @@ def _pictures(page: Page, encodings: list[Encoding], used: int) -> None:
         _heading(_("Similarity between positions"), _("The dot product of the vectors of every two positions."))
         cosine = st.toggle(_("Cosine similarity (divide by the lengths of both vectors)"))
         _side_by_side(page, encodings, "alike", lambda table: positions.similarity(table, page.dark, cosine))
+
+
+def _numbers(encodings: list[Encoding]) -> None:
+    """Draws the vectors as tables, which the keyboard reaches; only while they are open."""
+    title = _("The numbers behind these charts")
+    with st.expander(title, icon=":material/table:", key="part-positions", on_change="rerun") as part:
+        for encoding in encodings if part.open else ():
+            st.caption(f"{encoding.title}: {encoding.whose}")
+            rows, columns = (range(1, size + 1) for size in encoding.table.shape)
+            table = pd.DataFrame(encoding.table, index=pd.Index(rows, name=_("position")), columns=[str(one) for one in columns])
+            st.dataframe(table, width="stretch")
 
 
 def _side_by_side(page: Page, encodings: list[Encoding], name: str, draw: Callable[[Array], go.Figure]) -> None:

@@ -19,7 +19,7 @@ class Card {
   /** `atlas` owns selection and pointer; `group` is the scene's entry for this kind of attention. */
   constructor(atlas, group) {
     const { texts } = atlas.header;
-    Object.assign(this, { atlas, group, at: 0, keyboard: false, base: document.createElement("canvas") });
+    Object.assign(this, { atlas, group, at: 0, shown: [], keyboard: false, base: document.createElement("canvas") });
     this.canvas = el("canvas", { tabindex: 0, role: "application", "aria-label": fill(texts.label, { title: group.title }) });
     this.names = new CardNames(group, texts);
     this.scroll = el("div", { class: "scroll" }, ...this.names.boxes, this.canvas);

@@ -95,6 +95,28 @@ def test_a_full_line_says_at_once_how_many_are_ahead(callers: Callers) -> None:
     assert [callers.outcomes[name] for name in "abcd"] == [f"done for {name}" for name in "abcd"]
 
 
+def test_who_asked_before_the_threads_were_started_is_answered() -> None:
+    scheduler = Scheduler(most_waiting=3, most_running=1)
+    callers = Callers(scheduler)
+    callers.gate.set()
+    asked = threading.Thread(target=lambda: callers.outcomes.update(a=scheduler.do("a", lambda ask, report: "done")))
+    asked.start()
+    settled(lambda: scheduler.waiting == 1)
+    scheduler.start()
+    asked.join(120)
+    scheduler.close()
+    assert callers.outcomes == {"a": "done"}
+
+
+def test_an_idle_worker_takes_the_next_request_and_no_other_one_is_started() -> None:
+    scheduler = Scheduler(most_waiting=3, most_running=5).start()
+    for name in "abc":
+        assert scheduler.do(name, lambda ask, report: "done") == "done"
+        settled(lambda: scheduler._idle == 1)
+    assert scheduler._workers == 1
+    scheduler.close()
+
+
 def test_equal_requests_in_flight_are_worked_on_once(callers: Callers) -> None:
     for name in "abc":
         callers.ask(name, request="the same")
