@@ -10,7 +10,11 @@ from hypothesis import settings
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 settings.register_profile("headlight", deadline=None, derandomize=True, max_examples=60, database=None)
+settings.register_profile("quick", settings.get_profile("headlight"), max_examples=15)
 settings.load_profile("headlight")
+
+QUICK = "not slow"
+"""The part that a developer runs while working: it tries fewer examples of each property."""
 
 WORKERS = 2
 """Processes for the whole suite. Each imports torch and Streamlit, and may have a Chromium beside it."""
@@ -31,6 +35,12 @@ SLOW_PLACES = tuple(
     )
 )
 """Where the whole script runs, the transformers library is imported, or hosts and people have processes of their own."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Chooses the number of examples before any test is read."""
+    if str(config.option.markexpr) == QUICK:
+        settings.load_profile("quick")
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:

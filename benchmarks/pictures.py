@@ -1,0 +1,89 @@
+"""The pictures of the README, taken again from the app as it is: `python -m benchmarks.pictures [NAME …]`.
+
+Each is one page in a Chromium, opened by its link. They are written to docs/images; without a name all of them.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlencode
+
+import click
+from playwright.sync_api import Page, sync_playwright
+
+from benchmarks.browsers import FLAGS, chromium
+from benchmarks.servers import ROOT, serving
+
+FOLDER = ROOT / "docs" / "images"
+AT_REST = "[data-testid=stApp][data-test-script-state=notRunning]"
+DRAWN = ".hl canvas, .hl svg, .js-plotly-plot"
+QUIET_MS = 1500
+"""A page is at rest if no drawing moves and no script runs for so long."""
+
+PLACES = "all => all.map(node => [node.dataset.layout, JSON.stringify(node.getBoundingClientRect())])"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One picture.
+
+    Attributes:
+        page: path of the page, as in docs/links.md; empty: Explore.
+        size: of the window.
+        parameters: of the link.
+    """
+
+    page: str
+    size: tuple[int, int]
+    scheme: Literal["light", "dark"] = "light"
+    parameters: dict[str, str] = field(default_factory=dict)
+
+    def link(self, address: str) -> str:
+        """The link that opens it."""
+        return f"{address}{self.page}?{urlencode({'lang': 'en', **self.parameters})}"
+
+
+STAGE = {"clock": "computation", "stage": "decoder.0.2.cross/weights", "site": "decoder.0.2.cross", "head": "4", "query": "3"}
+PICTURES = {
+    "explore": Picture("", (1440, 900)),
+    "step": Picture("step", (1280, 800), "dark", {"step": "3"}),
+    "stages": Picture("step", (1280, 1100), parameters=STAGE),
+    "masks": Picture("masks", (1280, 900)),
+    "positions": Picture("positions", (1280, 900), "dark"),
+    "beam": Picture("step", (1440, 900), parameters={"decode": "beam"}),
+    "training": Picture("training", (1440, 900), parameters={"model": "reverse-digits", "snapshot": "2032"}),
+}
+
+
+def take(page: Page, picture: Picture, address: str, file: Path) -> None:
+    """Opens one picture's page, waits until it is at rest, and saves it."""
+    page.set_viewport_size({"width": picture.size[0], "height": picture.size[1]})
+    page.emulate_media(color_scheme=picture.scheme, reduced_motion="reduce")
+    page.goto(picture.link(address), wait_until="domcontentloaded")
+    page.locator(DRAWN).first.wait_for()
+    before = None
+    while (now := page.locator(".hl, .js-plotly-plot").evaluate_all(PLACES)) != before:
+        before = now
+        page.wait_for_timeout(QUIET_MS)
+        page.locator(AT_REST).wait_for()
+    page.screenshot(path=file)
+
+
+@click.command()
+@click.argument("names", nargs=-1, type=click.Choice(list(PICTURES)))
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=FOLDER, help="folder of the pictures")
+def main(names: tuple[str, ...], out: Path) -> None:
+    """Takes the pictures of the README again."""
+    out.mkdir(parents=True, exist_ok=True)
+    with serving(ROOT / "app.py") as served, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        page = browser.new_page()
+        page.set_default_timeout(120_000)
+        for name in names or PICTURES:
+            take(page, PICTURES[name], served.address, out / f"{name}.png")
+            click.echo(out / f"{name}.png")
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
