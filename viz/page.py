@@ -196,6 +196,16 @@ def chart(figure: go.Figure, printed: tuple[Trace, str] | None = None, **options
         figure_dialog.button(lambda: [one], trace, address(), name)
 
 
+def number_format(usual: str) -> str:
+    """The format of a table's numbers: `usual`, or two decimals in big mode."""
+    return "%.2f" if current_view()[0].big else usual
+
+
+def rounded(table: pd.DataFrame) -> pd.DataFrame:
+    """A table as it is shown: its numbers with two decimals in big mode. Files get the table itself."""
+    return table.round(2) if current_view()[0].big else table
+
+
 def address() -> str:
     """The address that shows the current state again, for captions."""
     place = (st.context.url or "").partition("?")[0]

@@ -106,3 +106,13 @@ def test_the_positions_had_no_table_that_the_keyboard_reaches() -> None:
     np.testing.assert_array_equal(own.to_numpy(), table)
     assert own.index[0] == 1
     np.testing.assert_allclose(paper.to_numpy(), sinusoids(30, 16))
+
+
+def test_a_table_had_more_than_two_decimals_in_big_mode() -> None:
+    table = np.random.default_rng(5).normal(size=(30, 16)).astype(np.float32)
+    app = open_view("positions", MadeUpEngine(tables={"positions/encoder": table}), big="1")
+    app.session_state["part-positions"] = True
+    app.run()
+    own = app.dataframe[0].value.to_numpy()
+    np.testing.assert_array_equal(own, table.round(2))
+    assert (own != table).any()

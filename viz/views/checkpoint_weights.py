@@ -12,7 +12,7 @@ from viz import labels
 from viz.figures import weights
 from viz.figures.frame import CONFIG
 from viz.links import View
-from viz.page import card, chart, say
+from viz.page import card, chart, number_format, say
 from viz.texts import _, sentence
 
 
@@ -99,6 +99,6 @@ def _neighbours(engine: Engine, model: str, found: Inspection, view: View) -> No
     columns = {
         "token": st.column_config.TextColumn(_("token")),
         "id": st.column_config.NumberColumn(_("id")),
-        "cosine": st.column_config.ProgressColumn(_("cosine"), format="%.3f", min_value=0, max_value=1),
+        "cosine": st.column_config.ProgressColumn(_("cosine"), format=number_format("%.3f"), min_value=0, max_value=1),
     }
     st.dataframe(table, hide_index=True, width="stretch", height="content", column_config=columns, key="neighbours")

@@ -11,7 +11,7 @@ from model.trace.types import Array
 from viz import descriptions
 from viz.figures import positions
 from viz.figures.frame import CONFIG
-from viz.page import Page, card, chart
+from viz.page import Page, card, chart, rounded
 from viz.texts import _, _n
 
 MOST_POSITIONS = 256
@@ -157,7 +157,7 @@ def _numbers(encodings: list[Encoding]) -> None:
             st.caption(f"{encoding.title}: {encoding.whose}")
             rows, columns = (range(1, size + 1) for size in encoding.table.shape)
             table = pd.DataFrame(encoding.table, index=pd.Index(rows, name=_("position")), columns=[str(one) for one in columns])
-            st.dataframe(table, width="stretch")
+            st.dataframe(rounded(table), width="stretch")
 
 
 def _side_by_side(page: Page, encodings: list[Encoding], name: str, draw: Callable[[Array], go.Figure]) -> None:

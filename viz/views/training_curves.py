@@ -11,7 +11,7 @@ from viz import descriptions, export, labels
 from viz.figures import training as figures
 from viz.figures.frame import downloadable
 from viz.links import MEASURES
-from viz.page import Page, bind, card, chart, choosing_head
+from viz.page import Page, bind, card, chart, choosing_head, number_format, rounded
 from viz.readings.training import Course, explanations, moments, numbers, specialised
 from viz.texts import _
 
@@ -92,7 +92,7 @@ def _moments(page: Page, measured: Course) -> None:
     titles = {"kind": _("attention"), "pass": _("pass"), "layer": _("layer"), "head": _("head"), "moment": _("specializes at step")}
     number = {"start": _("start"), "end": _("end"), "change": _("change")}
     columns = {name: st.column_config.Column(text) for name, text in titles.items()}
-    columns |= {name: st.column_config.NumberColumn(text, format="%.3f") for name, text in number.items()}
+    columns |= {name: st.column_config.NumberColumn(text, format=number_format("%.3f")) for name, text in number.items()}
     columns["moment"] = st.column_config.NumberColumn(titles["moment"], format="localized")
     clicked = choosing_head(table, f"moments-{page.view.measure}")
     st.dataframe(table, column_config=columns, hide_index=True, selection_mode="single-row", **clicked)
@@ -104,7 +104,7 @@ def _numbers(page: Page, measured: Course) -> None:
     captions = (explanations()[measure].title, _("Loss"))
     for (name, table), caption in zip(tables.items(), captions, strict=True):
         st.caption(labels.markdown(caption))
-        st.dataframe(table, width="stretch")
+        st.dataframe(rounded(table), width="stretch")
         st.download_button(
             labels.markdown(_("Download as CSV: {what}", what=caption)),
             partial(export.csv, table),

@@ -11,7 +11,7 @@ from model.trace.types import Trace
 from viz import export, labels, waiting
 from viz.figures import arithmetic as figures
 from viz.figures.frame import CONFIG
-from viz.page import Page, card, chart, say, update
+from viz.page import Page, card, chart, rounded, say, update
 from viz.texts import _, localized, sentence
 from viz.texts import number as shown
 
@@ -150,7 +150,7 @@ def _table(page: Page, found: Explanation, keys: list[str]) -> None:
         index=pd.Index([f"{place} {key}" for place, key in enumerate(keys, start=1)], name=_("key")),
     )
     with st.expander(_("The whole row as numbers"), icon=":material/table:"):
-        st.dataframe(table, width="stretch")
+        st.dataframe(rounded(table), width="stretch")
         name = export.file_name(page.trace, found.site, f"head-{found.head + 1}", f"query-{found.query + 1}", ending="csv")
         st.download_button(
             _("Download this row as CSV"),

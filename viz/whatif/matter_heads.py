@@ -13,7 +13,7 @@ from model.trace.types import Array, Site
 from viz import export, labels
 from viz.figures import matters as figures
 from viz.figures.grid import grid
-from viz.page import Page
+from viz.page import Page, number_format
 from viz.readings import heads as statistics
 from viz.readings.ranks import spearman
 from viz.texts import _, number
@@ -176,7 +176,7 @@ def _table(page: Page, found: HeadEffects, table: pd.DataFrame, titles: dict[str
     names = {"kind": _("attention"), "pass": _("pass"), "layer": _("layer"), "head": _("head")}
     numbers = titles | {"mean_maximum": _("sharpness"), "entropy": _("entropy (nats)"), "share_error": _("standard error of share")}
     columns = {name: st.column_config.Column(title) for name, title in names.items()}
-    columns |= {name: st.column_config.NumberColumn(title, format="%.4f") for name, title in numbers.items()}
+    columns |= {name: st.column_config.NumberColumn(title, format=number_format("%.4f")) for name, title in numbers.items()}
     heads = tuple((head.site, head.head) for head in found.heads)
     key = "matters-table"
     st.dataframe(
