@@ -11,9 +11,11 @@ import pytest
 import torch
 
 from model.checkpoints import loader
+from model.engine import model_cache
 from model.engine.local import LocalEngine
-from model.errors import DamagedFile, MissingFile, UnknownModel, from_json
-from model.spec.request import RunRequest
+from model.engine.model_cache import ModelKey
+from model.errors import DamagedFile, HeadlightError, MissingFile, NoRoom, UnknownModel, from_json
+from model.spec.request import RunRequest, Settings
 from model.spec.snapshots import at_step
 from model.transformer.stacks import EncoderDecoder
 from tests.networks import save_checkpoint, save_film
@@ -156,3 +158,17 @@ def test_networks_of_files_with_settings_are_kept_up_to_a_number_of_bytes(tmp_pa
     first = roomy.checkpoint(name, (("n_heads", "2"),))
     roomy.checkpoint(name, (("n_heads", "1"),))
     assert roomy.checkpoint(name, (("n_heads", "2"),)) is first
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "error", "stays"),
+    [
+        ("a", (), MissingFile(path="a", name="spec.json"), True),
+        ("a", (), NoRoom(device="CPU", model="a"), False),
+        ("upload-1a2b3c4d5e6f7081", (), MissingFile(path="a", name="spec.json"), False),
+        ("a", (("source_vocab", "words-1a2b3c4d5e6f7081"),), MissingFile(path="a", name="spec.json"), False),
+        ("a", (), None, False),
+    ],
+)
+def test_an_error_that_may_go_away_is_not_kept(name: str, settings: Settings, error: HeadlightError | None, stays: bool) -> None:
+    assert model_cache._stays(ModelKey(name, settings, ()), error) is stays
