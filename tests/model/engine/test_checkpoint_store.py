@@ -163,10 +163,10 @@ def test_networks_of_files_with_settings_are_kept_up_to_a_number_of_bytes(tmp_pa
 @pytest.mark.parametrize(
     ("name", "settings", "error", "stays"),
     [
-        ("a", (), MissingFile(path="a", name="spec.json"), True),
+        ("a", (), MissingFile(path="a", needed="spec.json"), True),
         ("a", (), NoRoom(device="CPU", model="a"), False),
-        ("upload-1a2b3c4d5e6f7081", (), MissingFile(path="a", name="spec.json"), False),
-        ("a", (("source_vocab", "words-1a2b3c4d5e6f7081"),), MissingFile(path="a", name="spec.json"), False),
+        ("upload-1a2b3c4d5e6f7081", (), MissingFile(path="a", needed="spec.json"), False),
+        ("a", (("source_vocab", "words-1a2b3c4d5e6f7081"),), MissingFile(path="a", needed="spec.json"), False),
         ("a", (), None, False),
     ],
 )
