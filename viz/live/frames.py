@@ -29,6 +29,9 @@ from viz.texts import _, sentence
 FIRST_SECONDS = 0.06
 """A run that takes no longer is drawn once, at its end."""
 
+ENCODER_SECONDS = 0.25
+"""The encoder's maps are drawn alone if the first token takes longer: the other maps leave the picture meanwhile."""
+
 SHARE = 4
 """After a frame that took so long to make, the next one waits this many times as long: a fifth of a core at most."""
 
@@ -57,20 +60,20 @@ async def frames(live: LiveSession, situation: Situation, text: str | None, gone
 
 async def _progress(call: Call, left: "asyncio.Future[None]") -> AsyncIterator[Progress]:
     """How far a run has come that still decodes; what comes while a frame is made is left out, but for the newest."""
-    seen, due = 0, time.monotonic() + FIRST_SECONDS
-    done = asyncio.wrap_future(call.done)
+    began = due = time.monotonic()
+    seen, done = 0, asyncio.wrap_future(call.done)
     while not (done.done() or left.done()):
-        more = asyncio.wrap_future(call.feed.after(seen))
-        if (wait := due - time.monotonic()) > 0:
-            await asyncio.wait({done, left}, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
-        else:
-            await asyncio.wait({more, done, left}, return_when=asyncio.FIRST_COMPLETED)
-        if done.done() or due > time.monotonic():
+        count, progress = call.feed.count, call.feed.newest
+        first = began + (FIRST_SECONDS if progress and progress.done else ENCODER_SECONDS)
+        wait = max(due, first) - time.monotonic() if count > seen and progress and progress.so_far else None
+        if wait is None or wait > 0:
+            more = asyncio.wrap_future(call.feed.after(count))
+            await asyncio.wait({more, done, left}, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
             continue
-        seen, progress, began = call.feed.count, call.feed.newest, time.monotonic()
-        if progress is not None and progress.so_far is not None:
-            yield progress
-            due = time.monotonic() + SHARE * (time.monotonic() - began)
+        assert progress is not None
+        seen, made = count, time.monotonic()
+        yield progress
+        due = time.monotonic() + SHARE * (time.monotonic() - made)
 
 
 def _partial(situation: Situation, view: View, progress: Progress) -> bytes:

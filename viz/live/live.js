@@ -5,6 +5,7 @@
 const QUIET_MS = 1000; // a pause after which the page's script learns of the sentence
 const ENTER_MS = 250; // how long Enter waits for the picture before the script runs
 const AGREED_MS = 50;
+const DUE_MS = 5000; // within this time the script has answered, or never will
 const MOST_SENTENCES = 100;
 const BOX = ".st-key-sentence [data-testid=stTextInput] input";
 const AHEAD = "headlightAhead"; // attribute of the page: it shows a sentence that its script has not drawn yet
@@ -58,6 +59,7 @@ class LiveBox {
     this.said = root.querySelector(".said");
     this.sentences = []; // typed before, the newest last
     this.own = new WeakSet(); // Enter keys that come from here
+    this.due = 0; // until when an answer of the script to one of them is awaited
     this.button.addEventListener("click", () => this.turn(!this.on));
   }
 
@@ -90,6 +92,7 @@ class LiveBox {
     heard("keydown", (event) => this.onKey(event));
     heard("focusout", () => this.forget()); // the box tells the script itself
     document.addEventListener("headlight:waiting", () => this.follow(), options);
+    liveScenes.onOffered = (text) => { if (text === this.told) this.due = 0; };
     liveScenes.onDrawn = (text) => this.drawn(text);
   }
 
@@ -149,12 +152,20 @@ class LiveBox {
     this.at = null;
   }
 
+  /** True while the script runs, or has not answered yet: what it still sends would put an older sentence into the box. */
+  get scriptRuns() {
+    return this.due > performance.now() || Boolean(document.querySelector("[data-testid=stApp][data-test-script-state=running]"));
+  }
+
   /** Tells the page's script the sentence: an Enter key in the box, which keeps its focus and its caret. */
-  commit(text = liveScenes.typed) {
+  async commit(text = liveScenes.typed) {
     const { box } = liveScenes;
-    if (!box?.isConnected || box.value !== text || this.composing || this.told === text) return;
+    const holds = () => box?.isConnected && box.value === text && !this.composing && this.told !== text;
+    for (let waited = 0; holds() && this.scriptRuns && waited < DUE_MS; waited += AGREED_MS) await pause(AGREED_MS);
+    if (!holds()) return;
     this.forget();
     this.told = text;
+    this.due = performance.now() + DUE_MS;
     const enter = new KeyboardEvent("keydown", { key: "Enter", code: "Enter", keyCode: 13, bubbles: true, cancelable: true });
     this.own.add(enter);
     box.dispatchEvent(enter);
@@ -237,7 +248,7 @@ class LiveBox {
     this.agreeing = false;
     if (liveScenes.ahead) return;
     delete document.documentElement.dataset[AHEAD];
-    for (const { root } of liveScenes.drawings.values()) root.classList.remove("behind");
+    for (const { root } of liveScenes.drawings) root.classList.remove("behind");
   }
 }
 

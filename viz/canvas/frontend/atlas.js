@@ -128,9 +128,10 @@ class Atlas extends Drawing {
 
   draw() {
     const { cards, large } = this;
-    const side = Math.min(cards.length, Math.max(1, Math.floor((this.width + BETWEEN) / (NARROWEST + BETWEEN))));
+    if (!this.header.live?.begun) this.most = cards.length; // before the first token, the encoder's card stays where it was
+    const side = Math.min(this.most ?? cards.length, Math.max(1, Math.floor((this.width + BETWEEN) / (NARROWEST + BETWEEN))));
     this.cardBox.style.setProperty("--columns", side);
-    cards.forEach(({ box }, i) => box.classList.toggle("wide", i === cards.length - 1 && i % side === 0));
+    cards.forEach(({ box }, i) => box.classList.toggle("wide", i === cards.length - 1 && i % side === 0 && i + 1 >= side));
     if (this.signed) this.colours = centredPalette(this.colours);
     const scale = this.signed ? this.colours.diverging : this.colours.weights;
     this.ramp.style.background = `linear-gradient(90deg, ${scale.join(", ")})`;

@@ -11,19 +11,20 @@ function sameBytes(one, other) {
 
 class LiveScenes {
   constructor() {
-    this.drawings = new Map(); // those that follow what is typed, by name
+    this.drawings = new Set(); // those that follow what is typed; while Streamlit moves one, there are two of it
     this.held = new Map(); // scenes of the page's script that are older than what was typed, by drawing
     this.box = null; // the input of the sentence
     this.typed = null; // what a person typed into it; null: nothing, or the route cannot answer
+    this.onOffered = () => {}; // called with the sentence of a scene of the page's script
     this.onDrawn = () => {}; // called with the sentence of a scene of the page's script that was taken
   }
 
   register(drawing) {
-    if (drawing.header?.live) this.drawings.set(drawing.name, drawing);
+    if (drawing.header?.live && !drawing.life.signal.aborted) this.drawings.add(drawing);
   }
 
   forget(drawing) {
-    if (this.drawings.get(drawing.name) === drawing) this.drawings.delete(drawing.name);
+    this.drawings.delete(drawing);
     this.held.delete(drawing);
   }
 
@@ -37,6 +38,7 @@ class LiveScenes {
   offer(drawing, data) {
     const scene = unpack(data);
     this.held.delete(drawing);
+    if (scene.header.live) this.onOffered(scene.header.live.text);
     if (drawing.header && this.isStale(scene.header)) return this.hold(drawing, data, scene);
     this.take(drawing, data, scene);
   }
@@ -67,17 +69,18 @@ class LiveScenes {
 
   /** Draws live scenes, {name: {data, scene}}, all in the same frame: their parts must have been fetched. */
   draw(scenes) {
-    for (const [name, drawing] of this.drawings) {
+    for (const drawing of this.drawings) {
+      const { name } = drawing;
       drawing.root.classList.toggle("behind", !(name in scenes));
       if (!(name in scenes)) continue;
-      drawing.accept(scenes[name].data, scenes[name].scene);
+      drawing.accept(scenes[name].data, { ...scenes[name].scene });
       drawing.arrived();
     }
   }
 
   /** True while a drawing shows what the page's script has not drawn. */
   get ahead() {
-    return [...this.drawings.values()].some(({ data, scripted }) => data !== scripted && !(scripted && sameBytes(data, scripted)));
+    return [...this.drawings].some(({ data, scripted }) => data !== scripted && !(scripted && sameBytes(data, scripted)));
   }
 }
 

@@ -159,8 +159,11 @@ def base(trace: Trace, live: bool = False) -> dict[str, Any]:
 
 
 def followed(trace: Trace) -> dict[str, Any]:
-    """Header field of a drawing that follows what is typed: the sentence that it shows, as it stood in the box."""
-    return {"live": {"text": trace.request.get("source")}}
+    """Header field of a drawing that follows what is typed: the sentence that it shows, as it stood in the box, and whether its
+    decode has begun and not yet written a token.
+    """
+    decodes = trace.request.get("target") is None and (trace.request.get("decoding") or {}).get("max_length", 0) > 0
+    return {"live": {"text": trace.request.get("source"), "begun": decodes and not trace.steps and not _has_decoder(trace)}}
 
 
 def _has_decoder(trace: Trace) -> bool:

@@ -24,7 +24,8 @@ def strip_title(trace: Trace, name: str, generated: bool) -> str:
         return _("{language}: prompt and continuation", language=language) if language else _("Prompt and continuation")
     if name == "source":
         return _("Source ({language})", language=language) if language else _("Source")
-    if given or not generated:
+    begun = not trace.steps and trace.request.get("decoding", {}).get("max_length", 0) > 0  # a decode before its first token
+    if given or not (generated or begun):
         return _("Target as given ({language})", language=language) if language else _("Target as given")
     return _("Generated ({language})", language=language) if language else _("Generated target")
 
