@@ -92,7 +92,7 @@ class LiveBox {
     heard("keydown", (event) => this.onKey(event));
     heard("focusout", () => this.forget()); // the box tells the script itself
     document.addEventListener("headlight:waiting", () => this.follow(), options);
-    liveScenes.onOffered = (text) => { if (text === this.told) this.due = 0; };
+    liveScenes.onOffered = (text) => { if (text === this.sent) this.due = 0; };
     liveScenes.onDrawn = (text) => this.drawn(text);
   }
 
@@ -165,6 +165,7 @@ class LiveBox {
     if (!holds()) return;
     this.forget();
     this.told = text;
+    this.sent = text;
     this.due = performance.now() + DUE_MS;
     const enter = new KeyboardEvent("keydown", { key: "Enter", code: "Enter", keyCode: 13, bubbles: true, cancelable: true });
     this.own.add(enter);
