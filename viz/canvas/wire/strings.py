@@ -24,8 +24,7 @@ def strip_title(trace: Trace, name: str, generated: bool) -> str:
         return _("{language}: prompt and continuation", language=language) if language else _("Prompt and continuation")
     if name == "source":
         return _("Source ({language})", language=language) if language else _("Source")
-    begun = not trace.steps and trace.request.get("decoding", {}).get("max_length", 0) > 0  # a decode before its first token
-    if given or not (generated or begun):
+    if given or not (generated or trace.request.get("decoding", {}).get("max_length", 0) > 0):  # or it will be
         return _("Target as given ({language})", language=language) if language else _("Target as given")
     return _("Generated ({language})", language=language) if language else _("Generated target")
 
