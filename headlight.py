@@ -276,6 +276,7 @@ class Site:
         stack, pass_, layer: the rest of its name; docs/trace.md explains them.
         query_sites, key_sites: one bit for each earlier site that its queries and its keys depend on.
         joined: whether it has the rows of several steps of a decode.
+        entered: a number for each time that a module runs; 0: outside of any.
         problem: why it was left out; empty: it was not.
     """
 
@@ -300,6 +301,7 @@ class Site:
     query_sites: int = 0
     key_sites: int = 0
     joined: bool = False
+    entered: int = 0
     problem: str = "its axes could not be told"
 
     @property
@@ -1140,7 +1142,7 @@ def _joined(sites: Sequence[Site]) -> list[Site]:
 
 def _continued(earlier: Site, site: Site, self_continued: bool) -> bool:
     """Whether `site` has the next rows of `earlier`: the same keys up to the last that was read, and as many new keys as rows."""
-    if earlier.k is None or site.k is None:
+    if earlier.k is None or site.k is None or earlier.entered == site.entered:
         return False
     if len(earlier.k) != len(site.k) or earlier.k.shape[-1] != site.k.shape[-1]:
         return False
@@ -1195,6 +1197,8 @@ class _Modules:
 
     def __init__(self, model: nn.Module | None, begin: Callable[[nn.Module], None], end: Callable[[], None]) -> None:
         self.running: list[nn.Module] = []
+        self.numbers: list[int] = []
+        self.count = 0
         self.names: dict[int, str] = {}
         self.kept = list[nn.Module]()  # so that no other module gets the id of one that is named
         self.begin, self.end, self.thread = begin, end, threading.get_ident()
@@ -1215,6 +1219,11 @@ class _Modules:
         """Path of the module that runs; empty: none does."""
         return next((self.names[id(module)] for module in reversed(self.running) if id(module) in self.names), "")
 
+    @property
+    def entered(self) -> int:
+        """How many modules were entered before: another number where a module runs again."""
+        return self.numbers[-1] if self.numbers else 0
+
     def _name(self, root: nn.Module) -> None:
         self.kept.append(root)
         for name, module in root.named_modules():
@@ -1227,11 +1236,14 @@ class _Modules:
                     self._name(module)
                 self.begin(module)
             self.running.append(module)
+            self.count += 1
+            self.numbers.append(self.count)
 
     def _leaves(self, module: nn.Module, args: Any, out: Any) -> None:
         if threading.get_ident() == self.thread and any(module is own for own in self.running):
             while self.running.pop() is not module:
-                pass
+                self.numbers.pop()
+            self.numbers.pop()
             if not self.running:
                 self.end()
 
@@ -1364,7 +1376,7 @@ class Recording:
     def new_site(self, operation: str, origin: str) -> Site:
         """A site that was just seen."""
         self.seen_in_call = bool(self.modules.running)
-        site = Site(self.modules.path(), operation, origin, len(self.events), self.call)
+        site = Site(self.modules.path(), operation, origin, len(self.events), self.call, entered=self.modules.entered)
         self.events.append(site)
         return site
 

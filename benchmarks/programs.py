@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 import headlight
+from benchmarks import families
 from benchmarks.held_out import PROGRAMS, Program
 from benchmarks.timing import Row
 
@@ -27,6 +28,7 @@ def measure(repeats: int) -> Iterator[Row]:
                 yield compared(title, told, make, repeats)
         except (ImportError, PackageNotFoundError) as error:
             print(f"{title}: skipped, {error}", file=sys.stderr)
+    yield from families.measure()
 
 
 def compared(title: str, told: str, make: Program, repeats: int) -> Row:

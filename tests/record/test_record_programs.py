@@ -138,6 +138,20 @@ def test_the_steps_of_a_cached_decode_are_joined(fused: bool) -> None:
             np.testing.assert_allclose(one, other, atol=1e-5)
 
 
+class TwoStreams(nn.Module):
+    """Two attentions in one call: the second also reads the keys of the first, and more, as in ProphetNet."""
+
+    def forward(self, x: Tensor, more: Tensor) -> Tensor:
+        wide = torch.cat([x, more], 1)
+        return (x @ x.mT).softmax(-1) @ x + (more @ wide.mT).softmax(-1) @ wide
+
+
+def test_two_attentions_in_one_call_of_a_module_are_not_joined() -> None:
+    with headlight.record() as recording:
+        TwoStreams()(SOURCE, SOURCE + 1)
+    assert [site.shape for site in recording.sites] == [(1, 5, 5), (1, 5, 10)]
+
+
 def test_two_calls_on_the_same_input_are_two_passes() -> None:
     model = Pair().eval()
     with torch.no_grad(), headlight.record(model) as recording:
