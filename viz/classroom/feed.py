@@ -6,8 +6,12 @@ up for him: what waits for a follower is at most one event of each kind, and all
 
 import asyncio
 import json
+import signal
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
+from types import FrameType
 from typing import Any
+from weakref import WeakSet
 
 KEEP_ALIVE_SECONDS = 15.0
 """Seconds of silence after which a comment is sent: proxies close silent connections, and a dead tab is noticed."""
@@ -17,6 +21,35 @@ RETRY_MILLISECONDS = 1000
 
 MOST_FOLLOWERS = 4000
 """Most followers of one feed."""
+
+
+_FEEDS: "WeakSet[Feed]" = WeakSet()
+
+
+def end_streams_at_exit() -> None:
+    """Lets the server end while somebody follows: it waits for its connections, and a stream never ends by itself.
+
+    Called on the event loop of the main thread; elsewhere it does nothing.
+    """
+    loop = asyncio.get_running_loop()
+
+    def close_all() -> None:
+        for feed in list(_FEEDS):
+            feed.close()
+
+    def wrap(number: int) -> None:
+        before = signal.getsignal(number)
+
+        def handle(number: int, frame: FrameType | None) -> None:
+            loop.call_soon_threadsafe(close_all)
+            if callable(before):
+                before(number, frame)
+
+        signal.signal(number, handle)
+
+    with suppress(ValueError):  # not the main thread
+        for each in (signal.SIGINT, signal.SIGTERM):
+            wrap(each)
 
 
 class Feed:
@@ -31,6 +64,8 @@ class Feed:
 
     def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
         self._changed = changed
+        self._closed = False
+        _FEEDS.add(self)
         self._latest: dict[str, tuple[int, bytes]] = {}
         self._number = 0
         self._waiting: set[asyncio.Event] = set()
@@ -47,6 +82,12 @@ class Feed:
         for event in self._waiting:
             event.set()
 
+    def close(self) -> None:
+        """Ends the streams of all followers."""
+        self._closed = True
+        for event in self._waiting:
+            event.set()
+
     async def follow(self) -> AsyncIterator[bytes]:
         """The bytes for one follower: first the newest event of each kind, then each change. Ends when it is closed."""
         event, seen = asyncio.Event(), 0
@@ -55,7 +96,7 @@ class Feed:
         self._changed()
         try:
             yield b"retry: %d\n\n" % RETRY_MILLISECONDS
-            while True:
+            while not self._closed:
                 event.clear()
                 fresh = sorted(each for each in self._latest.values() if each[0] > seen)
                 if fresh:
