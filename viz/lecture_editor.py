@@ -21,6 +21,10 @@ _TEXT, _FRONT, _TYPED_NAME = "widget:lecture-text", "widget:lecture-front", "wid
 """Keys of boxes: their contents are lost when another page is opened, so they are filled from the draft each time."""
 
 
+LONGEST_STEP = 20_000
+"""Most characters of a step that is edited here."""
+
+
 def add(page: str) -> None:
     """Adds the present view to the draft; a callback. `page`: its URL path."""
     view = current_view()[0]
@@ -52,7 +56,7 @@ def draw() -> None:
         return
     number = st.session_state[_STEP]
     st.session_state[_FRONT] = draft.front
-    st.text_area(_("Title, language, minutes and models"), key=_FRONT, height=136, on_change=_changed)
+    st.text_area(_("Title, language, minutes and models"), key=_FRONT, height=136, max_chars=2_000, on_change=_changed)
     if draft.steps:
         _step(draft, number)
     _problems(draft)
@@ -99,7 +103,9 @@ def _step(draft: Draft, number: int) -> None:
         on_change=choose,
     )
     st.session_state[_TEXT] = draft.steps[number]
-    st.text_area(_("Text of the step, as docs/lectures.md describes it"), key=_TEXT, height=320, on_change=_changed)
+    st.text_area(
+        _("Text of the step, as docs/lectures.md describes it"), key=_TEXT, height=320, max_chars=LONGEST_STEP, on_change=_changed
+    )
     with st.container(horizontal=True, key="lecture-step-buttons"):
         for label, icon, key, changed, place in (
             (_("Earlier"), "arrow_upward", "lecture-earlier", draft.moved(number, -1), number - 1),

@@ -1,15 +1,50 @@
 """Lectures as text: what is read, what is refused, and in which line."""
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from model.errors import BadLecture
-from viz.lectures import claims, reader, shelf
+from viz.lectures import claims, draft, reader, shelf
 from viz.lectures.lecture import Head, Lecture, Named, Scope, Subject
 from viz.lectures.line_parts import Unreadable
 
 FRONT = "---\ntitle: T\nlanguage: en\nminutes: 5\nmodels: multi30k-de-en, reverse-digits\n---\n"
+PIECES = (
+    "\n---\n",
+    "\n",
+    "```\n",
+    "view: /explore?",
+    "expect: ",
+    "point: ",
+    "question: ",
+    "answer: ",
+    "option: ",
+    '"a"',
+    " → ",
+    "head ",
+    "4 ",
+)
+PIECES += (
+    "weight ",
+    "output ",
+    "= ",
+    "with {",
+    "} ",
+    "snapshot ",
+    "change ",
+    ": ",
+    "#",
+    "# ",
+    "\\ud800",
+    "{",
+    '"',
+    "&edit=",
+    "silence site=",
+)
 VIEW = "view: /explore?text=Ein+Hund.&head=3"
 
 
@@ -83,6 +118,31 @@ def test_a_broken_line_is_named_and_left_out(step: str, line: int, said: str) ->
     assert [problem.line for problem in found.problems][:1] == [line]
     assert said in found.problems[0].sentence
     assert len(found.steps) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("a `<b>` <b> ``<i> ` <i>`` <i>", "a `<b>` \\<b> ``<i> ` <i>`` \\<i>"),
+        ("` <b>", "` \\<b>"),
+        ("`` <b> `", "`` \\<b> `"),
+        ("`" * 200_000 + "<b>", "`" * 200_000 + "\\<b>"),
+        ("` `` " * 50_000, "` `` " * 50_000),
+    ],
+    ids=["spans", "open", "unequal", "long", "many"],
+)
+def test_only_code_keeps_its_tags_and_time_is_linear(words: str, shown: str) -> None:
+    assert reader.harmless(words) == shown
+
+
+@settings(max_examples=25)
+@given(st.lists(st.sampled_from(PIECES) | st.text(max_size=12), max_size=25))
+def test_any_text_is_a_lecture_or_refused_in_a_sentence(pieces: list[str]) -> None:
+    with suppress(BadLecture):
+        found = reader.read(FRONT + "".join(pieces), "x.en")
+        assert [step.number for step in found.steps] == list(range(len(found.steps)))
+        parts = draft.parts_of(FRONT + "".join(pieces))
+        assert len(parts.steps) == len(found.steps)
 
 
 @pytest.mark.parametrize("link", ["/?head=3", "http://127.0.0.1:8501/?head=3", "http://127.0.0.1:8501/explore?head=3", "?head=3"])

@@ -14,6 +14,7 @@ from viz.lectures.lecture import Claim, Head, Lecture, Point, Problem, Scope, St
 from viz.lectures.measuring import number_of, text_of
 from viz.lectures.runs import StepRuns, column, place, row
 from viz.texts import _, sentence
+from viz.texts import problem as reason
 
 _RELATIONS: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
@@ -136,12 +137,14 @@ def _refused(line: int, ask: Callable[[], object]) -> list[Problem]:
 
 def _models(lecture: Lecture, engine: Engine) -> Iterator[Problem]:
     """Models that the front matter names and that are not here, and models of views that it does not name."""
-    there = {info.name for info in engine.models() if not info.problem}
     for name in lecture.models:
-        if name not in there:
-            yield Problem(
-                1, _("there is no usable model “{name}” here; there are {there}", name=name, there=", ".join(sorted(there)))
-            )
+        try:
+            found = engine.describe(name)
+        except HeadlightError as error:
+            yield Problem(1, sentence(error))
+        else:
+            if found.problem:
+                yield Problem(1, reason(found))
     for step in lecture.steps:
         name = without_step(step.view.model)[0]
         if step.page and name not in lecture.models:

@@ -30,9 +30,9 @@ class Draft:
         """The lecture as it is read.
 
         Raises:
-            BadLecture: the front matter is broken, or there is no step.
+            BadLecture: the front matter is broken, there is no step, or it is too large.
         """
-        return reader.read(self.text, name)
+        return reader.read(reader.decode(self.text.encode("utf-8", "replace"), name), name)
 
     def added(self, step: str, model: str) -> "Draft":
         """The draft with one more step at its end, and the model of that step in the front matter."""

@@ -66,7 +66,7 @@ class Parts:
         if not part.startswith('"'):
             raise Unreadable(_("{what} must stand in double quotes, not {found}", what=what, found=part))
         try:
-            return str(json.loads(part))
+            return str(json.loads(part)).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         except ValueError as error:
             raise Unreadable(_("{found} is not a text in quotes as JSON writes it", found=part)) from error
 

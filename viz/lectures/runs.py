@@ -9,10 +9,10 @@ import numpy as np
 
 from model.attribution.questions import Prune
 from model.engine.api import Engine, ModelInfo
-from model.errors import BadClaim, UnknownModel
+from model.errors import BadClaim, from_json
 from model.spec.edits import read_edits
 from model.spec.request import Keep, RunRequest
-from model.spec.snapshots import at_step, without_step
+from model.spec.snapshots import at_step
 from model.trace.types import Array, Attention, Tokens, Trace
 from viz import labels
 from viz.fed_run import fed_request
@@ -42,12 +42,12 @@ class StepRuns:
         """The model of the step's view.
 
         Raises:
-            UnknownModel: there is no such model here.
+            HeadlightError: there is no such model here, or it cannot be used.
         """
-        names = [info.name for info in self.engine.models() if not info.problem]
-        if without_step(self.step.view.model)[0] not in names:
-            raise UnknownModel(asked=self.step.view.model, there=", ".join(names))
-        return self.engine.describe(self.step.view.model, self.step.view.parsed_settings())
+        found = self.engine.describe(self.step.view.model, self.step.view.parsed_settings())
+        if found.problem:
+            raise from_json(found.problem)
+        return found
 
     @cached_property
     def view(self) -> View:
