@@ -13,7 +13,7 @@ from viz.lectures.lecture import Head, Lecture, Named, Scope, Subject
 from viz.lectures.line_parts import Unreadable
 
 FRONT = "---\ntitle: T\nlanguage: en\nminutes: 5\nmodels: multi30k-de-en, reverse-digits\n---\n"
-PIECES = (
+PIECES = [
     "\n---\n",
     "\n",
     "```\n",
@@ -27,8 +27,6 @@ PIECES = (
     " → ",
     "head ",
     "4 ",
-)
-PIECES += (
     "weight ",
     "output ",
     "= ",
@@ -44,7 +42,7 @@ PIECES += (
     '"',
     "&edit=",
     "silence site=",
-)
+]
 VIEW = "view: /explore?text=Ein+Hund.&head=3"
 
 
