@@ -69,3 +69,26 @@ def joey_state(first: bool) -> State:
     shapes["decoder.output_layer.weight"] = (11, WIDTH)
     table = waves(50)[None]
     return random_state(shapes) | {"encoder.pe.pe": table, "decoder.pe.pe": table.clone()}
+
+
+FAIRSEQ_ATTENTIONS = {"encoder": ("self_attn",), "decoder": ("self_attn", "encoder_attn")}
+
+
+def fairseq_state(first: bool, learned: bool, tied: bool = False) -> State:
+    """A file of fairseq: two layers that read, one that writes."""
+    shapes: dict[str, tuple[int, ...]] = {"encoder.embed_tokens.weight": (10, WIDTH), "decoder.embed_tokens.weight": (11, WIDTH)}
+    for stack, layers in (("encoder", 2), ("decoder", 1)):
+        for layer in (f"{stack}.layers.{number}" for number in range(layers)):
+            for attention in FAIRSEQ_ATTENTIONS[stack]:
+                shapes |= norm(f"{layer}.{attention}_layer_norm")
+                for part in ("k_proj", "v_proj", "q_proj", "out_proj"):
+                    shapes |= linear(f"{layer}.{attention}.{part}", WIDTH, WIDTH)
+            shapes |= linear(f"{layer}.fc1", HIDDEN, WIDTH) | linear(f"{layer}.fc2", WIDTH, HIDDEN)
+            shapes |= norm(f"{layer}.final_layer_norm")
+        shapes |= norm(f"{stack}.layer_norm") if first else {}
+        shapes |= {f"{stack}.embed_positions.weight": (40, WIDTH)} if learned else {}
+    shapes |= {} if tied else {"decoder.output_projection.weight": (11, WIDTH)}
+    counters = {"encoder.version": torch.tensor([3.0]), "decoder.version": torch.tensor([3.0])}
+    if not learned:
+        counters |= {f"{stack}.embed_positions._float_tensor": torch.zeros(1) for stack in ("encoder", "decoder")}
+    return random_state(shapes) | counters

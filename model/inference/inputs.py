@@ -137,7 +137,7 @@ class Reader:
             return self.most, "the limit of this server"
         return (
             stack.max_positions,
-            "the model has no more positions" if stack.positions == "learned" else "the limit set in its spec",
+            "the model has no more positions" if stack.positions.startswith("learned") else "the limit set in its spec",
         )
 
     def tokens(self, name: str, ids: tuple[int, ...]) -> Tokens:

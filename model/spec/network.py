@@ -11,7 +11,9 @@ from typing import Annotated, Any, Literal, TypeAlias
 from model.errors import BadSetting
 from model.spec.validation import Between, read
 
-Positions: TypeAlias = Literal["learned", "sinusoidal", "sinusoidal-column", "stored", "none"]
+Positions: TypeAlias = Literal[
+    "learned", "sinusoidal", "sinusoidal-column", "stored", "none", "learned-from-2", "sinusoidal-from-2"
+]  # fmt: skip
 DecodePositions: TypeAlias = Literal["running", "zero"]
 NormOrder: TypeAlias = Literal["post", "pre"]
 Norm: TypeAlias = Literal["standard", "bias-free", "unbiased"]
@@ -72,7 +74,7 @@ class StackSpec:
         norm: LayerNorm with gain and bias (`standard`), without a bias (`bias-free`), or with the sample standard deviation, which
             divides by n - 1 (`unbiased`).
         final_norm: whether there is one more LayerNorm after the last layer.
-        positions: the positional encoding.
+        positions: the positional encoding; those of fairseq count from 2 (`-from-2`), since 0 and 1 are a start and padding there.
         max_positions: length of the longest input; sinusoids could go further, so there it only keeps runs small enough.
         embed_scale: whether embeddings are multiplied by the square root of d_model (`sqrt`).
         wiring: the parts of a layer: attention and feed-forward network (`standard`), attention inside its residual connection

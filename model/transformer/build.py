@@ -17,6 +17,7 @@ from model.transformer.masks import TargetMask, causal_padding_mask, padding_onl
 from model.transformer.norms import norm_of_a_sample, norm_without_bias
 from model.transformer.positions import (
     LearnedPositions,
+    LearnedPositionsFrom2,
     NoPositions,
     PositionalEncoding,
     SinusoidalPositions,
@@ -24,6 +25,7 @@ from model.transformer.positions import (
     column_sinusoids,
     from_zero,
     running,
+    sinusoids_from_2,
 )
 from model.transformer.shared_head import MemoryLayer, SharedProjection
 from model.transformer.stacks import (
@@ -47,6 +49,8 @@ POSITIONS: dict[str, Callable[[int, int], PositionalEncoding]] = {
     "sinusoidal-column": partial(SinusoidalPositions, waves=column_sinusoids),
     "stored": StoredPositions,
     "none": NoPositions,
+    "learned-from-2": LearnedPositionsFrom2,
+    "sinusoidal-from-2": partial(SinusoidalPositions, waves=sinusoids_from_2),
 }
 NORMS: dict[str, Callable[[int, float], nn.Module]] = {
     "standard": nn.LayerNorm,

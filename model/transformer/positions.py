@@ -7,6 +7,7 @@ positions, "dog bites man" and "man bites dog" would be one sentence to an encod
 Source: section 3.5.
 """
 
+import math
 from collections.abc import Callable
 from typing import Protocol
 
@@ -107,6 +108,45 @@ class StoredPositions(nn.Module):
     def rows(self, start: int, count: int) -> Tensor:
         """[position, model] for the positions `start` to `start + count - 1`."""
         return self.table[start : start + count]
+
+
+FAIRSEQ_FIRST = 2
+"""The number of the first position in fairseq: it counts on from the id of padding, which is 1."""
+
+
+class LearnedPositionsFrom2(LearnedPositions):
+    """Learned vectors of which the first token takes the third: the first two rows are never used.
+
+    Source: fairseq, `LearnedPositionalEmbedding` and `make_positions`.
+    """
+
+    def __init__(self, max_positions: int, d_model: int) -> None:
+        super().__init__(max_positions + FAIRSEQ_FIRST, d_model)
+
+    def rows(self, start: int, count: int) -> Tensor:
+        """[position, model] for the positions `start` to `start + count - 1`."""
+        return super().rows(start + FAIRSEQ_FIRST, count)
+
+
+def sinusoids_from_2(positions: Tensor, d_model: int) -> Tensor:
+    """All sines, then all cosines, of (pos + 2) / 10000^(i / (half - 1)), where half = d_model / 2 and i counts from 0.
+
+    Three differences to `sinusoids`: the columns are in another order, the longest wave is exactly 10,000 times the shortest, and
+    positions count from 2. Angles are computed in float32, as the networks were trained with.
+
+    Args:
+        positions: [position], integers.
+
+    Returns:
+        [position, model], float32; a last column of zeros if d_model is odd.
+
+    Source: fairseq, `SinusoidalPositionalEmbedding.get_embedding`.
+    """
+    half = d_model // 2
+    step = math.log(10000) / max(half - 1, 1)
+    waves = torch.exp(torch.arange(half, dtype=torch.float32, device=positions.device) * -step)  # [half]
+    angles = (positions + FAIRSEQ_FIRST).float()[:, None] * waves  # [position, half]
+    return nn.functional.pad(torch.cat([angles.sin(), angles.cos()], dim=-1), (0, d_model % 2))
 
 
 class NoPositions(nn.Module):

@@ -91,7 +91,7 @@ def _chosen_stack(page: Page) -> str:
 
 def _introduce(kind: str, whole: Array, used: int) -> None:
     gaps = {"positions": len(whole), "width": whole.shape[1], "used": used, "most": MOST_POSITIONS}
-    if kind == "learned":
+    if kind.startswith("learned"):
         does = _("Learned positions: {positions} vectors of {width} numbers, one for each position.", **gaps)
     elif kind == "stored":
         does = _("Stored positions: a table of {positions} vectors of {width} numbers, one for each position.", **gaps)
@@ -127,6 +127,8 @@ def _encodings(kind: str, table: Array) -> list[Encoding]:
         "stored": _("Stored"),
         "sinusoidal-column": _("Sinusoidal, exponent counted by column"),
         "sinusoidal-halves": _("Sinusoidal, all sines before all cosines"),
+        "learned-from-2": _("Learned"),
+        "sinusoidal-from-2": _("Sinusoidal, all sines before all cosines"),
     }
     return [
         Encoding("own", table, titles[kind], _("this model")),

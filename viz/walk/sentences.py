@@ -100,7 +100,7 @@ def _mask(trace: Trace, stage: Stage) -> str:
 def _positions(stack: Mapping[str, Any]) -> str:
     if stack.get("positions") == "none":
         return _("This network adds no positional information: it adds zeros.")
-    if stack.get("positions") == "learned":
+    if str(stack.get("positions")).startswith("learned"):
         return _("A learned vector for each position is added. Without it, attention could not tell in which order its keys come.")
     return _("A sine-wave pattern for each position is added. Without it, attention could not tell in which order its keys come.")
 

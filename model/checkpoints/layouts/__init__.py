@@ -6,6 +6,7 @@ May import: model.errors, model.inspection, model.safe_loading, model.spec, mode
 from model.checkpoints.layouts.annotated import ANNOTATED
 from model.checkpoints.layouts.base import Layout
 from model.checkpoints.layouts.d2l import D2L
+from model.checkpoints.layouts.fairseq import FAIRSEQ
 from model.checkpoints.layouts.gpt import GPT
 from model.checkpoints.layouts.joeynmt import JOEYNMT
 from model.checkpoints.layouts.own import OWN
@@ -25,6 +26,7 @@ LAYOUTS: tuple[Layout, ...] = (
     ANNOTATED,
     GPT,
     JOEYNMT,
+    FAIRSEQ,
     OWN,
 )
 """All layouts. The order does not matter: if two match, the user is asked."""

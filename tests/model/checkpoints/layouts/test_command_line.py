@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from model.spec.request import RunRequest
 from model.trace.serialization import from_bytes
 from tests.networks import VARIANTS, translator
 from tests.reference import GOLDEN, SETTINGS, expected
-from tests.toolkits import joey_state
+from tests.toolkits import fairseq_state, joey_state
 
 FEATURES = GOLDEN / "002_tiny_decoder_layer.expected.safetensors"
 RUNS = {
@@ -64,7 +65,8 @@ def made(layout: str) -> dict[str, torch.Tensor]:
         return {name: torch.randn(shape) for name, shape in (whole | {"lm_head.weight": (11, 8)}).items()}
     if layout == "torch-transformer":
         return nn.TransformerEncoderLayer(8, 2, 16).state_dict()
-    return annotated_state() if layout == "annotated" else joey_state(first=True)
+    toolkits = {"annotated": annotated_state, "joeynmt": partial(joey_state, True), "fairseq": partial(fairseq_state, True, False)}
+    return toolkits[layout]()
 
 
 def annotated_state() -> dict[str, torch.Tensor]:
@@ -87,6 +89,7 @@ OTHERS = {
     "torch-transformer": "n_heads=2 norm_order=post activation=relu causal=false",
     "annotated": "n_heads=2 pad_id=1 bos_id=2",
     "joeynmt": "n_heads=3 norm_order=pre embed_scale=sqrt pad_id=1 bos_id=2",
+    "fairseq": "n_heads=3 activation=relu embed_scale=sqrt",
 }
 
 

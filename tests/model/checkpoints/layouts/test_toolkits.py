@@ -1,8 +1,10 @@
 """Files of toolkits, compared with the forward pass of each toolkit written anew here, in plain torch and from its own names."""
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -13,7 +15,7 @@ from model.inference.run import run
 from model.spec.inputs import Given
 from model.spec.request import KEEP, Decoding, RunRequest
 from model.trace.types import Array, Trace
-from tests.toolkits import HEADS, SOURCE, TARGET, WIDTH, State, joey_state, mapped, normed
+from tests.toolkits import HEADS, SOURCE, TARGET, WIDTH, State, fairseq_state, joey_state, mapped, normed
 
 pytestmark = pytest.mark.usefixtures("read_by_torch")
 CPU = torch.device("cpu")
@@ -106,3 +108,81 @@ def test_a_joeynmt_file_with_a_tensor_more_is_refused(tmp_path: Path) -> None:
     torch.save(joey_state(True) | {"encoder.layers.0.adapter.weight": torch.zeros(3)}, tmp_path / "weights.pt")
     with pytest.raises(UnknownLayout, match=r"nearest|closest"):
         load(tmp_path / "weights.pt", {"n_heads": "3"}, CPU)
+
+
+class Fairseq:
+    """fairseq's Transformer, as its pages `transformer_layer.py`, `multihead_attention.py` and `sinusoidal_positional_embedding.py`
+    compute it, for sentences without padding.
+    """
+
+    def __init__(self, state: State, first: bool, learned: bool) -> None:
+        self.state, self.first, self.learned = state, first, learned
+
+    def positions(self, stack: str, count: int) -> Tensor:
+        numbers = torch.arange(2, 2 + count)  # padding has the id 1, and positions count on from it
+        if self.learned:
+            return self.state[f"{stack}.embed_positions.weight"][numbers]
+        half = WIDTH // 2
+        waves = [math.exp(column * -math.log(10000) / (half - 1)) for column in range(half)]
+        rows = [[wave(number * each) for wave in (math.sin, math.cos) for each in waves] for number in numbers.tolist()]
+        return torch.tensor(rows)
+
+    def embed(self, stack: str, ids: tuple[int, ...]) -> Tensor:
+        return math.sqrt(WIDTH) * self.state[f"{stack}.embed_tokens.weight"][list(ids)] + self.positions(stack, len(ids))
+
+    def attend(self, name: str, x: Tensor, memory: Tensor, allowed: Tensor) -> Tensor:
+        wide = WIDTH // HEADS
+        q = mapped(self.state, f"{name}.q_proj", x) * wide**-0.5
+        k, v = mapped(self.state, f"{name}.k_proj", memory), mapped(self.state, f"{name}.v_proj", memory)
+        q, k, v = (each.view(-1, HEADS, wide).transpose(0, 1) for each in (q, k, v))
+        weights = torch.bmm(q, k.transpose(1, 2)).masked_fill(~allowed, -math.inf).softmax(-1)
+        return mapped(self.state, f"{name}.out_proj", torch.bmm(weights, v).transpose(0, 1).reshape(-1, WIDTH))
+
+    def around(self, name: str, x: Tensor, inside: Callable[[Tensor], Tensor]) -> Tensor:
+        if self.first:
+            return x + inside(normed(self.state, name, x, 1e-5))
+        return normed(self.state, name, x + inside(x), 1e-5)
+
+    def layer(self, name: str, x: Tensor, allowed: Tensor, memory: Tensor | None = None) -> Tensor:
+        x = self.around(f"{name}.self_attn_layer_norm", x, lambda y: self.attend(f"{name}.self_attn", y, y, allowed))
+        if memory is not None:
+            all_ = torch.ones(len(x), len(memory), dtype=torch.bool)
+            x = self.around(f"{name}.encoder_attn_layer_norm", x, lambda y: self.attend(f"{name}.encoder_attn", y, memory, all_))
+        network = lambda y: mapped(self.state, f"{name}.fc2", mapped(self.state, f"{name}.fc1", y).relu())  # noqa: E731
+        return self.around(f"{name}.final_layer_norm", x, network)
+
+    def end(self, stack: str, x: Tensor) -> Tensor:
+        return normed(self.state, f"{stack}.layer_norm", x, 1e-5) if self.first else x
+
+    def __call__(self, source: tuple[int, ...], target: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+        x, y = self.embed("encoder", source), self.embed("decoder", target)
+        for number in range(2):
+            x = self.layer(f"encoder.layers.{number}", x, torch.ones(len(source), len(source), dtype=torch.bool))
+        memory = self.end("encoder", x)
+        past = torch.ones(len(target), len(target), dtype=torch.bool).tril()
+        last = self.end("decoder", self.layer("decoder.layers.0", y, past, memory))
+        output = self.state.get("decoder.output_projection.weight", self.state["decoder.embed_tokens.weight"])
+        return memory, last @ output.T
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["pre", "post"])
+@pytest.mark.parametrize("learned", [True, False], ids=["learned", "waves"])
+@pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
+def test_fairseq(tmp_path: Path, first: bool, learned: bool, tied: bool) -> None:
+    state = fairseq_state(first, learned, tied)
+    file = {"model": state, "args": {"encoder_attention_heads": 3, "decoder_attention_heads": 3, "activation_fn": "relu"}}
+    trace = traced(tmp_path, file, {"embed_scale": "sqrt"}, SOURCE, TARGET)
+    memory, logits = Fairseq(state, first, learned)(SOURCE, TARGET)
+    assert_same(trace.stages["encoder/final"], memory)
+    assert_same(trace.logits, logits)
+    assert (trace.model["spec"]["start_id"], trace.model["spec"]["end_id"], trace.model["spec"]["pad_id"]) == (2, 2, 1)
+
+
+def test_positions_of_fairseq_go_on_from_step_to_step(tmp_path: Path) -> None:
+    torch.save(fairseq_state(True, True), tmp_path / "weights.pt")
+    checkpoint = load(tmp_path / "weights.pt", {"n_heads": "3", "activation": "relu", "embed_scale": "sqrt"}, CPU)
+    decoded = run(checkpoint, RunRequest("x", SOURCE, None, Decoding(max_length=5)), CPU, "cpu")
+    written = decoded.tokens["target"].ids
+    fed = run(checkpoint, RunRequest("x", SOURCE, written[: len(decoded.positions["decoder"])], Decoding(max_length=0)), CPU, "cpu")
+    assert_same(decoded.positions["decoder"], torch.from_numpy(fed.positions["decoder"].copy()))
+    assert_same(decoded.logits, torch.from_numpy(fed.logits.copy() if fed.logits is not None else np.zeros(0)))
