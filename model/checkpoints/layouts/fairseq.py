@@ -63,9 +63,10 @@ def _query(stack: str, layer: str = "#") -> str:
 
 def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
     vocab = {stack: shapes.size(f"{stack}.embed_tokens.weight", 0) for stack in _STACKS}
+    columns = {stack: shapes.size(_query(stack, "0"), 0) for stack in _STACKS}
     ids = (*padding_ids(vocab["encoder"], vocab["decoder"]), *decoding_ids(vocab["decoder"]))
     return (
-        *heads_of_both(*(shapes.size(_query(stack, "0"), 0) for stack in _STACKS), told),
+        *heads_of_both(columns["encoder"], columns["decoder"], told),
         norm_order("pre" if shapes.has("encoder.layer_norm.weight") else "post"),  # there is such a norm only in pre-norm stacks
         activation(),
         embed_scale(),

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -65,8 +64,9 @@ def made(layout: str) -> dict[str, torch.Tensor]:
         return {name: torch.randn(shape) for name, shape in (whole | {"lm_head.weight": (11, 8)}).items()}
     if layout == "torch-transformer":
         return nn.TransformerEncoderLayer(8, 2, 16).state_dict()
-    toolkits = {"annotated": annotated_state, "joeynmt": partial(joey_state, True), "fairseq": partial(fairseq_state, True, False)}
-    return toolkits[layout]()
+    if layout == "annotated":
+        return annotated_state()
+    return joey_state(first=True) if layout == "joeynmt" else fairseq_state(first=True, learned=False)
 
 
 def annotated_state() -> dict[str, torch.Tensor]:
