@@ -170,8 +170,8 @@ class Fairseq:
 @pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
 def test_fairseq(tmp_path: Path, first: bool, learned: bool, tied: bool) -> None:
     state = fairseq_state(first, learned, tied)
-    file = {"model": state, "args": {"encoder_attention_heads": 3, "decoder_attention_heads": 3, "activation_fn": "relu"}}
-    trace = traced(tmp_path, file, {"embed_scale": "sqrt"}, SOURCE, TARGET)
+    told = {"n_heads": str(HEADS), "activation": "relu", "embed_scale": "sqrt"}
+    trace = traced(tmp_path, {"model": state, "optimizer_history": []}, told, SOURCE, TARGET)
     memory, logits = Fairseq(state, first, learned)(SOURCE, TARGET)
     assert_same(trace.stages["encoder/final"], memory)
     assert_same(trace.logits, logits)
