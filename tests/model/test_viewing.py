@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
+from click.testing import CliRunner
 
 from model.__main__ import main
 from model.cli import view
@@ -16,6 +17,7 @@ from model.engine import open_engine
 from model.engine.sent_files import opened_name, vocabulary_name
 from model.errors import NotACheckpoint
 from model.spec.request import RunRequest
+from tests import opened
 from tests.reference import GOLDEN, SETTINGS
 
 ROOT = Path(__file__).parents[2]
@@ -62,6 +64,37 @@ def test_it_listens_on_loopback_and_computes_here_whatever_the_environment_says(
     told = view.environment(FILE)
     assert (told["HEADLIGHT_PUBLIC"], told["HEADLIGHT_ENGINE"], told["HEADLIGHT_OPEN"]) == ("", "", str(FILE))
     assert "--server.address=127.0.0.1" in view.command(8501)
+
+
+def test_traces_are_opened_on_explore_and_bad_ones_start_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("b", "a"):
+        (tmp_path / f"{name}.trace.safetensors").write_bytes(opened.GREEDY.read_bytes())
+    started: list[str] = []
+
+    class App:
+        def __init__(self, command: list[str], cwd: Path, env: dict[str, str]) -> None:
+            started.append(env["HEADLIGHT_OPEN"])
+
+        def wait(self) -> int:
+            return 0
+
+        terminate = wait
+
+    monkeypatch.setattr(subprocess, "Popen", App)
+    monkeypatch.setattr(view, "_answers", lambda app, port: True)
+    paths = [tmp_path / f"{name}.trace.safetensors" for name in ("a", "b")]
+    for asked in (tmp_path, paths[0]):
+        told = CliRunner().invoke(view.view, [str(asked), "--no-browser", "--port", "8555"])
+        assert told.output.strip() == f"http://127.0.0.1:8555/?model={opened_name(paths[0])}"
+    assert started == [os.pathsep.join(map(str, paths)), str(paths[0])]
+    monkeypatch.setenv("HEADLIGHT_OPEN", started[0])
+    monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path / "none"))
+    assert [info.name for info in open_engine().models()] == [opened_name(path) for path in paths]
+    paths[1].write_bytes(b"nonsense")
+    assert main(["view", str(tmp_path), "--no-browser"]) == 1
+    assert len(started) == 2
+    (tmp_path / "weights.pt").write_bytes(FILE.read_bytes())
+    assert view.traces_at(tmp_path) == [], "a folder of weights is opened as one"
 
 
 @pytest.mark.parametrize(
