@@ -47,8 +47,8 @@ ROUTES = [
     waiting.ROUTE,
     route.ROUTE,
     *LECTURES,
+    panel_help.ROUTE,  # before the parts of drawings, whose route takes every address of two names
     ROUTE,
-    panel_help.ROUTE,
     Route("/explore", first_page),
     *(Route(f"/{{page}}/_stcore/{what}", not_here) for what in ("health", "host-config")),
 ]

@@ -8,6 +8,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
+import app
 from viz import panel_help
 from viz.views import intro
 
@@ -45,3 +46,11 @@ def test_the_pages_that_help_links_to_are_served_and_nothing_else() -> None:
 def test_the_first_sentence_says_what_large_weights_look_like_in_the_scheme() -> None:
     assert "Dark: large weight" in intro.sentence(dark=False)
     assert "Bright: large weight" in intro.sentence(dark=True)
+
+
+def test_the_pages_that_panels_link_to_were_taken_for_parts_of_drawings() -> None:
+    client = TestClient(Starlette(routes=app.ROUTES))
+    for page in panel_help.pages():
+        answer = client.get(f"{panel_help.ADDRESS}/{page}")
+        assert answer.status_code == 200
+        assert answer.text == (panel_help.DOCS / page).read_text(encoding="utf-8")
