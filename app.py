@@ -12,6 +12,7 @@ from starlette.routing import Route
 
 from viz import panel_help, waiting
 from viz.canvas.wire.part_cache import ROUTE
+from viz.classroom.feed import end_streams_at_exit
 from viz.live import box, route
 from viz.page import show_failure, start
 from viz.presenting.routes import ROUTES as LECTURES
@@ -25,6 +26,7 @@ async def warm_up(app: st.App) -> AsyncIterator[None]:
     Streamlit collects garbage after every script run: with torch, pandas and plotly imported that takes 139 ms each time.
     """
     start(box.pause_ms)
+    end_streams_at_exit()
     gc.collect()
     gc.freeze()
     yield

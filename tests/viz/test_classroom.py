@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import os
 import re
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +18,7 @@ from tests.decks import ReadyDeck, opened
 from viz.classroom import codes
 from viz.classroom.classroom import BadSteering, Classroom
 from viz.classroom.codes import hashed, read_code
-from viz.classroom.feed import Feed
+from viz.classroom.feed import Feed, end_streams_at_exit
 from viz.classroom.registry import WRONG_CODES, Registry
 from viz.classroom.routes import DEVICE, KEY, ClassRoutes, EventStream, counts
 from viz.classroom.store import Store, written
@@ -314,3 +316,24 @@ def test_a_class_refuses_a_view_that_is_no_name() -> None:
 
     with pytest.raises(BadSteering):
         asyncio.run(steered())
+
+
+def test_a_server_that_is_stopped_does_not_wait_for_its_followers() -> None:
+    told: list[int] = []
+    before = {
+        number: signal.signal(number, lambda number, frame: told.append(number)) for number in (signal.SIGINT, signal.SIGTERM)
+    }
+
+    async def followed() -> list[bytes]:
+        feed = Feed()
+        end_streams_at_exit()
+        asyncio.get_running_loop().call_later(0.05, os.kill, os.getpid(), signal.SIGTERM)
+        async with asyncio.timeout(10):
+            return [each async for each in feed.follow()]
+
+    try:
+        assert len(asyncio.run(followed())) == 1
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert told == [signal.SIGTERM], "what handled the signal before still does"
