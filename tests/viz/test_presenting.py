@@ -104,9 +104,15 @@ view: /training?text=w4
 
 ## How much?
 
-view: /explore?text=w4+w5
+view: /explore?text=w4+w5&site=decoder.0.1.cross&head=0
 question: How much?
 answer: number weight 0 → 0
+
+---
+
+## All heads
+
+view: /explore?text=w4+w5
 """
 NO_PICTURE = {8, 9}
 """Steps of the lecture that have no picture: a model that is not here, and one without snapshots."""
@@ -178,6 +184,11 @@ def test_a_picture_holds_every_head_of_a_short_run_exactly(deck: LectureDeck) ->
     atlas, _blobs = unpack(blobs["atlas"].tobytes())
     assert {f"{place['name']}/whole" for place in atlas["places"].values()} <= names
     assert len(atlas["places"]) == 12, "2 heads of 6 sites"
+
+
+def test_a_link_that_names_a_site_opens_its_head_large_even_the_first_head(deck: LectureDeck) -> None:
+    assert picture_of(deck.packed(10))[0]["choice"]["large"]
+    assert not picture_of(deck.packed(11))[0]["choice"]["large"]
 
 
 def test_a_step_that_cannot_be_shown_says_why_and_the_others_go_on(deck: LectureDeck) -> None:
