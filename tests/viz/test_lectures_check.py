@@ -90,6 +90,11 @@ def test_what_is_false_or_absent_is_named_with_its_line(engine: LocalEngine, cla
     assert said in sentence
 
 
+def test_a_model_that_is_still_being_opened_is_waited_for(engine: LocalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "models", lambda: ())
+    assert not problems(engine, lines(TRUE[0]))
+
+
 def test_a_model_that_is_not_here_is_named(engine: LocalEngine) -> None:
     found = problems(engine, lines(view="view: /explore?model=absent&text=1").replace("models: reverse-digits", "models: absent"))
     assert [line for line, _sentence in found] == [1, 7]
