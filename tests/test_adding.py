@@ -33,7 +33,7 @@ EDITS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("viz/main.py", "from viz.views import", "from viz.views import greeting\n"),
         (
             "viz/main.py",
-            "            diagnosis,\n        ]",
+            "            lectures,\n        ]",
             '            st.Page(drawing(greeting.show), title="Hi", url_path="greeting"),\n',
         ),
     ),

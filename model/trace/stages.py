@@ -93,7 +93,7 @@ def _through(trace: Trace) -> Iterator[Stage]:
     described = trace.model.get("spec") or {}
     for stack in ("encoder", "decoder", "program"):
         sites = [site for site in trace.attention if site.stack == stack]
-        if sites or described.get(stack):
+        if sites or isinstance(described.get(stack), Mapping):  # of a library's network, `program` is its name
             yield from _through_stack(trace, stack, sites, described.get(stack) or {})
     if trace.logits is not None:
         yield from (Stage("output", name) for name in OUTPUT)

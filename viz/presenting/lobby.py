@@ -40,6 +40,6 @@ def _card(lecture: Lecture) -> None:
                 labels.markdown(_("Lines of {name} that could not be read: {count}. The command lecture check names them.", **gaps))
             )
         with st.container(horizontal=True):
-            st.link_button(_("Hold this lecture"), path_of(lecture.name), icon=":material/co_present:", type="primary")
+            st.link_button(_("Hold this lecture"), path_of(lecture.name), icon=":material/co_present:")
             st.link_button(_("Save as one file"), f"{path_of(lecture.name)}/file", icon=":material/download:")
             st.link_button(_("Handout as PDF"), f"{path_of(lecture.name)}/handout", icon=":material/picture_as_pdf:")

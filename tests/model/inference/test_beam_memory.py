@@ -32,8 +32,8 @@ class Watched(Recorder):
         hoards: whether it keeps the rows of pruned hypotheses, as if nothing were freed.
     """
 
-    def __init__(self, keep: Sequence[Keep] = (), fused: bool = False, hoards: bool = False) -> None:
-        super().__init__(keep, fused)
+    def __init__(self, keep: Sequence[Keep] = (), fused: bool = False, last_logits: bool = False, hoards: bool = False) -> None:
+        super().__init__(keep, fused, last_logits)
         self.hoards = hoards
         self.held = list[int]()
         self.lineages: Collection[Sequence[int]] = ()
@@ -58,8 +58,8 @@ def recorders(monkeypatch: pytest.MonkeyPatch) -> list[Watched]:
     """The recorders of all runs of a test; every second one hoards."""
     made = list[Watched]()
 
-    def make(keep: Sequence[Keep], fused: bool) -> Watched:
-        made.append(Watched(keep, fused, hoards=len(made) % 2 == 1))
+    def make(keep: Sequence[Keep], fused: bool, last_logits: bool) -> Watched:
+        made.append(Watched(keep, fused, last_logits, hoards=len(made) % 2 == 1))
         return made[-1]
 
     monkeypatch.setattr("model.inference.run.Recorder", make)
