@@ -81,14 +81,15 @@ def test_a_fragment_and_a_callback_in_a_thread_of_their_own_speak_the_sessions_l
 def test_the_first_visit_takes_the_browsers_language_and_another_one_the_servers(
     stocked: Path, marked: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def asking(locale: str) -> Any:
+    def asking(locale: str, spoken: str) -> Any:
         monkeypatch.setattr("streamlit.runtime.context._context_info_field", lambda name: locale if name == "locale" else None)
-        return said(Visitor("masks"))
+        with language.speaking(spoken):  # AppTest calls format functions outside of the session
+            return said(Visitor("masks"))
 
     monkeypatch.setenv(language.SERVER_SETTING, "zh_TW")
-    assert "⟦zh-CN:" in asking("zh-Hans-SG")
-    assert "⟦zh-TW:" in asking("fr-FR")
-    assert "⟦" not in asking("en-GB")
+    assert "⟦zh-CN:" in asking("zh-Hans-SG", "zh-CN")
+    assert "⟦zh-TW:" in asking("fr-FR", "zh-TW")
+    assert "⟦" not in asking("en-GB", "en")
 
 
 def test_a_link_with_a_language_that_is_not_there_says_so(stocked: Path) -> None:
