@@ -55,7 +55,7 @@ def picture(engine: Engine, page: str, view: View) -> Picture:
 
 def _explore(engine: Engine, view: View) -> Picture:
     found = _run(page_of(engine, view))
-    return replace(found, choice=found.choice | {"large": True}) if view.site else found  # its link names a head
+    return replace(found, choice={**found.choice, "large": True}) if view.site else found  # its link names a head
 
 
 def _run(page: Page, heading: str = "") -> Picture:
