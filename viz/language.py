@@ -99,6 +99,16 @@ def catalogue(language: str) -> NullTranslations:
     return Translations(compiled, domain="headlight")
 
 
+def sentences(language: str) -> list[tuple[str, str]]:
+    """All sentences of a language with their originals; one that counts has a line for each of its forms."""
+    found = []
+    for message in _read(language):
+        if message.id:
+            ids, strings = (each if isinstance(each, tuple | list) else (each,) for each in (message.id, message.string))
+            found += [(str(ids[-1]), str(string)) for string in strings]
+    return found
+
+
 def messages(language: str) -> list[tuple[str, str]]:
     """The sentences of a language that count nothing, each with its original first."""
     return [(m.id, str(m.string)) for m in _read(language) if m.id and isinstance(m.id, str)] if language != "en" else []

@@ -1,0 +1,52 @@
+"""The catalogues use the words of docs/glossary.md, which has a column for each language."""
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from viz import language
+
+ROOT = Path(__file__).parents[2]
+COLUMNS = {"Deutsch": "de", "简体中文": "zh-CN", "繁體中文": "zh-TW"}
+SAID_OTHERWISE = {
+    "lecture": ("lecture check",),
+    "reading": ("After reading", "layer’s reading"),
+    "score": ("scores 1",),
+    "token": ("The token", "Greedy: always the most likely token"),
+    "trace": ("to trace it back",),
+}
+"""Sentences in which an English word means something else, or is left out for want of room: by what they contain."""
+
+CODE = re.compile(r"\{[^}]*\}|“[^”]*”|\S*[/=]\S*|\S*[.:\"]\S+")
+"""Gaps, quotations, and words of code."""
+
+
+def table() -> list[dict[str, str]]:
+    """The rows of the table in four languages."""
+    lines = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8").partition("## In four languages")[2].splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+    return [dict(zip(cells[0], row, strict=True)) for row in cells[2:]]
+
+
+@cache
+def sentences(spoken: str) -> list[tuple[str, str, str]]:
+    """Each sentence, what it says without code, and its translation in small letters."""
+    return [(one, CODE.sub("", one), other.casefold()) for one, other in language.sentences(spoken)]
+
+
+@pytest.mark.parametrize("row", table(), ids=lambda row: row["English"].replace(" ", "-"))
+def test_a_translation_uses_the_words_of_the_glossary(row: dict[str, str]) -> None:
+    word = re.compile(rf"(?<![\w-]){row['English']}(?:s|es)?(?![\w-])", re.IGNORECASE)
+    otherwise = SAID_OTHERWISE.get(row["English"], ())
+    for column, spoken in COLUMNS.items():
+        allowed = [each.strip().casefold() for each in row[column].split(",")]
+        has_word = [(one, other) for one, words, other in sentences(spoken) if word.search(words)]
+        said = [(one, other) for one, other in has_word if not any(each in one for each in otherwise)]
+        assert [(one, other) for one, other in said if not any(each in other for each in allowed)] == [], row[column]
+
+
+def test_the_table_has_every_word_of_the_standard_text_that_the_pages_use_most() -> None:
+    assert len(table()) > 50
+    assert all(row[column] for row in table() for column in (*COLUMNS, "source"))
