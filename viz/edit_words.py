@@ -176,10 +176,10 @@ def _tokens(tokens: Sequence[Token], strip: Tokens | None) -> str:
 
 def _token(token: Token, strip: Tokens | None) -> str:
     if isinstance(token, str):
-        return _("“{token}”", token=labels.plain(token))
+        return _("“{token}”", token=labels.word(token))
     if strip is None or not 0 <= token < len(strip):
         return _("token {number}", number=token + 1)
     word = strip.texts[token]
     if strip.texts.count(word) == 1:
-        return _("“{token}”", token=labels.plain(word))
-    return _("“{token}” ({number})", token=labels.plain(word), number=token + 1)
+        return _("“{token}”", token=labels.word(word))
+    return _("“{token}” ({number})", token=labels.word(word), number=token + 1)

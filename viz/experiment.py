@@ -47,7 +47,7 @@ def by_hand(trace: Trace) -> tuple[Step, ...]:
 def continued(trace: Trace) -> str:
     """Which token a decode was continued from: "Continued from “dog”"; empty where the model chose all tokens."""
     chosen = by_hand(trace)
-    return _("Continued from “{token}”", token=labels.plain(chosen[-1].chosen.text)) if chosen else ""
+    return _("Continued from “{token}”", token=labels.word(chosen[-1].chosen.text)) if chosen else ""
 
 
 def heads(silence: str) -> str:

@@ -75,12 +75,19 @@ def markdown(text: str) -> str:
     Streamlit looks for addresses, arrows and names such as `:streamlit:` after escapes are undone, so these are broken up with an
     invisible joiner.
     """
-    visible = "".join(c if c == " " else _visible(c) for c in text)
+    parts = ["".join(c if c == " " else _visible(c) for c in part) for part in _ISOLATED.split(text)]
+    visible = "".join(_ISOLATE + part + _END_ISOLATE if place % 2 else part for place, part in enumerate(parts))
     return _MARKUP.sub(r"\\\g<0>", _READ_AFTER_ESCAPES.sub("\u2060", visible))
 
 
+_ISOLATED = re.compile(f"{_ISOLATE}([^{_ISOLATE}{_END_ISOLATE}]*){_END_ISOLATE}")
 _READ_AFTER_ESCAPES = re.compile(r"(?=://|@)|(?<=www)(?=\.)|(?<=:)(?=[\w+-]+:)|(?<=[<-])(?=[->])|(?<=[<>~])(?==)", re.IGNORECASE)
 _MARKUP = re.compile(f"[{re.escape(string.punctuation)}]")
+
+
+def word(text: str) -> str:
+    """A token inside other text: `plain`, and isolated if it has right-to-left characters: it reorders nothing around it."""
+    return _isolated(plain(text))
 
 
 def token(tokens: Tokens, index: int, longest: int | None = LONGEST) -> str:
@@ -91,7 +98,7 @@ def token(tokens: Tokens, index: int, longest: int | None = LONGEST) -> str:
 
 def _short(text: str, longest: int | None) -> str:
     if longest is None:
-        return _isolated(plain(text))
+        return word(text)
     text = plain(text[: longest + 1])  # one character more, to detect a longer text
     return _isolated(text if len(text) <= longest else text[: longest - 1] + "…")
 

@@ -2,8 +2,14 @@
 
 from dataclasses import asdict, dataclass
 
-FONT = '"Source Sans", "Source Sans 3", "Segoe UI", "Helvetica Neue", "Noto Sans", "Noto Sans CJK SC", sans-serif'
-"""Font stack for pictures: Streamlit's font, then system fonts, Chinese included."""
+_LATIN = '"Source Sans", "Source Sans 3", "Segoe UI", "Helvetica Neue", "Noto Sans"'
+_SIMPLIFIED = '"PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", "Noto Sans SC"'
+_TRADITIONAL = '"PingFang TC", "Microsoft JhengHei", "Noto Sans CJK TC", "Noto Sans TC"'
+
+
+def font(language: str) -> str:
+    """Font stack for pictures: Streamlit's font, then system fonts; Chinese characters in the forms of the language."""
+    return f"{_LATIN}, {_TRADITIONAL if language == 'zh-TW' else _SIMPLIFIED}, sans-serif"
 
 
 @dataclass(frozen=True)

@@ -132,6 +132,13 @@ def test_a_token_cannot_forge_an_isolate() -> None:
     assert labels.token(one("\u2067שלום\u2069"), 0) == "\u2068U+2067שלוםU+2069\u2069"
 
 
+def test_a_right_to_left_word_stays_isolated_inside_markdown() -> None:
+    """Its marks were shown: "Continued from “U+2068…”", and without them it reordered the sentence."""
+    sentence = f"Continued from “{labels.word('שלום')}” (3)"
+    assert "“\u2068שלום\u2069”" in labels.markdown(sentence)
+    assert "\u2068" not in labels.markdown("one mark alone: \u2068")
+
+
 def test_an_unknown_token_keeps_its_text_and_is_marked() -> None:
     assert labels.token(one("xylofon", unknown=True), 0) == "xylofon [unk]"
     assert labels.token(one("xylofon"), 0) == "xylofon"

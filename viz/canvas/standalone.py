@@ -26,7 +26,7 @@ from viz.canvas.wire.part_cache import WHOLE
 from viz.canvas.wire.pooling import Pyramid
 from viz.texts import _, listed, translated
 from viz.texts import current as current_language
-from viz.theme import DARK, FONT, LIGHT, Scheme
+from viz.theme import DARK, LIGHT, Scheme, font
 
 ALL_WEIGHTS = 2**19
 """Most weights of a run that are all included exactly: 2 MB. Of a larger run only the selected head is exact."""
@@ -150,7 +150,9 @@ def schemes() -> str:
 
 def _variables(colours: Scheme, of: str = ":root") -> str:
     named = {name: value for name, value in asdict(colours).items() if isinstance(value, str)}
-    variables = {"st-font": FONT, "st-background-color": colours.background} | {f"page-{name}": named[name] for name in named}
+    variables = {"st-font": font(current_language()), "st-background-color": colours.background} | {
+        f"page-{name}": named[name] for name in named
+    }
     return f"{of} {{ {' '.join(f'--{name}: {value};' for name, value in variables.items())} }}"
 
 

@@ -13,8 +13,8 @@ import plotly.graph_objects as go
 
 from model.trace.types import Array, Attention, Trace
 from viz import labels
-from viz.texts import decimal_sign, group_sign
-from viz.theme import FONT, Scheme, scheme
+from viz.texts import current, decimal_sign, group_sign
+from viz.theme import Scheme, font, scheme
 
 CONFIG: dict[str, Any] = {"displayModeBar": False, "displaylogo": False, "scrollZoom": False, "doubleClick": False}
 """For `st.plotly_chart(config=…)`: no tool bar over the picture, and a finger or a wheel scrolls the page, not the picture."""
@@ -100,8 +100,12 @@ def picture(
         "margin": {"l": 8, "r": 18, "t": above, "b": below},
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"family": FONT, "size": 13, "color": colours.text},
-        "hoverlabel": {"bgcolor": colours.card, "bordercolor": colours.line, "font": {"family": FONT, "color": colours.text}},
+        "font": {"family": font(current()), "size": 13, "color": colours.text},
+        "hoverlabel": {
+            "bgcolor": colours.card,
+            "bordercolor": colours.line,
+            "font": {"family": font(current()), "color": colours.text},
+        },
         "separators": decimal_sign() + group_sign(),
         "dragmode": False,
         "showlegend": False,

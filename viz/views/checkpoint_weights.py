@@ -93,7 +93,7 @@ def _neighbours(engine: Engine, model: str, found: Inspection, view: View) -> No
     id_ = int(number.number_input(_("Token id"), 0, sizes[strip] - 1, min(4, sizes[strip] - 1), key=_key(model, f"id:{strip}")))
     near = engine.tensors(model, (f"near/{strip}/{id_}",), view.parsed_settings())[f"near/{strip}/{id_}"]
     ids = tuple(int(each) for each in near[:, 0])
-    own, *texts = (labels.plain(text) for text in engine.texts(model, strip, (id_, *ids), view.parsed_settings()))
+    own, *texts = (labels.word(text) for text in engine.texts(model, strip, (id_, *ids), view.parsed_settings()))
     st.markdown(labels.markdown(_("Nearest neighbors of “{token}”:", token=own)))
     table = pd.DataFrame({"token": texts, "id": ids, "cosine": near[:, 1]})
     columns = {

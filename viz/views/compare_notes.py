@@ -92,7 +92,7 @@ def _replaced(texts: Sequence[str], compared: Compared, name: str) -> list[tuple
     reach = max((c.keys for c in compared.found.values() if c.first.key_tokens == name), default=0)
     other = compared.second.tokens.get(name)
     pairs = zip(texts[:reach], other.texts[:reach], strict=False) if other is not None else ()
-    return [(labels.plain(one), labels.plain(two)) for one, two in pairs if one != two]
+    return [(labels.word(one), labels.word(two)) for one, two in pairs if one != two]
 
 
 def _left_out(refused: dict[Site, Reason]) -> list[str]:

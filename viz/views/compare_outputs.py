@@ -96,7 +96,7 @@ def _probabilities(runs: Runs, names: tuple[str, str], dark: bool) -> None:
         st.caption(labels.markdown(note))
     shown = found[:MOST_DRAWN]
     probabilities = np.exp([[token.first for token in shown], [token.second for token in shown]])
-    texts = [labels.plain(token.text) for token in shown]
+    texts = [labels.word(token.text) for token in shown]
     chart(
         dumbbells(texts, probabilities[0], probabilities[1], names, dark),
         (runs.first, _("The probability of each token on side A and on side B")),
@@ -127,7 +127,7 @@ def effect_in_words(runs: Runs) -> str:
     if found is None:
         return ""
     most = found.most.second - found.most.first
-    gaps = {"count": found.tokens, "total": _signed(found.total), "token": labels.plain(found.most.text), "most": _signed(most)}
+    gaps = {"count": found.tokens, "total": _signed(found.total), "token": labels.word(found.most.text), "most": _signed(most)}
     return _n(
         "Effect on the output: the log-probability of the one token that both sides have, “{token}”, changed by {total}.",
         (
@@ -149,9 +149,9 @@ def _table(sides: Sequence[Sequence[Written]], pairs: Sequence[Pair], names: tup
     first, second = sides
     rows = [
         (
-            "" if pair.first is None else labels.plain(first[pair.first].text),
+            "" if pair.first is None else labels.word(first[pair.first].text),
             _sign(pair),
-            "" if pair.second is None else labels.plain(second[pair.second].text),
+            "" if pair.second is None else labels.word(second[pair.second].text),
             one := np.nan if pair.first is None else _number(first[pair.first]),
             other := np.nan if pair.second is None else _number(second[pair.second]),
             other - one if pair.same else np.nan,

@@ -50,7 +50,7 @@ def _strips(page: Page, scene: bytes) -> None:
     """Draws the token strips, and sentences about unknown tokens and unfinished outputs."""
     canvas.draw("strips", scene, key="strips", chosen=update)
     for strip in page.trace.tokens.values():
-        unknown = [labels.plain(text) for text, not_known in zip(strip.texts, strip.unknown, strict=True) if not_known]
+        unknown = [labels.word(text) for text, not_known in zip(strip.texts, strip.unknown, strict=True) if not_known]
         if unknown:
             gaps = {"language": page.info.languages.get(strip.name, strip.name), "words": listed(unknown)}
             st.caption(labels.markdown(_("Not in the {language} vocabulary, so the model saw <unk> instead: {words}.", **gaps)))

@@ -60,7 +60,7 @@ def _found(request: RunRequest, fingerprint: str, _engine: Engine, _spec: Mappin
     ids, places = np.unique(found.ids, return_inverse=True)
     strip = "target" if "target" in trace.tokens else "source"
     texts = _engine.texts(request.model, strip, tuple(ids.tolist()), request.settings)
-    return found, np.array([labels.plain(text) for text in texts], object)[places].reshape(found.ids.shape)
+    return found, np.array([labels.word(text) for text in texts], object)[places].reshape(found.ids.shape)
 
 
 def _picture(page: Page, found: lens.Lens, words: Array) -> None:

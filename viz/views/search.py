@@ -72,7 +72,7 @@ def table(trace: Trace) -> pd.DataFrame:
         {
             _("step"): node.step + 1,
             _("hypothesis so far"): _text(trace, node.parent),
-            _("token"): labels.plain(node.text),
+            _("token"): labels.word(node.text),
             _("log-probability"): node.log_probability,
             _("total"): node.total,
             _("per token"): node.mean,

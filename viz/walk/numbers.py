@@ -55,7 +55,7 @@ def _numbered(texts: list[str]) -> list[str]:
 
 def _tokens(trace: Trace, stage: Stage) -> pd.DataFrame:
     strip = trace.tokens[stages.strip(trace, stage)]
-    columns: dict[str, list[Any]] = {_("token"): [labels.plain(text) for text in strip.texts]}
+    columns: dict[str, list[Any]] = {_("token"): [labels.word(text) for text in strip.texts]}
     if stage.name == "ids":
         columns |= {_("id"): list(strip.ids)}
     columns |= {_("special"): list(strip.special), _("unknown"): list(strip.unknown)}
@@ -67,8 +67,8 @@ def steps(trace: Trace) -> pd.DataFrame:
     strip = trace.tokens[stages.strip(trace, Stage("output", "chosen"))]
     rows = [
         {
-            _("token read"): labels.plain(strip.texts[step.computed[1] - 1]),
-            _("token chosen"): labels.plain(step.chosen.text),
+            _("token read"): labels.word(strip.texts[step.computed[1] - 1]),
+            _("token chosen"): labels.word(step.chosen.text),
             _("probability"): float(np.exp(step.chosen.log_probability)),
             _("log-probability"): step.chosen.log_probability,
             _("more likely tokens"): sum(c.log_probability > step.chosen.log_probability for c in step.candidates),
@@ -89,4 +89,4 @@ def text_of(trace: Trace, id_: int) -> str:
     """The text of an id if the run has it, else the id itself."""
     candidates = (c for step in trace.steps for c in (step.chosen, *step.candidates))
     found = next((c.text for c in candidates if c.id == id_), None)
-    return f"#{id_}" if found is None else labels.plain(found)
+    return f"#{id_}" if found is None else labels.word(found)

@@ -125,7 +125,7 @@ def _words(page: Page, trace: Trace, ids: list[int]) -> list[str]:
         found = page.engine.texts(page.info.name, strip, tuple(ids), page.view.parsed_settings())
     except HeadlightError:  # an earlier answer is shown while the engine is away
         return [numbers.text_of(trace, id_) for id_ in ids]
-    return [labels.plain(text) for text in found]
+    return [labels.word(text) for text in found]
 
 
 def _softmax(logits: Array) -> Array:
@@ -155,7 +155,7 @@ def _taken(page: Page, trace: Trace) -> None:
         st.info(_("This run generated nothing."), icon=":material/info:")
         return
     table = numbers.steps(trace)
-    texts = [f"{row + 1} {labels.plain(step.chosen.text)}" for row, step in enumerate(trace.steps)]
+    texts = [f"{row + 1} {labels.word(step.chosen.text)}" for row, step in enumerate(trace.steps)]
     figure = figures.bars(table[_("probability")].tolist(), texts, _("probability"), page.dark)
     alt = descriptions.bars(texts, table[_("probability")].tolist())
     chart(figure, (trace, _("probability")), config=CONFIG, key="stage-taken", alt=alt)

@@ -64,7 +64,7 @@ def _summary(found: Effect) -> str:
     most = int(np.nanargmax(found.bits)) if not np.isnan(found.bits).all() else 0
     if not found.change.any() and not found.bits.any():
         return _("Log-probability of the whole output: {before}. No token changed by more than rounding.", **gaps)
-    gaps |= {"token": labels.plain(found.texts[most]), "bits": number(found.bits[most], ".2f")}
+    gaps |= {"token": labels.word(found.texts[most]), "bits": number(found.bits[most], ".2f")}
     return _(
         "The same tokens are fed to both runs. Log-probability of the whole output: {before} before, {now} now (change "
         "{change}). The prediction changed most at “{token}” (divergence {bits}).",

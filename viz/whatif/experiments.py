@@ -161,7 +161,7 @@ def _any(page: Page) -> Iterator[Experiment]:
     yield Experiment(_("{place} silenced, all heads", place=labels.site(page.attention.site)), (Silence(site=site),))
     if (word := striking_word(trace)) is not None:
         kind, text = word
-        gaps = {"word": labels.plain(text), "place": labels.kind("decoder" if kind == "cross" else page.attention.site.stack, kind)}
+        gaps = {"word": labels.word(text), "place": labels.kind("decoder" if kind == "cross" else page.attention.site.stack, kind)}
         yield Experiment(_("“{word}” hidden from {place}", **gaps), (Forbid(kind=kind, key=(text,)),))
         yield Experiment(_("“{word}” hidden from everything", **gaps), (Forbid(key=(text,)),))
     stacks: tuple[Stack, ...] = ("encoder", "decoder")

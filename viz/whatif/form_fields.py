@@ -80,8 +80,8 @@ def _there(page: Page, at: Mapping[str, Any], role: str) -> dict[Token, str]:
     names = _strips(page, at, role)
     if len(names) == 1:
         strip: Tokens = page.trace.tokens[names[0]]
-        return {position: f"{position + 1} {labels.plain(text)}" for position, text in enumerate(strip.texts)}
-    return {text: labels.plain(text) for name in names for text in page.trace.tokens[name].texts}
+        return {position: f"{position + 1} {labels.word(text)}" for position, text in enumerate(strip.texts)}
+    return {text: labels.word(text) for name in names for text in page.trace.tokens[name].texts}
 
 
 def _strips(page: Page, at: Mapping[str, Any], role: str) -> list[str]:

@@ -53,7 +53,7 @@ def _map(page: Page, found: EdgeEffects, strip: str, names: list[str]) -> None:
     values = found.changes[rows]
     used = np.flatnonzero(~np.isnan(values).all(axis=0))
     values = values[:, : int(used.max(initial=0)) + 1]
-    keys = [labels.plain(text) for text in tokens.texts[: values.shape[1]]]
+    keys = [labels.word(text) for text in tokens.texts[: values.shape[1]]]
     hover = [
         [_("{place} on “{key}”: {number} nats", place=names[row], key=key, number=labels.number(values[line, column], "+.4f"))
          + (" " + _("This would leave a row without any key.") if found.emptied[row, column] else "")
@@ -69,7 +69,7 @@ def _map(page: Page, found: EdgeEffects, strip: str, names: list[str]) -> None:
 
 
 def _token(found: EdgeEffects) -> str:
-    return labels.plain(found.tokens[found.token])
+    return labels.word(found.tokens[found.token])
 
 
 def _forbid(places: tuple[tuple[str, int], ...], query: int, at: list[int]) -> None:

@@ -28,12 +28,12 @@ def draw(page: Page) -> None:
     token = token_choice(found, "words", whole=False) or 0
     table = by_input(found, token)
     measures = [name for name in titles() if name in table]
-    inputs = [labels.plain(text) for text in found.inputs][: len(table)]
+    inputs = [labels.word(text) for text in found.inputs][: len(table)]
     st.caption(
         _(
             "Each row is one method; colors are relative to the largest value of its row. Above 0: the input made "
             "“{token}” more likely.",
-            token=labels.plain(found.tokens[token]),
+            token=labels.word(found.tokens[token]),
         )
     )
     figure = _picture(page, inputs, table, measures)

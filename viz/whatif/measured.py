@@ -27,7 +27,7 @@ def token_choice(found: Result, name: str, whole: bool = True) -> int | None:
         whole: whether the whole target can be chosen.
     """
     titles: dict[int, str] = {-1: _("the whole target")} if whole else {}
-    titles |= {index: f"{index + 1} {labels.plain(token)}" for index, token in enumerate(found.tokens)}
+    titles |= {index: f"{index + 1} {labels.word(token)}" for index, token in enumerate(found.tokens)}
     key = token_key(name)
     forget_what_is_gone(key, titles)
     chosen = st.selectbox(_("Target token"), list(titles), format_func=titles.__getitem__, key=key)

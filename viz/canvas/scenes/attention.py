@@ -196,7 +196,7 @@ def _strip(trace: Trace, name: str) -> dict[str, Any]:
 def _chip(tokens: Tokens, position: int, label: str, row: int, step: Step | None, by_hand: int) -> dict[str, Any]:
     chip: dict[str, Any] = {
         "label": label,
-        "text": labels.plain(tokens.texts[position]),
+        "text": labels.word(tokens.texts[position]),
         "special": tokens.special[position],
         "unknown": tokens.unknown[position],
         "row": row,
@@ -219,6 +219,6 @@ def _candidates(step: Step) -> list[dict[str, Any]]:
     if all(c.id != step.chosen.id for c in listed):
         listed.append(step.chosen)
     return [
-        {"id": c.id, "text": labels.plain(c.text), "probability": math.exp(c.log_probability), "chosen": c.id == step.chosen.id}
+        {"id": c.id, "text": labels.word(c.text), "probability": math.exp(c.log_probability), "chosen": c.id == step.chosen.id}
         for c in listed
     ]

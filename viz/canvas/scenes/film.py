@@ -101,7 +101,7 @@ def _chip(tokens: Tokens, position: int) -> dict[str, Any]:
     known = replace(tokens, unknown=(False,) * len(tokens))
     return {
         "label": labels.token(known, position),
-        "text": labels.plain(tokens.texts[position]),
+        "text": labels.word(tokens.texts[position]),
         "special": tokens.special[position],
         "unknown": tokens.unknown[position],
     }

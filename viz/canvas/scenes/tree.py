@@ -72,7 +72,7 @@ def _node(node: Node, place: int, row: int) -> dict[str, Any]:
         "parent": node.parent,
         "column": node.step,
         "row": row,
-        "text": labels.plain(node.text),
+        "text": labels.word(node.text),
         "own": node.log_probability,
         "total": node.total,
         "mean": node.mean,
