@@ -1,0 +1,36 @@
+"""The main path in each language: a browser that asks for it, a sentence, a choice of another language that keeps the page."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.browser.conftest import ROOT
+from tests.browser.visits import chips, rest
+
+pytestmark = pytest.mark.browser
+
+WORDS = {
+    "de-AT": ("de", "Eingabesatz (Deutsch)", "Los", "Self-Attention des Encoders"),
+    "zh-CN": ("zh-CN", "输入句子（德语）", "运行", "编码器自注意力"),
+    "zh-HK": ("zh-TW", "輸入句子（德語）", "執行", "編碼器自注意力"),
+    "fr-FR": ("en", "Input sentence (German)", "Run", "Encoder self-attention"),
+}
+"""By what a browser asks for: the language of the page, the name of the sentence box and of its button, the title of a drawing."""
+
+
+@pytest.mark.parametrize("asked", WORDS)
+def test_a_browser_gets_its_language_on_the_main_path(browser: Browser, serve: Callable[[Path], str], asked: str) -> None:
+    language, box, run, title = WORDS[asked]
+    context = browser.new_context(locale=asked, viewport={"width": 390, "height": 844})
+    page = context.new_page()
+    page.goto(f"{serve(ROOT / 'app.py')}/?model=multi30k-de-en")
+    page.get_by_role("textbox", name=box).fill("ein hund")
+    page.get_by_role("button", name=run, exact=True).click()
+    expect(chips(page, "source")).to_have_text(["<sos>", "ein", "hund", "<eos>"])
+    rest(page)
+    expect(page.get_by_text(title).first).to_be_attached()
+    assert page.evaluate("document.documentElement.lang") == language
+    assert page.evaluate("document.scrollingElement.scrollWidth <= document.scrollingElement.clientWidth")
+    context.close()
