@@ -11,6 +11,7 @@ from viz import language
 ROOT = Path(__file__).parents[2]
 COLUMNS = {"Deutsch": "de", "简体中文": "zh-CN", "繁體中文": "zh-TW"}
 SAID_OTHERWISE = {
+    "edit": ("edits it and saves",),
     "lecture": ("lecture check",),
     "reading": ("After reading", "layer’s reading"),
     "score": ("scores 1",),
