@@ -8,8 +8,8 @@ ROOT = Path(__file__).parents[1]
 
 def commands(name: str) -> list[str]:
     """The lines of the code blocks without a language, which are typed into a shell."""
-    text = (ROOT / name).read_text(encoding="utf-8")
-    return [line for block in re.findall(r"^```\n(.*?)^```", text, re.MULTILINE | re.DOTALL) for line in block.splitlines()]
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    return [line for language, block in blocks if not language for line in block.splitlines()]
 
 
 def test_the_start_lines_are_those_of_the_english_readme() -> None:
