@@ -5,6 +5,7 @@ import gzip
 import json
 import re
 from collections.abc import Iterator
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from viz.lectures import reader
 from viz.lectures.lecture import Lecture
 from viz.presenting import handout, markup, pages, routes, strings
 from viz.presenting.deck import LectureDeck, told
+from viz.presenting.formulas import mathml
 from viz.presenting.packed_views import PackedView
 from viz.presenting.pages import FOLDER
 
@@ -222,6 +224,25 @@ def test_no_markup_of_an_author_becomes_markup_of_the_page(deck: LectureDeck) ->
     assert "<img" not in words
     assert 'href="javascript' not in words
     assert markup.html("**a** `b` <i>c</i>") == "<p><strong>a</strong> <code>b</code> &lt;i&gt;c&lt;/i&gt;</p>\n"
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [r"\text{<script>alert(1)</script>}", r"\text{</mtext><img src=x onerror=alert(1)>}", r"\frac{", "{" * 3000, "x" * 2001],
+)
+def test_a_formula_that_is_none_stays_text(formula: str) -> None:
+    shown = mathml(formula)
+    assert shown == f"<code>{escape(formula)}</code>"
+
+
+def test_a_formula_is_drawn_by_the_browser_and_links_nowhere() -> None:
+    drawn = '<math display="inline"><mrow><msqrt><mrow><mi>d</mi></mrow></msqrt></mrow></math>'
+    assert markup.inline(r"a $\sqrt{d}$ for $5 or $6") == f'a <span class="math inline">{drawn}</span> for $5 or $6'
+    assert 'display="block"' in markup.html("$$q$$")
+    shown = mathml(r"\href{javascript:alert(1)}{x} \style{color:red}{y} \class{z}{w} 1 < 2")
+    assert not re.search(r"href|style|class|javascript|<[^/m]", shown)
+    assert "<mi>x</mi>" in shown
+    assert "&lt;" in shown
 
 
 def test_the_present_step_is_prepared_first(tiny: Path) -> None:  # noqa: F811

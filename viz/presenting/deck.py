@@ -194,7 +194,7 @@ def answered(runs: StepRuns, step: Step) -> tuple[Answer, Question]:
     assert asked is not None, "the step asks something"
     found = answers.answer(runs, asked)
     layout: Layout = "number" if asked.kind == "number" else "tokens" if found.strip else "list"
-    shown = tuple(map(labels.plain, found.options))
+    shown = found.options if asked.kind == "output" else tuple(map(labels.plain, found.options))  # tokens, else sentences
     right = (found.right,) if found.right >= 0 else ()
     return Answer(right, found.shares, found.number), Question(markup.html(asked.prompt), layout, shown)
 

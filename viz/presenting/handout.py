@@ -166,7 +166,7 @@ def blocks(markdown: str) -> list[dict[str, Any]]:
             item = token.type == "list_item_open"
         elif token.type == "inline":
             found.append({"item": item, "parts": list(_runs(token.children or []))})
-        elif token.type in ("fence", "code_block"):
+        elif token.type in ("fence", "code_block", "math_block"):
             found.append({"item": False, "parts": [_run(token.content, ["code"])]})
     return found
 
@@ -178,7 +178,7 @@ def _runs(tokens: Sequence[Token]) -> Iterator[dict[str, Any]]:
             marks.append(token.type.removesuffix("_open"))
         elif token.type.endswith("_close"):
             marks.remove(token.type.removesuffix("_close"))
-        elif token.type == "code_inline":
+        elif token.type in ("code_inline", "math_inline"):
             yield _run(token.content, [*marks, "code"])
         elif text := " " if token.type in ("softbreak", "hardbreak") else token.content:
             yield _run(text, marks)

@@ -1,9 +1,24 @@
 """From Markdown to HTML without any HTML of the author: raw HTML is shown as text, pictures are not loaded, links are checked."""
 
+from typing import Any
+
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from mdit_py_plugins.dollarmath import dollarmath_plugin
 
-_MARKDOWN = MarkdownIt("commonmark", {"html": False, "breaks": False}).enable(["table", "strikethrough"]).disable("image")
+from viz.presenting.formulas import mathml
+
+
+def _formula(latex: str, options: dict[str, Any]) -> str:
+    return mathml(latex, options["display_mode"])
+
+
+_MARKDOWN = (
+    MarkdownIt("commonmark", {"html": False, "breaks": False})
+    .enable(["table", "strikethrough"])
+    .disable("image")
+    .use(dollarmath_plugin, allow_labels=False, allow_space=False, allow_digits=False, double_inline=True, renderer=_formula)
+)
 
 
 def html(markdown: str) -> str:

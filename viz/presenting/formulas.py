@@ -1,0 +1,93 @@
+"""Formulas in LaTeX as MathML, which browsers draw by themselves.
+
+The converter passes tags and addresses that an author writes inside a formula on as they are, so what it returns is read again: an
+element that is not of MathML's presentation makes the formula stay LaTeX source, and only harmless attributes are kept.
+"""
+
+import re
+from html import escape
+from xml.etree import ElementTree
+
+from latex2mathml.converter import convert
+
+LONGEST = 2_000
+"""Most characters of a formula; of a longer one the source is shown."""
+
+ELEMENTS = frozenset(
+    [
+        "math",
+        "mrow",
+        "mi",
+        "mo",
+        "mn",
+        "mtext",
+        "mspace",
+        "msqrt",
+        "mroot",
+        "mfrac",
+        "msub",
+        "msup",
+        "msubsup",
+        "munder",
+        "mover",
+        "munderover",
+        "mtable",
+        "mtr",
+        "mtd",
+        "mpadded",
+        "mphantom",
+    ]
+)
+ATTRIBUTES = frozenset(
+    [
+        "display",
+        "mathvariant",
+        "stretchy",
+        "fence",
+        "form",
+        "accent",
+        "largeop",
+        "movablelimits",
+        "minsize",
+        "maxsize",
+        "width",
+        "height",
+        "depth",
+        "linethickness",
+        "columnalign",
+        "displaystyle",
+        "lspace",
+        "rspace",
+    ]
+)
+
+
+def mathml(latex: str, block: bool = False) -> str:
+    """The MathML of a formula; its source as code where it cannot be converted.
+
+    Args:
+        latex: what stands between the dollar signs.
+        block: whether the formula has a line of its own.
+    """
+    try:
+        if len(latex) > LONGEST:
+            raise ValueError(len(latex))
+        found = ElementTree.fromstring(
+            re.sub(r' xmlns="[^"]*"', "", convert(latex, display="block" if block else "inline"), count=1)
+        )
+        _clean(found)
+    except (Exception, RecursionError):  # the converter raises whatever it meets in a broken formula
+        return f"<code>{escape(latex)}</code>"
+    return ElementTree.tostring(found, encoding="unicode")
+
+
+def _clean(root: ElementTree.Element) -> None:
+    """Removes all attributes that are not on the list.
+
+    Raises:
+        ValueError: an element is not one of MathML's presentation.
+    """
+    for element in root.iter():
+        if element.tag not in ELEMENTS:
+            raise ValueError(element.tag)
+        element.attrib = {name: value for name, value in element.attrib.items() if name in ATTRIBUTES}
