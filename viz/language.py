@@ -54,6 +54,12 @@ def of_server() -> str:
     return matching(os.environ.get(SERVER_SETTING)) or "en"
 
 
+def of_request(accept_language: str) -> str:
+    """The language that a browser's header Accept-Language asks for first, of LANGUAGES; the server's if none does."""
+    asked = (part.partition(";")[0].strip() for part in accept_language.split(","))
+    return next(filter(None, map(matching, asked)), "") or of_server()
+
+
 def ask_session(answer: Callable[[], str]) -> None:
     """Says how to learn the language of the session that this thread works for; the answer is empty if it works for none."""
     global _ask_session

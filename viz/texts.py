@@ -21,6 +21,8 @@ from viz.language import current as current
 from viz.language import decimal_sign as decimal_sign
 from viz.language import group_sign as group_sign
 from viz.language import localized as localized
+from viz.language import of_request as of_request
+from viz.language import speaking as speaking
 from viz.phrases import phrase as phrase
 
 

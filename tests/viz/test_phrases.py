@@ -31,3 +31,9 @@ def test_what_people_typed_is_never_taken_for_a_phrase() -> None:
 def test_the_more_exact_phrase_wins() -> None:
     with language.speaking("zh-CN"):
         assert phrases.phrase("has x, which has no place in it") == "有 x，它在其中没有位置"
+
+
+def test_a_route_speaks_the_first_language_that_its_browser_asks_for() -> None:
+    assert language.of_request("fr-FR,fr;q=0.9,zh-TW;q=0.8,de;q=0.7") == "zh-TW"
+    assert language.of_request("de-AT") == "de"
+    assert language.of_request("fr,*;q=0.5") == language.of_request("") == "en"

@@ -28,7 +28,7 @@ from viz.classroom.feed import MOST_FOLLOWERS, Feed
 from viz.classroom.poll import MOST_DEVICES
 from viz.classroom.registry import Registry, TooManyClasses
 from viz.public import access_limits, is_public
-from viz.texts import _, sentence
+from viz.texts import _, of_request, sentence, speaking
 
 DEVICE, KEY = "headlight-device", "headlight-key"
 COOKIE_SECONDS = 24 * 3600
@@ -253,11 +253,12 @@ def answered(endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[[Re
     """The endpoint with refusals as responses: a status, and a sentence as JSON."""
 
     async def respond(request: Request) -> Response:
-        try:
-            return await endpoint(request)
-        except Refusal as refusal:
-            return JSONResponse({"sentence": str(refusal)}, refusal.status, headers=_NO_STORE)
-        except HeadlightError as error:  # the pace
-            return JSONResponse({"sentence": sentence(error)}, 429, headers=_NO_STORE)
+        with speaking(of_request(request.headers.get("accept-language", ""))):
+            try:
+                return await endpoint(request)
+            except Refusal as refusal:
+                return JSONResponse({"sentence": str(refusal)}, refusal.status, headers=_NO_STORE)
+            except HeadlightError as error:  # the pace
+                return JSONResponse({"sentence": sentence(error)}, 429, headers=_NO_STORE)
 
     return respond

@@ -24,7 +24,7 @@ from viz.calls import Call
 from viz.canvas.wire.packing import pack
 from viz.links import View
 from viz.live.sessions import LiveSession, Situation
-from viz.texts import _, sentence
+from viz.texts import _, number, sentence
 
 FIRST_SECONDS = 0.06
 """A run that takes no longer is drawn once, at its end."""
@@ -79,7 +79,7 @@ async def _progress(call: Call, left: "asyncio.Future[None]") -> AsyncIterator[P
 def _partial(situation: Situation, view: View, progress: Progress) -> bytes:
     """A frame of a run that still decodes."""
     assert progress.so_far is not None
-    written = {"written": progress.done, "most": progress.most, "rate": f"{progress.rate:.1f}"}
+    written = {"written": progress.done, "most": progress.most, "rate": situation.context.copy().run(number, progress.rate, ".1f")}
     return _frame(situation, view, progress.so_far(), written)
 
 
@@ -94,8 +94,12 @@ def _last(situation: Situation, view: View, call: Call) -> bytes:
     except Exception as error:
         incident = secrets.token_hex(3)
         _log.error({"event": "incident", "incident": incident}, exc_info=error)
-        text = _("Something went wrong inside Headlight (incident {incident}; details are in the server log).", incident=incident)
-        return _packed({"text": view.text, "final": True, "error": text})
+        said = situation.context.copy().run(_failure, incident)
+        return _packed({"text": view.text, "final": True, "error": said})
+
+
+def _failure(incident: str) -> str:
+    return _("Something went wrong inside Headlight (incident {incident}; details are in the server log).", incident=incident)
 
 
 def _frame(situation: Situation, view: View, trace: Trace, written: Mapping[str, Any] | None) -> bytes:

@@ -150,15 +150,15 @@ class LectureDeck:
 
     def _prepare(self, step: int) -> Prepared:
         one, slide = self.lecture.steps[step], self.slides[step]
-        try:
-            with speaking(self.lecture.language):
+        with speaking(self.lecture.language):
+            try:
                 return self._ran(one, slide)
-        except (HeadlightError, CannotShow) as error:
-            text = sentence(error) if isinstance(error, HeadlightError) else str(error)
-            return Prepared(None, text, slide, None)
-        except Exception:
-            _log.exception("The view of step %d of the lecture %s could not be prepared.", step + 1, self.name)
-            return Prepared(None, _("This view could not be prepared; the server’s log says why."), slide, None)
+            except (HeadlightError, CannotShow) as error:
+                text = sentence(error) if isinstance(error, HeadlightError) else str(error)
+                return Prepared(None, text, slide, None)
+            except Exception:
+                _log.exception("The view of step %d of the lecture %s could not be prepared.", step + 1, self.name)
+                return Prepared(None, _("This view could not be prepared; the server’s log says why."), slide, None)
 
     def _ran(self, one: Step, slide: Slide) -> Prepared:
         """The picture, the answer and the places of the points of one step. A question without an answer keeps its picture."""

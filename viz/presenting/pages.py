@@ -21,7 +21,7 @@ from viz.canvas.standalone import schemes
 from viz.canvas.wire import part_cache
 from viz.classroom import routes as class_routes
 from viz.classroom.deck import Deck, Slide
-from viz.language import speaking
+from viz.language import current, speaking
 from viz.presenting import packed_views, strings
 from viz.presenting.deck import LectureDeck, answer_told
 
@@ -71,7 +71,7 @@ def join(problem: str, status: int = 200) -> Response:
     """The page on which a student types the code of a class."""
     sentences = {name: escape(text) for name, text in strings.page().items()}
     body = Template(_read("join.html")).substitute(sentences, problem=escape(problem), hidden="" if problem else " hidden")
-    html = _html("join", sentences["join"], "", body, {}, policy="", more="", source="", script="")
+    html = _html("join", sentences["join"], current(), body, {}, policy="", more="", source="", script="")
     return Response(html, status, _HEADERS, "text/html")
 
 

@@ -22,6 +22,7 @@ from viz.classroom.feed import Feed
 from viz.classroom.registry import Registry
 from viz.classroom.routes import KEY, ClassRoutes, EventStream, Refusal, address_of, answered, base, json_of
 from viz.classroom.store import Store
+from viz.language import speaking
 from viz.lectures import shelf
 from viz.page import the_engine
 from viz.presenting import handout, packed_views, pages
@@ -103,7 +104,8 @@ class Lectures:
         one = deck.lecture.steps[step]
         view = replace(one.view, text=text, target="", begin="", query=-1, key=-1, step=-1, hypothesis=0)
         engine = self._engine_for(f"off the path {new_token()}", address)
-        return PackedView.of(picture(engine, one.page, view).packed())
+        with speaking(deck.language):
+            return PackedView.of(picture(engine, one.page, view).packed())
 
 
 def _engine_for(name: str, address: str) -> PatientEngine:

@@ -17,7 +17,7 @@ from viz.publication.charts import chart
 from viz.publication.options import Options
 from viz.publication.shapes import Sheet
 from viz.publication.tree import tree
-from viz.texts import _, localized
+from viz.texts import _, language_of, localized
 
 SHOWN = 0.045
 """Smaller weights have no number in their cell, as on the screen."""
@@ -100,8 +100,7 @@ def _sentences(trace: Trace) -> Iterator[str]:
     """Each strip as a sentence: “source: …”."""
     for name, tokens in trace.tokens.items():
         texts = [labels.plain(text) for text, special in zip(tokens.texts, tokens.special, strict=True) if not special]
-        language = trace.model.get("languages", {}).get(name, name)
-        yield _("{language}: “{text}”.", language=language, text=" ".join(texts))
+        yield _("{language}: “{text}”.", language=language_of(trace, name), text=" ".join(texts))
 
 
 def numbered(trace: Trace, choice: Choice) -> go.Figure:
