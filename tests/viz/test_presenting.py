@@ -65,6 +65,7 @@ view: /step?text=w4+w5+w6
 ## Stage
 
 view: /step?text=w4+w5&clock=computation&stage=encoder.0.0.self%2Fqueries
+point: stage encoder.0.0.self/keys
 
 ---
 
@@ -216,6 +217,11 @@ def test_a_point_is_placed_in_the_run(deck: LectureDeck) -> None:
     (found,) = deck.slides[0].points
     assert (found["site"], found["head"], found["query"]) == ("decoder.0.1.cross", 1, 0)
     assert found["note"] == "the <em>first</em> row"
+
+
+def test_a_stage_is_named_as_on_its_page(deck: LectureDeck) -> None:
+    [point] = deck.slides[3].points
+    assert point["label"].startswith("Keys · Encoder self-attention, layer 1"), point
 
 
 def test_no_markup_of_an_author_becomes_markup_of_the_page(deck: LectureDeck) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from model.engine import log
 from model.engine.api import Engine
 from model.errors import HeadlightError
+from model.trace import stages
 from viz import labels
 from viz.classroom.deck import Answer, Layout, Question, Slide
 from viz.language import speaking
@@ -20,6 +21,7 @@ from viz.presenting.packed_views import PackedView
 from viz.presenting.pictures import picture
 from viz.presenting.resolve import CannotShow
 from viz.texts import _, sentence
+from viz.walk import titles
 
 _log = logging.getLogger(log.NAME)
 
@@ -207,7 +209,8 @@ def placed(runs: StepRuns, point: Point) -> dict[str, Any]:
     """
     trace, note = runs.run(), markup.inline(point.note)
     if point.kind == "stage":
-        return {"label": point.stage, "note": note}
+        stage = stages.find(trace, point.stage)
+        return {"label": f"{titles.titles()[stage.name]} · {titles.place(trace, stage, runs.view.head)}", "note": note}
     if point.kind == "token":
         strip = trace.tokens[point.strip]
         at = place(strip, point.key)
