@@ -1,6 +1,5 @@
 """Runner: a network with everything a run needs. Our networks are Checkpoints; external ones are run by their own program."""
 
-from dataclasses import asdict
 from typing import Any, TypeAlias
 
 import torch
@@ -8,6 +7,7 @@ import torch
 from model.checkpoints.native import Checkpoint
 from model.huggingface.loaded import Foreign
 from model.huggingface.network import AnyForeign, ForeignNetwork
+from model.spec.network import to_json
 from model.transformer.build import Network
 from model.transformer.cache import KVCache
 
@@ -38,7 +38,7 @@ def facts(checkpoint: Runner, name: str, device: str, milliseconds: float) -> di
         "title": info.title,
         "fingerprint": checkpoint.fingerprint,
         "languages": dict(info.languages),
-        "spec": asdict(info.spec),
+        "spec": to_json(info.spec),
         "dtype": str(dtype_of(checkpoint.network)).removeprefix("torch."),
         "device": device,
         "milliseconds": round(milliseconds, 3),

@@ -1,11 +1,11 @@
 """ModelInfo of a loaded checkpoint."""
 
-from dataclasses import asdict
 from itertools import islice
 
 from model.checkpoints.loaded import Runner
 from model.engine.api import ModelInfo, Reads
 from model.errors import HeadlightError
+from model.spec.network import to_json
 from model.tokenizers.vocabulary import IdTokenizer
 
 FIRST_IDS = 5
@@ -30,7 +30,7 @@ def describe(name: str, loaded: Runner) -> ModelInfo:
         languages=info.languages,
         examples=info.examples or _example(loaded),
         parameters=sum(p.numel() for p in loaded.network.parameters()),
-        spec=asdict(spec_),
+        spec=to_json(spec_),
         max_source=(spec_.encoder or spec_.writer).max_positions,
         max_target=spec_.writer.max_positions,
         reads=_reads(loaded),

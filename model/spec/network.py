@@ -196,9 +196,16 @@ def _refuse_foreign(ids: Mapping[str, int | None], stack: StackSpec) -> None:
             raise BadSetting(name=name, found=id_, allowed=f"below the vocabulary's {stack.vocab:,} ids")
 
 
-def to_json(spec: ModelSpec) -> dict[str, Any]:
-    """The spec as plain JSON values."""
-    return asdict(spec)
+def to_json(spec: Any) -> dict[str, Any]:
+    """A ModelSpec, or the spec of a library's network, as plain JSON values.
+
+    `norm_epsilon` came later: it is left out where it has its default, since older readers refuse a name that they do not know.
+    """
+    found = asdict(spec)
+    for stack in (found.get("encoder"), found.get("decoder")):
+        if isinstance(stack, dict) and stack.get("norm_epsilon") == StackSpec.norm_epsilon:
+            del stack["norm_epsilon"]
+    return found
 
 
 def from_json(data: Mapping[str, Any]) -> ModelSpec:

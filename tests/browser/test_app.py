@@ -215,7 +215,7 @@ def test_the_state_goes_along_from_page_to_page(visit: Open) -> None:
 
 
 def test_an_example_is_one_click_away(visit: Open, engine: LocalEngine) -> None:
-    example = engine.models()[0].examples[1]
+    example = engine.describe("multi30k-de-en").examples[1]
     page, trace = visit(text=SIX), run_of(engine, example)
     page.get_by_role("button", name="Examples").click()
     page.get_by_role("button", name=example).click()

@@ -302,7 +302,12 @@ def test_the_table_and_its_file_are_those_of_the_reading() -> None:
     assert table.columns[0] == "2 zwei"
     assert table.to_numpy() == pytest.approx(cells(app), rel=1e-5)
     labels = [download.proto.label for download in app.get("download_button")]
-    assert labels == ["Download as CSV", "Download the run (trace file)", "Download the overview as a web page"]
+    assert labels == [
+        "Download as CSV",
+        "Download the run (trace file)",
+        "Download the overview as a web page",
+        "Take it all (one archive)",
+    ]
 
 
 def test_a_long_input_is_left_to_the_atlas_and_the_page_says_so() -> None:

@@ -99,11 +99,13 @@ class Ticket:
         request: equal requests in flight share a ticket.
         work: computes the result; its arguments answer its network calls and report its progress.
         waiters: the callers waiting for it. If none is left, the ticket is given up.
+        newest: the newest progress that anybody heard; None: none yet.
     """
 
     request: Hashable
     work: Callable[..., Any]
     waiters: list[Waiter] = field(default_factory=list)
+    newest: Progress | None = None
 
     @property
     def given_up(self) -> bool:
@@ -113,9 +115,15 @@ class Ticket:
     def report(self, make: Callable[[], Progress]) -> None:
         """A Report to all waiters that listen."""
         if listeners := [waiter.listener for waiter in tuple(self.waiters) if waiter.listener]:
-            progress = make()
+            self.newest = progress = make()
             for listener in listeners:
                 listener(progress)
+
+    def join(self, waiter: Waiter) -> None:
+        """Adds a caller, who hears at once how far the work has come."""
+        self.waiters.append(waiter)
+        if waiter.listener is not None and self.newest is not None:
+            waiter.listener(self.newest)
 
     def finish(self, outcome: Any) -> None:
         """Sets the outcome for all waiters."""
@@ -152,7 +160,7 @@ class Queue:
                 raise Busy(ahead=len(self._in_flight))
             ticket = self._in_flight[request] = Ticket(request, work)
             self._waiting.append(ticket)
-        ticket.waiters.append(waiter)
+        ticket.join(waiter)
         if session:
             self._newest[session] = ticket, waiter
         if older is not None and older[0] is not ticket:

@@ -225,3 +225,15 @@ def test_progress_reaches_those_who_listen_and_is_not_made_for_nobody() -> None:
     ticket.report(make)
     assert len(heard) == len(made) == 1
     assert ticket.waiters == [first]
+
+
+def test_who_joins_a_run_hears_at_once_how_far_it_has_come() -> None:
+    queue, first, second = Queue(4), list[Progress](), list[Progress]()
+    token = LISTENER.set(first.append)
+    ticket, _waiter = queue.join("a", lambda: None, "one")
+    ticket.report(lambda: Progress((), (), 9, 1.0, 3))
+    LISTENER.set(second.append)
+    queue.join("a", lambda: None, "two")
+    LISTENER.reset(token)
+    assert [progress.done for progress in second] == [3]
+    assert len(first) == 1
