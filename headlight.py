@@ -1422,9 +1422,14 @@ class Recording:
         return "\n".join([*lines, *(f"  missing: {name}: {why}" for name, why in self.missing.items())])
 
     def save(self, path: str | Path) -> Path:
-        """Writes the trace file; its name should end in `.trace.safetensors`."""
+        """Writes the trace file; its name should end in `.trace.safetensors`.
+
+        A file of that name is replaced as a whole: a program that reads the old one goes on reading it.
+        """
         path = Path(path)
-        path.write_bytes(self.to_bytes())
+        new = path.with_name(f".{path.name}.new")
+        new.write_bytes(self.to_bytes())
+        new.replace(path)
         return path
 
     def to_bytes(self) -> bytes:

@@ -88,6 +88,16 @@ def test_a_long_input_is_read_from_queries_and_keys(monkeypatch: pytest.MonkeyPa
     np.testing.assert_allclose(np.asarray(own.weights), recording.sites[0].written(), atol=1e-6)
 
 
+def test_a_file_that_is_open_elsewhere_is_replaced_and_not_overwritten(tmp_path: Path) -> None:
+    path, found = tmp_path / "x.trace.safetensors", recorded()
+    path.write_bytes(b"older")
+    with path.open("rb") as reader:
+        found.save(path)
+        assert reader.read() == b"older"
+    assert from_bytes(path.read_bytes()).attention
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_the_recording_says_what_it_holds() -> None:
     recording = recorded()
     assert "decoder.layers.0.multihead_attn" in repr(recording)
