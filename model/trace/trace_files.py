@@ -6,8 +6,11 @@ smaller one is read whole, because a mapped file must not shrink while it is ope
 
 import io
 import json
+import lzma
 import mmap
+import struct
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -137,6 +140,10 @@ def _mapped(path: Path) -> Trace:
     return trace_of(header, stored)
 
 
+_DAMAGED = (zipfile.BadZipFile, ValueError, RuntimeError, EOFError, OSError, struct.error, zlib.error, lzma.LZMAError)
+"""What `zipfile` and its decompressors raise. NotImplementedError (a way of packing that they do not know) is a RuntimeError."""
+
+
 def _view(held: mmap.mmap, begin: int, entry: dict[str, Any]) -> Array:
     dtype, (first, last) = np.dtype(DTYPES[entry["dtype"]]), entry["data_offsets"]
     return np.frombuffer(held, dtype, (last - first) // dtype.itemsize, begin + first).reshape(entry["shape"])
@@ -149,7 +156,7 @@ def _trace_inside(file: BinaryIO) -> zipfile.ZipInfo | None:
     try:
         with zipfile.ZipFile(file) as archive:
             found = [entry for entry in archive.infolist() if entry.filename.rpartition("/")[2].endswith(ENDING)]
-    except (zipfile.BadZipFile, ValueError, NotImplementedError):
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError, struct.error):
         return None
     return found[0] if len(found) == 1 else None
 
@@ -182,7 +189,7 @@ def _unpacked(file: BinaryIO, entry: zipfile.ZipInfo) -> bytes:
     try:
         with zipfile.ZipFile(file) as archive, archive.open(entry) as packed:
             data = packed.read(MOST_UNPACKED + 1)
-    except (zipfile.BadZipFile, ValueError, NotImplementedError, RuntimeError, EOFError, OSError) as error:
+    except _DAMAGED as error:
         raise WireError(detail=f"its archive is damaged ({type(error).__name__})") from error
     if len(data) > MOST_UNPACKED:
         raise WireError(detail=f"it has more than {MOST_UNPACKED:,} bytes unpacked")

@@ -132,6 +132,17 @@ def test_an_archive_opens_its_trace(tmp_path: Path) -> None:
     assert same(trace_files.read_path(tmp_path / "run.zip"), RUN)
 
 
+@pytest.mark.parametrize("packing", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_packed_bytes_that_are_damaged_are_refused_in_words(packing: int) -> None:
+    box = io.BytesIO()
+    with zipfile.ZipFile(box, "w", packing) as archive:
+        archive.writestr("x.trace.safetensors", to_bytes(RUN))
+    data = bytearray(box.getvalue())
+    data[60:160] = b"\xff" * 100
+    with pytest.raises(BadTrace, match="its archive is damaged"):
+        trace_files.read_bytes(bytes(data), "run.zip")
+
+
 def test_a_zip_bomb_is_refused_before_it_is_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trace_files, "MOST_UNPACKED", 2**20)
     bomb = packed(**{"run.trace.safetensors": bytes(2**21)})

@@ -13,7 +13,7 @@ class QuestionBox {
     if (counts?.step !== step) counts = null;
     const { prompt, layout, phase, answer } = question;
     const head = el("div", { class: "prompt" });
-    head.innerHTML = prompt; // made from Markdown without HTML, by viz/presenting/words.py
+    setWords(head, prompt);
     const body = layout === "number" ? this.number(step, phase, counts) : this.options(step, question, counts);
     const said = answer?.text ? [el("p", { class: "answer" }, answer.text)] : [];
     const known = answer && answer.number !== null ? [el("p", { class: "answer" }, fill(this.texts.runSays, { number: answer.number.toPrecision(4) }))] : [];

@@ -1,6 +1,6 @@
 // The words of a step beside its picture, the notes on what to point at, and the size of type.
 
-/** Fills a box with HTML that the server made from Markdown; it holds no HTML of the author. */
+/** Fills a box with HTML that viz/presenting/markup.py made from Markdown; it holds no HTML of the author. */
 function setWords(box, html) {
   if (box.dataset.html === html) return;
   box.dataset.html = html;
