@@ -62,9 +62,7 @@ def run(
     figure_set: tuple[str, ...],
     device: str,
 ) -> None:
-    """Runs CHECKPOINT on one source and writes the trace of it, a figure of it, or everything in one archive."""
-    if out is None and figure is None and archive is None:
-        raise BadSetting(name="--out", found="left out", allowed="given, or --figure, or --archive")
+    """Runs CHECKPOINT on one source and prints what it writes; saves the trace, a figure, or everything in one archive."""
     trace = _run(replace(request, keep=_keep(keep)), device)[1]
     if out is not None:
         _write(out, serialization.to_bytes(trace.written_out()))

@@ -10,7 +10,7 @@ from click.core import ParameterSource
 
 from model.checkpoints.layouts.given_answers import parse_settings
 from model.cli.features import FORM, read_features
-from model.errors import BadSetting
+from model.errors import BadSetting, MissingSetting
 from model.spec.edits import Edit, read_edits
 from model.spec.inputs import Given
 from model.spec.request import Decoding, RunRequest, Settings
@@ -99,7 +99,7 @@ def _request(checkpoint: str, values: dict[str, Any]) -> RunRequest:
     for name in ("source", "target"):
         values[name] = _given(name, *(values.pop(form) for form in (name, f"{name}_ids", f"{name}_features")))
     if values["source"] is None:
-        raise BadSetting(name="the source", found="left out", allowed="given (--source, --source-ids or --source-features)")
+        raise MissingSetting(name="The source", needed="--source, --source-ids or --source-features")
     decoding = Decoding(**{each.name: values.pop(each.name) for each in fields(Decoding)})
     values["settings"] = tuple(parse_settings(values["settings"]).items())
     values["begin"] = _ids("--begin", values["begin"]) if values["begin"] else ()

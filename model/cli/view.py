@@ -20,7 +20,7 @@ from model.checkpoints.layouts.raw_folder import WEIGHT_FILES
 from model.cli.options import SETTINGS
 from model.engine.local import CHECKPOINTS
 from model.engine.sent_files import FILE_SETTINGS, OPEN_VARIABLE, VOCABULARY_ENDINGS, opened_name, vocabulary_name
-from model.errors import BadSetting
+from model.errors import BadSetting, MissingSetting
 from model.trace.trace_files import ENDING, is_trace_file, read_path
 
 ROOT = Path(__file__).parents[2]
@@ -118,13 +118,13 @@ def _free_port() -> int:
     """The first free port.
 
     Raises:
-        BadSetting: there is none.
+        MissingSetting: there is none.
     """
     for port in range(FIRST_PORT, LAST_PORT):
         with socket.socket() as tried:
             if tried.connect_ex((HOME, port)):
                 return port
-    raise BadSetting(name="--port", found="left out", allowed=f"given: all ports from {FIRST_PORT} to {LAST_PORT - 1} are taken")
+    raise MissingSetting(name="--port", needed=f"one, because all ports from {FIRST_PORT} to {LAST_PORT - 1} are taken")
 
 
 def _answers(app: subprocess.Popen[bytes], port: int) -> bool:

@@ -158,6 +158,12 @@ class BadSetting(InputError):
     template = "{name} is {found!r}, but it must be {allowed}: change it and run again."
 
 
+class MissingSetting(InputError):
+    """A value that cannot be left out here. Fields: name, needed."""
+
+    template = "{name} is missing: give {needed}, and run again."
+
+
 class CannotChange(InputError):
     """An intervention in a value that this network does not expose. Fields: name, reason."""
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from model.checkpoints.loaded import Runner, cache_of, dtype_of
-from model.errors import BadSetting, NoStart, UnknownHypothesis
+from model.errors import BadSetting, MissingSetting, NoStart, UnknownHypothesis
 from model.huggingface.network import ForeignEncoder, ForeignTranslator, ForeignWriter
 from model.inference.batching import Ask, Call, alone
 from model.inference.beam_memory import BeamMemory
@@ -253,7 +253,7 @@ class _Job:
 
     def _start(self) -> tuple[int, ...]:
         if self.spec.output is None:
-            raise BadSetting(name="target", found="left out", allowed="given: this network has no output layer to write with")
+            raise MissingSetting(name="The target", needed="one, because this network has no output layer to write with")
         if self.spec.start_id is None:
             raise NoStart(setting="bos_id")
         return (self.spec.start_id, *self.spec.forced)

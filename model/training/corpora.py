@@ -13,7 +13,7 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Annotated, Any, Protocol, TypeAlias
 
-from model.errors import BadSetting, DataError
+from model.errors import BadSetting, DataError, MissingSetting
 from model.spec.validation import Between, read
 from model.tokenizers.words import split_words
 
@@ -42,7 +42,8 @@ class Corpus(Protocol):
 
         Raises:
             DataError: a file is missing or damaged; the message names the file and the line.
-            BadSetting: there is no such split, or no folder was given.
+            BadSetting: there is no such split.
+            MissingSetting: no folder was given.
         """
 
 
@@ -249,12 +250,12 @@ def read_lines(folder: Path | None, name: str, origin: str, layout: str) -> list
     """The lines of `folder/name` or `folder/name.gz`, without line ends.
 
     Raises:
-        BadSetting: no folder was given.
+        MissingSetting: no folder was given.
         DataError: there is no such file, or it is not UTF-8 text.
     """
     wanted = f"{name} of {origin}{{}}, plain or as {name}.gz: {layout}"
     if folder is None:
-        raise BadSetting(name="--data", found="left out", allowed=f"a folder with {wanted.format('')}")
+        raise MissingSetting(name="--data", needed=f"a folder with {wanted.format('')}")
     hint = f"put {wanted.format(' there')}"
     plain, packed = folder / name, folder / f"{name}.gz"
     path = packed if packed.is_file() else plain

@@ -33,6 +33,10 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
         {"what": "source", "found": -1, "last": "7,852"},
         "The source contains the token id -1, but valid ids run from 0 to 7,852.",
     ),
+    "MissingSetting": (
+        {"name": "--data", "needed": "a folder with cmn.txt"},
+        "--data is missing: give a folder with cmn.txt, and run again.",
+    ),
     "BadSetting": (
         {"name": "method", "found": "gready", "allowed": "greedy or sample or beam"},
         "method is 'gready', but it must be greedy or sample or beam: change it and run again.",

@@ -81,7 +81,7 @@ def test_without_data_each_says_what_it_needs_and_from_where(folder: Path) -> No
     done = CliRunner().invoke(cli, ["evaluate", str(folder), "--split", split])
     assert isinstance(done.exception, BadSetting)
     assert next(iter(files)) in str(done.exception)
-    assert "--data is 'left out'" in str(done.exception)
+    assert "--data is missing" in str(done.exception)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from model.errors import BadSetting, DataError
+from model.errors import BadSetting, DataError, MissingSetting
 from model.training.corpora import PARTS, Parallel, Repetition, Reversal, RunningText, Table, Texts, from_json, read_lines
 
 GERMAN, ENGLISH = ["Ein Hund.", "Zwei Hunde, ein Ball.", "Schnee!"], ["A dog.", "Two dogs, one ball.", "Snow!"]
@@ -113,11 +113,11 @@ def test_a_folder_in_place_of_a_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_without_a_folder_the_command_says_which_files_it_needs() -> None:
-    with pytest.raises(BadSetting) as caught:
+    with pytest.raises(MissingSetting) as caught:
         RunningText("{split}.txt", "a", "b", 4, "WikiText-2").texts(None, "a")
     assert str(caught.value) == (
-        "--data is 'left out', but it must be a folder with a.txt of WikiText-2, plain or as a.txt.gz: UTF-8 text, a paragraph a "
-        "line: change it and run again."
+        "--data is missing: give a folder with a.txt of WikiText-2, plain or as a.txt.gz: UTF-8 text, a paragraph a "
+        "line, and run again."
     )
 
 

@@ -129,7 +129,7 @@ def test_inspect_says_what_is_open_and_leaves_status_0(capsys: pytest.CaptureFix
         ("--source-ids 2", "000_tiny_a.pt (layout tutorial) leaves these settings open: encoder_heads"),
         ("--source-ids 2 --set n_heads", "--set is 'n_heads', but it must be of the form NAME=VALUE"),
         ("--source-ids 2 --source hallo", "--source is 'several forms', but it must be one of --source, --source-ids"),
-        ("", "the source is 'left out', but it must be given"),
+        ("", "The source is missing: give --source, --source-ids or --source-features"),
     ],
 )
 def test_an_error_is_one_line_and_leaves_no_file(
@@ -219,3 +219,8 @@ def test_the_weights_in_a_folder_of_our_own_stand_for_the_folder(tmp_path: Path)
     assert locate(str(folder / "model.safetensors"), tmp_path) == folder / "model.safetensors"
     with pytest.raises(MissingFile, match=r"nowhere is missing\. .* A name must be one in "):
         locate("nowhere", tmp_path)
+
+
+def test_a_run_that_saves_nothing_prints_what_it_wrote(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "reverse-digits", "--source", "1 2 3"]) == 0
+    assert capsys.readouterr().out == "<sos> 3 2 1 <eos>\n"
