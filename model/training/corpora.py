@@ -42,8 +42,7 @@ class Corpus(Protocol):
 
         Raises:
             DataError: a file is missing or damaged; the message names the file and the line.
-            BadSetting: there is no such split.
-            MissingSetting: no folder was given.
+            BadSetting: there is no such split (MissingSetting: no folder was given).
         """
 
 
