@@ -7,6 +7,7 @@
     │   ├── TooManyCharacters   a text too long to be split into tokens
     │   ├── TokenOutOfRange     an id that the vocabulary does not have
     │   ├── BadSetting          a decoding value, option or combination outside what is allowed
+    │   ├── MissingSetting      a value that cannot be left out here
     │   ├── CannotChange        an intervention in a value that this network does not expose
     │   ├── CannotMeasure       a network, or a target, for which nothing can be attributed
     │   ├── BadEdit             an edit that is none, or that names what is not there
