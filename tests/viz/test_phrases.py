@@ -24,8 +24,8 @@ def test_a_phrase_with_gaps_keeps_what_fills_them() -> None:
 
 def test_what_people_typed_is_never_taken_for_a_phrase() -> None:
     with language.speaking("de"):
-        assert "'left out'" in texts.sentence(UnknownModel(asked="left out", there="a, b"))
-        assert "'weggelassen'" in texts.sentence(BadSetting(name="n", found="left out", allowed="given"))
+        assert "'no stack'" in texts.sentence(UnknownModel(asked="no stack", there="a, b"))
+        assert "'kein Stapel'" in texts.sentence(BadSetting(name="n", found="no stack", allowed="given"))
 
 
 def test_the_more_exact_phrase_wins() -> None:
