@@ -20,12 +20,13 @@ from model.cli.figure import draw, draws_a_figure
 from model.cli.lecture import lecture
 from model.cli.matters import matters
 from model.cli.options import AS_JSON, BEAM_SIZE, DEVICE, SETTINGS, asks_for_a_run
+from model.cli.program import run_program, write_output
 from model.cli.serve import serve
 from model.cli.view import view
 from model.engine import environment
 from model.engine.environment import best_device
 from model.engine.local import CHECKPOINTS
-from model.errors import BadSetting, HeadlightError
+from model.errors import BadSetting
 from model.inference.cell import explain_cell
 from model.inference.precision import FROM_FLOAT32, lowered, run_in
 from model.inspection.finite import warning_of_file, warning_of_run
@@ -65,7 +66,7 @@ def run(
     """Runs CHECKPOINT on one source and prints what it writes; saves the trace, a figure, or everything in one archive."""
     trace = _run(replace(request, keep=_keep(keep)), device)[1]
     if out is not None:
-        _write(out, serialization.to_bytes(trace.written_out()))
+        write_output(out, serialization.to_bytes(trace.written_out()))
     if archive is not None:
         save(trace, archive, site, head)
     caption = draw(trace, figure, site, head, figure_set) if figure is not None else ""
@@ -130,7 +131,7 @@ def export(checkpoint: str, settings: tuple[str, ...], out: Path) -> None:
     except OSError as error:
         raise BadSetting(name="--out", found=str(out), allowed=f"a folder that is not there yet ({error.strerror})") from error
     for name, data in found.items():
-        _write(out / name, data)
+        write_output(out / name, data)
     click.echo(f"{out} runs as it is: python -m model run {out} --source … --out FILE")
 
 
@@ -216,17 +217,6 @@ def _keep(names: str) -> tuple[Keep, ...]:
     return KEEP if names == "all" else tuple(filter(None, names.split(",")))  # type: ignore[arg-type]  # RunRequest checks the names
 
 
-def _write(path: Path, data: bytes) -> None:
-    """Writes a file atomically."""
-    fresh = path.with_name(path.name + ".part")
-    try:
-        fresh.write_bytes(data)
-        fresh.replace(path)
-    except OSError as error:
-        fresh.unlink(missing_ok=True)
-        raise BadSetting(name="--out", found=str(path), allowed=f"a path that can be written ({error.strerror})") from error
-
-
 cli.add_command(lecture)
 cli.add_command(matters)
 cli.add_command(serve)
@@ -235,21 +225,7 @@ cli.add_command(view)
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command line and returns the exit status, 0 for success. Errors are one line on standard error."""
-    try:
-        cli.main(arguments, prog_name="python -m model", standalone_mode=False)
-    except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.ctx.get_help() if error.ctx else "", err=True)
-        return 2
-    except click.ClickException as error:
-        click.echo(" ".join(error.format_message().split()), err=True)
-        return 2
-    except click.Abort:
-        click.echo("Stopped.", err=True)
-        return 130
-    except HeadlightError as error:
-        click.echo(str(error), err=True)
-        return 1
-    return 0
+    return run_program(cli, "python -m model", arguments)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ from typing import get_args
 
 import click
 
-from model.errors import BadSetting, HeadlightError
+from model.cli.program import run_program, write_output
+from model.errors import BadSetting
 from model.trace.serialization import from_bytes
 from model.trace.types import Attention, Site, Trace
 from viz.archive import About, Place
@@ -60,7 +61,7 @@ def figure(
     found = _read(trace)
     drawn = figure_called(found, Choice(_chosen(found, site), head, query, key), picture)
     sheet = drawn.draw(options)
-    _write(out, written(sheet, out))
+    write_output(out, written(sheet, out))
     click.echo(caption(found, drawn.title, link))
     for note in sheet.notes:
         click.echo(f"Note: {note}", err=True)
@@ -77,7 +78,7 @@ def archive(trace: Path, out: Path, site: str | None, head: int, card: Path | No
     """Writes everything of TRACE into one archive: trace, figures, tables, link, model card, request, notebook."""
     found = _read(trace)
     about = About(link, card.read_text(encoding="utf-8") if card else "")
-    _write(out, packed(found, Place(_chosen(found, site).site, head), about))
+    write_output(out, packed(found, Place(_chosen(found, site).site, head), about))
 
 
 def _chosen(trace: Trace, site: str | None) -> Attention:
@@ -92,27 +93,9 @@ def _read(path: Path) -> Trace:
         raise BadSetting(name="TRACE", found=str(path), allowed=f"a file that can be read ({error.strerror})") from error
 
 
-def _write(path: Path, data: bytes) -> None:
-    try:
-        path.write_bytes(data)
-    except OSError as error:
-        raise BadSetting(name="--out", found=str(path), allowed=f"a path that can be written ({error.strerror})") from error
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command line and returns the exit status, 0 for success. Errors are one line on standard error."""
-    try:
-        cli.main(arguments, prog_name="python -m viz", standalone_mode=False)
-    except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.ctx.get_help() if error.ctx else "", err=True)
-        return 2
-    except click.ClickException as error:
-        click.echo(" ".join(error.format_message().split()), err=True)
-        return 2
-    except HeadlightError as error:
-        click.echo(str(error), err=True)
-        return 1
-    return 0
+    return run_program(cli, "python -m viz", arguments)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Command line: options of a run, `matters`, `serve`, `view`, float features from
+"""Command line: how a program ends, options of a run, `matters`, `serve`, `view`, float features from
 files, and figures, which another program draws.
 
 May import: model.attribution, model.checkpoints, model.engine, model.errors, model.inference, model.spec, model.trace.

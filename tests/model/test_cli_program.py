@@ -1,0 +1,48 @@
+"""How every command line of the project ends: exit status, and one line on standard error."""
+
+import click
+import pytest
+
+from model.cli.program import run_program
+from model.errors import BadSetting
+
+
+@click.group()
+def cli() -> None:
+    """Commands that fail, each in its own way."""
+
+
+@cli.command()
+def works() -> None:
+    """Succeeds."""
+
+
+@cli.command()
+def stopped() -> None:
+    """Is interrupted."""
+    raise KeyboardInterrupt
+
+
+@cli.command()
+def refused() -> None:
+    """Is refused."""
+    raise BadSetting(name="--out", found="x", allowed="y")
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (["works"], 0, ""),
+        ([], 2, "Usage: python -m that [OPTIONS] COMMAND"),
+        (["works", "more"], 2, "Got unexpected extra argument (more)"),
+        (["refused"], 1, str(BadSetting(name="--out", found="x", allowed="y"))),
+        (["stopped"], 130, "\nStopped."),
+    ],
+)
+def test_a_command_line_ends_with_a_status_and_says_why(
+    words: list[str], status: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_program(cli, "python -m that", words) == status
+    err = capsys.readouterr().err
+    assert err.startswith(said)
+    assert (err.strip() == said.strip()) or not words
