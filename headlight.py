@@ -436,6 +436,7 @@ class _Watch(TorchDispatchMode):
         return True
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Runs one operation of the program as asked, and notes its inputs and outputs; a backward pass is not noted."""
         kwargs = kwargs or {}
         if torch._C._current_autograd_node() is not None:  # a backward pass
             return func(*args, **kwargs)
@@ -1324,12 +1325,14 @@ class Recording:
     # While the program runs
 
     def __enter__(self) -> Recording:
+        """Starts to watch the program."""
         self.began = time.perf_counter()
         self.modules.start()
         self.watch.__enter__()  # type: ignore[no-untyped-call]
         return self
 
     def __exit__(self, *raised: object) -> None:
+        """Ends the watch, also after an error of the program, and makes the attention sites of what was seen."""
         self.watch.__exit__(None, None, None)  # type: ignore[no-untyped-call]
         self.modules.stop()
         self._finish()
@@ -1407,13 +1410,18 @@ class Recording:
     # Afterwards
 
     def __getitem__(self, name: str) -> Site:
-        """The first site of a module, or the site of a name such as `decoder.0.2.cross`."""
+        """The first site of a module, or the site of a name such as `decoder.0.2.cross`.
+
+        Raises:
+            KeyError: there is none; the message lists those that there are.
+        """
         for site in self.sites:
             if name in (site.module, site.name):
                 return site
         raise KeyError(f"No site {name!r}. There are: {', '.join(f'{site.name} ({site.module})' for site in self.sites)}")
 
     def __repr__(self) -> str:
+        """The sites, one line each, with the largest difference from the kernel, and what is missing."""
         lines = [f"{self.program}: {len(self.sites)} attention sites"]
         for site in self.sites:
             heads, queries, keys = site.shape

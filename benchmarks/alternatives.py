@@ -35,6 +35,7 @@ class Case:
     valid: int | None = None
 
     def __str__(self) -> str:
+        """The case as layers × heads × tokens."""
         return f"{self.layers} × {self.heads} × {self.tokens:,}"
 
     @property

@@ -49,6 +49,9 @@ def repair_torchvision() -> None:
     """Lets torchvision be imported where its compiled part does not fit this torch.
 
     Defines the names of operations that no model of attention calls.
+
+    Raises:
+        ImportError: it still cannot be imported.
     """
     library = torch.library.Library("torchvision", "FRAGMENT")
     _LIBRARIES.append(library)

@@ -33,8 +33,8 @@ EDITS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("viz/main.py", "from viz.views import", "from viz.views import greeting\n"),
         (
             "viz/main.py",
-            "            lectures,\n        ]",
-            '            st.Page(drawing(greeting.show), title="Hi", url_path="greeting"),\n',
+            '        entry(lobby.show, _("Lecture")',
+            '        entry(drawing(greeting.show), "Hi", "greeting", "waving_hand"),\n',
         ),
     ),
     "a layout": (

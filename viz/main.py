@@ -28,53 +28,17 @@ _PAGE, _UNSAID = "page", "unsaid"
 STYLE = Path(__file__).parent / "page.css"
 
 
+WITHOUT_A_RUN = ("checkpoint", "lecture")
+"""Pages that need neither a run nor a usable model."""
+
+
 def main() -> None:
     """One script run."""
-    st.set_page_config(page_title="Headlight", page_icon=str(sidebar.ICON), layout="wide")
-    st.html(STYLE)
-    big_mode.style()
-    language.speak(session_language())
-    with st.sidebar:
-        redraw_on_change()
+    _set_up()
     surroundings: list[Surroundings] = []
-
-    def drawing(show: Callable[[Page], None], opens_on: Opening = last_cross, unedited: bool = False) -> Callable[[], None]:
-        def draw() -> None:
-            for each in surroundings:
-                _sentence_and_page(each, Drawn(show, opens_on, unedited))
-
-        return draw
-
-    first = st.Page(drawing(explore.show), title=_("Explore"), url_path="explore", icon=":material/grid_view:", default=True)
-    diagnosis = st.Page(
-        lambda: _diagnosis(first),
-        title=_("Checkpoint"),
-        url_path="checkpoint",
-        icon=":material/folder_open:",
-    )
-    lectures = st.Page(lobby.show, title=_("Lecture"), url_path="lecture", icon=":material/co_present:")
-    steps = st.Page(drawing(step.show), title=_("Step through"), url_path="step", icon=":material/step:")
-    comparison = st.Page(drawing(compare.show), title=_("Compare"), url_path="compare", icon=":material/compare:")
-    experiment = drawing(lambda page: what_if.show(page, steps, comparison), unedited=True)
-    chosen = st.navigation(
-        [
-            first,
-            steps,
-            st.Page(drawing(masks.show, masks.opens_on), title=_("Masks"), url_path="masks", icon=":material/visibility_off:"),
-            st.Page(drawing(positions.show), title=_("Positions"), url_path="positions", icon=":material/waves:"),
-            comparison,
-            st.Page(experiment, title=_("What if"), url_path="whatif", icon=":material/science:"),
-            st.Page(drawing(training.show), title=_("Training"), url_path="training", icon=":material/movie:"),
-            diagnosis,
-            lectures,
-        ]
-    )
-    view, problems = current_view()
-    problems = [*st.session_state.get(_UNSAID, []), *problems]
-    if st.session_state.get(_PAGE, chosen.url_path) != chosen.url_path:
-        view = replace(view, key=-1)  # an open calculation belongs to its page
-    st.session_state[_PAGE] = chosen.url_path
-    if chosen.url_path in (diagnosis.url_path, lectures.url_path):  # they need neither a run nor a usable model
+    chosen = st.navigation(_pages(surroundings))
+    view, problems = _state(chosen)
+    if chosen.url_path in WITHOUT_A_RUN:
         settle(view)
         st.session_state.pop(_UNSAID, None)
         sidebar.logo()
@@ -93,6 +57,56 @@ def main() -> None:
     sidebar.languages()
     big_mode.switch(current_view()[0])
     tell_url()
+
+
+def _set_up() -> None:
+    """What every page has: icon, style, language, color scheme."""
+    st.set_page_config(page_title="Headlight", page_icon=str(sidebar.ICON), layout="wide")
+    st.html(STYLE)
+    big_mode.style()
+    language.speak(session_language())
+    with st.sidebar:
+        redraw_on_change()
+
+
+def _pages(surroundings: Sequence["Surroundings"]) -> list[StreamlitPage]:
+    """The pages, as the navigation lists them. A page that draws a run draws it inside `surroundings`, if there are any by then."""
+
+    def drawing(show: Callable[[Page], None], opens_on: Opening = last_cross, unedited: bool = False) -> Callable[[], None]:
+        def draw() -> None:
+            for each in surroundings:
+                _sentence_and_page(each, Drawn(show, opens_on, unedited))
+
+        return draw
+
+    def entry(show: Callable[[], None], title: str, path: str, icon: str, default: bool = False) -> StreamlitPage:
+        return st.Page(show, title=title, url_path=path, icon=f":material/{icon}:", default=default)
+
+    first = entry(drawing(explore.show), _("Explore"), "explore", "grid_view", default=True)
+    steps = entry(drawing(step.show), _("Step through"), "step", "step")
+    comparison = entry(drawing(compare.show), _("Compare"), "compare", "compare")
+    experiment = drawing(lambda page: what_if.show(page, steps, comparison), unedited=True)
+    return [
+        first,
+        steps,
+        entry(drawing(masks.show, masks.opens_on), _("Masks"), "masks", "visibility_off"),
+        entry(drawing(positions.show), _("Positions"), "positions", "waves"),
+        comparison,
+        entry(experiment, _("What if"), "whatif", "science"),
+        entry(drawing(training.show), _("Training"), "training", "movie"),
+        entry(lambda: _diagnosis(first), _("Checkpoint"), "checkpoint", "folder_open"),
+        entry(lobby.show, _("Lecture"), "lecture", "co_present"),
+    ]
+
+
+def _state(chosen: StreamlitPage) -> tuple[View, list[str]]:
+    """The view of the URL, and sentences that no page has shown yet."""
+    view, problems = current_view()
+    problems = [*st.session_state.get(_UNSAID, []), *problems]
+    if st.session_state.get(_PAGE, chosen.url_path) != chosen.url_path:
+        view = replace(view, key=-1)  # an open calculation belongs to its page
+    st.session_state[_PAGE] = chosen.url_path
+    return view, problems
 
 
 def _diagnosis(explore: StreamlitPage) -> None:

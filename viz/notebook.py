@@ -36,6 +36,7 @@ class Shown:
         return self.html
 
     def __repr__(self) -> str:
+        """The picture in words, where no HTML can be shown."""
         return self.words
 
 

@@ -52,6 +52,7 @@ class Copies:
     apart: bool = False
 
     def __len__(self) -> int:
+        """Number of copies."""
         return next(len(each) for each in (self.silenced, self.edges, self.source, self.fed) if each is not None)
 
     def rows(self, index: Array) -> "Copies":

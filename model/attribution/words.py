@@ -37,6 +37,7 @@ class _Inputs:
     fed: int
 
     def __len__(self) -> int:
+        """Number of inputs: source words and fed target words."""
         return self.source + self.fed
 
     def later(self, example: Example) -> Array:

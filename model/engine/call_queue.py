@@ -53,6 +53,7 @@ class CallQueue:
         self._thinking: dict[Ticket, float] = {}
 
     def __len__(self) -> int:
+        """Number of calls that no batch has taken yet."""
         return len(self._pending)
 
     def add(self, ticket: Ticket, call: Call) -> PendingCall:

@@ -138,4 +138,5 @@ class OpeningSlots:
             raise TookTooLong(seconds=round(SLOT_SECONDS))
 
     def __exit__(self, *_: object) -> None:
+        """Frees the slot, also after an error."""
         self._free.release()

@@ -29,6 +29,7 @@ class Input:
     unread: int = 0
 
     def __len__(self) -> int:
+        """Number of positions."""
         return len(self.tokens)
 
     def to(self, dtype: torch.dtype) -> "Input":

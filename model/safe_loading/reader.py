@@ -31,6 +31,7 @@ class Problem:
     fields: Mapping[str, object]
 
     def __str__(self) -> str:
+        """The sentence, with its fields filled in."""
         return self.template.format(**self.fields)
 
 

@@ -32,7 +32,11 @@ class Search:
         self._seen: set[int] = set()
 
     def look(self, node: Any, name: str = "", depth: int = 0) -> None:
-        """Sorts `node`, found under `name`, and everything in it."""
+        """Sorts `node`, found under `name`, and everything in it.
+
+        Raises:
+            UnsoundFile: two tables have the same name.
+        """
         if isinstance(node, Inert) and node.is_module:
             self.objects.append(node.kind)
         if (entries := _entries(node)) is None or depth > limits.MAX_DEPTH or id(node) in self._seen:

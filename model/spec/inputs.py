@@ -33,6 +33,7 @@ class Features:
     rows: tuple[tuple[float, ...], ...]
 
     def __len__(self) -> int:
+        """Number of positions."""
         return len(self.rows)
 
 
@@ -60,6 +61,7 @@ class RandomFeatures:
             raise BadSetting(name="seed", found=self.seed, allowed="0 or a positive whole number below 2^63")
 
     def __len__(self) -> int:
+        """Number of positions."""
         return self.positions
 
 

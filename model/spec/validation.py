@@ -34,9 +34,11 @@ class Between:
     words: str = ""
 
     def __contains__(self, value: float) -> bool:
+        """Whether a number is allowed; both ends are."""
         return self.lowest <= value <= self.highest
 
     def __str__(self) -> str:
+        """What is allowed, in words."""
         return self.words or f"from {self.lowest:,} to {self.highest:,}"
 
 
@@ -141,9 +143,11 @@ class OneOf:
     names: tuple[str, ...]
 
     def __contains__(self, value: object) -> bool:
+        """Whether a value is one of the names."""
         return value in self.names
 
     def __str__(self) -> str:
+        """What is allowed, in words."""
         return " or ".join(self.names)
 
 

@@ -43,6 +43,7 @@ class Specials:
     unknown: int | None = None
 
     def __contains__(self, id_: int) -> bool:
+        """Whether an id is that of padding, start or end."""
         return id_ in (self.pad, self.start, self.end)
 
 
@@ -161,7 +162,11 @@ class VocabularyTokenizer:
 
 
 def to_json(tokenizer: Tokenizer) -> dict[str, Any]:
-    """A WordTokenizer, VocabularyTokenizer or IdTokenizer as plain JSON values."""
+    """A WordTokenizer, VocabularyTokenizer or IdTokenizer as plain JSON values.
+
+    Raises:
+        BadSetting: it is another kind of tokenizer.
+    """
     match tokenizer:
         case WordTokenizer():
             return words.to_json(tokenizer)

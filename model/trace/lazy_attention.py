@@ -51,9 +51,11 @@ class LazyAttention:
         return len(self.q), *self.mask.shape
 
     def __len__(self) -> int:
+        """Number of heads."""
         return len(self.q)
 
     def __iter__(self) -> Iterator[Array]:
+        """The weights [query, key] of each head, computed one head at a time."""
         return (self[head] for head in range(len(self)))
 
     def __getitem__(self, index: Any) -> Array:
@@ -69,7 +71,11 @@ class LazyAttention:
         return self[:].astype(dtype or self.dtype, copy=False)
 
     def __getattr__(self, name: str) -> Any:
-        """Any other attribute of an array: computes all weights and asks them for it."""
+        """Any other attribute of an array: computes all weights and asks them for it.
+
+        Raises:
+            AttributeError: arrays have no such attribute; special methods are never looked up here.
+        """
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(self[:], name)

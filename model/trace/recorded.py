@@ -28,6 +28,11 @@ class RecordedSite:
     batch: int = 1
 
     def __post_init__(self) -> None:
+        """Checks the values.
+
+        Raises:
+            BadSetting: a value is not allowed.
+        """
         if self.difference is not None and self.difference < 0:
             raise BadSetting(name="difference", found=self.difference, allowed="a number from 0, or NaN")
         if self.batch < 1:

@@ -32,6 +32,7 @@ class Stage:
     name: str
 
     def __str__(self) -> str:
+        """The name under which a trace holds it: `place/name`."""
         return f"{self.place}/{self.name}"
 
     @property

@@ -51,6 +51,7 @@ class Site:
     kind: Kind
 
     def __str__(self) -> str:
+        """The site as text, `stack.pass.layer.kind`; `parse` reads it."""
         return f"{self.stack}.{self.pass_}.{self.layer}.{self.kind}"
 
     @classmethod
@@ -90,6 +91,7 @@ class Tokens:
     unknown: tuple[bool, ...]
 
     def __len__(self) -> int:
+        """Number of tokens."""
         return len(self.texts)
 
     def then(self, other: Self) -> Self:

@@ -63,7 +63,7 @@ class Parallel:
     origin: str = "the corpus of the checkpoint's CARD.md"
 
     def texts(self, folder: Path | None, split: str) -> Texts:
-        """Sentence pairs; see Corpus.texts."""
+        """Sentence pairs. Raises DataError where Corpus.texts does."""
         names = [name.replace("{split}", split) for name in (self.source, self.target)]
         layout = "one UTF-8 sentence a line, source and target aligned by line"
         sides = [read_lines(folder, name, self.origin, layout) for name in names]
@@ -124,7 +124,7 @@ class RunningText:
     origin: str
 
     def texts(self, folder: Path | None, split: str) -> Texts:
-        """Paragraphs; see Corpus.texts."""
+        """Paragraphs. Raises DataError where Corpus.texts does."""
         name = self.file.replace("{split}", split)
         lines = read_lines(folder, name, self.origin, "UTF-8 text, a paragraph a line")
         if not (found := [(line,) for line in lines if line.strip()]):

@@ -18,7 +18,11 @@ TEXTS = ("output", "source", "key", "lens", "mask")
 
 
 def subject(parts: Parts) -> Subject:
-    """The subject of a claim or of a question."""
+    """The subject of a claim or of a question.
+
+    Raises:
+        Unreadable: the line does not begin with a subject.
+    """
     kind = parts.take(_("what is claimed"))
     if kind not in _SUBJECTS:
         raise Unreadable(_("“{kind}” is none of {there}", kind=kind, there=", ".join(_SUBJECTS)))

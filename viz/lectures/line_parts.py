@@ -1,4 +1,4 @@
-"""The parts of a line of a lecture, read from left to right."""
+"""The parts of a line of a lecture, read from left to right. Each function raises Unreadable if the next part has another form."""
 
 import json
 import re

@@ -72,7 +72,11 @@ def _plain(trace: Trace, strip: str, start: int, end: int | None) -> str:
 
 
 def distribution(trace: Trace, step: Step) -> Array:
-    """Log-probabilities of the row that a step was taken from: [vocab], float64."""
+    """Log-probabilities of the row that a step was taken from: [vocab], float64.
+
+    Raises:
+        BadClaim: the network writes nothing.
+    """
     if trace.logits is None:
         raise BadClaim(reason=_("this network writes nothing"))
     logits = trace.logits[_logits_row(trace, step)].astype(np.float64)

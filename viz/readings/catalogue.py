@@ -37,70 +37,61 @@ def catalogue(site: Site, projected: bool = True) -> Mapping[str, Reading]:
         site: the selected one, which decides the formula of rollout.
         projected: whether values are measured after the output projection.
     """
-    readings = (
-        Reading(
-            "head",
-            _("This head"),
-            _("weight"),
-            (r"A_{ij} = \operatorname{softmax}_j\left(\text{score}_{ij} + \text{mask}_{ij}\right)",),
-            _("The attention weights of the selected head, exactly as computed. Each row sums to 1."),
-            _("They show where the head looked, but neither what it read there nor why the model chose a word."),
-            of_head=True,
-        ),
-        Reading(
-            "mean",
-            _("Mean over heads"),
-            _("mean weight"),
-            (r"\bar A_{ij} = \frac{1}{H} \sum_{h=1}^{H} A^h_{ij}",),
-            _("Each cell is the mean over all heads of this layer."),
-            _(
-                "No single head has these weights: heads that attend to different words blend into one that seems to "
-                "attend to all of them."
-            ),
-            of_head=False,
-        ),
-        Reading(
-            "max",
-            _("Maximum over heads"),
-            _("largest weight"),
-            (r"M_{ij} = \max_{h} A^h_{ij}",),
-            _("Each cell is the largest weight that any head of this layer gives it."),
-            _("A row mixes several heads, so it does not sum to 1, and it does not say how many heads attend there."),
-            of_head=False,
-        ),
-        _value_weighted(projected),
-        Reading(
-            "rollout",
-            _("Rollout"),
-            _("rollout"),
-            _ROLLOUT["encoder" if site.stack == "encoder" else site.kind],
-            _(
-                "The attention of all layers up to this one, multiplied through to the input tokens. Each residual "
-                "connection counts as one half."
-            ),
-            _(
-                "It is not a weight of the model and not a measure of influence: all heads count equally, and values, "
-                "feed-forward networks and normalization are ignored."
-            ),
-            of_head=False,
-        ),
-        Reading(
-            "entropy",
-            _("Entropy of each row"),
-            _("entropy (nats)"),
-            (r"H_i = -\sum_j A_{ij} \ln A_{ij}",),
-            _(
-                "How widely each row of the selected head spreads its attention: 0 for a single key, ln m for m keys with "
-                "equal weights."
-            ),
-            _(
-                "It does not say how confident the model is, nor how much the head matters: a head that rests on one token "
-                "also has low entropy."
-            ),
-            of_head=True,
-        ),
-    )
+    readings = (_head(), _mean(), _largest(), _value_weighted(projected), _rollout(site), _entropy())
     return {reading.name: reading for reading in readings}
+
+
+def _head() -> Reading:
+    return Reading(
+        "head",
+        _("This head"),
+        _("weight"),
+        (r"A_{ij} = \operatorname{softmax}_j\left(\text{score}_{ij} + \text{mask}_{ij}\right)",),
+        _("The attention weights of the selected head, exactly as computed. Each row sums to 1."),
+        _("They show where the head looked, but neither what it read there nor why the model chose a word."),
+        of_head=True,
+    )
+
+
+def _mean() -> Reading:
+    return Reading(
+        "mean",
+        _("Mean over heads"),
+        _("mean weight"),
+        (r"\bar A_{ij} = \frac{1}{H} \sum_{h=1}^{H} A^h_{ij}",),
+        _("Each cell is the mean over all heads of this layer."),
+        _(
+            "No single head has these weights: heads that attend to different words blend into one that seems to "
+            "attend to all of them."
+        ),
+        of_head=False,
+    )
+
+
+def _largest() -> Reading:
+    return Reading(
+        "max",
+        _("Maximum over heads"),
+        _("largest weight"),
+        (r"M_{ij} = \max_{h} A^h_{ij}",),
+        _("Each cell is the largest weight that any head of this layer gives it."),
+        _("A row mixes several heads, so it does not sum to 1, and it does not say how many heads attend there."),
+        of_head=False,
+    )
+
+
+def _value_weighted(projected: bool) -> Reading:
+    caution = _("It is not a share: the vectors in a row may cancel one another, and the residual stream may be much longer.")
+    if projected:
+        meaning = _(
+            "The length of the vector that the selected head adds to the residual stream of query i from key j, after "
+            "its part of the output projection."
+        )
+        formula = r"N_{ij} = \left\lVert A_{ij}\, v_j\, W_O^{h} \right\rVert_2"
+    else:
+        meaning = _("The length of the vector that the selected head carries from key j to query i, before the output projection.")
+        formula = r"N_{ij} = \left\lVert A_{ij}\, v_j \right\rVert_2"
+    return Reading("value", _("Weight × value"), _("contribution length"), (formula,), meaning, caution, of_head=True)
 
 
 _ROLLOUT = {
@@ -121,15 +112,37 @@ _ROLLOUT = {
 _ROLLOUT |= {"memory": _ROLLOUT["encoder"]}
 
 
-def _value_weighted(projected: bool) -> Reading:
-    caution = _("It is not a share: the vectors in a row may cancel one another, and the residual stream may be much longer.")
-    if projected:
-        meaning = _(
-            "The length of the vector that the selected head adds to the residual stream of query i from key j, after "
-            "its part of the output projection."
-        )
-        formula = r"N_{ij} = \left\lVert A_{ij}\, v_j\, W_O^{h} \right\rVert_2"
-    else:
-        meaning = _("The length of the vector that the selected head carries from key j to query i, before the output projection.")
-        formula = r"N_{ij} = \left\lVert A_{ij}\, v_j \right\rVert_2"
-    return Reading("value", _("Weight × value"), _("contribution length"), (formula,), meaning, caution, of_head=True)
+def _rollout(site: Site) -> Reading:
+    return Reading(
+        "rollout",
+        _("Rollout"),
+        _("rollout"),
+        _ROLLOUT["encoder" if site.stack == "encoder" else site.kind],
+        _(
+            "The attention of all layers up to this one, multiplied through to the input tokens. Each residual "
+            "connection counts as one half."
+        ),
+        _(
+            "It is not a weight of the model and not a measure of influence: all heads count equally, and values, "
+            "feed-forward networks and normalization are ignored."
+        ),
+        of_head=False,
+    )
+
+
+def _entropy() -> Reading:
+    return Reading(
+        "entropy",
+        _("Entropy of each row"),
+        _("entropy (nats)"),
+        (r"H_i = -\sum_j A_{ij} \ln A_{ij}",),
+        _(
+            "How widely each row of the selected head spreads its attention: 0 for a single key, ln m for m keys with "
+            "equal weights."
+        ),
+        _(
+            "It does not say how confident the model is, nor how much the head matters: a head that rests on one token "
+            "also has low entropy."
+        ),
+        of_head=True,
+    )

@@ -145,6 +145,7 @@ class Queue:
         self._newest: dict[str, tuple[Ticket, Waiter]] = {}
 
     def __len__(self) -> int:
+        """Number of requests that wait; those that run are not counted."""
         return len(self._waiting)
 
     def join(self, request: Hashable, work: Callable[..., Any], session: str) -> tuple[Ticket, Waiter]:

@@ -53,12 +53,12 @@ class Parts:
         self._strips.check(edit, key, tuple(dict.fromkeys(map(self._strips.keys, of))))
 
     def check_head(self, site: Site, head: int) -> None:
-        """Refuses a head that a site does not have."""
+        """Raises UnknownHead for a head that a site does not have."""
         if head >= self.sites[site]:
             raise UnknownHead(asked=head, site=site, last=self.sites[site] - 1)
 
     def check_site(self, site: str) -> None:
-        """Refuses a site that the network does not have."""
+        """Raises UnknownSite for a site that the network does not have."""
         if Site.parse(site) not in self.sites:
             raise UnknownSite(asked=site, there=", ".join(map(str, self.sites)))
 

@@ -46,6 +46,7 @@ class Table:
         self._first, self._rows = embedding.first, embedding.positions.rows(0, 2**20)
 
     def __len__(self) -> int:
+        """Number of rows."""
         return len(self._rows)
 
     def first(self, start: int) -> int:

@@ -39,6 +39,7 @@ def read(question: dict[str, Any]) -> Reader:
     """Reads the tokenizer that a request names.
 
     Raises:
+        KeyError: the request names none.
         Exception: it cannot be read; the class is the library's.
     """
     match question:

@@ -106,7 +106,11 @@ def lines(trace: Trace, site: Site, head: int, query: int, read: Read | None = N
 
 
 def player(trace: Trace, site: Site, head: int, step: int) -> bytes:
-    """The decoding token by token, at one site: part `heads`."""
+    """The decoding token by token, at one site: part `heads`.
+
+    Raises:
+        UnknownSite, UnknownHead: the run has no such place.
+    """
     attention = trace.at(site)
     if not 0 <= head < attention.heads:
         raise UnknownHead(asked=head, site=site, last=attention.heads - 1)
