@@ -394,7 +394,6 @@ def h():
 def test_nothing_is_called_by_a_name_that_says_nothing() -> None:
     files = [str(p.relative_to(ROOT)) for p in PYTHON if p.stem in ("utils", "util", "helpers", "misc", "common")]
     assert not files, f"No module is called utils: say what it does. {files}"
-    for module in FILES:
-        for node in ast.walk(tree_of(module)):
-            named = isinstance(node, ast.ClassDef) and node.name.endswith("Manager")
-            assert not named, f"No class is called Manager: say what it does. {module} has one"
+    for module, path in FILES.items():
+        named = re.search(r"^\s*class \w*Manager\b", path.read_text(encoding="utf-8"), re.MULTILINE)
+        assert not named, f"No class is called Manager: say what it does. {module} has one"
