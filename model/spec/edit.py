@@ -1,19 +1,39 @@
 """Edit: one change of a run. Its text form, the limit of edits, and the places that edits at attention sites name.
 
 Import from `model.spec.edits`, which also has the kinds of edits.
+
+The text form, `NAME key=value …`, stands in links, on the command line and in JSON. A value with blanks, or one that would be read
+as something else, stands in double quotes, as JSON writes a string: `key="4"` is the token 4, and `key=4` the fifth token. A field
+that has its default is left out, so that equal edits have equal texts.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import MISSING, dataclass, fields
 from functools import lru_cache
-from typing import ClassVar, Literal
+from types import NoneType
+from typing import Any, ClassVar, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 from model.errors import BadEdit
-from model.spec import edit_text
+
+Token: TypeAlias = int | str
+"""A token of a strip: an index, counted from 0, or a text, which names all of its places."""
+
+LONGEST = 4000
+"""Most characters of one text; a link holds no longer ones."""
 
 MOST_EDITS = 256
 """Most edits of one run."""
 
+_QUOTED = r'"(?:[^"\\]|\\.)*"'
+_BARE = r'[^\s",;=]+'
+_ITEM = re.compile(f"{_QUOTED}|{_BARE}")
+_PAIR = re.compile(rf"\s+([a-z]+)=((?:{_QUOTED}|[^\s\";=])*)")
+_NAME = re.compile(r"\s*([a-z]+(?:-[a-z]+)*)")
+_WHOLE = re.compile(r"0|-?[1-9][0-9]*")
+_ONE = re.compile(rf"(?:{_QUOTED}|[^;])*")
 
 EDITS: dict[str, type["Edit"]] = {}
 """All kinds of edits by name."""
@@ -31,7 +51,7 @@ class Edit:
 
     def __str__(self) -> str:
         """The text form, without the fields that have their defaults."""
-        return edit_text.write(self.name, self)
+        return _text_of(self.name, self)
 
     @staticmethod
     @lru_cache(maxsize=1024)
@@ -41,12 +61,12 @@ class Edit:
         Raises:
             BadEdit: there is no such edit, or it has no such fields.
         """
-        kind = EDITS.get(edit_text.name_of(text))
-        if kind is None or len(text) > edit_text.LONGEST:
+        kind = EDITS.get(_name_of(text))
+        if kind is None or len(text) > LONGEST:
             there = f"there is no such edit; there is: {', '.join(EDITS)}"
-            reason = f"it has more than {edit_text.LONGEST:,} characters" if kind else there
+            reason = f"it has more than {LONGEST:,} characters" if kind else there
             raise BadEdit(edit=text[:80], reason=reason)
-        made: Edit = edit_text.read(kind, text)
+        made: Edit = _parsed(kind, text)
         return made
 
     def refuse(self, reason: str) -> BadEdit:
@@ -60,7 +80,7 @@ def read_edits(text: str) -> tuple[Edit, ...]:
     Raises:
         BadEdit: one of them is none, or there are too many.
     """
-    return bounded(Edit.from_text(part) for part in edit_text.split(text))
+    return bounded(Edit.from_text(part) for part in _split(text))
 
 
 def write_edits(edits: Iterable[Edit]) -> str:
@@ -117,3 +137,110 @@ class AtSites(Edit):
     def covers(self, site: str, head: int) -> bool:
         """Whether this edit is at a head of a site, given in text form."""
         return self.at_site(site) and (not self.head or head in self.head)
+
+
+def _text_of(name: str, value: Any) -> str:
+    """The text of `value`, a dataclass."""
+    said = [(f.name, getattr(value, f.name)) for f in fields(value) if f.default is MISSING or getattr(value, f.name) != f.default]
+    return " ".join([name, *(f"{field}={_written(content)}" for field, content in said)])
+
+
+def _split(text: str) -> list[str]:
+    """The texts of several values that are joined by semicolons, blank ones left out."""
+    return [part for part in (found.group().strip() for found in _ONE.finditer(text)) if part]
+
+
+def _name_of(text: str) -> str:
+    """The first word of a text."""
+    found = _NAME.match(text)
+    return found.group(1) if found else ""
+
+
+def _parsed(kind: type[Any], text: str) -> Any:
+    """The dataclass of type `kind` that `_text_of` made `text` of.
+
+    Raises:
+        BadEdit: a key is unknown, missing or given twice, or its value is of another type.
+    """
+    hints = {name: hint for name, hint in get_type_hints(kind).items() if name in {f.name for f in fields(kind)}}
+    given: dict[str, Any] = {}
+    for key, value in _pairs(text):
+        if key not in hints:
+            raise BadEdit(edit=text, reason=f"{key} is not one of {', '.join(hints)}")
+        if key in given:
+            raise BadEdit(edit=text, reason=f"{key} is given twice")
+        given[key] = _value(hints[key], value, text, key)
+    if missing := [f.name for f in fields(kind) if f.default is MISSING and f.name not in given]:
+        raise BadEdit(edit=text, reason=f"{', '.join(missing)} must be given")
+    return kind(**given)
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    """The keys of a text with the texts of their values."""
+    found = _NAME.match(text)
+    place = found.end() if found else 0
+    while pair := _PAIR.match(text, place):
+        yield pair.group(1), pair.group(2)
+        place = pair.end()
+    if rest := text[place:].strip():
+        raise BadEdit(edit=text[:LONGEST], reason=f"{rest[:40]!r} is not of the form key=value (a value with blanks needs quotes)")
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, tuple):
+        from_text = any(hasattr(type(item), "from_text") for item in value)
+        return json.dumps("; ".join(map(str, value)), ensure_ascii=False) if from_text else ",".join(map(_written, value))
+    if isinstance(value, str):
+        plain = _ITEM.fullmatch(value) and not value.startswith('"') and not _WHOLE.fullmatch(value)
+        return value if plain else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, float):
+        short = f"{value:g}"
+        return short if float(short) == value else repr(value)
+    return str(value)
+
+
+def _value(kind: Any, value: str, text: str, key: str) -> Any:
+    """A value of type `kind`."""
+    choices = get_args(kind)
+    if get_origin(kind) is tuple and hasattr(choices[0], "from_text"):
+        return tuple(choices[0].from_text(part) for part in _split(_string(value, text)))
+    if get_origin(kind) is tuple:
+        items = _ITEM.findall(value)
+        if ",".join(items) != value or not items:
+            raise BadEdit(edit=text, reason=f"{key} must be a list with commas between; a comma itself is written in quotes")
+        return tuple(_single(choices[0], item, text, key) for item in items)
+    if NoneType in choices:
+        kind = next(choice for choice in (Token, int, str) if choice | None == kind)
+    return _single(kind, value, text, key)
+
+
+def _single(kind: Any, value: str, text: str, key: str) -> Any:
+    bare = not value.startswith('"')
+    whole = bare and _WHOLE.fullmatch(value) is not None and len(value) <= 10
+    if kind == Token and (whole or not bare):
+        return int(value) if whole else _string(value, text)
+    if kind in (str, Token) or get_origin(kind) is Literal:
+        found = _string(value, text)
+        if get_origin(kind) is Literal and found not in get_args(kind):
+            allowed = " or ".join(choice for choice in get_args(kind) if choice)
+            raise BadEdit(edit=text, reason=f"{key} must be {allowed}")
+        return found
+    if kind is int and whole:
+        return int(value)
+    try:
+        number = float(value) if kind is float and bare else math.nan
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise BadEdit(edit=text, reason=f"{key} must be {'a whole number' if kind is int else 'a number'}")
+    return number
+
+
+def _string(value: str, text: str) -> str:
+    """A text, with or without quotes."""
+    if not value.startswith('"'):
+        return value
+    try:
+        return str(json.loads(value))
+    except ValueError as error:
+        raise BadEdit(edit=text, reason=f"{value[:40]} is not a text in quotes as JSON writes it") from error

@@ -1,6 +1,6 @@
 """The kinds of edits: what a request changes while its network runs, as frozen values in the order in which they apply.
 
-Each has a text form, `NAME key=value …` (`model/spec/edit_text.py`), which links, the command line and JSON use. docs/what-if.md
+Each has a text form, `NAME key=value …` (`model/spec/edit.py`), which links, the command line and JSON use. docs/what-if.md
 defines what each one computes. Whether the network has what an edit names is checked when it runs.
 """
 
@@ -11,10 +11,10 @@ from model.spec.edit import EDITS as EDITS
 from model.spec.edit import MOST_EDITS as MOST_EDITS
 from model.spec.edit import AtSites as AtSites
 from model.spec.edit import Edit as Edit
+from model.spec.edit import Token as Token
 from model.spec.edit import bounded as bounded
 from model.spec.edit import read_edits as read_edits
 from model.spec.edit import write_edits as write_edits
-from model.spec.edit_text import Token as Token
 
 Stack: TypeAlias = Literal["encoder", "decoder"]
 

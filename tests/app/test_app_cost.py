@@ -2,30 +2,71 @@
 
 import asyncio
 import gc
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
+import httpx
+import pytest
+from starlette.applications import Starlette
 from streamlit.testing.v1 import AppTest
 
 import app
 from benchmarks import one_line
 from tests.app.visiting import Visitor
 from tests.counting import calls_in_threads, files_in_threads
+from viz.live import frames, route
 
 MOST = 220_000
 """Calls of a rerun of Explore, where Streamlit alone takes some 1,800. It was 133,000 when this was written."""
 
 
-FILES = 64
-"""Python files that a typed sentence passes, without those of the run itself (docs/architecture.md). 61 on 22 November 2026."""
+LIVE_FILES, SCRIPT_FILES = 46, 62
+"""Python files that a typed sentence passes by the live route and by the script, without those of the run itself: 44 and 60 on
+22 November 2026. docs/architecture.md lists them."""
+
+
+def ask(visitor: Visitor, text: str) -> None:
+    """Asks the live route for a sentence, as the sentence box of the visitor's page does."""
+
+    async def post() -> httpx.Response:
+        transport = httpx.ASGITransport(Starlette(routes=[route.ROUTE]))
+        async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
+            return await client.post(f"{route.PATH}/{token}", json={"text": text}, headers={"sec-fetch-site": "same-origin"})
+
+    token = visitor.app.session_state["live-session"].token
+    answer = asyncio.run(post())
+    assert answer.status_code == 200
+    assert text.encode() in answer.content
+
+
+def in_a_thread(do: Callable[[], None]) -> None:
+    """Runs a function in a thread of its own."""
+    thread = threading.Thread(target=do)
+    thread.start()
+    thread.join()
 
 
 def test_a_typed_sentence_passes_a_bounded_number_of_files(stocked: Path) -> None:
     visitor = Visitor(text="w4 w5")
     visitor.type("text", "w5 w6")
     found = files_in_threads(lambda: visitor.type("text", "w4 w6 w7"))
-    print(*sorted(found), sep="\n")
     assert {"viz/main.py", "viz/prepare.py", "model/engine/local.py"} <= found, "the files of a sentence are no longer counted"
-    assert len(found) <= FILES, f"a typed sentence passes {len(found)} Python files: {', '.join(sorted(found))}"
+    assert len(found) <= SCRIPT_FILES, f"a typed sentence passes {len(found)} Python files: {', '.join(sorted(found))}"
+
+
+def test_a_sentence_through_the_live_route_passes_a_bounded_number_of_files(stocked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for wait in ("FIRST_SECONDS", "ENCODER_SECONDS"):
+        monkeypatch.setattr(frames, wait, 300.0)  # one frame, at the end, however busy this machine is
+    visitor = Visitor(text="w4 w5")
+    ask(visitor, "w5 w6")
+    found = files_in_threads(lambda: in_a_thread(lambda: ask(visitor, "w4 w6 w7")))
+    assert {"viz/live/frames.py", "viz/prepare.py", "model/engine/local.py"} <= found, (
+        "the files of a sentence are no longer counted"
+    )
+    assert len(found) <= LIVE_FILES, (
+        f"a sentence through the live route passes {len(found)} Python files: {', '.join(sorted(found))}"
+    )
 
 
 def test_a_rerun_costs_a_bounded_number_of_calls() -> None:

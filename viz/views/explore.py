@@ -79,10 +79,10 @@ def _lines(page: Page, shown: reading.Shown, scene: bytes | None) -> None:
     Args:
         scene: None if there are too many tokens.
     """
-    title = _("Lines") if reading_card.is_raw(page, shown) else _("Lines: {title}", title=reading_card.title(page, shown))
+    title = _("Lines") if reading.is_raw(page, shown) else _("Lines: {title}", title=reading.title(page, shown))
     st.html(heading(title, _("Lines lead from each query token to the tokens that it attends to"), help_of="lines"))
     if scene is None:
-        st.caption(_("Lines are drawn for at most {most} tokens per side.", most=reading_card.LONGEST))
+        st.caption(_("Lines are drawn for at most {most} tokens per side.", most=reading.LONGEST))
         return
     if shown.values.ndim == 1:
         st.caption(_("This reading has one number for each row. The lines show the weights of the selected head instead."))
@@ -108,7 +108,7 @@ def _facts(page: Page, shown: reading.Shown) -> None:
                 count=statistics.rows_left_out,
             ),
         )
-    if not reading_card.is_raw(page, shown):
+    if not reading.is_raw(page, shown):
         notes.insert(0, _weights_alone())
     small = (f'<p class="small">{escape(note)}</p>' for note in notes)
     st.html("".join((heading(_("This head"), _("each row is a probability distribution"), help_of="facts"), *facts, *small)))
@@ -155,14 +155,14 @@ def _numbers(page: Page, shown: reading.Shown) -> None:
         table = export.map_table(page.trace, page.attention, shown.values, shown.keys)
     else:
         table = export.row_table(page.trace, page.attention, shown.values, shown.quantity)
-    st.caption(labels.markdown(_("{title}: {quantity}", title=reading_card.title(page, shown), quantity=shown.quantity)))
-    if reading_card.fits(page):
+    st.caption(labels.markdown(_("{title}: {quantity}", title=reading.title(page, shown), quantity=shown.quantity)))
+    if reading.fits(page):
         st.dataframe(rounded(table), width="stretch")
-        if reading_card.is_raw(page, shown):
+        if reading.is_raw(page, shown):
             st.caption(_("The same as a figure; use the camera button in its corner to save it as SVG."))
             reading_card.figure(page, shown)
     csv, whole, own = st.columns(3)
-    name = export.file_name(page.trace, *reading_card.file_parts(page, shown), ending="csv")
+    name = export.file_name(page.trace, *reading.file_parts(page, shown), ending="csv")
     csv.download_button(
         _("Download as CSV"), lambda: export.csv(table), name, "text/csv", icon=":material/download:", on_click="ignore"
     )
@@ -189,7 +189,7 @@ def _numbers(page: Page, shown: reading.Shown) -> None:
 
 def _all_heads(page: Page, shown: reading.Shown) -> None:
     """Draws a sortable table of all heads' statistics; a click on a row selects the head."""
-    if not reading_card.is_raw(page, shown):
+    if not reading.is_raw(page, shown):
         st.caption(_weights_alone())
     table = heads.all_heads(page.trace)
     titles = {name: explanation.title for name, explanation in heads.explanations().items()}

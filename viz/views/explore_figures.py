@@ -4,13 +4,13 @@ from viz import figure_dialog
 from viz.page import Page, address
 from viz.publication import lines as joined
 from viz.publication.catalogue import Choice, Figure, of_chart, standard_figures
-from viz.views import reading_card
+from viz.views import reading, reading_card
 from viz.views.reading import Shown
 
 
 def button(page: Page, shown: Shown, key: str) -> None:
     """Draws the button that opens the dialog with the pictures of Explore."""
-    first = "head" if reading_card.is_raw(page, shown) else "reading"
+    first = "head" if reading.is_raw(page, shown) else "reading"
     figure_dialog.button(lambda: figures(page, shown), page.trace, address(), key, first)
 
 
@@ -23,11 +23,11 @@ def choice(page: Page) -> Choice:
 def figures(page: Page, shown: Shown) -> list[Figure]:
     """The reading of the selected site, if it is not the weights of the head, and the standard figures of the run."""
     standard = list(standard_figures(page.trace, choice(page)))
-    return standard if reading_card.is_raw(page, shown) else [*_of_reading(page, shown), *standard]
+    return standard if reading.is_raw(page, shown) else [*_of_reading(page, shown), *standard]
 
 
 def _of_reading(page: Page, shown: Shown) -> list[Figure]:
-    title = reading_card.title(page, shown)
+    title = reading.title(page, shown)
     found = [of_chart("reading", title, reading_card.drawn(page, shown), reading_card.in_words(page, shown))]
     if shown.values.ndim == 1:
         return found

@@ -6,7 +6,7 @@ from model.trace.stages import Stage
 from viz.canvas.scenes import attention, cells
 from viz.canvas.scenes.attention import Read
 from viz.page import Page
-from viz.views import reading_card
+from viz.views import reading
 from viz.views.reading import Shown
 
 
@@ -26,18 +26,18 @@ def selected_head(page: Page, shown: Shown) -> dict[str, bytes]:
         shown: the reading of the selected site.
     """
     trace, site, head, query = page.trace, page.attention.site, page.head, page.view.query
-    if not reading_card.fits(page):
+    if not reading.fits(page):
         return {}
     found = {"lines": attention.lines(trace, site, head, query, _read(page, shown), live=True)}
-    if reading_card.is_raw(page, shown):
+    if reading.is_raw(page, shown):
         found["cells"] = cells.scene(trace, Stage(str(site), "weights"), head, query, page.view.key, live=True)
     return found
 
 
 def _read(page: Page, shown: Shown) -> Read | None:
     """What the lines show; None: the weights of the selected head."""
-    if shown.values.ndim == 1 or reading_card.is_raw(page, shown):
+    if shown.values.ndim == 1 or reading.is_raw(page, shown):
         return None
     whole = np.zeros(page.attention.mask.shape)
     whole[:, shown.keys] = shown.values
-    return Read("/".join(reading_card.file_parts(page, shown)), reading_card.title(page, shown), whole)
+    return Read("/".join(reading.file_parts(page, shown)), reading.title(page, shown), whole)

@@ -8,10 +8,14 @@ import numpy as np
 from model.errors import HeadlightError
 from model.trace.rollout import can_be_rolled_out, rollout
 from model.trace.types import Array, Attention, Site
+from viz import labels
 from viz.page import Page
 from viz.readings import maps
 from viz.readings.catalogue import Reading, catalogue
 from viz.texts import _, _n, sentence
+
+LONGEST = 256
+"""Most tokens on a side of a heatmap here, which labels every token. The atlas opens heads of any size."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +59,30 @@ def with_values(page: Page) -> Attention | str:
     except HeadlightError as error:
         return sentence(error)
     return attention if attention.v is not None else _("This run contains no value vectors.")
+
+
+def fits(page: Page) -> bool:
+    """Whether the selected site has at most LONGEST queries and keys."""
+    return bool(max(page.attention.mask.shape) <= LONGEST)
+
+
+def is_raw(page: Page, shown: Shown) -> bool:
+    """Whether the reading is the weights of the selected head as they ran, all keys included. Their cells open a calculation."""
+    return shown.reading.name == "head" and len(shown.keys) == page.attention.mask.shape[1]
+
+
+def title(page: Page, shown: Shown) -> str:
+    """Title of the picture: the selected head for raw weights; for derived numbers the reading's name first."""
+    whose = labels.site(page.attention.site, page.head if shown.reading.of_head else None)
+    return whose if shown.reading.name == "head" else _("{reading} · {site}", reading=shown.reading.title, site=whose)
+
+
+def file_parts(page: Page, shown: Shown) -> tuple[str, ...]:
+    """Parts of the name of a file with this reading."""
+    head = (f"head-{page.head + 1}",) if shown.reading.of_head else ()
+    reading = () if shown.reading.name == "head" else (shown.reading.name,)
+    hidden = ("without-special",) if len(shown.keys) < page.attention.weights.shape[2] else ()
+    return (str(page.attention.site), *head, *reading, *hidden)
 
 
 def _weights(page: Page) -> Shown:

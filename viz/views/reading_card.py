@@ -13,15 +13,7 @@ from viz.page import Page, bind, chart, heading, update
 from viz.readings.catalogue import catalogue
 from viz.readings.sinks import SMALL_VALUE, Sink, sink
 from viz.texts import _
-from viz.views.reading import Shown, with_values
-
-LONGEST = 256
-"""Most tokens on a side of a heatmap here, which labels every token. The atlas opens heads of any size."""
-
-
-def fits(page: Page) -> bool:
-    """Whether the selected site has at most LONGEST queries and keys."""
-    return bool(max(page.attention.mask.shape) <= LONGEST)
+from viz.views.reading import LONGEST, Shown, file_parts, fits, title, with_values
 
 
 def draw(page: Page, shown: Shown, cells: bytes | None) -> None:
@@ -69,25 +61,6 @@ def in_words(page: Page, shown: Shown) -> str:
     if shown.reading.name == "head":
         return f"{title(page, shown)}. {descriptions.head(page.trace, page.attention, page.head)}"
     return f"{title(page, shown)}. {descriptions.table(shown.values, labels.key_axis(page.trace, page.attention.site))}"
-
-
-def is_raw(page: Page, shown: Shown) -> bool:
-    """Whether the reading is the weights of the selected head as they ran, all keys included. Their cells open a calculation."""
-    return shown.reading.name == "head" and len(shown.keys) == page.attention.mask.shape[1]
-
-
-def title(page: Page, shown: Shown) -> str:
-    """Title of the picture: the selected head for raw weights; for derived numbers the reading's name first."""
-    whose = labels.site(page.attention.site, page.head if shown.reading.of_head else None)
-    return whose if shown.reading.name == "head" else _("{reading} · {site}", reading=shown.reading.title, site=whose)
-
-
-def file_parts(page: Page, shown: Shown) -> tuple[str, ...]:
-    """Parts of the name of a file with this reading."""
-    head = (f"head-{page.head + 1}",) if shown.reading.of_head else ()
-    reading = () if shown.reading.name == "head" else (shown.reading.name,)
-    hidden = ("without-special",) if len(shown.keys) < page.attention.weights.shape[2] else ()
-    return (str(page.attention.site), *head, *reading, *hidden)
 
 
 def _controls(page: Page, shown: Shown) -> None:
