@@ -82,8 +82,3 @@ def test_the_options_of_a_figure_reach_the_program_that_draws(tmp_path: Path, mo
     assert asked[5:] == [f"--out={tmp_path / 'x.pdf'}", "--head=2", "--width=174", "--no-labels"]
     with pytest.raises(BadSetting, match="--figure-set"):
         handed_over.draw(translation(), tmp_path / "x.pdf", None, 2, ("wide",))
-
-
-def test_a_run_that_would_write_nothing_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert model_main(["run", "multi30k-de-en", "--source", "x"]) == 1
-    assert "--figure" in capsys.readouterr().err
