@@ -8,7 +8,6 @@ import click
 import pypdf
 import pytest
 
-from model.__main__ import main as model_main
 from model.cli import figure as handed_over
 from model.errors import BadSetting
 from model.trace.serialization import to_bytes
