@@ -60,6 +60,20 @@ _MODERN = replace(
     positions="sinusoidal",
     embed_scale="none",
 )
+_ROTARY = replace(
+    _SMALL,
+    vocab=17,
+    attention=AttentionSpec(heads=4, head_dim=4, bias=False, key_heads=2),
+    activation="silu",
+    gated=True,
+    bias=False,
+    norm_order="pre",
+    norm="rms",
+    final_norm=True,
+    positions="rotary-pairs",
+    embed_scale="none",
+    rotary_base=50.0,
+)
 
 VARIANTS: dict[str, ModelSpec] = {
     "paper": ModelSpec(encoder=_SMALL, decoder=replace(_SMALL, vocab=10)),
@@ -71,6 +85,8 @@ VARIANTS: dict[str, ModelSpec] = {
         output=OutputSpec(tied=True),
     ),
     "language model": ModelSpec(encoder=None, decoder=replace(_SMALL, vocab=17)),
+    "rotary language model": ModelSpec(encoder=None, decoder=_ROTARY),
+    "rotary": ModelSpec(encoder=replace(_ROTARY, positions="rotary"), decoder=replace(_ROTARY, vocab=11, bias=True)),
     "modern language model": ModelSpec(encoder=None, decoder=replace(_MODERN, passes=2, layers=3), output=OutputSpec(tied=True)),
 }
 """Specs by name: encoder-decoders and causal language models, small enough to be followed by loops."""

@@ -10,6 +10,7 @@ from model.huggingface.network import AnyForeign, ForeignNetwork
 from model.spec.network import to_json
 from model.transformer.build import Network
 from model.transformer.cache import KVCache
+from model.transformer.stacks import CausalLM, EmbeddingAlone
 
 AnyNetwork: TypeAlias = Network | AnyForeign
 Runner: TypeAlias = Checkpoint | Foreign
@@ -22,7 +23,11 @@ def cache_of(network: AnyNetwork) -> KVCache:
 
 def never_recorded(network: AnyNetwork) -> dict[str, str]:
     """Values that runs of a network never record, by name, with the reason."""
-    return network.missing() if isinstance(network, ForeignNetwork) else {}
+    if isinstance(network, ForeignNetwork):
+        return network.missing()
+    stacks = {"decoder": network} if isinstance(network, CausalLM) else dict(network.named_children())
+    rotated = [name for name, stack in stacks.items() if isinstance(getattr(stack, "embedding", None), EmbeddingAlone)]
+    return {f"positions/{name}": "nothing is added: queries and keys are rotated by their positions" for name in rotated}
 
 
 def dtype_of(network: AnyNetwork) -> torch.dtype:

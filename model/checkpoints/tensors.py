@@ -12,7 +12,7 @@ from model.huggingface.network import ForeignNetwork
 from model.inspection import head_circuits
 from model.trace.types import Site
 from model.transformer.build import Network
-from model.transformer.stacks import CausalLM, Embedding
+from model.transformer.stacks import CausalLM, Embedding, EmbeddingAlone
 
 NEIGHBOURS = 12
 
@@ -65,6 +65,8 @@ def _embeddings(network: Network) -> dict[str, Embedding]:
 def _positions(network: Network, stack: str | None) -> Callable[[], Tensor] | None:
     """All positional encodings of a stack: [position, model]."""
     embedding = _embeddings(network).get(stack or "")
+    if isinstance(embedding, EmbeddingAlone):
+        return None
     return embedding and (lambda: embedding.positions.rows(0, 10**6))
 
 

@@ -2,7 +2,7 @@
 
 A head compares x W_Q with y W_K, so W_Q W_Kᵀ decides where it attends. It adds weighted y W_V W_O, so W_V W_O decides what it
 writes. The single matrices say less: an invertible map between W_Q and W_K, or between W_V and W_O, changes them and not the
-products.
+products. Rotary positions turn both in between: W_Q W_Kᵀ is then what a head compares at distance 0.
 
 Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits", QK and OV circuits.
 """
@@ -57,7 +57,9 @@ def sites(network: nn.Module) -> dict[Site, MultiHeadAttention]:
 
 def head_maps(attention: MultiHeadAttention) -> HeadMaps:
     """The matrices of each head, in float64."""
-    query, key, value = (_rows(projection, attention.heads) for projection in (attention.query, attention.key, attention.value))
+    query = _rows(attention.query, attention.heads)
+    groups = attention.heads // attention.key_heads  # heads that share their keys and values
+    key, value = (_rows(each, attention.key_heads).repeat_interleave(groups, 0) for each in (attention.key, attention.value))
     output: Tensor = attention.output.weight.detach().cpu().double().unflatten(1, (attention.heads, -1))  # [model, head, head_dim]
     return HeadMaps(query, key, value, output.transpose(0, 1))
 

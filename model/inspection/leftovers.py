@@ -80,11 +80,16 @@ HARMLESS = tuple(
         ("of a metric", r"(\w+_)?(metrics?|accuracy|perplexity|bleu)(\..*)?", _is_anything),
     )
 )
-"""All harmless kinds. A rotary cache is not among them: a network that rotates queries and keys is not one that we can build."""
+"""All harmless kinds. A rotary cache is not among them: in a network that is not known to rotate queries and keys, it says that
+queries and keys are rotated after all."""
 
 
 BEHIND = "a head behind the network"
 """A further kind, which layouts and families recognize by its place: a head that reads the last hidden states."""
+
+
+RECOMPUTED = "computed anew by the program that wrote it"
+"""A further kind, which layouts recognize by its name: their program computes such a tensor when it starts."""
 
 
 def what_is(name: str, tensor: Tensor) -> str:

@@ -12,12 +12,13 @@ from model.errors import BadSetting
 from model.spec.validation import Between, read
 
 Positions: TypeAlias = Literal[
-    "learned", "sinusoidal", "sinusoidal-column", "stored", "none", "learned-from-2", "sinusoidal-from-2"
+    "learned", "sinusoidal", "sinusoidal-column", "stored", "none", "learned-from-2", "sinusoidal-from-2",
+    "rotary", "rotary-pairs",
 ]  # fmt: skip
 DecodePositions: TypeAlias = Literal["running", "zero"]
 NormOrder: TypeAlias = Literal["post", "pre"]
-Norm: TypeAlias = Literal["standard", "bias-free", "unbiased"]
-Activation: TypeAlias = Literal["relu", "gelu", "gelu-tanh"]
+Norm: TypeAlias = Literal["standard", "bias-free", "unbiased", "rms"]
+Activation: TypeAlias = Literal["relu", "gelu", "gelu-tanh", "silu"]
 EmbedScale: TypeAlias = Literal["sqrt", "none"]
 EmptyRows: TypeAlias = Literal["uniform", "zeros"]
 Projections: TypeAlias = Literal["separate", "shared"]
@@ -27,6 +28,12 @@ OutputSoftmax: TypeAlias = Literal["vocab", "batch"]
 WITHOUT_FEED_FORWARD = ("attention", "no-feed-forward")
 """Wirings whose layers have no feed-forward network."""
 
+ROTARY: tuple[Positions, ...] = ("rotary", "rotary-pairs")
+"""Positional encodings that rotate queries and keys of self-attention, and add nothing to the embeddings."""
+
+TABLELESS = ("none", *ROTARY, "relative")
+"""Positional encodings that are no table of vectors, those of other programs included."""
+
 Few: TypeAlias = Annotated[int, Between(1, 1000)]
 Depth: TypeAlias = Annotated[int, Between(0, 1000)]
 Width: TypeAlias = Annotated[int, Between(1, 2**16)]
@@ -35,6 +42,7 @@ Many: TypeAlias = Annotated[int, Between(0, 2**24)]
 Id: TypeAlias = Annotated[int, Between(0, 2**24 - 1)]
 Share: TypeAlias = Annotated[float, Between(0.0, 0.99)]
 Tiny: TypeAlias = Annotated[float, Between(0.0, 0.1)]
+Base: TypeAlias = Annotated[float, Between(2.0, 1e9)]
 
 
 @dataclass(frozen=True)
@@ -48,6 +56,7 @@ class AttentionSpec:
         projections: one matrix each for queries, keys and values, whose result is cut into heads (`separate`); or the stream is cut
             into heads first, and each piece goes through the same [head_dim, head_dim] matrix (`shared`).
         empty_rows: the weights of a query that may attend to no key: all equal (`uniform`) or all zero (`zeros`).
+        key_heads: number of heads of keys and values, each shared by heads / key_heads query heads; None: each has its own.
     """
 
     heads: Few
@@ -55,6 +64,18 @@ class AttentionSpec:
     bias: bool = True
     projections: Projections = "separate"
     empty_rows: EmptyRows = "uniform"
+    key_heads: Few | None = None
+
+    def __post_init__(self) -> None:
+        """Checks that query heads can be divided among key heads.
+
+        Raises:
+            BadSetting: `heads` is not a multiple of `key_heads`, or the projections are shared already.
+        """
+        if self.key_heads is not None and self.heads % self.key_heads:
+            raise BadSetting(name="key_heads", found=self.key_heads, allowed=f"a divisor of the {self.heads} heads")
+        if self.key_heads is not None and self.projections == "shared":
+            raise BadSetting(name="key_heads", found=self.key_heads, allowed='null where projections are "shared"')
 
 
 @dataclass(frozen=True)
@@ -70,11 +91,13 @@ class StackSpec:
         hidden: inner width of the feed-forward sublayer; 0 where there is none.
         activation: activation function between its two linear maps.
         bias: whether these two linear maps add a bias.
+        gated: whether the feed-forward network multiplies its hidden layer by a second map, its gate.
         norm_order: LayerNorm after the residual sum (`post`) or before the sublayer (`pre`).
         norm: LayerNorm with gain and bias (`standard`), without a bias (`bias-free`), or with the sample standard deviation, which
-            divides by n - 1 (`unbiased`).
+            divides by n - 1 (`unbiased`); or RMSNorm, which subtracts no mean (`rms`).
         final_norm: whether there is one more LayerNorm after the last layer.
         positions: the positional encoding; those of fairseq count from 2 (`-from-2`), since 0 and 1 are a start and padding there.
+            Rotary ones pair a column with the one half a head away (`rotary`) or with its neighbor (`rotary-pairs`).
         max_positions: length of the longest input; sinusoids could go further, so there it only keeps runs small enough.
         embed_scale: whether embeddings are multiplied by the square root of d_model (`sqrt`).
         wiring: the parts of a layer: attention and feed-forward network (`standard`), attention inside its residual connection
@@ -82,7 +105,8 @@ class StackSpec:
             to itself (`memory`).
         causal: in a decoder: whether no position may attend to a later one.
         decode_positions: in a decoder: whether a token written in step t is encoded at position t (`running`) or at 0 (`zero`).
-        norm_epsilon: what LayerNorm adds to the variance (`standard`, `bias-free`).
+        norm_epsilon: what LayerNorm adds to the variance (`standard`, `bias-free`), and RMSNorm to the mean square (`rms`).
+        rotary_base: the longest wave of rotary positions is nearly 2π · rotary_base positions long.
     """
 
     vocab: Many
@@ -103,17 +127,31 @@ class StackSpec:
     causal: bool = True
     decode_positions: DecodePositions = "running"
     norm_epsilon: Tiny = 1e-5
+    gated: bool = False
+    rotary_base: Base = 10000.0
 
     def __post_init__(self) -> None:
-        """Checks that `hidden` is given where layers have a feed-forward network.
+        """Checks that `hidden` is given where layers have a feed-forward network, and that rotary positions fit the heads.
 
         Raises:
-            BadSetting: `hidden` is 0 where layers have such a network, or above 0 where they have none.
+            BadSetting: `hidden` is 0 where layers have such a network, or above 0 where they have none; or the heads cannot be
+                rotated.
         """
+        if self.positions in ROTARY:
+            self._check_rotary()
         if not self.hidden and self.wiring not in WITHOUT_FEED_FORWARD:
             raise BadSetting(name="hidden", found=0, allowed='above 0 where the wiring is not "attention"')
         if self.hidden and self.wiring == "no-feed-forward":
             raise BadSetting(name="hidden", found=self.hidden, allowed='0 where the wiring is "no-feed-forward"')
+
+    def _check_rotary(self) -> None:
+        if self.attention.head_dim % 2:
+            raise BadSetting(name="head_dim", found=self.attention.head_dim, allowed="even where positions are rotary")
+        if self.wiring == "memory" or self.decode_positions != "running":
+            found = f"{self.wiring}, {self.decode_positions}"
+            raise BadSetting(
+                name="wiring and decode_positions", found=found, allowed="standard, running where positions are rotary"
+            )
 
 
 @dataclass(frozen=True)
@@ -199,13 +237,21 @@ def _refuse_foreign(ids: Mapping[str, int | None], stack: StackSpec) -> None:
 def to_json(spec: Any) -> dict[str, Any]:
     """A ModelSpec, or the spec of a library's network, as plain JSON values.
 
-    `norm_epsilon` came later: it is left out where it has its default, since older readers refuse a name that they do not know.
+    Fields that came later are left out where they have their default, since older readers refuse a name that they do not know.
     """
     found = asdict(spec)
-    for stack in (found.get("encoder"), found.get("decoder")):
-        if isinstance(stack, dict) and stack.get("norm_epsilon") == StackSpec.norm_epsilon:
-            del stack["norm_epsilon"]
+    if isinstance(spec, ModelSpec):
+        for stack in (found["encoder"], found["decoder"]):
+            if stack is not None:
+                _drop_defaults(stack, StackSpec, "norm_epsilon", "gated", "rotary_base")
+                _drop_defaults(stack["attention"], AttentionSpec, "key_heads")
     return found
+
+
+def _drop_defaults(data: dict[str, Any], kind: type, *names: str) -> None:
+    for name in names:
+        if data[name] == getattr(kind, name):
+            del data[name]
 
 
 def from_json(data: Mapping[str, Any]) -> ModelSpec:

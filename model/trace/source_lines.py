@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from model.spec.network import ROTARY
 from model.trace.stages import Stage
 from model.trace.types import Trace
 
@@ -15,14 +16,16 @@ _LINES = {
     "features": ("transformer/standalone.py", "Features.forward", "return"),
     "embedding": ("transformer/stacks.py", "Embedding.forward", "embedding ="),
     "scaled": ("transformer/stacks.py", "Embedding.forward", "scaled ="),
+    "embedding, alone": ("transformer/stacks.py", "EmbeddingAlone.forward", "embedding ="),
+    "scaled, alone": ("transformer/stacks.py", "EmbeddingAlone.forward", "scaled ="),
     "positioned": ("transformer/stacks.py", "Embedding.forward", "return"),
     "normed, post": ("transformer/layers.py", "PostNorm.forward", "return"),
     "normed, pre": ("transformer/layers.py", "PreNorm.forward", "normed ="),
     "residual, post": ("transformer/layers.py", "PostNorm.forward", "residual ="),
     "residual, pre": ("transformer/layers.py", "PreNorm.forward", "return"),
     "queries": ("transformer/attention.py", "MultiHeadAttention.forward", "q ="),
-    "keys": ("transformer/attention.py", "MultiHeadAttention.forward", 'return see("k"'),
-    "values": ("transformer/attention.py", "MultiHeadAttention.forward", 'return see("k"'),
+    "keys": ("transformer/attention.py", "MultiHeadAttention.forward", "keys ="),
+    "values": ("transformer/attention.py", "MultiHeadAttention.forward", "weighted ="),
     "scores": ("transformer/attention.py", "attend", "scores ="),
     "mask": ("transformer/masks.py", "Mask.allowed", "return"),
     "weights, uniform": ("transformer/attention.py", "softmax_uniform", "return"),
@@ -30,6 +33,8 @@ _LINES = {
     "context": ("transformer/attention.py", "attend", "context ="),
     "output": ("transformer/attention.py", "MultiHeadAttention.forward", 'return see("output"'),
     "hidden": ("transformer/layers.py", "FeedForward.forward", "inner ="),
+    "hidden, gated": ("transformer/layers.py", "GatedFeedForward.forward", "gated ="),
+    "contracted, gated": ("transformer/layers.py", "GatedFeedForward.forward", "return"),
     "contracted": ("transformer/layers.py", "FeedForward.forward", "return"),
     "final, encoder": ("transformer/stacks.py", "Encoder.forward", "return"),
     "final, decoder": ("transformer/stacks.py", "Decoder.forward", "return"),
@@ -79,6 +84,10 @@ def _choice(trace: Trace, stage: Stage) -> str:
     match stage.name:
         case "normed" | "residual":
             return f"{stage.name}, {stack.get('norm_order')}"
+        case "hidden" | "contracted" if stack.get("gated"):
+            return f"{stage.name}, gated"
+        case "embedding" | "scaled" if stack.get("positions") in ROTARY:
+            return f"{stage.name}, alone"
         case "weights":
             return f"weights, {stack.get('attention', {}).get('empty_rows')}"
         case "final":

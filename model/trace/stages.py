@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from model.errors import UnknownStage
+from model.spec.network import ROTARY
 from model.trace.types import Array, Site, Trace
 
 
@@ -120,9 +121,10 @@ def _inputs(spec: Mapping[str, Any]) -> tuple[str, ...]:
         return ()
     if not spec["vocab"]:
         return ("features",)
+    added = () if spec["positions"] in (*ROTARY, "relative") else ("positioned",)
     if "embed_scale" not in spec:  # another program's: the stream that reaches the first layer is all that is known
-        return () if spec["positions"] in ("rotary", "relative") else ("positioned",)
-    return ("embedding", "scaled", "positioned") if spec["embed_scale"] == "sqrt" else ("embedding", "positioned")
+        return added
+    return ("embedding", "scaled", *added) if spec["embed_scale"] == "sqrt" else ("embedding", *added)
 
 
 def _sublayer(place: str, names: tuple[str, ...], spec: Mapping[str, Any]) -> Iterator[Stage]:

@@ -14,6 +14,8 @@ from torch import Tensor, nn
 
 from model.trace.types import Site
 from model.transformer.cache import NO_CACHE, Cache
+from model.transformer.grouped_queries import shared_by
+from model.transformer.rotary import Rotation, unrotated
 
 # --- What accompanies a run --------------------------------------------------------------------------------------------
 
@@ -226,6 +228,8 @@ class MultiHeadAttention(nn.Module):
         softmax: `softmax_uniform` or `softmax_zeros`.
         dropout: share of weights dropped in training.
         projection: makes the map from a stream to the queries, keys or values of all heads, given its two widths and `bias`.
+        key_heads: number of heads of keys and values; None: as many as `heads`. See `shared_by`.
+        rotation: turns queries and keys by their positions; `unrotated` leaves them as they are.
 
     Source: section 3.2.2.
     """
@@ -240,15 +244,17 @@ class MultiHeadAttention(nn.Module):
         softmax: Callable[[Tensor, Tensor], Tensor] = softmax_uniform,
         dropout: float = 0.0,
         projection: Callable[[int, int, bool], nn.Linear] = nn.Linear,
+        key_heads: int | None = None,
+        rotation: Rotation = unrotated,
     ) -> None:
         super().__init__()
-        self.heads = heads
+        self.heads, self.key_heads, self.rotation = heads, key_heads or heads, rotation
         self.scale = head_dim**-0.5  # of one head's width, not of the model's: a score sums over head_dim products
         self.softmax = softmax
         # Columns h · head_dim to (h + 1) · head_dim of these three maps belong to head h.
         self.query = projection(d_model, heads * head_dim, bias)
-        self.key = projection(d_memory, heads * head_dim, bias)
-        self.value = projection(d_memory, heads * head_dim, bias)
+        self.key = projection(d_memory, self.key_heads * head_dim, bias)
+        self.value = projection(d_memory, self.key_heads * head_dim, bias)
         # W_O mixes the heads: its h-th block of inputs writes what head h found into the stream; the blocks' results are added.
         self.output = nn.Linear(heads * head_dim, d_model, bias)
         self.dropout = Dropout(dropout)
@@ -275,10 +281,11 @@ class MultiHeadAttention(nn.Module):
 
         # The cache calls it where it needs keys and values: a cached decode computes those of the encoder's output only once.
         def keys_and_values() -> tuple[Tensor, Tensor]:
-            keys, weighted = self.key(memory), self.value(memory if values is None else values)
-            return see("k", split_heads(keys, self.heads)), see("v", split_heads(weighted, self.heads))
+            keys = self.rotation(split_heads(self.key(memory), self.key_heads), run.start)
+            weighted = split_heads(self.value(memory if values is None else values), self.key_heads)
+            return see("k", shared_by(self.heads, keys)), see("v", shared_by(self.heads, weighted))
 
-        q = see("q", split_heads(self.query(x), self.heads))  # [batch, head, query, head_dim]
+        q = see("q", self.rotation(split_heads(self.query(x), self.heads), run.start))  # [batch, head, query, head_dim]
         k, v = run.cache.keys_and_values(site, keys_and_values)  # [batch, head, key, head_dim]
         if run.fused:
             context = see("context", attend_fused(q, k, v, allowed, self.scale, self.softmax))  # [batch, head, query, head_dim]

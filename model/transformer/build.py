@@ -8,13 +8,21 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TypeAlias
 
-from torch import nn
+from torch import Tensor, nn
 
 from model.spec.network import AttentionSpec, ModelSpec, StackSpec
 from model.transformer.attention import MultiHeadAttention, softmax_uniform, softmax_zeros
-from model.transformer.layers import CrossAttentionLayer, FeedForward, PostNorm, PreNorm, Residual, SelfAttentionLayer
+from model.transformer.layers import (
+    CrossAttentionLayer,
+    FeedForward,
+    GatedFeedForward,
+    PostNorm,
+    PreNorm,
+    Residual,
+    SelfAttentionLayer,
+)
 from model.transformer.masks import TargetMask, causal_padding_mask, padding_only_mask
-from model.transformer.norms import norm_of_a_sample, norm_without_bias
+from model.transformer.norms import RMSNorm, norm_of_a_sample, norm_without_bias
 from model.transformer.positions import (
     LearnedPositions,
     LearnedPositionsFrom2,
@@ -27,11 +35,13 @@ from model.transformer.positions import (
     running,
     sinusoids_from_2,
 )
+from model.transformer.rotary import Rotation, rotary_halves, rotary_pairs, unrotated
 from model.transformer.shared_head import MemoryLayer, SharedProjection
 from model.transformer.stacks import (
     CausalLM,
     Decoder,
     Embedding,
+    EmbeddingAlone,
     Encoder,
     EncoderAlone,
     EncoderDecoder,
@@ -51,17 +61,22 @@ POSITIONS: dict[str, Callable[[int, int], PositionalEncoding]] = {
     "none": NoPositions,
     "learned-from-2": LearnedPositionsFrom2,
     "sinusoidal-from-2": partial(SinusoidalPositions, waves=sinusoids_from_2),
+    "rotary": NoPositions,  # nothing is added to the embeddings: see ROTATIONS
+    "rotary-pairs": NoPositions,
 }
+ROTATIONS: dict[str, Callable[..., Tensor]] = {"rotary": rotary_halves, "rotary-pairs": rotary_pairs}
 NORMS: dict[str, Callable[[int, float], nn.Module]] = {
     "standard": nn.LayerNorm,
     "bias-free": norm_without_bias,
     "unbiased": norm_of_a_sample,
+    "rms": RMSNorm,
 }
 RESIDUALS: dict[str, type[PostNorm] | type[PreNorm]] = {"post": PostNorm, "pre": PreNorm}
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "relu": nn.ReLU,
     "gelu": nn.GELU,
     "gelu-tanh": partial(nn.GELU, approximate="tanh"),
+    "silu": nn.SiLU,
 }
 FIRST_POSITIONS: dict[str, Callable[[int], int]] = {"running": running, "zero": from_zero}
 SOFTMAXES = {"uniform": softmax_uniform, "zeros": softmax_zeros}
@@ -127,13 +142,14 @@ def _embedding(stack: StackSpec, dropout: float) -> Embedding | Features:
         return Features()
     scale = math.sqrt(stack.d_model) if stack.embed_scale == "sqrt" else 1.0  # section 3.4, last sentence
     positions = POSITIONS[stack.positions](stack.max_positions, stack.d_model)
-    return Embedding(stack.vocab, stack.d_model, scale, positions, dropout, FIRST_POSITIONS[stack.decode_positions])
+    kind = EmbeddingAlone if stack.positions in ROTATIONS else Embedding
+    return kind(stack.vocab, stack.d_model, scale, positions, dropout, FIRST_POSITIONS[stack.decode_positions])
 
 
 def _self_attention_layers(stack: StackSpec, dropout: float) -> Iterable[ReadingLayer]:
     for _ in range(stack.layers):
         # Queries, keys and values are all projections of the layer's own stream.
-        attention = _attention(stack.attention, stack.d_model, stack.d_model, dropout)
+        attention = _attention(stack.attention, stack.d_model, stack.d_model, dropout, _rotation(stack))
         if stack.wiring == "attention":
             yield AttentionLayer(attention)
         elif stack.wiring == "no-feed-forward":
@@ -145,14 +161,23 @@ def _self_attention_layers(stack: StackSpec, dropout: float) -> Iterable[Reading
 
 def _cross_attention_layers(stack: StackSpec, d_memory: int, dropout: float) -> Iterable[WritingLayer]:
     for _ in range(stack.layers):
-        first = _attention(stack.attention, stack.d_model, stack.d_model, dropout)
+        first = _attention(stack.attention, stack.d_model, stack.d_model, dropout, _rotation(stack))
         # Queries come from the decoder's stream; keys and values from the encoder's output, which may have another width.
         cross_attention = _attention(stack.attention, stack.d_model, d_memory, dropout)
         residuals = _residual(stack, dropout), _residual(stack, dropout), _residual(stack, dropout)
         yield WRITING_LAYERS[stack.wiring](first, cross_attention, _feed_forward(stack, dropout), residuals)
 
 
-def _attention(spec: AttentionSpec, d_model: int, d_memory: int, dropout: float) -> MultiHeadAttention:
+def _rotation(stack: StackSpec) -> Rotation:
+    """The rotation of a stack's self-attention. Cross-attention has none: source and target do not count the same positions."""
+    if stack.positions not in ROTATIONS:
+        return unrotated
+    return partial(ROTATIONS[stack.positions], base=stack.rotary_base)
+
+
+def _attention(
+    spec: AttentionSpec, d_model: int, d_memory: int, dropout: float, rotation: Rotation = unrotated
+) -> MultiHeadAttention:
     # Called like nn.Linear, but the size of a shared projection follows from the head's width alone.
     def shared(d_in: int, d_out: int, bias: bool) -> nn.Linear:
         return SharedProjection(spec.heads, spec.head_dim)
@@ -160,11 +185,14 @@ def _attention(spec: AttentionSpec, d_model: int, d_memory: int, dropout: float)
     projections: dict[str, Callable[[int, int, bool], nn.Linear]] = {"separate": nn.Linear, "shared": shared}
     projection = projections[spec.projections]
     softmax = SOFTMAXES[spec.empty_rows]
-    return MultiHeadAttention(spec.heads, spec.head_dim, d_model, d_memory, spec.bias, softmax, dropout, projection)
+    return MultiHeadAttention(
+        spec.heads, spec.head_dim, d_model, d_memory, spec.bias, softmax, dropout, projection, spec.key_heads, rotation
+    )
 
 
 def _feed_forward(stack: StackSpec, dropout: float) -> FeedForward:
-    return FeedForward(stack.d_model, stack.hidden, ACTIVATIONS[stack.activation](), stack.bias, dropout)
+    kind = GatedFeedForward if stack.gated else FeedForward
+    return kind(stack.d_model, stack.hidden, ACTIVATIONS[stack.activation](), stack.bias, dropout)
 
 
 def _residual(stack: StackSpec, dropout: float) -> Residual:

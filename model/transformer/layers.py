@@ -43,6 +43,27 @@ class FeedForward(nn.Module):
         return run.see(f"stages/{name}/output", self.contract(inner))  # [batch, position, model]
 
 
+class GatedFeedForward(FeedForward):
+    """FFN(x) = (activation(x W_1) ⊙ x W_3) W_2: a second map, the gate, multiplies the hidden layer number by number.
+
+    A hidden unit then says two things of a position: whether it applies (the activated one) and how much it adds (the other one).
+    With three matrices instead of two, programs make the hidden layer two thirds as wide, so that both kinds have as many
+    parameters.
+
+    Source: Shazeer 2020, "GLU Variants Improve Transformer", equation 6: SwiGLU where the activation is SiLU, also called Swish.
+    """
+
+    def __init__(self, d_model: int, hidden: int, activation: nn.Module, bias: bool = True, dropout: float = 0.0) -> None:
+        super().__init__(d_model, hidden, activation, bias, dropout)
+        self.gate = nn.Linear(d_model, hidden, bias)  # the paper's V: [position, model] -> [position, hidden]
+
+    def forward(self, x: Tensor, name: str = "", run: Run = Run()) -> Tensor:
+        """[batch, position, model] -> [batch, position, model]; arguments as for FeedForward."""
+        gated = self.activation(self.expand(x)) * self.gate(x)  # [batch, position, hidden]
+        inner = run.see(f"stages/{name}/hidden", self.dropout(gated))
+        return run.see(f"stages/{name}/output", self.contract(inner))  # [batch, position, model]
+
+
 class PostNorm(nn.Module):
     """x -> LayerNorm(x + sublayer(x)): the paper's order. Each sum is normalized, so the stream keeps its scale from layer to
     layer.

@@ -1,4 +1,4 @@
-"""Variants of LayerNorm that some trained checkpoints need.
+"""Variants of LayerNorm that some trained checkpoints need, and RMSNorm, which many language models use instead.
 
 LayerNorm brings each position's vector to mean 0 and standard deviation 1, then scales and shifts each column by learned numbers:
 (x - mean) / √(variance + ε) · weight + bias. Mean and variance are over the last axis (model), never over other positions.
@@ -28,6 +28,27 @@ class UnbiasedNorm(nn.Module):
         deviation = x.std(dim=-1, keepdim=True)  # [..., 1]; torch divides by n - 1 unless told otherwise
         # Each position [model] is normed by itself: no number of another position enters.
         return (x - x.mean(dim=-1, keepdim=True)) / (deviation + 1e-6) * self.weight + self.bias
+
+
+class RMSNorm(nn.Module):
+    """x -> x / √(mean of x² + ε) · weight: the vector is scaled to a root mean square of 1, and its mean stays as it is.
+
+    LayerNorm centers and scales; its authors ask which of the two helps, and find that scaling alone trains as well. There is no
+    bias either, so a norm has half the parameters and one pass over the vector less.
+
+    Source: Zhang and Sennrich 2019, "Root Mean Square Layer Normalization", equation 4.
+    """
+
+    def __init__(self, d_model: int, epsilon: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(d_model))
+        self.epsilon = epsilon
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[..., model] -> [..., model]."""
+        mean_square = x.square().mean(dim=-1, keepdim=True)  # [..., 1]
+        normed: Tensor = x * torch.rsqrt(mean_square + self.epsilon) * self.weight
+        return normed
 
 
 def norm_without_bias(d_model: int, epsilon: float) -> nn.LayerNorm:

@@ -48,17 +48,34 @@ class Embedding(nn.Module):
         Raises:
             TooManyTokens: there are fewer positions than ids. Without this check, a single row left would be broadcast to all ids.
         """
-        first = self.first(start)
-        rows = self.positions.rows(first, ids.shape[1])  # [position, model]
-        if len(rows) < ids.shape[1]:
-            found = first + ids.shape[1]
-            allowed = len(self.positions.rows(0, found))
-            raise TooManyTokens(what=f"{stack}'s input", found=found, allowed=allowed, reason="it has no more positions")
+        rows = self._rows(self.first(start), ids.shape[1], stack)  # [position, model]
         # A row of the table [vocab, model] for each id: the same vector wherever the token stands.
         embedding = run.see(f"stages/{stack}/embedding", self.token(ids))  # [batch, position, model]
         scaled = run.see(f"stages/{stack}/scaled", embedding * self.scale)
         added = run.see(f"positions/{stack}", rows[None].expand(len(ids), -1, -1))  # the same rows for every example
         return run.see(f"embedded/{stack}", self.dropout(scaled + added))  # [batch, position, model]
+
+    def _rows(self, first: int, count: int, stack: str) -> Tensor:
+        rows = self.positions.rows(first, count)
+        if len(rows) < count:
+            allowed = len(self.positions.rows(0, first + count))
+            raise TooManyTokens(what=f"{stack}'s input", found=first + count, allowed=allowed, reason="it has no more positions")
+        return rows
+
+
+class EmbeddingAlone(Embedding):
+    """x = E[ids] · scale, and no positions: the layers of this stack tell them apart by rotating queries and keys (rotary.py)."""
+
+    def forward(self, ids: Tensor, start: int, stack: str, run: Run = Run()) -> Tensor:
+        """[batch, position] of ids, the first at position `start` -> [batch, position, model].
+
+        Raises:
+            TooManyTokens: there are more than the spec allows.
+        """
+        self._rows(self.first(start), ids.shape[1], stack)
+        embedding = run.see(f"stages/{stack}/embedding", self.token(ids))  # [batch, position, model]
+        scaled = run.see(f"stages/{stack}/scaled", embedding * self.scale)
+        return run.see(f"embedded/{stack}", self.dropout(scaled))
 
 
 ReadingLayer: TypeAlias = SelfAttentionLayer | ResidualAttentionLayer | AttentionLayer

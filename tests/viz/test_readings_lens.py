@@ -88,8 +88,8 @@ def test_a_state_that_hardly_differs_between_its_numbers_is_normed_as_the_networ
     norm = UnbiasedNorm(8).double()
     with torch.inference_mode():
         expected = norm(torch.from_numpy(state)).numpy()
-    np.testing.assert_allclose(_normed(state, unbiased=True), expected, rtol=1e-6)
+    np.testing.assert_allclose(_normed(state, "unbiased"), expected, rtol=1e-6)
     layer = torch.nn.LayerNorm(8).double()
     with torch.inference_mode():
         expected = layer(torch.from_numpy(state)).numpy()
-    np.testing.assert_allclose(_normed(state, unbiased=False), expected, rtol=1e-6)
+    np.testing.assert_allclose(_normed(state, "standard"), expected, rtol=1e-6)

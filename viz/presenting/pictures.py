@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from model.engine.api import Engine
+from model.spec.network import TABLELESS
 from model.spec.request import KEEP
 from model.trace import stages
 from model.trace.stages import OF_CELLS, Stage
@@ -159,7 +160,7 @@ def _mask(trace: Trace, attention: Attention, allowed: Any) -> bytes:
 def _positions(engine: Engine, view: View) -> Picture:
     page = page_of(engine, view)
     stacks = [stack for stack in ("encoder", "decoder") if page.info.spec[stack] is not None]
-    tables = [stack for stack in stacks if page.info.spec[stack]["positions"] not in ("none", "rotary", "relative")]
+    tables = [stack for stack in stacks if page.info.spec[stack]["positions"] not in TABLELESS]
     if not tables:
         raise CannotShow(_("This model adds no positions to its embeddings, so there is no table to draw."))
     name = f"positions/{tables[0]}"

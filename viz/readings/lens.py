@@ -37,7 +37,7 @@ def output_names(spec: Mapping[str, Any]) -> tuple[str, ...]:
     norm = "decoder.final_norm" if spec["encoder"] else "final_norm"
     names = ["output.weight", "output.bias"] if spec["output"]["bias"] else ["output.weight"]
     if spec["decoder"]["final_norm"]:
-        names += [f"{norm}.weight"] + ([] if spec["decoder"]["norm"] == "bias-free" else [f"{norm}.bias"])
+        names += [f"{norm}.weight"] + ([] if spec["decoder"]["norm"] in ("bias-free", "rms") else [f"{norm}.bias"])
     return tuple(names)
 
 
@@ -65,16 +65,20 @@ def logits_of(state: Array, spec: Mapping[str, Any], tensors: Mapping[str, Array
     read = state.astype(np.float64)
     if spec["decoder"]["final_norm"]:
         shift = by_end.get("final_norm.bias", np.zeros(1))
-        unbiased, epsilon = spec["decoder"]["norm"] == "unbiased", spec["decoder"].get("norm_epsilon", 1e-5)
-        read = _normed(read, unbiased, epsilon) * by_end["final_norm.weight"] + shift
+        norm, epsilon = spec["decoder"]["norm"], spec["decoder"].get("norm_epsilon", 1e-5)
+        read = _normed(read, norm, epsilon) * by_end["final_norm.weight"] + shift
     product = read.astype(np.float32) @ by_end["output.weight"].astype(np.float32, copy=False).T
     return product.astype(np.float64) + by_end.get("output.bias", np.zeros(1))
 
 
-def _normed(state: Array, unbiased: bool, epsilon: float = 1e-5) -> Array:
-    """Mean 0 and deviation 1 at each position: that of LayerNorm, or of a sample (model/transformer/norms.py)."""
+def _normed(state: Array, norm: str, epsilon: float = 1e-5) -> Array:
+    """Mean 0 and deviation 1 at each position: that of LayerNorm, or of a sample; or a root mean square of 1
+    (model/transformer/norms.py).
+    """
+    if norm == "rms":
+        return np.asarray(state / np.sqrt((state**2).mean(axis=-1, keepdims=True) + epsilon))
     centred = state - state.mean(axis=-1, keepdims=True)
-    if unbiased:
+    if norm == "unbiased":
         return np.asarray(centred / (state.std(axis=-1, keepdims=True, ddof=1) + 1e-6))
     return np.asarray(centred / np.sqrt(state.var(axis=-1, keepdims=True) + epsilon))
 

@@ -7,6 +7,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
+from model.spec.network import TABLELESS
 from model.trace.types import Array
 from viz import descriptions
 from viz.figures import positions
@@ -16,9 +17,6 @@ from viz.texts import _, _n
 
 MOST_POSITIONS = 256
 """Most positions drawn; a longer table is cut, and a sentence says so."""
-
-TABLELESS = ("none", "rotary", "relative")
-"""Kinds of positions that are not vectors added to embeddings."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ def show(page: Page) -> None:
         return
     stack = _chosen_stack(page)
     kind = _kind(page, stack)
-    if kind in ("rotary", "relative"):
+    if kind in TABLELESS and kind != "none":
         st.info(_about_attention(kind))
         return
     if kind == "none":
@@ -61,7 +59,7 @@ def show(page: Page) -> None:
 
 def _about_attention(kind: str) -> str:
     """How positions enter the attention of a stack that adds none to its embeddings."""
-    if kind == "rotary":
+    if kind.startswith("rotary"):
         return _(
             "This stack adds no positions to its embeddings. Instead, every layer rotates queries and keys by an angle "
             "that depends on their position (RoPE), so there is no table to draw."

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from model.spec.network import ROTARY
 from model.trace import stages
 from model.trace.stages import AXES, Stage
 from model.trace.types import Trace
@@ -68,7 +69,7 @@ def formula(trace: Trace, stage: Stage) -> str:
         return ""
     if stage.site is not None and stage.name in stages.ATTENTION:
         memory = "x" if stage.site.kind == "self" else "y"
-        return _attention(stage.name, stack.get("attention") or {}, head_dim(trace, stage), memory)
+        return _attention(stage, stack, head_dim(trace, stage), memory)
     match stage.name:
         case "ids":
             return rf"w_i \;\mapsto\; \mathrm{{id}}_i \in \{{0, \dots, {stack['vocab'] - 1}\}}" if stack else ""
@@ -85,8 +86,7 @@ def formula(trace: Trace, stage: Stage) -> str:
         case "normed" | "final":
             return _norm(stack)
         case "hidden":
-            bias = " + b_1" if stack["bias"] else ""
-            return rf"H = \mathrm{{{stack['activation'].partition('-')[0].upper()}}}(x\,W_1{bias})".replace("RELU", "ReLU")
+            return _hidden(stack)
         case "contracted":
             return r"F = H\,W_2" + (" + b_2" if stack["bias"] else "")
     return _output(stage.name, trace, spec.get("output") or {})
@@ -102,7 +102,33 @@ def head_dim(trace: Trace, stage: Stage) -> int | None:
     return None if queries is None else int(queries.shape[-1])
 
 
-def _attention(name: str, spec: Mapping[str, Any], width: int | None, memory: str) -> str:
+def _hidden(stack: Mapping[str, Any]) -> str:
+    """The hidden layer of a feed-forward network, multiplied by its gate where it has one."""
+    name = {"relu": "ReLU", "silu": "SiLU"}.get(stack["activation"], "GELU")
+    first, third = (" + b_1", " + b_3") if stack["bias"] else ("", "")
+    inner = rf"H = \mathrm{{{name}}}(x\,W_1{first})"
+    return rf"{inner} \odot (x\,W_3{third})" if stack.get("gated") else inner
+
+
+def _attention(stage: Stage, stack: Mapping[str, Any], width: int | None, memory: str) -> str:
+    spec = stack.get("attention") or {}
+    if stage.name in ("queries", "keys") and is_rotated(stage, stack):
+        letter, theirs = ("Q", "x") if stage.name == "queries" else ("K", memory)
+        bias = f" + b^{letter}" if spec.get("bias") else ""
+        return rf"{letter}_p = R_p\,({theirs}_p\,W^{letter}{bias}), \qquad R_p:\; \angle = p \cdot {_base(stack)}^{{-2i/d}}"
+    return _attention_of(stage.name, spec, width, memory)
+
+
+def is_rotated(stage: Stage, stack: Mapping[str, Any]) -> bool:
+    """Whether rotary positions turn the queries and keys of a stage's site."""
+    return stack.get("positions") in ROTARY and stage.site is not None and stage.site.kind == "self"
+
+
+def _base(stack: Mapping[str, Any]) -> str:
+    return f"{stack.get('rotary_base', 10000.0):.10g}"
+
+
+def _attention_of(name: str, spec: Mapping[str, Any], width: int | None, memory: str) -> str:
     one, bias = ("", " + b") if spec.get("projections") != "shared" else (r"_{[h]}", "")
     biased = bias if spec.get("bias") else ""
     root = r"\sqrt{\mathrm{head\_dim}}" if width is None else rf"\sqrt{{{width}}}"
@@ -120,11 +146,14 @@ def _attention(name: str, spec: Mapping[str, Any], width: int | None, memory: st
 
 def _residual(stage: Stage, stack: Mapping[str, Any]) -> str:
     inside = r"\mathrm{FFN}" if stage.site is None else r"\mathrm{MultiHead}"
-    return rf"Y = x + {inside}(\mathrm{{LayerNorm}}(x))" if stack["norm_order"] == "pre" else rf"Y = x + {inside}(x)"
+    norm = "RMSNorm" if stack["norm"] == "rms" else "LayerNorm"
+    return rf"Y = x + {inside}(\mathrm{{{norm}}}(x))" if stack["norm_order"] == "pre" else rf"Y = x + {inside}(x)"
 
 
 def _norm(stack: Mapping[str, Any]) -> str:
     power = round(math.log10(stack.get("norm_epsilon", 1e-5)))
+    if stack["norm"] == "rms":
+        return rf"N = \frac{{y}}{{\sqrt{{\frac{{1}}{{d}} \sum_j y_j^2 + 10^{{{power}}}}}}} \odot \gamma"
     spread = r"\sigma + 10^{-6}" if stack["norm"] == "unbiased" else rf"\sqrt{{\sigma^2 + 10^{{{power}}}}}"
     shift = "" if stack["norm"] == "bias-free" else r" + \beta"
     return rf"N = \frac{{y - \mu}}{{{spread}}} \odot \gamma{shift}"

@@ -6,6 +6,7 @@ from typing import Any
 from model.trace.stages import Stage
 from model.trace.types import Trace
 from viz.texts import _
+from viz.walk.formulas import is_rotated
 
 
 def sentence(trace: Trace, stage: Stage) -> str:
@@ -24,7 +25,7 @@ def sentence(trace: Trace, stage: Stage) -> str:
         ),
         "scaled": _("The vectors are multiplied by √d_model, so that the word is not drowned out by its position."),
         "positioned": _positions(stack),
-        "hidden": _("Each position, on its own, is expanded to many hidden units; the activation switches some of them off."),
+        "hidden": _hidden(stack),
         "contracted": _("The hidden units are projected back to the width of the residual stream. This is what the sublayer adds."),
         "residual": _residual(stack),
         "normed": _normed(stack),
@@ -59,10 +60,8 @@ def _at_attention(trace: Trace, stage: Stage) -> str:
     stack: Mapping[str, Any] = (trace.model.get("spec") or {}).get(stage.stack) or {}
     crossing = stage.site.kind != "self"
     return {
-        "queries": _("What each position is looking for: its vector multiplied by this head’s query matrix."),
-        "keys": _("What each encoder position can be found by: its vector multiplied by this head’s key matrix.")
-        if crossing
-        else _("What each position can be found by: its vector multiplied by this head’s key matrix."),
+        "queries": _queries(stage, stack),
+        "keys": _keys(stage, stack),
         "values": _("What each encoder position passes on when it is attended to.")
         if crossing
         else _("What each position passes on when it is attended to."),
@@ -77,6 +76,26 @@ def _at_attention(trace: Trace, stage: Stage) -> str:
         "residual": _residual(stack),
         "normed": _normed(stack),
     }[stage.name]
+
+
+def _queries(stage: Stage, stack: Mapping[str, Any]) -> str:
+    if is_rotated(stage, stack):
+        return _(
+            "What each position is looking for: its vector multiplied by this head’s query matrix, then rotated: pairs of columns "
+            "are turned by angles that grow with the position (RoPE)."
+        )
+    return _("What each position is looking for: its vector multiplied by this head’s query matrix.")
+
+
+def _keys(stage: Stage, stack: Mapping[str, Any]) -> str:
+    if is_rotated(stage, stack):
+        return _(
+            "What each position can be found by: its vector multiplied by this head’s key matrix, then rotated by its position "
+            "like the queries. A score then depends on the distance between query and key."
+        )
+    if stage.site is not None and stage.site.kind != "self":
+        return _("What each encoder position can be found by: its vector multiplied by this head’s key matrix.")
+    return _("What each position can be found by: its vector multiplied by this head’s key matrix.")
 
 
 def _scores(stack: Mapping[str, Any]) -> str:
@@ -105,6 +124,15 @@ def _positions(stack: Mapping[str, Any]) -> str:
     return _("A sine-wave pattern for each position is added. Without it, attention could not tell in which order its keys come.")
 
 
+def _hidden(stack: Mapping[str, Any]) -> str:
+    if stack.get("gated"):
+        return _(
+            "Each position, on its own, is expanded to many hidden units by two maps: one goes through the activation, and the "
+            "other, the gate, is multiplied with it."
+        )
+    return _("Each position, on its own, is expanded to many hidden units; the activation switches some of them off.")
+
+
 def _residual(stack: Mapping[str, Any]) -> str:
     if stack.get("norm_order") == "pre":
         return _(
@@ -115,6 +143,11 @@ def _residual(stack: Mapping[str, Any]) -> str:
 
 
 def _normed(stack: Mapping[str, Any]) -> str:
+    if stack.get("norm") == "rms":
+        return _(
+            "RMSNorm: each position’s vector is divided by its root mean square and multiplied by learned numbers. Its mean stays "
+            "where it is."
+        )
     if stack.get("norm_order") == "pre":
         return _("Pre-norm: each position’s vector is normalized to mean 0 and standard deviation 1 before the sublayer reads it.")
     return _(

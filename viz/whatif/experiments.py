@@ -19,6 +19,7 @@ from model.spec.edits import (
     SwapLayers,
     SwapPositions,
 )
+from model.spec.network import TABLELESS
 from model.trace.types import Trace
 from viz import labels
 from viz.page import Page
@@ -166,7 +167,8 @@ def _any(page: Page) -> Iterator[Experiment]:
         yield Experiment(_("“{word}” hidden from everything", **gaps), (Forbid(key=(text,)),))
     stacks: tuple[Stack, ...] = ("encoder", "decoder")
     for stack in stacks:
-        if any(one.stack == stack for one in trace.attention) and page.info.spec.get(stack, {}).get("positions", "none") != "none":
+        positions = page.info.spec.get(stack, {}).get("positions", "none")
+        if positions not in TABLELESS and any(one.stack == stack for one in trace.attention):
             yield Experiment(_("No positions: {stack}", stack=labels.stack(stack)), (NoPositions(stack=stack),))
     if any(attention.mask_causal is not None for attention in trace.attention.values()):
         yield Experiment(_("No causal mask: every token may attend to later ones"), (Allow(stack="decoder", kind="self"),))

@@ -9,6 +9,8 @@ from model.checkpoints.layouts.d2l import D2L
 from model.checkpoints.layouts.fairseq import FAIRSEQ
 from model.checkpoints.layouts.gpt import GPT
 from model.checkpoints.layouts.joeynmt import JOEYNMT
+from model.checkpoints.layouts.litgpt import LITGPT
+from model.checkpoints.layouts.llama import LLAMA
 from model.checkpoints.layouts.own import OWN
 from model.checkpoints.layouts.shared_head import SHARED_HEAD
 from model.checkpoints.layouts.torch_lm import TORCH_LM
@@ -27,6 +29,8 @@ LAYOUTS: tuple[Layout, ...] = (
     GPT,
     JOEYNMT,
     FAIRSEQ,
+    LLAMA,
+    LITGPT,
     OWN,
 )
 """All layouts. The order does not matter: if two match, the user is asked."""

@@ -11,12 +11,19 @@ from functools import cache
 from typing import TypeAlias
 
 from model.checkpoints.layouts.questions import Answers, Question, heads_differ
+from model.errors import BadSetting
 from model.spec.network import AttentionSpec, ModelSpec, OutputSpec, StackSpec
 
 Rules: TypeAlias = Mapping[str, str | tuple[str, ...]]
-"""Their names -> ours. `#` stands for a layer's number and `@` for weight or bias, in both. Several of ours share their tensor in
-equal parts along its first axis, or where one is as large as theirs, each is a
-copy; () is a tensor behind the network, which no map depends on."""
+"""Their names -> ours. `#` stands for a layer's number and `@` for weight or bias, in both. Several of ours share their tensor: they
+lie below each other along its first axis, or where one is as large as theirs, each is a copy; () is a tensor behind the network,
+which no map depends on."""
+
+
+class ByKeyHead(tuple[str, ...]):
+    """Our names of queries, keys and values that share a tensor group by group: the queries of a group, its key, its value."""
+
+    __slots__ = ()
 
 
 @cache
@@ -70,7 +77,8 @@ def renamed(shapes: Shapes, rules: Rules) -> dict[str, tuple[str, ...]]:
         for pattern, ours in rules.items():
             if match := _compiled(pattern).fullmatch(name):
                 parts = (ours,) if isinstance(ours, str) else ours
-                found[name] = tuple(_filled(part, match.groups()) for part in parts)
+                filled = tuple(_filled(part, match.groups()) for part in parts)
+                found[name] = ByKeyHead(filled) if isinstance(ours, ByKeyHead) else filled
                 break
     return found
 
@@ -119,6 +127,7 @@ class Layout:
         read: makes the spec from the answers.
         notes: remarks on their arithmetic for viewers, a sentence each.
         starts, ends: strips whose typed texts get a start or an end token.
+        recomputed: patterns of tensors that their program computes anew and never reads from a file.
     """
 
     name: str
@@ -130,6 +139,11 @@ class Layout:
     notes: tuple[str, ...] = ()
     starts: tuple[str, ...] = ()
     ends: tuple[str, ...] = ()
+    recomputed: tuple[str, ...] = ()
+
+    def recomputes(self, name: str) -> bool:
+        """Whether their program computes this tensor anew."""
+        return any(_compiled(pattern).fullmatch(name) for pattern in self.recomputed)
 
 
 def attention(answers: Answers, heads: str, width: int, bias: bool) -> AttentionSpec:
@@ -147,6 +161,25 @@ def attention(answers: Answers, heads: str, width: int, bias: bool) -> Attention
     if told is not None and told != head_dim:
         raise heads_differ(heads, count, told, width)
     return AttentionSpec(count, head_dim, bias)
+
+
+def grouped_attention(answers: Answers, queries: int, keys: int, bias: bool) -> AttentionSpec:
+    """Attention whose heads may share keys and values.
+
+    Args:
+        queries, keys: columns of all heads' queries, and of all heads' keys.
+
+    Raises:
+        BadSetting: given head_dim, key_heads and n_heads contradict each other.
+    """
+    count = answers.number("n_heads")
+    head_dim = queries // count
+    key_heads = keys // head_dim
+    for name, found in (("head_dim", head_dim), ("key_heads", key_heads)):
+        if (told := answers.optional_number(name)) not in (None, found):
+            allowed = f"{found}, which n_heads={count} leaves of {queries} and {keys} columns"
+            raise BadSetting(name=name, found=told, allowed=allowed)
+    return AttentionSpec(count, head_dim, bias, key_heads=None if key_heads == count else key_heads)
 
 
 def model_spec(answers: Answers, encoder: StackSpec | None, decoder: StackSpec | None, output: OutputSpec | None) -> ModelSpec:

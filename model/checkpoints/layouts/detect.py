@@ -9,7 +9,7 @@ from torch import Tensor
 from model.checkpoints.layouts import LAYOUTS
 from model.checkpoints.layouts.base import Layout, Match, Shapes, renamed
 from model.errors import BadSetting, SeveralLayouts, UnknownLayout
-from model.inspection.leftovers import BEHIND, shortened, what_is
+from model.inspection.leftovers import BEHIND, RECOMPUTED, shortened, what_is
 
 Value = TypeVar("Value")
 
@@ -44,7 +44,8 @@ class Chosen:
         """Descriptions of unused tensors that do not affect attention, by name."""
         names = renamed(self.shapes, self.layout.rules(self.shapes, told))
         harmless = {name: what for name in self.tensors if name not in names and (what := what_is(name, self.tensors[name]))}
-        return {name: BEHIND for name, ours in names.items() if not ours} | harmless
+        recomputed = {name: RECOMPUTED for name in self.tensors if self.layout.recomputes(name)}
+        return {name: BEHIND for name, ours in names.items() if not ours} | harmless | recomputed
 
 
 def shapes_of(tensors: Mapping[str, Tensor]) -> Shapes:
@@ -112,7 +113,8 @@ def foreign_names(layout: Layout, table: Mapping[str, Tensor], told: Mapping[str
     """Names that a layout does not know and that are not harmless."""
     shapes = shapes_of(table)
     known = renamed(shapes, layout.rules(shapes, told))
-    return tuple(name for name, tensor in table.items() if name not in known and not what_is(name, tensor))
+    unknown = [name for name in table if name not in known and not layout.recomputes(name)]
+    return tuple(name for name in unknown if not what_is(name, table[name]))
 
 
 def _unknown(every: Sequence[Chosen], told: Mapping[str, str], path: str) -> UnknownLayout:

@@ -1,13 +1,13 @@
 """Key mapping: assigns foreign tensors to our network. Each name is matched, unneeded, unexpected, missing or misshapen."""
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from model.checkpoints.layouts.base import Rules, Shapes, renamed
+from model.checkpoints.layouts.base import ByKeyHead, Rules, Shapes, renamed
 from model.spec.network import ModelSpec
 from model.transformer.build import Network, build
 
@@ -19,7 +19,8 @@ class Placement:
     """The result for each name.
 
     Attributes:
-        ours: our names for each foreign name; several split the tensor in equal parts, or each is a copy.
+        ours: our names for each foreign name; several lie below each other in the tensor, or each is a copy.
+        groups: number of key heads by whose groups a tensor is ordered, where it is.
         unneeded: foreign names that attention does not depend on.
         unexpected: foreign names without a place in the network.
         missing: our names without a foreign tensor.
@@ -27,6 +28,7 @@ class Placement:
     """
 
     ours: Mapping[str, tuple[str, ...]]
+    groups: Mapping[str, int]
     unneeded: tuple[str, ...]
     unexpected: tuple[str, ...]
     missing: tuple[str, ...]
@@ -54,11 +56,13 @@ def place(shapes: Shapes, rules: Rules, spec: ModelSpec, left_over: Collection[s
     placed = {part for parts in ours.values() for part in parts}
     misshapen = {}
     for theirs, parts in ours.items():
-        if not (_fits(shapes.of[theirs], there[parts[0]], len(parts)) or _fits(shapes.of[theirs], there[parts[0]], 1)):
-            wanted = [there[parts[0]][0] * len(parts), *there[parts[0]][1:]]
-            misshapen[theirs] = f"{theirs} is {list(shapes.of[theirs])}, not {wanted}"
+        whole = (sum(there[part][0] for part in parts), *there[parts[0]][1:])
+        if not (_fits(shapes.of[theirs], whole) or all(_fits(shapes.of[theirs], there[part]) for part in parts)):
+            misshapen[theirs] = f"{theirs} is {list(shapes.of[theirs])}, not {list(whole)}"
+    key_heads = spec.writer.attention.key_heads or spec.writer.attention.heads
     return Placement(
         ours,
+        {theirs: key_heads for theirs, parts in ours.items() if isinstance(parts, ByKeyHead)},
         tuple(left_over),
         tuple(theirs for theirs in shapes.of if theirs not in ours and theirs not in left_over),
         tuple(name for name in state if name not in placed and name not in tied),
@@ -66,12 +70,9 @@ def place(shapes: Shapes, rules: Rules, spec: ModelSpec, left_over: Collection[s
     )
 
 
-def _fits(theirs: tuple[int, ...], ours: tuple[int, ...], parts: int) -> bool:
-    """Whether `parts` tensors of our shape make up theirs, axes of length 1 aside."""
-    whole = (ours[0] * parts, *ours[1:])
-    return theirs == whole or (
-        [n for n in theirs if n != 1] == [n for n in whole if n != 1] and math.prod(theirs) == math.prod(whole)
-    )
+def _fits(theirs: tuple[int, ...], ours: tuple[int, ...]) -> bool:
+    """Whether two shapes are the same, axes of length 1 aside."""
+    return theirs == ours or ([n for n in theirs if n != 1] == [n for n in ours if n != 1] and math.prod(theirs) == math.prod(ours))
 
 
 def fill(network: nn.Module, tensors: Mapping[str, Tensor], placement: Placement) -> None:
@@ -80,6 +81,13 @@ def fill(network: nn.Module, tensors: Mapping[str, Tensor], placement: Placement
     with torch.no_grad():
         for theirs, parts in placement.ours.items():
             whole = tensors[theirs].numel() == state[parts[0]].numel()
-            values = [tensors[theirs]] * len(parts) if whole else tensors[theirs].chunk(len(parts))
+            rows = [len(state[part]) for part in parts]
+            values = [tensors[theirs]] * len(parts) if whole else _cut(tensors[theirs], rows, placement.groups.get(theirs, 1))
             for part, value in zip(parts, values, strict=True):
                 state[part].copy_(value.reshape(state[part].shape))
+
+
+def _cut(whole: Tensor, rows: Sequence[int], groups: int) -> list[Tensor]:
+    """Parts of so many rows each, which lie below each other in every one of the groups."""
+    parts = whole.unflatten(0, (groups, -1)).split([count // groups for count in rows], dim=1)  # [group, row of a part, …]
+    return [part.flatten(0, 1) for part in parts]

@@ -24,9 +24,13 @@ _NAMES: Mapping[str, str] = {
     "encoder_heads": "encoder_heads enc_heads encoder_attention_heads num_encoder_heads n_enc_heads",
     "decoder_heads": "decoder_heads dec_heads decoder_attention_heads num_decoder_heads n_dec_heads",
     "head_dim": "head_dim d_head dim_head head_size",
+    "key_heads": "key_heads n_kv_heads n_kv_head num_kv_heads num_key_value_heads n_query_groups num_query_groups",
+    "rotary_base": "rotary_base rope_theta rope_base",
+    "norm_epsilon": "norm_epsilon norm_eps rms_norm_eps layer_norm_eps layernorm_epsilon",
+    "max_positions": "max_positions max_seq_len max_seq_length",
     "decoder_passes": "decoder_passes",
     "norm_order": "norm_order norm_first pre_norm prenorm pre_ln preln normalize_before",
-    "activation": "activation activation_function activation_fn hidden_act act_fn act",
+    "activation": "activation activation_function activation_fn hidden_act act_fn act pos_ffn_activation_fn",
     "embed_scale": "embed_scale scale_embedding scale_embeddings",
     "causal": "causal is_causal",
     "pad_id": "pad_id pad_idx pad_index pad_token_id padding_idx",
@@ -42,6 +46,7 @@ _QUESTIONS = {name: question for question, names in _NAMES.items() for name in n
 _SWITCHES = {"norm_order": ("post", "pre"), "embed_scale": ("none", "sqrt"), "causal": ("false", "true")}
 """Meaning of false and true."""
 
+_NUMBER = re.compile(r"\d(\.\d+)?(e-\d\d?)?")
 _ACTIVATIONS = dict.fromkeys(("gelu_new", "gelu_tanh", "gelu_fast", "gelu_pytorch_tanh", "gelu_approx"), "gelu-tanh")
 
 
@@ -76,14 +81,25 @@ def _in_words(question: str, value: object) -> str:
     """A plain value as an answer; empty: it cannot be one."""
     if isinstance(value, bool):
         return _SWITCHES[question][value] if question in _SWITCHES else ""
+    if isinstance(value, float):
+        return _of_a_number(question, value)
     text = str(value).strip().lower() if isinstance(value, str | int) else ""
     if question == "activation":
         return _ACTIVATIONS.get(text, text)
+    if question == "norm_epsilon":
+        return _of_a_number(question, float(text)) if _NUMBER.fullmatch(text) else ""
     if question not in _SWITCHES:
         return text if text.isascii() and text.isdecimal() else ""
     if text in ("true", "false"):
         return _SWITCHES[question][text == "true"]
     return text if text in _SWITCHES[question] else ""
+
+
+def _of_a_number(question: str, value: float) -> str:
+    """A number that need not be whole as an answer: 1e-05, or 10000.0 where a whole number is asked for."""
+    if question == "norm_epsilon":
+        return f"{value:g}"
+    return str(int(value)) if question == "rotary_base" and value.is_integer() else ""
 
 
 def agreed(saved: Mapping[str, tuple[SavedAnswer, ...]]) -> dict[str, SavedAnswer]:

@@ -18,7 +18,7 @@ from model.spec.edits import Edit, NoPositions, ShiftPositions, SinusoidalPositi
 from model.transformer.attention import Intervention
 from model.transformer.build import Network
 from model.transformer.positions import sinusoids
-from model.transformer.stacks import CausalLM, Embedding
+from model.transformer.stacks import CausalLM, Embedding, EmbeddingAlone
 
 PositionEdit: TypeAlias = NoPositions | SwapPositions | ShiftPositions | SinusoidalPositions
 
@@ -43,6 +43,10 @@ class Table:
         embedding = stack_of(network, stack).embedding
         if not isinstance(embedding, Embedding):
             raise CannotChange(name=f"positions/{stack}", reason="its input is float features, and no positions are added to them")
+        if isinstance(embedding, EmbeddingAlone):
+            raise CannotChange(
+                name=f"positions/{stack}", reason="nothing is added: queries and keys are rotated by their positions"
+            )
         self._first, self._rows = embedding.first, embedding.positions.rows(0, 2**20)
 
     def __len__(self) -> int:

@@ -28,9 +28,11 @@ def test_a_spec_with_an_encoder_translates_and_one_without_continues(name: str) 
 def test_the_variants_of_these_tests_hold_every_choice() -> None:
     stacks = [stack for spec in VARIANTS.values() for stack in (spec.encoder, spec.decoder) if stack is not None]
     for choice, values in {
-        "activation": {"relu", "gelu"},
+        "activation": {"relu", "gelu", "silu"},
         "norm_order": {"post", "pre"},
-        "positions": {"learned", "sinusoidal", "none"},
+        "positions": {"learned", "sinusoidal", "none", "rotary", "rotary-pairs"},
+        "gated": {True, False},
+        "norm": {"standard", "rms"},
         "embed_scale": {"sqrt", "none"},
         "final_norm": {True, False},
         "bias": {True, False},
@@ -81,6 +83,7 @@ def test_dropout_stands_everywhere_alike_and_does_nothing_when_running() -> None
 
 def test_the_spec_has_no_choice_that_these_tests_do_not_know() -> None:
     known = "vocab d_model layers attention hidden passes activation bias norm_order final_norm positions max_positions embed_scale"
+    rotary = "gated rotary_base"
     odd = "norm norm_epsilon wiring causal decode_positions"  # in the networks of tests/model/checkpoints/layouts
-    assert {f.name for f in fields(StackSpec)} == {*known.split(), *odd.split()}
+    assert {f.name for f in fields(StackSpec)} == {*known.split(), *rotary.split(), *odd.split()}
     assert set(to_json(VARIANTS["paper"])["decoder"]["attention"]) == {"heads", "head_dim", "bias", "empty_rows", "projections"}

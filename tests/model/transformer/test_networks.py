@@ -87,7 +87,8 @@ class Equations:
                 for column in range(stack.d_model):
                     angle = position / 10000 ** (2 * (column // 2) / stack.d_model)
                     rows[position, column] = math.cos(angle) if column % 2 else math.sin(angle)
-        self.seen[f"positions/{name}"] = rows
+        if not stack.positions.startswith("rotary"):
+            self.seen[f"positions/{name}"] = rows
         words = self.weights[f"{path}.token.weight"][ids]
         self.seen |= {f"stages/{name}/embedding": words, f"stages/{name}/scaled": words * scale}
         self.seen[f"embedded/{name}"] = words * scale + rows
@@ -99,7 +100,7 @@ class Equations:
         place = f"{name}.{pass_}.{layer}"
 
         def self_attention(y: Array) -> Array:
-            return self.attention(y, y, keys, causal, stack.attention, f"attention/{place}.self", f"{path}.attention")
+            return self.attention(y, y, keys, causal, stack.attention, f"attention/{place}.self", f"{path}.attention", stack)
 
         x = self.residual(x, stack, f"{path}.attention_residual", f"{place}.self", self_attention)
         return self.feed_forward(x, stack, path, place)
@@ -109,7 +110,7 @@ class Equations:
         keys = np.array([id_ != PAD for id_ in target])
 
         def self_attention(y: Array) -> Array:
-            return self.attention(y, y, keys, True, stack.attention, f"attention/{place}.self", f"{path}.self_attention")
+            return self.attention(y, y, keys, True, stack.attention, f"attention/{place}.self", f"{path}.self_attention", stack)
 
         def cross_attention(y: Array) -> Array:
             site = f"attention/{place}.cross"
@@ -124,8 +125,12 @@ class Equations:
             inner = self.linear(y, f"{path}.feed_forward.expand")
             if stack.activation == "gelu":
                 inner = inner * (1 + np.vectorize(math.erf)(inner / math.sqrt(2))) / 2
+            elif stack.activation == "silu":
+                inner = inner / (1 + np.exp(-inner))
             else:
                 inner = np.where(inner > 0, inner, 0)
+            if stack.gated:
+                inner = inner * self.linear(y, f"{path}.feed_forward.gate")
             outer = self.linear(inner, f"{path}.feed_forward.contract")
             self.seen |= {f"stages/{place}.feed_forward/hidden": inner, f"stages/{place}.feed_forward/output": outer}
             return outer
@@ -134,8 +139,22 @@ class Equations:
         self.seen[f"hidden/{place}"] = x
         return x
 
-    def attention(self, x: Array, memory: Array, keys: Array, causal: bool, spec: AttentionSpec, site: str, path: str) -> Array:
+    def attention(
+        self,
+        x: Array,
+        memory: Array,
+        keys: Array,
+        causal: bool,
+        spec: AttentionSpec,
+        site: str,
+        path: str,
+        turns: StackSpec | None = None,
+    ) -> Array:
         q, k, v = self.linear(x, f"{path}.query"), self.linear(memory, f"{path}.key"), self.linear(memory, f"{path}.value")
+        if spec.key_heads:
+            k, v = (grouped(each, spec.heads, spec.key_heads, spec.head_dim) for each in (k, v))
+        if turns is not None and turns.positions.startswith("rotary"):
+            q, k = (rotated(each, spec.heads, turns.positions == "rotary-pairs", turns.rotary_base) for each in (q, k))
         columns = [slice(h * spec.head_dim, (h + 1) * spec.head_dim) for h in range(spec.heads)]
         scores = np.zeros((spec.heads, len(x), len(memory)))
         weights, context = scores.copy(), np.zeros((spec.heads, len(x), spec.head_dim))
@@ -158,19 +177,22 @@ class Equations:
     def residual(self, x: Array, stack: StackSpec, path: str, place: str, sublayer: Callable[[Array], Array]) -> Array:
         if stack.norm_order == "post":
             total = x + sublayer(x)
-            normed = result = self.norm(total, f"{path}.norm")
+            normed = result = self.norm(total, f"{path}.norm", stack)
         else:
-            normed = self.norm(x, f"{path}.norm")
+            normed = self.norm(x, f"{path}.norm", stack)
             total = result = x + sublayer(normed)
         self.seen |= {f"stages/{place}/residual": total, f"stages/{place}/normed": normed}
         return result
 
     def final_norm(self, x: Array, stack: StackSpec, path: str) -> Array:
-        last = self.norm(x, path) if stack.final_norm else x
+        last = self.norm(x, path, stack) if stack.final_norm else x
         self.seen[f"stages/{'encoder' if path.startswith('encoder') else 'decoder'}/final"] = last
         return last
 
-    def norm(self, x: Array, path: str) -> Array:
+    def norm(self, x: Array, path: str, stack: StackSpec) -> Array:
+        if stack.norm == "rms":
+            scaled: Array = x / np.sqrt((x * x).sum(axis=1, keepdims=True) / x.shape[1] + 1e-5)
+            return scaled * self.weights[f"{path}.weight"]
         deviation = x - x.mean(axis=1, keepdims=True)
         normed: Array = deviation / np.sqrt((deviation**2).mean(axis=1, keepdims=True) + 1e-5)
         return normed * self.weights[f"{path}.weight"] + self.weights[f"{path}.bias"]
@@ -182,6 +204,25 @@ class Equations:
     def logits(self, x: Array, embedding: str) -> None:
         matrix = self.weights[f"{embedding}.token.weight" if self.output.tied else "output.weight"]
         self.seen["logits"] = x @ matrix.T + (self.weights["output.bias"] if self.output.bias else 0.0)
+
+
+def grouped(x: Array, heads: int, key_heads: int, width: int) -> Array:
+    """The columns of each head's key head side by side."""
+    return np.concatenate([x[:, (own := head * key_heads // heads) * width : (own + 1) * width] for head in range(heads)], axis=1)
+
+
+def rotated(x: Array, heads: int, neighbors: bool, base: float) -> Array:
+    """Each pair of columns as a complex number, times e^(i · angle)."""
+    turned, width = x.copy(), x.shape[1] // heads
+    for head in range(heads):
+        for pair in range(width // 2):
+            first = head * width + (2 * pair if neighbors else pair)
+            second = first + 1 if neighbors else first + width // 2
+            for position in range(len(x)):
+                angle = position * base ** (-2 * pair / width)
+                point = complex(x[position, first], x[position, second]) * complex(math.cos(angle), math.sin(angle))
+                turned[position, first], turned[position, second] = point.real, point.imag
+    return turned
 
 
 def softmax(scores: Array, allowed: Array, empty_rows: str) -> Array:

@@ -1,0 +1,120 @@
+"""lit-gpt, a program for Llama-like models: `transformer.h.0.attn.qkv`, `mlp.fc_1`, `norm_1`.
+
+A causal language model with rotary positions (columns half a head apart), RMSNorm before its sublayers, gated feed-forward networks
+and grouped queries. Versions before 0.5.4 order their stacked projections by groups and call them `attn.attn`.
+"""
+
+from collections.abc import Mapping
+
+from model.checkpoints.layouts.base import ByKeyHead, Layout, Match, Rules, Shapes, grouped_attention, model_spec, requires
+from model.checkpoints.layouts.llama import LONGEST
+from model.checkpoints.layouts.questions import (
+    Answers,
+    Question,
+    activation,
+    decoding_ids,
+    embed_scale,
+    grouped_heads,
+    max_positions,
+    norm_epsilon,
+    rotary_base,
+    vocabularies,
+)
+from model.spec.network import ModelSpec, OutputSpec, StackSpec
+
+_WORDS = "transformer.wte.weight"
+_FIRST = "transformer.h.0."
+_STACKED = ("attn.qkv", "attn.attn")
+_needs = requires(_WORDS, "transformer.h.#.norm_1.weight", "transformer.h.#.mlp.fc_1.weight", "transformer.h.#.mlp.fc_2.weight")
+
+
+def _match(shapes: Shapes) -> Match:
+    found = _needs(shapes)
+    there = [name for name in _STACKED if shapes.has(f"transformer.h.#.{name}.weight")]
+    against = () if len(there) == 1 else (f"has {' and '.join(there) or 'neither attn.qkv nor attn.attn'}",)
+    if there and not against and not _fits(*_columns(shapes)):
+        against = ("stacks queries, keys and values in sizes that no number of heads gives",)
+    return Match(found.in_favour, found.against + against)
+
+
+def _fits(queries: int, keys: int) -> bool:
+    return keys > 0 and queries % keys == 0
+
+
+def _rules(shapes: Shapes, told: Mapping[str, str]) -> Rules:
+    layer = "transformer.h.#."
+    parts = tuple(f"layers.#.attention.{part}.@" for part in ("query", "key", "value"))
+    return {
+        _WORDS: "embedding.token.weight",
+        f"{layer}attn.qkv.@": parts,
+        f"{layer}attn.attn.@": ByKeyHead(parts),
+        f"{layer}attn.proj.@": "layers.#.attention.output.@",
+        f"{layer}mlp.fc_1.@": "layers.#.feed_forward.expand.@",
+        f"{layer}mlp.fc_2.@": "layers.#.feed_forward.gate.@",
+        f"{layer}mlp.proj.@": "layers.#.feed_forward.contract.@",
+        f"{layer}norm_1.weight": "layers.#.attention_residual.norm.weight",
+        f"{layer}norm_2.weight": "layers.#.feed_forward_residual.norm.weight",
+        "transformer.ln_f.weight": "final_norm.weight",
+        "lm_head.@": "output.@",
+    }
+
+
+def _stacked(shapes: Shapes) -> str:
+    return next(name for name in _STACKED if shapes.has(f"transformer.h.#.{name}.weight"))
+
+
+def _columns(shapes: Shapes) -> tuple[int, int]:
+    """Columns of all heads' queries, which the output projection reads, and of all heads' keys."""
+    queries = (shapes.of.get(f"{_FIRST}attn.proj.weight") or (0,))[-1]
+    rows = (shapes.of.get(f"{_FIRST}{_stacked(shapes)}.weight") or (0,))[0]
+    return queries, (rows - queries) // 2 if (rows - queries) % 2 == 0 else 0
+
+
+def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
+    return (
+        *grouped_heads(*_columns(shapes), told),
+        activation(),
+        embed_scale(),
+        rotary_base(),
+        norm_epsilon(),
+        max_positions(LONGEST),
+        *decoding_ids(shapes.size(_WORDS, 0)),
+        *vocabularies("source_vocab"),
+    )
+
+
+def _read(shapes: Shapes, answers: Answers) -> ModelSpec:
+    stack = StackSpec(
+        vocab=shapes.size(_WORDS, 0),
+        d_model=shapes.size(_WORDS, 1),
+        layers=shapes.layers(f"transformer.h.#.{_stacked(shapes)}.weight"),
+        attention=grouped_attention(answers, *_columns(shapes), shapes.has(f"{_FIRST}{_stacked(shapes)}.bias")),
+        hidden=shapes.size(f"{_FIRST}mlp.fc_1.weight", 0),
+        activation=answers.activation,
+        bias=shapes.has(f"{_FIRST}mlp.fc_1.bias"),
+        gated=True,
+        norm_order="pre",
+        norm="rms",
+        norm_epsilon=float(answers.text("norm_epsilon")),
+        final_norm=True,
+        positions="rotary",
+        rotary_base=answers.number("rotary_base"),
+        max_positions=answers.number("max_positions"),
+        embed_scale=answers.embed_scale,
+    )
+    return model_spec(answers, None, stack, OutputSpec(tied=not shapes.has("lm_head.weight"), bias=shapes.has("lm_head.bias")))
+
+
+LITGPT = Layout(
+    name="lit-gpt",
+    title="lit-gpt",
+    match=_match,
+    rules=_rules,
+    ask=_ask,
+    read=_read,
+    notes=(
+        "lit-gpt has options that leave no trace in the names: scaled rotary waves, norms that multiply by 1 + weight (Gemma) and "
+        "windows of attention (Mistral 7B v0.1). This reading has none of them.",
+    ),
+    starts=("source",),
+)
