@@ -14,6 +14,8 @@ from model.checkpoints.layouts.loading import load
 from model.inference.run import run
 from model.spec.inputs import Features
 from model.spec.request import Decoding, RunRequest
+from tests.llama_files import IDS, Llama, litgpt_state, meta_state
+from tests.llama_files import TOLD as LLAMA_TOLD
 from tests.reference import GOLDEN, SETTINGS
 
 CPU = torch.device("cpu")
@@ -248,6 +250,19 @@ def _decoder_layer() -> nn.TransformerDecoderLayer:
     return nn.TransformerDecoderLayer(WIDTH, HEADS, 20, 0.0, batch_first=True)
 
 
+def llama(name: str, state: dict[str, Tensor], like: Llama, told: Mapping[str, str], **beside: Any) -> Case:
+    """A Llama-like file, whose logits of a prompt are compared."""
+
+    def measure(folder: Path) -> float:
+        path = _written(folder, {"model": state, **beside})
+        trace = run(load(path, LLAMA_TOLD | dict(told), CPU), RunRequest("x", IDS, decoding=Decoding(max_length=0)), CPU, "cpu")
+        return _difference(trace.logits, like(IDS))
+
+    return Case(name, measure)
+
+
+_LITGPT = {"n_heads": "6", "activation": "silu", "embed_scale": "none"}
+
 FILES: tuple[Case, ...] = (
     translation("`nn.Transformer`, a table of positions on each side", lambda: Translator()),
     translation("the same, norms before sublayers", lambda: Translator(first=True), {"norm_order": "pre"}),
@@ -301,6 +316,10 @@ FILES: tuple[Case, ...] = (
         {"n_heads": "3", "activation": "gelu-tanh"},
         _with(transformer__h__0__attn__bias=torch.ones(1, 1, LONGEST, LONGEST).tril()),
     ),
+    llama("llama2.c, `model_args` inside", meta_state(), Llama(meta_state()), {}, model_args={"n_heads": 6, "n_kv_heads": 2}),
+    llama("Llama by Meta's names, each head its own keys", meta_state(6), Llama(meta_state(6)), {"n_heads": "6"}),
+    llama("lit-gpt, `attn.qkv`", litgpt_state("attn.qkv"), Llama(meta_state(), neighbors=False), _LITGPT),
+    llama("lit-gpt before 0.5.4, `attn.attn`", litgpt_state("attn.attn"), Llama(meta_state(), neighbors=False), _LITGPT),
     refused("a norm behind the embedding", lambda: Reader(emb_norm=nn.LayerNorm(WIDTH)).state_dict(), TOLD | _LAYOUT),
     refused(
         "segments",
@@ -331,7 +350,7 @@ FILES: tuple[Case, ...] = (
     ),
     refused(
         "an activation that is not known here",
-        lambda: {"model": GPT().state_dict(), "args": {"activation": "silu"}},
+        lambda: {"model": GPT().state_dict(), "args": {"activation": "mish"}},
         {"n_heads": "3"},
     ),
     refused("a network for images", lambda: {"conv1.weight": torch.ones(4, 3, 7, 7), "fc.weight": torch.ones(10, 4)}, {}),

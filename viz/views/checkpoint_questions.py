@@ -137,6 +137,10 @@ def _titles() -> dict[str, str]:
     """Titles of the questions; a question without one is shown by its name."""
     return {
         "n_heads": _("Number of heads"),
+        "key_heads": _("Number of heads of keys and values"),
+        "rotary_base": _("Base of rotary positions"),
+        "norm_epsilon": _("ε of the normalization"),
+        "max_positions": _("Longest input"),
         "encoder_heads": _("Number of encoder heads"),
         "decoder_heads": _("Number of decoder heads"),
         "head_dim": _("Head dimension"),

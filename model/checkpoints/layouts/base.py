@@ -15,9 +15,9 @@ from model.errors import BadSetting
 from model.spec.network import AttentionSpec, ModelSpec, OutputSpec, StackSpec
 
 Rules: TypeAlias = Mapping[str, str | tuple[str, ...]]
-"""Their names -> ours. `#` stands for a layer's number and `@` for weight or bias, in both. Several of ours share their tensor: they
-lie below each other along its first axis, or where one is as large as theirs, each is a copy; () is a tensor behind the network,
-which no map depends on."""
+"""Their names -> ours. `#` stands for a layer's number and `@` for weight or bias, in both. Several of ours share their tensor:
+they lie below each other along its first axis, or where one is as large as theirs, each is a copy; () is a tensor behind the
+network, which no map depends on."""
 
 
 class ByKeyHead(tuple[str, ...]):

@@ -7,19 +7,9 @@ and grouped queries. Versions before 0.5.4 order their stacked projections by gr
 from collections.abc import Mapping
 
 from model.checkpoints.layouts.base import ByKeyHead, Layout, Match, Rules, Shapes, grouped_attention, model_spec, requires
-from model.checkpoints.layouts.llama import LONGEST
-from model.checkpoints.layouts.questions import (
-    Answers,
-    Question,
-    activation,
-    decoding_ids,
-    embed_scale,
-    grouped_heads,
-    max_positions,
-    norm_epsilon,
-    rotary_base,
-    vocabularies,
-)
+from model.checkpoints.layouts.llama import LONGEST, NO_HEADS
+from model.checkpoints.layouts.llama_questions import grouped_heads, head_widths, max_positions, norm_epsilon, rotary_base
+from model.checkpoints.layouts.questions import Answers, Question, activation, decoding_ids, embed_scale, vocabularies
 from model.spec.network import ModelSpec, OutputSpec, StackSpec
 
 _WORDS = "transformer.wte.weight"
@@ -32,13 +22,9 @@ def _match(shapes: Shapes) -> Match:
     found = _needs(shapes)
     there = [name for name in _STACKED if shapes.has(f"transformer.h.#.{name}.weight")]
     against = () if len(there) == 1 else (f"has {' and '.join(there) or 'neither attn.qkv nor attn.attn'}",)
-    if there and not against and not _fits(*_columns(shapes)):
-        against = ("stacks queries, keys and values in sizes that no number of heads gives",)
+    if there and not against and not head_widths(*_columns(shapes)):
+        against = (NO_HEADS,)
     return Match(found.in_favour, found.against + against)
-
-
-def _fits(queries: int, keys: int) -> bool:
-    return keys > 0 and queries % keys == 0
 
 
 def _rules(shapes: Shapes, told: Mapping[str, str]) -> Rules:

@@ -7,21 +7,15 @@ grouped queries.
 from collections.abc import Mapping
 
 from model.checkpoints.layouts.base import Layout, Match, Rules, Shapes, grouped_attention, model_spec, requires
-from model.checkpoints.layouts.questions import (
-    Answers,
-    Question,
-    activation,
-    decoding_ids,
-    grouped_heads,
-    max_positions,
-    norm_epsilon,
-    rotary_base,
-    vocabularies,
-)
+from model.checkpoints.layouts.llama_questions import grouped_heads, head_widths, max_positions, norm_epsilon, rotary_base
+from model.checkpoints.layouts.questions import Answers, Question, activation, decoding_ids, vocabularies
 from model.spec.network import ModelSpec, OutputSpec, StackSpec
 
 LONGEST = 4096
 """Positions at most where nothing bounds them."""
+
+NO_HEADS = "has queries and keys of sizes that no number of heads gives"
+"""Evidence against a layout with grouped queries."""
 
 _WORDS = "tok_embeddings.weight"
 _FIRST = "layers.0."
@@ -31,9 +25,9 @@ _needs = requires(_WORDS, "layers.#.attention.wq.weight", "layers.#.attention_no
 def _match(shapes: Shapes) -> Match:
     found = _needs(shapes)
     sizes = [(shapes.of.get(f"{_FIRST}attention.{name}.weight") or (0,))[0] for name in ("wq", "wk")]
-    if not found or (sizes[1] and sizes[0] % sizes[1] == 0):
+    if not found or head_widths(*sizes):
         return found
-    return Match(found.in_favour, (f"has {sizes[0]} columns of queries, which {sizes[1]} columns of keys do not divide",))
+    return Match(found.in_favour, (NO_HEADS,))
 
 
 def _rules(shapes: Shapes, told: Mapping[str, str]) -> Rules:

@@ -177,52 +177,6 @@ def heads_of_both(encoder: int, decoder: int, told: Mapping[str, str]) -> tuple[
     )
 
 
-def grouped_heads(queries: int, keys: int, told: Mapping[str, str]) -> tuple[Question, ...]:
-    """The number of heads where several may share keys and values; one of three answers gives the others.
-
-    Args:
-        queries, keys: columns of all heads' queries, and of all heads' keys.
-        told: settings, of which n_heads, key_heads and head_dim count.
-    """
-    widths = [int(width) for width in divisors(keys) if queries % int(width) == 0]
-    every = {"head_dim": widths, "key_heads": [keys // w for w in widths], "n_heads": [queries // w for w in widths]}
-    fitting = {name: [str(value) for value in values] for name, values in every.items()}
-    known = next((values.index(told[name]) for name, values in fitting.items() if told.get(name) in values), None)
-    shared = f"Cuts {queries} columns of queries and {keys} columns of keys into heads: another number gives other maps."
-    consequences = {
-        "n_heads": shared,
-        "key_heads": "Heads of keys and values; where they are fewer, several heads share one. Another way to tell the number of heads.",
-        "head_dim": "The width of a head: another way to tell how many there are.",
-    }
-    return tuple(
-        Question(
-            name, words, tuple(fitting[name]), default=None if known is None else fitting[name][known], needed=name == "n_heads"
-        )
-        for name, words in consequences.items()
-    )
-
-
-def rotary_base() -> Question:
-    """The base of rotary positions, as programs call it: rope_theta."""
-    consequence = "The base of rotary positions (rope_theta): 10000 in llama2.c and Llama 1 and 2, 500000 in Llama 3."
-    return Question("rotary_base", consequence, highest=10**9)
-
-
-def norm_epsilon() -> Question:
-    """What a norm adds before it takes the root."""
-    consequence = (
-        "What the norms add to the mean square before they take the root: 1e-05 in llama2.c and Llama 2 and 3, 1e-06 in Llama 1."
-    )
-    return Question("norm_epsilon", consequence, ("1e-05", "1e-06", "1e-08", "1e-12"))
-
-
-def max_positions(default: int) -> Question:
-    """The longest input where no table bounds it."""
-    return Question(
-        "max_positions", "The longest input: rotary positions have no table that would end.", highest=2**17, default=str(default)
-    )
-
-
 def translator(
     vocab: Mapping[str, int],
     columns: Mapping[str, int],
