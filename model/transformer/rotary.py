@@ -67,4 +67,5 @@ def rotary_halves(x: Tensor, start: int, base: float) -> Tensor:
     Source: Black et al. 2022, "GPT-NeoX-20B", section 2.1, and its program, whose order many programs took over.
     """
     by = angles(start, x.shape[-2], x.shape[-1], base, x.device)  # [position, pair]
-    return torch.cat(turned(*x.chunk(2, dim=-1), by), dim=-1)
+    first, second = x.chunk(2, dim=-1)
+    return torch.cat(turned(first, second, by), dim=-1)
