@@ -145,7 +145,7 @@ def _residual(stack: Mapping[str, Any]) -> str:
 def _normed(stack: Mapping[str, Any]) -> str:
     if stack.get("norm") == "rms":
         return _(
-            "RMSNorm: each position’s vector is divided by its root mean square and multiplied by learned numbers. Its mean stays "
+            "RMSNorm: each position’s vector is divided by its root mean square and multiplied by learned parameters. Its mean stays "
             "where it is."
         )
     if stack.get("norm_order") == "pre":
