@@ -145,8 +145,8 @@ def _residual(stack: Mapping[str, Any]) -> str:
 def _normed(stack: Mapping[str, Any]) -> str:
     if stack.get("norm") == "rms":
         return _(
-            "RMSNorm: each position’s vector is divided by its root mean square and multiplied by learned parameters. Its mean stays "
-            "where it is."
+            "RMSNorm: each position’s vector is divided by its root mean square and multiplied by learned parameters. Its mean "
+            "stays where it is."
         )
     if stack.get("norm_order") == "pre":
         return _("Pre-norm: each position’s vector is normalized to mean 0 and standard deviation 1 before the sublayer reads it.")
