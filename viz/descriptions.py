@@ -64,7 +64,7 @@ def overview(trace: Trace) -> str:
             gaps = {"site": labels.site(site), "count": attention.heads}
             said.append(_n("{site}: {count} head.", "{site}: {count} heads.", attention.heads, **gaps))
             continue
-        peaks = [float(np.nanmean(attention.head(index).max(axis=-1))) for index in range(attention.heads)]
+        peaks: list[float] = np.nanmean(attention.weights[:].max(axis=-1), axis=-1).tolist()  # all heads at once
         sharpest = int(np.argmax(peaks))
         gaps = {"site": labels.site(site), "count": attention.heads, "head": sharpest + 1, "share": percent(peaks[sharpest])}
         said.append(

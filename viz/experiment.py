@@ -3,7 +3,7 @@
 This is the one place that reads the edits of a request for the screen: a new kind of edit gets its words here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from model.spec.edits import Silence
@@ -58,21 +58,31 @@ def heads(silence: str) -> str:
 
 def silenced(trace: Trace) -> frozenset[tuple[str, int]]:
     """The heads that were silenced in a run: text form of the Site, and head counted from 0."""
+    if not (silences := _silences(trace)):
+        return frozenset()
     places = ((str(site), head) for site, own in trace.attention.items() for head in range(own.heads))
-    return frozenset(place for place in places if _is_silenced(trace, *place))
+    return frozenset(place for place in places if _is_silenced(silences, *place))
 
 
 def head_name(trace: Trace, site: Site, head: int) -> str:
     """The name of a head, with its module in a recorded program. It says so if the head was silenced in this run."""
-    name = labels.site(site, head) + (f" · {module}" if (module := trace.module(site)) else "")
-    return _("{head} (silenced)", head=name) if _is_silenced(trace, str(site), head) else name
+    return _head_name(trace, site, head, _silences(trace))
 
 
 def head_names(trace: Trace, attention: Attention) -> list[str]:
     """The names of all heads of a site."""
-    return [head_name(trace, attention.site, head) for head in range(attention.heads)]
+    silences = _silences(trace)
+    return [_head_name(trace, attention.site, head, silences) for head in range(attention.heads)]
 
 
-def _is_silenced(trace: Trace, site: str, head: int) -> bool:
-    silences = (edit for edit in RunRequest.edits_in(trace.request) if isinstance(edit, Silence))
+def _head_name(trace: Trace, site: Site, head: int, silences: Sequence[Silence]) -> str:
+    name = labels.site(site, head) + (f" · {module}" if (module := trace.module(site)) else "")
+    return _("{head} (silenced)", head=name) if _is_silenced(silences, str(site), head) else name
+
+
+def _silences(trace: Trace) -> list[Silence]:
+    return [edit for edit in RunRequest.edits_in(trace.request) if isinstance(edit, Silence)]
+
+
+def _is_silenced(silences: Sequence[Silence], site: str, head: int) -> bool:
     return any(edit.covers(site, head) for edit in silences)

@@ -1,16 +1,12 @@
 """The page Explore and the live route: the same session, the same sentence, the same bytes."""
 
-import asyncio
 import json
 from pathlib import Path
 
-import httpx
 import pytest
-from starlette.applications import Starlette
 
 from tests.app.visiting import Visitor
-from viz.canvas.wire.packing import unpack
-from viz.live import route
+from tests.live import answered
 from viz.live.sessions import BY_TOKEN, LiveSession
 
 
@@ -30,19 +26,9 @@ def drawn(visitor: Visitor) -> dict[str, bytes]:
     return {name: parts[name].bytes for name in ("strips", "atlas", "cells", "lines") if name in parts}
 
 
-def answered(live: LiveSession, text: str) -> dict[str, bytes]:
+def last_scenes(live: LiveSession, text: str) -> dict[str, bytes]:
     """The scenes of the last frame of the route's answer."""
-
-    async def asked() -> bytes:
-        transport = httpx.ASGITransport(Starlette(routes=[route.ROUTE]))
-        async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
-            path = f"{route.PATH}/{live.token}"
-            return (await client.post(path, json={"text": text}, headers={"sec-fetch-site": "same-origin"})).content
-
-    data = asyncio.run(asked())
-    while len(data) > 4 + (length := int.from_bytes(data[:4], "little")):
-        data = data[4 + length :]
-    return {name: blob.tobytes() for name, blob in unpack(data[4:])[1].items()}
+    return answered(live, text)[-1][1]
 
 
 @pytest.mark.parametrize("chosen", [{}, {"reading": "mean", "hide": "special"}, {"decode": "beam", "head": "1"}], ids=str)
@@ -50,7 +36,7 @@ def test_the_script_draws_the_bytes_that_the_route_has_answered(stocked: Path, c
     visitor = Visitor(text="w4 w5", **chosen)
     live = live_of(visitor)
     assert live is not None
-    before, scenes = drawn(visitor), answered(live, "w5 w6 w7")
+    before, scenes = drawn(visitor), last_scenes(live, "w5 w6 w7")
     assert scenes.keys() == before.keys()
     visitor.type("text", "w5 w6 w7")
     assert drawn(visitor) == scenes, "what stands on the page would be drawn again"

@@ -132,10 +132,17 @@ def test_the_box_stays_the_box(watched: Page, serve: Callable[[Path], str], engi
 def test_a_run_is_drawn_while_it_writes_and_stop_keeps_what_was_written(watched: Page, serve: Callable[[Path], str]) -> None:
     address = serve(Path(__file__).with_name("held_app.py"))
     page = opened(watched, f"{address}/?model={MODEL}&text=ein+mann")
+    urlopen(f"{address}/hold?after=2").close()  # the encoder, and a token
+    field, written = box(page), page.locator("[data-strip=target] .chip[data-probability]")
+    field.fill("eine frau")
+    expect(written).to_have_count(1)
+    expect(page.locator(".card.single canvas")).to_have_count(1)  # the decoder's: its only weight is 1, which would flash dark
+    expect(page.locator(".card.single canvas")).to_be_hidden()
+    urlopen(f"{address}/release").close()
+    expect(page.locator(".card.single")).to_have_count(0)
+    rest(page)
     urlopen(f"{address}/hold?after=4").close()  # the encoder, and three tokens
-    field = box(page)
     field.fill("eine junge frau sitzt")
-    written = page.locator("[data-strip=target] .chip[data-probability]")
     expect(written).to_have_count(3)
     expect(chips(page, "source").nth(2)).to_have_text("junge")
     assert {tile["rows"] for tile in tiles(page) if tile["site"] == CROSS} == {3}

@@ -4,7 +4,6 @@ import asyncio
 import json
 import threading
 import time
-from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -12,29 +11,27 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from starlette.applications import Starlette
 
+from benchmarks.live import drawn_texts
 from model.engine.http.access import AccessLimits
 from model.engine.progress import LISTENER
 from model.engine.scheduling.queue import CANCEL_TOKEN, CallerGone, CancelToken
-from model.engine.session import SESSION, Session
+from model.engine.session import SESSION
 from model.errors import BadSetting, TooManyCharacters
 from model.spec.request import RunRequest
 from model.trace.progress import Progress
 from model.trace.types import Trace
 from tests import traces
+from tests.live import HERE, asking, framed, live_session
 from tests.pages import MadeUpEngine
 from viz.calls import Calls, NotYet, Stopped
 from viz.canvas.wire import part_cache
 from viz.canvas.wire.packing import unpack
 from viz.canvas.wire.part_cache import PART_CACHE
-from viz.links import View
 from viz.live import box, route
 from viz.live import frames as live_frames
-from viz.live.sessions import BY_TOKEN, LiveSession, Situation
-from viz.waiting import PatientEngine
+from viz.live.sessions import BY_TOKEN, LiveSession
 
-HERE = {"sec-fetch-site": "same-origin", "content-type": "application/json"}
 WHOLE = traces.translation(layers=2, heads=2)
 
 
@@ -45,6 +42,7 @@ class Typed(MadeUpEngine):
     trace: Trace = field(default_factory=lambda: WHOLE)
     go: threading.Event = field(default_factory=threading.Event)
     hold: tuple[str, ...] = ()
+    pace: float = 0.01
     sessions: list[str] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
 
@@ -67,25 +65,16 @@ class Typed(MadeUpEngine):
         for count in (1, 2):
             part = replace(trace, steps=trace.steps[:count])
             listener(Progress((4,) * count, ("w",) * count, 9, 0.5, so_far=partial(lambda part: part, part)))
-            time.sleep(0.05)
+            time.sleep(self.pace)
         while not self.go.wait(0.01):
             if token.cancelled:
                 self.cancelled.append(text)
                 raise CallerGone
 
 
-def session(engine: MadeUpEngine, name: str = "me", **view: Any) -> LiveSession:
-    """A live session whose page shows the sentence “w4”."""
-    found = LiveSession(Calls())
-    patient = PatientEngine(engine, Session(f"{name}/live"))
-    found.situation = Situation(engine.models()[0], View(model="made-up", text="w4", **view), patient, copy_context())
-    return found
-
-
 @pytest.fixture
 def client() -> httpx.AsyncClient:
-    transport = httpx.ASGITransport(Starlette(routes=[route.ROUTE]))
-    return httpx.AsyncClient(transport=transport, base_url="http://here")
+    return asking()
 
 
 def post(client: httpx.AsyncClient, live: LiveSession | None, body: object, headers: Any = None) -> httpx.Response:
@@ -98,31 +87,20 @@ def post(client: httpx.AsyncClient, live: LiveSession | None, body: object, head
     return asyncio.run(asked())
 
 
-def framed(data: bytes) -> list[tuple[dict[str, Any], dict[str, bytes]]]:
-    """The frames of an answer: headers, and scenes by name."""
-    found = []
-    while data:
-        length = int.from_bytes(data[:4], "little")
-        header, blobs = unpack(data[4 : 4 + length])
-        found.append((header, {name: blob.tobytes() for name, blob in blobs.items()}))
-        data = data[4 + length :]
-    return found
-
-
 def test_an_answer_holds_the_scenes_that_the_page_itself_would_draw(client: httpx.AsyncClient) -> None:
-    answer = post(client, session(Typed()), {"text": "w5 w6"})
+    answer = post(client, live_session(Typed()), {"text": "w5 w6"})
     assert answer.status_code == 200
     ((header, scenes),) = framed(answer.content)
     assert (header["text"], header["final"]) == ("w5 w6", True)
     assert set(scenes) == {"strips", "atlas", "cells", "lines"}
-    assert {unpack(scene)[0]["live"]["text"] for scene in scenes.values()} == {"w5 w6"}
+    assert {unpack(scene)[0]["live"]["text"] for scene in scenes.values()} == drawn_texts(answer.content) == {"w5 w6"}
     exact = unpack(scenes["cells"])[1]["exact"]
     np.testing.assert_array_equal(exact, WHOLE.at("decoder.0.1.cross").head(0).astype(np.float32))
 
 
 def test_a_choice_on_the_page_is_kept_and_a_row_of_the_old_sentence_is_not(client: httpx.AsyncClient) -> None:
     engine = Typed()
-    live = session(engine, site="encoder.0.0.self", head=1, query=2, hypothesis=3, temperature=0.5)
+    live = live_session(engine, site="encoder.0.0.self", head=1, query=2, hypothesis=3, temperature=0.5)
     ((_header, scenes),) = framed(post(client, live, {"text": "w5"}).content)
     assert unpack(scenes["atlas"])[0]["selection"] == {"site": "encoder.0.0.self", "head": 1, "query": -1}
     assert (engine.asked[0].source, engine.asked[0].decoding.temperature, engine.asked[0].decoding.hypothesis) == ("w5", 0.5, 0)
@@ -146,14 +124,14 @@ def test_a_choice_on_the_page_is_kept_and_a_row_of_the_old_sentence_is_not(clien
 )
 def test_only_a_page_of_the_app_may_ask(client: httpx.AsyncClient, headers: dict[str, str], status: int) -> None:
     engine = Typed()
-    assert post(client, session(engine), {"text": "w5"}, headers).status_code == status
+    assert post(client, live_session(engine), {"text": "w5"}, headers).status_code == status
     assert len(engine.asked) == (status == 200)
 
 
 def test_without_a_session_nothing_is_answered(client: httpx.AsyncClient) -> None:
     assert post(client, None, {"text": "w5"}).status_code == 404
     assert post(client, LiveSession(Calls()), {"text": "w5"}).status_code == 404, "a session that has shown no page"
-    gone = session(Typed())
+    gone = live_session(Typed())
     token = gone.token
     del gone
     assert token not in BY_TOKEN, "a session that has ended keeps nothing"
@@ -166,12 +144,12 @@ def test_without_a_session_nothing_is_answered(client: httpx.AsyncClient) -> Non
 )
 def test_a_question_of_another_form_is_refused(client: httpx.AsyncClient, body: object) -> None:
     engine = Typed()
-    assert post(client, session(engine), body).status_code == 400
+    assert post(client, live_session(engine), body).status_code == 400
     assert engine.asked == []
 
 
 def test_a_pasted_book_is_refused_in_words_and_a_library_is_not_read(client: httpx.AsyncClient) -> None:
-    live = session(Typed())
+    live = live_session(Typed())
     ((header, scenes),) = framed(post(client, live, {"text": "x" * 100_000}).content)
     assert "500" in header["error"]
     assert scenes == {}
@@ -181,14 +159,14 @@ def test_a_pasted_book_is_refused_in_words_and_a_library_is_not_read(client: htt
 def test_an_unforeseen_error_is_a_sentence_without_its_text(client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Typed()
     monkeypatch.setattr(engine, "run", lambda request: 1 / 0)
-    ((header, _scenes),) = framed(post(client, session(engine), {"text": "w5"}).content)
+    ((header, _scenes),) = framed(post(client, live_session(engine), {"text": "w5"}).content)
     assert "incident" in header["error"]
     assert "zero" not in header["error"]
 
 
 def test_the_pace_of_the_app_holds(client: httpx.AsyncClient) -> None:
     engine = Typed()
-    live = session(engine)
+    live = live_session(engine)
     assert live.situation is not None
     patient = replace(live.situation.engine, limits=AccessLimits(pace=0.001, burst=3))
     live.situation = replace(live.situation, engine=patient)
@@ -200,15 +178,27 @@ def test_the_pace_of_the_app_holds(client: httpx.AsyncClient) -> None:
 def test_a_run_that_writes_is_drawn_while_it_writes(client: httpx.AsyncClient) -> None:
     engine = Typed(hold=("w5",))
     threading.Timer(0.6, engine.go.set).start()
-    frames = framed(post(client, session(engine), {"text": "w5"}).content)
+    frames = framed(post(client, live_session(engine), {"text": "w5"}).content)
     assert len(frames) >= 2
     for header, scenes in frames[:-1]:
         assert not header["final"]
         shown = unpack(scenes["strips"])[0]["strips"][1]["tokens"]
         assert header["progress"]["written"] == sum("probability" in token for token in shown) == 2
         assert set(scenes) == {"strips", "atlas", "cells", "lines"}
+        assert unpack(scenes["atlas"])[0]["writes"], "a map of a single cell is left blank"
     assert frames[-1][0]["final"]
+    assert not unpack(frames[-1][1]["atlas"])[0]["writes"]
     assert frames[-1][0]["progress"] is None
+
+
+def test_a_quick_run_is_drawn_once_and_the_first_token_of_a_slow_one_at_once(client: httpx.AsyncClient) -> None:
+    quick, slow = Typed(hold=("w5",)), Typed(hold=("w5",), pace=live_frames.FIRST_SECONDS)
+    threading.Timer(live_frames.FIRST_SECONDS / 4, quick.go.set).start()
+    ((header, _scenes),) = framed(post(client, live_session(quick), {"text": "w5"}).content)
+    assert header["final"]
+    slow.go.set()
+    frames = framed(post(client, live_session(slow), {"text": "w5"}).content)
+    assert [header["progress"] and header["progress"]["written"] for header, _scenes in frames] == [1, 2, None]
 
 
 def asked_at_once(
@@ -230,7 +220,7 @@ def asked_at_once(
 
 def test_a_newer_question_of_a_session_ends_the_older_one_and_no_others(client: httpx.AsyncClient) -> None:
     engine = Typed(hold=("w5", "w6"))
-    mine, other = session(engine, "mine"), session(engine, "other")
+    mine, other = live_session(engine, "mine"), live_session(engine, "other")
     threading.Timer(1.0, engine.go.set).start()
     old, elsewhere, new = asked_at_once(client, [(mine, "w5", 0), (other, "w6", 0), (mine, "w7", 0.3)])
     assert old[-1][0].get("stopped")
@@ -243,7 +233,7 @@ def test_a_newer_question_of_a_session_ends_the_older_one_and_no_others(client: 
 
 def test_thirty_people_who_type_at_once_get_their_own_pictures(client: httpx.AsyncClient) -> None:
     engine = Typed()
-    people = [session(engine, f"person {n}") for n in range(30)]
+    people = [live_session(engine, f"person {n}") for n in range(30)]
     questions = [(live, f"w{n} w{turn}", 0.02 * turn) for turn in range(3) for n, live in enumerate(people)]
     for (_live, text, _after), frames in zip(questions, asked_at_once(client, questions), strict=True):
         header, scenes = frames[-1]
@@ -252,7 +242,7 @@ def test_thirty_people_who_type_at_once_get_their_own_pictures(client: httpx.Asy
 
 
 def test_a_minute_of_typing_leaves_nothing_behind(client: httpx.AsyncClient) -> None:
-    live, before = session(Typed()), threading.active_count()
+    live, before = live_session(Typed()), threading.active_count()
     for n in range(200):
         post(client, live, {"text": f"w{n}"})
     until = time.monotonic() + 30
@@ -264,7 +254,7 @@ def test_a_minute_of_typing_leaves_nothing_behind(client: httpx.AsyncClient) -> 
 
 def test_who_leaves_ends_the_run_and_stop_keeps_what_was_written() -> None:
     engine = Typed(hold=("w5",))
-    live = session(engine)
+    live = live_session(engine)
     situation = live.situation
     assert situation is not None
 

@@ -6,6 +6,7 @@ header says the sentence (`text`), whether it is the last (`final`), what is wri
 
 import asyncio
 import logging
+import math
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Mapping
@@ -26,8 +27,11 @@ from viz.links import View
 from viz.live.sessions import LiveSession, Situation
 from viz.texts import _, number, sentence
 
-FIRST_SECONDS = 0.06
-"""A run that takes no longer is drawn once, at its end."""
+LOOK_SECONDS = 0.06
+"""After this time it is looked at how fast a run writes. One that has written fewer than two tokens will take long."""
+
+FIRST_SECONDS = 0.4
+"""Another run that takes no longer is drawn once, at its end: making a frame takes processor time from the run."""
 
 ENCODER_SECONDS = 0.25
 """The encoder's maps are drawn alone if the first token takes longer: the other maps leave the picture meanwhile."""
@@ -60,20 +64,28 @@ async def frames(live: LiveSession, situation: Situation, text: str | None, gone
 
 async def _progress(call: Call, left: "asyncio.Future[None]") -> AsyncIterator[Progress]:
     """How far a run has come that still decodes; what comes while a frame is made is left out, but for the newest."""
-    began = due = time.monotonic()
-    seen, done = 0, asyncio.wrap_future(call.done)
+    began, seen = time.monotonic(), 0
+    done = asyncio.wrap_future(call.done)
+
+    async def wait(until: float, *others: "asyncio.Future[None]") -> None:
+        seconds = None if until == math.inf else max(0.0, until - time.monotonic())
+        await asyncio.wait({done, left, *others}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+
+    await wait(due := began + LOOK_SECONDS)
+    if call.feed.newest is not None and call.feed.newest.done > 1:
+        due = began + FIRST_SECONDS
     while not (done.done() or left.done()):
-        count, progress = call.feed.count, call.feed.newest
-        first = began + (FIRST_SECONDS if progress and progress.done else ENCODER_SECONDS)
-        wait = max(due, first) - time.monotonic() if count > seen and progress and progress.so_far else None
-        if wait is None or wait > 0:
-            more = asyncio.wrap_future(call.feed.after(count))
-            await asyncio.wait({more, done, left}, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
-            continue
-        assert progress is not None
-        seen, made = count, time.monotonic()
-        yield progress
-        due = time.monotonic() + SHARE * (time.monotonic() - made)
+        count, progress, now = call.feed.count, call.feed.newest, time.monotonic()
+        if now < due:
+            await wait(due)  # nobody listens until then: each token would wake this thread
+        elif count == seen or progress is None or progress.so_far is None:
+            await wait(math.inf, asyncio.wrap_future(call.feed.after(count)))
+        elif not progress.done and now < began + ENCODER_SECONDS:
+            await wait(began + ENCODER_SECONDS, asyncio.wrap_future(call.feed.after(count)))
+        else:
+            seen = count
+            yield progress
+            due = time.monotonic() + SHARE * (time.monotonic() - now)
 
 
 def _partial(situation: Situation, view: View, progress: Progress) -> bytes:

@@ -3,7 +3,7 @@
 // the sentence the usual way. Where the route fails, keys pass through untouched.
 
 const QUIET_MS = 1000; // a pause after which the page's script learns of the sentence
-const ENTER_MS = 250; // how long Enter waits for the picture before the script runs
+const ENTER_MS = 700; // how long Enter waits for the picture before the script runs
 const AGREED_MS = 50;
 const DUE_MS = 5000; // within this time the script has answered, or never will
 const MOST_SENTENCES = 100;

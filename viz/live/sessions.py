@@ -52,9 +52,10 @@ class Situation:
         attention, view = prepare.select(trace, view, [], last_cross)
         view = replace(view, site=str(attention.site))
         page = Page(self.engine, self.info, view, trace, attention, view.head, dark=False)
+        overview = explore_scenes.overview(page, writes=partial)
         if partial and view.reading == "value":
-            return explore_scenes.overview(page)
-        return explore_scenes.overview(page) | explore_scenes.selected_head(page, reading.shown(page))
+            return overview
+        return overview | explore_scenes.selected_head(page, reading.shown(page))
 
 
 class LiveSession:

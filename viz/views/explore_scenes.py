@@ -10,12 +10,17 @@ from viz.views import reading
 from viz.views.reading import Shown
 
 
-def overview(page: Page) -> dict[str, bytes]:
-    """The scenes `strips` and `atlas`."""
+def overview(page: Page, writes: bool = False) -> dict[str, bytes]:
+    """The scenes `strips` and `atlas`.
+
+    Args:
+        page: what is shown.
+        writes: whether its run still decodes.
+    """
     trace, site, head, query = page.trace, page.attention.site, page.head, page.view.query
     return {
         "strips": attention.strips(trace, site, query, live=True),
-        "atlas": attention.atlas(trace, site, head, query, live=True),
+        "atlas": attention.atlas(trace, site, head, query, live=True, writes=writes),
     }
 
 

@@ -30,6 +30,7 @@ from model.engine.uploads import Uploads
 from model.errors import BadSetting
 from model.spec.request import Decoding, RunRequest
 from tests.hosts import ROOT, free_port, start
+from tests.live import answered, live_session
 from tests.model.engine import test_contract
 from tests.networks import save_checkpoint
 from tests.runs import CPU, assert_same, for_session
@@ -188,6 +189,14 @@ def test_a_session_stays_with_one_replica(cluster: Cluster) -> None:
             for _ in range(3):
                 client.post("/v1/models", headers={SESSION_HEADER: person}).raise_for_status()
             assert asked(client, person) == before + 3
+
+
+def test_what_is_typed_is_drawn_as_on_an_engine_here(engine: RemoteEngine, local: LocalEngine) -> None:
+    for person in ("one", "other"):
+        for text in ("w4", "w4 w5", "w4 w5 w6"):
+            drawn = [answered(live_session(each, person), text)[-1] for each in (engine, local)]
+            assert drawn[0] == drawn[1]
+            assert set(drawn[0][1]) == {"strips", "atlas", "cells", "lines"}
 
 
 def test_nothing_listens_beyond_this_machine(cluster: Cluster) -> None:

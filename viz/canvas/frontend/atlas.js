@@ -68,13 +68,12 @@ class Atlas extends Drawing {
   }
 
   connect() {
-    const fresh = !this.life || this.life.signal.aborted;
-    super.connect();
-    if (!fresh) return;
+    if (!super.connect()) return false;
     document.addEventListener("keydown", (event) => {
       const plain = !(event.ctrlKey || event.metaKey || event.altKey);
       if (this.header && this.hovered && plain && event.key.toLowerCase() === "s" && !keyboardTaken()) this.silence(this.hovered.tile);
     }, { signal: this.life.signal });
+    return true;
   }
 
   /** Reports a change that the run is to be made with. */
@@ -132,6 +131,8 @@ class Atlas extends Drawing {
     const side = Math.min(this.most ?? cards.length, Math.max(1, Math.floor((this.width + BETWEEN) / (NARROWEST + BETWEEN))));
     this.cardBox.style.setProperty("--columns", side);
     cards.forEach(({ box }, i) => box.classList.toggle("wide", i === cards.length - 1 && i % side === 0 && i + 1 >= side));
+    const single = ({ tiles: [{ cells }] }) => this.header.writes && cells.rows * cells.columns === 1; // its weight is always 1
+    for (const card of cards) card.box.classList.toggle("single", Boolean(single(card)));
     if (this.signed) this.colours = centredPalette(this.colours);
     const scale = this.signed ? this.colours.diverging : this.colours.weights;
     this.ramp.style.background = `linear-gradient(90deg, ${scale.join(", ")})`;

@@ -60,14 +60,6 @@ function fitted(pen, text, width) {
   return letters.join("") + "…";
 }
 
-/** Converts a rectangle of a canvas to CSS pixels of the drawing. */
-function boxIn(root, canvas, { x, y, width, height }) {
-  const outer = root.getBoundingClientRect();
-  const inner = canvas.getBoundingClientRect();
-  const zoom = zoomOf(root);
-  return { x: x + (inner.x - outer.x) / zoom, y: y + (inner.y - outer.y) / zoom, width, height };
-}
-
 /** A weight as shown. */
 const exactly = (weight) => fixed(weight, decimals());
 
@@ -90,33 +82,34 @@ class Drawing {
     parent.append(this.root, this.words.box, this.tip);
   }
 
-  /** Handles a call of the component's function: a new scene, a new color scheme, or both. */
+  /** Handles a call of the component's function: a new scene, a new color scheme, or both. What stands already is not drawn again. */
   show({ data, setStateValue, setTriggerValue }) {
     Object.assign(this, { setStateValue, setTriggerValue });
     if (data !== this.given) liveScenes.offer(this, data);
     this.given = data;
-    this.connect();
-    this.paintedIn(palette(schemeFor(this.root, (this.coming ?? this).header.schemes)));
-    this.arrived();
+    const changed = [this.connect(), this.paintedIn(palette(schemeFor(this.root, (this.coming ?? this).header.schemes)))];
+    if (changed.some(Boolean) || this.coming || this.lost.addresses.size || zoomOf(this.root) !== this.zoom) this.arrived();
   }
 
-  /** Takes a scene, unless the same one stands already. */
+  /** Takes a scene, unless the same one stands already; true if it is another. */
   accept(data, scene = unpack(data)) {
-    if (this.data && sameBytes(this.data, data)) return;
+    if (this.data && sameBytes(this.data, data)) return false;
     speak(scene.header);
     this.coming = scene;
     this.data = data;
     this.lost.addresses.clear();
+    return true;
   }
 
-  /** Sets the palette. Styles are set only if it is new: the next drawing would have to wait for the browser to recompute them. */
+  /** Sets the palette; true if it is new. Only then styles are set: the browser would have to recompute them. */
   paintedIn(colours) {
     this.colours = colours;
-    if (colours === this.worn) return;
+    if (colours === this.worn) return false;
     this.worn = colours;
     for (const name of ["background", "card", "line", "text", "faint", "accent", "second", "masked"]) {
       for (const part of [this.root, this.tip]) part.style.setProperty(`--hl-${name}`, colours[name]);
     }
+    return true;
   }
 
   /** Switches to the new scene once all parts it needs are fetched; until then the old one stays. */
@@ -164,9 +157,9 @@ class Drawing {
     return null;
   }
 
-  /** Listens to the page: size, resolution, the other drawings. Safe to call again. */
+  /** Listens to the page: size, resolution, the other drawings; true if it did not before. */
   connect() {
-    if (this.life && !this.life.signal.aborted) return;
+    if (this.life && !this.life.signal.aborted) return false;
     this.life = new AbortController();
     liveScenes.register(this);
     this.wanted = new Set();
@@ -179,6 +172,7 @@ class Drawing {
     const observer = new ResizeObserver(() => { if (this.root.clientWidth !== this.width) again(); });
     observer.observe(this.root);
     signal.addEventListener("abort", () => observer.disconnect());
+    return true;
   }
 
   /** Stops listening to the page. */
@@ -190,14 +184,18 @@ class Drawing {
 
   /** Schedules one drawing for the next frame, however often it is called. */
   redraw() {
-    this.frame ??= requestAnimationFrame(() => {
-      this.frame = null;
-      this.width = this.root.clientWidth;
-      if (this.width === 0 || this.enlarged()) return;
-      this.family = getComputedStyle(this.root).fontFamily;
-      this.draw();
-      this.tellLayout();
-    });
+    this.frame ??= requestAnimationFrame(() => this.drawNow());
+  }
+
+  /** Draws before the next frame begins, so that this frame shows it. */
+  drawNow() {
+    cancelAnimationFrame(this.frame);
+    this.frame = null;
+    this.width = this.root.clientWidth;
+    if (this.width === 0 || this.enlarged()) return;
+    this.family = getComputedStyle(this.root).fontFamily;
+    this.draw();
+    this.tellLayout();
   }
 
   /** Builds the elements again if big mode was entered or left, because they hold numbers; true if so. */

@@ -69,13 +69,11 @@ class LiveScenes {
 
   /** Draws live scenes, {name: {data, scene}}, all in the same frame: their parts must have been fetched. */
   draw(scenes) {
-    for (const drawing of this.drawings) {
-      const { name } = drawing;
-      drawing.root.classList.toggle("behind", !(name in scenes));
-      if (!(name in scenes)) continue;
-      drawing.accept(scenes[name].data, { ...scenes[name].scene });
-      drawing.arrived();
-    }
+    const changed = [...this.drawings].filter(({ name, root }) => {
+      root.classList.toggle("behind", !(name in scenes));
+      return name in scenes;
+    }).filter((drawing) => drawing.accept(scenes[drawing.name].data, { ...scenes[drawing.name].scene }));
+    for (const act of ["arrived", "drawNow"]) for (const drawing of changed) drawing[act]();
   }
 
   /** True while a drawing shows what the page's script has not drawn. */

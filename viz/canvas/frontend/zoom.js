@@ -23,6 +23,14 @@ function inWindow(canvas, x, y) {
   return { x: left + x * zoom, y: top + y * zoom };
 }
 
+/** Converts a rectangle of a canvas to CSS pixels of the drawing. */
+function boxIn(root, canvas, { x, y, width, height }) {
+  const outer = root.getBoundingClientRect();
+  const inner = canvas.getBoundingClientRect();
+  const zoom = zoomOf(root);
+  return { x: x + (inner.x - outer.x) / zoom, y: y + (inner.y - outer.y) / zoom, width, height };
+}
+
 const SCREEN = 270; // height of a map in big mode, where the window has only some 400 CSS pixels of a drawing
 
 /** Height for a map: the window's without `around` pixels for other things, from `least` to `most` CSS pixels of the drawing. */

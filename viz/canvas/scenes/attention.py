@@ -47,16 +47,20 @@ def strips(trace: Trace, site: Site, query: int, hidden: Mapping[str, Sequence[i
     return pack(header, {})
 
 
-def atlas(trace: Trace, site: Site, head: int, query: int, marks: Marks | None = None, live: bool = False) -> bytes:
+def atlas(
+    trace: Trace, site: Site, head: int, query: int, marks: Marks | None = None, live: bool = False, writes: bool = False
+) -> bytes:
     """All heads of all sites, grouped by kind, and the selected head exactly: parts `overview` and `exact`.
 
     Args:
         marks: what edits changed, by head, where the drawing takes edits; None: it takes none.
         live: whether the drawing follows what is typed (viz/live).
+        writes: whether the run still decodes: a map of a single cell, whose weight is always 1, is left blank then.
     """
     selected = trace.at(site)
     header = {
         **base(trace, live),
+        "writes": writes,
         "texts": strings.atlas(),
         "selection": {"site": str(site), "head": head, "query": _row(selected, query)},
         "announce": descriptions.selected(experiment.head_name(trace, site, head), _selected_row(trace, selected, head, query)),

@@ -99,8 +99,7 @@ def _overview(trace: Trace) -> bytes:
     heads = sum(attention.heads for attention in trace.attention.values())
     for site, attention in trace.attention.items():
         down, across = blocks(attention.mask, heads)
-        pooled = (pool(allowed(attention.head(head), attention.mask), down, across) for head in range(attention.heads))
-        blobs[f"weights/{site}"] = encode(np.stack(list(pooled)))
+        blobs[f"weights/{site}"] = _codes(attention, down, across)
         mask = pool(attention.mask, down, across, np.logical_or).astype(np.uint8)
         name = masks.setdefault((mask.tobytes(), mask.shape), f"mask/{len(masks)}")
         blobs[name] = mask
@@ -116,6 +115,14 @@ def _overview(trace: Trace) -> bytes:
         )
     header = {"groups": list(groups.values()), "ends": ["0", "1"], "description": descriptions.overview(trace)}
     return pack(header, blobs)
+
+
+def _codes(attention: Attention, down: int, across: int) -> Array:
+    """All heads of a site, pooled: codes [head, query, key]."""
+    if down == across == 1 and attention.mask.size <= WHOLE_CELLS:
+        return encode(allowed(attention.weights[:], attention.mask))
+    pooled = (pool(allowed(attention.head(head), attention.mask), down, across) for head in range(attention.heads))
+    return encode(np.stack(list(pooled)))
 
 
 def blocks(mask: Array, heads: int) -> tuple[int, int]:
