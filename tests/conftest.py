@@ -1,6 +1,7 @@
 """The same examples in every run, on every machine, however busy it is; and how many processes share the tests."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -36,16 +37,44 @@ SLOW_PLACES = tuple(
 )
 """Where the whole script runs, the transformers library is imported, or hosts and people have processes of their own."""
 
+MARKED = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.(\w+)", re.MULTILINE)
+"""How a file marks all of its tests."""
+
+
+def is_quick(config: pytest.Config) -> bool:
+    """Whether the quick part is asked for."""
+    return str(config.option.markexpr) == QUICK
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Chooses the number of examples before any test is read."""
-    if str(config.option.markexpr) == QUICK:
+    if is_quick(config):
         settings.load_profile("quick")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leaves files unread of which no test would run: they import what takes seconds (transformers, Playwright, schemathesis)."""
+    if not collection_path.match("test_*.py"):
+        return None
+    found = MARKED.search(collection_path.read_text("utf-8"))
+    mark = found[1] if found else ""
+    if is_quick(config):
+        return _in_slow_place(collection_path) or mark in (*SLOW, "slow") or None
+    return (mark == "load" and not _measures(config)) or None
+
+
+def _in_slow_place(path: Path) -> bool:
+    return any(path.is_relative_to(place) for place in SLOW_PLACES)
+
+
+def _measures(config: pytest.Config) -> bool:
+    """Whether the command line names what measures a class."""
+    return "load" in str(config.option.markexpr)
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Who names files waits for these alone, in one process; so does `-m load`, which measures."""
-    whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS and "load" not in str(config.option.markexpr)
+    whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS and not _measures(config)
     return WORKERS if whole and (os.cpu_count() or 1) >= WORKERS else 0
 
 
@@ -57,7 +86,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     One that fails is tried once more, and the report says so: a machine that stalls for half a minute is no fault of the page.
     What measures a class is left out unless the command line names it: its limits mean something on a quiet machine alone.
     """
-    if "load" not in str(config.option.markexpr):
+    if not _measures(config):
         left_out = [item for item in items if item.get_closest_marker("load")]
         items[:] = [item for item in items if item not in left_out]
         config.hook.pytest_deselected(items=left_out)
@@ -65,5 +94,5 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("browser"):
             item.add_marker(pytest.mark.flaky(reruns=1))
-        if any(item.path.is_relative_to(place) for place in SLOW_PLACES) or any(map(item.get_closest_marker, SLOW)):
+        if _in_slow_place(item.path) or any(map(item.get_closest_marker, SLOW)):
             item.add_marker(pytest.mark.slow)

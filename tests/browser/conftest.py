@@ -15,12 +15,12 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlparse
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Dialog, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from benchmarks.browsers import FLAGS
+from tests.browser.tabs import SharedTab
 
 ROOT = Path(__file__).parents[2]
 HOST = "127.0.0.1"
@@ -101,45 +101,30 @@ def profile(browser: Browser) -> Iterator[BrowserContext]:
     context.close()
 
 
+@pytest.fixture(scope="session")
+def tab(profile: BrowserContext) -> SharedTab:
+    return SharedTab(profile)
+
+
 @pytest.fixture
-def context(profile: BrowserContext) -> Iterator[BrowserContext]:
+def context(request: pytest.FixtureRequest, profile: BrowserContext, tab: SharedTab) -> Iterator[BrowserContext]:
     """The profile, which each test leaves without pages, cookies, storage and offline mode. Replaces the plugin's fixture."""
     yield profile
     profile.set_offline(False)
-    for origin in {entry["origin"] for entry in profile.storage_state()["origins"]}:
-        with_page = profile.new_page()
-        profile.new_cdp_session(with_page).send(
-            "Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "local_storage,indexeddb"}
-        )
-    profile.clear_cookies()
-    for page in profile.pages:
-        page.close()
+    called = getattr(request.node, "rep_call", None)
+    tab.take_back(whole=called is not None and called.passed)
 
 
 @pytest.fixture
-def page(context: BrowserContext) -> Page:
-    """A new tab of the profile."""
-    return context.new_page()
+def page(context: BrowserContext, tab: SharedTab) -> Page:
+    """The tab of this process, as good as new."""
+    return tab.lend()
 
 
 @pytest.fixture
-def watched(page: Page) -> Iterator[Page]:
+def watched(page: Page, tab: SharedTab) -> Iterator[Page]:
     """A page that must stay quiet. It is patient: a busy machine is no fault of the page."""
     page.set_default_timeout(PATIENCE_MS)
     expect.set_options(timeout=PATIENCE_MS)
-    noise: list[str] = []
-
-    def dismiss(dialog: Dialog) -> None:
-        noise.append(f"dialog: {dialog.message}")
-        dialog.dismiss()
-
-    page.on("console", lambda message: noise.append(f"console: {message.text}") if message.type == "error" else None)
-    page.on("pageerror", lambda error: noise.append(f"thrown: {error}"))
-    page.on("dialog", dismiss)
-    page.on("request", lambda request: noise.append(f"foreign: {request.url}") if _foreign(request.url) else None)
     yield page
-    assert noise == []
-
-
-def _foreign(url: str) -> bool:
-    return url.startswith("http") and urlparse(url).hostname not in (HOST, "localhost")
+    assert tab.noise == []

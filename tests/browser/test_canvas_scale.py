@@ -18,6 +18,8 @@ from tests.browser.visits import drawing, middle, rest, tile_of, tiles, until
 
 pytestmark = pytest.mark.browser
 
+Open = Callable[[str], Page]
+
 
 @pytest.fixture(scope="module")
 def address(serve: Callable[[Path], str]) -> str:
@@ -25,16 +27,28 @@ def address(serve: Callable[[Path], str]) -> str:
 
 
 @pytest.fixture
-def visit(watched: Page, address: str) -> Callable[[str], Page]:
+def visit(watched: Page, address: str) -> Open:
     """Opens the page of drawings with a case, and waits until it is drawn."""
 
     def go(query: str) -> Page:
-        watched.goto(f"{address}/?show=atlas&{query}", wait_until="domcontentloaded")
-        watched.locator(".hl[data-layout]").first.wait_for()
-        rest(watched)
-        return watched
+        return drawn(watched, f"{address}/?show=atlas&{query}")
 
     return go
+
+
+@pytest.fixture
+def unwatched(page: Page, address: str) -> Open:
+    """The same where the browser is expected to write errors to the console: of answers that fail."""
+    page.set_viewport_size({"width": 1200, "height": 900})
+    page.set_default_timeout(PATIENCE_MS)
+    return lambda query: drawn(page, f"{address}/?show=atlas&{query}")
+
+
+def drawn(page: Page, url: str) -> Page:
+    page.goto(url, wait_until="domcontentloaded")
+    page.locator(".hl[data-layout]").first.wait_for()
+    rest(page)
+    return page
 
 
 def open_large(page: Page) -> dict[str, Any]:
@@ -56,7 +70,7 @@ def exact_at(page: Page, tile: dict[str, Any], query: int, key: int) -> float:
 
 
 @pytest.mark.parametrize(("case", "zoom"), [("2x2x128", 0), ("2x2x512", 0), ("1x1x4096", 0), ("1x1x4096", 9)])
-def test_hovered_weights_are_those_of_the_trace(visit: Callable[[str], Page], case: str, zoom: int) -> None:
+def test_hovered_weights_are_those_of_the_trace(visit: Open, case: str, zoom: int) -> None:
     page, tokens = visit(f"case={case}"), int(case.rpartition("x")[2])
     tile = open_large(page)
     true = made(case).at(tile["site"]).head(0)
@@ -77,7 +91,7 @@ def test_hovered_weights_are_those_of_the_trace(visit: Callable[[str], Page], ca
 
 
 @pytest.mark.parametrize("case", ["2x2x512", "3x4x1000"])
-def test_an_overview_says_what_its_weights_are_at_most(visit: Callable[[str], Page], case: str) -> None:
+def test_an_overview_says_what_its_weights_are_at_most(visit: Open, case: str) -> None:
     page = visit(f"case={case}")
     trace, block = made(case), -(-int(case.rpartition("x")[2]) // 128)
     tile = tile_of(page, "encoder.0.0.self", 1)
@@ -96,7 +110,7 @@ def pixels(page: Page, where: str) -> np.ndarray:
     return np.array(page.locator(where).evaluate(script)).reshape(-1, 4)[:, :3]
 
 
-def test_padding_is_seen_in_the_overview_and_in_a_large_head(visit: Callable[[str], Page]) -> None:
+def test_padding_is_seen_in_the_overview_and_in_a_large_head(visit: Open) -> None:
     page = visit("case=3x4x1000")
     grey = np.array([0xEC, 0xEA, 0xE6])
     whole = (pixels(page, ".card canvas") == grey).all(axis=-1)
@@ -107,7 +121,7 @@ def test_padding_is_seen_in_the_overview_and_in_a_large_head(visit: Callable[[st
     assert shown.sum() == pytest.approx(large["width"] * 111 / 1000, abs=4)
 
 
-def test_the_mean_of_cells_smaller_than_pixels_can_be_shown(visit: Callable[[str], Page]) -> None:
+def test_the_mean_of_cells_smaller_than_pixels_can_be_shown(visit: Open) -> None:
     page = visit("case=1x1x1200")
     open_large(page)
     largest = pixels(page, ".large canvas").sum()
@@ -117,45 +131,45 @@ def test_the_mean_of_cells_smaller_than_pixels_can_be_shown(visit: Callable[[str
     until(page, lambda: pixels(page, ".large canvas").sum() > largest)  # a mean is no larger than a maximum, so it is lighter
 
 
-def test_what_the_server_has_put_away_is_asked_for_again(browser: Browser, address: str) -> None:
-    with another(browser, f"{address}/?show=atlas&case=2x2x300", viewport={"width": 1200, "height": 900}) as page:
-        answers: list[int] = []
+def test_what_the_server_has_put_away_is_asked_for_again(unwatched: Open, address: str) -> None:
+    page = unwatched("case=2x2x300")
+    answers: list[int] = []
 
-        def forget_first(route: Route) -> None:
-            if not answers:
-                urllib.request.urlopen(f"{address}/forget").close()
-            route.continue_()
+    def forget_first(route: Route) -> None:
+        if not answers:
+            urllib.request.urlopen(f"{address}/forget").close()
+        route.continue_()
 
-        page.on("response", lambda answer: answers.append(answer.status) if "/headlight/" in answer.url else None)
-        page.route("**/headlight/**", forget_first)
-        tile = tile_of(page, "encoder.0.0.self", 1)
-        page.mouse.click(*middle(tile, 20, 20))
-        readout = drawing(page, "atlas").locator(".readout")
-        expect(readout).to_have_attribute("data-weight", re.compile("."), timeout=PATIENCE_MS)
-        assert (answers[0], answers[-1]) == (404, 200)
-        said = readout.evaluate("node => ({...node.dataset})")
-        true = made("2x2x300").at("encoder.0.0.self").head(1)[int(said["query"]), int(said["key"])]
-        assert float(said["weight"]) == pytest.approx(true, rel=1e-6)
+    page.on("response", lambda answer: answers.append(answer.status) if "/headlight/" in answer.url else None)
+    page.route("**/headlight/**", forget_first)
+    tile = tile_of(page, "encoder.0.0.self", 1)
+    page.mouse.click(*middle(tile, 20, 20))
+    readout = drawing(page, "atlas").locator(".readout")
+    expect(readout).to_have_attribute("data-weight", re.compile("."), timeout=PATIENCE_MS)
+    assert (answers[0], answers[-1]) == (404, 200)
+    said = readout.evaluate("node => ({...node.dataset})")
+    true = made("2x2x300").at("encoder.0.0.self").head(1)[int(said["query"]), int(said["key"])]
+    assert float(said["weight"]) == pytest.approx(true, rel=1e-6)
 
 
-def test_a_part_that_the_server_never_has_ends_in_a_sentence_and_not_in_endless_script_runs(browser: Browser, address: str) -> None:
-    with another(browser, f"{address}/?show=atlas&case=2x2x300", viewport={"width": 1200, "height": 900}) as page:
-        answers: list[int] = []
-        page.on("response", lambda answer: answers.append(answer.status) if "/headlight/" in answer.url else None)
-        page.route("**/headlight/**", lambda route: route.fulfill(status=404))
-        before = script_runs(page)
-        page.mouse.click(*middle(tile_of(page, "encoder.0.1.self", 1), 20, 20))
-        lost = drawing(page, "atlas").get_by_role("alert")
-        expect(lost).to_contain_text("The server no longer has the numbers of this picture")
-        rest(page)
-        assert answers == [404] * 4
-        assert script_runs(page) == before + 4, "the choice and three tries"
-        page.unroute("**/headlight/**")
-        lost.get_by_role("button").click()
-        expect(lost).to_have_count(0)
-        page.mouse.move(0, 0)
-        page.mouse.move(*middle(tile_of(page, "encoder.0.1.self", 1), 20, 20))
-        expect(drawing(page, "atlas").locator(".readout")).to_have_attribute("data-weight", re.compile("."))
+def test_a_part_that_the_server_never_has_ends_in_a_sentence_and_not_in_endless_script_runs(unwatched: Open) -> None:
+    page = unwatched("case=2x2x300")
+    answers: list[int] = []
+    page.on("response", lambda answer: answers.append(answer.status) if "/headlight/" in answer.url else None)
+    page.route("**/headlight/**", lambda route: route.fulfill(status=404))
+    before = script_runs(page)
+    page.mouse.click(*middle(tile_of(page, "encoder.0.1.self", 1), 20, 20))
+    lost = drawing(page, "atlas").get_by_role("alert")
+    expect(lost).to_contain_text("The server no longer has the numbers of this picture")
+    rest(page)
+    assert answers == [404] * 4
+    assert script_runs(page) == before + 4, "the choice and three tries"
+    page.unroute("**/headlight/**")
+    lost.get_by_role("button").click()
+    expect(lost).to_have_count(0)
+    page.mouse.move(0, 0)
+    page.mouse.move(*middle(tile_of(page, "encoder.0.1.self", 1), 20, 20))
+    expect(drawing(page, "atlas").locator(".readout")).to_have_attribute("data-weight", re.compile("."))
 
 
 def script_runs(page: Page) -> int:
@@ -163,7 +177,7 @@ def script_runs(page: Page) -> int:
     return int(page.get_by_text(re.compile("^chosen ")).inner_text().rpartition(" ")[2])
 
 
-def test_what_is_there_already_is_not_fetched_again(visit: Callable[[str], Page]) -> None:
+def test_what_is_there_already_is_not_fetched_again(visit: Open) -> None:
     page = visit("case=2x2x300")
     with page.expect_response("**/headlight/**"):
         page.mouse.click(*middle(tile_of(page, "encoder.0.1.self", 1), 20, 20))
@@ -178,7 +192,7 @@ def test_what_is_there_already_is_not_fetched_again(visit: Callable[[str], Page]
     assert asked == []
 
 
-def test_many_layers_scroll_beneath_names_that_stay(visit: Callable[[str], Page]) -> None:
+def test_many_layers_scroll_beneath_names_that_stay(visit: Open) -> None:
     page = visit("case=40x30x8")
     scroll = page.locator(".scroll")
     name = page.locator(".scroll .heads span").first
@@ -195,7 +209,7 @@ def test_many_layers_scroll_beneath_names_that_stay(visit: Callable[[str], Page]
     expect(page.locator(".scroll div.layers .active")).to_have_text("L40")
 
 
-def test_a_narrow_screen_shows_one_layer_at_a_time(visit: Callable[[str], Page], watched: Page) -> None:
+def test_a_narrow_screen_shows_one_layer_at_a_time(visit: Open, watched: Page) -> None:
     watched.set_viewport_size({"width": 390, "height": 844})
     page = visit("case=12x12x64")
     places = tiles(page)
@@ -219,10 +233,7 @@ def another(browser: Browser, url: str, **options: Any) -> Iterator[Page]:
     context = browser.new_context(**options)
     page = context.new_page()
     page.set_default_timeout(PATIENCE_MS)
-    page.goto(url, wait_until="domcontentloaded")
-    page.locator(".hl[data-layout]").first.wait_for()
-    rest(page)
-    yield page
+    yield drawn(page, url)
     context.close()
 
 
@@ -248,10 +259,10 @@ def test_a_lost_connection_is_waited_for(browser: Browser, address: str) -> None
     with another(browser, f"{address}/?show=atlas&case=1x1x2000", viewport={"width": 1200, "height": 900}) as page:
         tile = open_large(page)
         page.context.set_offline(True)
-        page.mouse.move(*middle(tile, 1500, 900))
+        with page.expect_event("requestfailed"):
+            page.mouse.move(*middle(tile, 1500, 900))
         readout = drawing(page, "atlas").locator(".readout")
         expect(readout).to_have_attribute("data-most", re.compile("."))
-        page.wait_for_timeout(400)
         page.context.set_offline(False)
         expect(readout).to_have_attribute("data-weight", re.compile("."))
         said = readout.evaluate("node => ({...node.dataset})")

@@ -7,9 +7,11 @@ import psutil
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.model.engine.test_nonsense import ENGINE, SCHEMA, ask, assert_in_words
+from tests.model.engine.test_known_nonsense import assert_in_words, assert_nothing_is_left
+from tests.model.engine.test_nonsense import HOST, SCHEMA, ask
 
 pytestmark = pytest.mark.load
+pytest_plugins = ["schemathesis.pytest.plugin"]
 
 REQUESTS = 1000
 OF_EACH = 120
@@ -33,6 +35,5 @@ def test_a_thousand_were_asked_and_nothing_is_left_of_them() -> None:
     assert len(replies) >= REQUESTS
     assert any(status == 200 for status in replies)
     assert any(status >= 400 for status in replies)
-    assert ENGINE.gauges() == {"waiting": 0, "running": 0, "device_bytes": 0}
-    assert ENGINE.scheduler._workers == ENGINE.scheduler._idle, "a worker thread hangs in a run"
+    assert_nothing_is_left(HOST.engine)
     assert sizes[-1] <= 1.05 * sizes[len(sizes) // 3]

@@ -1,0 +1,99 @@
+"""One tab for all tests of a process: Chromium keeps compiled scripts per tab, so a new tab takes two to three times as long."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+from urllib.parse import urlparse
+
+from playwright.sync_api import BrowserContext, Dialog, Error, Page
+
+HOSTS = ("127.0.0.1", "localhost")
+VIEWPORT = {"width": 1280, "height": 720}
+NOT_UNDONE = ("once", "add_init_script", "expose_binding", "expose_function", "route_web_socket")
+"""Methods of a page whose effect cannot be undone here: the tab is closed after a test that called one."""
+
+
+class SharedTab:
+    """The tab. A test gets it as a new one would be: blank, with the usual size, and without storage.
+
+    Args:
+        profile: where it is opened.
+
+    Attributes:
+        noise: what a page should not do, of the test that has the tab: errors, dialogs and requests of foreign hosts.
+    """
+
+    def __init__(self, profile: BrowserContext) -> None:
+        self._profile = profile
+        self._page: Page | None = None
+        self._changed = False
+        self._listeners: list[tuple[Any, Any]] = []
+        self.noise: list[str] = []
+
+    def lend(self) -> Page:
+        """The tab for a test."""
+        page = self._page = self._page or self._opened()
+        self._changed = False
+        self.noise.clear()
+        page.set_viewport_size(VIEWPORT)  # type: ignore[arg-type]  # a dictionary of its two keys
+        page.emulate_media(color_scheme="light", reduced_motion="no-preference", forced_colors="none")
+        return page
+
+    def take_back(self, whole: bool) -> None:
+        """Puts the tab away after a test, and with it all that the test has opened or stored.
+
+        Args:
+            whole: whether the test passed; the tab of another is closed.
+        """
+        if not whole or self._changed:
+            self._page = None
+        page = self._page or self._profile.new_page()
+        page.unroute_all(behavior="ignoreErrors")
+        while self._page and self._listeners:
+            page.remove_listener(*self._listeners.pop())
+        self._listeners.clear()
+        with suppress(Error):  # of a page that never was anywhere
+            page.evaluate("sessionStorage.clear()")
+        page.goto("about:blank")
+        page.mouse.move(0, 0)
+        for other in self._profile.pages:
+            if other != page:
+                other.close()
+        session = self._profile.new_cdp_session(page)
+        session.send("Storage.clearDataForOrigin", {"origin": "*", "storageTypes": "local_storage,indexeddb"})
+        session.detach()
+        self._profile.clear_cookies()
+        if self._page is None:
+            page.close()
+
+    def _opened(self) -> Page:
+        page = self._profile.new_page()
+        page.on("console", lambda message: self.noise.append(f"console: {message.text}") if message.type == "error" else None)
+        page.on("pageerror", lambda error: self.noise.append(f"thrown: {error}"))
+        page.on("dialog", self._dismiss)
+        page.on("request", lambda request: self.noise.append(f"foreign: {request.url}") if _foreign(request.url) else None)
+        listen = page.on
+
+        def listened(event: Any, handler: Any) -> None:
+            self._listeners.append((event, handler))
+            listen(event, handler)
+
+        setattr(page, "on", listened)  # noqa: B010  # mypy: a method
+        for name in NOT_UNDONE:
+            setattr(page, name, self._noted(getattr(page, name)))
+        return page
+
+    def _dismiss(self, dialog: Dialog) -> None:
+        self.noise.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def _noted(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*positional: Any, **named: Any) -> Any:
+            self._changed = True
+            return method(*positional, **named)
+
+        return call
+
+
+def _foreign(url: str) -> bool:
+    return url.startswith("http") and urlparse(url).hostname not in HOSTS
