@@ -86,14 +86,14 @@ class Copies:
 
     def first_sites(self) -> Array:
         """For each row the number of the first site where it differs from what all have in common; of sites: nowhere."""
-        order = list(self.sites)
-        first = np.full(len(self), len(order))
+        first = np.full(len(self), len(self.sites))
         if self.silenced is not None:
             own = self.silenced & ~self.silenced.all(axis=0)
-            for number, site in reversed(list(enumerate(order))):
-                first[own[:, self._of_site(site)].any(axis=1)] = number
+            of_head = np.repeat(np.arange(len(self.sites)), list(self.sites.values()))
+            first = np.where(own.any(axis=1), of_head[own.argmax(axis=1)], first)
         if self.edges is not None:
-            first = np.minimum(first, [order.index(edge.site) if edge else len(order) for edge in self.edges])
+            numbers = {site: number for number, site in enumerate(self.sites)}
+            first = np.minimum(first, [numbers[edge.site] if edge else len(numbers) for edge in self.edges])
         return first
 
     def batches(self, size: int) -> Iterator[Array]:
@@ -101,28 +101,36 @@ class Copies:
         order = np.argsort(self.first_sites(), kind="stable")
         yield from (order[begin : begin + size] for begin in range(0, len(order), size))
 
-    def interventions(self, stack: str, device: torch.device, layer: tuple[int, int] | None = None) -> dict[str, Intervention]:
-        """What makes each row of a stack another copy, by the names of the values.
-
-        Args:
-            layer: pass and layer; None: all of the stack.
-        """
+    def interventions(self, stack: str, device: torch.device) -> dict[str, Intervention]:
+        """What makes each row of a stack another copy, by the names of the values."""
         found: dict[str, Intervention] = {}
-        for site in (site for site in self.sites if site.stack == stack and layer in (None, (site.pass_, site.layer))):
-            if self.silenced is not None and (own := self.silenced[:, self._of_site(site)]).any():
-                same = (own == own[:1]).all()
-                found[f"attention/{site}/context"] = _silencing(torch.tensor(own[:1] if same else own, device=device))
-            if self.edges is not None and any(edge and edge.site == site for edge in self.edges):
-                found[f"attention/{site}/mask"] = _forbidding(site, self.sites[site], self.edges)
+        for site, columns in columns_of(self.sites).items():
+            if site.stack == stack:
+                found |= changed(site, columns, self.silenced, self.edges, device)
         return found
 
-    def _of_site(self, site: Site) -> slice:
-        before = list(self.sites).index(site)
-        begin = sum(list(self.sites.values())[:before])
-        return slice(begin, begin + self.sites[site])
-
     def _heads(self, stack: str) -> list[int]:
-        return [head for site in self.sites if site.stack == stack for head in range(*self._of_site(site).indices(10**9))]
+        columns = columns_of(self.sites)
+        return [head for site in self.sites if site.stack == stack for head in range(columns[site].start, columns[site].stop)]
+
+
+def columns_of(sites: Mapping[Site, int]) -> dict[Site, slice]:
+    """The columns of `Copies.silenced` that are the heads of each site."""
+    ends = np.cumsum(list(sites.values())).tolist()
+    return {site: slice(end - heads, end) for (site, heads), end in zip(sites.items(), ends, strict=True)}
+
+
+def changed(
+    site: Site, columns: slice, silenced: Array | None, edges: Sequence[Edge | None] | None, device: torch.device
+) -> dict[str, Intervention]:
+    """What makes each row of one site another copy, by the names of the values; the arrays are fields of `Copies`."""
+    found: dict[str, Intervention] = {}
+    if silenced is not None and (own := silenced[:, columns]).any():
+        same = (own == own[:1]).all()
+        found[f"attention/{site}/context"] = _silencing(torch.tensor(own[:1] if same else own, device=device))
+    if edges is not None and any(edge and edge.site == site for edge in edges):
+        found[f"attention/{site}/mask"] = _forbidding(site, columns.stop - columns.start, edges)
+    return found
 
 
 def _silencing(silenced: Tensor) -> Intervention:
@@ -131,8 +139,10 @@ def _silencing(silenced: Tensor) -> Intervention:
     A value with one row, the same for all copies, gets a row for each: what follows is then computed for each.
     """
 
+    own = silenced[:, :, None, None]
+
     def silence(context: Tensor, start: int) -> Tensor:
-        return torch.where(silenced[:, :, None, None], 0.0, context)
+        return context.masked_fill(own, 0.0)
 
     return silence
 

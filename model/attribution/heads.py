@@ -16,12 +16,11 @@ Mitchell et al. 2022, "Sampling Permutations for Shapley Value Estimation", for 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import factorial
 
 import numpy as np
 
-from model.attribution.copies import Copies
+from model.attribution.copies import Copies, columns_of
 from model.attribution.questions import Heads
 from model.attribution.results import Head, HeadEffects
 from model.attribution.scoring import OnCount, Scorer, ignore_count
@@ -32,27 +31,18 @@ MOST_EXACT = 10
 """Heads of a site up to which a share is exact."""
 
 
-@dataclass(frozen=True)
-class _Coalition:
-    """The heads of one site that are heard, as bits: head h is bit h."""
-
-    site: Site
-    heard: int
-
-
 def head_effects(question: Heads, scorer: Scorer, on_count: OnCount = ignore_count) -> HeadEffects:
     """The answer to `question`."""
     example = scorer.example
     there = sites(example.runner.info.spec)
-    players = {site: _Site(site, heads, question) for site, heads in there.items()}
-    wanted = dict.fromkeys(_everyone(there))
-    for player in players.values():
-        wanted |= dict.fromkeys(_Coalition(player.site, heard) for heard in player.coalitions())
-    values = dict(zip(wanted, scorer.score(_copies(there, list(wanted)), on_count), strict=True))
-    base = values[next(iter(wanted))]
-    for site, heads in there.items():
-        values[_Coalition(site, 2**heads - 1)] = base
-    found = [player.numbers(values) for player in players.values()]
+    players = {site: _Site(heads, question) for site, heads in there.items()}
+    wanted = [(site, heard) for site, player in players.items() for heard in dict.fromkeys(player.coalitions())]
+    everyone = next((site, player.all) for site, player in players.items())
+    base, *scores = scorer.score(_copies(there, [everyone, *wanted]), on_count)
+    values = {site: {player.all: base} for site, player in players.items()}
+    for (site, heard), own in zip(wanted, scores, strict=True):
+        values[site][heard] = own
+    found = [player.numbers(values[site]) for site, player in players.items()]
     joined = {name: np.concatenate([own[name] for own in found]) for name in found[0]}
     return HeadEffects(
         tokens=example.tokens,
@@ -65,28 +55,19 @@ def head_effects(question: Heads, scorer: Scorer, on_count: OnCount = ignore_cou
     )
 
 
-def _everyone(there: dict[Site, int]) -> Iterable[_Coalition]:
-    """The run as it is: all heads of the first site are heard."""
-    site, heads = next(iter(there.items()))
-    yield _Coalition(site, 2**heads - 1)
-
-
-def _copies(there: dict[Site, int], coalitions: Sequence[_Coalition]) -> Copies:
-    """A copy for each coalition."""
-    silenced = np.zeros((len(coalitions), sum(there.values())), bool)
-    begins = dict(zip(there, np.cumsum([0, *there.values()])[:-1].tolist(), strict=True))
-    for row, coalition in enumerate(coalitions):
-        heads = there[coalition.site]
-        own = [not coalition.heard >> head & 1 for head in range(heads)]
-        silenced[row, begins[coalition.site] : begins[coalition.site] + heads] = own
+def _copies(there: dict[Site, int], coalitions: Sequence[tuple[Site, int]]) -> Copies:
+    """A copy for each coalition: the heads of one site that are heard, as bits. Head h is bit h."""
+    silenced, columns = np.zeros((len(coalitions), sum(there.values())), bool), columns_of(there)
+    for row, (site, heard) in enumerate(coalitions):
+        silenced[row, columns[site]] = [not heard >> head & 1 for head in range(there[site])]
     return Copies(there, silenced=silenced)
 
 
 class _Site:
     """The heads of one site: which coalitions are needed, and what follows from them."""
 
-    def __init__(self, site: Site, heads: int, question: Heads) -> None:
-        self.site, self.heads, self.question = site, heads, question
+    def __init__(self, heads: int, question: Heads) -> None:
+        self.heads, self.question = heads, question
         self.all = 2**heads - 1
         self.orders = [] if heads <= MOST_EXACT else _orders(heads, question.permutations, question.seed)
 
@@ -101,9 +82,12 @@ class _Site:
             yield 0
             yield from ((heard for order in self.orders for heard in _on_the_way(order)) if self.orders else range(self.all))
 
-    def numbers(self, values: dict[_Coalition, Array]) -> dict[str, Array]:
-        """Arrays [head, token], of `none` [1, token], of `total_share_error` [head]."""
-        v = {key.heard: value for key, value in values.items() if key.site == self.site}
+    def numbers(self, v: dict[int, Array]) -> dict[str, Array]:
+        """Arrays [head, token], of `none` [1, token], of `total_share_error` [head].
+
+        Args:
+            v: log-probabilities [token] by the heads that are heard.
+        """
         asked, found, heads = self.question.measures, dict[str, Array](), range(self.heads)
         if "without" in asked:
             found["without"] = np.stack([v[self.all ^ 1 << head] - v[self.all] for head in heads])

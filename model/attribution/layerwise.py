@@ -18,10 +18,11 @@ from torch import Tensor, nn
 
 from model.attribution.copies import Copies, chained
 from model.attribution.example import Example
-from model.inference.interventions import needs_weights
+from model.attribution.joining import Layout, Rows
+from model.attribution.projected import Held, Projected, held
+from model.inference.interventions import needs_weights, sites
 from model.inference.long_inputs import LONG
-from model.trace.types import Array
-from model.transformer.attention import Run
+from model.transformer.attention import Intervention, Run
 from model.transformer.masks import Mask
 from model.transformer.stacks import CausalLM, Decoder, Encoder, EncoderDecoder
 
@@ -72,31 +73,6 @@ class _Stack:
         return run.see(f"stages/{self.name}/final", self.module.final_norm(x))
 
 
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """Copies of a batch, in the order of the sites where they begin to differ.
-
-    Attributes:
-        common: what they have in common.
-        depths: for each the number of the layer where it begins to differ.
-    """
-
-    copies: Copies
-    common: Copies
-    depths: Array
-
-    def part(self, begin: int, end: int) -> "_Rows":
-        """Some of the copies, next to each other."""
-        return _Rows(self.copies.rows(np.arange(begin, end)), self.common, self.depths[begin:end])
-
-    def joining(self, number: int, first: bool) -> list[int]:
-        """How many copies join in front of a layer, site by site; in front of a stack's first one all that differ before, too."""
-        if early := int((self.depths < number).sum()) if first else 0:
-            return [early, *self.joining(number, first=False)]
-        of_site = self.copies.first_sites()[self.depths == number]
-        return [int(count) for count in np.unique(of_site, return_counts=True)[1]]
-
-
 class Layerwise:
     """An example whose copies are computed layer by layer.
 
@@ -109,6 +85,7 @@ class Layerwise:
         assert isinstance(network, EncoderDecoder | CausalLM)
         self._example, self._network = example, network
         self._known: cachetools.LRUCache[tuple[int, bytes], Tensor] = cachetools.LRUCache(KEPT_BYTES, attrgetter("nbytes"))
+        self._projected: Held = held(KEPT_BYTES)
         target = network.target_mask(example.fed, 0)
         if isinstance(network, CausalLM):
             self._stacks = [_Stack("decoder", network, example.fed, (target,))]
@@ -119,7 +96,9 @@ class Layerwise:
                 _Stack("encoder", network.encoder, example.source, (source,)),
                 _Stack("decoder", network.decoder, example.fed, (target, source)),
             ]
+        self._long = max(each.ids.shape[1] for each in self._stacks) > LONG and not needs_weights(example.interventions)
         self._places = [(stack, place) for stack in self._stacks for place in stack.places]
+        self._layout = Layout(sites(example.runner.info.spec), [(stack.name, *place) for stack, place in self._places])
         self._entries = (0, len(self._stacks[0].places)) if len(self._stacks) > 1 else (0,)  # where a stack begins
 
     @staticmethod
@@ -141,31 +120,31 @@ class Layerwise:
 
     def states(self, copies: Copies) -> Tensor:
         """The decoder's last states [row, query, model] of each copy."""
-        order = np.argsort(copies.first_sites(), kind="stable")
-        common, copies = copies.common(), copies.rows(order)
-        batch = _Rows(copies, common, self._depths(copies))
+        firsts = copies.first_sites()
+        order = np.argsort(firsts, kind="stable")
+        batch = Rows(copies.rows(order), copies.common(), firsts[order], self._layout)
         begin, end = len(self._places) - len(self._stacks[-1].places), len(self._places)  # the decoder's layers
-        early = int((batch.depths < begin).sum())  # these differ in the encoder
-        found = [self._grown(rows, begin, end, read) for rows, read in self._passes(batch, early, begin)]
+        found = [self._grown(rows, begin, end, read) for rows, read in self._passes(batch, batch.before(begin), begin)]
         states = [self._stacks[-1].leave(x, self._around) for x in found]
         return torch.cat(states)[np.argsort(order).tolist()]
 
-    def _passes(self, batch: "_Rows", early: int, begin: int) -> list[tuple["_Rows", Tensor | None]]:
+    def _passes(self, batch: Rows, early: int, begin: int) -> list[tuple[Rows, Tensor | None]]:
         """The rows that go through the decoder together, and the encoder's output that they read: one for all, or one for each.
 
         Args:
             early: rows that differ in the encoder; they come first.
             begin: the decoder's first layer.
         """
-        shared, late = self._memory(batch.common), len(batch.copies) - early
-        if not early or shared is None:
-            return [(batch, shared)]
+        if not early or len(self._stacks) == 1:
+            return [(batch, self._memory(batch.common))]
         own = self._stacks[0].leave(self._grown(batch.part(0, early), 0, begin, None), self._around)
-        if late < 1 or len(batch.copies) < WORTH_A_PASS:
+        shared, late = self._memory(batch.common), len(batch) - early  # known by now: what is shared went along
+        assert shared is not None
+        if late < 1 or len(batch) < WORTH_A_PASS:
             return [(batch, torch.cat([own, shared.expand(late, -1, -1)]))]
         return [(batch.part(0, early), own), (batch.part(early, early + late), shared)]
 
-    def _grown(self, batch: "_Rows", begin: int, end: int, memory: Tensor | None) -> Tensor:
+    def _grown(self, batch: Rows, begin: int, end: int, memory: Tensor | None) -> Tensor:
         """The stream of all rows after layer `end` - 1; each joins in front of its own layer.
 
         Args:
@@ -173,7 +152,6 @@ class Layerwise:
         """
         x, rows = None, 0
         for number in range(begin, end):
-            stack, place = self._places[number]
             parts: list[tuple[Tensor, int]] = [] if x is None else [(x, rows)]
             for count in batch.joining(number, first=number == begin):
                 state = self._state(number, batch.common)
@@ -186,19 +164,36 @@ class Layerwise:
             for stream, count in parts:
                 own = slice(rows, rows + count)
                 read = memory if memory is None or len(memory) == 1 else memory[own]
-                run = self._run(batch.copies.rows(np.arange(own.start, own.stop)), stack.name, place)
-                after.append(stack.layer(place, stream, read, run).expand(count, -1, -1))
+                after.append(self._part(number, batch, own, stream, read).expand(count, -1, -1))
                 rows += count
             if after:
                 x = after[0] if len(after) == 1 else torch.cat(after)
                 self._remember(number + 1, batch, x)
-        left = len(batch.copies) - rows
+        left = len(batch) - rows
         last = [self._state(end, batch.common).expand(left, -1, -1)] if left else []
         return torch.cat([*([] if x is None else [x]), *last])
 
-    def _remember(self, number: int, batch: "_Rows", x: Tensor) -> None:
+    def _part(self, number: int, batch: Rows, own: slice, stream: Tensor, memory: Tensor | None) -> Tensor:
+        """The stream of some rows after a layer.
+
+        What all copies have in common is one more row where it is not known yet: this costs less than a call of its own.
+        """
+        stack, place = self._places[number]
+        alone = stream is self._known.get((number, self._before(number, batch.common)))  # of no row yet, but of all that join
+        shared = memory is None or batch.before(self._entries[-1]) == 0
+        key = self._after(number, batch.common)
+        also = alone and shared and key not in self._known
+        changed = batch.interventions(number, own, self._example.device, common=also)
+        run = self._run(changed, batch.copies, self._keys(number, batch.common, own=alone, read=shared))
+        after = stack.layer(place, stream, memory, run)
+        if not also:
+            return after
+        self._keep(key, self._left(number, after[-1:].clone()))
+        return after[:1] if len(after) == 1 else after[:-1]
+
+    def _remember(self, number: int, batch: Rows, x: Tensor) -> None:
         """Keeps the states of a small batch: a greedy search goes on from one of its copies."""
-        if len(batch.copies) < WORTH_A_PASS and number not in self._entries and batch.copies.silenced is not None:
+        if len(batch) < WORTH_A_PASS and number not in self._entries and batch.copies.silenced is not None:
             for row, state in enumerate(x):
                 self._keep((number, self._before(number, batch.copies, row)), state[None].clone())
 
@@ -206,12 +201,6 @@ class Layerwise:
         if state.nbytes <= KEPT_BYTES:
             self._known[key] = state
         return state
-
-    def _depths(self, copies: Copies) -> Array:
-        """For each copy the number of the layer where it begins to differ from what all have in common; of layers: nowhere."""
-        of_layer = {(stack.name, *place): number for number, (stack, place) in enumerate(self._places)}
-        of_site = [*(of_layer[site.stack, site.pass_, site.layer] for site in copies.sites), len(self._places)]
-        return np.array(of_site)[copies.first_sites()]
 
     def _state(self, number: int, common: Copies) -> Tensor:
         """The stream [1, position, model] in front of a layer; with the number of layers, after the last one."""
@@ -222,34 +211,54 @@ class Layerwise:
     def _computed(self, number: int, common: Copies) -> Tensor:
         if number in self._entries:
             return self._places[number][0].enter(self._around)
-        stack, place = self._places[number - 1]
+        return self._next(number - 1, common)
+
+    def _next(self, number: int, common: Copies) -> Tensor:
+        """The stream [1, position, model] after a layer."""
+        stack, place = self._places[number]
         memory = self._memory(common) if stack.name == "decoder" else None
-        return stack.layer(place, self._state(number - 1, common), memory, self._run(common, stack.name, place))
+        changed = self._layout.changed(number, common.silenced, common.edges, self._example.device)
+        run = self._run(changed, common, self._keys(number, common, own=True, read=True))
+        return stack.layer(place, self._state(number, common), memory, run)
 
     def _memory(self, common: Copies) -> Tensor | None:
         """The encoder's output [1, key, model]; None: there is no encoder."""
         if len(self._stacks) == 1:
             return None
-        encoder, number = self._stacks[0], len(self._stacks[0].places)
-        key = (-number, self._before(number, common))  # of the encoder's end; `number` itself is the decoder's beginning
+        last = len(self._stacks[0].places) - 1
+        key = self._after(last, common)
         if (memory := self._known.get(key)) is None:
-            stack, place = self._places[number - 1]
-            last = stack.layer(place, self._state(number - 1, common), None, self._run(common, stack.name, place))
-            memory = self._keep(key, encoder.leave(last, self._around))
+            memory = self._keep(key, self._left(last, self._next(last, common)))
         return memory
+
+    def _after(self, number: int, common: Copies) -> tuple[int, bytes]:
+        """The key of the stream after a layer; that of the encoder's end is negative, since the decoder's beginning comes next."""
+        there = number + 1
+        return -there if there in self._entries else there, self._before(there, common)
+
+    def _left(self, number: int, x: Tensor) -> Tensor:
+        """The stream after a layer, as it is kept: after the encoder's last one it is the encoder's output."""
+        return self._stacks[0].leave(x, self._around) if number + 1 in self._entries else x
 
     def _before(self, number: int, copies: Copies, row: int = 0) -> bytes:
         """What a copy silences in front of a layer: copies that are equal in it have the same states there."""
-        there = {(stack.name, *place) for stack, place in self._places[:number]}
-        heads = sum(count for site, count in copies.sites.items() if (site.stack, site.pass_, site.layer) in there)
-        return b"" if copies.silenced is None else copies.silenced[row, :heads].tobytes()
+        return b"" if copies.silenced is None else copies.silenced[row, : self._layout.heads_before[number]].tobytes()
 
-    def _run(self, copies: Copies, stack: str, place: tuple[int, int]) -> Run:
+    def _keys(self, number: int, common: Copies, own: bool, read: bool) -> Projected:
+        """Keys and values of one layer that were computed before.
+
+        Args:
+            own: whether the stream is what all copies have in common.
+            read: whether the encoder's output is.
+        """
+        memory = self._before(self._entries[-1], common)
+        there = {"self": self._before(number, common)} if own else {}
+        return Projected(self._projected, there | ({"cross": memory} if read else {}))
+
+    def _run(self, changed: dict[str, Intervention], copies: Copies, cache: Projected) -> Run:
         """The run that changes each row in one layer. All copies of a question use the same kernel."""
-        interventions = chained(self._example.interventions, copies.interventions(stack, self._example.device, place))
-        longest = max(each.ids.shape[1] for each in self._stacks)
-        fused = longest > LONG and copies.edges is None and not needs_weights(self._example.interventions)
-        return Run(interventions=interventions, fused=fused)
+        fused = self._long and copies.edges is None
+        return Run(interventions=chained(self._example.interventions, changed), cache=cache, fused=fused)
 
     @property
     def _around(self) -> Run:
