@@ -182,7 +182,8 @@ class Layerwise:
         alone = stream is self._known.get((number, self._before(number, batch.common)))  # of no row yet, but of all that join
         shared = memory is None or batch.before(self._entries[-1]) == 0
         key = self._after(number, batch.common)
-        also = alone and shared and key not in self._known
+        needed = number < self._entries[-1] or batch.before(number + 1) < len(batch)  # some copies still wait for it
+        also = alone and shared and needed and key not in self._known
         changed = batch.interventions(number, own, self._example.device, common=also)
         run = self._run(changed, batch.copies, self._keys(number, batch.common, own=alone, read=shared))
         after = stack.layer(place, stream, memory, run)
