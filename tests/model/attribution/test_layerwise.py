@@ -113,7 +113,7 @@ def test_layers_in_front_of_the_first_difference_were_computed_for_every_copy(ap
     scorer = Scorer(own, alone)
     applied.clear()
     scorer.score(Copies(there, silenced=np.stack([silent(own, last), silent(own)])))
-    assert applied == {"encoder": own.runner.info.spec.stacks["encoder"].layers, "decoder": layers}, "what both share goes along with the copy that joins"
+    assert applied == {"encoder": own.runner.info.spec.stacks["encoder"].layers, "decoder": layers}, "what both share joins too"
     applied.clear()
     scorer.score(Copies(there, silenced=np.stack([silent(own, last, last - 1), silent(own, last - 1)])))
     assert applied == {"decoder": 1}, "a search begins in the last layer: what is in front of it is known"
