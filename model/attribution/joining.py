@@ -59,6 +59,7 @@ class Rows:
     layout: Layout
 
     def __len__(self) -> int:
+        """The number of copies."""
         return len(self.firsts)
 
     @cached_property
