@@ -1,5 +1,6 @@
 """The same examples in every run, on every machine, however busy it is; and how many processes share the tests."""
 
+import gc
 import os
 import re
 from pathlib import Path
@@ -61,6 +62,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if is_quick(config):
         return _in_slow_place(collection_path) or mark in (*SLOW, "slow") or None
     return (mark == "load" and not _measures(config)) or None
+
+
+def pytest_collection_finish() -> None:
+    """Spares what is loaded by now from garbage collections: one takes a second, and tests of what is freed wait for several."""
+    gc.collect()
+    gc.freeze()
 
 
 def _in_slow_place(path: Path) -> bool:

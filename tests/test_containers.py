@@ -83,6 +83,7 @@ def test_no_secret_gets_into_an_image(image: str) -> None:
     assert all((ROOT / name).exists() for name in allowed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("image", "file"), [("Dockerfile", "requirements-web.txt"), ("Dockerfile.engine", "requirements.txt")])
 def test_what_an_image_installs_is_what_the_tests_ran_with(image: str, file: str) -> None:
     (install,) = (run for run in of(image, "RUN") if "pip" in run)

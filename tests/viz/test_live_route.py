@@ -231,6 +231,7 @@ def test_a_newer_question_of_a_session_ends_the_older_one_and_no_others(client: 
     assert set(engine.sessions) == {"mine/live", "other/live"}
 
 
+@pytest.mark.slow
 def test_thirty_people_who_type_at_once_get_their_own_pictures(client: httpx.AsyncClient) -> None:
     engine = Typed()
     people = [live_session(engine, f"person {n}") for n in range(30)]
@@ -241,6 +242,7 @@ def test_thirty_people_who_type_at_once_get_their_own_pictures(client: httpx.Asy
         assert header.get("stopped") or {unpack(scene)[0]["live"]["text"] for scene in scenes.values()} == {text}
 
 
+@pytest.mark.slow
 def test_a_minute_of_typing_leaves_nothing_behind(client: httpx.AsyncClient) -> None:
     live, before = live_session(Typed()), threading.active_count()
     for n in range(200):

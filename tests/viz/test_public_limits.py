@@ -30,6 +30,7 @@ def strangers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     before.cache_clear()
 
 
+@pytest.mark.slow
 def test_a_visitor_in_haste_is_slowed_down_and_another_is_not(stocked: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     from_address(monkeypatch, "192.0.2.7")
     assert any(TOO_FAST in problem for problem in typed_until_refused(Visitor()))
@@ -55,6 +56,7 @@ def typed_until_refused(visitor: Visitor) -> list[str]:
     return []
 
 
+@pytest.mark.slow
 def test_looking_again_at_the_same_is_never_too_fast(stocked: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     from_address(monkeypatch, "192.0.2.7")
     visitor = Visitor()

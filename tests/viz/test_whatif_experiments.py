@@ -51,6 +51,7 @@ def engine() -> LocalEngine:
     return LocalEngine(CHECKPOINTS, torch.device("cpu"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
 def test_each_experiment_writes_what_it_wrote(engine: LocalEngine, model: str) -> None:
     found = {}

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from model.attribution.gradients import FIRST_POINTS
 from model.attribution.questions import Words
 from model.attribution.rank_correlation import MEASURES, mean_correlation, rank_correlations
 from model.trace.rollout import rollout
@@ -120,6 +121,7 @@ def test_rank_correlations_compare_amounts(ask: Answering) -> None:
     assert mean_correlation(effects, "unknown", "attention", "source") == pytest.approx(found[:, first, second].mean())
 
 
-def test_gradients_of_one_point_at_a_time_are_the_same(ask: Answering) -> None:
+def test_gradients_of_one_point_at_a_time_are_the_same(ask: Answering, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("model.attribution.gradients.MOST_POINTS", 2 * FIRST_POINTS)
     runner, question = checkpoint(SPECS["paper"]), Words(asked(SPECS["paper"]))
     np.testing.assert_allclose(ask(runner, question, most_bytes=1).integrated, ask(runner, question).integrated, atol=1e-4)

@@ -17,6 +17,7 @@ from safetensors.torch import load_file, save_file
 from model.checkpoints import native
 from model.errors import CheckpointError, DamagedFile, HeadlightError, MissingFile, ShapeMismatch
 from model.spec.network import to_json
+from tests.examples import examples
 from tests.networks import TRANSLATORS, VARIANTS, save_checkpoint, translator
 
 CPU = torch.device("cpu")
@@ -128,7 +129,7 @@ def test_a_damaged_file_is_named(folder: Path, name: str, damage: int) -> None:
         native.inspect(folder)
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(st.sampled_from(FILES), st.data())
 def test_any_bytes_in_any_file_give_a_network_or_a_sentence(whole: Path, name: str, data: st.DataObject) -> None:
     path = whole / name
@@ -178,7 +179,7 @@ def test_a_description_that_does_not_fit_is_refused_in_words(folder: Path, edit:
 SPEC_PATHS = [("encoder", name) for name in to_json(VARIANTS["paper"])["encoder"]] + [("decoder", "attention"), ("output", "tied")]
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(
     st.sampled_from(SPEC_PATHS),
     st.integers(-1, 2**17) | st.booleans() | st.none() | st.sampled_from(["none", "memory", "attention"]),

@@ -12,6 +12,8 @@ from tests.bad_tokenizers import panics
 from tests.networks import save_checkpoint
 from tests.runs import CPU, for_session
 
+pytestmark = pytest.mark.slow  # the transformers library
+
 
 def test_a_tokenizer_that_panics_kills_no_thread_of_the_engine(tmp_path: Path) -> None:
     save_checkpoint(tmp_path / "good")

@@ -18,6 +18,7 @@ from model.errors import DamagedFile, HeadlightError, OverLimit, UnsafeFile, Uns
 from model.safe_loading import limits
 from model.safe_loading.inert_values import Inert, Named, Storage, Tensor
 from model.safe_loading.pickle_machine import PLAIN, Machine
+from tests.examples import examples
 from tests.model.safe_loading import forge
 from tests.model.safe_loading.forge import Call, Forged, pickled
 
@@ -39,7 +40,7 @@ def followed(written: bytes) -> Any:
     return Machine("a.pt").follow(io.BytesIO(written))
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(VALUES, st.integers(0, 5))
 def test_plain_values_are_what_python_makes_of_them(value: Any, protocol: int) -> None:
     written = pickle.dumps(value, protocol)

@@ -16,6 +16,7 @@ from model.trace.beam_tree import Fate, Node
 from model.trace.recorded import Recorded, RecordedSite
 from model.trace.serialization import from_bytes, to_bytes
 from model.trace.types import AXES, Array, Attention, Candidate, Kind, Site, Step, Tokens, Trace
+from tests.examples import examples
 from tests.traces import translation
 
 FATES: tuple[Fate, ...] = ("kept", "finished", "pruned")
@@ -253,7 +254,7 @@ def test_a_longer_file_is_refused() -> None:
     assert assert_refused_or_sound(to_bytes(full()) + b"\0")
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.data())
 def test_a_flipped_bit_gives_a_sentence_or_a_whole_trace(data: st.DataObject) -> None:
     damaged = bytearray(to_bytes(full()))
@@ -262,7 +263,7 @@ def test_a_flipped_bit_gives_a_sentence_or_a_whole_trace(data: st.DataObject) ->
     assert_refused_or_sound(bytes(damaged))
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.binary(max_size=200) | st.binary(max_size=60).map(lambda raw: struct.pack("<Q", len(raw)) + raw))
 def test_any_bytes_are_refused(data: bytes) -> None:
     assert assert_refused_or_sound(data)

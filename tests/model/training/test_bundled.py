@@ -17,6 +17,8 @@ from model.inference.run import run
 from model.spec.request import Decoding, RunRequest
 from model.training import recipes
 
+pytestmark = pytest.mark.slow  # every bundled checkpoint, evaluated
+
 CPU = torch.device("cpu")
 FOLDERS = sorted(path for path in CHECKPOINTS.iterdir() if path.is_dir())
 MEBIBYTE = 2**20

@@ -18,6 +18,8 @@ from model.trace.types import Array, Site, Trace
 from model.training import recipes
 from tests.runs import CPU
 
+pytestmark = pytest.mark.slow  # every bundled checkpoint
+
 GERMAN, FILM, CHINESE = "multi30k-de-en", "multi30k-de-en-film", "tatoeba-en-zh"
 ENGLISH, DIGITS, REPEATED = "wikitext2-lm", "reverse-digits", "induction"
 
