@@ -22,7 +22,8 @@ FINEST = 96
 """Most cells along a tile: the largest weight of each block of cells stands for more of them."""
 
 _GAP, _EDGE = 0.7, 1.0
-_MOST_VECTORS = 60_000
+MOST_VECTORS = 60_000
+"""Most cells of an overview that are drawn as rectangles; more become images."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,11 +39,11 @@ def atlas(trace: Trace, options: Options, title: str = "", description: str = ""
     """The overview of all heads of a run."""
     pen, groups = Pen.of(options), _groups(trace)
     drawn, y = legend.title(title, pen, _EDGE) if options.title and title else (list[Shape](), _EDGE)
-    bar, y = legend.colour_bar(_scale(), pen, options.width - _EDGE, y)
+    bar, y = legend.colour_bar(scale(_("weight")), pen, options.width - _EDGE, y)
     left = _EDGE + max(fonts.width(row_label(trace, one.site), _small(pen)) for group in groups for one in group.sites) + _GAP
     side = _side(groups, options, left)
     notes = _notes(groups)
-    vectors = options.maps == "vector" and _cells(groups) <= _MOST_VECTORS
+    vectors = options.maps == "vector" and _cells(groups) <= MOST_VECTORS
     drawn += bar
     for group in groups:
         more, y = _drawn(trace, group, pen, left, y, side, vectors)
@@ -54,10 +55,11 @@ def _groups(trace: Trace) -> list[_Group]:
     found: dict[tuple[str, str], list[Attention]] = {}
     for site, attention in trace.attention.items():
         found.setdefault((site.stack, site.kind), []).append(attention)
-    return [_Group(labels.kind(stack, kind), _axes_of(trace, sites[0]), tuple(sites)) for (stack, kind), sites in found.items()]
+    return [_Group(labels.kind(stack, kind), axes_of(trace, sites[0]), tuple(sites)) for (stack, kind), sites in found.items()]
 
 
-def _axes_of(trace: Trace, attention: Attention) -> str:
+def axes_of(trace: Trace, attention: Attention) -> str:
+    """What the rows and the columns of a map are."""
     gaps = {"query": labels.query_axis(trace, attention.site), "key": labels.key_axis(trace, attention.site)}
     return _("{query} ↓ · {key} →", **gaps)
 
@@ -66,10 +68,10 @@ def _small(pen: Pen) -> float:
     return max(SMALLEST_FONT, 0.86 * pen.options.font_size)
 
 
-def _scale() -> dict[str, object]:
-    """The color bar of weights, as plotly would describe it."""
+def scale(title: str) -> dict[str, object]:
+    """The color bar from 0 to 1, as plotly would describe it."""
     stops = [(at / (len(LIGHT.weights) - 1), colour) for at, colour in enumerate(LIGHT.weights)]
-    return {"colorscale": stops, "zmin": 0, "zmax": 1, "colorbar": {"title": {"text": _("weight")}, "tickvals": (0, 0.5, 1)}}
+    return {"colorscale": stops, "zmin": 0, "zmax": 1, "colorbar": {"title": {"text": title}, "tickvals": (0, 0.5, 1)}}
 
 
 def _side(groups: list[_Group], options: Options, left: float) -> float:
@@ -120,14 +122,14 @@ def _drawn(trace: Trace, group: _Group, pen: Pen, left: float, y: float, side: f
             drawn.append(Text(left - _GAP, middle, row_label(trace, attention.site), small, scheme.faint, "end"))
         silenced = experiment.silenced(trace)
         for head in range(attention.heads):
-            drawn += _tile(attention, head, (left + head * step, y, side), pen, vectors)
+            drawn += tile(attention, head, (left + head * step, y, side), pen, vectors)
             if (str(attention.site), head) in silenced:
                 drawn += _crossed(left + head * step, y, side, scheme.text, scheme.card)
         y += step
     return drawn, y + 1.2
 
 
-def _tile(attention: Attention, head: int, place: tuple[float, float, float], pen: Pen, vectors: bool) -> list[Shape]:
+def tile(attention: Attention, head: int, place: tuple[float, float, float], pen: Pen, vectors: bool) -> list[Shape]:
     """The heatmap of one head in a square."""
     x, y, side = place
     down, across = _blocks(attention.mask)

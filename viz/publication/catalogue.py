@@ -13,9 +13,12 @@ from viz.figures import arithmetic, heatmap, masks, positions
 from viz.figures.grid import grid
 from viz.publication import lines as joined
 from viz.publication.atlas import atlas
+from viz.publication.candidates import candidates
 from viz.publication.charts import chart
+from viz.publication.network import network
 from viz.publication.options import Options
 from viz.publication.shapes import Sheet
+from viz.publication.strips import strips
 from viz.publication.tree import tree
 from viz.texts import _, language_of, localized
 
@@ -57,13 +60,14 @@ class Choice:
 
 
 def standard_figures(trace: Trace, choice: Choice) -> tuple[Figure, ...]:
-    """The figures of a run that need nothing but its trace: head, lines, atlas, masks, positions, beam tree, arithmetic.
+    """The figures of a run that need nothing but its trace: head, lines, atlas, strips, candidates, map of the network, masks,
+    positions, scores, beam tree, arithmetic.
 
     Raises:
         UnknownHead: the site has no such head.
     """
     choice.attention.head(choice.head)
-    found = [*_of_head(trace, choice), _atlas(trace), *_masks(trace, choice), *_positions(trace)]
+    found = [*_of_head(trace, choice), _atlas(trace), *_of_run(trace), *_masks(trace, choice), *_positions(trace)]
     found += _scores(trace, choice)
     found += [_tree(trace, choice)] if trace.tree else []
     return (*found, *_arithmetic(trace, choice))
@@ -125,6 +129,16 @@ def _of_head(trace: Trace, choice: Choice) -> Iterator[Figure]:
 def _atlas(trace: Trace) -> Figure:
     title = _("All attention heads")
     return Figure("atlas", title, lambda options: atlas(trace, options, title, descriptions.overview(trace)))
+
+
+def _of_run(trace: Trace) -> Iterator[Figure]:
+    """The tokens, the steps of a decode, and the map of the network."""
+    told = " ".join(_sentences(trace))
+    tokens, decoding, plan = _("Tokens"), _("Likeliest tokens of each step"), _("Map of the network")
+    yield Figure("strips", tokens, lambda options: strips(trace, options, tokens, told))
+    if trace.steps:
+        yield Figure("candidates", decoding, lambda options: candidates(trace, options, decoding, told))
+    yield Figure("network", plan, lambda options: network(trace, options, plan, told))
 
 
 def _masks(trace: Trace, choice: Choice) -> Iterator[Figure]:

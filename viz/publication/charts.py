@@ -1,7 +1,7 @@
 """A Plotly figure of the screen as a sheet: the same numbers on the same axes, laid out anew for paper."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from viz.publication import axes, fonts, legend, marks
 from viz.publication.axes import Axis, Labels
 from viz.publication.marks import Pen
-from viz.publication.notes import LINE_OF_TITLE, LONGEST_LABEL, TALLEST, left_out, shortened, unfit
+from viz.publication.notes import LINE_OF_TITLE, LONGEST_LABEL, TALLEST, left_out, shortened, without_font
 from viz.publication.options import Options
 from viz.publication.shapes import MM, Line, Rect, Shape, Sheet, Text
 from viz.texts import _
@@ -104,7 +104,7 @@ class _Chart:
         }
         drawn = [*above, *self._grid(), *self._marks(), *self._marked(box), *self._around(box, labels)]
         height = box.bottom + self._under(labels) + _EDGE
-        self._say_what_was_left_out(labels, [shape.text for shape in drawn if isinstance(shape, Text)])
+        self._say_what_was_left_out(labels, drawn)
         ground = self.pen.palette.scheme.background
         return Sheet(self.options.width, height, ground, tuple(drawn), title, description, tuple(self.notes))
 
@@ -280,12 +280,11 @@ class _Chart:
         titled = LINE_OF_TITLE * self.font if any(self.axes[name].title for name in columns) else 0.0
         return min(max((labels[name].room for name in columns), default=0.0), LONGEST_LABEL * self.options.width) + titled + 0.4
 
-    def _say_what_was_left_out(self, labels: Mapping[str, Labels], texts: list[str]) -> None:
+    def _say_what_was_left_out(self, labels: Mapping[str, Labels], drawn: Sequence[Shape]) -> None:
         for name, own in labels.items():
             if own.each > 1:
                 self.notes.append(left_out(self.axes[name].title, own.each))
-        if lost := "".join(dict.fromkeys("".join(map(fonts.missing, texts)))):
-            self.notes.append(unfit(lost))
+        self.notes += without_font(drawn)
 
 
 def _rule(at: float, other: Axis, upright: bool, colour: str, wide: float) -> Line:

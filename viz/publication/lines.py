@@ -10,7 +10,7 @@ from model.trace.types import Array, Site, Trace
 from viz import labels
 from viz.publication import axes, fonts, legend
 from viz.publication.marks import Pen
-from viz.publication.notes import TALLEST, left_out, unfit
+from viz.publication.notes import TALLEST, left_out, without_font
 from viz.publication.options import SMALLEST_FONT, Options
 from viz.publication.shapes import MM, Anchor, Line, Shape, Sheet, Text
 
@@ -84,8 +84,7 @@ def lines(sides: Sides, options: Options, title: str = "", description: str = ""
             size, each = _size(row, options)
             drawn += _named(names[::each], (x, top, row * each), anchor, size, pen)  # type: ignore[arg-type]  # one of Anchor
             notes += [left_out(sides.titles[axis], each)] if each > 1 else []
-    lost = "".join(dict.fromkeys("".join(fonts.missing(each.text) for each in drawn if isinstance(each, Text))))
-    notes += [unfit(lost)] if lost else []
+    notes += without_font(drawn)
     height = top + row * count + _EDGE
     return Sheet(options.width, height, pen.palette.scheme.background, tuple(drawn), title, description, tuple(notes))
 

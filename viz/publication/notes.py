@@ -1,6 +1,10 @@
 """What has no room in a figure, and the sentences that say so. Nothing is left out in silence."""
 
+from collections.abc import Iterable
+
+from viz.publication import fonts
 from viz.publication.options import SMALLEST_FONT
+from viz.publication.shapes import Shape, Text
 from viz.texts import _, _n
 
 TALLEST = 230.0
@@ -19,13 +23,27 @@ def left_out(axis: str, each: int) -> str:
     return _("{axis}: one token of {each} is named; at {least:g} pt, more have no room. A wider figure names more.", **gaps)
 
 
-def unfit(characters: str) -> str:
-    """Sentence for characters that no font has."""
-    return _n(
+def without_font(shapes: Iterable[Shape]) -> list[str]:
+    """A sentence that names the characters of the texts that no font has; none if there are no such characters."""
+    characters = fonts.missing("".join(each.text for each in shapes if isinstance(each, Text)))
+    if not characters:
+        return []
+    said = _n(
         "No font on this computer has the character {characters}: install one, such as Noto Sans.",
         "No font on this computer has the characters {characters}: install one, such as Noto Sans.",
         len(characters),
         characters=" ".join(characters),
+    )
+    return [said]
+
+
+def no_room(count: int) -> str:
+    """Sentence for tokens that have no room on a page."""
+    return _n(
+        "{count} token is left out: the page has no more room.",
+        "{count} tokens are left out: the page has no more room.",
+        count,
+        count=count,
     )
 
 

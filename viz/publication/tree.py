@@ -9,7 +9,7 @@ from viz.canvas.scenes.tree import drawn as drawn_on_screen
 from viz.canvas.scenes.tree import layout
 from viz.publication import axes, fonts, legend
 from viz.publication.marks import Pen
-from viz.publication.notes import TALLEST, unfit
+from viz.publication.notes import TALLEST, without_font
 from viz.publication.options import SMALLEST_FONT, Options
 from viz.publication.shapes import MM, Line, Rect, Shape, Sheet, Text
 from viz.texts import _
@@ -37,8 +37,7 @@ def tree(trace: Trace, options: Options, title: str = "", description: str = "",
         notes.append(_("Long tokens are shortened: a wider figure has more room for them."))
     if not plan.numbered:
         notes.append(_("The log-probabilities are left out: a wider figure, or fewer steps, have room for them."))
-    lost = "".join(dict.fromkeys("".join(fonts.missing(each.text) for each in drawn if isinstance(each, Text))))
-    notes += [unfit(lost)] if lost else []
+    notes += without_font(drawn)
     return Sheet(options.width, plan.bottom, pen.palette.scheme.background, tuple(drawn), title, description, tuple(notes))
 
 

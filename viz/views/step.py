@@ -3,8 +3,9 @@
 import streamlit as st
 
 from model.trace.types import Site
-from viz import canvas, labels
-from viz.page import Page, bind, panel, update
+from viz import canvas, figure_dialog, labels
+from viz.page import Page, address, bind, panel, update
+from viz.publication.catalogue import Choice, standard_figures
 from viz.texts import _
 from viz.views import search
 from viz.walk import arithmetic, computation
@@ -26,6 +27,14 @@ def show(page: Page) -> None:
         _tokens(page)
 
 
+def _choice(page: Page) -> Choice:
+    """What figures show: the selected head, with the row from which the current step chose its token."""
+    steps, query = page.trace.steps, page.view.query
+    if steps and page.attention.query_tokens == labels.written_strip(page.trace):
+        query = steps[min(max(page.view.step, 0), len(steps) - 1)].computed[1] - 1
+    return Choice(page.attention, page.head, query, hypothesis=page.view.hypothesis)
+
+
 def _tokens(page: Page) -> None:
     """Draws the decoding. All steps were computed when the sentence ran; the browser reveals them one by one."""
     search.draw(page)
@@ -42,6 +51,7 @@ def _tokens(page: Page) -> None:
         return
     with panel("player"):
         canvas.player(page.trace, page.attention.site, page.head, page.view.step, key="player", chosen=update)
+    figure_dialog.button(lambda: standard_figures(page.trace, _choice(page)), page.trace, address(), "player", "candidates")
     arithmetic.dialog(page)
     if not page.trace.steps:
         st.info(_("This run generated nothing, so there is nothing to step through."), icon=":material/info:")

@@ -1,5 +1,6 @@
 """The page Training: one sentence through all snapshots of a training, its weights and outputs, and when heads specialized."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
@@ -10,9 +11,14 @@ from model.engine.api import ModelInfo
 from model.errors import HeadlightError
 from model.spec.request import Decoding, RunRequest
 from model.spec.snapshots import without_step
-from viz import canvas, labels, recording
+from model.trace.types import Trace
+from viz import canvas, descriptions, experiment, figure_dialog, labels, recording
+from viz.canvas.scenes.film import atlas_of
+from viz.canvas.wire import strings
 from viz.links import ANOTHER_MODEL
-from viz.page import Page, last_cross, panel, say, update
+from viz.page import Page, address, last_cross, panel, say, update
+from viz.publication.catalogue import Choice, Figure, standard_figures
+from viz.publication.film import Snapshot, filmstrip
 from viz.readings.training import Course, Frame, course, fed
 from viz.texts import _, _n, listed, number, sentence
 from viz.views import training_curves, training_runs
@@ -53,7 +59,19 @@ def _film(page: Page, chosen: canvas.Chosen) -> Course | None:
     place = (page.attention.site, page.head, page.view.query)
     with panel("film"):
         canvas.film(frames, page.trace, measured, place, at, key="film", chosen=chosen)
+    shown = atlas_of(frames[at].fed, page.trace)
+    figure_dialog.button(lambda: _figures(page, shown, frames, measured), shown, address(), "film")
     return measured
+
+
+def _figures(page: Page, shown: Trace, frames: Sequence[Frame], measured: Course) -> list[Figure]:
+    """For print: the selected head at every snapshot, and the figures of the snapshot that is shown."""
+    site, head = page.attention.site, page.head
+    losses = [float(loss) if math.isfinite(loss) else None for loss in measured.losses]
+    title, told = experiment.head_name(shown, site, head), descriptions.film(measured.steps, losses)
+    snapshots = [Snapshot(strings.snapshot(frame.step), frame.fed.at(site)) for frame in frames]
+    film = Figure("film", title, lambda options: filmstrip(shown, snapshots, head, options, title, told))
+    return [film, *standard_figures(shown, Choice(shown.at(site), head, page.view.query))]
 
 
 def _of_the_training(page: Page) -> Page:

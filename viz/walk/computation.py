@@ -11,8 +11,9 @@ from model.spec.request import KEEP
 from model.trace import stages
 from model.trace.stages import OF_CELLS, Stage
 from model.trace.types import Attention, Site, Trace
-from viz import canvas
-from viz.page import Page, bind, panel, say, update
+from viz import canvas, figure_dialog
+from viz.page import Page, address, bind, panel, say, update
+from viz.publication.catalogue import Choice, figure_called
 from viz.texts import _, sentence
 from viz.walk import arithmetic
 from viz.walk import stage as one_stage
@@ -32,6 +33,9 @@ def draw(page: Page) -> None:
     plan, shown = st.columns([4, 9], gap="medium")
     with plan, panel("network"):
         canvas.network(trace, walk, titles(), stage, key="network", chosen=partial(_go, ref(trace), page.attention.site))
+    choice = Choice(page.attention, page.head)
+    with plan:
+        figure_dialog.button(lambda: [figure_called(trace, choice, "network")], trace, address(), "network")
     with shown:
         if stage.in_head or stage.name == "mask":
             _choose_head(page)

@@ -35,7 +35,7 @@ def strips(trace: Trace, site: Site, query: int, hidden: Mapping[str, Sequence[i
     header = {
         **base(trace, live),
         "texts": strings.strips(),
-        "strips": [_strip(trace, name) for name in trace.tokens],
+        "strips": [strip(trace, name) for name in trace.tokens],
         "queryStrip": attention.query_tokens,
         "rows": int(attention.weights.shape[1]),
         "query": _row(attention, query),
@@ -124,7 +124,7 @@ def player(trace: Trace, site: Site, head: int, step: int) -> bytes:
         **parts.axes(trace, attention),
         "site": str(site),
         "names": experiment.head_names(trace, attention),
-        "strips": [_strip(trace, name) for name in trace.tokens],
+        "strips": [strip(trace, name) for name in trace.tokens],
         "written": labels.written_strip(trace),
         "continues": _continues(trace),
         "decodes": site.stack == "decoder" and bool(trace.steps),
@@ -185,7 +185,7 @@ def strip_title(trace: Trace, name: str, generated: bool) -> str:
     return _("Target") if name == "target" else name
 
 
-def _strip(trace: Trace, name: str) -> dict[str, Any]:
+def strip(trace: Trace, name: str) -> dict[str, Any]:
     """One strip and its chips. A chip's `row` is its query row; in a decoder, the row that generated it."""
     tokens = trace.tokens[name]
     written = name == labels.written_strip(trace) and _has_decoder(trace)

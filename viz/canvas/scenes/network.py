@@ -1,9 +1,8 @@
 """Scene of the map of a network: boxes as in the paper's figure 1, each with the stages of the run."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import groupby
-from typing import Any
 
 from model.trace.stages import Stage
 from model.trace.types import Site, Trace
@@ -29,6 +28,22 @@ class Box:
     reads_encoder: bool
 
 
+@dataclass(frozen=True)
+class Part:
+    """A layer, or what stands before or after the layers: its title, empty outside of layers, and its boxes."""
+
+    title: str
+    boxes: tuple[Box, ...]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A stack: its title, and its parts in the order in which they run."""
+
+    title: str
+    parts: tuple[Part, ...]
+
+
 def scene(trace: Trace, stages: tuple[Stage, ...], titles: dict[str, str], stage: Stage) -> bytes:
     """The map of a run with the current stage.
 
@@ -42,24 +57,29 @@ def scene(trace: Trace, stages: tuple[Stage, ...], titles: dict[str, str], stage
         "schemes": SCHEMES,
         "decimal": decimal_sign(),
         "texts": strings.network(),
-        "columns": [_column(trace, stack, [s for s in stages if s.stack == stack], titles) for stack in _stacks(stages)],
+        "columns": list(map(asdict, columns(trace, stages, titles))),
         "order": list(map(str, stages)),
         "stage": str(stage),
     }
     return pack(header, {})
 
 
-def _stacks(stages: tuple[Stage, ...]) -> list[str]:
-    return list(dict.fromkeys(stage.stack for stage in stages))
+def columns(trace: Trace, stages: tuple[Stage, ...], titles: Mapping[str, str]) -> list[Column]:
+    """The stacks of a network, each with its input, its layers and its output.
+
+    Args:
+        trace: the run.
+        stages: all its stages, in order.
+        titles: titles of the stages, by name; a stage without one has none on the map.
+    """
+    stacks = dict.fromkeys(stage.stack for stage in stages)
+    return [_column(trace, stack, [stage for stage in stages if stage.stack == stack], titles) for stack in stacks]
 
 
-def _column(trace: Trace, stack: str, stages: list[Stage], titles: dict[str, str]) -> dict[str, Any]:
-    """Boxes of a stack: its input, its layers, its output."""
-    parts = [
-        {"title": _layer_title(layer, trace), "boxes": [asdict(box) for box in _boxes(trace, list(own), titles)]}
-        for layer, own in groupby(stages, key=_layer)
-    ]
-    return {"title": labels.stack(stack), "parts": parts}
+def _column(trace: Trace, stack: str, stages: list[Stage], titles: Mapping[str, str]) -> Column:
+    grouped = groupby(stages, key=_layer)
+    parts = (Part(_layer_title(layer, trace), tuple(_boxes(trace, list(own), titles))) for layer, own in grouped)
+    return Column(labels.stack(stack), tuple(parts))
 
 
 def _layer(stage: Stage) -> tuple[str, int, int] | str:
@@ -80,12 +100,12 @@ def _layer_title(layer: tuple[str, int, int] | str, trace: Trace) -> str:
     )
 
 
-def _boxes(trace: Trace, stages: list[Stage], titles: dict[str, str]) -> Iterator[Box]:
+def _boxes(trace: Trace, stages: list[Stage], titles: Mapping[str, str]) -> Iterator[Box]:
     for (_place, kind), own in groupby(stages, key=lambda stage: (stage.place, _kind(stage))):
         inside = list(own)
         site = inside[0].site
         title = _box_title(trace, kind, site, [stage.name for stage in inside])
-        yield Box(title, tuple((str(stage), titles[stage.name]) for stage in inside), _reads_encoder(trace, kind, site))
+        yield Box(title, tuple((str(stage), titles.get(stage.name, "")) for stage in inside), _reads_encoder(trace, kind, site))
 
 
 def _kind(stage: Stage) -> str:
