@@ -2,6 +2,8 @@
 FROM python:3.11-slim-bookworm
 
 WORKDIR /headlight
+# Chinese, Japanese and Korean text in figures for print (docs/figures.md).
+RUN apt-get update && apt-get install -y --no-install-recommends fonts-wqy-microhei=0.2.0-beta-3.1 && rm -rf /var/lib/apt/lists/*
 COPY requirements-web.txt ./
 RUN pip install --no-cache-dir -r requirements-web.txt
 COPY app.py LICENSE ./

@@ -18,6 +18,7 @@ import yaml
 from tests.hosts import free_port
 from tests.model.engine.http.test_client import WITHOUT_TORCH
 from tests.networks import save_checkpoint
+from viz.publication.fonts import PREFERRED
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ("Dockerfile", "Dockerfile.engine")
@@ -101,6 +102,13 @@ def test_what_an_image_installs_is_what_the_tests_ran_with(image: str, file: str
     )
     assert done.returncode == 0, done.stderr
     assert "Would install" not in done.stdout
+
+
+@pytest.mark.parametrize("image", IMAGES)
+def test_an_image_has_a_font_for_figures_with_chinese_text(image: str) -> None:
+    (fonts,) = (run for run in of(image, "RUN") if "apt-get" in run)
+    assert "fonts-wqy-microhei=" in fonts
+    assert "WenQuanYi Micro Hei" in PREFERRED, "its family is one of those that are tried first"
 
 
 def test_only_the_pages_are_published_and_only_to_this_machine_unless_told() -> None:

@@ -4,6 +4,7 @@ It needs no torch and starts no app.
 """
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
@@ -13,10 +14,10 @@ from model.cli.program import run_program, write_output
 from model.errors import BadSetting
 from model.trace.serialization import from_bytes
 from model.trace.types import Attention, Site, Trace
-from viz.archive import About, Place
+from viz.archive import About, Place, overview, printed
 from viz.archive import archive as packed
 from viz.publication.catalogue import Choice, caption, figure_called
-from viz.publication.files import written
+from viz.publication.files import WRITERS, written
 from viz.publication.options import ONE_COLUMN, Colours, Maps, Options
 
 
@@ -72,13 +73,15 @@ def figure(
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="the archive to write: *.zip")
 @click.option("--site", help="the site that its pictures show first  [default: the last cross-attention]")
 @click.option("--head", type=int, default=0, show_default=True, help="the head that they show first, counted from 0")
+@click.option("--figures", type=click.Choice(tuple(WRITERS)), multiple=True, default=("svg",), help="kind of figures; repeatable")
 @click.option("--card", type=click.Path(path_type=Path, exists=True), help="the model card, a Markdown file")
 @click.option("--link", default="", help="address that shows the run again  [default: made from its request]")
-def archive(trace: Path, out: Path, site: str | None, head: int, card: Path | None, link: str) -> None:
+def archive(trace: Path, out: Path, site: str | None, head: int, figures: tuple[str, ...], card: Path | None, link: str) -> None:
     """Writes everything of TRACE into one archive: trace, figures, tables, link, model card, request, notebook."""
     found = _read(trace)
     about = About(link, card.read_text(encoding="utf-8") if card else "")
-    write_output(out, packed(found, Place(_chosen(found, site).site, head), about))
+    makers = (overview, partial(printed, endings=tuple(dict.fromkeys(figures))))
+    write_output(out, packed(found, Place(_chosen(found, site).site, head), about, makers))
 
 
 def _chosen(trace: Trace, site: str | None) -> Attention:

@@ -6,7 +6,7 @@ Headlight opens the archive by its trace, wherever it opens traces (docs/open.md
 import io
 import json
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -21,9 +21,9 @@ from model.trace.types import Attention, Site, Trace
 from viz import archive_notebook, export, labels, link_values, links
 from viz.canvas import standalone
 from viz.links import View
+from viz.publication import files
 from viz.publication.catalogue import Choice, standard_figures
 from viz.publication.options import ONE_COLUMN, TWO_COLUMNS, Options
-from viz.publication.svg import svg
 from viz.readings import heads
 from viz.texts import _
 
@@ -67,15 +67,22 @@ def overview(trace: Trace, place: Place) -> Iterator[tuple[str, bytes]]:
     yield "overview.html", standalone.page(trace, place.site, place.head, place.query)
 
 
-def printed(trace: Trace, place: Place) -> Iterator[tuple[str, bytes]]:
-    """The figures for print that the run has, as SVG; a large map is a lossless image in it. What cannot be drawn is left out."""
+def printed(trace: Trace, place: Place, endings: Sequence[str] = ("svg",)) -> Iterator[tuple[str, bytes]]:
+    """The figures for print that the run has; a large map is a lossless image in it. What cannot be drawn is left out.
+
+    Args:
+        trace: the run.
+        place: what the figures show.
+        endings: the kinds of files, of `files.WRITERS`: a file of each kind for each figure.
+    """
     attention = trace.at(place.site)
     cells = {"atlas": sum(one.heads * one.mask.size for one in trace.attention.values())}
     for figure in standard_figures(trace, Choice(attention, place.head, place.query)):
         many = cells.get(figure.name, attention.mask.size) > MOST_SHAPES
         with suppress(HeadlightError):  # such as lines between too many tokens
             width = TWO_COLUMNS if figure.name == "atlas" else ONE_COLUMN
-            yield f"{figure.name}.svg", svg(figure.draw(Options(width=width, maps="image" if many else "vector")))
+            sheet = figure.draw(Options(width=width, maps="image" if many else "vector"))
+            yield from ((f"{figure.name}.{ending}", files.WRITERS[ending](sheet)) for ending in endings)
 
 
 FIGURES: tuple[FigureMaker, ...] = (overview, printed)

@@ -42,6 +42,14 @@ def test_each_snapshot_is_fed_what_the_finished_model_wrote(filmed: Path) -> Non
     assert visitor.drawn == 3
 
 
+def test_a_film_can_be_saved_for_print(filmed: Path) -> None:
+    visitor = Visitor("training", model="film", text=TEXT, snapshot="2")
+    visitor.press("figure-film")
+    (box,) = [box for box in visitor.app.selectbox if box.key == "figure:picture"]
+    assert [option.rpartition("(")[2].rstrip(")") for option in box.options][:4] == ["film", "head", "lines", "atlas"]
+    assert not visitor.problems
+
+
 def test_a_typed_target_is_fed_to_all(filmed: Path) -> None:
     visitor = Visitor("training", model="film", text=TEXT, target="w7 w8")
     scene = visitor.scene("film")

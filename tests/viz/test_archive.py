@@ -123,6 +123,10 @@ def test_the_command_writes_the_archive_of_a_trace_file(tmp_path: Path, capsys: 
     told = ["archive", str(opened.GREEDY), f"--out={out}", f"--site={SITE}", "--head=1", f"--card={card}"]
     assert viz_command.main(told) == 0, capsys.readouterr().err
     assert out.read_bytes() == archive.archive(RUN, Place(SITE, 1), About(card="Trained by nobody."))
+    assert viz_command.main([*told, "--figures=pdf", "--figures=png"]) == 0
+    with zipfile.ZipFile(out) as packed:
+        kinds = {name.rpartition(".")[2]: packed.read(name)[:4] for name in packed.namelist() if "/figures/" in name}
+    assert kinds == {"html": b"<!do", "pdf": b"%PDF", "png": b"\x89PNG"}
     assert viz_command.main(["archive", str(opened.GREEDY), f"--out={out}", "--head=9"]) == 1
     assert "There is no head 9" in capsys.readouterr().err
 

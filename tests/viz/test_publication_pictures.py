@@ -21,6 +21,7 @@ from viz.publication.network import network
 from viz.publication.notes import TALLEST
 from viz.publication.options import Options
 from viz.publication.shapes import Sheet
+from viz.theme import LIGHT
 
 RUN = traces.translation()
 LONG = traces.translation([f"wort{index}" for index in range(400)], [f"token{index}" for index in range(400)], layers=1, heads=1)
@@ -81,6 +82,12 @@ def test_the_map_has_a_box_for_each_part_of_each_layer_and_an_arrow_to_each_that
     assert texts.count("Layer 2") == 2
     arrows = list(Drawn(sheet).root.iter("{http://www.w3.org/2000/svg}polygon"))
     assert len(arrows) == 3
+    points = [points for points, look in Drawn(sheet).paths if look["stroke"] == LIGHT.accent]
+    (trunk,) = [each for each in points if each[0, 0] == each[1, 0]]
+    branches = [each for each in points if each[0, 0] != each[1, 0]]
+    assert len(branches) == 4, "from the encoder, and to each cross-attention"
+    assert trunk[:, 1].min() <= min(each[0, 1] for each in branches)
+    assert trunk[:, 1].max() >= max(each[0, 1] for each in branches)
     assert not sheet.notes
 
 

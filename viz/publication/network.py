@@ -119,7 +119,8 @@ def _parts(plan: Sequence[Part], x: float, wide: float, bottom: float, size: flo
 def _arrows(x: float, start: float, readers: Sequence[float], pen: Pen) -> Iterator[Shape]:
     """Arrows from the encoder's output to the boxes that read it."""
     colour, middle = pen.palette.scheme.accent, x + _BETWEEN / 2
-    yield Line(((x - 2 * _PAD, start), (middle, start), (middle, max(readers))), colour, 0.3)
+    yield Line(((x - 2 * _PAD, start), (middle, start)), colour, 0.3)
+    yield Line(((middle, min(start, *readers)), (middle, max(start, *readers))), colour, 0.3)
     for y in readers:
         end = x + _BETWEEN + 2 * _PAD
         yield Line(((middle, y), (end - _TIP, y)), colour, 0.3)
