@@ -341,7 +341,7 @@ def test_options_that_nobody_can_meet_are_refused(wrong: dict[str, object]) -> N
 
 
 def test_a_figure_that_the_run_has_not_is_refused_with_the_names_of_those_it_has() -> None:
-    with pytest.raises(BadSetting, match="head, lines, atlas, mask"):
+    with pytest.raises(BadSetting, match="head, lines, atlas, strips, candidates, network, mask"):
         figure_called(RUN, Choice(SITE), "tree")
     with pytest.raises(UnknownHead):
         standard_figures(RUN, Choice(SITE, 99))
