@@ -1,4 +1,4 @@
-"""The decoding of a run for paper: a row for each step with its likeliest tokens, the chosen one framed."""
+"""The decoding of a run for paper: a row for each step with its most likely tokens, the chosen one framed."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -58,7 +58,7 @@ def _columns(steps: Sequence[Step], room: float) -> int:
 
 
 def _listed(step: Step, columns: int) -> list[Candidate]:
-    """The likeliest tokens of a step, best first, and always the chosen one: sampling may choose an unlikely one."""
+    """The most likely tokens of a step, best first, and always the chosen one: sampling may choose an unlikely one."""
     found = list(step.candidates[:columns])
     return found if any(one.id == step.chosen.id for one in found) else [*found[: columns - 1], step.chosen]
 
