@@ -191,7 +191,7 @@ def _card(trace: Trace, card: str) -> str:
     said = {name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for name, value in facts.items()}
     lines = [f"- {name}: {value}" for name, value in said.items()]
     spec = trace.model.get("spec")
-    told = ["# " + str(trace.model.get("title") or trace.model["name"]), *([card.strip()] if card.strip() else [])]
+    told = ["# " + labels.model(trace), *([card.strip()] if card.strip() else [])]
     told += ["## " + _("What the trace says of the model"), "\n".join(lines)]
     told += [f"```json\n{json.dumps(spec, indent=1)}\n```"] if spec else []
     return "\n\n".join(told) + "\n"
@@ -204,7 +204,7 @@ def _json(values: Mapping[str, Any]) -> bytes:
 def _contents(trace: Trace) -> str:
     """What is in the archive, in words."""
     lines = [
-        _("A run of {title}, recorded by Headlight.", title=str(trace.model.get("title") or trace.model["name"])),
+        _("A run of {title}, recorded by Headlight.", title=labels.model(trace)),
         "",
         _("{name}: the whole run; safetensors alone can read it (docs/trace.md of Headlight).", name=ARCHIVE),
         _("figures/: pictures. overview.html opens in any browser, without a network."),

@@ -5,6 +5,7 @@ from typing import Any
 
 from model.trace.trace_files import ARCHIVE
 from model.trace.types import Site, Trace
+from viz import labels
 
 _READ = '''import json
 
@@ -80,7 +81,7 @@ def notebook(trace: Trace, site: Site, head: int, link: str) -> dict[str, Any]:
     """
     gaps = {"file": json.dumps(ARCHIVE), "site": json.dumps(str(site)), "head": str(head)}
     cells = [
-        _words("# " + _plain(str(trace.model.get("title") or trace.model["name"])), *_texts(trace), f"`{link}`" if link else ""),
+        _words("# " + _plain(labels.model(trace)), *_texts(trace), f"`{link}`" if link else ""),
         _code(_READ.format(**gaps)),
         _code(_HEAD.format(**gaps)),
         _code(_SITE),

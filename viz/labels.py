@@ -153,6 +153,11 @@ def _either(one: str, other: str) -> str:
     return one if one == other else f"{one} / {other}"
 
 
+def model(trace: Trace) -> str:
+    """Title of the model that ran, or its name where it has none."""
+    return str(trace.model.get("title") or trace.model.get("name") or "")
+
+
 def written_strip(trace: Trace) -> str:
     """The strip that decoding generates: a language model's only one, else the target."""
     return "target" if "target" in trace.tokens else "source"

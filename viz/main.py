@@ -16,8 +16,8 @@ from viz import big_mode, language, prepare, recording, sidebar, waiting
 from viz.calls import NotKept, NotYet, Stopped
 from viz.links import View
 from viz.live import box as live
-from viz.opening_run import opening
-from viz.page import Opening, Page, banner, current_view, last_cross, my_engine, say, session_language, settle, tell_url
+from viz.opening_run import Opening, last_cross, opening
+from viz.page import Page, banner, current_view, my_engine, say, session_language, settle, tell_url
 from viz.presenting import lobby
 from viz.scheme_change import redraw_on_change
 from viz.sentence import sentence_box

@@ -14,7 +14,9 @@ from pathlib import Path
 
 from model.trace.trace_files import read_path
 from model.trace.types import Site, Trace
+from viz import labels
 from viz.canvas import standalone
+from viz.opening_run import last_cross
 
 HEIGHT = 640
 """Height of the frame in pixels until its page has set another one; it stays where a notebook closes itself to its frames."""
@@ -54,10 +56,9 @@ def show(trace: Trace | str | Path, site: str = "", head: int = 0, query: int = 
         BadTrace: the file is no trace.
     """
     run = trace if isinstance(trace, Trace) else read_path(Path(trace))
-    chosen = run.at(site).site if site else _usual(run)
+    chosen = run.at(site).site if site else last_cross(run).site
     run.at(chosen).head(head)
-    name = str(run.model.get("title", run.model.get("name", "")))
-    return Shown(frame(run, chosen, head, query), f"<overview of {len(run.attention)} attention sites: {name}>")
+    return Shown(frame(run, chosen, head, query), f"<overview of {len(run.attention)} attention sites: {labels.model(run)}>")
 
 
 def frame(trace: Trace, site: Site, head: int, query: int = -1) -> str:
@@ -68,9 +69,5 @@ def frame(trace: Trace, site: Site, head: int, query: int = -1) -> str:
     """
     inside = standalone.page(trace, site, head, query, in_notebook=True).decode("utf-8")
     style = f"width: 100%; height: {HEIGHT}px; border: 0; display: block"
-    title = escape(str(trace.model.get("title", "Headlight")), quote=True)
+    title = escape(labels.model(trace) or "Headlight", quote=True)
     return f'<iframe title="{title}" style="{style}" srcdoc="{escape(inside, quote=True)}"></iframe>'
-
-
-def _usual(trace: Trace) -> Site:
-    return (trace.of("decoder", "cross") or tuple(trace.attention.values()))[-1].site

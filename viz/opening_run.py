@@ -1,13 +1,25 @@
-"""The run that a page shows where its link names no sentence: the model's first example."""
+"""What a page shows where its link does not say it: the run of the model's first example, and the last cross-attention."""
 
+from collections.abc import Callable
 from dataclasses import asdict, replace
+from typing import TypeAlias
 
 from model.engine.api import ModelInfo
 from model.spec.request import Decoding
+from model.trace.types import Attention, Trace
 from viz.links import View
 
 DRAWN = Decoding("sample", max_length=24, temperature=0.8, top_k=20)
 """How a language model continues its example: by sampling, since greedy decoding soon repeats itself."""
+
+
+Opening: TypeAlias = Callable[[Trace], Attention]
+"""The attention site that a page opens on."""
+
+
+def last_cross(trace: Trace) -> Attention:
+    """The last cross-attention of a run, or its last site: what most pages open on."""
+    return (trace.of("decoder", "cross") or tuple(trace.attention.values()))[-1]
 
 
 def opening(info: ModelInfo, view: View) -> View:

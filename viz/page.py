@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from html import escape
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 from urllib.parse import urlencode
 
 import pandas as pd
@@ -144,15 +144,6 @@ def choosing_head(table: pd.DataFrame, key: str, **also: object) -> dict[str, An
             update(site=site, head=int(head), **also)
 
     return {"key": key, "on_select": choose}
-
-
-Opening: TypeAlias = Callable[[Trace], Attention]
-"""The attention site that a page opens on, where the view asks for none."""
-
-
-def last_cross(trace: Trace) -> Attention:
-    """The last cross-attention of a run, or its last site."""
-    return (trace.of("decoder", "cross") or tuple(trace.attention.values()))[-1]
 
 
 def heading(title: str, subtitle: str, help_of: str = "") -> str:

@@ -26,7 +26,8 @@ from model.inspection.finite import is_finite
 from model.trace.types import Attention, Site, Trace
 from viz import labels, sidebar
 from viz.links import WITHOUT_EDITS, View
-from viz.page import Opening, Page, last_cross, my_engine, say, settle, the_engine
+from viz.opening_run import Opening, last_cross
+from viz.page import Page, my_engine, say, settle, the_engine
 from viz.texts import _, _n, sentence
 from viz.views import checkpoint_questions
 from viz.waiting import EarlierAnswers

@@ -54,14 +54,13 @@ def needs_network() -> str:
 
 def about(trace: Trace) -> str:
     """Sentence above every page of a recorded run: what ran, and that nothing else can."""
-    title = str(trace.model.get("title") or trace.model["name"])
     if (program := trace.recorded) is not None:
         gaps = {"program": program.program, "torch": program.torch, "calls": program.calls, "example": program.example + 1}
         return _("Recording of the program {program} (PyTorch {torch}, calls {calls}, example {example}).", **gaps)
     strip = trace.tokens["source"]
     words = [labels.plain(text) for text, special in zip(strip.texts, strip.special, strict=True) if not special]
     text = " ".join(words[:MOST_WORDS]) + (" …" if len(words) > MOST_WORDS else "")
-    return _("Recorded run of {title}: “{text}”.", title=title, text=text)
+    return _("Recorded run of {title}: “{text}”.", title=labels.model(trace), text=text)
 
 
 def badge(trace: Trace) -> str:

@@ -51,7 +51,7 @@ def page(trace: Trace, site: Site, head: int, query: int, in_notebook: bool = Fa
     script = read(*BASE, *OF_STRIPS, *OF_AN_ATLAS, "page.js", *(("notebook.js",) if in_notebook else ()))
     gaps = {
         "language": current_language(),
-        "title": escape(translated(str(trace.model.get("title", trace.model.get("name", "Headlight"))))),
+        "title": escape(translated(labels.model(trace)) or "Headlight"),
         "policy": f"default-src 'none'; style-src 'unsafe-inline'; script-src '{_fingerprint(script)}'",
         "style": schemes() + read("common.css", "chips.css", "atlas.css", "page.css", *(("notebook.css",) if in_notebook else ())),
         "patience": escape(_("A script inside this page draws the picture; it needs a browser from 2023 or later.")),

@@ -12,7 +12,8 @@ from model.trace.types import Trace
 from viz import prepare
 from viz.calls import Call, Calls
 from viz.links import NEW_SENTENCE, View
-from viz.page import Page, last_cross, my_engine
+from viz.opening_run import last_cross
+from viz.page import Page, my_engine
 from viz.views import explore_scenes, reading
 from viz.waiting import PatientEngine, my_calls
 

@@ -17,7 +17,8 @@ from viz.classroom.deck import Answer, Question
 from viz.language import localized, speaking
 from viz.lectures.lecture import Step
 from viz.links import second_side
-from viz.page import Page, last_cross
+from viz.opening_run import last_cross
+from viz.page import Page
 from viz.presenting import markup
 from viz.presenting.deck import LectureDeck
 from viz.presenting.resolve import CannotShow, page_of

@@ -7,8 +7,8 @@ from model.errors import OpenQuestions, UnknownModel
 from model.inspection.finite import is_finite
 from model.trace.types import Site, Trace
 from viz.links import WITHOUT_EDITS, View
-from viz.opening_run import opening
-from viz.page import Opening, Page, last_cross
+from viz.opening_run import Opening, last_cross, opening
+from viz.page import Page
 from viz.texts import _, problem
 
 

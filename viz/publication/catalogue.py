@@ -93,8 +93,7 @@ def of_chart(name: str, title: str, drawn: go.Figure, description: str = "") -> 
 
 def caption(trace: Trace, title: str, link: str = "") -> str:
     """Text to put below a figure: what it shows, the model, the sentence, what was altered, and the link that shows it again."""
-    model, sentences = str(trace.model.get("title") or trace.model.get("name") or ""), _sentences(trace)
-    parts = [_("{title}. Model: {model}.", title=title, model=model), *sentences]
+    parts = [_("{title}. Model: {model}.", title=title, model=labels.model(trace)), *_sentences(trace)]
     if altered := experiment.sentence(trace.request):
         parts.append(f"{altered}.")
     return " ".join([*parts, *([link] if link else [])])

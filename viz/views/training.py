@@ -16,7 +16,8 @@ from viz import canvas, descriptions, experiment, figure_dialog, labels, recordi
 from viz.canvas.scenes.film import atlas_of
 from viz.canvas.wire import strings
 from viz.links import ANOTHER_MODEL
-from viz.page import Page, address, last_cross, panel, say, update
+from viz.opening_run import last_cross
+from viz.page import Page, address, panel, say, update
 from viz.publication.catalogue import Choice, Figure, standard_figures
 from viz.publication.film import Snapshot, filmstrip
 from viz.readings.training import Course, Frame, course, fed
