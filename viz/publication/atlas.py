@@ -38,7 +38,7 @@ class _Group:
 def atlas(trace: Trace, options: Options, title: str = "", description: str = "") -> Sheet:
     """The overview of all heads of a run."""
     pen, groups = Pen.of(options), _groups(trace)
-    drawn, y = legend.title(title, pen, _EDGE) if options.title and title else (list[Shape](), _EDGE)
+    drawn, y = legend.title(title, pen, _EDGE)
     bar, y = legend.colour_bar(scale(_("weight")), pen, options.width - _EDGE, y)
     left = _EDGE + max(fonts.width(row_label(trace, one.site), _small(pen)) for group in groups for one in group.sites) + _GAP
     side = _side(groups, options, left)

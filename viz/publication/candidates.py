@@ -24,7 +24,7 @@ _NARROWEST = 14.0
 def candidates(trace: Trace, options: Options, title: str = "", description: str = "") -> Sheet:
     """The sheet of all steps of a decode. A cell has the color of its probability, and says it in percent."""
     pen = Pen.of(options)
-    above, y = legend.title(title, pen, _EDGE) if options.title and title else (list[Shape](), _EDGE)
+    above, y = legend.title(title, pen, _EDGE)
     bar, y = legend.colour_bar(scale(_("probability")), pen, options.width - _EDGE, y)
     size, high = _row(len(trace.steps), options, TALLEST - y)
     shown = trace.steps[: math.floor((TALLEST - y) / high)]

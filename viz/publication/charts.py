@@ -110,7 +110,7 @@ class _Chart:
 
     def _above(self, title: str) -> tuple[list[Shape], float]:
         """Title, legend and color bars, and where they end."""
-        drawn, y = (legend.title(title, self.pen, _EDGE)) if self.options.title and title else ([], _EDGE)
+        drawn, y = legend.title(title, self.pen, _EDGE)
         named = legend.entries(self.traces) if self.layout.get("showlegend") else []
         if named:
             more, y = legend.names(named, self.pen, y)

@@ -10,7 +10,7 @@ from viz.publication.atlas import FINEST, MOST_VECTORS, axes_of, scale, tile
 from viz.publication.marks import Pen
 from viz.publication.notes import TALLEST
 from viz.publication.options import SMALLEST_FONT, Options
-from viz.publication.shapes import MM, Shape, Sheet, Text
+from viz.publication.shapes import MM, Sheet, Text
 from viz.texts import _
 
 _EDGE, _GAP = 1.0, 1.2
@@ -45,7 +45,7 @@ def filmstrip(
         description: the figure in words.
     """
     pen, size = Pen.of(options), options.font_size
-    drawn, y = legend.title(title, pen, _EDGE) if options.title and title else (list[Shape](), _EDGE)
+    drawn, y = legend.title(title, pen, _EDGE)
     named = axes.shortened(axes_of(trace, shown[0].attention), size, options.width - 2 * _EDGE)
     drawn.append(Text(_EDGE, y + 0.9 * size * MM, named, size, pen.palette.scheme.faint))
     bar, y = legend.colour_bar(scale(_("weight")), pen, options.width - _EDGE, y + axes.LINE * size * MM)

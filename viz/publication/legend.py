@@ -29,7 +29,9 @@ def wrapped(text: str, size: float, room: float) -> list[str]:
 
 
 def title(text: str, pen: Pen, y: float) -> tuple[list[Shape], float]:
-    """The title of a figure from `y` down, and where it ends."""
+    """The title of a figure from `y` down, if it has one, and where it ends."""
+    if not (text and pen.options.title):
+        return [], y
     size = pen.options.font_size + 1
     lines = wrapped(text, size, pen.options.width - 2)
     step = LINE * size * MM

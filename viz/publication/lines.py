@@ -71,7 +71,7 @@ def of_reading(trace: Trace, site: Site, values: Array, keys: Array, query: int 
 def lines(sides: Sides, options: Options, title: str = "", description: str = "") -> Sheet:
     """The sheet of lines."""
     pen = Pen.of(options)
-    drawn, y = legend.title(title, pen, _EDGE) if options.title and title else (list[Shape](), _EDGE)
+    drawn, y = legend.title(title, pen, _EDGE)
     count = max(len(sides.queries), len(sides.keys), 1)
     row = min(max(1.4 * options.font_size * MM, 0.8), (0.85 * TALLEST) / count)
     left, right = _ends(sides, options)

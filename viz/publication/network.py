@@ -24,7 +24,7 @@ _TIP = 0.8
 def network(trace: Trace, options: Options, title: str = "", description: str = "") -> Sheet:
     """The map of the network that ran."""
     pen = Pen.of(options)
-    drawn, top = legend.title(title, pen, _EDGE) if options.title and title else (list[Shape](), _EDGE)
+    drawn, top = legend.title(title, pen, _EDGE)
     found = columns(trace, stages.walk(trace), {})
     plans = [list(column.parts) for column in found]
     notes = []

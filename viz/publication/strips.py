@@ -48,7 +48,7 @@ def strips(trace: Trace, options: Options, title: str = "", description: str = "
 def _sheet(found: Sequence[Mapping[str, Any]], size: float, options: Options, title: str) -> tuple[list[Shape], float, int]:
     """The shapes at a font size, where they end, and how many tokens have no room on a page."""
     pen = Pen.of(options)
-    drawn, y = legend.title(title, pen, _EDGE) if options.title and title else (list[Shape](), _EDGE)
+    drawn, y = legend.title(title, pen, _EDGE)
     least, lost = size == SMALLEST_FONT, 0
     for strip in (_laid_out(each, size, options.width - 2 * _EDGE) for each in found):
         high = _height(size, strip.generated)

@@ -28,7 +28,7 @@ def tree(trace: Trace, options: Options, title: str = "", description: str = "",
         shown: rank of the hypothesis whose path stands out.
     """
     pen = Pen.of(options)
-    above, y = legend.title(title, pen, _EDGE) if options.title and title else (list[Shape](), _EDGE)
+    above, y = legend.title(title, pen, _EDGE)
     places, notes = _fitting(trace.tree, pen)
     rows = layout(trace.tree, places)
     plan = _Plan(trace.tree, rows, pen, y, set(path(trace.tree, hypotheses(trace.tree)[shown])))
