@@ -8,7 +8,7 @@ import numpy as np
 from model.trace.beam_tree import Node, hypotheses, path
 from model.trace.types import Array, Attention, Site, Trace
 from viz import labels
-from viz.texts import _, _n, clauses
+from viz.texts import _, _n, clauses, joined
 from viz.texts import number as number_of
 
 MOST_ROWS = 24
@@ -75,7 +75,7 @@ def overview(trace: Trace) -> str:
                 **gaps,
             )
         )
-    return " ".join(said)
+    return joined(said)
 
 
 def mask(trace: Trace, attention: Attention, allowed: Array) -> str:
@@ -167,7 +167,7 @@ def changes(rows: Sequence[str], keys: Sequence[str], apart: Array, most: int = 
         if known[query, key]:
             gaps = {"row": rows[query], "key": keys[key], "change": number(float(known[query, key]), sign=True)}
             said.append(_("Row “{row}” on “{key}”: {change}.", **gaps))
-    return " ".join(said) or _("No weight changed.")
+    return joined(said) or _("No weight changed.")
 
 
 def all_changes(moved: Mapping[Site, Array]) -> str:
@@ -188,7 +188,7 @@ def all_changes(moved: Mapping[Site, Array]) -> str:
             continue
         gaps = {"site": labels.site(site), "head": most + 1, "share": percent(float(means[most]))}
         said.append(_("{site}: head {head} changed most, {share} of each row’s weight moved on average.", **gaps))
-    return " ".join(said)
+    return joined(said)
 
 
 def curves(names: Sequence[str], steps: Sequence[Sequence[int]], values: Sequence[Array]) -> str:
@@ -201,7 +201,7 @@ def curves(names: Sequence[str], steps: Sequence[Sequence[int]], values: Sequenc
             gaps = {"name": name, "begin": number(float(curve[first])), "end": number(float(curve[last]))}
             gaps |= {"first": number_of(places[first], ","), "last": number_of(places[last], ",")}
             said.append(_("{name}: {begin} at step {first}, {end} at step {last}.", **gaps))
-    return " ".join(said)
+    return joined(said)
 
 
 def lens(rows: Sequence[str], layers: Sequence[str], words: Array, probabilities: Array) -> str:
@@ -237,12 +237,12 @@ def tree(nodes: tuple[Node, ...]) -> str:
         text = " ".join(labels.plain(nodes[place].text) for place in path(nodes, end))
         gaps = {"rank": rank + 1, "text": text, "total": number(nodes[end].total), "mean": number(nodes[end].mean)}
         said.append(_("Hypothesis {rank}: {text}; log-probability {total}, {mean} per token.", **gaps))
-    return " ".join(said)
+    return joined(said)
 
 
 def percent(share: float) -> str:
     """A share in whole percent: "93 %"."""
-    return _("less than 1 %") if 0 < share < 0.005 else f"{100 * share:.0f} %"
+    return _("less than 1 %") if 0 < share < 0.005 else _("{number} %", number=number_of(100 * share, ".0f"))
 
 
 def number(value: float, sign: bool = False) -> str:
@@ -255,6 +255,6 @@ def number(value: float, sign: bool = False) -> str:
 def _joined(said: list[str], count: int) -> str:
     left = count - len(said)
     if left <= 0:
-        return " ".join(said)
+        return joined(said)
     more = _n("{count} further row is in the table.", "{count} further rows are in the table.", left, count=left)
-    return " ".join([*said, more])
+    return joined([*said, more])

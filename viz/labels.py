@@ -75,12 +75,14 @@ def markdown(text: str) -> str:
     Streamlit looks for addresses, arrows and names such as `:streamlit:` after escapes are undone, so these are broken up with an
     invisible joiner.
     """
-    parts = ["".join(c if c == " " else _visible(c) for c in part) for part in _ISOLATED.split(text)]
+    parts = ["".join(c if c == " " else _visible(c) for c in part) for part in _ISOLATED.split(_PERCENT.sub(" ", text))]
     visible = "".join(_ISOLATE + part + _END_ISOLATE if place % 2 else part for place, part in enumerate(parts))
     return _MARKUP.sub(r"\\\g<0>", _READ_AFTER_ESCAPES.sub("\u2060", visible))
 
 
 _ISOLATED = re.compile(f"{_ISOLATE}([^{_ISOLATE}{_END_ISOLATE}]*){_END_ISOLATE}")
+_PERCENT = re.compile("(?<=[0-9])\u00a0(?=%)")
+"""The blank of a German number in percent, which is none of a token's."""
 _READ_AFTER_ESCAPES = re.compile(r"(?=://|@)|(?<=www)(?=\.)|(?<=:)(?=[\w+-]+:)|(?<=[<-])(?=[->])|(?<=[<>~])(?==)", re.IGNORECASE)
 _MARKUP = re.compile(f"[{re.escape(string.punctuation)}]")
 

@@ -28,8 +28,7 @@ _PAGE, _UNSAID = "page", "unsaid"
 STYLE = Path(__file__).parent / "page.css"
 
 
-WITHOUT_A_RUN = ("checkpoint", "lecture")
-"""Pages that need neither a run nor a usable model."""
+WITHOUT_A_RUN = ("checkpoint", "lecture")  # pages; Streamlit would show a docstring of this script on every page
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ from viz import experiment, figure_dialog, labels, language, links, panel_help, 
 from viz.figures.frame import projected
 from viz.links import View
 from viz.publication.catalogue import of_chart
-from viz.texts import _
+from viz.texts import _, joined
 from viz.waiting import PatientEngine
 
 _VIEW, _URL, _LANGUAGE = "view", "url", "language"
@@ -270,7 +270,7 @@ def _recorded(page: Page) -> None:
         recorded = page.trace.recorded
         notes = [_("Its network is not here: nothing can be typed, changed or computed again."), recording.badge(page.trace)]
         notes += [] if recorded is None else [recording.at_site(recorded, page.attention.site)]
-        st.caption(labels.markdown(" ".join(filter(None, notes))))
+        st.caption(labels.markdown(joined(filter(None, notes))))
         if lacks := recording.not_recorded(page.trace):
             with st.expander(_("What was not recorded ({count})", count=len(lacks)), key="not-recorded", on_change="rerun") as part:
                 if part.open:

@@ -2,17 +2,19 @@
 
 import streamlit as st
 
-from viz import language
+from viz import language, streamlit_words
 
 _WATCH = st.components.v2.component(
     "headlight.scheme",
     html="<span hidden></span>",
-    js="""
+    js=streamlit_words.SCRIPT
+    + """
 const seen = new WeakMap();
 
 // Streamlit calls this at each change of theme. The first call only takes note.
 export default ({ parentElement, data, setTriggerValue }) => {
   document.documentElement.lang = data.language; // for fonts, hyphens and screen readers
+  speakStreamlit(data.words);
   const root = parentElement.querySelector("span");
   const now = getComputedStyle(root).getPropertyValue("--st-background-color").trim();
   const before = seen.get(parentElement);
@@ -25,7 +27,8 @@ export default ({ parentElement, data, setTriggerValue }) => {
 
 def redraw_on_change() -> None:
     """Reruns the script when the reader's scheme changes. Takes no space on the page."""
-    _WATCH(key="scheme", data={"language": language.current()}, on_changed_change=_rerun_is_enough, height="content")
+    data = {"language": language.current(), "words": streamlit_words.words()}
+    _WATCH(key="scheme", data=data, on_changed_change=_rerun_is_enough, height="content")
 
 
 def _rerun_is_enough() -> None:

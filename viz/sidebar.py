@@ -15,7 +15,7 @@ from viz import labels, language, lecture_editor
 from viz.links import ANOTHER_MODEL, LARGEST_SEED, NEW_SENTENCE, PRECISIONS, View
 from viz.page import bind, update
 from viz.sentence import most_characters
-from viz.texts import _, listed, phrase
+from viz.texts import _, joined, listed, phrase
 
 ICON = Path(__file__).parent / "icon.svg"
 WORDMARK = Path(__file__).parent / "wordmark.svg"
@@ -33,7 +33,7 @@ def draw(info: ModelInfo, usable: Sequence[ModelInfo], view: View) -> None:
         st.sidebar.caption(labels.markdown(_("A recorded run, opened from a trace file.")))
         return
     with st.sidebar:
-        st.caption(labels.markdown(f"{info.summary} {_size(info)}"))
+        st.caption(labels.markdown(joined((info.summary, _size(info)))))
         decoding(info, view, lambda field: bind(field, **NEW_SENTENCE))
         precision(bind("precision"))
         if info.translates:

@@ -75,6 +75,16 @@ def listed(texts: Iterable[str]) -> str:
     return _(", ").join(texts)
 
 
+def joined(sentences: Iterable[str]) -> str:
+    """Whole sentences after each other: with blanks between them, but not in Chinese."""
+    return ("" if current().startswith("zh") else " ").join(sentences)
+
+
+def titled(title: str, text: str) -> str:
+    """A title as a sentence, and the sentences after it."""
+    return joined((_("{sentence}.", sentence=title), text))
+
+
 def clauses(texts: Iterable[str]) -> str:
     """Several phrases in a row, which may themselves contain commas."""
     return _("; ").join(texts)

@@ -240,3 +240,7 @@ def test_a_text_is_converted_once() -> None:
     remembered = labels._remembered(lambda text: calls.append(text) or text.upper())  # type: ignore[func-returns-value]
     assert [remembered("a"), remembered("a"), remembered("b")] == ["A", "A", "B"]
     assert calls == ["a", "b"]
+
+
+def test_the_blank_of_a_german_percentage_is_no_blank_of_a_token() -> None:
+    assert labels.markdown("93\u00a0% auf a\u00a0b") == "93 \\% auf a␣b"

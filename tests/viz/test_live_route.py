@@ -4,6 +4,7 @@ import asyncio
 import json
 import threading
 import time
+from contextvars import Context
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -16,7 +17,7 @@ from benchmarks.live import drawn_texts
 from model.engine.http.access import AccessLimits
 from model.engine.progress import LISTENER
 from model.engine.scheduling.queue import CANCEL_TOKEN, CallerGone, CancelToken
-from model.engine.session import SESSION
+from model.engine.session import SESSION, Session
 from model.errors import BadSetting, TooManyCharacters
 from model.spec.request import RunRequest
 from model.trace.progress import Progress
@@ -24,13 +25,16 @@ from model.trace.types import Trace
 from tests import traces
 from tests.live import HERE, asking, framed, live_session
 from tests.pages import MadeUpEngine
+from viz import language
 from viz.calls import Calls, NotYet, Stopped
 from viz.canvas.wire import part_cache
 from viz.canvas.wire.packing import unpack
 from viz.canvas.wire.part_cache import PART_CACHE
-from viz.live import box, route
+from viz.links import View
+from viz.live import box, route, sessions
 from viz.live import frames as live_frames
 from viz.live.sessions import BY_TOKEN, LiveSession
+from viz.waiting import PatientEngine
 
 WHOLE = traces.translation(layers=2, heads=2)
 
@@ -96,6 +100,19 @@ def test_an_answer_holds_the_scenes_that_the_page_itself_would_draw(client: http
     assert {unpack(scene)[0]["live"]["text"] for scene in scenes.values()} == drawn_texts(answer.content) == {"w5 w6"}
     exact = unpack(scenes["cells"])[1]["exact"]
     np.testing.assert_array_equal(exact, WHOLE.at("decoder.0.1.cross").head(0).astype(np.float32))
+
+
+def test_live_pictures_speak_the_sessions_language_after_a_rerun_of_a_fragment_that_has_said_nothing_yet(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    live = LiveSession(Calls())
+    monkeypatch.setattr(sessions, "my_live", lambda: live)
+    monkeypatch.setattr(sessions, "my_engine", lambda: PatientEngine(Typed(), Session("me")))
+    monkeypatch.setattr(language, "_ask_session", lambda: "de")
+    Context().run(sessions.attend, Typed().models()[0], View(model="made-up"))
+    monkeypatch.setattr(language, "_ask_session", str)  # a route works for no session
+    assert live.situation is not None
+    assert live.situation.context.run(language.current) == "de"
 
 
 def test_a_choice_on_the_page_is_kept_and_a_row_of_the_old_sentence_is_not(client: httpx.AsyncClient) -> None:

@@ -9,7 +9,7 @@ import streamlit as st
 
 from model.engine.api import ModelInfo
 from model.trace.types import Trace
-from viz import prepare
+from viz import language, prepare
 from viz.calls import Call, Calls
 from viz.links import NEW_SENTENCE, View
 from viz.opening_run import last_cross
@@ -102,5 +102,6 @@ def attend(info: ModelInfo, view: View) -> None:
     """Tells the live session what the page shows from now on."""
     engine = my_engine()
     assert isinstance(engine, PatientEngine)
+    language.current()  # the context remembers it from now on: the route cannot ask the session
     session = replace(engine.session, id=f"{engine.session.id}/live")  # a page's run and a live one do not replace each other
     my_live().situation = Situation(info, view, replace(engine, session=session), copy_context())

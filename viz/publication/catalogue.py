@@ -21,6 +21,7 @@ from viz.publication.shapes import Sheet
 from viz.publication.strips import strips
 from viz.publication.tree import tree
 from viz.texts import _, language_of, localized
+from viz.texts import joined as prose
 
 SHOWN = 0.045
 """Smaller weights have no number in their cell, as on the screen."""
@@ -95,8 +96,8 @@ def caption(trace: Trace, title: str, link: str = "") -> str:
     """Text to put below a figure: what it shows, the model, the sentence, what was altered, and the link that shows it again."""
     parts = [_("{title}. Model: {model}.", title=title, model=labels.model(trace)), *_sentences(trace)]
     if altered := experiment.sentence(trace.request):
-        parts.append(f"{altered}.")
-    return " ".join([*parts, *([link] if link else [])])
+        parts.append(_("{sentence}.", sentence=altered))
+    return " ".join([prose(parts), *([link] if link else [])])
 
 
 def _sentences(trace: Trace) -> Iterator[str]:

@@ -9,7 +9,7 @@ import streamlit as st
 from model.inspection.report import Freshness, HeadNote, Inspection, TensorInfo
 from model.trace.types import Site
 from viz import labels
-from viz.texts import _, _n, clauses, listed, number, phrase
+from viz.texts import _, _n, clauses, joined, listed, number, phrase
 
 
 def summary(found: Inspection) -> None:
@@ -89,7 +89,7 @@ def _trained(fresh: Freshness) -> None:
         st.info(_("These weights look untrained: they resemble a random initialization."), icon=":material/warning:")
     else:
         st.markdown(_("These weights look trained."))
-    st.caption(labels.markdown(" ".join(evidence(fresh))))
+    st.caption(labels.markdown(joined(evidence(fresh))))
 
 
 def evidence(fresh: Freshness) -> list[str]:

@@ -13,7 +13,7 @@ from viz.figures.difference import difference
 from viz.figures.frame import downloadable
 from viz.page import Page, card, chart, choosing_head, number_format, say, update
 from viz.readings import changes
-from viz.texts import _, clauses
+from viz.texts import _, clauses, titled
 from viz.views import compare_names, compare_notes, compare_outputs, compare_runs, compare_sides
 from viz.views.compare_notes import Compared
 
@@ -137,13 +137,13 @@ def _map(page: Page, trace: Trace, attention: Attention, title: str, name: str) 
     st.markdown(f"**{labels.markdown(title)}**")
     figure = heatmap.head_weights(trace, attention, page.head, page.dark, page.view.query if name == "first" else -1)
     told = descriptions.head(trace, attention, page.head)
-    _chart(page, figure, name, f"{title}: {labels.site(attention.site, page.head)}", told)
+    _chart(page, figure, name, _("{what}: {value}", what=title, value=labels.site(attention.site, page.head)), told)
 
 
 def _chart(page: Page, figure: object, name: str, title: str, told: str) -> None:
     parts = (str(page.attention.site), f"head-{page.head + 1}", name)
     file = export.file_name(page.trace, *parts, ending="svg").removesuffix(".svg")
-    chart(figure, (page.trace, title), config=downloadable(file), key=f"map-{name}", alt=f"{title}. {told}")
+    chart(figure, (page.trace, title), config=downloadable(file), key=f"map-{name}", alt=titled(title, told))
 
 
 def _apart(page: Page, compared: Compared) -> None:
@@ -157,7 +157,7 @@ def _apart(page: Page, compared: Compared) -> None:
     sides = (page.trace, change.first), (compared.second, change.second)
     figure = difference(*sides, page.head, change.rows, change.keys, page.dark, change.rounding)
     told = descriptions.changes(*labels.compared(*sides, change.rows, change.keys, longest=None), change.difference(page.head))
-    _chart(page, figure, "difference", f"{title}: {labels.site(page.attention.site, page.head)}", told)
+    _chart(page, figure, "difference", _("{what}: {value}", what=title, value=labels.site(page.attention.site, page.head)), told)
     moved = change.by_row[page.head]
     counted = moved[~pd.isna(moved)]
     if len(counted):

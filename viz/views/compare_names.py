@@ -44,6 +44,8 @@ def _value(page: Page, view: View, field: str) -> str:
     value = getattr(view, field)
     if field == "model":
         return _title(page, str(value))
+    if field == "method":
+        return {"greedy": _("greedy"), "sample": _("sampling"), "beam": _("beam search")}[value]
     return experiment.heads(view.silence) if field == "silence" else str(value)
 
 
@@ -67,5 +69,5 @@ def _name(page: Page, view: View, field: str, longest: int | None) -> str:
         case "text":
             return _("“{value}”", value=shown)
         case "method":
-            return {"greedy": _("greedy"), "sample": _("sampling"), "beam": _("beam search")}[value]
+            return value
     return _("{what}: {value}", what=what, value=shown or _("none"))

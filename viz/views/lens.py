@@ -15,7 +15,7 @@ from viz.figures import lens as figure
 from viz.figures.frame import downloadable
 from viz.page import Page, chart, say
 from viz.readings import lens
-from viz.texts import _, sentence
+from viz.texts import _, sentence, titled
 
 
 def draw(page: Page) -> None:
@@ -72,7 +72,7 @@ def _picture(page: Page, found: lens.Lens, words: Array) -> None:
     name = export.file_name(page.trace, "logit-lens", ending="svg").removesuffix(".svg")
     alt = _("Logit lens: the most likely next token after each layer")
     told = descriptions.lens(positions, layers, words, found.probabilities)
-    chart(drawn, (page.trace, alt), config=downloadable(name), key="lens", alt=f"{alt}. {told}")
+    chart(drawn, (page.trace, alt), config=downloadable(name), key="lens", alt=titled(alt, told))
     table = export.lens_table(positions, layers, words, found.probabilities, title)
     csv = export.file_name(page.trace, "logit-lens", ending="csv")
     st.download_button(

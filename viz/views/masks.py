@@ -10,7 +10,7 @@ from viz.figures import masks
 from viz.figures.frame import CONFIG
 from viz.page import Page, bind, card, chart, say, update
 from viz.readings.padding import PaddingEffect, padding_effect
-from viz.texts import _, _n, localized, number, sentence
+from viz.texts import _, _n, joined, localized, number, sentence
 
 SHOWN_PADDING = 4
 """Padding tokens behind the source until somebody moves the slider, so that the padding mask shows something."""
@@ -199,8 +199,8 @@ def _mask(
         masks.mask(trace, attention, allowed, form, page.dark),
         config=CONFIG,
         key=f"mask-{name}",
-        alt=f"{title or about} {described}",
-        printed=(trace, f"{title or _('Padding mask')}: {labels.site(attention.site)}"),
+        alt=joined((title or about, described)),
+        printed=(trace, _("{what}: {value}", what=title or _("Padding mask"), value=labels.site(attention.site))),
     )
 
 

@@ -13,7 +13,7 @@ from viz import descriptions
 from viz.figures import positions
 from viz.figures.frame import CONFIG
 from viz.page import Page, card, chart, rounded
-from viz.texts import _, _n
+from viz.texts import _, _n, titled
 
 MOST_POSITIONS = 256
 """Most positions drawn; a longer table is cut, and a sentence says so."""
@@ -154,7 +154,7 @@ def _numbers(encodings: list[Encoding]) -> None:
     title = _("The numbers behind these charts")
     with st.expander(title, icon=":material/table:", key="part-positions", on_change="rerun") as part:
         for encoding in encodings if part.open else ():
-            st.caption(f"{encoding.title}: {encoding.whose}")
+            st.caption(_("{what}: {value}", what=encoding.title, value=encoding.whose))
             rows, columns = (range(1, size + 1) for size in encoding.table.shape)
             table = pd.DataFrame(encoding.table, index=pd.Index(rows, name=_("position")), columns=[str(one) for one in columns])
             st.dataframe(rounded(table), width="stretch")
@@ -172,7 +172,8 @@ def _alt(encoding: Encoding, name: str) -> str:
     """The picture in words."""
     values = positions.alike(encoding.table) if name == "alike" else encoding.table
     across = _("positions") if name == "alike" else _("dimensions")
-    return f"{encoding.title}: {encoding.whose}. {descriptions.table(values, across)}"
+    title = _("{what}: {value}", what=encoding.title, value=encoding.whose)
+    return titled(title, descriptions.table(values, across))
 
 
 def _chart(page: Page, figure: go.Figure, key: str, alt: str, title: str) -> None:

@@ -12,7 +12,7 @@ from viz.figures.frame import downloadable
 from viz.page import Page, bind, chart, heading, update
 from viz.readings.catalogue import catalogue
 from viz.readings.sinks import SMALL_VALUE, Sink, sink
-from viz.texts import _
+from viz.texts import _, titled
 from viz.views.reading import LONGEST, Shown, file_parts, fits, title, with_values
 
 
@@ -57,10 +57,10 @@ def in_words(page: Page, shown: Shown) -> str:
     """The picture in words; of derived numbers, where the largest and the smallest are."""
     if shown.values.ndim == 1:
         rows = labels.queries(page.trace, page.attention, longest=None)
-        return f"{title(page, shown)}. {descriptions.bars(rows, shown.values.tolist())}"
+        return titled(title(page, shown), descriptions.bars(rows, shown.values.tolist()))
     if shown.reading.name == "head":
-        return f"{title(page, shown)}. {descriptions.head(page.trace, page.attention, page.head)}"
-    return f"{title(page, shown)}. {descriptions.table(shown.values, labels.key_axis(page.trace, page.attention.site))}"
+        return titled(title(page, shown), descriptions.head(page.trace, page.attention, page.head))
+    return titled(title(page, shown), descriptions.table(shown.values, labels.key_axis(page.trace, page.attention.site)))
 
 
 def _controls(page: Page, shown: Shown) -> None:

@@ -13,7 +13,7 @@ from viz.figures.frame import downloadable
 from viz.links import MEASURES
 from viz.page import Page, bind, card, chart, choosing_head, number_format, rounded
 from viz.readings.training import Course, explanations, moments, numbers, specialised
-from viz.texts import _
+from viz.texts import _, titled
 
 
 def draw(page: Page, measured: Course) -> None:
@@ -129,7 +129,7 @@ def _loss_table(page: Page, measured: Course) -> pd.DataFrame:
 
 def _chart(page: Page, figure: object, name: str, title: str, told: str) -> None:
     config = downloadable(export.file_name(page.trace, name, ending="svg").removesuffix(".svg"))
-    chart(figure, (page.trace, title), config=config, key=name, alt=f"{title}. {told}")
+    chart(figure, (page.trace, title), config=config, key=name, alt=titled(title, told))
 
 
 def _heading(title: str, explanation: str) -> None:

@@ -112,7 +112,7 @@ def _weight(found: Explanation) -> None:
     above, below, weight = number(found.exponentials[found.key]), number(found.total), number(found.weight)
     softmax = rf"\frac{{\exp({score} - ({largest}))}}{{\sum_k \exp(S'_k - ({largest}))}}"
     st.latex(rf"{softmax} = \frac{{{above}}}{{{below}}} = \mathbf{{{weight}}}")
-    st.caption(_("The run recorded {weight}.", weight=f"{found.ran:.7f}"))
+    st.caption(_("The run recorded {weight}.", weight=shown(found.ran, ".7f")))
 
 
 def _moves(found: Explanation, keys: list[str], dark: bool, printed: tuple[Trace, str] | None) -> None:

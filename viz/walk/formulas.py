@@ -11,7 +11,7 @@ from model.trace.stages import AXES, Stage
 from model.trace.types import Trace
 from viz import labels
 from viz.texts import _, localized
-from viz.walk.titles import titles
+from viz.walk.titles import axis, titles
 
 _SYMBOLS = {
     "positioned": ("X",),
@@ -176,5 +176,5 @@ def _output(name: str, trace: Trace, output: Mapping[str, Any]) -> str:
 
 def bound(symbol: Symbol) -> str:
     """A symbol in words: "S: 12 × 11 (query × key), Scores"."""
-    gaps = {"shape": " × ".join(map(str, symbol.shape)), "axes": labels.markdown(" × ".join(symbol.axes))}
+    gaps = {"shape": " × ".join(map(str, symbol.shape)), "axes": labels.markdown(" × ".join(map(axis, symbol.axes)))}
     return _("${letter}$: {shape} ({axes}), {title}", letter=symbol.letter, title=symbol.title, **gaps)

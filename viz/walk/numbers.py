@@ -29,7 +29,7 @@ def table(trace: Trace, stage: Stage, head: int) -> pd.DataFrame | None:
     array = stages.tensor(trace, stage, head)
     if array is None:
         return None
-    down, across = AXES[stage.name]
+    down, across = map(titles.axis, AXES[stage.name])
     index = pd.Index(_numbered(row_labels(trace, stage, len(array))), name=down)
     if stage.name == "logits":
         return pd.DataFrame(array.T, index=pd.RangeIndex(array.shape[1], name=_("id")), columns=index)
@@ -59,7 +59,7 @@ def _tokens(trace: Trace, stage: Stage) -> pd.DataFrame:
     if stage.name == "ids":
         columns |= {_("id"): list(strip.ids)}
     columns |= {_("special"): list(strip.special), _("unknown"): list(strip.unknown)}
-    return pd.DataFrame(columns, index=pd.RangeIndex(1, len(strip) + 1, name="position"))
+    return pd.DataFrame(columns, index=pd.RangeIndex(1, len(strip) + 1, name=_("position")))
 
 
 def steps(trace: Trace) -> pd.DataFrame:
@@ -75,7 +75,7 @@ def steps(trace: Trace) -> pd.DataFrame:
         }
         for step in trace.steps
     ]
-    return pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="step"))
+    return pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name=_("step")))
 
 
 def likeliest(trace: Trace, row: int) -> list[int]:

@@ -4,7 +4,7 @@ from model.trace import stages
 from model.trace.stages import AXES, Stage
 from model.trace.types import Trace
 from viz import labels
-from viz.texts import _, language_of
+from viz.texts import N_, _, language_of, translated
 
 
 def titles() -> dict[str, str]:
@@ -67,6 +67,12 @@ def across(name: str) -> str:
         "hidden": _("hidden unit"),
         "vocab": _("token of the vocabulary"),
     }[name]
+
+
+def axis(name: str) -> str:
+    """The name of an axis of a stage's tensor; that of a size of the network as the code has it."""
+    names = {"position": N_("position"), "query": N_("query"), "key": N_("key"), "hidden": N_("hidden"), "vocab": N_("vocabulary")}
+    return translated(names.get(name, name))
 
 
 def rows(trace: Trace, strip: str, count: int, longest: int | None = labels.LONGEST) -> list[str]:

@@ -49,7 +49,7 @@ class Network extends Drawing {
   box({ title, stages, reads_encoder: reads }) {
     const segments = stages.map(([id, name]) => {
       const at = this.header.order.indexOf(id);
-      const button = el("button", { type: "button", tabindex: -1, class: "segment", title: name, "data-stage": id, "aria-label": `${title}: ${name}` });
+      const button = el("button", { type: "button", tabindex: -1, class: "segment", title: name, "data-stage": id, "aria-label": fill(this.header.texts.of, { what: title, value: name }) });
       button.addEventListener("click", () => this.jump(at));
       this.segments.set(at, button);
       return button;

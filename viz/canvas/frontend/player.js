@@ -7,7 +7,7 @@ const TILE = 64;
 function rowSentence(texts, row, keys, cellAt) {
   const found = keys.map((key, at) => ({ key, weight: cellAt(at).masked ? 0 : cellAt(at).weight }));
   const [first, second] = found.sort((one, other) => other.weight - one.weight);
-  const percent = (share) => (share > 0 && share < 0.005 ? texts.little : `${fixed(100 * share, 0)} %`);
+  const percent = (share) => (share > 0 && share < 0.005 ? texts.little : fill(texts.percent, { number: fixed(100 * share, 0) }));
   const gaps = { row, key: first.key, share: percent(first.weight) };
   if (!second || second.weight < 0.01) return fill(texts.rowOne, gaps);
   return fill(texts.rowTwo, { ...gaps, next: second.key, second: percent(second.weight) });

@@ -17,7 +17,7 @@ from model.trace.types import Array, Attention, Site, Step, Tokens, Trace
 from viz import descriptions, experiment, labels
 from viz.canvas.wire import parts, strings
 from viz.canvas.wire.packing import pack
-from viz.texts import _, decimal_sign
+from viz.texts import _, decimal_sign, titled
 from viz.theme import SCHEMES
 
 Marks: TypeAlias = Mapping[str, Mapping[str, Sequence[int]]]
@@ -139,7 +139,7 @@ def _described(trace: Trace, attention: Attention, head: int, read: Read | None)
     """What the lines show, in words."""
     if read is None:
         return descriptions.head(trace, attention, head)
-    return f"{read.title}. {descriptions.table(read.values, labels.key_axis(trace, attention.site))}"
+    return titled(read.title, descriptions.table(read.values, labels.key_axis(trace, attention.site)))
 
 
 def _selected_row(trace: Trace, attention: Attention, head: int, query: int) -> str:

@@ -168,17 +168,19 @@ def own() -> str:
     return _("What this snapshot generates on its own (greedy)")
 
 
+def _playing() -> dict[str, str]:
+    """Texts of everything that plays."""
+    return {"play": _("Play"), "pause": _("Pause"), "speed": _("Speed"), "times": _("{speed} ×")}
+
+
 def film() -> dict[str, str]:
     """Texts of the film, in addition to those of the atlas."""
     return {
         "first": _("First snapshot"),
         "back": _("Previous snapshot"),
-        "play": _("Play"),
-        "pause": _("Pause"),
+        **_playing(),
         "forward": _("Next snapshot"),
         "last": _("Last snapshot"),
-        "speed": _("Speed"),
-        "times": _("{speed} ×"),
         "scrub": _("Snapshot"),
         "step": _("snapshot {step} of {steps}"),
         "loss": _("loss (nats per token)"),
@@ -213,14 +215,12 @@ def lines() -> dict[str, str]:
 def network() -> dict[str, str]:
     """Texts of the map of the network."""
     return {
+        "of": _("{what}: {value}"),
         "first": _("First stage"),
         "back": _("Previous stage"),
-        "play": _("Play"),
-        "pause": _("Pause"),
+        **_playing(),
         "forward": _("Next stage"),
         "last": _("Last stage"),
-        "speed": _("Speed"),
-        "times": _("{speed} ×"),
         "scrub": _("Stage"),
         "step": _("{step} of {steps}"),
         "mapLabel": _(
@@ -273,17 +273,15 @@ def player() -> dict[str, str]:
         "rowTwo": _("Row “{row}”: {share} on “{key}”, then “{next}” {second}."),  # as viz/descriptions.py says it
         "rowOne": _("Row “{row}”: {share} on “{key}”."),
         "little": _("less than 1 %"),
+        "percent": _("{number} %"),
         **_cells(),
         **_candidates(),
         "headShort": _("H{head}"),
         "first": _("First step"),
         "back": _("Previous step"),
-        "play": _("Play"),
-        "pause": _("Pause"),
+        **_playing(),
         "forward": _("Next step"),
         "last": _("Last step"),
-        "speed": _("Speed"),
-        "times": _("{speed} ×"),
         "scrub": _("Step"),
         "step": _("step {step} of {steps}"),
         "readsWrites": _("Step {step} of {steps}: reads “{read}”, generates “{written}” with probability {probability}"),

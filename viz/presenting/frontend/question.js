@@ -40,7 +40,7 @@ class QuestionBox {
       const right = answer?.right.includes(at);
       const names = ["option", this.own.get(step) === at ? "mine" : "", right ? "right" : ""].filter(Boolean).join(" ");
       const inside = [el("bdi", {}, text)];
-      if (all.length) inside.push(el("span", { class: "number" }, `${Math.round((100 * all[at]) / total)} %`));
+      if (all.length) inside.push(el("span", { class: "number" }, fill(this.texts.percent, { number: Math.round((100 * all[at]) / total) })));
       if (answer?.shares.length) inside.push(el("span", { class: "number run" }, fixed(answer.shares[at], 2)));
       if (right) inside.push(el("span", { class: "mark", "aria-label": this.texts.right }, "✓"));
       const onclick = () => this.send(step, at);

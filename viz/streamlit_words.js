@@ -1,0 +1,85 @@
+// Streamlit has no setting for its own words: the menu, the file uploader, the buttons of tables. This replaces them by those of
+// the page's language. React writes a text or an attribute again only if it changes, so what is replaced here stays.
+
+const ATTRIBUTES = ["alt", "aria-label", "data-title", "placeholder", "title"];
+const TEXTS = [
+  "InputInstructions",
+  "stBaseButton-tertiary",
+  "stDataFrameColumnFormattingMenu",
+  "stDataFrameColumnMenu",
+  "stDataFrameColumnVisibilityMenu",
+  "stDataFrameResizable] label",
+  "stFileUploader",
+  "stMainMenuPopover",
+  "stMultiSelectDropdown",
+  "stSelectboxVirtualDropdown",
+  "stSkipToContent",
+  "stStatusWidget",
+  "stTooltipContent",
+].map((id) => `[data-testid=${id}${id.includes("]") ? "" : "]"}`).join();
+// Where texts are Streamlit's; elsewhere they are the page's, and a token may well be “Search”.
+
+const replaced = new WeakMap(); // by node and attribute ("" for a text): Streamlit's words, and ours in their place
+let exact = {};
+let patterns = [];
+
+// A label without its Markdown: Streamlit puts it into aria-label as it is.
+const plain = (label) => label.replace(/^:material\/\w+:\s*/, "").replace(/\\([!-/:-@[-`{-~])/g, "$1");
+
+function ours(theirs, name) {
+  if (Object.hasOwn(exact, theirs)) return exact[theirs];
+  for (const { pattern, text } of patterns) {
+    const found = pattern.exec(theirs);
+    if (found) return text.replace("{name}", () => plain(found[1]));
+  }
+  return name === "aria-label" ? plain(theirs) : theirs;
+}
+
+function replace(node, name, now, write) {
+  const known = replaced.get(node)?.[name];
+  const theirs = known?.now === now ? known.theirs : now;
+  const text = ours(theirs, name);
+  if (text === now) return;
+  replaced.set(node, { ...replaced.get(node), [name]: { theirs, now: text } });
+  write(text);
+}
+
+function attributes(node) {
+  for (const name of ATTRIBUTES) {
+    if (node.hasAttribute(name)) replace(node, name, node.getAttribute(name), (text) => node.setAttribute(name, text));
+  }
+}
+
+function texts(root) {
+  const nodes = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+  for (let node = nodes.nextNode(); node; node = nodes.nextNode()) {
+    const [, before, words, after] = /^(\s*)(.*?)(\s*)$/s.exec(node.data);
+    if (words) replace(node, "", words, (text) => { node.data = before + text + after; });
+  }
+}
+
+function look(root) {
+  attributes(root);
+  root.querySelectorAll(ATTRIBUTES.map((name) => `[${name}]`).join()).forEach(attributes);
+  if (root.closest(TEXTS)) texts(root);
+  else root.querySelectorAll(TEXTS).forEach(texts);
+}
+
+const observer = new MutationObserver((mutations) => {
+  for (const { type, target, addedNodes } of mutations) {
+    if (type === "attributes") attributes(target);
+    else if (type === "characterData") { if (target.parentElement?.closest(TEXTS)) texts(target.parentElement); }
+    else addedNodes.forEach((node) => { if (node instanceof Element) look(node); });
+  }
+});
+
+/** Speaks a language from now on. `words`: ours by Streamlit's; “Help for {name}” stands for all that begin so. */
+function speakStreamlit(words) {
+  exact = words;
+  patterns = Object.entries(words).filter(([theirs]) => theirs.includes("{name}")).map(([theirs, text]) => {
+    const [before, after] = theirs.split("{name}").map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+    return { pattern: new RegExp(`^${before}(.+)${after}$`, "s"), text };
+  });
+  look(document.body);
+  observer.observe(document.body, { attributes: true, attributeFilter: ATTRIBUTES, characterData: true, childList: true, subtree: true });
+}
