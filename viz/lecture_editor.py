@@ -117,7 +117,8 @@ def _step(draft: Draft, number: int) -> None:
 
 def _heading(step: str) -> str:
     """The first line of a step, without the marks of a heading."""
-    return labels.plain(next((line.lstrip("# ") for line in step.split("\n") if line.strip()), "")[:60])
+    title = next((line.lstrip("# ") for line in step.split("\n") if line.strip()), "")[:60]
+    return " ".join(map(labels.plain, title.split(" ")))
 
 
 def _problems(draft: Draft) -> None:

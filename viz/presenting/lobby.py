@@ -5,6 +5,7 @@ import streamlit as st
 from model.errors import BadLecture
 from viz import labels, lecture_editor
 from viz.classroom import routes as class_routes
+from viz.language import LANGUAGES
 from viz.lectures import shelf
 from viz.lectures.lecture import Lecture
 from viz.presenting.routes import path_of
@@ -30,7 +31,11 @@ def _card(lecture: Lecture) -> None:
     """Draws one lecture."""
     with st.container(border=True, key=f"lecture-{lecture.name}"):
         st.markdown(f"**{labels.markdown(lecture.title)}**")
-        gaps = {"minutes": lecture.minutes, "steps": len(lecture.steps), "language": lecture.language}
+        gaps = {
+            "minutes": lecture.minutes,
+            "steps": len(lecture.steps),
+            "language": LANGUAGES.get(lecture.language, lecture.language),
+        }
         st.caption(labels.markdown(_("Minutes: {minutes}; steps: {steps}; language: {language}", **gaps)))
         if lecture.chapters:
             st.caption(labels.markdown(" · ".join(title for title, _first in lecture.chapters)))
