@@ -60,6 +60,14 @@ def test_the_table_has_the_most_changed_head_first_and_its_numbers() -> None:
         assert row["rows"] == len(expected)
 
 
+def test_a_site_that_reads_other_tokens_in_the_other_run_is_not_compared() -> None:
+    first, second = pair()
+    for strip in ("source", "target"):
+        other = replace(second.at(ENCODER), query_tokens=strip, key_tokens=strip)
+        found, refused = changes(first, replace(second, attention={**second.attention, ENCODER: other}))
+        assert (ENCODER in found, refused.get(ENCODER)) == ((True, None) if strip == "source" else (False, "tokens"))
+
+
 def test_a_run_is_not_changed_by_itself() -> None:
     first = traces.translation(layers=1)
     found, _refused = changes(first, first)

@@ -72,6 +72,10 @@ def test_without_hidden_keys_each_row_sums_to_one_again() -> None:
     assert kept.emptied == 0
 
 
+def test_a_row_that_holds_no_number_is_not_one_that_was_emptied() -> None:
+    assert maps.without(np.array([[0.0, np.nan], [0.0, 1.0]]), np.array([False, True])).emptied == 1
+
+
 def test_a_row_that_has_everything_on_hidden_keys_is_empty_and_not_zero() -> None:
     kept = maps.without(np.array([[1.0, 0.0, 0.0], [0.5, 0.25, 0.25], [0.0, 0.0, 0.0]]), np.array([True, False, False]))
     assert np.isnan(kept.values[0]).all()

@@ -225,6 +225,14 @@ def test_a_decode_takes_what_is_chosen_and_goes_on_behind_it_until_the_end() -> 
     assert [step.computed for step in steps] == [(0, 1), (1, 2), (2, 3)]
 
 
+def test_a_token_behind_the_end_token_in_the_vocabulary_ends_no_text() -> None:
+    behind = [0.1, 0.1, 0.1, 0.7]
+    steps = write(table({}, behind), (9,), greedy, 3, writer(vocabulary="abEc"), CPU)
+    assert [step.chosen.id for step in steps] == [3, 3, 3]
+    found, _ = search(table({}, behind), size=1, max_length=3, vocabulary="abEc")
+    assert [h.ids for h in found] == [(9, 3, 3, 3)]
+
+
 def test_a_decode_reads_its_whole_prompt_once() -> None:
     assert [step.computed for step in decoded({(9, 9): [0.6, 0.3, 0.1]}, prompt=(9, 9, 9), max_length=2)] == [(0, 3), (3, 4)]
 
