@@ -1,10 +1,12 @@
 """Values of URL parameters: what lies on a limit is taken, what lies beyond is refused, and each kind has one way to be written."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from model.spec.edits import Silence
+from model.spec.request import MOST_TOKENS
 from viz import link_values as values
 from viz.link_values import LONGEST_TEXT
 from viz.links import PARAMETERS, View, read, write
@@ -44,6 +46,7 @@ from viz.links import PARAMETERS, View, read, write
         ("target", "x" * LONGEST_TEXT),
         ("silence", "decoder.0.2.cross:0"),
         ("set", "n_heads=8"),
+        ("lang", "de"),
     ],
 )
 def test_a_value_on_its_limit_is_taken(name: str, text: str) -> None:
@@ -97,6 +100,7 @@ def test_a_value_on_its_limit_is_taken(name: str, text: str) -> None:
         ("set", f"{'x' * 41}=8"),
         ("set", f"n_heads={'8' * 201}"),
         ("precision", "float64"),
+        ("lang", "xx"),
     ],
 )
 def test_a_value_beyond_its_limit_is_refused(name: str, text: str) -> None:
@@ -122,11 +126,26 @@ def test_a_whole_number_has_no_more_digits_than_any_limit() -> None:
         (values.silence, " encoder.0.1.self:2   decoder.0.0.cross:07", "encoder.0.1.self:2 decoder.0.0.cross:7"),
         (values.silence, "", ""),
         (values.site, "encoder.0.1.self", "encoder.0.1.self"),
+        (values.ids, "5,03", "5,3"),
+        (values.ids, ",".join(["7"] * MOST_TOKENS), ",".join(["7"] * MOST_TOKENS)),
+        (values.ids, "", ""),
+        (values.off, "".join(["a", "ll"]), values.ALL_OFF),
     ],
 )
 def test_a_value_is_written_in_one_way(reader: Callable[[str], str], text: str, written: str) -> None:
     assert reader(text) == written
     assert reader(written) == written
+
+
+@pytest.mark.parametrize("text", ["-1", "x", "1.5", ",".join(["7"] * (MOST_TOKENS + 1))], ids=lambda text: text[:3])
+def test_what_is_no_token_id_or_too_many_of_them_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="token ids such as 5,3"):
+        values.ids(text)
+
+
+def test_what_is_no_edit_is_refused_in_the_words_of_links() -> None:
+    with pytest.raises(ValueError, match="edits such as silence site="):
+        values.edits("hush site=decoder.0.2.cross")
 
 
 def test_heads_to_be_silenced_are_counted_from_0_in_the_order_of_the_link() -> None:
@@ -160,3 +179,9 @@ def test_places_of_edits_count_from_0_and_are_numbers_or_all() -> None:
     for wrong in ("b", "all,1", "-1", "zzz"):
         with pytest.raises(ValueError, match="positions in the list of edits"):
             values.off(wrong)
+
+
+def test_edits_that_are_not_there_cannot_be_off() -> None:
+    two = View(edits="silence site=decoder.0.2.cross head=4; silence site=decoder.0.2.cross head=5")
+    assert replace(two, off="1,2,7").switched_off() == {1}
+    assert replace(two, off=values.ALL_OFF).switched_off() == {0, 1}

@@ -184,6 +184,14 @@ def test_beam_search_reads_what_is_new_alone_and_counts_the_rows_of_its_steps() 
     assert [step.index for step in found[0].steps] == [0, 1, 2]
 
 
+def test_beam_search_goes_on_behind_the_whole_prompt_and_the_tokens_that_were_given() -> None:
+    rows = {(): [0.9, 0.05, 0.05], (9,): [0.1, 0.2, 0.7], (9, 1): [0.1, 0.1, 0.8]}
+    found, _tree = beam(table(rows, [0.2, 0.2, 0.6]), lambda _: None, lambda _: None, (9, 9), 2, 4, writer(), CPU, begin=(1,))
+    assert found[0].ids == (9, 9, 1, 2)
+    assert found[0].log_probability == pytest.approx(np.log(0.2 * 0.8))
+    assert all(h.ids[:3] == (9, 9, 1) for h in found)
+
+
 def test_beam_search_stops_at_the_last_position_and_ranks_what_has_not_ended() -> None:
     found, _ = search(table({}, [0.6, 0.3, 0.1]), size=2, max_length=9, limit=3)
     assert [h.ids for h in found] == [(9, 0, 0, 0), (9, 0, 0, 1)]
