@@ -14,6 +14,7 @@ from urllib.parse import SplitResult, urlsplit
 import httpx
 import psutil
 
+from benchmarks import steps as steps_of_a_lecturer
 from benchmarks.load.classroom import seconds_of
 from benchmarks.servers import ROOT, Served, serving
 from benchmarks.timing import Row
@@ -32,7 +33,7 @@ PEOPLE = (300, 1000)
 AIMS = {300: 0.5, 1000: 1.0}
 """Aims for the 95th percentile of the time from a step change to its picture, in seconds."""
 
-STEPS, BETWEEN_SECONDS = 12, 4.0
+STEPS, BETWEEN_SECONDS = 12, 3.0
 JOIN_SECONDS = 5.0
 PATIENCE = 60.0
 
@@ -59,6 +60,7 @@ def measure(repeats: int) -> Iterator[Row]:
         for people in PEOPLE:
             with serving(ROOT / "app.py", HEADLIGHT_LECTURES=room, HEADLIGHT_CLASSES=room) as app:
                 yield from asyncio.run(_attended(app, people))
+    yield from steps_of_a_lecturer.measure()
 
 
 async def _attended(app: Served, people: int) -> list[Row]:

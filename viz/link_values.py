@@ -26,6 +26,9 @@ READINGS = ("head", "mean", "max", "value", "rollout", "entropy")
 MEASURES = ("entropy", "diagonality", "antidiagonality", "alignment")
 """What Training can draw of every head over the snapshots; docs/readings.md defines each."""
 
+PARTS = ("numbers", "heads", "lens")
+"""The parts of Explore that open below the pictures."""
+
 
 def whole(lowest: int, highest: int = 10**9) -> Callable[[str], int]:
     """Parser for integers between two limits, inclusive."""
@@ -70,6 +73,13 @@ def choice(*allowed: str) -> Callable[[str], str]:
         return text
 
     return read
+
+
+def parts(text: str) -> str:
+    """Parses parts of Explore, joined by spaces."""
+    if any(part not in PARTS for part in text.split()):
+        raise ValueError(_("one of {allowed}", allowed=listed(PARTS)))
+    return " ".join(part for part in PARTS if part in text.split())
 
 
 def language(text: str) -> str:

@@ -172,6 +172,7 @@ class View:
     )
     feed: str = parameter("", "feed", "first: both sides of Compare read the tokens of side A", values.choice("first"))
     language: str = parameter("", "lang", "language of the page: en, de, zh-CN or zh-TW; default: the browser's", values.language)
+    opened: str = parameter("", "open", f"open parts of Explore, joined by spaces: {', '.join(values.PARTS)}", values.parts)
     big: int = parameter(0, "big", "1: big mode, for a projector: large text and no sidebar", values.whole(0, 1))
 
     def decoding(self) -> Decoding:
@@ -248,8 +249,8 @@ def differences(against: str) -> dict[str, Any]:
 
 def differing(**fields_: object) -> str:
     """What `View.against` says of fields in which side B differs."""
-    escape = str.maketrans({"%": "%25", "&": "%26"})
-    return "&".join(f"{p.name}={str(fields_[p.field]).translate(escape)}" for p in PARAMETERS if p.field in fields_)
+    found = {p.name: str(fields_[p.field]) for p in PARAMETERS if p.field in fields_}
+    return "&".join(f"{name}={value.replace('%', '%25').replace('&', '%26')}" for name, value in found.items())
 
 
 def second_side(view: View) -> View:

@@ -1,16 +1,31 @@
 """A lecture held with a clicker's keys, a phone that follows it, and the file to take home, in a real browser."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+import torch
+from playwright.sync_api import Browser, Error, Page, expect
 
+from model.engine.local import CHECKPOINTS, LocalEngine
+from model.spec.request import RunRequest
 from tests.browser.conftest import PATIENCE_MS, ROOT, Serve
+from viz.lectures import reader
+from viz.presenting import pages
+from viz.presenting.deck import LectureDeck
 
 pytestmark = pytest.mark.browser
 
+EXACT = """---
+title: Exact
+language: en
+minutes: 1
+models: multi30k-de-en
+---
+view: /explore?text=Ein+Hund.&site=decoder.0.2.cross&head=4
+"""
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 
@@ -61,6 +76,11 @@ def test_a_phone_follows_the_keys_answers_looks_around_and_returns(watched: Page
     watched.keyboard.press("b")
     expect(phone.locator("body")).to_have_class("student black")
     watched.keyboard.press("b")
+    watched.reload()  # a laptop that slept, or a tab that was thrown away: the class goes on with its lecturer
+    watched.locator("#followers:not(:empty)").wait_for()
+    expect(watched.locator("#title")).to_have_text(phone.inner_text("#title"))
+    watched.keyboard.press("PageUp")
+    expect(phone.locator("#title")).to_have_text("The lines cross")
     assert phone.evaluate("fetch(location.pathname + '/steer', {method: 'POST', body: '{\"step\": 0}',"
                           " headers: {'Content-Type': 'application/json'}}).then((reply) => reply.status)") == 403  # fmt: skip
 
@@ -80,5 +100,28 @@ def test_the_file_is_drawn_from_a_disk_without_a_network(browser: Browser, serve
         alone.keyboard.press("PageDown")
         alone.wait_for_timeout(60)
     assert alone.evaluate("document.querySelector('#chapters .chapter:last-child .dot:last-child[aria-current]') !== null")
-    context.close()
     assert noise == []
+    assert_exact(alone, tmp_path / "exact.html")
+    with pytest.raises(Error, match="ERR_INTERNET_DISCONNECTED"):
+        alone.goto("http://127.0.0.1:9/")  # the browser has no network
+    context.close()
+
+
+def assert_exact(alone: Page, file: Path) -> None:
+    """A weight under the pointer, in a file that was made from a lecture, is the one of the run."""
+    engine = LocalEngine(CHECKPOINTS, torch.device("cpu"))
+    deck = LectureDeck(reader.read(EXACT, "exact.en"), engine)
+    deck.wait()
+    file.write_bytes(pages.file(deck))
+    alone.goto(file.as_uri())
+    drawing = alone.locator(".hl[data-drawing=atlas][data-layout]").first
+    drawing.wait_for()
+    (place,), box = json.loads(drawing.get_attribute("data-layout") or ""), drawing.bounding_box()
+    assert box is not None
+    x, y = (place["width"] * 2.5 / place["columns"], place["height"] * 1.5 / place["rows"])
+    alone.mouse.move(box["x"] + place["x"] + x, box["y"] + place["y"] + y)
+    readout = drawing.locator(".readout[data-weight]")
+    readout.wait_for()
+    weights = engine.run(RunRequest(model="multi30k-de-en", source="Ein Hund.")).at("decoder.0.2.cross").weights
+    assert [readout.get_attribute(f"data-{name}") for name in ("head", "query", "key")] == ["4", "1", "2"]
+    assert float(readout.get_attribute("data-weight") or "nan") == float(weights[4, 1, 2])

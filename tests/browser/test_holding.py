@@ -13,6 +13,28 @@ APP = Path(__file__).parents[2] / "app.py"
 WIDTH, HEIGHT = 1024, 768
 
 
+PRESS = """() => {
+  const before = document.querySelector(".sheet:not([inert])");
+  document.dispatchEvent(new KeyboardEvent("keydown", { key: "PageDown", bubbles: true, cancelable: true }));
+  const shown = document.querySelector(".sheet:not([inert])");
+  const canvases = [...shown.querySelectorAll(".drawing")].flatMap(({ shadowRoot }) => [...shadowRoot.querySelectorAll("canvas")]);
+  return [before !== shown, canvases.filter((each) => each.checkVisibility()).map(({ width }) => width)];
+}"""
+"""Presses a key and looks before anything else can happen: whether another sheet is shown, and the widths of its canvases."""
+
+
+def test_the_next_step_is_drawn_before_its_key_and_shown_within_the_key_itself(serve: Serve, watched: Page) -> None:
+    watched.goto(f"{serve(APP)}/hold/attention.en#6")
+    watched.locator("body[data-ahead='7']").wait_for()
+    watched.keyboard.press("PageUp")
+    watched.locator("body[data-shown^='5/']").wait_for()
+    watched.locator("body[data-ahead='6']").wait_for()
+    other, widths = watched.evaluate(PRESS)
+    assert other
+    assert widths
+    assert 300 not in widths, "a canvas that was not drawn yet is 300 wide"
+
+
 def test_many_chapters_do_not_push_the_words_out_of_the_window(serve: Serve, watched: Page) -> None:
     watched.set_viewport_size({"width": WIDTH, "height": HEIGHT})
     watched.goto(f"{serve(APP)}/hold/attention.en")

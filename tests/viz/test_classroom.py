@@ -238,6 +238,18 @@ def test_a_folder_that_cannot_be_written_does_not_stop_a_class(tmp_path: Path) -
         assert held.steer(step=1) == 204
 
 
+def test_a_class_whose_lecturer_sleeps_stays_at_its_step_and_goes_on_when_the_laptop_wakes(held: Held) -> None:
+    held.steer(step=1)
+    assert held.room.lecturers.followers == 0, "the laptop sleeps"
+    late = held.joined()
+    assert held.seen()["step"] == 1
+    assert held.answer(late, 1) == "counted"
+    assert held.post("steer", {}, **{KEY: "forged"}).status_code == 403
+    assert held.post("steer", {}, **{KEY: held.key}).status_code == 204, "a page that wakes asks whether it still steers"
+    assert held.seen()["step"] == 1, "asking moves nothing"
+    assert held.steer(step=2) == 204
+
+
 def test_two_lecturers_with_one_key_both_steer(held: Held) -> None:
     assert held.post("key", {"key": "wrong"}).status_code == 403
     second = held.post("key", {"key": held.key})

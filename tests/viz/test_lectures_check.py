@@ -11,10 +11,10 @@ from click.testing import CliRunner
 from model.__main__ import cli
 from model.engine.local import CHECKPOINTS, LocalEngine
 from viz.lectures import reader, shelf
-from viz.lectures.__main__ import main
 from viz.lectures.answers import answer
 from viz.lectures.check import Located, check, check_step, located
 from viz.lectures.runs import StepRuns
+from viz.presenting.__main__ import main
 
 FRONT = "---\ntitle: T\nlanguage: en\nminutes: 5\nmodels: reverse-digits\n---\n"
 DIGITS = "view: /explore?model=reverse-digits&text=3141"
@@ -196,4 +196,4 @@ def test_the_command_line_starts_the_check_of_the_app(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr("model.cli.lecture.subprocess.run", run)
     assert CliRunner().invoke(cli, ["lecture", "check", "a.md"]).exit_code == 1
-    assert started == [[sys.executable, "-m", "viz.lectures", str(Path("a.md").absolute())]]
+    assert started == [[sys.executable, "-m", "viz.presenting", str(Path("a.md").absolute())]]

@@ -5,6 +5,7 @@ Everything that the lecture says reaches typst as data (JSON), so nothing in it 
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from markdown_it.token import Token
@@ -13,6 +14,7 @@ from model.errors import HeadlightError
 from model.spec.request import KEEP
 from model.trace import stages
 from model.trace.types import Site, Trace
+from viz.canvas.wire import strings
 from viz.classroom.deck import Answer, Question
 from viz.language import localized, speaking
 from viz.lectures.lecture import Step
@@ -27,7 +29,7 @@ from viz.publication.catalogue import Choice, Figure, caption, standard_figures
 from viz.publication.options import ONE_COLUMN, TWO_COLUMNS, Options
 from viz.publication.svg import svg
 from viz.texts import _
-from viz.views import masks
+from viz.views import masks, training_runs
 
 _DOCUMENT = b"""
 #let told = json(bytes(sys.inputs.told))
@@ -46,7 +48,7 @@ _DOCUMENT = b"""
   text(size: 9pt, fill: luma(90), step.chapter)
   block(text(size: 15pt, weight: "bold", step.title))
   for block in step.words { par(line(block)) }
-  grid(columns: if step.figures.len() == 2 { (1fr, 1fr) } else { 1 }, gutter: 4mm, ..step.figures.map(figure => {
+  grid(columns: if step.figures.len() > 1 { (1fr, 1fr) } else { 1 }, gutter: 4mm, ..step.figures.map(figure => {
     image(bytes(figure.svg), format: "svg", width: figure.width * 1mm)
     text(size: 8.5pt, fill: luma(60), figure.caption)
   }))
@@ -112,6 +114,9 @@ _WIDE = ("atlas", "tree")
 def _chosen(deck: LectureDeck, step: Step) -> Iterator[tuple[Figure, Trace]]:
     if not step.page:
         return
+    if step.page == "training":
+        yield from _film(page_of(deck.engine, step.view))
+        return
     page = page_of(deck.engine, step.view, masks.opens_on if step.page == "masks" else last_cross, unedited=step.page == "whatif")
     first = page.trace
     if _stage_of(step) == "scores":
@@ -123,6 +128,24 @@ def _chosen(deck: LectureDeck, step: Step) -> Iterator[tuple[Figure, Trace]]:
         view = second_side(page.view) if step.page == "compare" else page.view
         second = deck.engine.run(view.request())
         yield from ((figure, second) for figure in _named(page, second, ("head",)))
+
+
+MOST_SNAPSHOTS = 4
+"""Most snapshots of a training film on one page."""
+
+
+def _film(page: Page) -> Iterator[tuple[Figure, Trace]]:
+    """The selected head at some snapshots: that of the link, the last one, and others evenly between."""
+    frames, _problems = training_runs.frames(page)
+    steps = [frame.step for frame in frames]
+    at = steps.index(page.view.snapshot) if page.view.snapshot in steps else 0
+    evenly = (round(part * (len(steps) - 1) / (MOST_SNAPSHOTS - 1)) for part in range(MOST_SNAPSHOTS))
+    chosen = sorted(dict.fromkeys([at, len(steps) - 1, *evenly]).keys())
+    while len(chosen) > MOST_SNAPSHOTS:  # the one that is nearest to that of the link goes
+        chosen.remove(min((place for place in chosen[:-1] if place != at), key=lambda place: abs(place - at)))
+    for place in chosen:
+        for figure in _named(page, frames[place].fed, ("head",)):
+            yield replace(figure, title=f"{strings.snapshot(steps[place])}. {figure.title}"), frames[place].fed
 
 
 def _named(page: Page, trace: Trace, names: Sequence[str]) -> list[Figure]:
@@ -150,8 +173,6 @@ def _names(step: Step, trace: Trace) -> tuple[str, ...]:
             return ("mask-causal", "mask-padding") if len(trace.of("decoder", "self")) else ("mask",)
         case "positions":
             return ("positions-encoder", "positions-encoder-curves") if "encoder" in trace.positions else ("positions-decoder",)
-        case "training":
-            return ("atlas",)
         case "step" if trace.tree:
             return ("tree",)
         case "step" if _stage_of(step) == "scores":

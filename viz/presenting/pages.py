@@ -26,11 +26,12 @@ from viz.presenting import packed_views, strings
 from viz.presenting.deck import LectureDeck, answer_told
 
 FOLDER = Path(__file__).parent / "frontend"
+_DRAWN = ("picture.js", "tables.js", "sheet.js", "stage.js", "question.js", "words.js")
 SCRIPTS: Mapping[str, tuple[str, ...]] = {
-    "lecturer": ("stage.js", "question.js", "words.js", "talk.js", "lecturer.js"),
-    "student": ("stage.js", "question.js", "words.js", "student.js"),
-    "speaker": ("stage.js", "question.js", "words.js", "talk.js", "speaker.js"),
-    "file": ("stage.js", "question.js", "words.js", "talk.js", "file.js"),
+    "lecturer": (*_DRAWN, "talk.js", "lecturer.js"),
+    "student": (*_DRAWN, "student.js"),
+    "speaker": ("tables.js", "question.js", "words.js", "talk.js", "speaker.js"),
+    "file": (*_DRAWN, "talk.js", "file.js"),
 }
 """Files of each page's script, after those of the drawings."""
 

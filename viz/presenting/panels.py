@@ -23,7 +23,7 @@ class Panel:
     """One drawing of a picture.
 
     Attributes:
-        kind: a key of `viz.canvas.assets.KINDS`; `Bars` for numbers with names; empty: only a heading and a note.
+        kind: a key of `viz.canvas.assets.KINDS`, or one without a canvas: `Bars`, `Table`, `Text` (viz/presenting/tables.py).
         scene: name of its scene among the blobs.
         heading, note: texts above it; may be empty.
         half: whether two such panels stand side by side where there is room.
@@ -84,15 +84,6 @@ def changed(scene: bytes, texts: Mapping[str, str], **fields: Any) -> bytes:
     header, blobs = unpack(scene)
     del header["blobs"]
     return pack(header | fields | {"texts": header["texts"] | texts}, blobs)
-
-
-def bars(texts: Sequence[str], values: Sequence[float], chosen: int = -1) -> bytes:
-    """The scene of a panel `Bars`: probabilities or other numbers with names.
-
-    Args:
-        chosen: index of the one to emphasize; -1: none.
-    """
-    return pack({"texts": list(texts), "values": [float(value) for value in values], "chosen": chosen}, {})
 
 
 def numbers(table: Array, rows: Sequence[str], columns: Sequence[str], axes: tuple[str, str]) -> bytes:

@@ -1,7 +1,7 @@
 """From a view to its picture: the drawings of each page of the app, without its controls."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,10 +16,12 @@ from viz.canvas import standalone
 from viz.canvas.scenes import attention as scene
 from viz.canvas.scenes import cells, changes, film, network, tree
 from viz.canvas.wire import parts, strings
+from viz.canvas.wire.packing import unpack
 from viz.figures.positions import alike
 from viz.links import View
 from viz.page import Page
-from viz.presenting import panels
+from viz.presenting import explore_panels, panels, tables
+from viz.presenting.explore_panels import Drawn
 from viz.presenting.panels import Panel, Picture
 from viz.presenting.resolve import CannotShow, page_of, with_trace
 from viz.readings.changes import changes as changes_of
@@ -55,8 +57,20 @@ def picture(engine: Engine, page: str, view: View) -> Picture:
 
 
 def _explore(engine: Engine, view: View) -> Picture:
-    found = _run(page_of(engine, view))
-    return replace(found, choice={**found.choice, "large": True}) if view.site else found  # its link names a head
+    """The heads of the run; first what else the link opens: a reading, the calculation of a cell, statistics, the logit lens."""
+    page = page_of(engine, view)
+    found, own = _run(page), [*explore_panels.of_reading(page), *explore_panels.of_parts(page)]
+    if min(page.view.query, page.view.key) >= 0:
+        own += explore_panels.of_cell(page, page.view.query, page.view.key)
+    large = bool(found.choice["large"] or view.site) and not own  # its link names a head
+    return with_panels(replace(found, choice={**found.choice, "large": large}), own, 0)
+
+
+def with_panels(found: Picture, own: Sequence[Drawn], at: int) -> Picture:
+    """The picture with more panels, before the one at this place."""
+    shown = [panel for panel, _scene in own]
+    scenes = {**found.scenes, **{panel.scene: scene for panel, scene in own}}
+    return replace(found, panels=[*found.panels[:at], *shown, *found.panels[at:]], scenes=scenes)
 
 
 def _run(page: Page, heading: str = "") -> Picture:
@@ -105,14 +119,21 @@ def _stage(engine: Engine, view: View) -> Picture:
     heading = f"{titles.titles()[stage.name]} · {titles.place(trace, stage, page.head)}"
     kind, data = _numbers_of(page, trace, stage)
     plan = network.scene(trace, walk, titles.titles(), stage)
-    shown = [Panel(kind, "numbers", heading, half=kind != "Strips"), Panel("Network", "network", half=True)]
-    return Picture(shown, {"numbers": data, "network": plan}, {}, _choice(page))
+    shown = [Panel(kind, "numbers", heading, half=True), Panel("Network", "network", half=True)]
+    found = Picture(shown, {"numbers": data, "network": plan}, {}, _choice(page))
+    if stage.name != "weights" or min(page.view.query, page.view.key) < 0:
+        return found
+    return with_panels(found, list(explore_panels.of_cell(page, page.view.query, page.view.key)), 1)
 
 
 def _numbers_of(page: Page, trace: Trace, stage: Stage) -> tuple[str, bytes]:
     """The kind and the scene of the drawing of a stage."""
-    if stage.name in ("tokens", "ids"):
+    if stage.name == "tokens":
         return "Strips", panels.changed(scene.strips(trace, page.attention.site, -1), {}, continues=None)
+    if stage.name == "ids":
+        strip = trace.tokens["source" if stage.place == "encoder" or "target" not in trace.tokens else "target"]
+        rows = [[labels.token(strip, at), str(number)] for at, number in enumerate(strip.ids)]
+        return "Table", tables.table((_("token"), _("id")), rows)
     if stage.name in OF_CELLS:
         return "Cells", panels.changed(cells.scene(trace, stage, page.head, page.view.query, page.view.key), {"cellsHint": ""})
     if stage.name in ("logits", "probabilities", "chosen"):
@@ -133,7 +154,7 @@ def _of_vocabulary(page: Page, trace: Trace) -> bytes:
     step = next((one for one in trace.steps if one.computed[1] - 1 == page.view.query), trace.steps[0])
     listed = [*step.candidates, *([] if any(one.id == step.chosen.id for one in step.candidates) else [step.chosen])]
     chosen = next(place for place, one in enumerate(listed) if one.id == step.chosen.id)
-    return panels.bars([labels.plain(one.text) for one in listed], [math.exp(one.log_probability) for one in listed], chosen)
+    return tables.bars([labels.plain(one.text) for one in listed], [math.exp(one.log_probability) for one in listed], chosen)
 
 
 def _masks(engine: Engine, view: View) -> Picture:
@@ -146,7 +167,7 @@ def _masks(engine: Engine, view: View) -> Picture:
     named = ((_("Causal mask"), attention, attention.mask_causal), (_("Padding mask"), padded, padded.mask_padding))
     whole = (_("Both combined: the mask of this layer"), attention, attention.mask)
     shown, scenes = list[Panel](), dict[str, bytes]()
-    for title, own, allowed in (*named, whole):
+    for title, own, allowed in (*(reversed(named) if view.pad_to else named), whole):
         if allowed is not None:
             scenes[f"mask{len(shown)}"] = _mask(trace, own, allowed)
             shown.append(Panel("Cells", f"mask{len(shown)}", f"{title} · {labels.site(own.site)}", half=True))
@@ -198,7 +219,7 @@ def _both(page: Page, first: Trace, second: Trace, names: tuple[str, str]) -> Pi
     own, other = with_trace(page, first), with_trace(page, second)
     scenes = {
         "first": panels.changed(scene.strips(first, own.attention.site, -1), {}, continues=None),
-        "second": panels.changed(scene.strips(second, other.attention.site, -1), {}, continues=None),
+        "second": panels.changed(scene.strips(second, other.attention.site, -1), {}, **_only_new(first, second)),
     }
     shown = [Panel("Strips", "first", names[0], half=True), Panel("Strips", "second", names[1], half=True)]
     found, _left_out = changes_of(first, second)
@@ -212,6 +233,13 @@ def _both(page: Page, first: Trace, second: Trace, names: tuple[str, str]) -> Pi
         scenes["atlas"], pieces = standalone.atlas_with_parts(second, other.attention.site, other.head, -1)
         shown.append(Panel("Atlas", "atlas", names[1]))
     return Picture(shown, scenes, pieces, {"large": False})
+
+
+def _only_new(first: Trace, second: Trace) -> dict[str, Any]:
+    """Fields of the second run's strips: without a sentence that the first run's show already."""
+    header, _blobs = unpack(scene.strips(second, next(iter(second.attention)), -1))
+    same = "target" in second.tokens and first.tokens["source"].texts == second.tokens["source"].texts
+    return {"continues": None, "strips": [strip for strip in header["strips"] if not (same and strip["name"] == "source")]}
 
 
 def _what_if(engine: Engine, view: View) -> Picture:
@@ -234,7 +262,7 @@ def _training(engine: Engine, view: View) -> Picture:
     steps = [frame.step for frame in frames]
     at = steps.index(view.snapshot) if view.snapshot in steps else 0
     data = film.scene(frames, page.trace, measured, page.attention.site, page.head, page.view.query, at)
-    return Picture([Panel("Film", "film")], {"film": data}, {}, _choice(page) | {"snapshot": steps[at]})
+    return Picture([Panel("Film", "film")], {"film": data}, {}, _choice(page) | {"snapshot": steps[at], "large": bool(view.site)})
 
 
 _PAGES: Mapping[str, Callable[[Engine, View], Picture]] = {

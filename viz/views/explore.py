@@ -8,6 +8,7 @@ import streamlit as st
 
 from viz import canvas, export, labels
 from viz.canvas import standalone
+from viz.link_values import PARTS
 from viz.page import Page, card, choosing_head, heading, number_format, panel, rounded, update
 from viz.readings import heads
 from viz.readings.alike import most_alike
@@ -33,17 +34,22 @@ def show(page: Page) -> None:
         _lines(page, shown, drawn.get("lines"))
     with facts, card("facts", helped=False):
         _facts(page, shown)
-    _opened("numbers", _("Numbers and downloads"), ":material/table:", lambda: _numbers(page, shown))
-    _opened("heads", _("Statistics of all heads"), ":material/leaderboard:", lambda: _all_heads(page, shown))
-    _opened("lens", _("Logit lens: what each layer would predict"), ":material/search:", lambda: lens.draw(page))
+    _opened(page, "numbers", _("Numbers and downloads"), ":material/table:", lambda: _numbers(page, shown))
+    _opened(page, "heads", _("Statistics of all heads"), ":material/leaderboard:", lambda: _all_heads(page, shown))
+    _opened(page, "lens", _("Logit lens: what each layer would predict"), ":material/search:", lambda: lens.draw(page))
     arithmetic.dialog(page)
 
 
-def _opened(name: str, title: str, icon: str, draw: Callable[[], None]) -> None:
-    """Draws an expander whose content is computed only while it is open."""
-    with st.expander(title, icon=icon, key=f"part-{name}", on_change="rerun") as part:
+def _opened(page: Page, name: str, title: str, icon: str, draw: Callable[[], None]) -> None:
+    """Draws an expander whose content is computed only while it is open; the link names those that are open."""
+    st.session_state.setdefault(f"part-{name}", name in page.view.opened.split())
+    with st.expander(title, icon=icon, key=f"part-{name}", on_change=_tell_opened) as part:
         if part.open:
             draw()
+
+
+def _tell_opened() -> None:
+    update(opened=" ".join(name for name in PARTS if st.session_state.get(f"part-{name}")))
 
 
 def _strips(page: Page, scene: bytes) -> None:

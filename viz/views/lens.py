@@ -20,7 +20,7 @@ from viz.texts import _, sentence, titled
 
 def draw(page: Page) -> None:
     """Draws the lens, or says why this model has none."""
-    if reason := _reason_against(page):
+    if reason := reason_against(page):
         st.caption(reason)
         return
     with st.popover(_("What is this?"), type="tertiary", key="about-lens"):
@@ -34,7 +34,8 @@ def draw(page: Page) -> None:
     _picture(page, found, words)
 
 
-def _reason_against(page: Page) -> str:
+def reason_against(page: Page) -> str:
+    """Why this model has no lens; empty: it has one."""
     spec = page.info.spec
     if page.info.recorded:
         return recording.needs_network()
@@ -54,20 +55,36 @@ def _reason_against(page: Page) -> str:
 
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _found(request: RunRequest, fingerprint: str, _engine: Engine, _spec: Mapping[str, Any]) -> tuple[lens.Lens, Array]:
-    """The lens of a run and its words, [layer, position, candidate] of texts, cached by request and model."""
-    trace = _engine.run(request)
-    found = lens.lens(trace, _spec, _engine.tensors(request.model, lens.output_names(_spec), request.settings))
+    """The lens of a run and its words, cached by request and model."""
+    return computed(request, _engine, _spec)
+
+
+def computed(request: RunRequest, engine: Engine, spec: Mapping[str, Any]) -> tuple[lens.Lens, Array]:
+    """The lens of a run and its words, [layer, position, candidate] of texts.
+
+    Args:
+        request: of a run that keeps the hidden states.
+
+    Raises:
+        HeadlightError: the run is not possible.
+    """
+    trace = engine.run(request)
+    found = lens.lens(trace, spec, engine.tensors(request.model, lens.output_names(spec), request.settings))
     ids, places = np.unique(found.ids, return_inverse=True)
     strip = "target" if "target" in trace.tokens else "source"
-    texts = _engine.texts(request.model, strip, tuple(ids.tolist()), request.settings)
+    texts = engine.texts(request.model, strip, tuple(ids.tolist()), request.settings)
     return found, np.array([labels.word(text) for text in texts], object)[places].reshape(found.ids.shape)
 
 
-def _picture(page: Page, found: lens.Lens, words: Array) -> None:
+def axes(page: Page, found: lens.Lens) -> tuple[list[str], list[str], str]:
+    """Labels of the positions, names of the layers, and the title of the axis of positions."""
     last = [a for site, a in page.trace.attention.items() if site.stack == "decoder"][-1]
-    positions = labels.queries(page.trace, last, longest=None)[: words.shape[1]]
-    layers = [_layer(name, found.layers) for name in found.layers]
-    title = labels.query_axis(page.trace, last.site)
+    positions = labels.queries(page.trace, last, longest=None)[: found.ids.shape[1]]
+    return positions, [_layer(name, found.layers) for name in found.layers], labels.query_axis(page.trace, last.site)
+
+
+def _picture(page: Page, found: lens.Lens, words: Array) -> None:
+    positions, layers, title = axes(page, found)
     drawn = figure.lens(positions, layers, words, found.probabilities, page.dark, title, page.view.query)
     name = export.file_name(page.trace, "logit-lens", ending="svg").removesuffix(".svg")
     alt = _("Logit lens: the most likely next token after each layer")

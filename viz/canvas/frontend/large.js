@@ -34,8 +34,8 @@ class Large {
     return Boolean(this.tile);
   }
 
-  /** Opens a tile of the atlas and moves the keyboard's focus there. */
-  show(tile) {
+  /** Opens a tile of the atlas, and moves the keyboard's focus there unless nobody asked for it. */
+  show(tile, focused = true) {
     const { texts } = this.atlas.header;
     this.atlas.select(tile); // Python sends exact weights for the selected head
     this.take(tile);
@@ -53,6 +53,7 @@ class Large {
     this.atlas.cardBox.hidden = true;
     this.atlas.draw(); // not `redraw`: the next key may come before the next frame
     this.atlas.tellLayout();
+    if (!focused) return;
     this.canvas.focus({ preventScroll: true });
     this.box.scrollIntoView({ block: "nearest" });
   }

@@ -33,6 +33,7 @@ function draw() {
   at("problem").textContent = now.covered ? "" : page.problems[talk.step];
   at("problem").hidden = !at("problem").textContent;
   stage.show(now.view, {});
+  stage.prepare([talk.step, talk.step + 1, talk.step - 1].map((near) => views[near]));
   at("chapters").replaceChildren(...chapterStrip(talk));
   document.body.dataset.shown = `${talk.step}/${now.view ?? ""}`;
 }

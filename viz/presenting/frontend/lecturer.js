@@ -6,6 +6,7 @@ const ECHO_MS = 1500; // own orders come back from the server; other lecturers' 
 
 const page = JSON.parse(document.getElementById("page").textContent);
 const { texts, slides } = page;
+const OPENED = `headlight-class-${page.name}`;
 const at = (id) => document.getElementById(id);
 const made = { views: slides.map(() => null), problems: slides.map(() => ""), answers: {} };
 
@@ -13,7 +14,7 @@ let room = null; // the class: {code, shown, key}
 let counts = null;
 let size = Number(localStorage.getItem("headlight-size")) || (innerWidth < 700 ? 1 : 1.5);
 let pointing = false;
-let ordered = 0;
+let ordered = -ECHO_MS;
 
 const stage = new Stage(at("stage"), { load: loadFrom(page.views), chosen: (choice) => { if (!moving) steer({ choice }); } });
 const question = new QuestionBox(at("question"), texts, null);
@@ -48,10 +49,19 @@ function draw() {
   at("waiting").hidden = Boolean(now.view || now.covered || problem || !slides[step].link);
   moving = true;
   stage.show(now.view, {}).catch(() => notice(texts.noPicture)).finally(() => { moving = false; document.body.dataset.shown = `${step}/${now.view ?? ""}`; });
-  for (const near of [step + 1, step + 2, step - 1]) if (made.views[near]) stage.fetch(made.views[near]).catch(() => {});
+  prepareAround();
   at("chapters").replaceChildren(...chapterStrip(talk));
   at("home").hidden = !talk.away;
   document.querySelector("#chapters .now")?.scrollIntoView({ inline: "center", block: "nearest" });
+}
+
+/** Draws the views ahead that the next keys show: that of a question, those of the next steps, the one before. */
+function prepareAround() {
+  const { step } = talk;
+  const following = made.views[step + 1];
+  stage.prepare([step, step + 1, step - 1, step + 2].map((near) => made.views[near])).then(() => {
+    if (following && talk.step === step && stage.sheets.has(following)) document.body.dataset.ahead = step + 1;
+  });
 }
 
 function resize(to) {
@@ -61,10 +71,23 @@ function resize(to) {
   stage.again();
 }
 
-/** Opens a class, once, and follows what happens in it. */
+/** Opens a class, once. */
 async function openClass() {
   if (room) return room;
-  room = await asked(page.classes, { lecture: page.name, step: talk.step });
+  const { code, shown } = await asked(page.classes, { lecture: page.name, step: talk.step });
+  sessionStorage.setItem(OPENED, JSON.stringify({ code, shown }));
+  return followClass({ code, shown });
+}
+
+/** Goes on with the class that this tab opened before it was loaded again. */
+async function resumeClass() {
+  const opened = JSON.parse(sessionStorage.getItem(OPENED) ?? "null");
+  if (opened) await asked(`${page.classes}/${opened.code}/steer`, {}).then(() => followClass(opened), () => {}); // else it is over
+}
+
+/** Follows what happens in a class. */
+function followClass(opened) {
+  room = opened;
   follow(`${page.classes}/${room.code}/lecturer`, {
     step: ({ step, question: asks }) => {
       if (performance.now() - ordered < ECHO_MS) return;
@@ -158,9 +181,10 @@ follow(`${page.deck}/events`, {
     Object.assign(made, { views, problems, answers });
     slides.forEach((slide, step) => Object.assign(slide, { points: points[step], question: questions[step] ?? null }));
     if (before !== known()) draw();
-    else for (const near of [talk.step + 1, talk.step + 2]) if (views[near]) stage.fetch(views[near]).catch(() => {});
+    else prepareAround();
   },
 }, () => {});
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => stage.again());
 setSize(size);
 draw();
+resumeClass();

@@ -1,5 +1,7 @@
 // The question of a step: what a student answers with, and the live picture of all answers.
 
+const SHORT = 4; // options of at most so many characters stand side by side
+
 class QuestionBox {
   /** Draws into `box`. `answered(value)` sends an answer and gives the server's outcome; null: nobody answers here. */
   constructor(box, texts, answered) {
@@ -16,8 +18,9 @@ class QuestionBox {
     setWords(head, prompt);
     const body = layout === "number" ? this.number(step, phase, counts) : this.options(step, question, counts);
     const said = answer?.text ? [el("p", { class: "answer" }, answer.text)] : [];
-    const known = answer && answer.number !== null ? [el("p", { class: "answer" }, fill(this.texts.runSays, { number: answer.number.toPrecision(4) }))] : [];
-    this.box.className = `question ${layout} ${phase}`;
+    const known = answer && answer.number !== null ? [el("p", { class: "answer" }, fill(this.texts.runSays, { number: significant(answer.number, 4) }))] : [];
+    const short = layout === "list" && question.options.length > 4 && question.options.every((text) => text.length <= SHORT);
+    this.box.className = `question ${layout} ${phase}${short ? " short" : ""}`;
     this.box.replaceChildren(head, ...body, ...known, ...said, this.note(step, phase, counts));
   }
 
@@ -51,7 +54,7 @@ class QuestionBox {
 
   number(step, phase, counts) {
     const bars = counts?.bars?.length ? [barList({
-      texts: counts.bars.map(({ from, to }) => (from === to ? `${from}` : `${from.toPrecision(3)} – ${to.toPrecision(3)}`)),
+      texts: counts.bars.map(({ from, to }) => (from === to ? significant(from, 6) : `${significant(from, 3)} – ${significant(to, 3)}`)),
       values: counts.bars.map(({ count }) => count), chosen: -1,
     })] : [];
     if (!this.answered || phase !== "open" || this.own.has(step)) return bars;

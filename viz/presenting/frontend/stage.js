@@ -1,78 +1,13 @@
-// The stage of a lecture: draws pictures, which viz/presenting/panels.py packs. Everything chosen in one stays in the browser.
+// The stage of a lecture: shows one sheet, keeps those of the steps around it drawn. Everything chosen in one stays in the browser.
 
 const MOST_PICTURES = 12; // pictures that stay unpacked
-
-/** The bytes of a scene without blobs, as `unpack` reads them. */
-function sceneOf(header) {
-  const text = new TextEncoder().encode(JSON.stringify({ ...header, blobs: {} }));
-  const data = new Uint8Array(4 + text.length);
-  new DataView(data.buffer).setUint32(0, text.length, true);
-  data.set(text, 4);
-  return data;
-}
-
-/** A picture: its panels, their scenes, and what the panels that follow the selection need to know. */
-class Picture {
-  constructor(data) {
-    const { header, blobs } = unpack(data);
-    Object.assign(this, { panels: header.panels, choice: header.choice, address: header.partsAddress, scenes: {}, pieces: {} });
-    for (const [name, { array }] of Object.entries(blobs)) (name.includes("/") ? this.pieces : this.scenes)[name] = array;
-  }
-
-  /** Puts the parts where drawings look for them; they may have been evicted since the picture was shown last. */
-  serve() {
-    for (const [path, array] of Object.entries(this.pieces)) {
-      const address = `${this.address}/${path}`;
-      if (!partFetcher.get(address)) partFetcher.put(address, array);
-    }
-    const atlas = this.panels.find(({ kind, follows }) => kind === "Atlas" && follows);
-    if (!atlas || this.groups) return;
-    this.atlas = unpack(this.scenes[atlas.scene]).header;
-    this.groups = partFetcher.get(`${this.address}/${this.atlas.parts.overview.name}/whole`).header.groups;
-  }
-
-  /** The group of sites that `site` belongs to. */
-  groupOf(site) {
-    return this.groups.find(({ sites }) => sites.some((each) => each.site === site));
-  }
-
-  /** Bytes of a panel's scene with the selection; null: it cannot show this head. */
-  data({ kind, scene, follows }, { site, head, query }) {
-    if (!follows) return this.scenes[scene];
-    const { header } = unpack(this.scenes[scene]);
-    const group = this.groupOf(site);
-    if (kind === "Atlas") return sceneOf({ ...header, selection: { site, head, query } });
-    if (kind === "Strips") return sceneOf({ ...header, queryStrip: group.queryStrip, rows: group.queries.length, query, continues: null });
-    const place = this.atlas.places[`${site}/${head}`];
-    if (!place || place.levels) return null;
-    const { queryAxis, keyAxis, axes, queries, keys, queryStrip, keyStrip } = group;
-    const { names } = group.sites.find((each) => each.site === site);
-    const own = { queryAxis, keyAxis, axes, queries, keys, queryStrip, keyStrip, name: names[head], site, head, query };
-    return sceneOf({ ...header, ...own, opens: false, description: "", parts: { exact: place } });
-  }
-
-  /** `choice` with what this picture has of it. */
-  within(choice) {
-    const wanted = { ...this.choice, ...choice };
-    const group = this.groups && this.groupOf(wanted.site);
-    if (!group) return this.choice;
-    const { names } = group.sites.find(({ site }) => site === wanted.site);
-    return { ...wanted, head: wanted.head < names.length ? wanted.head : 0, query: wanted.query < group.queries.length ? wanted.query : -1 };
-  }
-}
-
-/** Bars with names, for a panel of kind `Bars`. */
-function barList({ texts: names, values, chosen }) {
-  const most = Math.max(...values.map(Math.abs), 1e-9);
-  const row = (text, at) => el("li", { class: at === chosen ? "chosen" : "" },
-    el("bdi", {}, text), el("span", { class: "bar", style: `--share: ${Math.abs(values[at]) / most}` }), el("span", { class: "number" }, fixed(values[at], 2)));
-  return el("ol", { class: "bars" }, ...names.map(row));
-}
+const RESIZED_MS = 300; // after a change of the window's size
 
 class Stage {
   /** Draws into `box`. `load(name)` fetches the bytes of a picture; `chosen(choice)` hears what is selected by hand. */
   constructor(box, { load, chosen = () => {} }) {
-    Object.assign(this, { box, load, chosen, pictures: new Map() });
+    Object.assign(this, { box, load, chosen, pictures: new Map(), sheets: new Map(), ahead: [], name: null });
+    addEventListener("resize", () => this.resized());
   }
 
   /** The unpacked picture; a promise. */
@@ -88,96 +23,75 @@ class Stage {
     return found;
   }
 
-  /** Shows a picture with a selection; null: nothing. The picture before stays until the new one is there. */
+  /** The sheet that is shown. */
+  get sheet() {
+    return this.sheets.get(this.name);
+  }
+
+  /** Shows a picture with a selection, at once if it was prepared; null: nothing. While it is loaded, the stage is empty. */
   async show(name, choice = {}) {
     this.wanted = name;
-    if (!name) return this.clear();
-    const picture = await this.fetch(name);
-    if (this.wanted !== name) return; // another one was asked for meanwhile
-    picture.serve();
-    this.choice = picture.within(choice);
-    if (this.name !== name) this.build(picture);
-    Object.assign(this, { name, picture });
-    this.draw();
-    if (this.choice.large && choice.large !== false) this.enlarge();
-  }
-
-  clear() {
-    this.leave();
-    this.box.replaceChildren();
-    Object.assign(this, { name: null, picture: null });
-  }
-
-  leave() {
-    for (const end of this.ends ?? []) end();
-    this.ends = [];
-  }
-
-  build(picture) {
-    this.leave();
-    this.places = picture.panels.map((panel) => {
-      const host = el("div", { class: "drawing" });
-      const heading = panel.heading ? [el("h3", {}, panel.heading)] : [];
-      const note = panel.note ? [el("p", { class: "note" }, panel.note)] : [];
-      return { panel, host, box: el("section", { class: panel.half ? "panel half" : "panel" }, ...heading, ...note, host) };
-    });
-    const small = this.choice.large ? ["Strips"] : []; // a large head has its tokens at its edges
-    const last = (place) => small.includes(place.panel.kind);
-    this.box.replaceChildren(...[...this.places.filter((each) => !last(each)), ...this.places.filter(last)].map(({ box }) => box));
-    this.box.scrollTop = 0;
-  }
-
-  draw() {
-    this.ends = this.places.flatMap((place) => this.drawPanel(place) ?? []);
-  }
-
-  drawPanel(place) {
-    const { panel, host, box } = place;
-    if (panel.kind === "Bars") return void host.replaceChildren(barList(unpack(this.picture.scenes[panel.scene]).header));
-    const data = this.picture.data(panel, this.choice);
-    box.hidden = !data;
-    if (!data) return;
-    if (!place.parent) {
-      const shadow = host.attachShadow({ mode: "open" }); // each kind has its own styles
-      shadow.append(el("style", {}, STYLES[panel.kind]), (place.parent = el("div")));
+    if (name !== this.name) this.hide();
+    if (!name) return;
+    if (!this.sheets.has(name)) {
+      const picture = await this.fetch(name);
+      if (this.wanted !== name) return; // another one was asked for meanwhile
+      if (!this.sheets.has(name)) this.add(name, picture);
     }
-    const setStateValue = (_, selection) => this.select(selection, panel.follows);
-    return mount({ parentElement: place.parent, data, setStateValue, setTriggerValue: () => {} }, DRAWINGS[panel.kind]);
+    const { sheet } = Object.assign(this, { name });
+    if (sheet.hidden) sheet.show();
+    sheet.choose(choice);
   }
 
-  /** Takes a choice made by hand in a drawing. */
-  select({ site, head, query, key, step, snapshot }, follows) {
-    const given = Object.entries({ site, head, query, key, step, snapshot }).filter(([, value]) => value !== undefined);
-    const large = this.atlas?.large?.open ?? this.choice.large;
-    this.choice = { ...this.choice, ...Object.fromEntries(given), large };
-    if (follows) {
-      this.choice = this.picture.within(this.choice);
-      queueMicrotask(() => this.picture && this.draw());
+  /** Draws pictures ahead, one after the other, while the page has nothing else to do; those not named are forgotten. */
+  prepare(names) {
+    this.ahead = names.filter(Boolean);
+    for (const name of this.sheets.keys()) if (name !== this.name && !this.ahead.includes(name)) this.forget(name);
+    this.preparing ??= this.work().finally(() => { this.preparing = null; });
+    return this.preparing;
+  }
+
+  async work() {
+    const done = new Set();
+    for (let name; (name = this.ahead.find((each) => !done.has(each)));) {
+      done.add(name);
+      const picture = await this.fetch(name).catch(() => null);
+      if (picture && this.ahead.includes(name) && !this.sheets.has(name)) await this.add(name, picture).drawAhead();
     }
-    this.chosen(this.choice);
   }
 
-  /** The drawing of the atlas that follows the selection. */
-  get atlas() {
-    const place = this.places?.find(({ panel }) => panel.kind === "Atlas" && panel.follows);
-    return place?.parent && drawings.get(place.parent);
+  add(name, picture) {
+    const sheet = new Sheet(picture, (choice) => this.chosen(choice));
+    this.sheets.set(name, sheet);
+    this.box.append(sheet.box);
+    return sheet;
   }
 
-  /** Opens the selected head large, without taking the keyboard. */
-  enlarge() {
-    const { atlas, choice } = this;
-    if (!atlas?.cards) return;
-    atlas.width = atlas.root.clientWidth;
-    const tile = atlas.cards.flatMap(({ tiles }) => tiles).find(({ site, head }) => site === choice.site && head === choice.head);
-    if (!tile || !atlas.width) return;
-    atlas.large.show(tile);
-    atlas.large.canvas.blur();
-    this.box.scrollTop = 0;
+  forget(name) {
+    this.sheets.get(name).remove();
+    this.sheets.delete(name);
+  }
+
+  /** Hides the sheet. One that was changed by hand is drawn anew when it is needed again. */
+  hide() {
+    const { sheet, name } = this;
+    this.name = null;
+    if (sheet?.touched) this.forget(name);
+    else sheet?.hide();
   }
 
   /** Draws again, in another size of type or other colors. */
   again() {
-    if (this.picture) this.draw();
+    this.sheet?.draw();
     dispatchEvent(new Event("resize"));
+  }
+
+  /** What was drawn ahead has the old size and the old colors. */
+  resized() {
+    clearTimeout(this.resizing);
+    this.resizing = setTimeout(() => {
+      for (const name of this.sheets.keys()) if (name !== this.name) this.forget(name);
+      this.prepare(this.ahead);
+    }, RESIZED_MS);
   }
 }

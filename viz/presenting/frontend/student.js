@@ -1,6 +1,6 @@
 // The page of a student: follows the lecturer, lets the student look around, and sends answers.
 
-const AHEAD_MS = 3000; // pictures of the next step are fetched at a random moment within this time, so that not all ask at once
+const AHEAD_MS = 3000; // the next view is fetched and drawn at a random moment within this time, so that not all ask at once
 
 const page = JSON.parse(document.getElementById("page").textContent);
 const { texts } = page;
@@ -23,6 +23,7 @@ question.redraw = () => drawQuestion();
 let state = null;
 let counts = null;
 let away = false; // whether the student looks around
+let waiting = null; // until the next views are prepared
 
 function notice(text) {
   at("notice").textContent = text;
@@ -49,7 +50,6 @@ function draw(moved) {
   drawQuestion();
   const covered = state.question && state.question.phase !== "revealed";
   if (covered) setAway(false);
-  at("stage").hidden = !state.view;
   if (away) return void (moved && notice(texts.wentOn));
   notice("");
   stage.show(state.view, state.choice).catch(() => notice(texts.noPicture));
@@ -60,7 +60,8 @@ follow(`${here}/events`, {
     const moved = state && next.step !== state.step;
     state = next;
     draw(moved);
-    for (const name of next.ahead ?? []) setTimeout(() => stage.fetch(name).catch(() => {}), AHEAD_MS * Math.random());
+    clearTimeout(waiting);
+    waiting = setTimeout(() => stage.prepare(next.ahead ?? []), AHEAD_MS * Math.random());
   },
   pointer: (detail) => { if (!away) point(detail); },
   counts: (found) => { counts = found; if (state) drawQuestion(); },

@@ -1,12 +1,16 @@
-"""Checks lectures: `python -m viz.lectures FILE …`, which `python -m model lecture check` starts."""
+"""Checks lectures: `python -m viz.presenting FILE …`, which `python -m model lecture check` starts."""
 
 import sys
 from pathlib import Path
 
 from model.engine import open_engine
+from model.engine.api import Engine
 from model.errors import HeadlightError
 from viz.lectures.check import check
+from viz.lectures.lecture import Lecture, Problem
 from viz.lectures.shelf import open_file
+from viz.presenting.pictures import picture
+from viz.presenting.resolve import CannotShow
 from viz.texts import _, sentence
 
 
@@ -20,7 +24,7 @@ def main(paths: list[str]) -> int:
     for path in paths:
         try:
             lecture = open_file(Path(path))
-            problems = check(lecture, engine)
+            problems = sorted([*check(lecture, engine), *not_drawn(lecture, engine)], key=lambda problem: problem.line)
         except HeadlightError as error:
             print(f"{path}: {sentence(error)}", file=sys.stderr)
             wrong += 1
@@ -32,6 +36,21 @@ def main(paths: list[str]) -> int:
         print(_("{path}: steps {steps}, claims {claims}, problems {problems}", **gaps))
         wrong += len(problems)
     return min(wrong, 1)
+
+
+def not_drawn(lecture: Lecture, engine: Engine) -> list[Problem]:
+    """The steps whose view a lecture cannot show, with the reason. What cannot be run is a problem of `check`."""
+    found = list[Problem]()
+    for step in lecture.steps:
+        if not step.page:
+            continue
+        try:
+            picture(engine, step.page, step.view)
+        except CannotShow as error:
+            found.append(Problem(step.line, str(error)))
+        except HeadlightError:
+            continue
+    return found
 
 
 if __name__ == "__main__":

@@ -1,0 +1,110 @@
+"""What a step of a lecture can show besides the weights: readings, calculations, tables, the logit lens, films in the handout."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from model.engine.local import CHECKPOINTS, LocalEngine
+from tests.app.conftest import tiny  # noqa: F401
+from viz.canvas.wire.packing import unpack
+from viz.lectures import reader
+from viz.presenting import handout
+from viz.presenting.__main__ import not_drawn
+from viz.presenting.deck import LectureDeck
+from viz.presenting.pages import FOLDER
+from viz.presenting.panels import Picture
+from viz.presenting.pictures import picture
+
+HEAD = "---\ntitle: T\nlanguage: en\nminutes: 5\nmodels: {model}\n---\n"
+CROSS = "text=w4+w5&site=decoder.0.1.cross"
+
+
+@pytest.fixture(scope="module")
+def engine(tiny: Path) -> LocalEngine:  # noqa: F811
+    return LocalEngine(tiny.parent, torch.device("cpu"))
+
+
+def shown(engine: LocalEngine, link: str) -> Picture:
+    page, view, problems = reader.parse_link(f"{link}&model=tiny")
+    assert problems == []
+    return picture(engine, page, view)
+
+
+def header(found: Picture, scene: str) -> dict[str, Any]:
+    return unpack(found.scenes[scene])[0]
+
+
+@pytest.mark.parametrize("reading", ["mean", "max", "value", "rollout"])
+def test_a_reading_of_the_link_is_drawn_before_the_heads(engine: LocalEngine, reading: str) -> None:
+    found = shown(engine, f"/explore?{CROSS}&reading={reading}")
+    assert [panel.kind for panel in found.panels] == ["Cells", "Strips", "Atlas", "Lines"]
+    assert found.panels[0].note, "the reading says what it is"
+    assert not found.choice["large"], "the reading is what the link is about"
+
+
+def test_the_entropy_of_rows_is_drawn_as_bars_and_hidden_keys_are_left_out(engine: LocalEngine) -> None:
+    found = shown(engine, f"/explore?{CROSS}&reading=entropy")
+    assert found.panels[0].kind == "Bars"
+    assert len(header(found, "reading")["values"]) == len(header(found, "reading")["texts"])
+    whole, less = shown(engine, f"/explore?{CROSS}&reading=mean"), shown(engine, f"/explore?{CROSS}&hide=special")
+    assert len(header(less, "reading")["keys"]) < len(header(whole, "reading")["keys"])
+
+
+@pytest.mark.parametrize("link", ["/explore?", "/step?clock=computation&stage=decoder.0.1.cross%2Fweights&"])
+def test_a_cell_of_the_link_shows_how_its_weight_was_calculated(engine: LocalEngine, link: str) -> None:
+    found = shown(engine, f"{link}{CROSS}&query=0&key=1")
+    html = header(found, "calculation")["html"]
+    assert "<math" in html
+    assert "matches the run" in html
+    row = header(found, "row")
+    assert row["chosen"] == 1
+    assert len(row["columns"]) == len(row["rows"][0]) == 7
+
+
+def test_the_parts_that_the_link_opens_are_tables(engine: LocalEngine) -> None:
+    found = shown(engine, f"/explore?{CROSS}&head=1&open=lens+heads+numbers")
+    assert [panel.scene for panel in found.panels[:3]] == ["numbers", "heads", "lens"]
+    statistics = header(found, "heads")
+    assert len(statistics["rows"]) == 12, "2 heads of 6 sites"
+    assert statistics["rows"][statistics["chosen"]][0] == "Cross-attention, layer 2, head 2"
+    lens = header(found, "lens")
+    assert len(lens["columns"]) == 3, "a column of positions and one for each layer"
+    assert [len(row) for row in lens["shades"]] == [2] * len(lens["rows"])
+
+
+def test_ids_are_shown_as_numbers(engine: LocalEngine) -> None:
+    rows = header(shown(engine, "/step?text=w4+w5&clock=computation&stage=encoder%2Fids"), "numbers")["rows"]
+    assert all(number.isdigit() for _token, number in rows)
+
+
+def test_a_link_that_opens_no_part_of_explore_is_named() -> None:
+    _page, view, problems = reader.parse_link("/explore?open=lens+all")
+    assert view.opened == ""
+    assert "numbers, heads" in problems[0]
+
+
+def test_the_check_names_the_line_of_a_view_that_a_lecture_cannot_show(engine: LocalEngine) -> None:
+    steps = ("## One\n\nview: /explore?text=w4", "## Two\n\nview: /checkpoint", "## Three\n\nview: /training?text=w4")
+    lecture = reader.read(HEAD.format(model="tiny") + "\n---\n".join(steps), "mine.en")
+    found = not_drawn(lecture, engine)
+    assert [problem.line for problem in found] == [11, 15]
+    assert found[0].sentence == "The page checkpoint cannot be shown inside a lecture."
+    assert "No snapshots" in found[1].sentence
+
+
+def test_a_film_in_the_handout_is_its_head_at_four_snapshots() -> None:
+    step = "view: /training?text=314&snapshot=53&site=decoder.0.0.cross\n"
+    lecture = reader.read(HEAD.format(model="reverse-digits") + step, "film.en")
+    deck = LectureDeck(lecture, LocalEngine(CHECKPOINTS, torch.device("cpu")))
+    captions = [figure["caption"] for figure in handout._figures(deck, lecture.steps[0])]
+    assert len(captions) == 4
+    assert captions[1].startswith("After 53 steps. ") or captions[0].startswith("After 53 steps. ")
+    assert captions[-1].startswith("After 2,032 steps. ")
+
+
+def test_numbers_of_the_pages_are_written_in_the_language_of_the_lecture() -> None:
+    for path in FOLDER.glob("*.js"):
+        assert not re.search(r"\.(toPrecision|toFixed)\(", path.read_text(encoding="utf-8")), path.name

@@ -1,0 +1,143 @@
+// A sheet: one picture, drawn in an element of its own. It is drawn hidden while its step is still ahead; showing it draws nothing.
+
+/** Resolves when the browser has nothing else to do, or soon. */
+const idle = () => new Promise((done) => (globalThis.requestIdleCallback ?? setTimeout)(done, { timeout: 100 }));
+
+/** Resolves after the next frame was drawn. */
+const framed = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+
+/** Styles that put the picture before its words, by kind of drawing: a lecture's stage is low. */
+const PICTURE_FIRST = {
+  Player: ".player > .strips { order: 1; }",
+  Film: ".hl { display: flex; flex-direction: column; } .hl > .film { order: 1; margin-top: 14px; } .hl > .foot { order: 2; }",
+};
+
+class Sheet {
+  /** `chosen(choice)` hears what is selected by hand. */
+  constructor(picture, chosen) {
+    Object.assign(this, { picture, chosen, hidden: true, touched: false, ends: new Map() });
+    picture.serve();
+    this.choice = picture.within({});
+    this.places = picture.panels.map((panel) => this.place(panel));
+    const last = (place) => this.choice.large && place.panel.kind === "Strips"; // a large head has its tokens at its edges
+    const boxes = [...this.places.filter((each) => !last(each)), ...this.places.filter(last)].map(({ box }) => box);
+    this.box = el("div", { class: "sheet", inert: true }, ...boxes);
+    for (const kind of ["pointerdown", "keydown", "wheel"]) {
+      this.box.addEventListener(kind, () => { this.touched = true; }, { passive: true, capture: true });
+    }
+  }
+
+  place(panel) {
+    const host = el("div", { class: "drawing" });
+    const heading = panel.heading ? [el("h3", {}, panel.heading)] : [];
+    const note = panel.note ? [el("p", { class: "note" }, panel.note)] : [];
+    return { panel, host, box: el("section", { class: panel.half ? "panel half" : "panel" }, ...heading, ...note, host) };
+  }
+
+  /** Draws panel after panel while nobody waits; ends when the sheet is shown or removed meanwhile. True: it is drawn. */
+  async drawAhead() {
+    for (const place of this.places) {
+      await idle();
+      if (!this.hidden || !this.box.isConnected) return false;
+      this.drawPlace(place);
+      this.rest(place);
+      await framed();
+    }
+    if (!this.hidden || !this.box.isConnected) return false;
+    if (this.choice.large) this.enlarge();
+    return true;
+  }
+
+  /** Shows the sheet; what was not drawn ahead is drawn now. */
+  show() {
+    this.hidden = false;
+    this.box.inert = false;
+    for (const place of this.places) {
+      const drawing = place.parent && drawings.get(place.parent);
+      if (!place.drawn || drawing?.coming) this.drawPlace(place);
+      else if (drawing) this.wake(place, drawing);
+    }
+    if (this.choice.large) this.enlarge();
+  }
+
+  /** Hides the sheet; its drawings stop listening to the page. */
+  hide() {
+    this.hidden = true;
+    this.box.inert = true;
+    this.places.forEach((place) => this.rest(place));
+  }
+
+  remove() {
+    this.hide();
+    this.box.remove();
+  }
+
+  /** Selects something; draws only if it is not selected yet. */
+  choose(choice) {
+    const wanted = this.picture.within(choice);
+    const before = JSON.stringify(this.choice);
+    this.choice = wanted;
+    if (JSON.stringify(wanted) !== before) this.draw();
+    if (wanted.large && choice.large !== false) this.enlarge();
+  }
+
+  draw() {
+    this.places.forEach((place) => this.drawPlace(place));
+  }
+
+  drawPlace(place) {
+    const { panel, host, box } = place;
+    place.drawn = true;
+    if (TABLES[panel.kind]) return void host.replaceChildren(TABLES[panel.kind](unpack(this.picture.scenes[panel.scene]).header));
+    const data = this.picture.data(panel, this.choice);
+    box.hidden = !data;
+    if (!data) return;
+    if (!place.parent) {
+      const shadow = host.attachShadow({ mode: "open" }); // each kind has its own styles
+      const first = panel.kind === "Player" || this.choice.large ? PICTURE_FIRST[panel.kind] ?? "" : "";
+      shadow.append(el("style", {}, STYLES[panel.kind], first), (place.parent = el("div")));
+    }
+    const setStateValue = (_, selection) => this.select(selection, panel.follows);
+    this.ends.set(place, mount({ parentElement: place.parent, data, setStateValue, setTriggerValue: () => {} }, DRAWINGS[panel.kind]));
+  }
+
+  wake(place, drawing) {
+    drawing.connect();
+    this.ends.set(place, () => drawing.disconnect());
+  }
+
+  rest(place) {
+    this.ends.get(place)?.();
+    this.ends.delete(place);
+  }
+
+  /** Takes a choice made by hand in a drawing. */
+  select({ site, head, query, key, step, snapshot }, follows) {
+    if (this.hidden) return; // the drawing came to rest after the lecture went on
+    const given = Object.entries({ site, head, query, key, step, snapshot }).filter(([, value]) => value !== undefined);
+    const large = this.atlas?.large?.open ?? this.choice.large;
+    this.touched = true;
+    this.choice = { ...this.choice, ...Object.fromEntries(given), large };
+    if (follows) {
+      this.choice = this.picture.within(this.choice);
+      queueMicrotask(() => { if (!this.hidden) this.draw(); });
+    }
+    this.chosen(this.choice);
+  }
+
+  /** The drawing whose heads open large: the atlas that follows the selection, or the film. */
+  get atlas() {
+    const place = this.places.find(({ panel }) => (panel.kind === "Atlas" && panel.follows) || panel.kind === "Film");
+    return place?.parent && drawings.get(place.parent);
+  }
+
+  /** Opens the selected head large. */
+  enlarge() {
+    const { atlas, choice } = this;
+    if (!atlas?.cards) return;
+    atlas.width = atlas.root.clientWidth;
+    const tile = atlas.cards.flatMap(({ tiles }) => tiles).find(({ site, head }) => site === choice.site && head === choice.head);
+    const { tile: open } = atlas.large;
+    if (tile && atlas.width && (open?.site !== tile.site || open.head !== tile.head)) atlas.large.show(tile, false);
+  }
+}
