@@ -17,6 +17,7 @@ from model.spec.request import Decoding, RunRequest
 from tests.llama_files import IDS, Llama, litgpt_state, meta_state
 from tests.llama_files import TOLD as LLAMA_TOLD
 from tests.reference import GOLDEN, SETTINGS
+from tests.toolkits import OpenNMT, onmt_state
 
 CPU = torch.device("cpu")
 WIDTH, HEADS, WORDS, LONGEST = 12, 3, 11, 16
@@ -261,6 +262,20 @@ def llama(name: str, state: dict[str, Tensor], like: Llama, told: Mapping[str, s
     return Case(name, measure)
 
 
+def opennmt(name: str, apart: bool) -> Case:
+    """A file of OpenNMT-py, whose logits for a given target are compared."""
+
+    def measure(folder: Path) -> float:
+        state, generator = onmt_state()
+        whole = state | {f"generator.{each}": tensor for each, tensor in generator.items()}
+        saved = {"model": state, "generator": generator} if apart else {"model": whole}
+        path = _written(folder, saved | {"opt": Namespace(heads=3)})
+        trace = run(load(path, {}, CPU), RunRequest("x", SOURCE, TARGET, Decoding(max_length=0)), CPU, "cpu")
+        return _difference(trace.logits, OpenNMT(state, generator)(SOURCE, TARGET)[1])
+
+    return Case(name, measure)
+
+
 _LITGPT = {"n_heads": "6", "activation": "silu", "embed_scale": "none"}
 
 FILES: tuple[Case, ...] = (
@@ -320,6 +335,8 @@ FILES: tuple[Case, ...] = (
     llama("Llama by Meta's names, each head its own keys", meta_state(6), Llama(meta_state(6)), {"n_heads": "6"}),
     llama("lit-gpt, `attn.qkv`", litgpt_state("attn.qkv"), Llama(meta_state(), neighbors=False), _LITGPT),
     llama("lit-gpt before 0.5.4, `attn.attn`", litgpt_state("attn.attn"), Llama(meta_state(), neighbors=False), _LITGPT),
+    opennmt("OpenNMT-py, `generator` and `opt` beside `model`", apart=True),
+    opennmt("OpenNMT-py, `generator` within", apart=False),
     refused("a norm behind the embedding", lambda: Reader(emb_norm=nn.LayerNorm(WIDTH)).state_dict(), TOLD | _LAYOUT),
     refused(
         "segments",

@@ -92,3 +92,64 @@ def fairseq_state(first: bool, learned: bool, tied: bool = False) -> State:
     if not learned:
         counters |= {f"{stack}.embed_positions._float_tensor": torch.zeros(1) for stack in ("encoder", "decoder")}
     return random_state(shapes) | counters
+
+
+ONMT_LAYERS = {"encoder": "encoder.transformer", "decoder": "decoder.transformer_layers"}
+ONMT_ATTENTIONS = {"encoder": ("self_attn",), "decoder": ("self_attn", "context_attn")}
+ONMT_NORMS = {"encoder": ("layer_norm",), "decoder": ("layer_norm_1", "layer_norm_2")}
+
+
+def onmt_state() -> tuple[State, State]:
+    """A file of OpenNMT-py: two layers that read, one that writes; and the map to the vocabulary, which has a table of its own."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for stack, layers, words in (("encoder", 2, 10), ("decoder", 1, 11)):
+        shapes[f"{stack}.embeddings.make_embedding.emb_luts.0.weight"] = (words, WIDTH)
+        for layer in (f"{ONMT_LAYERS[stack]}.{number}" for number in range(layers)):
+            for attention in ONMT_ATTENTIONS[stack]:
+                for part in ("linear_keys", "linear_values", "linear_query", "final_linear"):
+                    shapes |= linear(f"{layer}.{attention}.{part}", WIDTH, WIDTH)
+            shapes |= linear(f"{layer}.feed_forward.w_1", HIDDEN, WIDTH) | linear(f"{layer}.feed_forward.w_2", WIDTH, HIDDEN)
+            for name in (*ONMT_NORMS[stack], "feed_forward.layer_norm"):
+                shapes |= norm(f"{layer}.{name}")
+        shapes |= norm(f"{stack}.layer_norm")
+    tables = {f"{stack}.embeddings.make_embedding.pe.pe": waves(40)[:, None] for stack in ONMT_LAYERS}
+    return random_state(shapes) | tables, random_state(linear("0", 11, WIDTH), seed=1)
+
+
+class OpenNMT:
+    """OpenNMT-py's Transformer, as its modules `multi_headed_attn.py`, `position_ffn.py` and `transformer.py` compute it."""
+
+    def __init__(self, state: State, generator: State) -> None:
+        self.state, self.generator = state, generator
+
+    def norm(self, name: str, x: Tensor) -> Tensor:
+        return normed(self.state, name, x, 1e-6)
+
+    def attend(self, name: str, x: Tensor, memory: Tensor, past: bool) -> Tensor:
+        wide = WIDTH // HEADS
+        names = [f"{name}.linear_{part}" for part in ("query", "keys", "values")]
+        q, k, v = (mapped(self.state, each, y) for each, y in zip(names, (x, memory, memory), strict=True))
+        q, k, v = (each.view(-1, HEADS, wide).transpose(0, 1) for each in (q / math.sqrt(wide), k, v))
+        hidden = torch.ones(len(x), len(memory), dtype=torch.bool).triu(1) & past
+        weights = (q @ k.transpose(1, 2)).masked_fill(hidden, -1e18).softmax(-1)
+        return mapped(self.state, f"{name}.final_linear", (weights @ v).transpose(0, 1).reshape(-1, WIDTH))
+
+    def feed(self, name: str, x: Tensor) -> Tensor:
+        inner = mapped(self.state, f"{name}.w_1", self.norm(f"{name}.layer_norm", x)).relu()
+        return mapped(self.state, f"{name}.w_2", inner) + x
+
+    def embed(self, stack: str, ids: tuple[int, ...]) -> Tensor:
+        name = f"{stack}.embeddings.make_embedding"
+        return self.state[f"{name}.emb_luts.0.weight"][list(ids)] * math.sqrt(WIDTH) + self.state[f"{name}.pe.pe"][: len(ids), 0]
+
+    def __call__(self, source: tuple[int, ...], target: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+        x, y = self.embed("encoder", source), self.embed("decoder", target)
+        for layer in ("encoder.transformer.0", "encoder.transformer.1"):
+            inside = self.norm(f"{layer}.layer_norm", x)
+            x = self.feed(f"{layer}.feed_forward", self.attend(f"{layer}.self_attn", inside, inside, past=False) + x)
+        memory, layer = self.norm("encoder.layer_norm", x), "decoder.transformer_layers.0"
+        inside = self.norm(f"{layer}.layer_norm_1", y)
+        y = self.attend(f"{layer}.self_attn", inside, inside, past=True) + y
+        y = self.attend(f"{layer}.context_attn", self.norm(f"{layer}.layer_norm_2", y), memory, past=False) + y
+        last = self.norm("decoder.layer_norm", self.feed(f"{layer}.feed_forward", y))
+        return memory, mapped(self.generator, "0", last)

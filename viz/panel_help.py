@@ -245,6 +245,11 @@ def _of_checkpoint() -> dict[str, tuple[str, str, str]]:
             _("The names and shapes of the tensors tell which program wrote the file. The evidence for and against is listed."),
             "add-a-layout.md",
         ),
+        "roles": (
+            _("Say what is what"),
+            _("A layout says what each tensor of a file is. It is checked against the shapes before anything runs."),
+            "add-a-layout.md",
+        ),
         "recorded-run": (
             _("A recorded run"),
             _("What the trace file holds: the program that ran, and every attention in it. Its numbers are shown as they are."),

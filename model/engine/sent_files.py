@@ -10,7 +10,7 @@ from model.errors import NotACheckpoint
 OPENED_PREFIX = "file-"
 """Prefix of the names that `opened_name` gives."""
 
-FILE_SETTINGS = ("source_vocab", "target_vocab", "vocab")
+FILE_SETTINGS = ("source_vocab", "target_vocab", "vocab", "layout_file")
 """Settings whose values are file names."""
 
 VOCABULARY_PREFIX = "words-"
@@ -18,6 +18,9 @@ VOCABULARY_PREFIX = "words-"
 
 OPEN_VARIABLE = "HEADLIGHT_OPEN"
 """Environment variable: files and folders to open at the start, separated as in PATH."""
+
+LAYOUT_ENDING = ".layout.json"
+"""Ending of layout files; they are sent and kept like vocabularies."""
 
 VOCABULARY_ENDINGS = (".txt", ".json", ".vocab", ".model", ".spm")
 """Endings of vocabulary files."""

@@ -11,8 +11,9 @@ from pathlib import Path, PurePath
 
 import torch
 
-from model.checkpoints.layouts.given_answers import STEERING, VOCABULARIES, GivenAnswers, TextsOf, texts_of_a_path
+from model.checkpoints.layouts.given_answers import FILES, STEERING, GivenAnswers, TextsOf, texts_of_a_path
 from model.checkpoints.layouts.loading import Diagnosis, checkpoint_of, examine, inspection_of
+from model.checkpoints.layouts.told import SETTING
 from model.checkpoints.native import Checkpoint
 from model.engine.lru_cache import LruCache, OpeningSlots, SingleFlight
 from model.engine.sent_files import VOCABULARY_ENDINGS, VOCABULARY_PREFIX, sent_names, unreadable, vocabulary_name
@@ -82,7 +83,7 @@ class Upload:
     def _diagnosis(self, settings: Mapping[str, str]) -> Diagnosis:
         steering = {name: value for name, value in settings.items() if name in STEERING}
         others = {name: value for name, value in settings.items() if name not in STEERING}
-        texts = {name: self.texts_of(name, others[name]) for name in VOCABULARIES if name in others}
+        texts = {name: self.texts_of(name, settings[name]) for name in FILES if name in settings}
         return examine(self.opened, PurePath(self.name), GivenAnswers(steering, others, texts))
 
 
@@ -149,7 +150,7 @@ class Uploads:
         return found
 
     def texts_of_sent(self, setting: str, key: str) -> tuple[str, ...]:
-        """The vocabulary that a setting of an upload names: an uploaded one, never a file of this machine.
+        """The vocabulary that a setting of an upload names: an uploaded one, never a file of this machine; or a layout file's text.
 
         Args:
             key: name of the vocabulary; after a comma that of its merges.
@@ -160,6 +161,8 @@ class Uploads:
         words, *merges = [self._sent(setting, name, key) for name in sent_names(key)]
         if len(merges) > 1:
             raise BadSetting(name=setting, found=key, allowed="one vocabulary, or two files with a comma between them")
+        if setting == SETTING:
+            return (words.content.decode("utf-8", errors="replace"),)
         return vocabulary_in(words.content, words.name, setting, merges[0].content if merges else None)
 
     def _sent(self, setting: str, name: str, key: str) -> SentVocabulary:

@@ -31,6 +31,7 @@
     │   ├── DamagedFile
     │   ├── ShapeMismatch
     │   ├── UnknownLayout       names of weights that no known layout has
+    │   ├── BadLayoutFile       a layout file that is none, or that does not fit the weights
     │   ├── SeveralLayouts      weights that match several layouts, or several state dicts
     │   ├── SeveralFiles        a folder with several weight files
     │   ├── IncompleteWeights   weights of a known layout, some missing or of wrong shapes
@@ -73,6 +74,7 @@ May import: nothing of this project.
 from collections.abc import Mapping
 from typing import Any
 
+from model.errors.checkpoint import BadLayoutFile as BadLayoutFile
 from model.errors.checkpoint import BadTrace as BadTrace
 from model.errors.checkpoint import CannotExport as CannotExport
 from model.errors.checkpoint import CheckpointError as CheckpointError

@@ -35,6 +35,13 @@ class UnknownLayout(CheckpointError):
     )
 
 
+class BadLayoutFile(CheckpointError):
+    """A layout file that is none, or that does not fit the weights. Fields: path, detail."""
+
+    template = "The layout {path} cannot be used: {detail}. Change it, or choose the roles of the tensors on the page Checkpoint."
+    on_screen = "The layout {path} cannot be used: {detail}."
+
+
 class SeveralLayouts(CheckpointError):
     """Weights that match several layouts, or several state dicts in one file. Fields: path, what, there, setting."""
 

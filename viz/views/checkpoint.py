@@ -6,13 +6,20 @@ import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
 from model.engine.api import Engine, ModelInfo
-from model.errors import HeadlightError, SeveralLayouts
+from model.errors import BadLayoutFile, HeadlightError, SeveralLayouts, UnknownLayout
 from model.inspection.report import Inspection
 from viz import labels
 from viz.links import ANOTHER_MODEL, View
 from viz.page import card, say, update
 from viz.texts import _, problem, sentence
-from viz.views import checkpoint_diagnosis, checkpoint_files, checkpoint_questions, checkpoint_trace, checkpoint_weights
+from viz.views import (
+    checkpoint_diagnosis,
+    checkpoint_files,
+    checkpoint_questions,
+    checkpoint_roles,
+    checkpoint_trace,
+    checkpoint_weights,
+)
 
 _CHOSEN = "widget:checkpoint"
 
@@ -39,6 +46,9 @@ def show(engine: Engine, view: View, explore: StreamlitPage) -> None:
         found = engine.inspect(model, view.parsed_settings())
     except HeadlightError as error:
         _say_why_not(error, view)
+        if isinstance(error, UnknownLayout | BadLayoutFile):
+            with card("roles", "content"):
+                checkpoint_roles.show(engine, model, view)
         return
     with card("diagnosis", "content"):
         checkpoint_diagnosis.summary(found)

@@ -13,7 +13,7 @@ from viz.file_limit import watch
 from viz.links import ANOTHER_MODEL
 from viz.page import current_view, the_engine, update
 from viz.texts import _, sentence
-from viz.views import checkpoint_words
+from viz.views import checkpoint_roles, checkpoint_words
 
 _PATH, _SENT, _ROUND = "widget:path", "widget:upload", "checkpoint:round"
 _REFUSED = "checkpoint:refused"
@@ -91,16 +91,19 @@ def _receive(engine: Engine) -> None:
 
 
 def _take(known: Mapping[str, str]) -> None:
-    """Selects the weights as the model and offers it the vocabularies.
+    """Selects the weights as the model, and offers it the layout file and the vocabularies.
 
     Args:
         known: the engine's names, by file name.
     """
-    words = {sent_name: name for name, sent_name in known.items() if sent_name.startswith(VOCABULARY_PREFIX)}
+    sent = {sent_name: name for name, sent_name in known.items() if sent_name.startswith(VOCABULARY_PREFIX)}
+    layouts = {sent_name: name for sent_name, name in sent.items() if checkpoint_roles.is_layout(name)}
+    words = {sent_name: name for sent_name, name in sent.items() if sent_name not in layouts}
     for sent_name in known.values():
-        if sent_name not in words:
+        if sent_name not in sent:
             _remember(sent_name)
             update(**ANOTHER_MODEL | {"model": sent_name})
+    checkpoint_roles.use_sent(layouts)
     if words:
         checkpoint_words.offer(the_engine(), current_view()[0].model, words)
 

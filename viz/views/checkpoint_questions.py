@@ -144,6 +144,7 @@ def _titles() -> dict[str, str]:
         "encoder_heads": _("Number of encoder heads"),
         "decoder_heads": _("Number of decoder heads"),
         "head_dim": _("Head dimension"),
+        "norm": _("Kind of normalization"),
         "norm_order": _("Position of the normalization (pre- or post-norm)"),
         "activation": _("Activation"),
         "decoder_passes": _("Number of passes through the decoder"),

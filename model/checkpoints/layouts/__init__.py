@@ -11,6 +11,7 @@ from model.checkpoints.layouts.gpt import GPT
 from model.checkpoints.layouts.joeynmt import JOEYNMT
 from model.checkpoints.layouts.litgpt import LITGPT
 from model.checkpoints.layouts.llama import LLAMA
+from model.checkpoints.layouts.opennmt import OPENNMT
 from model.checkpoints.layouts.own import OWN
 from model.checkpoints.layouts.shared_head import SHARED_HEAD
 from model.checkpoints.layouts.torch_lm import TORCH_LM
@@ -31,6 +32,7 @@ LAYOUTS: tuple[Layout, ...] = (
     FAIRSEQ,
     LLAMA,
     LITGPT,
+    OPENNMT,
     OWN,
 )
 """All layouts. The order does not matter: if two match, the user is asked."""

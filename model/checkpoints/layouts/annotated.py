@@ -3,17 +3,7 @@
 from collections.abc import Mapping
 
 from model.checkpoints.layouts.base import Layout, Rules, Shapes, attention, model_spec, requires
-from model.checkpoints.layouts.questions import (
-    Answers,
-    Question,
-    activation,
-    decoding_ids,
-    embed_scale,
-    heads_of_both,
-    norm_order,
-    padding_ids,
-    vocabularies,
-)
+from model.checkpoints.layouts.questions import Answers, Question, translator
 from model.spec.network import ModelSpec, OutputSpec, StackSpec
 
 _PARTS = ("query", "key", "value", "output")
@@ -58,15 +48,7 @@ def _columns(shapes: Shapes, stack: str) -> int:
 def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
     columns = {stack: _columns(shapes, stack) for stack in _WORDS}
     vocab = {stack: shapes.size(name, 0) for stack, name in _WORDS.items()}
-    return (
-        *heads_of_both(columns["encoder"], columns["decoder"], told),
-        *padding_ids(vocab["encoder"], vocab["decoder"]),
-        *decoding_ids(vocab["decoder"]),
-        norm_order("pre"),
-        activation("relu"),
-        embed_scale("sqrt"),
-        *vocabularies("source_vocab", "target_vocab"),
-    )
+    return translator(vocab, columns, told, norms="pre", between="relu", scale="sqrt")
 
 
 def _stack(shapes: Shapes, name: str, answers: Answers) -> StackSpec:

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from model.checkpoints.layouts.questions import Answers, Question, heads_differ
 from model.errors import BadSetting
+from model.spec.layout_file import LayoutFile
 from model.spec.network import AttentionSpec, ModelSpec, OutputSpec, StackSpec
 
 Rules: TypeAlias = Mapping[str, str | tuple[str, ...]]
@@ -127,6 +128,7 @@ class Layout:
         read: makes the spec from the answers.
         notes: remarks on their arithmetic for viewers, a sentence each.
         starts, ends: strips whose typed texts get a start or an end token.
+        told: the layout file that it was made from.
         recomputed: patterns of tensors that their program computes anew and never reads from a file.
     """
 
@@ -140,6 +142,7 @@ class Layout:
     starts: tuple[str, ...] = ()
     ends: tuple[str, ...] = ()
     recomputed: tuple[str, ...] = ()
+    told: LayoutFile | None = None
 
     def recomputes(self, name: str) -> bool:
         """Whether their program computes this tensor anew."""

@@ -8,8 +8,10 @@ from torch import Tensor
 
 from model.checkpoints.layouts import LAYOUTS
 from model.checkpoints.layouts.base import Layout, Match, Shapes, renamed
-from model.errors import BadSetting, SeveralLayouts, UnknownLayout
+from model.checkpoints.layouts.told import LISTED
+from model.errors import BadLayoutFile, BadSetting, SeveralLayouts, UnknownLayout
 from model.inspection.leftovers import BEHIND, RECOMPUTED, shortened, what_is
+from model.spec.layout_file import mistakes
 
 Value = TypeVar("Value")
 
@@ -53,22 +55,28 @@ def shapes_of(tensors: Mapping[str, Tensor]) -> Shapes:
     return Shapes({name: tuple(tensor.shape) for name, tensor in tensors.items()})
 
 
-def choose(candidates: Mapping[str, Mapping[str, Tensor]], told: Mapping[str, str], path: str) -> Chosen:
+def choose(
+    candidates: Mapping[str, Mapping[str, Tensor]], told: Mapping[str, str], path: str, among: Sequence[Layout] = LAYOUTS
+) -> Chosen:
     """The layout that a file has.
 
     Args:
         candidates: state dicts by the keys that lead to them.
         told: all settings; `layout` and `candidate` choose among several.
+        among: the layouts to choose from.
 
     Raises:
         UnknownLayout: none matches; the error names the nearest.
         SeveralLayouts: more than one layout or state dict matches.
         BadSetting: `layout` or `candidate` names nothing that exists.
+        BadLayoutFile: the layout comes from a file, and does not fit.
     """
-    layouts = _told(told, "layout", {layout.name: layout for layout in LAYOUTS})
-    tables = _told(told, "candidate", candidates)
+    layouts = _told(told, "layout", {layout.name: layout for layout in among})
+    tables = _told(told, "candidate", with_generator(candidates))
     every = [one for name, table in tables.items() for one in _readings(table, name, layouts.values(), told)]
     fitting = [one for one in every if one.match]
+    if not fitting and among[0].told:
+        raise BadLayoutFile(path=among[0].name, detail=min((one.match.against for one in every), key=len)[0])
     if not fitting:
         raise _unknown(every, told, path)
     for what, setting, names in (
@@ -78,6 +86,17 @@ def choose(candidates: Mapping[str, Mapping[str, Tensor]], told: Mapping[str, st
         if len(there := list(dict.fromkeys(names))) > 1:
             raise SeveralLayouts(path=path, what=what, there=", ".join(there), setting=setting)
     return fitting[0]
+
+
+def with_generator(candidates: Mapping[str, Mapping[str, Tensor]]) -> Mapping[str, Mapping[str, Tensor]]:
+    """The state dicts; a table `generator` beside a table `model` becomes a part of it.
+
+    OpenNMT-py saves its map to the vocabulary in a table of its own.
+    """
+    if "model" not in candidates or "generator" not in candidates:
+        return candidates
+    whole = {f"generator.{name}": tensor for name, tensor in candidates["generator"].items()} | dict(candidates["model"])
+    return {name: table for name, table in candidates.items() if name != "generator"} | {"model": whole}
 
 
 def _told(told: Mapping[str, str], setting: str, there: Mapping[str, Value]) -> Mapping[str, Value]:
@@ -103,6 +122,11 @@ def _readings(table: Mapping[str, Tensor], candidate: str, layouts: Iterable[Lay
 
 def _evidence(layout: Layout, table: Mapping[str, Tensor], told: Mapping[str, str]) -> Match:
     """Evidence for and against a layout. Tensors without a place in it are evidence against it, whatever the settings."""
+    if layout.name == LISTED:
+        return Match((), ())
+    if layout.told is not None:
+        harmless = [name for name, tensor in table.items() if what_is(name, tensor)]
+        return Match((), tuple(str(one.fields["detail"]) for one in mistakes(layout.told, shapes_of(table).of, harmless)))
     match, foreign = layout.match(shapes_of(table)), foreign_names(layout, table, told)
     known = (f"knows {len(table) - len(foreign)} of {len(table)} names",)
     against = (f"has {shortened(foreign)}, which {'has' if len(foreign) == 1 else 'have'} no place in it",) if foreign else ()

@@ -7,17 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from model.checkpoints.layouts.base import Layout, Rules, Shapes, attention, model_spec, requires
-from model.checkpoints.layouts.questions import (
-    Answers,
-    Question,
-    activation,
-    decoding_ids,
-    embed_scale,
-    heads_of_both,
-    norm_order,
-    padding_ids,
-    vocabularies,
-)
+from model.checkpoints.layouts.questions import Answers, Question, translator
 from model.spec.network import ModelSpec, OutputSpec, StackSpec
 from model.transformer.positions import FAIRSEQ_FIRST
 
@@ -64,15 +54,9 @@ def _query(stack: str, layer: str = "#") -> str:
 def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
     vocab = {stack: shapes.size(f"{stack}.embed_tokens.weight", 0) for stack in _STACKS}
     columns = {stack: shapes.size(_query(stack, "0"), 0) for stack in _STACKS}
-    ids = (*padding_ids(vocab["encoder"], vocab["decoder"]), *decoding_ids(vocab["decoder"]))
-    return (
-        *heads_of_both(columns["encoder"], columns["decoder"], told),
-        norm_order("pre" if shapes.has("encoder.layer_norm.weight") else "post"),  # there is such a norm only in pre-norm stacks
-        activation(),
-        embed_scale(),
-        *(replace(question, default=_SPECIALS[question.name]) for question in ids),
-        *vocabularies("source_vocab", "target_vocab"),
-    )
+    norms = "pre" if shapes.has("encoder.layer_norm.weight") else "post"  # there is such a norm only in pre-norm stacks
+    asked = translator(vocab, columns, told, norms=norms)
+    return tuple(replace(question, default=_SPECIALS.get(question.name, question.default)) for question in asked)
 
 
 def _stack(shapes: Shapes, stack: str, answers: Answers) -> StackSpec:

@@ -8,14 +8,19 @@ from typing import TypeAlias
 from model.checkpoints.layouts.questions import Question
 from model.checkpoints.layouts.raw_folder import answers_of
 from model.checkpoints.layouts.saved_settings import SavedAnswer
+from model.checkpoints.layouts.told import SETTING
 from model.errors import BadSetting
+from model.spec.layout_file import MOST_BYTES
 from model.tokenizers.vocabulary import ENDS, PADS, STARTS, UNKNOWNS, place_of
 from model.tokenizers.vocabulary_files import read_vocabulary
 
-STEERING = ("layout", "candidate")
+STEERING = ("layout", "candidate", SETTING)
 """Settings that choose what to read; all others answer questions."""
 
 VOCABULARIES = ("source_vocab", "target_vocab")
+
+FILES = (*VOCABULARIES, SETTING)
+"""Settings that name files."""
 
 
 @dataclass(frozen=True)
@@ -58,16 +63,26 @@ class GivenAnswers:
         return replace(self, settings=found | self.settings, origins=dict.fromkeys(found, "the vocabulary") | dict(self.origins))
 
 
+def _text_of(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(MOST_BYTES + 1).decode("utf-8", errors="replace")
+    except OSError as error:
+        raise BadSetting(name=SETTING, found=str(path), allowed=f"a text file that can be read ({type(error).__name__})") from error
+
+
 TextsOf: TypeAlias = Callable[[str, str], tuple[str, ...]]
 """Reads a vocabulary, given a setting's name and value. Raises BadSetting."""
 
 
 def texts_of_a_path(setting: str, value: str) -> tuple[str, ...]:
-    """The vocabulary in a file of this machine.
+    """The vocabulary in a file of this machine; of a layout file its whole text.
 
     Raises:
         BadSetting: it cannot be read, or is not a vocabulary.
     """
+    if setting == SETTING:
+        return (_text_of(Path(value)),)
     return read_vocabulary(Path(value), setting)
 
 
@@ -82,14 +97,12 @@ def gather_answers(path: Path, settings: Mapping[str, str], texts_of: TextsOf = 
         BadSetting: a vocabulary cannot be read.
     """
     written = answers_of(path)
-    written |= {name: str(path.parent / written[name]) for name in VOCABULARIES if name in written}
+    written |= {name: str(path.parent / written[name]) for name in FILES if name in written}
     origins = {name: "the file of answers beside it" for name in written if name not in settings}
     every = written | dict(settings)
     steering = {name: value for name, value in every.items() if name in STEERING}
     others = {name: value for name, value in every.items() if name not in STEERING}
-    texts = {
-        name: (texts_of if name in settings else texts_of_a_path)(name, others[name]) for name in VOCABULARIES if name in others
-    }
+    texts = {name: (texts_of if name in settings else texts_of_a_path)(name, every[name]) for name in FILES if name in every}
     return GivenAnswers(steering, others, texts, origins)
 
 

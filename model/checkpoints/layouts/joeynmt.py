@@ -3,17 +3,7 @@
 from collections.abc import Mapping
 
 from model.checkpoints.layouts.base import Layout, Rules, Shapes, attention, model_spec, requires
-from model.checkpoints.layouts.questions import (
-    Answers,
-    Question,
-    activation,
-    decoding_ids,
-    embed_scale,
-    heads_of_both,
-    norm_order,
-    padding_ids,
-    vocabularies,
-)
+from model.checkpoints.layouts.questions import Answers, Question, translator
 from model.spec.network import ModelSpec, OutputSpec, StackSpec
 
 _EPSILON = 1e-6
@@ -62,15 +52,7 @@ def _columns(shapes: Shapes, stack: str) -> int:
 
 def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
     vocab = {stack: shapes.size(name, 0) for stack, name in _WORDS.items()}
-    return (
-        *heads_of_both(_columns(shapes, "encoder"), _columns(shapes, "decoder"), told),
-        norm_order(),
-        activation("relu"),
-        embed_scale(),
-        *padding_ids(vocab["encoder"], vocab["decoder"]),
-        *decoding_ids(vocab["decoder"]),
-        *vocabularies("source_vocab", "target_vocab"),
-    )
+    return translator(vocab, {stack: _columns(shapes, stack) for stack in _WORDS}, told, between="relu")
 
 
 def _stack(shapes: Shapes, stack: str, answers: Answers) -> StackSpec:

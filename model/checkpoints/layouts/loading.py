@@ -9,13 +9,14 @@ from pathlib import Path, PurePath
 import torch
 from torch import Tensor
 
-from model.checkpoints.layouts import saved_settings
-from model.checkpoints.layouts.base import MissingTensor, Shapes, renamed
+from model.checkpoints.layouts import LAYOUTS, saved_settings
+from model.checkpoints.layouts.base import Layout, MissingTensor, Shapes, renamed
 from model.checkpoints.layouts.detect import Chosen, choose
 from model.checkpoints.layouts.given_answers import GivenAnswers, TextsOf, gather_answers, texts_of_a_path
 from model.checkpoints.layouts.key_mapping import DTYPES, Placement, fill, needed, place
 from model.checkpoints.layouts.questions import Answers, Question, answer_of, settle
 from model.checkpoints.layouts.saved_settings import SavedAnswer
+from model.checkpoints.layouts.told import LISTED, SETTING, layout_of, listing
 from model.checkpoints.layouts.vocabularies import tokenizers_of
 from model.checkpoints.native import Checkpoint, Info
 from model.errors import IncompleteWeights, OpenQuestions
@@ -25,6 +26,7 @@ from model.inspection.report import Asked, Inspection, TensorInfo
 from model.inspection.tensor_stats import measured
 from model.safe_loading.reader import OpenedFile, read_tensors
 from model.spec import network as specs
+from model.spec.layout_file import parse
 from model.spec.network import ModelSpec
 from model.transformer.build import Network, build
 
@@ -124,7 +126,7 @@ def examine(opened: OpenedFile, path: PurePath, given: GivenAnswers) -> Diagnosi
     saved = saved_settings.saved_answers(opened.others)
     agreed = saved_settings.agreed(saved)
     known = {name: one.value for name, one in agreed.items()} | given.settings
-    chosen = choose(opened.candidates, given.steering | known, str(path))
+    chosen = choose(opened.candidates, given.steering | known, str(path), _layouts(given))
     try:
         questions = chosen.layout.ask(chosen.shapes, known)
     except MissingTensor as error:
@@ -135,6 +137,13 @@ def examine(opened: OpenedFile, path: PurePath, given: GivenAnswers) -> Diagnosi
         name: values for name, values in saved.items() if len(values) > 1 and any(name in (q.name, *q.also) for q in questions)
     }
     return Diagnosis(path, chosen, given, questions, contradictions, taken, tuple(map(str, opened.problems)))
+
+
+def _layouts(given: GivenAnswers) -> tuple[Layout, ...]:
+    """The layout of a layout file, if one was given; that which lists names, if it was asked for; else all known ones."""
+    if told := given.texts.get(SETTING):
+        return (layout_of(parse("".join(told).encode(), PurePath(given.steering[SETTING]).name)),)
+    return (listing(),) if given.steering.get("layout") == LISTED else LAYOUTS
 
 
 def load(path: Path, settings: Mapping[str, str], device: torch.device, texts_of: TextsOf = texts_of_a_path) -> Checkpoint:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, cast, get_args
 
 from model.errors import BadSetting, OpenQuestions
-from model.spec.network import Activation, DecodePositions, EmbedScale, NormOrder, Positions
+from model.spec.network import Activation, DecodePositions, EmbedScale, Norm, NormOrder, Positions
 from model.tokenizers.vocabulary import SPLITS
 
 
@@ -82,6 +82,11 @@ class Answers:
     def norm_order(self) -> NormOrder:
         """Where the norms stand."""
         return cast(NormOrder, self.of["norm_order"])
+
+    @property
+    def norm(self) -> Norm:
+        """The kind of norm."""
+        return cast(Norm, self.of["norm"])
 
     @property
     def activation(self) -> Activation:
@@ -181,6 +186,7 @@ def translator(
     vocab: Mapping[str, int],
     columns: Mapping[str, int],
     told: Mapping[str, str],
+    *more: Question,
     norms: str | None = None,
     between: str | None = None,
     scale: str | None = None,
@@ -190,10 +196,12 @@ def translator(
     Args:
         vocab, columns: number of ids, and columns of attention, of `encoder` and `decoder`.
         told: settings.
+        more: questions after those about heads.
         norms, between, scale: what the program's code fixes of norm_order, activation and embed_scale; None: nothing.
     """
     return (
         *heads_of_both(columns["encoder"], columns["decoder"], told),
+        *more,
         *padding_ids(vocab["encoder"], vocab["decoder"]),
         *decoding_ids(vocab["decoder"]),
         norm_order(norms),

@@ -46,6 +46,9 @@ _QUESTIONS = {name: question for question, names in _NAMES.items() for name in n
 _SWITCHES = {"norm_order": ("post", "pre"), "embed_scale": ("none", "sqrt"), "causal": ("false", "true")}
 """Meaning of false and true."""
 
+_REVERSED = {"no_scale_embedding": "embed_scale"}
+"""Names of settings that say the opposite of a question."""
+
 _NUMBER = re.compile(r"\d(\.\d+)?(e-\d\d?)?")
 _ACTIVATIONS = dict.fromkeys(("gelu_new", "gelu_tanh", "gelu_fast", "gelu_pytorch_tanh", "gelu_approx"), "gelu-tanh")
 
@@ -63,10 +66,12 @@ def saved_answers(entries: Sequence[OtherEntry]) -> dict[str, tuple[SavedAnswer,
     found: dict[str, dict[str, SavedAnswer]] = {}
     for entry in entries:
         *parents, last = entry.name.split(".")
-        question = _QUESTIONS.get(last.lower(), "")
+        question, said = _QUESTIONS.get(last.lower(), ""), entry.value
+        if last in _REVERSED and isinstance(said, bool):
+            question, said = _REVERSED[last], not said
         if question and (not parents or any(map(CONTAINERS.fullmatch, parents))):
             question = _of_a_stack(question, parents)
-            if value := _in_words(question, entry.value):
+            if value := _in_words(question, said):
                 found.setdefault(question, {}).setdefault(value, SavedAnswer(value, entry.name))
     return {question: tuple(values.values()) for question, values in found.items()}
 

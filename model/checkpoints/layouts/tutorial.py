@@ -6,17 +6,7 @@ A translator with learned positions.
 from collections.abc import Mapping
 
 from model.checkpoints.layouts.base import Layout, Rules, Shapes, attention, model_spec, requires
-from model.checkpoints.layouts.questions import (
-    Answers,
-    Question,
-    activation,
-    decoding_ids,
-    embed_scale,
-    heads_of_both,
-    norm_order,
-    padding_ids,
-    vocabularies,
-)
+from model.checkpoints.layouts.questions import Answers, Question, translator
 from model.spec.network import ModelSpec, OutputSpec, StackSpec
 
 
@@ -68,16 +58,8 @@ def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
         "The same names are written by two programs: one sends the target once through the decoder's layers, the other twice; "
         "with the wrong answer everything behind the first pass is wrong."
     )
-    return (
-        *heads_of_both(columns["encoder"], columns["decoder"], told),
-        Question("decoder_passes", passes, ("1", "2")),
-        *padding_ids(vocab["encoder"], vocab["decoder"]),
-        *decoding_ids(vocab["decoder"]),
-        norm_order("post"),
-        activation("relu"),
-        embed_scale("sqrt"),
-        *vocabularies("source_vocab", "target_vocab"),
-    )
+    twice = Question("decoder_passes", passes, ("1", "2"))
+    return translator(vocab, columns, told, twice, norms="post", between="relu", scale="sqrt")
 
 
 def stack(shapes: Shapes, name: str, answers: Answers, passes: int = 1) -> StackSpec:

@@ -20,9 +20,10 @@ from model.errors import BadSetting, MissingFile, UnknownModel
 from model.spec.inputs import RandomFeatures
 from model.spec.request import RunRequest
 from model.trace.serialization import from_bytes
+from tests.llama_files import litgpt_state, meta_state
 from tests.networks import VARIANTS, translator
 from tests.reference import GOLDEN, SETTINGS, expected
-from tests.toolkits import fairseq_state, joey_state
+from tests.toolkits import fairseq_state, joey_state, onmt_state
 
 FEATURES = GOLDEN / "002_tiny_decoder_layer.expected.safetensors"
 RUNS = {
@@ -66,7 +67,11 @@ def made(layout: str) -> dict[str, torch.Tensor]:
         return nn.TransformerEncoderLayer(8, 2, 16).state_dict()
     if layout == "annotated":
         return annotated_state()
-    return joey_state(first=True) if layout == "joeynmt" else fairseq_state(first=True, learned=False)
+    states = {"llama": meta_state(), "lit-gpt": litgpt_state("attn.qkv"), "joeynmt": joey_state(first=True)}
+    if layout == "opennmt":
+        state, generator = onmt_state()
+        return state | {f"generator.{name}": tensor for name, tensor in generator.items()}
+    return states.get(layout) or fairseq_state(first=True, learned=False)
 
 
 def annotated_state() -> dict[str, torch.Tensor]:
@@ -90,6 +95,9 @@ OTHERS = {
     "annotated": "n_heads=2 pad_id=1 bos_id=2",
     "joeynmt": "n_heads=3 norm_order=pre embed_scale=sqrt pad_id=1 bos_id=2",
     "fairseq": "n_heads=3 activation=relu embed_scale=sqrt",
+    "llama": "n_heads=6 rotary_base=10000 norm_epsilon=1e-05",
+    "lit-gpt": "n_heads=6 rotary_base=10000 norm_epsilon=1e-05 activation=silu embed_scale=none",
+    "opennmt": "n_heads=3",
 }
 
 

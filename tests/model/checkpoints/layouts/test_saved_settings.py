@@ -20,6 +20,7 @@ from model.inspection.report import Inspection
 from model.safe_loading.plan import OtherEntry
 from model.spec.request import RunRequest
 from tests.reference import GOLDEN
+from tests.toolkits import fairseq_state, onmt_state
 
 CPU = torch.device("cpu")
 WIDTH = 16
@@ -155,3 +156,26 @@ def test_an_upload_answers_for_itself_too(tmp_path: Path) -> None:
     assert engine.describe(name).problem == {}
     assert engine.run(RunRequest(name, (1, 2))).at("decoder.0.0.self").heads == 4
     assert engine.describe(name, (("n_heads", "8"),)).problem["error"] == "ContradictsFile"
+
+
+class Fields:
+    """A class that only the program knows: unpickling it here would fail."""
+
+    def __init__(self) -> None:
+        self.vocab = {"<unk>": 0, "<blank>": 1}
+
+
+@pytest.mark.parametrize("options", ["opt", "cfg.model", "args"])
+def test_toolkits_answer_for_themselves_whatever_lies_beside(tmp_path: Path, options: str) -> None:
+    told = {"encoder_attention_heads": 3, "decoder_attention_heads": 3, "activation_fn": "gelu", "no_scale_embedding": False}
+    state, generator = onmt_state()
+    opt = Namespace(heads=3, pos_ffn_activation_fn="gelu", model_dtype="fp32")
+    saved = {
+        "opt": {"model": state, "generator": generator, "opt": opt, "vocab": {"src": Fields()}},
+        "args": {"model": fairseq_state(True, True), "args": Namespace(**told), "cfg": None},
+        "cfg.model": {"model": fairseq_state(True, True), "args": None, "cfg": {"model": Namespace(**told)}},
+    }
+    torch.save(saved[options], tmp_path / "weights.pt")
+    found = answers(inspect(tmp_path / "weights.pt", {}))
+    asked = ("encoder_heads", "decoder_heads", "activation", "embed_scale")
+    assert [found[name][0] for name in asked] == ["3", "3", "gelu", "sqrt"]

@@ -15,7 +15,7 @@ from model.inference.run import run
 from model.spec.inputs import Given
 from model.spec.request import KEEP, Decoding, RunRequest
 from model.trace.types import Array, Trace
-from tests.toolkits import HEADS, SOURCE, TARGET, WIDTH, State, fairseq_state, joey_state, mapped, normed
+from tests.toolkits import HEADS, SOURCE, TARGET, WIDTH, OpenNMT, State, fairseq_state, joey_state, mapped, normed, onmt_state
 
 pytestmark = pytest.mark.usefixtures("read_by_torch")
 CPU = torch.device("cpu")
@@ -186,3 +186,25 @@ def test_positions_of_fairseq_go_on_from_step_to_step(tmp_path: Path) -> None:
     fed = run(checkpoint, RunRequest("x", SOURCE, written[: len(decoded.positions["decoder"])], Decoding(max_length=0)), CPU, "cpu")
     assert_same(decoded.positions["decoder"], torch.from_numpy(fed.positions["decoder"].copy()))
     assert_same(decoded.logits, torch.from_numpy(fed.logits.copy() if fed.logits is not None else np.zeros(0)))
+
+
+@pytest.mark.parametrize("apart", [True, False], ids=["generator apart", "generator within"])
+def test_opennmt(tmp_path: Path, apart: bool) -> None:
+    state, generator = onmt_state()
+    whole = {f"generator.{name}": tensor for name, tensor in generator.items()}
+    saved = {"model": state, "generator": generator} if apart else {"model": state | whole}
+    trace = traced(tmp_path, {**saved, "optim": None}, {"n_heads": str(HEADS)}, SOURCE, TARGET)
+    memory, logits = OpenNMT(state, generator)(SOURCE, TARGET)
+    assert_same(trace.stages["encoder/final"], memory)
+    assert_same(trace.logits, logits)
+    spec = trace.model["spec"]
+    assert (spec["start_id"], spec["end_id"], spec["pad_id"], spec["unk_id"]) == (2, 3, 1, 0)
+    assert spec["encoder"]["norm_epsilon"] == 1e-6
+
+
+def test_an_opennmt_file_with_relative_positions_is_refused(tmp_path: Path) -> None:
+    state, generator = onmt_state()
+    more = {"encoder.transformer.0.self_attn.relative_positions_embeddings.weight": torch.zeros(41, 4)}
+    torch.save({"model": state | more, "generator": generator}, tmp_path / "weights.pt")
+    with pytest.raises(UnknownLayout, match=r"closest is opennmt, but .*relative_positions_embeddings.weight, which has no place"):
+        load(tmp_path / "weights.pt", {"n_heads": "3"}, CPU)

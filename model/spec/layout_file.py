@@ -1,0 +1,271 @@
+"""Layout files: a reader of a weight file says what its tensors are. A JSON file with a role for each pattern of names.
+
+    {"headlight_layout": 1, "name": "ours", "network": "language model", "facts": {"activation": "gelu"},
+     "roles": {"words.weight": "embedding", "blocks.{layer}.att.q.weight": "query", …}}
+
+`{layer}` stands for the layer's number. `facts` answer questions as settings do; what they leave out is asked for. Matrices are
+[out, in], as torch.nn.Linear stores them. This module needs no torch, so a page can check a layout while it is written.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, get_args
+
+from model.errors import BadLayoutFile
+
+Network: TypeAlias = Literal["language model", "encoder", "translator"]
+Shape: TypeAlias = tuple[int, ...]
+
+VERSION = 1
+MOST_BYTES = 2**20
+"""Most bytes of a layout file."""
+
+MOST_ROLES, LONGEST_NAME = 2000, 200
+LAYER = "{layer}"
+BEHIND = "behind the network"
+"""The role of a tensor that only reads the last states, such as a classifier's: no attention map depends on it."""
+
+STACKED = "query, key, value"
+"""The role of a tensor with queries, keys and values below each other."""
+
+FACTS = ("norm_order", "norm", "activation", "positions", "rotary_base", "embed_scale", "norm_epsilon", "n_heads", "causal")
+"""What `facts` can answer."""
+
+_MAPS = {"query": ("q", "d"), "key": ("k", "d"), "value": ("k", "d"), "output": ("d", "q"), STACKED: ("q+k+k", "d")}
+_CROSS = {"query": ("cq", "d"), "key": ("ck", "m"), "value": ("ck", "m"), "output": ("d", "cq")}
+_WHOLE = {"embedding": ("v", "d"), "positions": ("p", "d")}
+_FEED_FORWARD = {"feed-forward in": ("h", "d"), "feed-forward gate": ("h", "d"), "feed-forward out": ("d", "h")}
+_NORMS = ("attention norm", "feed-forward norm", "final norm")
+_NEEDED = ("embedding", "feed-forward in", "feed-forward out", "output")
+
+
+def _with_biases(weights: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Each weight's axes, and its bias's after it."""
+    return {name: axes for role, own in weights.items() for name, axes in ((role, own), (f"{role} bias", own[:1]))}
+
+
+def _of_a_stack(cross: bool) -> dict[str, tuple[str, ...]]:
+    crossing = {f"cross {role}": axes for role, axes in _CROSS.items()} if cross else {}
+    norms = dict.fromkeys((*_NORMS, *(("cross norm",) if cross else ())), ("d",))
+    return _WHOLE | _with_biases({**_MAPS, **crossing, **_FEED_FORWARD, **norms})
+
+
+def roles(network: Network) -> dict[str, tuple[str, ...]]:
+    """The roles of a network's tensors, each with letters for its axes: axes with one letter have one size."""
+    if network != "translator":
+        own = _of_a_stack(cross=False)
+        return own | (_with_biases({"vocabulary": ("v", "d")}) if network == "language model" else {}) | {BEHIND: ()}
+    both = {
+        f"{stack} {role}": tuple(f"{stack} {letter}" for letter in axes)
+        for stack in ("encoder", "decoder")
+        for role, axes in _of_a_stack(cross=stack == "decoder").items()
+    }
+    vocabulary = _with_biases({"vocabulary": ("decoder v", "decoder d")})
+    return both | vocabulary | {BEHIND: ()}
+
+
+def in_layers(role: str) -> bool:
+    """Whether each layer has a tensor of this role."""
+    last = role.removeprefix("encoder ").removeprefix("decoder ").removesuffix(" bias")
+    return last not in (*_WHOLE, "final norm", "vocabulary", BEHIND)
+
+
+@dataclass(frozen=True)
+class LayoutFile:
+    """A layout that was told.
+
+    Attributes:
+        name: its name.
+        network: the kind of network.
+        roles: the role of the tensors that a pattern matches, by pattern.
+        facts: answers that hold for each file of this program, by setting.
+    """
+
+    name: str
+    network: Network
+    roles: Mapping[str, str]
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """The file."""
+        data = {"headlight_layout": VERSION, "name": self.name, "network": self.network, "facts": dict(self.facts)}
+        return json.dumps({**data, "roles": dict(self.roles)}, ensure_ascii=False, indent=2)
+
+
+def parse(content: bytes, path: str) -> LayoutFile:
+    """Reads a layout file.
+
+    Args:
+        path: its name, for errors.
+
+    Raises:
+        BadLayoutFile: it is none; the sentence says why.
+    """
+
+    if len(content) > MOST_BYTES:
+        raise BadLayoutFile(path=path, detail=f"it has {len(content):,} bytes, and at most {MOST_BYTES:,} are read")
+    try:
+        data = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_without_doubles)
+    except _Double as double:
+        raise BadLayoutFile(path=path, detail=f"“{double}” stands in it twice") from double
+    except (ValueError, RecursionError) as error:
+        raise BadLayoutFile(path=path, detail="it is no JSON") from error
+    if not isinstance(data, dict) or data.get("headlight_layout") != VERSION:
+        raise BadLayoutFile(path=path, detail=f'it does not say "headlight_layout": {VERSION}')
+    if other := sorted(set(data) - {"headlight_layout", "name", "network", "facts", "roles"}):
+        raise BadLayoutFile(path=path, detail=f"it has a field “{other[0][:80]}”, which no layout has")
+    if not isinstance(name := data.get("name"), str) or not re.fullmatch(r"[\w .-]{1,80}", name):
+        raise BadLayoutFile(path=path, detail="its name is no text of 1 to 80 letters, digits, spaces, dots and hyphens")
+    if (network := data.get("network")) not in get_args(Network):
+        raise BadLayoutFile(path=path, detail=f"its network is not {' or '.join(get_args(Network))}")
+    return LayoutFile(name, network, _roles_in(data, network, path), _facts_in(data, path))
+
+
+def _roles_in(data: Mapping[str, Any], network: Network, path: str) -> dict[str, str]:
+    told = data.get("roles")
+    if not isinstance(told, dict) or not told or len(told) > MOST_ROLES:
+        raise BadLayoutFile(path=path, detail=f"it has no table of 1 to {MOST_ROLES:,} roles")
+    for pattern, role in told.items():
+        if not pattern or len(pattern) > LONGEST_NAME or pattern.count(LAYER) > 1 or set("#@") & set(pattern):
+            raise BadLayoutFile(path=path, detail=f"“{pattern[:80]}” is no name with at most one {LAYER} in it")
+        if not isinstance(role, str) or role not in roles(network):
+            raise BadLayoutFile(path=path, detail=f"“{str(role)[:80]}” is no role of the network “{network}”")
+    return told
+
+
+def _facts_in(data: Mapping[str, Any], path: str) -> dict[str, str]:
+    told = data.get("facts", {})
+    if not isinstance(told, dict):
+        raise BadLayoutFile(path=path, detail="its facts are no table")
+    for name, value in told.items():
+        if name not in FACTS or not isinstance(value, str | int | float) or len(str(value)) > 40:
+            raise BadLayoutFile(
+                path=path, detail=f"its fact “{str(name)[:80]}” is none of {', '.join(FACTS)}, or has no plain value"
+            )
+    return {name: json.dumps(value) if isinstance(value, bool) else str(value) for name, value in told.items()}
+
+
+class _Double(ValueError):
+    """A name that stands twice in a JSON object."""
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict[str, Any]()
+    for name, value in pairs:
+        if name in found:
+            raise _Double(name[:80])
+        found[name] = value
+    return found
+
+
+# --- Patterns -----------------------------------------------------------------------------------------------------------
+
+_NUMBER = re.compile(r"(?<=\.)(0|[1-9][0-9]{0,3})(?=\.)")
+
+
+def pattern_of(name: str, which: int = 0) -> str:
+    """The pattern of a tensor's name: one of the numbers between dots becomes the layer's.
+
+    Args:
+        which: which of the numbers, counted from 0; -1: the last one. A name without that number is its own pattern.
+    """
+    found = list(_NUMBER.finditer(f".{name}"))
+    if not -len(found) <= which < len(found):
+        return name
+    start, end = found[which].span()
+    return f"{name[: start - 1]}{LAYER}{name[end - 1 :]}"
+
+
+def matching(pattern: str, names: Iterable[str]) -> dict[str, int | None]:
+    """The names that a pattern matches, each with its layer's number; None: the pattern has none."""
+    before, has_layer, after = pattern.partition(LAYER)
+    shape = re.compile(f"{re.escape(before)}(0|[1-9][0-9]{{0,3}}){re.escape(after)}" if has_layer else re.escape(pattern))
+    matches = {name: shape.fullmatch(name) for name in names}
+    return {name: int(match[1]) if has_layer else None for name, match in matches.items() if match}
+
+
+# --- The check ----------------------------------------------------------------------------------------------------------
+
+
+def mistakes(told: LayoutFile, shapes: Mapping[str, Shape], harmless: Iterable[str] = (), path: str = "") -> list[BadLayoutFile]:
+    """What is wrong with a layout for a file, an error for each mistake; empty: each tensor has a role, and the shapes fit.
+
+    Args:
+        shapes: of the file's tensors, by name.
+        harmless: tensors that may stay without a role.
+        path: the layout file's name, for the sentences.
+    """
+    return list(_found(told, shapes, frozenset(harmless), path or told.name))
+
+
+def filled(told: LayoutFile, shapes: Mapping[str, Shape]) -> dict[tuple[str, int], str]:
+    """The tensor of each role in each layer; what a network has once counts as layer 0."""
+    every = ((role, name, layer) for pattern, role in told.roles.items() for name, layer in matching(pattern, shapes).items())
+    return {(role, layer or 0): name for role, name, layer in every}
+
+
+def _found(told: LayoutFile, shapes: Mapping[str, Shape], harmless: frozenset[str], path: str) -> Iterator[BadLayoutFile]:
+    owner, there = dict[str, str](), dict[tuple[str, int], str]()
+    for pattern, role in told.roles.items():
+        found = matching(pattern, shapes)
+        if not found:
+            yield BadLayoutFile(path=path, detail=f"no tensor is called “{pattern}”")
+        if LAYER in pattern and not in_layers(role):
+            yield BadLayoutFile(path=path, detail=f"“{pattern}” is {role}, of which a network has one, so its name has no {LAYER}")
+        for name, layer in found.items():
+            if name in owner:
+                yield BadLayoutFile(path=path, detail=f"“{name}” has two roles, {owner[name]} and {role}")
+            elif role != BEHIND and (role, layer or 0) in there:
+                yield BadLayoutFile(
+                    path=path, detail=f"“{name}” and “{there[role, layer or 0]}” are both {role} of layer {layer or 0}"
+                )
+            owner[name] = role
+            there[role, layer or 0] = name
+    if left := [name for name in shapes if name not in owner and name not in harmless]:
+        yield BadLayoutFile(
+            path=path, detail=f"“{left[0]}” has no role" if len(left) == 1 else f"“{left[0]}” and {len(left) - 1} more have no role"
+        )
+    yield from _missing(told.network, there, path)
+    yield from _misshapen(roles(told.network), there, shapes, path)
+
+
+def _missing(network: Network, found: Mapping[tuple[str, int], str], path: str) -> Iterator[BadLayoutFile]:
+    """Roles that no tensor has, and layers that lack what another layer has."""
+    there = {role for role, _layer in found}
+    for stack in ("encoder ", "decoder ") if network == "translator" else ("",):
+        parts = ("query", "key", "value") if f"{stack}{STACKED}" not in there else ()
+        crossing = ("cross query", "cross key", "cross value", "cross output") if stack == "decoder " else ()
+        for role in (*_NEEDED, *parts, *crossing):
+            if f"{stack}{role}" not in there:
+                yield BadLayoutFile(path=path, detail=f"no tensor is {stack}{role}")
+        own = {(role, layer) for role, layer in found if in_layers(role) and role.startswith(stack)}
+        layers = 1 + max((layer for _role, layer in own), default=-1)
+        for role in dict.fromkeys(role for role, _layer in own):
+            if lacking := [layer for layer in range(layers) if (role, layer) not in own]:
+                yield BadLayoutFile(path=path, detail=f"layer {lacking[0]} has no {role}")
+
+
+def _misshapen(
+    axes: Mapping[str, tuple[str, ...]], found: Mapping[tuple[str, int], str], shapes: Mapping[str, Shape], path: str
+) -> Iterator[BadLayoutFile]:
+    """Tensors whose shape does not fit the tensors before them."""
+    sizes, first = dict[str, int](), dict[str, str]()
+    for (role, _layer), name in sorted(found.items(), key=lambda each: (list(axes).index(each[0][0]), each[0][1])):
+        letters, shape = axes[role], shapes[name]
+        if role == BEHIND or "+" in "".join(letters[:1]):
+            continue
+        if len(shape) != len(letters):
+            yield BadLayoutFile(path=path, detail=f"“{name}” has {len(shape)} axes, and {role} has {len(letters)}")
+            continue
+        for letter, size in zip(letters, shape, strict=True):
+            letter = "encoder d" if letter == "decoder m" else letter
+            if sizes.setdefault(letter, size) != size:
+                other = first[letter]
+                yield BadLayoutFile(
+                    path=path,
+                    detail=f"“{name}” is {list(shape)}: as {role} it does not fit “{other}”, which is {list(shapes[other])}",
+                )
+                break
+            first.setdefault(letter, name)

@@ -1,0 +1,138 @@
+"""Roles on the page Checkpoint: where no known layout fits a file, a reader says what each tensor is and saves that as a layout."""
+
+from collections.abc import Mapping, Sequence
+from typing import get_args
+
+import streamlit as st
+
+from model.engine.api import Engine
+from model.engine.sent_files import LAYOUT_ENDING
+from model.errors import BadLayoutFile, HeadlightError
+from model.inspection.report import Inspection
+from model.spec.layout_file import BEHIND, LayoutFile, Network, Shape, mistakes, pattern_of, roles
+from viz import labels
+from viz.link_values import settings_text
+from viz.links import View
+from viz.page import current_view, say, update
+from viz.texts import _, sentence
+
+SETTING = "layout_file"
+_LISTED = ("layout", "custom")
+_MOST_SAID = 6
+"""Most mistakes that are listed at once."""
+
+_LONGEST = 60
+"""Most letters of a pattern in a row."""
+
+
+def show(engine: Engine, model: str, view: View) -> None:
+    """Draws the table of names with a role to choose for each, and what is wrong with the choice."""
+    try:
+        found = engine.inspect(model, (_LISTED, *((name, value) for name, value in view.parsed_settings() if name == "candidate")))
+    except HeadlightError as error:
+        say(sentence(error))
+        return
+    st.markdown(f"**{_('Say what is what')}**")
+    st.caption(
+        _(
+            "No known layout fits, so the roles of these tensors are not known, and Headlight does not guess them. If you know the "
+            "program, choose a role for each: names and shapes are checked at once, and everything else is asked for afterwards. "
+            "Matrices are [out, in], as torch.nn.Linear stores them."
+        )
+    )
+    network, which, name = _head(model)
+    told = LayoutFile(name, network, _rows(model, found, network, which))
+    wrong = mistakes(told, _shapes(found), [tensor.name for tensor in found.tensors if tensor.status == "unneeded"])
+    _result(wrong)
+    with st.container(horizontal=True):
+        st.download_button(
+            _("Save layout file"),
+            told.to_json(),
+            file_name=f"{told.name}{LAYOUT_ENDING}",
+            mime="application/json",
+            icon=":material/download:",
+            help=_("A small file that others can open together with weights of the same program."),
+            disabled=not told.roles,
+            on_click="ignore",
+            key="save-layout",
+        )
+        st.button(_("Use this layout"), disabled=bool(wrong), on_click=_use, args=(engine, told), type="primary", key="use-layout")
+
+
+def use_sent(sent: Mapping[str, str]) -> None:
+    """Takes layout files that were opened: the last one becomes the layout of the model.
+
+    Args:
+        sent: file names, by the engine's names.
+    """
+    for sent_name in list(sent)[-1:]:
+        settings = {name: value for name, value in current_view()[0].parsed_settings() if name != "layout"}
+        update(settings=settings_text(settings | {SETTING: sent_name}))
+
+
+def is_layout(name: str) -> bool:
+    """Whether a file is called like a layout file."""
+    return name.lower().endswith(LAYOUT_ENDING)
+
+
+def _head(model: str) -> tuple[Network, int, str]:
+    """Draws what concerns all tensors: the kind of network, which number is the layer's, and the layout's name."""
+    kinds = {"language model": _("a language model"), "encoder": _("an encoder"), "translator": _("an encoder-decoder")}
+    numbers = {0: _("the first number in a name"), 1: _("the second number in a name"), -1: _("the last number in a name")}
+    left, middle, right = st.columns(3)
+    network = left.selectbox(_("The network is"), get_args(Network), format_func=kinds.__getitem__, key=f"roles-network:{model}")
+    which = middle.selectbox(_("The layer’s number is"), list(numbers), format_func=numbers.__getitem__, key=f"roles-layer:{model}")
+    typed = right.text_input(_("Name of the layout"), "my-program", max_chars=80, key=f"roles-name:{model}")
+    name = "".join(letter for letter in typed if letter.isalnum() or letter in " ._-").strip()
+    return network, which, name or "my-program"
+
+
+def _shapes(found: Inspection) -> dict[str, Shape]:
+    return {tensor.name: tensor.shape for tensor in found.tensors}
+
+
+def _rows(model: str, found: Inspection, network: Network, which: int) -> dict[str, str]:
+    """Draws a row for each pattern of names, with its shape and the choice of its role; returns the chosen roles."""
+    patterns: dict[str, list[Shape]] = {}
+    for tensor in found.tensors:
+        if tensor.status != "unneeded":
+            patterns.setdefault(pattern_of(tensor.name, which), []).append(tensor.shape)
+    axes, chosen = roles(network), dict[str, str]()
+    for pattern, shapes in patterns.items():
+        name, size, role = st.columns([5, 3, 4], vertical_alignment="center")
+        name.markdown(f"`{labels.plain(_shortened(pattern))}`")
+        size.markdown(_size(shapes))
+        fitting = [each for each, letters in axes.items() if each == BEHIND or len(letters) == len(shapes[0])]
+        key = f"role:{model}:{network}:{pattern}"
+        label = _("Role of {pattern}", pattern=labels.plain(pattern))
+        if answer := role.selectbox(label, fitting, None, placeholder=_("choose …"), label_visibility="collapsed", key=key):
+            chosen[pattern] = answer
+    return chosen
+
+
+def _shortened(pattern: str) -> str:
+    return pattern if len(pattern) <= _LONGEST else f"…{pattern[-_LONGEST:]}"
+
+
+def _size(shapes: Sequence[Shape]) -> str:
+    """The shape of the tensors of a pattern, and how many there are."""
+    first = " × ".join(map(str, shapes[0])) or "1"
+    several = "" if len(set(shapes)) == 1 else " …"
+    return f"{first}{several}" if len(shapes) == 1 else f"{first}{several} ({len(shapes)})"
+
+
+def _result(wrong: Sequence[BadLayoutFile]) -> None:
+    """Draws the result of the check: a sentence for each mistake."""
+    if not wrong:
+        st.info(_("Every tensor has a role, and the shapes fit."), icon=":material/check:")
+        return
+    said = [f"- {labels.markdown(sentence(one))}" for one in wrong[:_MOST_SAID]]
+    if (more := len(wrong) - _MOST_SAID) > 0:
+        said.append("- " + _("and {count} more", count=more))
+    st.info("\n".join(said))
+
+
+def _use(engine: Engine, told: LayoutFile) -> None:
+    """Sends the layout to the engine and reads the file by it; the questions that it leaves open come next."""
+    name = engine.receive(told.to_json().encode(), f"{told.name}{LAYOUT_ENDING}")
+    use_sent({name: told.name})
