@@ -118,7 +118,8 @@ def parse(content: bytes, path: str) -> LayoutFile:
         raise BadLayoutFile(path=path, detail=f"it has a field “{other[0][:80]}”, which no layout has")
     if not isinstance(name := data.get("name"), str) or not re.fullmatch(r"[\w .-]{1,80}", name):
         raise BadLayoutFile(path=path, detail="its name is no text of 1 to 80 letters, digits, spaces, dots and hyphens")
-    if (network := data.get("network")) not in get_args(Network):
+    network: Network | None = next((each for each in get_args(Network) if each == data.get("network")), None)
+    if network is None:
         raise BadLayoutFile(path=path, detail=f"its network is not {' or '.join(get_args(Network))}")
     return LayoutFile(name, network, _roles_in(data, network, path), _facts_in(data, path))
 

@@ -18,7 +18,7 @@ def role_of(visitor: Visitor, pattern: str) -> str:
 
 
 def said(visitor: Visitor) -> str:
-    return "\n".join(each.value for each in visitor.app.info)
+    return "\n".join(each.value for each in visitor.app.info).replace("\\", "")
 
 
 @pytest.mark.slow
@@ -32,15 +32,15 @@ def test_a_file_that_nobody_knows_is_described_and_used(stocked: Path) -> None:
     for pattern, role in told.roles.items():
         visitor.app.selectbox(key=role_of(visitor, pattern)).set_value(role)
     visitor.app.selectbox(key=role_of(visitor, "words.w")).set_value("positions")
-    visitor.app.run()
-    assert "“words.w” and “places.w” are both positions of layer 0" in said(visitor).replace("\\", "")
-    visitor.app.selectbox(key=role_of(visitor, "words.w")).set_value("embedding").run()
+    visitor.go("checkpoint")
+    assert "“places.w” and “words.w” are both positions of layer 0" in said(visitor)
+    visitor.app.selectbox(key=role_of(visitor, "words.w")).set_value("embedding")
+    visitor.go("checkpoint")
     assert "Every tensor has a role, and the shapes fit." in said(visitor)
-    visitor.app.button(key="use-layout").click().run()
-    assert not visitor.app.exception
-    settings = dict(pair.split("=") for pair in visitor.app.query_params["set"][0].split())
+    visitor.press("use-layout")
+    settings = dict(pair.split("=") for pair in visitor.url["set"].split())
     assert settings["layout_file"].startswith("words-")
-    page = "\n".join(each.value for each in visitor.app.markdown)
+    page = "\n".join(each.value for each in visitor.app.markdown).replace("\\", "")
     assert "What the file does not say" in page
     assert "lab.pt: the layout file my-program." in page
     assert parse(told.to_json().encode(), "x").roles == told.roles

@@ -23,6 +23,9 @@ from viz.views import (
 
 _CHOSEN = "widget:checkpoint"
 
+_UNKNOWN = "checkpoint:unknown"
+"""The model that no layout fits, its settings and the error: the file is not opened again for each role that is chosen."""
+
 
 def show(engine: Engine, view: View, explore: StreamlitPage) -> None:
     """Draws the page.
@@ -42,13 +45,17 @@ def show(engine: Engine, view: View, explore: StreamlitPage) -> None:
     if (info := _described(engine, model, view)) is not None and info.recorded:
         checkpoint_trace.show(engine, info, explore)
         return
+    if (unknown := st.session_state.get(_UNKNOWN)) and unknown[:2] == (model, view.settings):
+        _say_what_is_what(engine, model, view, unknown[2])
+        return
     try:
         found = engine.inspect(model, view.parsed_settings())
     except HeadlightError as error:
-        _say_why_not(error, view)
         if isinstance(error, UnknownLayout | BadLayoutFile):
-            with card("roles", "content"):
-                checkpoint_roles.show(engine, model, view)
+            st.session_state[_UNKNOWN] = (model, view.settings, error)
+            _say_what_is_what(engine, model, view, error)
+        else:
+            _say_why_not(error, view)
         return
     with card("diagnosis", "content"):
         checkpoint_diagnosis.summary(found)
@@ -115,6 +122,12 @@ def _say_why_not(error: HeadlightError, view: View) -> None:
         checkpoint_questions.choose_reading(error, view)
     if view.settings:
         st.button(_("Clear the answers"), on_click=update, kwargs={"settings": ""}, key="forget")
+
+
+def _say_what_is_what(engine: Engine, model: str, view: View, error: HeadlightError) -> None:
+    _say_why_not(error, view)
+    with card("roles", "content"):
+        checkpoint_roles.show(engine, model, view)
 
 
 def _open(engine: Engine, model: str, found: Inspection, view: View, explore: StreamlitPage) -> None:

@@ -14,7 +14,7 @@ from viz import labels
 from viz.link_values import settings_text
 from viz.links import View
 from viz.page import current_view, say, update
-from viz.texts import _, sentence
+from viz.texts import _, phrase, sentence
 
 SETTING = "layout_file"
 _LISTED = ("layout", "custom")
@@ -126,7 +126,7 @@ def _result(wrong: Sequence[BadLayoutFile]) -> None:
     if not wrong:
         st.info(_("Every tensor has a role, and the shapes fit."), icon=":material/check:")
         return
-    said = [f"- {labels.markdown(sentence(one))}" for one in wrong[:_MOST_SAID]]
+    said = [f"- {labels.markdown(phrase(str(one.fields['detail'])))}" for one in wrong[:_MOST_SAID]]
     if (more := len(wrong) - _MOST_SAID) > 0:
         said.append("- " + _("and {count} more", count=more))
     st.info("\n".join(said))
