@@ -222,6 +222,7 @@ def test_a_page_asks_an_engine_and_never_the_network() -> None:
         "model.errors",
         "model.trace.serialization",
         "model.spec.edits",
+        "model.spec.layout_file",
         "model.spec.network",
         "model.spec.request",
         "model.spec.snapshots",
