@@ -132,9 +132,11 @@ class _Sizes:
         self._shapes, self.names = shapes, filled(told, shapes.of)
 
     def has(self, role: str) -> bool:
+        """Whether a tensor has the role."""
         return (role, 0) in self.names
 
     def of(self, role: str, axis: int) -> int:
+        """The size of one axis of the role's tensor."""
         return self._shapes.size(self.names.get((role, 0), role), axis)
 
     def columns(self, stack: str) -> tuple[int, int]:
@@ -145,9 +147,11 @@ class _Sizes:
         return self.of(f"{stack}query", 0), self.of(f"{stack}key", 0)
 
     def biased(self, stack: str) -> bool:
+        """Whether the projections of attention add a bias."""
         return self.has(f"{stack}query bias") or self.has(f"{stack}{STACKED} bias")
 
     def layers(self, stack: str) -> int:
+        """The number of layers."""
         return 1 + max(layer for role, layer in self.names if in_layers(role) and role.startswith(stack))
 
 
