@@ -63,6 +63,11 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
         "hund is a recorded run, and its network is not here: another run cannot be computed. "
         "Open the checkpoint that the run was recorded from.",
     ),
+    "BadLayoutFile": (
+        {"path": "our lab", "detail": "“head.b” has no role"},
+        "The layout our lab cannot be used: “head.b” has no role. Change it, or choose the roles of the tensors on the page "
+        "Checkpoint.",
+    ),
     "BadTrace": (
         {"path": "a.trace.safetensors", "detail": "logits holds NaN or infinite numbers"},
         "a.trace.safetensors is not a trace that can be opened: logits holds NaN or infinite numbers. Nothing of it is "
