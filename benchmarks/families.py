@@ -11,7 +11,7 @@ from torch import Tensor, nn
 import headlight
 from benchmarks.timing import Row
 
-_SIZES: dict[str, Any] = (
+SIZES: dict[str, Any] = (
     {"vocab_size": 40, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1, "mask_token_id": 3}
     | dict.fromkeys(("hidden_size", "d_model", "n_embd", "embedding_size", "dim"), 32)
     | dict.fromkeys(("num_hidden_layers", "encoder_layers", "decoder_layers", "n_layer", "num_layers", "n_layers"), 2)
@@ -32,14 +32,18 @@ _SIZES: dict[str, Any] = (
 )
 """Small values of the settings that architectures have. Each takes those that it knows."""
 
-_OWN: Mapping[str, dict[str, Any]] = {
+OWN: Mapping[str, dict[str, Any]] = {
     "gpt_neo": {"attention_types": [[["global", "local"], 1]], "window_size": 4},
     "gemma2": {"layer_types": ["sliding_attention", "full_attention"]},
     "gemma3_text": {"layer_types": ["sliding_attention", "full_attention"]},
     "modernbert": {"cls_token_id": 1, "sep_token_id": 2},
     "whisper": {"num_mel_bins": 8, "max_source_positions": 12, "max_target_positions": 32},
     "fsmt": {"langs": ["en", "de"], "src_vocab_size": 40, "tgt_vocab_size": 40},
-    "longt5": {"local_radius": 3},
+    "longt5": {"local_radius": 3, "decoder_start_token_id": 0},
+    "umt5": {"decoder_start_token_id": 0},
+    "plbart": {"decoder_start_token_id": 1},
+    "switch_transformers": {"decoder_start_token_id": 0},
+    "funnel": {"block_sizes": [2, 2], "num_decoder_layers": 1},
     "big_bird": {"attention_type": "original_full"},
     "wav2vec2": {"conv_dim": (8, 8), "conv_stride": (5, 2), "conv_kernel": (10, 3), "num_feat_extract_layers": 2}
     | {"num_conv_pos_embeddings": 4, "num_conv_pos_embedding_groups": 2},
@@ -82,22 +86,29 @@ def compared(name: str) -> str:
 def _made(name: str, attention: str) -> nn.Module:
     """A small network with fused kernels where the library has them for it, or with its eager attention."""
     from transformers import AutoModel
+
+    config = small_config(name)
+    torch.manual_seed(0)
+    try:
+        network: nn.Module = AutoModel.from_config(config, attn_implementation=attention).eval()
+    except ValueError:  # it has no fused attention
+        torch.manual_seed(0)
+        network = AutoModel.from_config(small_config(name), attn_implementation="eager").eval()
+    return network
+
+
+def small_config(name: str) -> Any:
+    """The library's config of a small network, with those settings of SIZES that the architecture has, and its own of OWN."""
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
     kind, known = CONFIG_MAPPING[name], {}
     plain = kind()
-    for setting, value in (_SIZES | _OWN.get(name, {})).items():
-        if setting in _OWN.get(name, {}) or hasattr(plain, setting):
+    for setting, value in (SIZES | OWN.get(name, {})).items():
+        if setting in OWN.get(name, {}) or hasattr(plain, setting):
             with suppress(Exception):  # some are computed from others
                 setattr(plain, setting, value)
                 known[setting] = value
-    torch.manual_seed(0)
-    try:
-        network: nn.Module = AutoModel.from_config(kind(**known), attn_implementation=attention).eval()
-    except ValueError:  # it has no fused attention
-        torch.manual_seed(0)
-        network = AutoModel.from_config(kind(**known), attn_implementation="eager").eval()
-    return network
+    return kind(**known)
 
 
 def _inputs(name: str, both: bool) -> dict[str, Tensor]:

@@ -33,10 +33,12 @@ class Case:
         name: what it is.
         measure: makes it in a folder and returns the largest difference between our numbers and its own program's; raises a
             HeadlightError where it is refused.
+        quick: whether the suite tries it; otherwise only `python -m tests.foreign` does.
     """
 
     name: str
     measure: Callable[[Path], float]
+    quick: bool = True
 
 
 def shaken(makes: Callable[[], nn.Module]) -> nn.Module:

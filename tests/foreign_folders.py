@@ -1,6 +1,5 @@
 """Folders of the transformers library, small and with random weights, each beside the numbers that the library itself hands out."""
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -18,15 +17,10 @@ from model.spec.request import Decoding, RunRequest
 from model.trace.types import Trace
 from tests import folders
 from tests.foreign_files import Case
+from tests.recorded_folders import CASES
 
 CPU = torch.device("cpu")
 SOURCE, TARGET = (4, 6, 5, 8, 9), (2, 7, 10, 11)
-OTHERS = (
-    "gemma2 gemma3_text granite cohere phi phi3 falcon bloom gpt_neo gptj codegen mixtral olmo2 stablelm starcoder2 mamba albert "
-    "deberta deberta-v2 mpnet longformer big_bird xlnet funnel modernbert led blenderbot prophetnet umt5 longt5 fsmt vit"
-)
-"""Architectures that are refused by name."""
-
 _DECODER = {
     "vocab_size": 40,
     "hidden_size": 24,
@@ -108,18 +102,6 @@ def _edited(own: str, kind: str, settings: dict[str, Any], keeps: bool) -> Case:
     return Case(name, measure)
 
 
-def _named(kind: str) -> Case:
-    """A folder of an architecture that is not run here: its name alone refuses it."""
-
-    def measure(folder: Path) -> float:
-        folder.mkdir(exist_ok=True)
-        (folder / "config.json").write_text(json.dumps({"model_type": kind}))
-        loader.load(folder, {}, CPU)
-        raise AssertionError(f"{kind} was opened")
-
-    return Case(f"`{kind}`", measure)
-
-
 _WAVES = torch.arange(0, 8, 2) / 8
 _FACTORS = {"attention_multiplier": 0.3, "residual_multiplier": 0.4, "embedding_multiplier": 3.0, "logits_scaling": 2.0}
 
@@ -128,7 +110,7 @@ FOLDERS: tuple[Case, ...] = (
     _runs("bert", "`bert` with a head for masked words", **{"cls.predictions.bias": torch.zeros(40)}),
     _runs("gpt2", "`gpt2` with causal masks", **{"transformer.h.0.attn.bias": torch.ones(1, 1, 20, 20).tril()}),
     _runs("llama", "`llama` with rotary waves", **{"model.layers.0.self_attn.rotary_emb.inv_freq": 10000.0**-_WAVES}),
-    *(_named(kind) for kind in OTHERS.split()),
+    *CASES,
     _edited("gemma2", "gemma", {}, keeps=True),
     _edited("gemma2", "gemma", {}, keeps=False),
     _edited("granite", "llama", _FACTORS, keeps=True),

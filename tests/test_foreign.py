@@ -9,7 +9,7 @@ from tests.foreign_files import Case
 
 pytestmark = pytest.mark.slow  # the transformers library
 
-EACH = [pytest.param(page, case, id=f"{page}: {case.name}") for page, cases in TABLES.items() for case in cases]
+EACH = [pytest.param(page, case, id=f"{page}: {case.name}") for page, cases in TABLES.items() for case in cases if case.quick]
 CLOSE = 2e-5
 """The largest difference that counts as the same numbers."""
 

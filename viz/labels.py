@@ -130,7 +130,7 @@ def queries(trace: Trace, attention: Attention, longest: int | None = LONGEST) -
     """
     labels = strip(trace.tokens[attention.query_tokens], longest)
     count = attention.weights.shape[1]
-    if attention.site.stack == "encoder" or trace.recorded is not None:
+    if attention.site.stack == "encoder" or trace.of_program:
         return labels[:count]
     return [f"{read} → {labels[i + 1]}" if i + 1 < len(labels) else read for i, read in enumerate(labels[:count])]
 

@@ -157,7 +157,7 @@ def _surround(view: View, problems: list[str]) -> list[Surroundings]:
         recording.remember(info.name, info.title)
         view = recording.as_it_ran(view, problems)
     view = opening(info, view) if view.text is None else view
-    if info.reads == "features" and info.translates and not view.target:
+    if info.reads == "features" and info.translates and not view.target and not info.spec["decoder"]["vocab"]:
         view = replace(view, target=view.text or "")  # it has no example words: its target is random like its source
     settle(view)
     sidebar.draw(info, sorted(usable, key=lambda i: i.name), view)

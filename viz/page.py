@@ -24,7 +24,7 @@ from viz import experiment, figure_dialog, labels, language, links, panel_help, 
 from viz.figures.frame import projected
 from viz.links import View
 from viz.publication.catalogue import of_chart
-from viz.texts import _, joined
+from viz.texts import _
 from viz.waiting import PatientEngine
 
 _VIEW, _URL, _LANGUAGE = "view", "url", "language"
@@ -260,6 +260,9 @@ def banner(page: Page) -> None:
         return
     _undoable("experiment", ":material/science:", experiment.sentence(page.trace.request), experiment.UNALTERED)
     _undoable("continued", ":material/alt_route:", experiment.continued(page.trace), links.NEW_SENTENCE)
+    if page.trace.recorded is not None:
+        with st.container(key="recorded", gap=None):
+            recording.draw_sites(page.trace, page.attention.site, [])
 
 
 def _recorded(page: Page) -> None:
@@ -267,14 +270,8 @@ def _recorded(page: Page) -> None:
     said = (recording.about(page.trace), experiment.sentence(page.trace.request), experiment.continued(page.trace))
     with st.container(key="recorded", gap=None):
         st.markdown(f":material/history: {labels.markdown(' · '.join(filter(None, said)))}")
-        recorded = page.trace.recorded
-        notes = [_("Its network is not here: nothing can be typed, changed or computed again."), recording.badge(page.trace)]
-        notes += [] if recorded is None else [recording.at_site(recorded, page.attention.site)]
-        st.caption(labels.markdown(joined(filter(None, notes))))
-        if lacks := recording.not_recorded(page.trace):
-            with st.expander(_("What was not recorded ({count})", count=len(lacks)), key="not-recorded", on_change="rerun") as part:
-                if part.open:
-                    st.caption("  \n".join(map(labels.markdown, lacks)))
+        absent = _("Its network is not here: nothing can be typed, changed or computed again.")
+        recording.draw_sites(page.trace, page.attention.site, [absent])
 
 
 def _undoable(key: str, icon: str, said: str, undone: Mapping[str, Any]) -> None:

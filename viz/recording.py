@@ -11,7 +11,7 @@ from model.trace.recorded import Recorded
 from model.trace.types import Site, Trace
 from viz import labels, links
 from viz.links import View
-from viz.texts import _, _n
+from viz.texts import _, _n, joined
 
 _SEEN = "recorded-runs"
 MOST_SEEN = 20
@@ -52,9 +52,17 @@ def needs_network() -> str:
     return _("This is a recorded run, and its network is not here; this needs one. Choose a model, or open its checkpoint.")
 
 
+def unchangeable() -> str:
+    """Sentence of the page What if for a network that the transformers library runs as a whole."""
+    return _(
+        "The transformers library runs this network as a whole, and its attention is recorded while it runs. So nothing inside "
+        "it can be changed, and no head can be silenced. Choose another model."
+    )
+
+
 def about(trace: Trace) -> str:
     """Sentence above every page of a recorded run: what ran, and that nothing else can."""
-    if (program := trace.recorded) is not None:
+    if (program := trace.recorded) is not None and trace.of_program:
         gaps = {"program": program.program, "torch": program.torch, "calls": program.calls, "example": program.example + 1}
         return _("Recording of the program {program} (PyTorch {torch}, calls {calls}, example {example}).", **gaps)
     strip = trace.tokens["source"]
@@ -96,6 +104,21 @@ def at_site(recorded: Recorded, site: Site) -> str:
 
 def not_recorded(trace: Trace) -> list[str]:
     """What a recording of a program lacks, with the reasons; tensors that were not asked for do not count."""
-    return (
-        [f"{name}: {why}" for name, why in trace.missing.items() if not name.startswith("attention/*/")] if trace.recorded else []
-    )
+    if trace.recorded is None:
+        return []
+    own = {name: why for name, why in trace.missing.items() if trace.of_program or name.startswith("attention/")}
+    return [f"{name}: {why}" for name, why in own.items() if not name.startswith("attention/*/")]
+
+
+def draw_sites(trace: Trace, site: Site, notes: list[str]) -> None:
+    """Draws what is known of recorded attention: how weights were obtained, the selected site, and what was not recorded.
+
+    Args:
+        notes: sentences that come first.
+    """
+    own = [] if trace.recorded is None else [at_site(trace.recorded, site)]
+    st.caption(labels.markdown(joined(filter(None, [*notes, badge(trace), *own]))))
+    if lacks := not_recorded(trace):
+        with st.expander(_("What was not recorded ({count})", count=len(lacks)), key="not-recorded", on_change="rerun") as part:
+            if part.open:
+                st.caption("  \n".join(map(labels.markdown, lacks)))

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from model.checkpoints.loaded import Runner, dtype_of
 from model.errors import CannotMeasure, TooManyTokens
+from model.huggingface.recorded.network import NO_ROW, RecordedNetwork
 from model.inference.edits.edited_run import EditedRun
 from model.inference.inputs import Reader
 from model.inference.run import run
@@ -68,6 +69,8 @@ def forced_run(runner: Runner, request: RunRequest, device: torch.device, most: 
         InputError: the text or the ids cannot be read.
     """
     spec = runner.info.spec
+    if isinstance(runner.network, RecordedNetwork):
+        raise CannotMeasure(reason=NO_ROW)
     if spec.decoder is None or spec.output is None:
         raise CannotMeasure(reason="it has no output layer, so no target has a probability")
     if spec.output.softmax == "batch":

@@ -7,12 +7,13 @@ import torch
 from model.checkpoints.native import Checkpoint
 from model.huggingface.loaded import Foreign
 from model.huggingface.network import AnyForeign, ForeignNetwork
+from model.huggingface.recorded.network import RecordedNetwork
 from model.spec.network import to_json
 from model.transformer.build import Network
 from model.transformer.cache import KVCache
 from model.transformer.stacks import CausalLM, EmbeddingAlone
 
-AnyNetwork: TypeAlias = Network | AnyForeign
+AnyNetwork: TypeAlias = Network | AnyForeign | RecordedNetwork
 Runner: TypeAlias = Checkpoint | Foreign
 
 
@@ -23,7 +24,7 @@ def cache_of(network: AnyNetwork) -> KVCache:
 
 def never_recorded(network: AnyNetwork) -> dict[str, str]:
     """Values that runs of a network never record, by name, with the reason."""
-    if isinstance(network, ForeignNetwork):
+    if isinstance(network, ForeignNetwork | RecordedNetwork):
         return network.missing()
     stacks = {"decoder": network} if isinstance(network, CausalLM) else dict(network.named_children())
     rotated = [name for name, stack in stacks.items() if isinstance(getattr(stack, "embedding", None), EmbeddingAlone)]

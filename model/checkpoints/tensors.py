@@ -9,6 +9,7 @@ from torch import Tensor
 from model.checkpoints.loaded import AnyNetwork
 from model.errors import UnknownTensor
 from model.huggingface.network import ForeignNetwork
+from model.huggingface.recorded.network import RecordedNetwork
 from model.inspection import head_circuits
 from model.trace.types import Site
 from model.transformer.build import Network
@@ -31,7 +32,7 @@ def tensor(network: AnyNetwork, name: str) -> Tensor:
     Raises:
         UnknownTensor: there is none of that name.
     """
-    if isinstance(network, ForeignNetwork):
+    if isinstance(network, ForeignNetwork | RecordedNetwork):
         return _of_foreign(network, name)
     state: dict[str, Tensor] = network.state_dict()
     if name in state:
@@ -47,7 +48,7 @@ def tensor(network: AnyNetwork, name: str) -> Tensor:
     return found()
 
 
-def _of_foreign(network: ForeignNetwork, name: str) -> Tensor:
+def _of_foreign(network: ForeignNetwork | RecordedNetwork, name: str) -> Tensor:
     """A tensor of an external network: a stored one, or its positions."""
     there = network.tables() | dict(network.state_dict())
     if name not in there:

@@ -4,6 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from model.errors import BadSetting, DamagedFile
+from model.huggingface.families import Family
 from model.huggingface.folder import CONFIG, Folder
 from model.spec.external import ForeignAttention, ForeignSpec, ForeignStack
 from model.spec.network import OutputSpec
@@ -13,10 +14,11 @@ UNTABLED = 2**12
 """Positions of a stack without a position table or limit of its own."""
 
 
-def spec_of(folder: Folder, config: Any, program: str) -> ForeignSpec:
+def spec_of(folder: Folder, family: Family, config: Any, program: str) -> ForeignSpec:
     """The spec of the network that `config` describes.
 
     Args:
+        family: the architecture's row.
         config: the library's config.
         program: the program that runs it.
 
@@ -24,14 +26,14 @@ def spec_of(folder: Folder, config: Any, program: str) -> ForeignSpec:
         DamagedFile: a size is missing, not a number, or too large.
     """
     try:
-        stacks = {stack: _stack(folder, config, stack) for stack in folder.family.stacks}
+        stacks = {stack: _stack(family, config, stack) for stack in family.stacks}
         last = list(stacks.values())[-1]
         spec = ForeignSpec(
             program=program,
             encoder=stacks.get("encoder"),
             decoder=stacks.get("decoder"),
-            output=None if folder.family.kind == "encoder" else OutputSpec(),
-            **_ids(folder, config, last.vocab),
+            output=None if family.kind == "encoder" else OutputSpec(),
+            **special_ids(folder, config, last.vocab),
         )
         return read(ForeignSpec, asdict(spec), CONFIG)
     except BadSetting as error:
@@ -50,7 +52,7 @@ def ignored(folder: Folder) -> list[str]:
     return [name for name in names if folder.generation.get(name) not in neutral] + also
 
 
-def _stack(folder: Folder, config: Any, stack: str) -> ForeignStack:
+def _stack(family: Family, config: Any, stack: str) -> ForeignStack:
     heads = _first(config, f"{stack}_attention_heads", "num_heads", "num_attention_heads")
     width = _first(config, "d_model", "hidden_size")
     layers = ("encoder_layers", "num_layers") if stack == "encoder" else ("decoder_layers", "num_decoder_layers")
@@ -61,16 +63,16 @@ def _stack(folder: Folder, config: Any, stack: str) -> ForeignStack:
         attention=ForeignAttention(
             heads, _first(config, "num_key_value_heads", default=heads), _first(config, "d_kv", "head_dim", default=width // heads)
         ),
-        positions=folder.family.positions,
-        max_positions=_positions(folder, config),
+        positions=family.positions,
+        max_positions=_positions(family, config),
     )
 
 
-def _positions(folder: Folder, config: Any) -> int:
-    if folder.family.positions == "relative":
+def _positions(family: Family, config: Any) -> int:
+    if family.positions == "relative":
         return UNTABLED
     positions = _first(config, "max_position_embeddings")
-    in_table = folder.family.offset is None and folder.family.kind == "encoder"
+    in_table = family.offset is None and family.kind == "encoder"
     return positions - (config.pad_token_id + 1) if in_table else positions  # its table has padding rows too
 
 
@@ -86,7 +88,7 @@ def _first(config: Any, *names: str, default: int | None = None) -> int:
     return default
 
 
-def _ids(folder: Folder, config: Any, vocab: int) -> dict[str, Any]:
+def special_ids(folder: Folder, config: Any, vocab: int) -> dict[str, Any]:
     """Special token ids; those outside the vocabulary are dropped."""
 
     def token_id(name: str) -> int | None:
@@ -94,11 +96,11 @@ def _ids(folder: Folder, config: Any, vocab: int) -> dict[str, Any]:
         first = value[0] if isinstance(value, list) and value else value
         return first if type(first) is int and 0 <= first < vocab else None
 
-    pad, end, writes = token_id("pad_token_id"), token_id("eos_token_id"), folder.family.kind != "encoder"
-    start = token_id("decoder_start_token_id") if folder.family.kind == "both" else token_id("bos_token_id")
-    forced = token_id("forced_bos_token_id") if folder.family.kind == "both" else None
+    pad, end, writes = token_id("pad_token_id"), token_id("eos_token_id"), folder.kind != "encoder"
+    start = token_id("decoder_start_token_id") if folder.kind == "both" else token_id("bos_token_id")
+    forced = token_id("forced_bos_token_id") if folder.kind == "both" else None
     return {
-        "pad_id": None if folder.family.kind == "decoder" and pad == end else pad,
+        "pad_id": None if folder.kind == "decoder" and pad == end else pad,
         "start_id": start,
         "end_id": end if writes else None,
         "forced": () if forced is None else (forced,),

@@ -69,7 +69,8 @@ def _unread(folder: Folder, config: Any) -> Iterator[str]:
     """Settings that the library's class ignores and that would change the arithmetic."""
     known = {*type(config)().to_dict(), *type(config).attribute_map}
     for name, value in folder.config.items():
-        translated = folder.family.positions == "rotary" and _ROTARY.fullmatch(name)
+        rotates = "rope_parameters" in known if folder.family is None else folder.family.positions == "rotary"
+        translated = rotates and _ROTARY.fullmatch(name)
         if name not in known and not translated and _ARITHMETIC.fullmatch(name) and not _is_neutral(name, value):
             yield f"{name}={value}" if isinstance(value, str | int | float) else name
 

@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from model.errors import DamagedFile, MissingFile, UnsupportedModel
-from model.huggingface.families import FAMILIES, Family
+from model.huggingface.families import FAMILIES, Family, Kind
 from model.safe_loading.reader import read_tensors
 
 CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer.json"
@@ -51,13 +51,15 @@ class Folder:
         path: the folder.
         config: contents of config.json.
         generation: contents of generation_config.json, else of config.json: both use the same names.
-        family: module names of its architecture.
+        family: module names of its architecture; None: it has no row in FAMILIES.
+        kind: its stacks; of an architecture without a row the library says them (`library.kind_of`), and `encoder` stands here.
     """
 
     path: Path
     config: Mapping[str, Any]
     generation: Mapping[str, Any]
-    family: Family
+    family: Family | None
+    kind: Kind
 
     @property
     def model_type(self) -> str:
@@ -124,17 +126,17 @@ def open_folder(path: Path) -> Folder:
     """
     config = read_json(path / CONFIG)
     kind = config.get("model_type")
-    if not isinstance(kind, str) or kind not in FAMILIES:
-        reason = f"its architecture is {kind!r}, and those that are run here are {', '.join(FAMILIES)}"
-        raise UnsupportedModel(path=path, reason=reason)
+    if not isinstance(kind, str):
+        raise UnsupportedModel(path=path, reason=f"its {CONFIG} names no architecture: model_type is {kind!r}")
+    family = FAMILIES.get(kind)
     if config.get("quantization_config"):
         raise UnsupportedModel(path=path, reason="its weights are quantized, which is not read here")
-    if FAMILIES[kind].kind == "encoder" and config.get("is_decoder"):
+    if family is not None and family.kind == "encoder" and config.get("is_decoder"):
         raise UnsupportedModel(
             path=path, reason=f"its {kind} is one that looks back only (is_decoder), and here it would see everything"
         )
     generation = config | (read_json(path / GENERATION) if (path / GENERATION).is_file() else {})
-    return Folder(path, config, generation, FAMILIES[kind])
+    return Folder(path, config, generation, family, "encoder" if family is None else family.kind)
 
 
 def read_json(path: Path) -> dict[str, Any]:

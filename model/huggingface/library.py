@@ -12,12 +12,21 @@ import re
 import threading
 from collections.abc import Mapping
 from functools import cache
+from inspect import signature
 from typing import Any
 
 import torch
 import transformers
 from torch import Tensor, nn
-from transformers import AttentionInterface, AttentionMaskInterface, AutoModel, AutoModelForCausalLM, AutoModelForSeq2SeqLM
+from transformers import (
+    AttentionInterface,
+    AttentionMaskInterface,
+    AutoModel,
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    AutoModelForSeq2SeqLM,
+    AutoModelForSpeechSeq2Seq,
+)
 from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 from transformers.masking_utils import eager_mask
 from transformers.models.auto import modeling_auto
@@ -30,6 +39,9 @@ VERSION = transformers.__version__
 RECORDED = "headlight_eager"
 """Name under which our attention function is registered: the library's eager one, recorded."""
 
+EAGER = "eager"
+"""The library's own eager attention."""
+
 CLASSES: Mapping[Kind, Any] = {"encoder": AutoModel, "decoder": AutoModelForCausalLM, "both": AutoModelForSeq2SeqLM}
 
 _BUILDING = threading.Lock()
@@ -39,6 +51,26 @@ AttentionInterface.register(RECORDED, attend)
 AttentionMaskInterface.register(RECORDED, eager_mask)
 transformers.utils.logging.set_verbosity(logging.ERROR)
 transformers.utils.logging.disable_progress_bar()
+
+
+def knows(model_type: str) -> bool:
+    """Whether this version of the library has an architecture."""
+    return model_type in CONFIG_MAPPING
+
+
+def kind_of(config: Any) -> Kind | None:
+    """The stacks of an architecture, told by the kinds of classes that the library has for it; None: it has no class here.
+
+    Architectures for masked words are encoders, unless their config says `is_decoder`.
+    """
+    kind = type(config)
+    if getattr(config, "is_encoder_decoder", False):
+        writes = (AutoModelForSeq2SeqLM, AutoModelForSpeechSeq2Seq)
+        return "both" if any(kind in auto._model_mapping for auto in writes) else None
+    if kind in AutoModelForCausalLM._model_mapping:
+        fills_gaps = kind in AutoModelForMaskedLM._model_mapping
+        return "encoder" if fills_gaps and not getattr(config, "is_decoder", False) else "decoder"
+    return "encoder" if kind in AutoModel._model_mapping else None
 
 
 def config_of(model_type: str, settings: Mapping[str, Any]) -> Any:
@@ -53,14 +85,18 @@ def outline(kind: Kind, config: Any) -> nn.Module:
     return network
 
 
-def filled(kind: Kind, config: Any, weights: Mapping[str, Tensor]) -> tuple[nn.Module, dict[str, Any]]:
-    """The network with its weights, in float32 with eager attention, and the library's loading report."""
+def filled(kind: Kind, config: Any, weights: Mapping[str, Tensor], attention: str = RECORDED) -> tuple[nn.Module, dict[str, Any]]:
+    """The network with its weights, in float32 with eager attention, and the library's loading report.
+
+    Args:
+        attention: RECORDED or EAGER: the library's eager attention with our function around it, or by itself.
+    """
     with _BUILDING:
         network, report = _class(kind, config).from_pretrained(
             None,
             config=config,
             state_dict=dict(weights),
-            attn_implementation=RECORDED,
+            attn_implementation=attention,
             dtype=torch.float32,
             ignore_mismatched_sizes=True,
             output_loading_info=True,
@@ -104,9 +140,12 @@ def ignored(network: nn.Module) -> re.Pattern[str]:
 
 
 def _class(kind: Kind, config: Any) -> Any:
-    return CLASSES[kind]._model_mapping[type(config)]
+    auto = CLASSES[kind] if type(config) in CLASSES[kind]._model_mapping or kind != "both" else AutoModelForSpeechSeq2Seq
+    found = auto._model_mapping[type(config)]
+    return found[0] if isinstance(found, tuple) else found
 
 
 def _options(kind: Kind, config: Any) -> dict[str, bool]:
     """Leaves out an encoder's pooler, which is not shown and missing in many files."""
-    return {"add_pooling_layer": False} if kind == "encoder" and config.model_type not in ("distilbert", "electra") else {}
+    takes = signature(_class(kind, config)).parameters
+    return {"add_pooling_layer": False} if kind == "encoder" and "add_pooling_layer" in takes else {}

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from model.huggingface.network import AnyForeign
+from model.huggingface.recorded.network import RecordedNetwork
 from model.spec.external import ForeignSpec
 from model.tokenizers.words import Tokenizer
 
@@ -39,7 +40,7 @@ class Foreign:
     """
 
     info: ForeignInfo
-    network: AnyForeign
+    network: AnyForeign | RecordedNetwork
     tokenizers: Mapping[str, Tokenizer]
     fingerprint: str
     notes: tuple[str, ...] = ()

@@ -126,7 +126,7 @@ def tokenizers_of(folder: Folder, spec: ForeignSpec) -> dict[str, Tokenizer]:
     specials = Specials(spec.pad_id, spec.start_id, spec.end_id)
     source, target = spec.encoder or spec.writer, spec.decoder if spec.encoder else None
     if (process := _process(folder, max(stack.vocab for stack in spec.stacks.values()))) is None:
-        needed = f"{TOKENIZER}, or {slow_tokenizers.needed(folder)}"
+        needed = TOKENIZER if folder.family is None else f"{TOKENIZER}, or {slow_tokenizers.needed(folder)}"
         both: dict[str, Tokenizer] = {"source": FolderIds(source.vocab, specials, needed)}
         return both | ({"target": FolderIds(target.vocab, specials, needed)} if target else {})
     specials = replace(specials, unknown=process.unknown)
@@ -141,5 +141,5 @@ def _process(folder: Folder, size: int) -> TokenizerProcess | None:
     path = folder.path.resolve() / TOKENIZER
     if path.is_file():
         return TokenizerProcess(path, {"path": str(path)}, size)
-    rules = slow_tokenizers.rules_of(folder)
+    rules = None if folder.family is None else slow_tokenizers.rules_of(folder)
     return None if rules is None else TokenizerProcess(path.parent, rules, size)

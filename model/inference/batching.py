@@ -17,6 +17,7 @@ from torch.nn.functional import pad
 from model.checkpoints.loaded import AnyNetwork
 from model.errors import OutOfMemory
 from model.huggingface.network import ForeignEncoder, ForeignNetwork, ForeignTranslator, ForeignWriter
+from model.huggingface.recorded.network import RecordedNetwork
 from model.trace.types import AXES, Site
 from model.transformer.attention import Intervention, Run
 from model.transformer.cache import KVCache
@@ -193,7 +194,7 @@ class Batch:
         if self.call.source_mask is not None:
             own.append(self.call.source_mask.padding.any(-1).all())
         if self.call.source_mask is None or self.call.memory is not None:
-            assert not isinstance(self.call.network, EncoderAlone | ForeignNetwork)
+            assert not isinstance(self.call.network, EncoderAlone | ForeignNetwork | RecordedNetwork)
             mask = self.call.network.target_mask(self.call.ids, self.call.start).allowed  # [row or 1, 1, query, key]
             mask = mask.expand(len(self.call.ids), -1, -1, -1)
             for call, rows in zip(self.calls, self.rows, strict=True):

@@ -1,7 +1,9 @@
 """The arithmetic of one attention cell, with the scale and output projection of the network that ran."""
 
 from model.checkpoints.loaded import AnyNetwork
+from model.errors import UnknownTensor
 from model.huggingface.network import ForeignNetwork
+from model.huggingface.recorded.network import NO_ROW, RecordedNetwork
 from model.trace.cell_arithmetic import Explanation, check_cell, explain
 from model.trace.types import Site, Trace
 from model.transformer.attention import MultiHeadAttention
@@ -17,6 +19,8 @@ def explain_cell(network: AnyNetwork, trace: Trace, site: str, head: int, query:
         UnknownTensor: the run did not record what is needed.
     """
     where = check_cell(trace, site, head, query, key).site
+    if isinstance(network, RecordedNetwork):
+        raise UnknownTensor(asked=f"the arithmetic of a cell at {where}", there=f"no scale and no output projection: {NO_ROW}")
     if isinstance(network, ForeignNetwork):
         scale, output = network.scale_and_output(where)
     else:

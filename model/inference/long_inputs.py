@@ -5,6 +5,7 @@ from math import isqrt
 from model.checkpoints.loaded import Runner
 from model.errors import TooManyTokens
 from model.huggingface.network import ForeignNetwork
+from model.huggingface.recorded.network import RecordedNetwork
 from model.inference.inputs import Inputs
 from model.inference.interventions import sites
 from model.spec.request import RunRequest
@@ -30,7 +31,12 @@ def is_fused(checkpoint: Runner, request: RunRequest, inputs: Inputs, changed: b
         TooManyTokens: recorded weights and scores would exceed LARGEST.
     """
     longest = max(inputs.longest, request.source_pad_to or 0)
-    ours = not isinstance(checkpoint.network, ForeignNetwork)  # the library's attention writes weights out, and scores never
+    if isinstance(checkpoint.network, RecordedNetwork) and request.target is None:  # the recorded pass reads all that was written
+        grown = len(inputs.source) if checkpoint.network.kind == "decoder" else 0
+        longest = max(longest, min(grown + request.decoding.max_length, checkpoint.info.spec.writer.max_positions))
+    ours = not isinstance(
+        checkpoint.network, ForeignNetwork | RecordedNetwork
+    )  # the library's attention writes weights out, and scores never
     scores = ours and "scores" in request.keep
     if ours and not scores and not changed:
         return longest > LONG
@@ -55,7 +61,7 @@ def only_last_logits(checkpoint: Runner, request: RunRequest, inputs: Inputs) ->
         return False
     of_a_token = 4 * spec.writer.vocab
     needed = of_a_token * len(fed)
-    if spec.encoder is None and request.decoding.max_length:
+    if spec.encoder is None and request.decoding.max_length and not isinstance(checkpoint.network, RecordedNetwork):
         return needed > LARGEST_PROMPT
     if needed > LARGEST:
         reason = f"the logits of {spec.writer.vocab:,} tokens of the vocabulary after each would take {needed / 2**30:.1f} GB"

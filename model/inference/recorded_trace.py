@@ -26,12 +26,14 @@ class Written:
         steps: one for each token, with its candidates.
         lineage: batch row of the shown hypothesis in each decoder step; None: there is one row.
         tree: all hypotheses of a beam search.
+        recording: the recorded pass of a network without a row; None: the network handed its attention to the recorder.
     """
 
     ids: tuple[int, ...] = ()
     steps: Sequence[Step] = ()
     lineage: Sequence[int] | None = None
     tree: tuple[Node, ...] = ()
+    recording: Trace | None = None
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ class TraceMaker:
         spec = self.checkpoint.info.spec
         one_row = self.request.target is None and _asks_for_every_row(spec)
         arrays = self.recorder.arrays(written.lineage, one_row)
-        return Trace(
+        trace = Trace(
             model=self.edited.with_notes(facts(self.checkpoint, self.request.model, self.device_name, milliseconds)),
             request=self.request.to_json(),
             tokens=self.edited.shown(dict(tokens)),
@@ -97,6 +99,23 @@ class TraceMaker:
             | ({"attention/decoder.*/rows": ONE_ROW} if one_row else {})
             | never_recorded(self.checkpoint.network),
         )
+        return trace if written.recording is None else _with_recording(trace, written.recording)
+
+
+def _with_recording(trace: Trace, found: Trace) -> Trace:
+    """A run of a network without a row, with the attention of its recording, and the strips that only the recording has.
+
+    Features have no texts: their strip is the recording's, which counts positions and not rows.
+    """
+    own = {name: strip for name, strip in trace.tokens.items() if strip.ids}
+    missing = {name: why for name, why in found.missing.items() if not name.startswith("attention/*/")}
+    return replace(
+        trace,
+        tokens={**found.tokens, **own},
+        attention=found.attention,
+        recorded=found.recorded,
+        missing={**missing, **trace.missing},
+    )
 
 
 def _asks_for_every_row(spec_: AnySpec) -> bool:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
@@ -12,15 +12,17 @@ from torch import Tensor
 from model.checkpoints.loaded import Runner, cache_of, dtype_of
 from model.errors import BadSetting, MissingSetting, NoStart, UnknownHypothesis
 from model.huggingface.network import ForeignEncoder, ForeignTranslator, ForeignWriter
+from model.huggingface.recorded.network import RecordedNetwork
 from model.inference.batching import Ask, Call, alone
 from model.inference.beam_memory import BeamMemory
-from model.inference.decoding import Read, Writer, beam, certain, forced, greedy, log_probabilities_of, sampler, write
+from model.inference.decoding import Hypothesis, Read, Writer, beam, certain, forced, greedy, log_probabilities_of, sampler, write
 from model.inference.edits.edited_run import EditedRun, edited_run
 from model.inference.inputs import Input, Inputs, Reader
 from model.inference.interventions import needs_weights
 from model.inference.long_inputs import is_fused, only_last_logits
 from model.inference.recorded_trace import TraceMaker, Written
 from model.inference.recorder import Recorder
+from model.inference.whole_passes import WholePasses
 from model.spec.external import AnySpec
 from model.spec.inputs import POSITIONS
 from model.spec.request import RunRequest
@@ -117,6 +119,8 @@ class _Job:
                 return self.continue_(network)
             case EncoderAlone() | ForeignEncoder() as network:
                 return self.read(network)
+            case RecordedNetwork() as network:
+                return self.record(network)
 
     def translate(self, network: EncoderDecoder | ForeignTranslator) -> Result:
         """Runs an encoder-decoder: encodes the source, then decodes, or feeds the forced target."""
@@ -165,6 +169,29 @@ class _Job:
         self.ask(Call(network, self.run, self.edited.source(source.tensor, mask.padding), mask))
         return {"source": source.tokens}, Written()
 
+    def record(self, network: RecordedNetwork) -> Result:
+        """Runs a network without a row: decodes or is fed in passes over all tokens, and records one more pass over them."""
+        alone = network.kind == "decoder"
+        source, target = self.inputs.source if alone else self._source(), self.inputs.target
+        passes = WholePasses(network, self.ask, self.run, source.tensor, network.valid(source.tensor, self.request.source_valid))
+
+        def shown(ids: tuple[int, ...]) -> dict[str, Tokens]:
+            if alone:
+                return {"source": source.tokens.then(self.reader.tokens("source", ids[len(source) :]))}
+            return {"source": source.tokens, "target": self.reader.tokens("target", ids)}
+
+        tokens, written = {"source": source.tokens}, Written()
+        if target is not None:
+            tokens["target"], steps = self._force(passes.read, target)
+            written = Written(steps=steps)
+        elif network.kind != "encoder":
+            self._refuse_target("a language model continues its source")
+            written = self._decode(passes.read, source.tokens.ids if alone else self._start(), shown, 0 if alone else len(source))
+            tokens = shown(written.ids)
+        else:
+            self._refuse_target("an encoder alone writes nothing")
+        return tokens, replace(written, recording=passes.recorded(tokens, written, self.request))
+
     def _decode(self, read: Read, prompt: tuple[int, ...], shown: Strips, source: int = 0) -> Written:
         decoding, writer = self.request.decoding, self._writer()
         most = min(decoding.max_length, writer.limit + 1 - len(prompt))
@@ -180,18 +207,12 @@ class _Job:
             size, longest = decoding.beam_size, decoding.max_length
             memory = BeamMemory(self.spec, size, len(prompt), source, self.request.keep, self.run.fused)
             memory.refuse_too_many(most)
-            found, tree = beam(
-                read,
-                self._select,
-                self.recorder.prune,
-                prompt,
-                size,
-                longest,
-                writer,
-                self.device,
-                lambda best: tell(Written(best.ids, best.steps, best.lineage)),
-                self.request.begin,
-            )
+
+            def told(best: Hypothesis) -> None:
+                tell(Written(best.ids, best.steps, best.lineage))
+
+            prune, begin = self.recorder.prune, self.request.begin
+            found, tree = beam(read, self._select, prune, prompt, size, longest, writer, self.device, told, begin)
             if decoding.hypothesis >= len(found):
                 raise UnknownHypothesis(asked=decoding.hypothesis, last=len(found) - 1)
             best = found[decoding.hypothesis]
@@ -227,7 +248,7 @@ class _Job:
                 tuple(each.text for each in chosen),
                 most,
                 time.perf_counter() - self.maker.began,
-                so_far=self.maker.so_far(shown, written),
+                so_far=None if isinstance(self.edited.network, RecordedNetwork) else self.maker.so_far(shown, written),
             )
         )
 

@@ -23,7 +23,7 @@ from model.spec.network import (
     Wiring,
 )
 
-ForeignPositions: TypeAlias = Literal["learned", "sinusoidal-halves", "rotary", "relative"]
+ForeignPositions: TypeAlias = Literal["learned", "sinusoidal-halves", "rotary", "relative", "unknown"]
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class ForeignStack:
         layers: number of layers in the stack.
         attention: the attention sublayers of the stack, all alike.
         positions: the positional encoding: a table that is added to the embedding, learned or sinusoidal (all sines, then all
-            cosines); rotated queries and keys; or a learned number for each distance, added to the scores.
+            cosines); rotated queries and keys; a learned number for each distance, added to the scores; or not known.
         max_positions: length of the longest input; where there is no table, a limit that keeps runs small enough for the machine.
         passes: how often the whole stack is applied.
     """
@@ -90,6 +90,7 @@ class ForeignSpec:
         encoder, decoder, output: as in ModelSpec.
         pad_id, start_id, end_id, unk_id, suppressed: as in ModelSpec; source and target share their padding id.
         forced: ids that follow the start token of every target, such as the token of the target's language.
+        recorded: whether its architecture has no row of module names, so that its runs are recorded by what is computed.
     """
 
     program: str
@@ -102,6 +103,7 @@ class ForeignSpec:
     unk_id: Id | None = None
     suppressed: tuple[Id, ...] = ()
     forced: tuple[Id, ...] = ()
+    recorded: bool = False
 
     @property
     def stacks(self) -> dict[str, ForeignStack]:

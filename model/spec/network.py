@@ -31,7 +31,7 @@ WITHOUT_FEED_FORWARD = ("attention", "no-feed-forward")
 ROTARY: tuple[Positions, ...] = ("rotary", "rotary-pairs")
 """Positional encodings that rotate queries and keys of self-attention, and add nothing to the embeddings."""
 
-TABLELESS = ("none", *ROTARY, "relative")
+TABLELESS = ("none", *ROTARY, "relative", "unknown")
 """Positional encodings that are no table of vectors, those of other programs included."""
 
 Few: TypeAlias = Annotated[int, Between(1, 1000)]
@@ -245,6 +245,8 @@ def to_json(spec: Any) -> dict[str, Any]:
             if stack is not None:
                 _drop_defaults(stack, StackSpec, "norm_epsilon", "gated", "rotary_base")
                 _drop_defaults(stack["attention"], AttentionSpec, "key_heads")
+    if not found.get("recorded"):  # of a library's network
+        found.pop("recorded", None)
     return found
 
 

@@ -81,7 +81,7 @@ def _check_facts(trace: Trace) -> None:
                 continue  # a recorded program has none
             if name in trace.model or name not in ("spec", "from_float32", "languages", "notes"):
                 read(kind, trace.model.get(name), f"header.model.{name}")
-        request = None if trace.recorded else RunRequest.from_json(trace.request)
+        request = None if trace.of_program else RunRequest.from_json(trace.request)
     except BadSetting as error:
         _refuse("{name} is {found!r}, not {allowed}".format(**error.fields))
     except HeadlightError as error:
@@ -90,8 +90,10 @@ def _check_facts(trace: Trace) -> None:
         _refuse("its duration is not a number")
     if request and trace.tree and request.decoding.hypothesis > max(node.rank for node in trace.tree):
         _refuse("its beam search has no such hypothesis")
-    if trace.recorded and (trace.request or trace.steps or trace.tree or trace.model.get("spec")):
-        _refuse("it is the recording of a program and has a request, steps, a beam search or the spec of a network")
+    if trace.of_program and (trace.request or trace.steps or trace.tree):
+        _refuse("it is the recording of a program and has a request, steps or a beam search")
+    if trace.recorded and not trace.of_program and not trace.model["spec"].get("recorded"):
+        _refuse("its attention was recorded, and its network is one that hands it out itself")
 
 
 def _depth(value: Any, level: int = 0) -> int:

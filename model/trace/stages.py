@@ -121,7 +121,7 @@ def _inputs(spec: Mapping[str, Any]) -> tuple[str, ...]:
         return ()
     if not spec["vocab"]:
         return ("features",)
-    added = () if spec["positions"] in (*ROTARY, "relative") else ("positioned",)
+    added = () if spec["positions"] in (*ROTARY, "relative", "unknown") else ("positioned",)
     if "embed_scale" not in spec:  # another program's: the stream that reaches the first layer is all that is known
         return added
     return ("embedding", "scaled", *added) if spec["embed_scale"] == "sqrt" else ("embedding", *added)

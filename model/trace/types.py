@@ -215,8 +215,8 @@ class Trace:
         tree: all continuations that a beam search considered (model/trace/beam_tree.py); the rest of the trace shows the
             hypothesis that was asked for.
         missing: why something was not recorded, by the name it would have.
-        recorded: for the recording of a program, what was recorded; None: a run of this project. A recording has no request, spec,
-            logits or steps.
+        recorded: for attention that was recorded by what a program computed, what was recorded; None: the network itself told it.
+            The recording of a program has no request, spec, logits or steps; a run of a library's network without a row has them.
     """
 
     model: Mapping[str, Any]
@@ -259,6 +259,11 @@ class Trace:
         held = {array.__array_interface__["data"][0]: _held(array) for array in self.arrays()}
         candidates = sum(1 + len(step.candidates) for step in self.steps)
         return sum(held.values()) + _NODE_BYTES * len(self.tree) + _CANDIDATE_BYTES * candidates
+
+    @property
+    def of_program(self) -> bool:
+        """Whether this is the recording of a program, of which nothing else is known."""
+        return self.recorded is not None and not self.model.get("spec")
 
     def written_out(self) -> Self:
         """This trace with lazy weights computed and stored as arrays, for readers that do not compute them from q and k."""

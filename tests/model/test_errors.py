@@ -114,8 +114,8 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
         "Choose another file, or add a layout (docs/add-a-layout.md).",
     ),
     "UnsupportedModel": (
-        {"path": "tiny", "reason": "its architecture is 'mamba', and those that are run here are bert"},
-        "tiny was not run: its architecture is 'mamba', and those that are run here are bert. Do not change its "
+        {"path": "tiny", "reason": "its architecture is 'mamba', and no attention was recognized in what it computes"},
+        "tiny was not run: its architecture is 'mamba', and no attention was recognized in what it computes. Do not change its "
         "config.json: with other values, the weights would run in a network that they were not trained for. A program "
         'that knows this model can show its attention, such as transformers with attn_implementation="eager" and '
         "output_attentions=True.",

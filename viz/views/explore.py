@@ -100,7 +100,7 @@ def _facts(page: Page, shown: reading.Shown) -> None:
     statistics = heads.head_statistics(page.trace, page.attention, page.head)
     facts = (_fact(explanation, getattr(statistics, name)) for name, explanation in heads.explanations().items())
     notes = [_("Attention shows where a head looks, not why the model chooses a word.")]
-    if page.attention.site.stack == "decoder" and page.trace.recorded is None:
+    if page.attention.site.stack == "decoder" and not page.trace.of_program:
         rows = labels.queries(page.trace, page.attention)
         row = rows[min(max(page.view.query, 1), len(rows) - 1)]
         notes.insert(0, _("Rows are labeled “token read → token generated next”, here “{row}”.", row=row))

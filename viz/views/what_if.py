@@ -32,6 +32,9 @@ def show(page: Page, steps: StreamlitPage, comparison: StreamlitPage) -> None:
     if page.info.recorded:
         st.info(recording.needs_network(), icon=":material/info:")
         return
+    if page.info.spec.get("recorded"):
+        st.info(recording.unchangeable(), icon=":material/info:")
+        return
     edits = EditList.of(page.view)
     begins = not edits.edits and page.view.off != ALL_OFF
     if begins:

@@ -65,7 +65,9 @@ def formula(trace: Trace, stage: Stage) -> str:
     """The formula in LaTeX; empty if the stage has none."""
     spec: Mapping[str, Any] = trace.model.get("spec") or {}
     stack = spec.get(stage.stack) or {}
-    if (spec.get("program") and stage.name in _OWN_WAYS) or (trace.recorded and stage.name != "context"):
+    if (spec.get("program") and stage.name in _OWN_WAYS) or (
+        trace.recorded and stage.name not in ("context", "probabilities", "chosen")
+    ):
         return ""
     if stage.site is not None and stage.name in stages.ATTENTION:
         memory = "x" if stage.site.kind == "self" else "y"

@@ -11,7 +11,7 @@ from viz.walk.formulas import is_rotated
 
 def sentence(trace: Trace, stage: Stage) -> str:
     """Sentence on what a stage of this run computes."""
-    if trace.recorded is not None:
+    if trace.of_program or (trace.recorded is not None and stage.site is not None):
         return _of_program(stage)
     if stage.site is not None:
         return _at_attention(trace, stage)

@@ -11,6 +11,7 @@ from torch import Tensor
 from model.checkpoints.loaded import AnyNetwork, Runner, dtype_of
 from model.errors import CannotChange
 from model.huggingface.network import ForeignNetwork
+from model.huggingface.recorded.network import RecordedNetwork
 from model.inference.edits import stack_edits
 from model.inference.edits.attention_edits import Notes, Past, finite, masked, rows_set, sharpened, silenced
 from model.inference.edits.examples import example_means
@@ -54,6 +55,8 @@ class EditedRun:
     """
 
     def __init__(self, checkpoint: Runner, request: RunRequest, given: Mapping[str, Tokens], traced: Traced) -> None:
+        if isinstance(checkpoint.network, RecordedNetwork):
+            checkpoint.network.refuse_edits(request)
         self._checkpoint, self._request, self._traced = checkpoint, request, traced
         self._spec, self._edits = checkpoint.info.spec, request.edits
         writes = self._spec.output is not None and self._spec.decoder is not None and "target" not in given

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from model.checkpoints.loaded import AnyNetwork
 from model.errors import CannotChange
 from model.huggingface.network import ForeignNetwork
+from model.huggingface.recorded.network import RecordedNetwork
 from model.inference.edits.strips import Strips
 from model.spec.edits import Edit, NoPositions, ShiftPositions, SinusoidalPositions, SwapLayers, SwapPositions
 from model.transformer.attention import Intervention
@@ -40,6 +41,7 @@ class Table:
             assert rows is not None
             self._rows = rows
             return
+        assert not isinstance(network, RecordedNetwork), "edits of it are refused"
         embedding = stack_of(network, stack).embedding
         if not isinstance(embedding, Embedding):
             raise CannotChange(name=f"positions/{stack}", reason="its input is float features, and no positions are added to them")
@@ -153,7 +155,7 @@ def reordered(network: AnyNetwork, edits: Sequence[SwapLayers]) -> AnyNetwork:
         CannotChange: another program runs the network.
     """
     for edit in edits:
-        if isinstance(network, ForeignNetwork):
+        if isinstance(network, ForeignNetwork | RecordedNetwork):
             raise CannotChange(name=f"the order of the {edit.stack}'s layers", reason="the transformers library keeps it to itself")
         network = _shallow(network)
         stack: nn.Module = network

@@ -92,8 +92,15 @@ QUERY = "encoder.layer.1.attention.self.query.weight"
 SPOILT: dict[str, tuple[Callable[[Path], None], str]] = {
     "no config": (lambda folder: (folder / "config.json").unlink(), "needs model.safetensors, spec.json and tokenizer.json"),
     "no JSON": (_text("config.json", "{"), "config.json cannot be read"),
-    "another architecture": (_config(model_type="mamba"), "its architecture is 'mamba', and those that are run here are bert, "),
-    "no architecture": (_config(model_type=None), "its architecture is None, and those that are run here"),
+    "another architecture": (
+        _config(model_type="mamba", architectures=None),
+        "MambaForCausalLM, but it lacks backbone",
+    ),
+    "an unknown architecture": (
+        _config(model_type="no-such"),
+        "its architecture is 'no-such', which transformers .* does not have",
+    ),
+    "no architecture": (_config(model_type=None), "names no architecture: model_type is None"),
     "no weights": (lambda folder: (folder / "model.safetensors").unlink(), "model.safetensors is missing"),
     "pickled weights": (_pickled, "Opening .* would call .*. Nothing was called, and the file was not opened"),
     "a missing tensor": (_without(QUERY), f"it lacks {QUERY}"),
@@ -242,7 +249,8 @@ def test_the_library_is_imported_when_a_folder_is_opened_and_not_before() -> Non
         if isinstance(node, ast.Import | ast.ImportFrom)
         and re.search(r"transformers|huggingface import .*(library|loading|fidelity)", ast.unparse(node))
     }
-    assert at_once == {"huggingface/fidelity.py", "huggingface/library.py", "huggingface/loading.py"}
+    expected = {"fidelity.py", "library.py", "loading.py", "recorded/loading.py"}
+    assert at_once == {f"huggingface/{name}" for name in expected}
 
 
 def test_two_networks_are_not_built_at_the_same_time_because_the_library_replaces_its_own_functions_meanwhile(

@@ -175,12 +175,12 @@ def followed(trace: Trace) -> dict[str, Any]:
 
 
 def _has_decoder(trace: Trace) -> bool:
-    return trace.recorded is None and any(site.stack == "decoder" for site in trace.attention)
+    return not trace.of_program and any(site.stack == "decoder" for site in trace.attention)
 
 
 def strip_title(trace: Trace, name: str, generated: bool) -> str:
     """Title of a strip; of a recorded program only its name, since it is not known what was given and what generated."""
-    if trace.recorded is None or name == "source":
+    if not trace.of_program or name == "source":
         return strings.strip_title(trace, name, generated)
     return _("Target") if name == "target" else name
 

@@ -1,0 +1,90 @@
+"""Checks of every Hugging Face folder: no network larger than its file, each tensor in its place, errors in one sentence."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from model.errors import DamagedFile, HeadlightError, IncompleteWeights, UnsoundFile
+from model.huggingface.config import ignored
+from model.huggingface.folder import CONFIG, FOREIGN_CODE, Folder
+from model.inspection.leftovers import noted
+from model.inspection.report import TensorInfo
+from model.inspection.tensor_stats import measured
+
+SPARE = 1 << 22
+"""Numbers by which a network may exceed its file: computed tables are not stored."""
+
+
+@contextmanager
+def said_by_the_library(folder: Folder) -> Iterator[None]:
+    """Turns any exception of the library into one error.
+
+    Raises:
+        DamagedFile: the library raised an exception.
+    """
+    try:
+        yield
+    except HeadlightError:
+        raise
+    except Exception as error:
+        first_words = " ".join(str(error).split()[:30])
+        detail = f"the transformers library says: {type(error).__name__}: {first_words}"
+        raise DamagedFile(path=folder.path / CONFIG, detail=detail) from error
+
+
+def check_size(folder: Folder, outline: nn.Module, weights: Mapping[str, Tensor]) -> None:
+    """Refuses a network that is larger than its weights, before memory is allocated. Tied weights may count twice.
+
+    Raises:
+        UnsoundFile: it is larger.
+    """
+    asked = sum(prod(tensor.shape) for tensor in (*outline.parameters(), *outline.buffers()))
+    there = sum(tensor.numel() for tensor in weights.values())
+    if asked > 2 * there + SPARE:
+        detail = f"it describes a network of {asked:,} numbers, and the weights beside it are {there:,}"
+        raise UnsoundFile(path=folder.path / CONFIG, detail=detail)
+
+
+def check_report(folder: Folder, program: str, report: Mapping[str, Any]) -> None:
+    """Refuses weights that would leave parameters randomly initialized.
+
+    Raises:
+        IncompleteWeights: a tensor is missing or of the wrong shape.
+    """
+    wrong = [f"it lacks {name}" for name in sorted(report["missing_keys"])]
+    wrong += [f"{name} is {list(found)}, not {list(needed)}" for name, found, needed in sorted(report["mismatched_keys"])]
+    wrong += [str(message) for message in report["error_msgs"]]
+    if wrong:
+        more = f" (and {len(wrong) - 1} more)" if wrong[1:] else ""
+        raise IncompleteWeights(path=folder.path, layout=program, detail=wrong[0] + more)
+
+
+def described(name: str, tensor: Tensor, left_over: Mapping[str, str]) -> TensorInfo:
+    """What an inspection says of a tensor."""
+    status = "unneeded" if name in left_over else "matched"
+    return measured(TensorInfo(name, tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), status), tensor)
+
+
+def name_of(path: Path) -> str:
+    """A folder's name, even if it is `.` or a symlink."""
+    return path.name or path.resolve().name
+
+
+def notes(folder: Folder, weights: Mapping[str, Tensor], left_over: Mapping[str, str]) -> tuple[str, ...]:
+    """Notes on the files for viewers, a sentence each."""
+    found = []
+    if FOREIGN_CODE in folder.config:
+        found.append(f"{CONFIG} names Python code of its own ({FOREIGN_CODE}); it was not run, the library's class was.")
+    if not folder.config.get("architectures"):
+        found.append(
+            f"{CONFIG} does not say which class saved it: that these weights were trained as {folder.model_type} is its word."
+        )
+    if left_out := ignored(folder):
+        found.append(f"Decoding here does not do what its generation settings ask for besides: {', '.join(left_out)}.")
+    if broken := [name for name, tensor in weights.items() if tensor.is_floating_point() and not tensor.isfinite().all()]:
+        found.append(f"{len(broken)} tensors hold NaN or infinite numbers, the first is {broken[0]}.")
+    return (*found, *noted(left_over))

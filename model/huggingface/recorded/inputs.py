@@ -1,0 +1,103 @@
+"""What a network of the transformers library reads: token ids, or float features that are arranged as its own input."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Literal, TypeAlias
+
+from torch import Tensor, nn
+
+from model.errors import UnsupportedModel
+from model.huggingface.folder import Folder
+
+Form: TypeAlias = Literal["ids", "patches", "frames", "samples"]
+
+_FORMS: Mapping[str, Form] = {"input_ids": "ids", "pixel_values": "patches", "input_features": "frames", "input_values": "samples"}
+"""By the name of the library's argument."""
+
+FRAMES = ("whisper",)
+"""Architectures whose `input_features` are [batch, number, frame], two frames for each position of the encoder."""
+
+FEWEST_SAMPLES = 10
+"""Positions of the example for a network that reads samples of sound."""
+
+
+@dataclass(frozen=True)
+class Reads:
+    """The input of a network.
+
+    Attributes:
+        form: token ids; patches of an image, from left to right and top to bottom, each with all numbers of its first channel, then
+            of its second …; frames of a spectrogram; or samples of a sound, one number each.
+        argument: the library's name of the input.
+        rows: how many rows of features it reads; 0: any number, or ids.
+        width: numbers in a row; 0: ids.
+        grid: rows and columns of patches; (0, 0): no image.
+        channels: of the image.
+        example: rows of an example.
+    """
+
+    form: Form
+    argument: str
+    rows: int = 0
+    width: int = 0
+    grid: tuple[int, int] = (0, 0)
+    channels: int = 0
+    example: int = 0
+
+    def arranged(self, source: Tensor) -> Tensor:
+        """Ids [batch, position] as they are; features [batch, row, number] as the library's own input."""
+        match self.form:
+            case "patches":
+                (high, wide), side = self.grid, round((self.width / self.channels) ** 0.5)
+                patches = source.reshape(-1, high, wide, self.channels, side, side)
+                return patches.permute(0, 3, 1, 4, 2, 5).reshape(-1, self.channels, high * side, wide * side)
+            case "frames":
+                return source.transpose(1, 2)
+            case "samples":
+                return source.squeeze(-1)
+        return source
+
+    @property
+    def said(self) -> str:
+        """Sentence for viewers; empty for ids."""
+        high, wide = self.grid
+        return {
+            "ids": "",
+            "patches": f"Its input is an image of {high} × {wide} patches, read row by row, {self.width} numbers each. Positions "
+            "are counted from 1, and those that the network adds, such as a class token, count, too.",
+            "frames": f"Its input is {self.rows} frames of {self.width} numbers each. Positions are counted from 1; the network "
+            "may join frames to one.",
+            "samples": "Its input is samples of a sound, one number each. Positions are counted from 1; the network joins samples.",
+        }[self.form]
+
+
+def reads(folder: Folder, network: nn.Module, config: Any) -> Reads:
+    """What a network reads.
+
+    Raises:
+        UnsupportedModel: more than one kind of input, or one whose arrangement is not known.
+    """
+    argument = str(getattr(network, "main_input_name", "input_ids"))
+    form = _FORMS.get(argument)
+    if argument == "input_ids" and folder.config.get("vision_config"):
+        raise UnsupportedModel(path=folder.path, reason="it reads images and text together, and a run here has one of them")
+    if form == "ids":
+        return Reads(form, argument)
+    if form == "patches" and all(hasattr(config, name) for name in ("image_size", "patch_size", "num_channels")):
+        size, side = _two(config.image_size), _two(config.patch_size)
+        if side[0] == side[1] and not size[0] % side[0] and not size[1] % side[1]:
+            grid = size[0] // side[0], size[1] // side[1]
+            width = config.num_channels * side[0] * side[1]
+            return Reads(form, argument, prod(grid), width, grid, config.num_channels, prod(grid))
+    if form == "frames" and folder.model_type in FRAMES:
+        rows = 2 * config.max_source_positions
+        return Reads(form, argument, rows, config.num_mel_bins, example=rows)
+    if form == "samples" and hasattr(config, "conv_stride"):
+        return Reads(form, argument, 0, 1, example=FEWEST_SAMPLES * prod(config.conv_stride))
+    raise UnsupportedModel(path=folder.path, reason=f"it reads {argument}, and how these are arranged is not known here")
+
+
+def _two(size: Any) -> tuple[int, int]:
+    high, wide = size if isinstance(size, list | tuple) else (size, size)
+    return int(high), int(wide)

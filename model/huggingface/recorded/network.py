@@ -1,0 +1,161 @@
+"""A network of the transformers library without a row: it is called as a whole, and recorded by what it computes."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+import headlight
+from model.errors import BadSetting, CannotChange
+from model.huggingface.families import Kind
+from model.huggingface.recorded.inputs import Reads
+from model.spec.external import ForeignSpec
+from model.spec.request import RunRequest
+
+NO_ROW = (
+    "its architecture has no row in Headlight's table (docs/huggingface.md), so the transformers library runs it as a whole, and "
+    "only what it computed is recorded"
+)
+
+
+@dataclass(frozen=True)
+class Pass:
+    """The input of one forward pass.
+
+    Attributes:
+        source: [row, position] of ids, or [row, position, number] of features.
+        valid: [row, position] of int, 0 at padding; None: there is none.
+        target: [row, position], ids that a decoder reads; None: there is none.
+    """
+
+    source: Tensor
+    valid: Tensor | None = None
+    target: Tensor | None = None
+
+
+class RecordedNetwork:
+    """A network without a row.
+
+    Args:
+        library: the library's network, with its weights and its own eager attention.
+        kind: its stacks.
+        reads: its input.
+        spec: what is known of it.
+    """
+
+    def __init__(self, library: nn.Module, kind: Kind, reads: Reads, spec: ForeignSpec) -> None:
+        self.library, self.kind, self.reads, self.spec = library, kind, reads, spec
+        self._takes = signature(library.forward).parameters
+        self._encoder = _path_of_encoder(library) if kind == "both" else ""
+
+    def to(self, device: torch.device) -> Self:
+        """Itself, moved."""
+        self.library.to(device)
+        return self
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """Learned numbers."""
+        return self.library.parameters()
+
+    def buffers(self) -> Iterator[Tensor]:
+        """Other tensors that it holds."""
+        return self.library.buffers()
+
+    def state_dict(self) -> Mapping[str, Tensor]:
+        """Its tensors by the library's names."""
+        return self.library.state_dict()
+
+    def tables(self) -> dict[str, Tensor]:
+        """The positional encodings by stack: none is known."""
+        return {}
+
+    def __call__(self, given: Pass, **options: Any) -> Any:
+        """What the library's forward pass returns."""
+        arguments: dict[str, Any] = {self.reads.argument: self.reads.arranged(given.source)}
+        if given.valid is not None:
+            arguments["attention_mask"] = given.valid
+        if given.target is not None:
+            arguments["decoder_input_ids"] = given.target
+        if "use_cache" in self._takes:
+            arguments["use_cache"] = False
+        return self.library(**arguments, **options)
+
+    def recorded(
+        self,
+        given: Pass,
+        source: Sequence[str] | None = None,
+        target: Sequence[str] | None = None,
+        keep: Sequence[str] = (),
+        limit: int = 1 << 30,
+    ) -> tuple[Any, headlight.Recording]:
+        """What a forward pass returns, and its recording.
+
+        Args:
+            source, target: texts of the positions.
+            keep, limit: as in `headlight.record`.
+        """
+        recording = headlight.record(self.library, source, target, keep=keep, limit=limit, program=self.spec.program)
+        with recording:
+            out = self(given)
+        self._name_stacks(recording)
+        return out, recording
+
+    def _name_stacks(self, recording: headlight.Recording) -> None:
+        """Where cross-attention does not tell the stacks of an encoder-decoder, the modules do. Any other network is one stack."""
+        counts: Counter[str] = Counter()
+        for site in recording.sites:
+            if self.kind != "both":
+                site.stack, site.layer = "program", counts[site.kind]
+                counts[site.kind] += 1
+            elif site.stack == "program":
+                site.stack = "encoder" if f"{site.module}.".startswith(self._encoder) else "decoder"
+            if site.batch > 1:
+                recording.missing[f"attention/{site.module}"] = (
+                    f"its input was cut into {site.batch} blocks; the first one is shown"
+                )
+
+    def valid(self, source: Tensor, count: int | None) -> Tensor | None:
+        """[row, position], 0 at the padding of a source: after the first `count` positions, or where the padding id stands.
+
+        None if there is no padding, or nothing that could be.
+        """
+        if count is None and (self.spec.pad_id is None or source.is_floating_point()):
+            return None
+        positions = torch.arange(source.shape[1], device=source.device)
+        there = (positions < count)[None] if count is not None else source.ne(self.spec.pad_id or 0)
+        return None if bool(there.all()) else there.long()
+
+    def check_rows(self, source: Tensor) -> None:
+        """Refuses features that are not as many as the network reads, such as too few patches for its image.
+
+        Raises:
+            BadSetting: they are not.
+        """
+        if self.reads.rows and source.shape[1] != self.reads.rows:
+            allowed = (
+                f"exactly {self.reads.rows} rows of {self.reads.width} numbers: {self.reads.said[0].lower()}{self.reads.said[1:]}"
+            )
+            raise BadSetting(name="source features", found=f"{source.shape[1]} rows", allowed=allowed.rstrip("."))
+
+    def refuse_edits(self, request: RunRequest) -> None:
+        """Refuses a run with edits.
+
+        Raises:
+            CannotChange: there are some.
+        """
+        if request.edits:
+            raise CannotChange(name=str(request.edits[0]), reason=NO_ROW)
+
+    def missing(self) -> dict[str, str]:
+        """What a trace of it cannot hold, and why."""
+        return dict.fromkeys(("attention/*/scores", "attention/*/output", "hidden", "embedded", "stages", "positions"), NO_ROW)
+
+
+def _path_of_encoder(library: Any) -> str:
+    """Path of the encoder in an encoder-decoder, with a point at its end."""
+    encoder = library.get_encoder()
+    return next(f"{name}." for name, module in library.named_modules() if module is encoder)

@@ -1,0 +1,30 @@
+"""From a recording to the sites of a trace: the same reader that opens recorded files, and the stack that the class tells."""
+
+from dataclasses import replace
+
+import headlight
+from model.huggingface.families import Kind
+from model.trace.serialization import from_bytes
+from model.trace.types import Site, Trace
+
+
+def trace_of(recording: headlight.Recording, kind: Kind) -> Trace:
+    """The trace of a recording, as if it were opened from its file.
+
+    Of a network with one stack the stack is known by its class; of others the recording told it.
+    """
+    found = from_bytes(recording.to_bytes())
+    assert found.recorded is not None
+    if kind == "both":
+        return found
+    names = {site: replace(site, stack=kind) if site.stack == "program" else site for site in found.attention}
+    attention = {names[site]: replace(own, site=names[site]) for site, own in found.attention.items()}
+    sites = {str(names[Site.parse(text)]): own for text, own in found.recorded.sites.items()}
+    return replace(found, attention=attention, recorded=replace(found.recorded, sites=sites))
+
+
+def layers_and_heads(sites: list[headlight.Site], stack: str) -> tuple[int, int]:
+    """Attention sublayers of a stack, cross-attention apart, and the most heads of one. At least one of each."""
+    own = [site for site in sites if site.stack in (stack, "program")]
+    within = [site for site in own if site.kind != "cross"] or own
+    return max(1, len(within)), max((site.shape[0] for site in own), default=1)

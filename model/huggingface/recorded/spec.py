@@ -1,0 +1,86 @@
+"""The spec of a network without a row: sizes from its config, layers and heads from its probe."""
+
+from dataclasses import asdict
+from typing import Any
+
+from torch import nn
+
+import headlight
+from model.errors import BadSetting, DamagedFile
+from model.huggingface.config import UNTABLED, special_ids
+from model.huggingface.folder import CONFIG, Folder
+from model.huggingface.recorded.inputs import Reads
+from model.huggingface.recorded.sites import layers_and_heads
+from model.spec.external import ForeignAttention, ForeignSpec, ForeignStack
+from model.spec.network import OutputSpec
+from model.spec.validation import read
+
+_POSITIONS = ("max_position_embeddings", "n_positions", "max_target_positions", "max_encoder_position_embeddings", "max_seq_len")
+"""Settings that give the number of positions."""
+
+
+def spec_of(
+    folder: Folder, config: Any, network: nn.Module, form: Reads, program: str, sites: tuple[headlight.Site, ...]
+) -> ForeignSpec:
+    """The spec of a network.
+
+    Raises:
+        DamagedFile: a size is missing or outside its limits.
+    """
+    names = ("encoder", "decoder") if folder.kind == "both" else (folder.kind,)
+    try:
+        stacks = {name: _stack(name, config, network, form if name == names[0] else None, sites) for name in names}
+        vocab = list(stacks.values())[-1].vocab
+        spec = ForeignSpec(
+            program=program,
+            encoder=stacks.get("encoder"),
+            decoder=stacks.get("decoder"),
+            output=None if folder.kind == "encoder" else OutputSpec(),
+            recorded=True,
+            **special_ids(folder, config, vocab),
+        )
+        return read(ForeignSpec, asdict(spec), CONFIG)
+    except BadSetting as error:
+        detail = "{name} is {found!r}, not {allowed}".format(**error.fields)
+        raise DamagedFile(path=folder.path / CONFIG, detail=detail) from error
+
+
+def _stack(name: str, config: Any, network: nn.Module, form: Reads | None, sites: tuple[headlight.Site, ...]) -> ForeignStack:
+    own = config.get_text_config(**{name: True}) if form is None or form.form == "ids" else config
+    layers, heads = layers_and_heads(list(sites), name)
+    width = _whole(own, "d_model", "hidden_size", "n_embd", "dim") or 1
+    features = form is not None and form.form != "ids"
+    assert form is not None or not features
+    return ForeignStack(
+        vocab=0 if features else _embedded(network, own, name),
+        d_model=form.width if form is not None and features else width,
+        layers=layers,
+        attention=ForeignAttention(heads, heads, _whole(own, "head_dim", "d_kv") or max(1, width // heads)),
+        positions="unknown",
+        max_positions=(form.rows or UNTABLED) if form is not None and features else _positions(own, network),
+    )
+
+
+def _embedded(network: nn.Module, config: Any, name: str) -> int:
+    """Ids of the embedding of a stack."""
+    library: Any = network
+    try:
+        part = library.get_encoder() if name == "encoder" else library.get_decoder()
+        return int(part.get_input_embeddings().weight.shape[0])
+    except (AttributeError, NotImplementedError, TypeError):
+        return _whole(config, "vocab_size", f"{name}_vocab_size") or 1
+
+
+def _positions(config: Any, network: nn.Module) -> int:
+    """The length of the longest input; rows of a position table up to the one of padding are none."""
+    positions = _whole(config, *_POSITIONS)
+    if positions is None:
+        return UNTABLED
+    tables = [module for module in network.modules() if isinstance(module, nn.Embedding) and module.num_embeddings == positions]
+    return positions - max((table.padding_idx + 1 for table in tables if table.padding_idx is not None), default=0)
+
+
+def _whole(config: Any, *names: str) -> int | None:
+    """The first setting that is a whole number above 0."""
+    values = (getattr(config, name, None) for name in names)
+    return next((value for value in values if type(value) is int and value > 0), None)
