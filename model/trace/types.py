@@ -215,8 +215,8 @@ class Trace:
         tree: all continuations that a beam search considered (model/trace/beam_tree.py); the rest of the trace shows the
             hypothesis that was asked for.
         missing: why something was not recorded, by the name it would have.
-        recorded: for attention that was recorded by what a program computed, what was recorded; None: the network itself told it.
-            The recording of a program has no request, spec, logits or steps; a run of a library's network without a row has them.
+        recorded: what `headlight.py` recorded; None: the network itself told its attention. The recording of a program has no
+            request, spec, logits or steps; the run of a library's network without a row has them.
     """
 
     model: Mapping[str, Any]
@@ -247,8 +247,7 @@ class Trace:
             yield from (a for name in TENSORS_OF_ATTENTION if isinstance(a := getattr(attention, name), np.ndarray))
         for group in (self.positions, self.embedded, self.hidden, self.stages):
             yield from group.values()
-        if self.logits is not None:
-            yield self.logits
+        yield from () if self.logits is None else (self.logits,)
 
     @property
     def nbytes(self) -> int:
@@ -262,7 +261,7 @@ class Trace:
 
     @property
     def of_program(self) -> bool:
-        """Whether this is the recording of a program, of which nothing else is known."""
+        """Whether it is the recording of a program, of which nothing else is known."""
         return self.recorded is not None and not self.model.get("spec")
 
     def written_out(self) -> Self:
