@@ -31,12 +31,16 @@ SLOW_PLACES = tuple(
         "load",
         "model/huggingface",
         "model/engine/test_contract.py",
+        "model/attribution/test_bundled_effects.py",
+        "model/training/test_reversal.py",
+        "model/training/test_train.py",
         "model/test_viewing.py",
+        "viz/test_views_compare.py",
         "viz/test_views_step.py",
         "viz/test_views_checkpoint_files.py",
     )
 )
-"""Where the whole script runs, the transformers library is imported, or hosts and people have processes of their own."""
+"""Where whole pages run, networks are trained, libraries take seconds to import, or hosts and people have own processes."""
 
 MARKED = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.(\w+)", re.MULTILINE)
 """How a file marks all of its tests."""

@@ -9,7 +9,7 @@ from model.spec.edits import Silence
 from model.spec.request import MOST_TOKENS
 from viz import link_values as values
 from viz.link_values import LONGEST_TEXT
-from viz.links import PARAMETERS, View, read, write
+from viz.links import NEW_SENTENCE, PARAMETERS, TYPED, View, read, second_side, write
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,30 @@ def test_places_of_edits_count_from_0_and_are_numbers_or_all() -> None:
             values.off(wrong)
 
 
+def test_a_new_sentence_forgets_places_in_the_old_one_and_nothing_else() -> None:
+    assert NEW_SENTENCE == {"begin": "", "hypothesis": 0, "query": -1, "key": -1, "step": -1, "pad_to": 0}
+
+
 def test_edits_that_are_not_there_cannot_be_off() -> None:
     two = View(edits="silence site=decoder.0.2.cross head=4; silence site=decoder.0.2.cross head=5")
     assert replace(two, off="1,2,7").switched_off() == {1}
     assert replace(two, off=values.ALL_OFF).switched_off() == {0, 1}
+
+
+def test_logs_leave_out_every_parameter_that_holds_what_people_typed() -> None:
+    assert {"against", "begin", "edit", "set", "target", "text"} == TYPED
+
+
+@pytest.mark.parametrize("models", [("a", "b"), ("b", "a")])
+def test_another_model_beside_the_first_starts_without_its_settings_and_edits(models: tuple[str, str]) -> None:
+    own, other = models
+    view = View(model=own, settings="n_heads=8", edits="silence site=decoder.0.2.cross head=4", off="0", against=f"model={other}")
+    assert second_side(view) == replace(view, model=other, settings="", edits="", off="")
+    assert second_side(replace(view, against=f"model={own}")) == replace(view, against=f"model={own}")
+
+
+def test_what_is_off_on_one_side_counts_the_edits_of_that_side() -> None:
+    edit = "silence site=decoder.0.2.cross head=4"
+    view = View(edits=edit, off="0", against="beam=3")
+    assert second_side(view).off == "0"
+    assert second_side(replace(view, against=f"edit={edit}")).off == ""
