@@ -78,7 +78,7 @@ def test_the_map_jumps_and_play_goes_on(visit: Open, order: list[str]) -> None:
     page.keyboard.press("Space")
     expect(page.locator(MAP)).not_to_have_attribute("data-stage", re.compile("weights|context|output"), timeout=PATIENCE)
     page.keyboard.press("Space")
-    page.wait_for_timeout(1000)
+    expect(page.get_by_role("button", name="Play", exact=True)).to_be_visible()
     there = page.locator(MAP).get_attribute("data-stage") or ""
     assert order.index(there) >= here + 3
     at(page, there)
