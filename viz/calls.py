@@ -168,6 +168,16 @@ class Calls:
                 older.give_up()
             return self._live
 
+    def stop_following(self) -> None:
+        """Cancels the call that follows what is typed. As after `stop`, an equal request is not started again until `resume`."""
+        with self._lock:
+            if self._live is not None and not self._live.done.done():
+                key = self._live.key
+                self._stopped, self._came_to = key, self._how_far(self._live)
+                for call in (self._live, self._on_their_way.pop(key, None)):
+                    if call is not None:
+                        call.give_up()
+
     def again(self, key: Hashable) -> Trace:
         """The trace of an earlier equal call.
 

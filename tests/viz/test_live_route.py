@@ -33,6 +33,7 @@ from viz.canvas.wire.part_cache import PART_CACHE
 from viz.links import View
 from viz.live import box, route, sessions
 from viz.live import frames as live_frames
+from viz.live.changes import Question
 from viz.live.sessions import BY_TOKEN, LiveSession
 from viz.waiting import PatientEngine
 
@@ -123,6 +124,19 @@ def test_a_choice_on_the_page_is_kept_and_a_row_of_the_old_sentence_is_not(clien
     assert (engine.asked[0].source, engine.asked[0].decoding.temperature, engine.asked[0].decoding.hypothesis) == ("w5", 0.5, 0)
     ((_header, scenes),) = framed(post(client, live, {"text": None}).content)
     assert unpack(scenes["atlas"])[0]["selection"]["query"] == 2, "the page's own sentence keeps the chosen row"
+
+
+def test_a_choice_is_drawn_before_the_script_knows_it(client: httpx.AsyncClient) -> None:
+    engine = Typed()
+    live = live_session(engine, query=2, method="sample")
+    change = {"seed": "7", "temperature": "0.5", "silence": "encoder.0.0.self:1"}
+    assert post(client, live, {"text": None, "change": change}).status_code == 200
+    asked = engine.asked[-1]
+    assert (asked.source, asked.decoding.seed, asked.decoding.temperature) == ("w4", 7, 0.5)
+    assert [str(edit) for edit in asked.edits] == ["silence site=encoder.0.0.self head=1"]
+    others: list[object] = [[], {"seed": 7}, {"seed": "-1"}, {"temperature": "nan"}, {"silence": "nowhere:1"}, {"model": "other"}]
+    for wrong in others:
+        assert post(client, live, {"text": None, "change": wrong}).status_code == 400
 
 
 @pytest.mark.parametrize(
@@ -279,7 +293,7 @@ def test_who_leaves_ends_the_run_and_stop_keeps_what_was_written() -> None:
 
     async def leave() -> None:
         left = asyncio.get_running_loop().create_future()
-        async for _frame in live_frames.frames(live, situation, "w5", left):
+        async for _frame in live_frames.frames(live, situation, Question("w5"), left):
             left.set_result(None)
 
     asyncio.run(leave())
@@ -287,7 +301,7 @@ def test_who_leaves_ends_the_run_and_stop_keeps_what_was_written() -> None:
     while not engine.cancelled and time.monotonic() < limit:
         time.sleep(0.01)
     assert engine.cancelled == ["w5"]
-    key, request = live.ask(situation, situation.of("w5")).key, situation.of("w5").request()
+    key, request = live.ask(situation, situation.of(Question("w5"))).key, situation.of(Question("w5")).request()
     with pytest.raises(NotYet):  # the page's script asks for the same run
         live.calls.ask(key, lambda: engine.run(request), time.monotonic() + 0.01)
     theirs = live.calls._on_their_way[key]
@@ -298,6 +312,29 @@ def test_who_leaves_ends_the_run_and_stop_keeps_what_was_written() -> None:
         live.calls.ask(key, lambda: engine.run(request), 0.0)
     assert stopped.value.trace is not None
     assert len(stopped.value.trace.steps) == 2
+
+
+def test_stop_ends_the_run_and_the_script_shows_what_it_had_written(client: httpx.AsyncClient) -> None:
+    engine = Typed(hold=("w5",))
+    live = live_session(engine)
+    path, headers = f"{route.PATH}/{live.token}", {"sec-fetch-site": "same-origin"}
+
+    async def stopped() -> bytes:
+        asking = asyncio.create_task(client.post(path, json={"text": "w5"}, headers=headers))
+        while not (engine.asked and live.calls._live and (newest := live.calls._live.feed.newest) and newest.done == 2):
+            await asyncio.sleep(0.01)
+        assert (await client.delete(path)).status_code == 403
+        assert not asking.done()
+        assert (await client.delete(path, headers=headers)).status_code == 204
+        return (await asking).content
+
+    assert framed(asyncio.run(stopped()))[-1][0].get("stopped")
+    request = engine.asked[0]
+    with pytest.raises(Stopped) as found:
+        live.calls.ask(("run", request), lambda: engine.run(request), time.monotonic() + 60)
+    assert found.value.trace is not None
+    assert len(found.value.trace.steps) == 2
+    assert len(engine.asked) == 1, "the script does not run it again"
 
 
 def test_the_pause_is_a_setting_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:

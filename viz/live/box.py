@@ -1,6 +1,7 @@
 """The script that listens to the sentence box of Explore, and its switch beside the box."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import streamlit as st
@@ -8,20 +9,24 @@ import streamlit as st
 from model.errors import BadSetting
 from viz.canvas.assets import BASE, read
 from viz.canvas.wire import strings
+from viz.live.changes import fields_of
 from viz.live.route import PATH
 from viz.live.sessions import attend as attend
 from viz.live.sessions import my_live
+from viz.page import current_view, update
 from viz.texts import _
 
+_KEY = "live"
 HERE = Path(__file__).parent
 PAUSE_MS, LONGEST_MS = 120, 10_000
 """How long typing must pause until the sentence so far is shown, if HEADLIGHT_LIVE does not say it; and the longest such pause."""
 
 _BOX = st.components.v2.component(
     "headlight.live",
-    html='<button type="button" role="switch"></button><p class="said" role="status"></p>',
+    html='<button type="button" role="switch"></button>'
+    '<div class="under"><p class="said" role="status"></p><button type="button" class="stop" hidden></button></div>',
     css=(HERE / "live.css").read_text(encoding="utf-8"),
-    js=read(*BASE) + "\n" + (HERE / "live.js").read_text(encoding="utf-8"),
+    js="\n".join((read(*BASE), *((HERE / name).read_text(encoding="utf-8") for name in ("choices.js", "live.js")))),
 )
 
 
@@ -45,5 +50,21 @@ def switch() -> None:
         "live": _("Live"),
         "help": _("Show the sentence while you type"),
         "how_far": strings.how_far(),
+        "stop": _("Stop"),
     }
-    _BOX(key="live", data={"path": f"{PATH}/{my_live().token}", "pause": pause, "texts": texts}, width="content", height="content")
+    view = current_view()[0]
+    data = {
+        "path": f"{PATH}/{my_live().token}",
+        "pause": pause,
+        "texts": texts,
+        "seed": view.seed,
+        "silence": view.silence,
+        "samples": view.method == "sample" and not view.target,
+    }
+    _BOX(key=_KEY, data=data, on_changed_change=_take, width="content", height="content")
+
+
+def _take() -> None:
+    """Takes what a person changed and the route has drawn."""
+    with suppress(ValueError):
+        update(**fields_of(st.session_state[_KEY].get("changed")))

@@ -24,6 +24,7 @@ from viz import prepare
 from viz.calls import Call
 from viz.canvas.wire.packing import pack
 from viz.links import View
+from viz.live.changes import Question
 from viz.live.sessions import LiveSession, Situation
 from viz.texts import _, number, sentence
 
@@ -37,26 +38,51 @@ ENCODER_SECONDS = 0.25
 """The encoder's maps are drawn alone if the first token takes longer: the other maps leave the picture meanwhile."""
 
 SHARE = 4
-"""After a frame that took so long to make, the next one waits this many times as long: a fifth of a core at most."""
+"""After a frame that took so long to make, the next one waits this many times as long: a fifth of a core for all sessions."""
+
+
+class FrameBudget:
+    """The processor time of frames of runs that still decode, of all sessions together.
+
+    Attributes:
+        due: time on the monotonic clock at which the next frame may be made.
+    """
+
+    def __init__(self) -> None:
+        self.due = 0.0
+
+    def begin(self) -> float:
+        """Notes that a frame is being made, and returns the time; no other is made meanwhile."""
+        began = time.monotonic()
+        self.due = began + FIRST_SECONDS  # if the browser never reads it, others go on then
+        return began
+
+    def end(self, began: float) -> float:
+        """Notes that the frame is made. Returns the time at which the next one may be."""
+        self.due = time.monotonic() + SHARE * (time.monotonic() - began)
+        return self.due
+
+
+BUDGET = FrameBudget()
+"""That of this process."""
 
 _log = logging.getLogger(log.NAME)
 
 
-async def frames(live: LiveSession, situation: Situation, text: str | None, gone: Awaitable[None]) -> AsyncIterator[bytes]:
+async def frames(live: LiveSession, situation: Situation, question: Question, gone: Awaitable[None]) -> AsyncIterator[bytes]:
     """The frames of one question, until its run has ended or a newer question of the session replaces it.
 
     Args:
-        text: the sentence; None: the page's own, with everything that was chosen for it.
+        question: what is to be drawn.
         gone: done when the browser has left.
     """
-    view = situation.of(text)
-    call, left = live.ask(situation, view), asyncio.ensure_future(gone)
+    call, left = live.ask(situation, situation.of(question)), asyncio.ensure_future(gone)
     try:
         async for progress in _progress(call, left):
             with suppress(HeadlightError):  # what another host sent so far is damaged: the end of the run says so
-                yield await asyncio.to_thread(_partial, *live.now(situation, view), progress)
+                yield await asyncio.to_thread(_partial, *live.now(situation, question), progress)
         if not left.done():
-            yield await asyncio.to_thread(_last, *live.now(situation, view), call)
+            yield await asyncio.to_thread(_last, *live.now(situation, question), call)
     finally:
         left.cancel()
         call.give_up()  # the browser has the answer, or has left
@@ -76,16 +102,16 @@ async def _progress(call: Call, left: "asyncio.Future[None]") -> AsyncIterator[P
         due = began + FIRST_SECONDS
     while not (done.done() or left.done()):
         count, progress, now = call.feed.count, call.feed.newest, time.monotonic()
-        if now < due:
+        if now < (due := max(due, BUDGET.due)):
             await wait(due)  # nobody listens until then: each token would wake this thread
         elif count == seen or progress is None or progress.so_far is None:
             await wait(math.inf, asyncio.wrap_future(call.feed.after(count)))
         elif not progress.done and now < began + ENCODER_SECONDS:
             await wait(began + ENCODER_SECONDS, asyncio.wrap_future(call.feed.after(count)))
         else:
-            seen = count
+            seen, made = count, BUDGET.begin()
             yield progress
-            due = time.monotonic() + SHARE * (time.monotonic() - now)
+            due = BUDGET.end(made)
 
 
 def _partial(situation: Situation, view: View, progress: Progress) -> bytes:

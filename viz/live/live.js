@@ -3,7 +3,7 @@
 // the sentence the usual way. Where the route fails, keys pass through untouched.
 
 const QUIET_MS = 1000; // a pause after which the page's script learns of the sentence
-const ENTER_MS = 700; // how long Enter waits for the picture before the script runs
+const ENTER_MS = 700; // how long Enter waits for a picture before the script runs
 const AGREED_MS = 50;
 const DUE_MS = 5000; // within this time the script has answered, or never will
 const MOST_SENTENCES = 100;
@@ -56,17 +56,23 @@ function fetchParts(scenes, signal) {
 class LiveBox {
   constructor(root) {
     this.button = root.querySelector("button");
+    this.stopping = root.querySelector(".stop");
     this.said = root.querySelector(".said");
     this.sentences = []; // typed before, the newest last
     this.own = new WeakSet(); // Enter keys that come from here
     this.due = 0; // until when an answer of the script to one of them is awaited
+    this.choices = new Choices(() => this.choose(), (change) => this.setTriggerValue("changed", change));
     this.button.addEventListener("click", () => this.turn(!this.on));
+    this.stopping.addEventListener("click", () => fetch(this.path, { method: "DELETE" }));
   }
 
-  take({ path, pause: ms, texts }) {
-    Object.assign(this, { path, ms, texts });
+  take({ data, setTriggerValue }) {
+    const { path, pause: ms, texts } = data;
+    Object.assign(this, { path, ms, texts, setTriggerValue });
+    this.choices.take(data);
     this.button.textContent = texts.live;
     this.button.title = texts.help;
+    this.stopping.textContent = texts.stop;
     this.listen();
     this.turn(storage.get() !== "off");
   }
@@ -93,7 +99,8 @@ class LiveBox {
     heard("focusout", () => this.forget()); // the box tells the script itself
     document.addEventListener("headlight:waiting", () => this.follow(), options);
     liveScenes.onOffered = (text) => { if (text === this.sent) this.due = 0; };
-    liveScenes.onDrawn = (text) => this.drawn(text);
+    liveScenes.onDrawn = (live) => { this.choices.drawn(live); this.drawn(live.text); };
+    this.choices.listen(this.life.signal);
   }
 
   disconnect() {
@@ -116,7 +123,7 @@ class LiveBox {
     liveScenes.typed = target.value;
     this.at = null;
     this.soon = setTimeout(() => this.ask(), this.ms);
-    this.later = setTimeout(() => this.commit(), QUIET_MS);
+    this.later = setTimeout(() => this.settled().then(() => this.commit()), QUIET_MS);
   }
 
   onKey(event) {
@@ -130,8 +137,13 @@ class LiveBox {
       event.stopImmediatePropagation();
       this.forget();
       const text = box.value;
-      Promise.race([this.ask(), pause(ENTER_MS)]).then(() => this.commit(text));
+      Promise.race([this.ask(), pause(ENTER_MS).then(() => this.settled())]).then(() => this.commit(text));
     } else if (event.key === "ArrowUp" || event.key === "ArrowDown") this.recall(event, event.key === "ArrowUp" ? -1 : 1);
+  }
+
+  /** The end of a run that is drawn while it writes: the script would take time from it. At once, if none is. */
+  async settled() {
+    if (!this.stopping.hidden) await this.asking;
   }
 
   /** Puts an earlier sentence into the box, or a later one. */
@@ -181,6 +193,11 @@ class LiveBox {
     return this.start(box.value);
   }
 
+  /** Asks for the picture of a choice beside the sentence. */
+  choose() {
+    return this.on ? this.start(liveScenes.typed) : null;
+  }
+
   /** Shows the run that the page's script waits for, while it writes. */
   follow() {
     if (this.on && !this.flight) this.start(null);
@@ -197,6 +214,7 @@ class LiveBox {
       .finally(() => {
         if (this.flight !== flight) return;
         this.flight = null;
+        this.stopping.hidden = true;
         this.asked = text === null ? undefined : text;
         delete document.documentElement.dataset[BUSY];
       });
@@ -204,7 +222,8 @@ class LiveBox {
   }
 
   async answer(text, signal) {
-    const question = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ text }), signal };
+    const body = JSON.stringify({ text, change: this.choices.change });
+    const question = { method: "POST", headers: { "content-type": "application/json" }, body, signal };
     const answer = await fetch(this.path, question);
     if (!answer.ok) throw new Error(await answer.text());
     let ended = false;
@@ -220,6 +239,7 @@ class LiveBox {
 
   show({ progress, error, stopped }, scenes) {
     this.said.textContent = error ?? (progress?.written ? fill(this.texts.how_far, progress) : "");
+    this.stopping.hidden = !progress;
     if (error) this.failed = true;
     if (error || stopped) return;
     liveScenes.draw(scenes);
@@ -235,6 +255,7 @@ class LiveBox {
     this.failed = true;
     liveScenes.typed = null;
     this.said.textContent = "";
+    this.stopping.hidden = true;
     delete document.documentElement.dataset[BUSY];
     liveScenes.release();
   }
@@ -255,10 +276,11 @@ class LiveBox {
 
 const boxes = new WeakMap();
 
-export default ({ parentElement, data }) => {
+export default (component) => {
+  const { parentElement } = component;
   if (!boxes.has(parentElement)) boxes.set(parentElement, new LiveBox(parentElement));
   const mine = boxes.get(parentElement);
-  mine.take(data);
+  mine.take(component);
   const call = (mine.calls = (mine.calls ?? 0) + 1);
   return () => { if (call === mine.calls) mine.disconnect(); }; // Streamlit may clean up late, after a newer call
 };

@@ -1,4 +1,5 @@
-"""The route of live pictures: `POST /headlight/live/TOKEN` with `{"text": …}`; the answer is a stream of frames (frames.py).
+"""The route of live pictures: `POST /headlight/live/TOKEN` with `{"text": …, "change": {…}}`; the answer is a stream of frames.
+`DELETE` stops the run, and keeps what it has written.
 
 Only the app's own pages may ask: the token is known to them alone, and the browser must say that the request comes from the same
 origin. The limits of the app hold: length and pace are checked by the engine call itself, as for a script run.
@@ -14,6 +15,7 @@ from starlette.routing import Route
 
 from model.spec.inputs import CHARACTERS_PER_POSITION, POSITIONS
 from viz.canvas.wire import part_cache
+from viz.live.changes import Question, fields_of
 from viz.live.frames import frames
 from viz.live.sessions import BY_TOKEN
 
@@ -33,22 +35,25 @@ def same_origin(headers: Mapping[str, str]) -> bool:
 
 
 async def _serve(request: Request) -> Response:
-    """Answers one question of a sentence box."""
+    """Answers one question of a sentence box, or stops the run that the last one asked for."""
     if not same_origin(request.headers):
         return _refused(403, "Only pages of this app may ask.")
     live = BY_TOKEN.get(request.path_params["token"])
     if live is None or live.situation is None:
         return _refused(404, "This session has ended: reload the page.")
+    if request.method == "DELETE":
+        live.calls.stop_following()
+        return Response(status_code=204)
     if request.headers.get("content-type", "").partition(";")[0] != "application/json":
         return _refused(415, "The question must be JSON.")
     try:
-        text = _text(await _body(request))
+        question = _question(await _body(request))
     except OverflowError:
         return _refused(413, "The question is too long.")
     except (ValueError, RecursionError, ClientDisconnect):
-        return _refused(400, 'The question must be {"text": "…"}.')
+        return _refused(400, 'The question must be {"text": "…"}, perhaps with a "change".')
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "Content-Encoding": "identity"}
-    return StreamingResponse(frames(live, live.situation, text, _gone(request)), headers=headers, media_type=MEDIA)
+    return StreamingResponse(frames(live, live.situation, question, _gone(request)), headers=headers, media_type=MEDIA)
 
 
 async def _body(request: Request) -> bytes:
@@ -71,22 +76,25 @@ async def _gone(request: Request) -> None:
         pass
 
 
-def _text(body: bytes) -> str | None:
-    """The sentence of a question; None: that of the page.
+def _question(body: bytes) -> Question:
+    """The question in a body.
 
     Raises:
         ValueError: it is of another form.
     """
     asked = json.loads(body)
-    if not isinstance(asked, dict) or asked.keys() != {"text"} or not isinstance(asked["text"], str | None):
+    if (
+        not isinstance(asked, dict)
+        or not {"text"} <= asked.keys() <= {"text", "change"}
+        or not isinstance(asked["text"], str | None)
+    ):
         raise ValueError
-    text: str | None = asked["text"]
-    return text
+    return Question(asked["text"], fields_of(asked.get("change", {})))
 
 
 def _refused(status: int, why: str) -> Response:
     return PlainTextResponse(why, status, headers={"Cache-Control": "no-store"})
 
 
-ROUTE = Route(f"{PATH}/{{token}}", _serve, methods=["POST"])
+ROUTE = Route(f"{PATH}/{{token}}", _serve, methods=["POST", "DELETE"])
 """For `st.App(routes=…)`; must come before the route of parts."""

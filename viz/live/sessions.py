@@ -12,6 +12,7 @@ from model.trace.types import Trace
 from viz import language, prepare
 from viz.calls import Call, Calls
 from viz.links import NEW_SENTENCE, View
+from viz.live.changes import Question
 from viz.opening_run import last_cross
 from viz.page import Page, my_engine
 from viz.views import explore_scenes, reading
@@ -36,9 +37,10 @@ class Situation:
     engine: PatientEngine
     context: Context
 
-    def of(self, text: str | None) -> View:
-        """The view of another sentence; None: that of the last script run."""
-        return self.view if text in (None, self.view.text) else replace(self.view, text=text, **NEW_SENTENCE)
+    def of(self, question: Question) -> View:
+        """The view that a question asks for."""
+        text, same = question.text, question.text in (None, self.view.text)
+        return replace(self.view if same else replace(self.view, text=text, **NEW_SENTENCE), **question.fields)
 
     def scenes(self, view: View, trace: Trace, partial: bool) -> dict[str, bytes]:
         """The scenes of Explore, made as the page makes them.
@@ -79,10 +81,10 @@ class LiveSession:
         request = view.request()
         return self.calls.follow(("run", request), lambda: situation.engine.run(request))
 
-    def now(self, situation: Situation, view: View) -> tuple[Situation, View]:
+    def now(self, situation: Situation, question: Question) -> tuple[Situation, View]:
         """What the page shows now, with another head or row perhaps; as given, if it shows another run by now."""
-        newer = self.situation or situation
-        there = newer.of(view.text)
+        newer, view = self.situation or situation, situation.of(question)
+        there = newer.of(replace(question, text=view.text))
         return (newer, there) if there.request() == view.request() else (situation, view)
 
 

@@ -15,8 +15,10 @@ class LiveScenes {
     this.held = new Map(); // scenes of the page's script that are older than what was typed, by drawing
     this.box = null; // the input of the sentence
     this.typed = null; // what a person typed into it; null: nothing, or the route cannot answer
+    this.chosen = null; // seed, temperature or silenced heads that a person chose and the page's script has not drawn, as in the URL
     this.onOffered = () => {}; // called with the sentence of a scene of the page's script
-    this.onDrawn = () => {}; // called with the sentence of a scene of the page's script that was taken
+    this.onDrawn = () => {}; // called with what a scene of the page's script is of, once it was taken
+    this.onSilence = () => {}; // called with a head of the atlas that a person silences, or lets speak again
   }
 
   register(drawing) {
@@ -28,10 +30,19 @@ class LiveScenes {
     this.held.delete(drawing);
   }
 
-  /** True if a scene of the page's script is older than what was typed: it would take the picture back. */
+  /** True if a scene of the page's script is older than what was typed or chosen: it would take the picture back. */
   isStale({ live }) {
     const { box, typed } = this;
-    return Boolean(live) && typed !== null && live.text !== typed && Boolean(box?.isConnected) && box.value === typed;
+    if (!live) return false;
+    return !this.agrees(live) || (typed !== null && live.text !== typed && Boolean(box?.isConnected) && box.value === typed);
+  }
+
+  /** True if a scene is of what was chosen. */
+  agrees({ seed, temperature, silenced }) {
+    const { seed: wanted, temperature: warmth, silence } = this.chosen ?? {};
+    const same = (text, number) => text === undefined || Number(text) === number;
+    const heads = silence?.split(" ").filter(Boolean).map((head) => head.replace(":", "/")).sort();
+    return same(wanted, seed) && same(warmth, temperature) && (!heads || String(heads) === String(silenced));
   }
 
   /** A scene of the page's script: the drawing takes it, or it is held back until the sentence box is changed elsewhere. */
@@ -46,7 +57,7 @@ class LiveScenes {
   take(drawing, data, scene) {
     drawing.accept(data, scene);
     drawing.scripted = data;
-    if (scene.header.live) this.onDrawn(scene.header.live.text);
+    if (scene.header.live) this.onDrawn(scene.header.live);
   }
 
   hold(drawing, data, scene) {

@@ -167,11 +167,19 @@ def base(trace: Trace, live: bool = False) -> dict[str, Any]:
 
 
 def followed(trace: Trace) -> dict[str, Any]:
-    """Header field of a drawing that follows what is typed: the sentence that it shows, as it stood in the box, and whether its
-    decode has begun and not yet written a token.
+    """Header field of a drawing that follows what is typed: the sentence that it shows, as it stood in the box, what else may be
+    chosen without a script run, and whether its decode has begun and not yet written a token.
     """
-    decodes = trace.request.get("target") is None and (trace.request.get("decoding") or {}).get("max_length", 0) > 0
-    return {"live": {"text": trace.request.get("source"), "begun": decodes and not trace.steps and not _has_decoder(trace)}}
+    decoding = trace.request.get("decoding") or {}
+    decodes = trace.request.get("target") is None and decoding.get("max_length", 0) > 0
+    live = {
+        "text": trace.request.get("source"),
+        "begun": decodes and not trace.steps and not _has_decoder(trace),
+        "seed": decoding.get("seed"),
+        "temperature": decoding.get("temperature"),
+        "silenced": sorted(f"{site}/{head}" for site, head in experiment.silenced(trace)),
+    }
+    return {"live": live}
 
 
 def _has_decoder(trace: Trace) -> bool:

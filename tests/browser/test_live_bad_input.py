@@ -1,0 +1,86 @@
+"""Explore under hard conditions while somebody types: fast keys, a page that is left, two tabs, no connection, a lost session."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from playwright.sync_api import Page, expect
+
+from model.engine.local import CHECKPOINTS, LocalEngine
+from model.spec.request import RunRequest
+from tests.browser.conftest import PATIENCE_MS, ROOT
+from tests.browser.visits import chips, has_parameters, opened, rest
+from viz import labels
+
+pytestmark = pytest.mark.browser
+
+MODEL = "multi30k-de-en"
+FAST = "eine junge frau mit einem roten hut sitzt auf einer bank im park"
+NOTE = """() => {
+  const { draw } = headlightLiveScenes;
+  globalThis.drawnTexts = [];
+  headlightLiveScenes.draw = function (...given) {
+    draw.apply(this, given);
+    drawnTexts.push([...this.drawings].map(({ header }) => header.live.text));
+  };
+}"""
+
+
+def test_nothing_wrong_is_shown_and_nothing_is_lost(page: Page, serve: Callable[[Path], str]) -> None:
+    page.set_default_timeout(PATIENCE_MS)
+    expect.set_options(timeout=PATIENCE_MS)
+    engine = LocalEngine(CHECKPOINTS, torch.device("cpu"))
+    thrown = list[str]()
+    page.on("pageerror", lambda error: thrown.append(str(error)))
+
+    def shows(tab: Page, text: str) -> None:
+        expect(chips(tab, "source")).to_have_text(labels.strip(engine.run(RunRequest(MODEL, text)).tokens["source"]))
+        expect(chips(tab, "target")).to_have_text(labels.strip(engine.run(RunRequest(MODEL, text)).tokens["target"]))
+
+    address = f"{serve(ROOT / 'app.py')}/?model={MODEL}&text=eine+frau"
+    opened(page, address)
+    page.evaluate(NOTE)
+    field = page.get_by_role("textbox", name="Input sentence")
+    field.fill("")
+    field.press_sequentially(FAST, delay=33)  # 30 keys a second
+    shows(page, FAST)
+    for texts in page.evaluate("drawnTexts"):
+        assert len(set(texts)) == 1, "all drawings change together"
+        assert FAST.startswith(texts[0])
+    has_parameters(page, text=FAST)
+
+    other = opened(page.context.new_page(), address)
+    second = other.get_by_role("textbox", name="Input sentence")
+    second.fill("zwei hunde")
+    field.fill("drei kinder")
+    shows(other, "zwei hunde")
+    shows(page, "drei kinder")
+    other.close()
+
+    page.bring_to_front()
+    field.fill("ein mann läuft")
+    page.get_by_role("link", name="Step through").click()  # before the answer is there
+    expect(page.locator(".hl[data-drawing=player]")).to_be_visible()
+    page.get_by_role("link", name="Explore").click()
+    expect(page.locator(".hl[data-drawing=atlas]")).to_be_visible()
+    rest(page)
+    expect(field).to_have_value("ein mann läuft")
+    shows(page, "ein mann läuft")
+
+    page.route("**/headlight/live/*", lambda route: route.abort("connectionreset"))
+    field.fill("ein hund")
+    page.wait_for_timeout(300)
+    expect(field).to_have_value("ein hund")
+    field.press("Enter")  # the script answers
+    shows(page, "ein hund")
+    page.unroute("**/headlight/live/*")
+    page.route("**/headlight/live/*", lambda route: route.fulfill(status=404, body="This session has ended: reload the page."))
+    field.fill("ein kind")
+    field.press("Enter")
+    shows(page, "ein kind")
+    page.unroute("**/headlight/live/*")
+    rest(page)
+    field.press_sequentially("er")
+    shows(page, "ein kinder")
+    assert thrown == []
