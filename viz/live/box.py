@@ -58,7 +58,6 @@ def switch() -> None:
         "pause": pause,
         "texts": texts,
         "seed": view.seed,
-        "silence": view.silence,
         "samples": view.method == "sample" and not view.target,
     }
     _BOX(key=_KEY, data=data, on_changed_change=_take, width="content", height="content")

@@ -81,10 +81,9 @@ class Atlas extends Drawing {
     this.setTriggerValue("edit", report);
   }
 
-  /** Silences a head, or lets it speak again; on Explore while its pictures are live. */
+  /** Silences a head, or lets it speak again. */
   silence({ site, head }) {
     if (this.editing) this.edit({ act: "silence", site, head });
-    else if (this.header.live) liveScenes.onSilence({ site, head });
   }
 
   arrived() {

@@ -18,7 +18,6 @@ class LiveScenes {
     this.chosen = null; // seed, temperature or silenced heads that a person chose and the page's script has not drawn, as in the URL
     this.onOffered = () => {}; // called with the sentence of a scene of the page's script
     this.onDrawn = () => {}; // called with what a scene of the page's script is of, once it was taken
-    this.onSilence = () => {}; // called with a head of the atlas that a person silences, or lets speak again
   }
 
   register(drawing) {
