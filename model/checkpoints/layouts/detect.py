@@ -56,14 +56,14 @@ def shapes_of(tensors: Mapping[str, Tensor]) -> Shapes:
 
 
 def choose(
-    candidates: Mapping[str, Mapping[str, Tensor]], told: Mapping[str, str], path: str, among: Sequence[Layout] = LAYOUTS
+    candidates: Mapping[str, Mapping[str, Tensor]], told: Mapping[str, str], path: str, among: Sequence[Layout] = ()
 ) -> Chosen:
     """The layout that a file has.
 
     Args:
         candidates: state dicts by the keys that lead to them.
         told: all settings; `layout` and `candidate` choose among several.
-        among: the layouts to choose from.
+        among: the layouts to choose from; empty: all known ones.
 
     Raises:
         UnknownLayout: none matches; the error names the nearest.
@@ -71,11 +71,11 @@ def choose(
         BadSetting: `layout` or `candidate` names nothing that exists.
         BadLayoutFile: the layout comes from a file, and does not fit.
     """
-    layouts = _told(told, "layout", {layout.name: layout for layout in among})
+    layouts = _told(told, "layout", {layout.name: layout for layout in among or LAYOUTS})
     tables = _told(told, "candidate", with_generator(candidates))
     every = [one for name, table in tables.items() for one in _readings(table, name, layouts.values(), told)]
     fitting = [one for one in every if one.match]
-    if not fitting and among[0].told:
+    if not fitting and among and among[0].told:
         raise BadLayoutFile(path=among[0].name, detail=min((one.match.against for one in every), key=len)[0])
     if not fitting:
         raise _unknown(every, told, path)

@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 import torch
 from torch import Tensor
 
-from model.checkpoints.layouts import LAYOUTS, saved_settings
+from model.checkpoints.layouts import saved_settings
 from model.checkpoints.layouts.base import Layout, MissingTensor, Shapes, renamed
 from model.checkpoints.layouts.detect import Chosen, choose
 from model.checkpoints.layouts.given_answers import GivenAnswers, TextsOf, gather_answers, texts_of_a_path
@@ -140,10 +140,10 @@ def examine(opened: OpenedFile, path: PurePath, given: GivenAnswers) -> Diagnosi
 
 
 def _layouts(given: GivenAnswers) -> tuple[Layout, ...]:
-    """The layout of a layout file, if one was given; that which lists names, if it was asked for; else all known ones."""
+    """The layout of a layout file, if one was given; that which lists names, if it was asked for; else none."""
     if told := given.texts.get(SETTING):
         return (layout_of(parse("".join(told).encode(), PurePath(given.steering[SETTING]).name)),)
-    return (listing(),) if given.steering.get("layout") == LISTED else LAYOUTS
+    return (listing(),) if given.steering.get("layout") == LISTED else ()
 
 
 def load(path: Path, settings: Mapping[str, str], device: torch.device, texts_of: TextsOf = texts_of_a_path) -> Checkpoint:
