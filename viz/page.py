@@ -192,6 +192,11 @@ def number_format(usual: str) -> str:
     return "%.2f" if current_view()[0].big else usual
 
 
+def decimals(usual: int) -> str:
+    """The format specification of a number in a sentence: `usual` decimals, or two in big mode."""
+    return f".{2 if current_view()[0].big else usual}f"
+
+
 def rounded(table: pd.DataFrame) -> pd.DataFrame:
     """A table as it is shown: its numbers with two decimals in big mode. Files get the table itself."""
     return table.round(2) if current_view()[0].big else table

@@ -90,7 +90,7 @@ class Scorer:
         spec, example = self.example.runner.info.spec, self.example
         apart = graph or isinstance(example.runner.network, ForeignNetwork)
         queries, keys = example.fed.shape[1], max(self._lengths())
-        widest = max(stack.d_model * 8 for stack in spec.stacks.values())
+        widest = max(stack.d_model * 10 for stack in spec.stacks.values())
         heads = max(stack.attention.heads for stack in spec.stacks.values())
         vocab = spec.writer.vocab if apart else min(spec.writer.vocab, VOCAB_CHUNK)
         layer = (queries + keys) * widest + 4 * heads * max(queries, keys) ** 2

@@ -9,6 +9,7 @@ import streamlit as st
 from model.inspection.report import Freshness, HeadNote, Inspection, TensorInfo
 from model.trace.types import Site
 from viz import labels
+from viz.page import number_format
 from viz.texts import _, _n, clauses, joined, listed, number, phrase
 
 
@@ -226,9 +227,9 @@ def _columns() -> dict[str, Any]:
         "shape": st.column_config.TextColumn(_("shape")),
         "dtype": st.column_config.TextColumn(_("type")),
         "histogram": st.column_config.BarChartColumn(_("histogram"), y_min=0, y_max=1),
-        "mean": number(_("mean"), format="%.4g"),
-        "deviation": number(_("std. deviation"), format="%.4g"),
-        "norm": number(_("norm"), format="%.4g"),
+        "mean": number(_("mean"), format=number_format("%.4g")),
+        "deviation": number(_("std. deviation"), format=number_format("%.4g")),
+        "norm": number(_("norm"), format=number_format("%.4g")),
         "sparsity": number(_("zeros"), format="percent"),
         "nan": number(_("NaN")),
         "infinite": number(_("infinite")),

@@ -11,7 +11,7 @@ from model.trace.types import Trace
 from viz import labels
 from viz.figures.dumbbells import dumbbells
 from viz.figures.frame import CONFIG
-from viz.page import chart
+from viz.page import chart, decimals, rounded
 from viz.readings.aligning import Pair, align
 from viz.readings.changes import ROUNDING, Written, written
 from viz.readings.probabilities import Both, both, effect
@@ -54,7 +54,7 @@ def _strip(first: Trace, second: Trace, name: str, names: tuple[str, str]) -> No
     if any(token.log_probability is not None for side in sides for token in side):
         _say_totals(sides)
         with st.expander(_("Log-probability of each token"), icon=":material/table:", key=f"tokens-{name}"):
-            st.dataframe(_table(sides, pairs, names), hide_index=True, width="stretch", key=f"aligned-{name}")
+            st.dataframe(rounded(_table(sides, pairs, names)), hide_index=True, width="stretch", key=f"aligned-{name}")
 
 
 def _rows(sides: Sequence[Sequence[Written]], pairs: Sequence[Pair], names: tuple[str, str]) -> str:
@@ -76,7 +76,7 @@ def _cell(side: Sequence[Written], place: int | None, pair: Pair, mark: str) -> 
 def _say_totals(sides: Sequence[Sequence[Written]]) -> None:
     """Draws the total log-probability of each side's output."""
     scores = [[token.log_probability for token in side if token.log_probability is not None] for side in sides]
-    first, second = (labels.number(sum(side), ".3f") for side in scores)
+    first, second = (labels.number(sum(side), decimals(3)) for side in scores)
     gaps = {"first": first, "second": second, "tokens": len(scores[0]), "others": len(scores[1])}
     st.caption(
         _(
@@ -140,8 +140,8 @@ def effect_in_words(runs: Runs) -> str:
 
 
 def _signed(value: float) -> str:
-    """A number with its sign and four decimals."""
-    return labels.number(value, "+.4f")
+    """A number with its sign and four decimals, or two in big mode."""
+    return labels.number(value, f"+{decimals(4)}")
 
 
 def _table(sides: Sequence[Sequence[Written]], pairs: Sequence[Pair], names: tuple[str, str]) -> pd.DataFrame:

@@ -8,7 +8,7 @@ import streamlit as st
 from model.trace.types import Trace
 from viz import labels
 from viz.fed_run import first_written
-from viz.page import Page, heading
+from viz.page import Page, decimals, heading
 from viz.readings.aligning import Pair, align
 from viz.readings.effect import Effect
 from viz.texts import _, number
@@ -87,10 +87,10 @@ def _row(found: Effect, place: int, scale: float) -> str:
     change = found.change[place]
     one, other = float(np.exp(before)), float(np.exp(now))
     strong = " strong" if not abs(change) < STRONG else ""
-    said = _("before {before}, now {now}", before=number(one, ".3f"), now=number(other, ".3f"))
+    said = _("before {before}, now {now}", before=number(one, decimals(3)), now=number(other, decimals(3)))
     bell = f'<span class="bell" style="--a:{_place(before):.4f};--b:{_place(now):.4f}"><i></i><i></i><i></i></span>'
     bar = f'<span class="bits" style="--share:{_share(bits / scale):.4f}"><i></i></span>'
-    numbers = f'<span class="numbers">{number(one, ".3f")} → {number(other, ".3f")}</span>'
+    numbers = f'<span class="numbers">{number(one, decimals(3))} → {number(other, decimals(3))}</span>'
     return (
         f'<tr class="{strong.strip()}"><th scope="row"><bdi>{escape(labels.plain(found.texts[place]))}</bdi></th>'
         f'<td title="{escape(said)}">{bell}{numbers}</td><td>{escape(_signed(change))}</td><td>{bar}{_number(bits)}</td></tr>'

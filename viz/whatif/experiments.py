@@ -76,6 +76,10 @@ def _edges() -> tuple[Experiment, ...]:
 def _words() -> tuple[Experiment, ...]:
     girl = "Ein Mann repariert das Fahrrad eines kleinen Mädchens."
     fence, bag = "Ein Hund springt über einen Zaun.", "Eine Frau trägt eine Ledertasche."
+    child, hat = (
+        "Ein Kind trägt einen Hut.",
+        (Forbid(stack="encoder", query=("trägt",), key=("hut",)), Forbid(kind="cross", key=("hut",))),
+    )
     return (
         Experiment(_("Hide “gitarre” from cross-attention"), (Forbid(kind="cross", key=("gitarre",)),), PARK),
         Experiment(_("Hide “hunde” from cross-attention"), (Forbid(kind="cross", key=("hunde",)),), DOGS),
@@ -83,6 +87,14 @@ def _words() -> tuple[Experiment, ...]:
         Experiment(
             _("Hide “schnee” from cross-attention: its neighbor still knows"), (Forbid(kind="cross", key=("schnee",)),), DOGS
         ),
+        Experiment(_("Hide “park” from cross-attention: its neighbor still knows"), (Forbid(kind="cross", key=("park",)),), PARK),
+        Experiment(
+            _("Hide “mädchens” from cross-attention: its neighbor still knows"), (Forbid(kind="cross", key=("mädchens",)),), girl
+        ),
+        Experiment(
+            _("Hide “##tasche” from cross-attention: its neighbor still knows"), (Forbid(kind="cross", key=("##tasche",)),), bag
+        ),
+        Experiment(_("Hide “hut” from “trägt” and from cross-attention: “wearing” or “carrying”?"), hat, child),
         Experiment(_("Hide “schnee” from everything"), (Forbid(key=("schnee",)),), DOGS),
         Experiment(_("Hide “park” from everything"), (Forbid(key=("park",)),), PARK),
         Experiment(_("Hide “mädchens” from everything"), (Forbid(key=("mädchens",)),), girl),

@@ -13,7 +13,7 @@ from model.trace.types import Array
 from viz import export, labels
 from viz.figures.frame import CONFIG
 from viz.figures.grid import grid
-from viz.page import Page, chart
+from viz.page import Page, chart, rounded
 from viz.readings.ranks import spearman
 from viz.texts import _, localized, number
 from viz.whatif.measured import request, token_choice
@@ -40,7 +40,7 @@ def draw(page: Page) -> None:
     alt = _("What “{token}” depended on: methods by input tokens; the table below has the numbers", token=found.tokens[token])
     chart(figure, printed=(page.trace, alt), config=CONFIG, key="matters-words", alt=alt)
     st.markdown(f"**{_('Do they agree with attention?')}**")
-    st.dataframe(correlations(table, measures), width="stretch", key="matters-words-ranks")
+    st.dataframe(rounded(correlations(table, measures)), width="stretch", key="matters-words-ranks")
     st.caption(_complete(found, token))
     _what_attention_is_not()
     _numbers(page, table, found.tokens[token])
@@ -132,7 +132,7 @@ def _what_attention_is_not() -> None:
 
 def _numbers(page: Page, table: pd.DataFrame, token: str) -> None:
     with st.expander(_("All numbers"), icon=":material/table:"):
-        st.dataframe(table.rename(columns=titles()), hide_index=True, width="stretch", key="matters-words-table")
+        st.dataframe(rounded(table.rename(columns=titles())), hide_index=True, width="stretch", key="matters-words-table")
         st.download_button(
             _("Download as CSV"),
             lambda: export.csv(table),
