@@ -8,7 +8,7 @@ import streamlit as st
 from model.trace.beam_tree import hypotheses, path
 from model.trace.types import Trace
 from viz import canvas, export, figure_dialog, labels
-from viz.page import Page, address, bind, card, decimals, rounded, update
+from viz.page import Page, address, bind, card, rounded, update
 from viz.publication.catalogue import Choice, figure_called
 from viz.texts import _
 
@@ -57,7 +57,7 @@ def _in_words(trace: Trace, rank: int) -> str:
     place = hypotheses(trace.tree)[rank]
     node = trace.tree[place]
     gaps = {"rank": rank + 1, "text": _text(trace, place)}
-    gaps |= {"mean": labels.number(node.mean, decimals(3)), "total": labels.number(node.total, decimals(3))}
+    gaps |= {"mean": labels.number(node.mean, ".3f"), "total": labels.number(node.total, ".3f")}
     return _("{rank} · {text} · {mean} per token, {total} in total", **gaps)
 
 
