@@ -26,7 +26,7 @@ class Live(TorchDispatchMode):
     """
 
     def __init__(self, network: nn.Module) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._weights = {each.untyped_storage().data_ptr() for each in (*network.parameters(), *network.buffers())}
         self._now, self.most = dict[int, int](), 0
 
@@ -47,7 +47,9 @@ def batches(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     computed: Callable[..., Any] = Scorer._batch
 
     def counted(self: Scorer, copies: Copies, read: Any) -> Any:
-        with Live(self.example.runner.network) as live:
+        network = self.example.runner.network
+        assert isinstance(network, nn.Module)
+        with Live(network) as live:
             answer = computed(self, copies, read)
         found.append((len(copies), live.most))
         return answer
