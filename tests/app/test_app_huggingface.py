@@ -10,6 +10,7 @@ from model.engine.local import LocalEngine
 from model.spec.request import RunRequest
 from tests import folders
 from tests.app.visiting import EVERY_PAGE, PAGES, Visitor
+from tests.recorded_folders import saved
 from viz import labels
 
 TOKENIZERS = {
@@ -48,3 +49,17 @@ def test_every_page_draws_every_kind_of_folder(shelf: Path, family: str, words: 
         assert visitor.problems == [], method
         assert visitor.drawn, method
         visitor.go("explore")
+
+
+@pytest.mark.parametrize(("name", "text", "module"), [("blenderbot", "4 6 5", "encoder_attn"), ("vit", "16 0", "attention")])
+def test_every_page_of_an_architecture_without_a_row_draws_or_says_why_not(shelf: Path, name: str, text: str, module: str) -> None:
+    saved(shelf / name, name)
+    visitor = Visitor(model=name, text=text, max="4")
+    for page in EVERY_PAGE:
+        visitor.go(page)
+        assert visitor.problems == [], page
+        assert visitor.drawn or page not in PAGES or page in ("positions", "whatif"), page
+    visitor.go("whatif")
+    assert any("no head can be silenced" in each.value for each in visitor.app.info)
+    visitor.go("explore")
+    assert any(module in each.value.replace("\\", "") for each in visitor.app.caption)
