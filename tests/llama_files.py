@@ -10,7 +10,7 @@ from tests.toolkits import HIDDEN, State, random_state
 
 WORDS, WIDTH, HEADS, KEY_HEADS, WIDE, LAYERS = 13, 24, 6, 2, 4, 2
 IDS = (1, 5, 12, 6, 4, 7, 3, 5)
-TOLD = {"rotary_base": "10000", "norm_epsilon": "1e-05"}
+TOLD = {"rotary_base": "10000", "norm_epsilon": "1e-05", "variant": "plain"}
 
 
 def meta_state(key_heads: int = KEY_HEADS) -> State:

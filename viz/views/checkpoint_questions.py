@@ -139,6 +139,7 @@ def _titles() -> dict[str, str]:
         "n_heads": _("Number of heads"),
         "key_heads": _("Number of heads of keys and values"),
         "rotary_base": _("Base of rotary positions"),
+        "variant": _("Options that the file does not show"),
         "norm_epsilon": _("ε of the normalization"),
         "max_positions": _("Longest input"),
         "encoder_heads": _("Number of encoder heads"),

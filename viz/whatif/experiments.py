@@ -180,7 +180,7 @@ def _any(page: Page) -> Iterator[Experiment]:
         yield Experiment(_("“{word}” hidden from everything", **gaps), (Forbid(key=(text,)),))
     stacks: tuple[Stack, ...] = ("encoder", "decoder")
     for stack in stacks:
-        positions = page.info.spec.get(stack, {}).get("positions", "none")
+        positions = (page.info.spec.get(stack) or {}).get("positions", "none")
         if positions not in TABLELESS and any(one.stack == stack for one in trace.attention):
             yield Experiment(_("No positions: {stack}", stack=labels.stack(stack)), (NoPositions(stack=stack),))
     if any(attention.mask_causal is not None for attention in trace.attention.values()):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from model.checkpoints.layouts.base import ByKeyHead, Layout, Match, Rules, Shapes, grouped_attention, model_spec, requires
 from model.checkpoints.layouts.llama import LONGEST, NO_HEADS
-from model.checkpoints.layouts.llama_questions import grouped_heads, head_widths, max_positions, norm_epsilon, rotary_base
+from model.checkpoints.layouts.llama_questions import grouped_heads, head_widths, max_positions, norm_epsilon, rotary_base, variant
 from model.checkpoints.layouts.questions import Answers, Question, activation, decoding_ids, embed_scale, vocabularies
 from model.spec.network import ModelSpec, OutputSpec, StackSpec
 
@@ -62,6 +62,7 @@ def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
         activation(),
         embed_scale(),
         rotary_base(),
+        variant(),
         norm_epsilon(),
         max_positions(LONGEST),
         *decoding_ids(shapes.size(_WORDS, 0)),
@@ -98,9 +99,5 @@ LITGPT = Layout(
     rules=_rules,
     ask=_ask,
     read=_read,
-    notes=(
-        "lit-gpt has options that leave no trace in the names: scaled rotary waves, norms that multiply by 1 + weight (Gemma) and "
-        "windows of attention (Mistral 7B v0.1). This reading has none of them.",
-    ),
     starts=("source",),
 )

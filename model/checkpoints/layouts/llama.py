@@ -7,7 +7,7 @@ grouped queries.
 from collections.abc import Mapping
 
 from model.checkpoints.layouts.base import Layout, Match, Rules, Shapes, grouped_attention, model_spec, requires
-from model.checkpoints.layouts.llama_questions import grouped_heads, head_widths, max_positions, norm_epsilon, rotary_base
+from model.checkpoints.layouts.llama_questions import grouped_heads, head_widths, max_positions, norm_epsilon, rotary_base, variant
 from model.checkpoints.layouts.questions import Answers, Question, activation, decoding_ids, vocabularies
 from model.spec.network import ModelSpec, OutputSpec, StackSpec
 
@@ -58,6 +58,7 @@ def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
         *grouped_heads(*_columns(shapes), told),
         activation("silu"),
         rotary_base(),
+        variant(),
         norm_epsilon(),
         max_positions(LONGEST),
         *decoding_ids(shapes.size(_WORDS, 0)),
@@ -94,7 +95,6 @@ LLAMA = Layout(
     rules=_rules,
     ask=_ask,
     read=_read,
-    notes=("Llama 3.1 and later scale the waves of their rotary positions; this reading does not, so it is for earlier ones.",),
     starts=("source",),
     recomputed=("rope.freqs",),
 )

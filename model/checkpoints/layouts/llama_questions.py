@@ -48,6 +48,15 @@ def rotary_base() -> Question:
     return Question("rotary_base", consequence, highest=10**9)
 
 
+def variant() -> Question:
+    """Whether the network has none of the options that leave no trace in names and shapes; there is one answer that can be run."""
+    consequence = (
+        "Names and shapes do not show scaled rotary waves (Llama 3.1 and later), norms that multiply by 1 + weight (Gemma) or "
+        "windows of attention (Mistral 7B v0.1). The maps would be wrong for those. Answer plain if the network has none of them."
+    )
+    return Question("variant", consequence, ("plain",))
+
+
 def norm_epsilon() -> Question:
     """What a norm adds before it takes the root."""
     consequence = "What norms add before they take the root: 1e-05 in llama2.c and Llama 2 and 3, 1e-06 in Llama 1."

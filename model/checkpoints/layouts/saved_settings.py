@@ -26,6 +26,7 @@ _NAMES: Mapping[str, str] = {
     "head_dim": "head_dim d_head dim_head head_size",
     "key_heads": "key_heads n_kv_heads n_kv_head num_kv_heads num_key_value_heads n_query_groups num_query_groups",
     "rotary_base": "rotary_base rope_theta rope_base",
+    "variant": "use_scaled_rope",
     "norm_epsilon": "norm_epsilon norm_eps rms_norm_eps layer_norm_eps layernorm_epsilon",
     "max_positions": "max_positions max_seq_len max_seq_length",
     "decoder_passes": "decoder_passes",
@@ -43,7 +44,12 @@ _NAMES: Mapping[str, str] = {
 """Names of settings in other programs, and the question each answers."""
 
 _QUESTIONS = {name: question for question, names in _NAMES.items() for name in names.split()}
-_SWITCHES = {"norm_order": ("post", "pre"), "embed_scale": ("none", "sqrt"), "causal": ("false", "true")}
+_SWITCHES = {
+    "norm_order": ("post", "pre"),
+    "embed_scale": ("none", "sqrt"),
+    "causal": ("false", "true"),
+    "variant": ("plain", "scaled"),
+}
 """Meaning of false and true."""
 
 _REVERSED = {"no_scale_embedding": "embed_scale"}

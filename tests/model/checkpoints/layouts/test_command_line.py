@@ -95,8 +95,8 @@ OTHERS = {
     "annotated": "n_heads=2 pad_id=1 bos_id=2",
     "joeynmt": "n_heads=3 norm_order=pre embed_scale=sqrt pad_id=1 bos_id=2",
     "fairseq": "n_heads=3 activation=relu embed_scale=sqrt",
-    "llama": "n_heads=6 rotary_base=10000 norm_epsilon=1e-05",
-    "lit-gpt": "n_heads=6 rotary_base=10000 norm_epsilon=1e-05 activation=silu embed_scale=none",
+    "llama": "n_heads=6 rotary_base=10000 norm_epsilon=1e-05 variant=plain",
+    "lit-gpt": "n_heads=6 rotary_base=10000 norm_epsilon=1e-05 variant=plain activation=silu embed_scale=none",
     "opennmt": "n_heads=3",
 }
 
