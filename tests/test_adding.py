@@ -25,7 +25,10 @@ EDITS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "a recorded value": (
         (
             "model/transformer/layers.py",
-            '        return run.see(f"stages/{name}/output"',
+            (
+                '        return run.see(f"stages/{name}/output", self.contract(inner))  # [batch, position, model]\n\n\n'
+                "class GatedFeedForward"
+            ),
             '        run.see(f"stages/{name}/doubled", 2 * inner)\n',
         ),
     ),
@@ -143,6 +146,7 @@ def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
     to = tmp_path_factory.mktemp("copy")
     for folder in ("model", "viz", "tests"):
         shutil.copytree(ROOT / folder, to / folder, ignore=shutil.ignore_patterns("__pycache__", "golden", "*.pt"))
+    shutil.copy(ROOT / "headlight.py", to)
     for path, text in NEW_FILES.items():
         (to / path).write_text(text, encoding="utf-8")
     for path, before, added in (edit for edits in EDITS.values() for edit in edits):

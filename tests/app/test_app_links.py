@@ -43,6 +43,7 @@ FULL: dict[str, tuple[str, object]] = {
     "big": ("1", 1),
     "snapshot": ("128", 128),
     "measure": ("diagonality", "diagonality"),
+    "open": ("numbers heads", "numbers heads"),
 }
 """Every parameter, none at its default but the settings and the target: what a link says, and the value in the state."""
 

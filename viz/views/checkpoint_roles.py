@@ -56,7 +56,7 @@ def show(engine: Engine, model: str, view: View) -> None:
             on_click="ignore",
             key="save-layout",
         )
-        st.button(_("Use this layout"), disabled=bool(wrong), on_click=_use, args=(engine, told), type="primary", key="use-layout")
+        st.button(_("Use this layout"), disabled=bool(wrong), on_click=_use, args=(engine, told), key="use-layout")
 
 
 def use_sent(sent: Mapping[str, str]) -> None:

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from model.__main__ import cli
 from model.checkpoints import native
 from model.engine.local import CHECKPOINTS
-from model.errors import BadSetting
+from model.errors import MissingSetting
 from model.inference.run import run
 from model.spec.request import Decoding, RunRequest
 from model.training import recipes
@@ -81,7 +81,7 @@ def test_each_is_evaluated_by_one_command(folder: Path, tmp_path: Path, few_stri
 def test_without_data_each_says_what_it_needs_and_from_where(folder: Path) -> None:
     split, files, _ = DATA[folder.name]
     done = CliRunner().invoke(cli, ["evaluate", str(folder), "--split", split])
-    assert isinstance(done.exception, BadSetting)
+    assert isinstance(done.exception, MissingSetting)
     assert next(iter(files)) in str(done.exception)
     assert "--data is missing" in str(done.exception)
 
