@@ -15,13 +15,13 @@ import app
 from benchmarks import one_line
 from tests.app.visiting import Visitor
 from tests.counting import calls_in_threads, files_in_threads
-from viz.live import frames, route
+from viz.live import route
 
 MOST = 220_000
 """Calls of a rerun of Explore, where Streamlit alone takes some 1,800. It was 133,000 when this was written."""
 
 
-LIVE_FILES, SCRIPT_FILES = 46, 62
+LIVE_FILES, SCRIPT_FILES = 44, 62
 """Python files that a typed sentence passes by the live route and by the script, without those of the run itself: 44 and 60 on
 22 November 2026. docs/architecture.md lists them."""
 
@@ -57,11 +57,11 @@ def test_a_typed_sentence_passes_a_bounded_number_of_files(stocked: Path) -> Non
 
 def test_a_sentence_through_the_live_route_passes_a_bounded_number_of_files(stocked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for wait in ("FIRST_SECONDS", "ENCODER_SECONDS"):
-        monkeypatch.setattr(frames, wait, 300.0)  # one frame, at the end, however busy this machine is
+        monkeypatch.setattr(route, wait, 300.0)  # one frame, at the end, however busy this machine is
     visitor = Visitor(text="w4 w5")
     ask(visitor, "w5 w6")
     found = files_in_threads(lambda: in_a_thread(lambda: ask(visitor, "w4 w6 w7")))
-    assert {"viz/live/frames.py", "viz/prepare.py", "model/engine/local.py"} <= found, (
+    assert {"viz/live/route.py", "viz/prepare.py", "model/engine/local.py"} <= found, (
         "the files of a sentence are no longer counted"
     )
     assert len(found) <= LIVE_FILES, (

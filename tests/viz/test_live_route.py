@@ -32,9 +32,7 @@ from viz.canvas.wire.packing import unpack
 from viz.canvas.wire.part_cache import PART_CACHE
 from viz.links import View
 from viz.live import box, route, sessions
-from viz.live import frames as live_frames
-from viz.live.changes import Question
-from viz.live.sessions import BY_TOKEN, LiveSession
+from viz.live.sessions import BY_TOKEN, LiveSession, Question
 from viz.waiting import PatientEngine
 
 WHOLE = traces.translation(layers=2, heads=2)
@@ -223,8 +221,8 @@ def test_a_run_that_writes_is_drawn_while_it_writes(client: httpx.AsyncClient) -
 
 
 def test_a_quick_run_is_drawn_once_and_the_first_token_of_a_slow_one_at_once(client: httpx.AsyncClient) -> None:
-    quick, slow = Typed(hold=("w5",)), Typed(hold=("w5",), pace=live_frames.FIRST_SECONDS)
-    threading.Timer(live_frames.FIRST_SECONDS / 4, quick.go.set).start()
+    quick, slow = Typed(hold=("w5",)), Typed(hold=("w5",), pace=route.FIRST_SECONDS)
+    threading.Timer(route.FIRST_SECONDS / 4, quick.go.set).start()
     ((header, _scenes),) = framed(post(client, live_session(quick), {"text": "w5"}).content)
     assert header["final"]
     slow.go.set()
@@ -293,7 +291,7 @@ def test_who_leaves_ends_the_run_and_stop_keeps_what_was_written() -> None:
 
     async def leave() -> None:
         left = asyncio.get_running_loop().create_future()
-        async for _frame in live_frames.frames(live, situation, Question("w5"), left):
+        async for _frame in route.frames(live, situation, Question("w5"), left):
             left.set_result(None)
 
     asyncio.run(leave())

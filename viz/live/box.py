@@ -9,10 +9,9 @@ import streamlit as st
 from model.errors import BadSetting
 from viz.canvas.assets import BASE, read
 from viz.canvas.wire import strings
-from viz.live.changes import fields_of
 from viz.live.route import PATH
 from viz.live.sessions import attend as attend
-from viz.live.sessions import my_live
+from viz.live.sessions import fields_of, my_live
 from viz.page import current_view, update
 from viz.texts import _
 

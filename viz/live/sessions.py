@@ -1,24 +1,62 @@
-"""Live sessions: what the browser of one Streamlit session may ask for, under a token that only its pages know."""
+"""Live sessions: what the browser of one Streamlit session may ask for, under a token that only its pages know.
+
+Beside the sentence it may change what the live route draws before the page's script knows it: seed, temperature, silenced heads.
+"""
 
 import secrets
+from collections.abc import Mapping
 from contextvars import Context, copy_context
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 from weakref import WeakValueDictionary
 
 import streamlit as st
 
 from model.engine.api import ModelInfo
 from model.trace.types import Trace
-from viz import language, prepare
+from viz import language, links, prepare
 from viz.calls import Call, Calls
 from viz.links import NEW_SENTENCE, View
-from viz.live.changes import Question
 from viz.opening_run import last_cross
 from viz.page import Page, my_engine
 from viz.views import explore_scenes, reading
 from viz.waiting import PatientEngine, my_calls
 
 _KEY = "live-session"
+
+NAMES = {"seed": NEW_SENTENCE, "temperature": NEW_SENTENCE, "silence": {}}
+"""URL parameters that may be changed, each with what else it resets, as on the page."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a browser asks to be drawn.
+
+    Attributes:
+        text: the sentence; None: the page's own, with everything that was chosen for it.
+        fields: fields of `viz.links.View` that are changed.
+    """
+
+    text: str | None
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+def fields_of(change: object) -> dict[str, Any]:
+    """The fields of `viz.links.View` that a browser's report changes; it is written as in a URL, by the parameters in NAMES.
+
+    Raises:
+        ValueError: the report is of another form, or a value is not allowed.
+    """
+    if not isinstance(change, Mapping) or not all(name in NAMES and isinstance(text, str) for name, text in change.items()):
+        raise ValueError
+    view, problems = links.read(change)
+    if problems:
+        raise ValueError(problems[0])
+    found: dict[str, Any] = {}
+    for parameter in links.PARAMETERS:
+        if parameter.name in change:
+            found |= {**NAMES[parameter.name], parameter.field: getattr(view, parameter.field)}
+    return found
 
 
 @dataclass(frozen=True)
