@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests import app_runs
+
 # Before torch is imported: two threads wait for each other longer than they compute (12 times, measured on a busy machine).
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -70,6 +72,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_collection_finish() -> None:
     """Spares what is loaded by now from garbage collections: one takes a second, and tests of what is freed wait for several."""
+    app_runs.spare()
     gc.collect()
     gc.freeze()
 
