@@ -20,8 +20,8 @@ def waits(scheduler: Scheduler, *turns: Turn) -> list[float | None]:
     """Replaces the waiting of idle workers: each turn says what the next wait does, and whether it was woken. Returns the waits."""
     waited, left = list[float | None](), list(turns)
 
-    def wait(seconds: float | None = None) -> bool:
-        waited.append(seconds)
+    def wait(timeout: float | None = None) -> bool:
+        waited.append(timeout)
         return left.pop(0)()
 
     scheduler._joined.wait = wait  # type: ignore[method-assign]
@@ -94,7 +94,7 @@ def test_a_batch_that_fails_as_a_whole_answers_each_of_its_calls(error: BaseExce
 
 
 def test_each_call_of_a_batch_gets_its_own_answer_and_its_run_may_call_again() -> None:
-    answers = [torch.tensor(1.0), ValueError("only b's"), torch.tensor(3.0)]
+    answers: list[torch.Tensor | Exception] = [torch.tensor(1.0), ValueError("only b's"), torch.tensor(3.0)]
     scheduler = Scheduler(together=lambda batch: answers)
     group = calls(scheduler, "a", "b", "c")
     scheduler._answer(group)
