@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from viz import panel_help, waiting
-from viz.canvas.wire.part_cache import ROUTE
+from viz.canvas.wire.transport import ROUTE
 from viz.classroom.feed import end_streams_at_exit
 from viz.live import box, route
 from viz.page import show_failure, start

@@ -18,7 +18,7 @@ from benchmarks.visiting import ATLAS, visit
 from model.inference import long_inputs
 from model.trace.types import Trace
 from viz.canvas import standalone
-from viz.canvas.wire.part_cache import PART_CACHE
+from viz.canvas.wire.transport import PART_CACHE
 
 OURS, WRITTEN, AGAIN = "ours", "ours, of weights", "ours, drawn before"
 PAGE, PAGE_WRITTEN = "ours, as a page of its own", "ours, as a page of its own, of weights"

@@ -4,6 +4,6 @@ from pathlib import Path
 
 import streamlit as st
 
-from viz.canvas.wire.part_cache import ROUTE
+from viz.canvas.wire.transport import ROUTE
 
 app = st.App(Path(__file__).with_name("atlas_page.py"), routes=[ROUTE])

@@ -17,7 +17,7 @@ from benchmarks.timing import Row
 from benchmarks.visiting import ATLAS, visit
 from model.trace.types import Trace
 from viz.canvas.scenes import attention
-from viz.canvas.wire.part_cache import PART_CACHE
+from viz.canvas.wire.transport import PART_CACHE
 
 TOKENS = tuple(Case(1, 1, 2**power) for power in range(5, 13))
 HEADS = tuple(Case(2**power, 2**power, 64) for power in range(6))

@@ -66,7 +66,7 @@ def run(
     """Runs CHECKPOINT on one source and prints what it writes; saves the trace, a figure, or everything in one archive."""
     trace = _run(replace(request, keep=_keep(keep)), device)[1]
     if out is not None:
-        write_output(out, serialization.to_bytes(trace.written_out()))
+        write_output(out, serialization.to_bytes(serialization.written_out(trace)))
     if archive is not None:
         save(trace, archive, site, head)
     caption = draw(trace, figure, site, head, figure_set) if figure is not None else ""

@@ -9,9 +9,9 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from model.engine.api import Engine
-from model.engine.session import Session
+from model.engine.scheduling.queue import Session
 from viz.calls import Calls
-from viz.canvas.wire.packing import unpack
+from viz.canvas.wire.transport import unpack
 from viz.links import View
 from viz.live import route
 from viz.live.sessions import LiveSession, Situation

@@ -9,7 +9,7 @@ import torch
 
 from model.checkpoints.loaded import Runner
 from model.checkpoints.native import Checkpoint, Info
-from model.engine.session import Session, in_session
+from model.engine.scheduling.queue import Session, in_session
 from model.inference.run import run
 from model.spec.edits import Silence
 from model.spec.inputs import Features, Given

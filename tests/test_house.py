@@ -41,11 +41,10 @@ TORCH_FREE = (
     "inspection.report",
     "engine",
     "engine.api",
-    "engine.session",
     "engine.lru_cache",
     "engine.scheduling.queue",
 )
-LAZY = ("model.engine", "model.engine.local")
+LAZY = ("model.engine", "model.engine.with_traces")
 """The one import that is made only when an engine is opened, so that whoever speaks of engines does not load torch."""
 
 

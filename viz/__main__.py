@@ -16,7 +16,6 @@ from model.trace.serialization import from_bytes
 from model.trace.types import Attention, Site, Trace
 from viz.archive import About, Place, overview, printed
 from viz.archive import archive as packed
-from viz.opening_run import last_cross
 from viz.publication.catalogue import Choice, caption, figure_called
 from viz.publication.files import WRITERS, written
 from viz.publication.options import ONE_COLUMN, Colours, Maps, Options
@@ -87,7 +86,7 @@ def archive(trace: Path, out: Path, site: str | None, head: int, figures: tuple[
 
 def _chosen(trace: Trace, site: str | None) -> Attention:
     """A site by its text form; without one, the last cross-attention, or else the last site."""
-    return trace.at(Site.parse(site)) if site else last_cross(trace)
+    return trace.at(Site.parse(site)) if site else trace.last_cross()
 
 
 def _read(path: Path) -> Trace:

@@ -8,10 +8,9 @@ from concurrent.futures import Future
 from typing import Any
 from weakref import WeakValueDictionary
 
-from model.engine.progress import LISTENER, PARTIAL, ProgressFeed
 from model.engine.scheduling.queue import CANCEL_TOKEN, CancelToken
 from model.errors import HeadlightError, Superseded
-from model.trace.progress import Progress
+from model.trace.progress import LISTENER, PARTIAL, Progress, ProgressFeed
 from model.trace.types import Trace
 
 PATIENCE_S = 0.25

@@ -1,14 +1,14 @@
-"""Altered runs, in words: the sentence of the banner above every page, and the names of silenced heads.
+"""Altered runs, in words: the sentence of the banner above every page.
 
 This is the one place that reads the edits of a request for the screen: a new kind of edit gets its words here.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from model.spec.edits import Silence
 from model.spec.request import RunRequest
-from model.trace.types import Attention, Site, Step, Trace
+from model.trace.types import Site, Trace
 from viz import labels
 from viz.edit_words import words
 from viz.texts import _, _n, clauses
@@ -39,14 +39,9 @@ def sentence(request: Mapping[str, Any]) -> str:
     return _("Experiment: {heads} silenced", heads=clauses(labels.site(Site.parse(site), head) for site, head in heads))
 
 
-def by_hand(trace: Trace) -> tuple[Step, ...]:
-    """The steps whose tokens the request chose, not the model."""
-    return trace.steps[: len(trace.request.get("begin", ()))]
-
-
 def continued(trace: Trace) -> str:
     """Which token a decode was continued from: "Continued from “dog”"; empty where the model chose all tokens."""
-    chosen = by_hand(trace)
+    chosen = labels.by_hand(trace)
     return _("Continued from “{token}”", token=labels.word(chosen[-1].chosen.text)) if chosen else ""
 
 
@@ -54,35 +49,3 @@ def heads(silence: str) -> str:
     """The names of the heads that `viz.links.View.silence` lists."""
     pairs = (entry.rpartition(":") for entry in silence.split())
     return clauses(labels.site(Site.parse(site), int(head)) for site, _colon, head in pairs)
-
-
-def silenced(trace: Trace) -> frozenset[tuple[str, int]]:
-    """The heads that were silenced in a run: text form of the Site, and head counted from 0."""
-    if not (silences := _silences(trace)):
-        return frozenset()
-    places = ((str(site), head) for site, own in trace.attention.items() for head in range(own.heads))
-    return frozenset(place for place in places if _is_silenced(silences, *place))
-
-
-def head_name(trace: Trace, site: Site, head: int) -> str:
-    """The name of a head, with its module in a recorded program. It says so if the head was silenced in this run."""
-    return _head_name(trace, site, head, _silences(trace))
-
-
-def head_names(trace: Trace, attention: Attention) -> list[str]:
-    """The names of all heads of a site."""
-    silences = _silences(trace)
-    return [_head_name(trace, attention.site, head, silences) for head in range(attention.heads)]
-
-
-def _head_name(trace: Trace, site: Site, head: int, silences: Sequence[Silence]) -> str:
-    name = labels.site(site, head) + (f" · {module}" if (module := trace.module(site)) else "")
-    return _("{head} (silenced)", head=name) if _is_silenced(silences, str(site), head) else name
-
-
-def _silences(trace: Trace) -> list[Silence]:
-    return [edit for edit in RunRequest.edits_in(trace.request) if isinstance(edit, Silence)]
-
-
-def _is_silenced(silences: Sequence[Silence], site: str, head: int) -> bool:
-    return any(edit.covers(site, head) for edit in silences)

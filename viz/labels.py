@@ -10,12 +10,14 @@ import string
 import sys
 import threading
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 
 from cachetools import LRUCache, cached
 
-from model.trace.types import Attention, Site, Tokens, Trace
+from model.spec.edits import Silence
+from model.spec.request import RunRequest
+from model.trace.types import Attention, Site, Step, Tokens, Trace
 from viz import language, texts
 from viz.texts import _
 
@@ -220,6 +222,43 @@ def site(site: Site, head: int | None = None) -> str:
     if site.pass_ == 0:
         return _("{kind}, layer {layer}, head {head}", head=head + 1, **gaps)
     return _("{kind}, pass {pass_}, layer {layer}, head {head}", head=head + 1, **gaps)
+
+
+def silenced(trace: Trace) -> frozenset[tuple[str, int]]:
+    """The heads that were silenced in a run: text form of the Site, and head counted from 0."""
+    if not (silences := _silences(trace)):
+        return frozenset()
+    places = ((str(site), head) for site, own in trace.attention.items() for head in range(own.heads))
+    return frozenset(place for place in places if _is_silenced(silences, *place))
+
+
+def head_name(trace: Trace, site: Site, head: int) -> str:
+    """The name of a head, with its module in a recorded program. It says so if the head was silenced in this run."""
+    return _head_name(trace, site, head, _silences(trace))
+
+
+def head_names(trace: Trace, attention: Attention) -> list[str]:
+    """The names of all heads of a site."""
+    silences = _silences(trace)
+    return [_head_name(trace, attention.site, head, silences) for head in range(attention.heads)]
+
+
+def _head_name(trace: Trace, at: Site, head: int, silences: Sequence[Silence]) -> str:
+    name = site(at, head) + (f" · {module}" if (module := trace.module(at)) else "")
+    return _("{head} (silenced)", head=name) if _is_silenced(silences, str(at), head) else name
+
+
+def _silences(trace: Trace) -> list[Silence]:
+    return [edit for edit in RunRequest.edits_in(trace.request) if isinstance(edit, Silence)]
+
+
+def _is_silenced(silences: Sequence[Silence], site: str, head: int) -> bool:
+    return any(edit.covers(site, head) for edit in silences)
+
+
+def by_hand(trace: Trace) -> tuple[Step, ...]:
+    """The steps whose tokens the request chose, not the model."""
+    return trace.steps[: len(trace.request.get("begin", ()))]
 
 
 def number(value: float, form: str) -> str:

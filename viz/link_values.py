@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from model.engine.sent_files import names_server_file
 from model.errors import HeadlightError
 from model.spec.edits import MOST_EDITS, Silence, read_edits, write_edits
+from model.spec.edits import silences as silenced_heads
 from model.spec.request import MOST_TOKENS
-from model.spec.request import silences as silenced_heads
 from model.trace.types import Site
 from viz.language import LANGUAGES, matching
 from viz.texts import _, listed

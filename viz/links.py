@@ -181,12 +181,12 @@ class View:
 
     def chosen_ids(self) -> tuple[int, ...]:
         """The ids that the decode begins with; none where a target is given, or where they are longer than the decode."""
-        ids = values.id_numbers(self.begin)
+        ids = values.id_numbers(self.begin) if self.begin else ()
         return () if self.target or len(ids) > self.max_length else ids
 
     def parsed_settings(self) -> Settings:
         """The settings by name."""
-        return tuple(values.pairs(self.settings).items())
+        return tuple(values.pairs(self.settings).items()) if self.settings else ()
 
     def all_edits(self) -> tuple[Edit, ...]:
         """The edits in their order, those that are switched off included; heads that an old link silences come first."""
@@ -199,6 +199,8 @@ class View:
 
     def active_edits(self) -> tuple[Edit, ...]:
         """The edits that are switched on."""
+        if not (self.edits or self.silence):
+            return ()
         off = self.switched_off()
         return tuple(edit for place, edit in enumerate(self.all_edits()) if place not in off)
 

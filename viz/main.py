@@ -16,7 +16,7 @@ from viz import big_mode, language, prepare, recording, sidebar, waiting
 from viz.calls import NotKept, NotYet, Stopped
 from viz.links import View
 from viz.live import box as live
-from viz.opening_run import Opening, last_cross, opening
+from viz.opening_run import Opening, opening
 from viz.page import Page, banner, current_view, my_engine, say, session_language, settle, tell_url
 from viz.presenting import lobby
 from viz.scheme_change import redraw_on_change
@@ -71,7 +71,7 @@ def _set_up() -> None:
 def _pages(surroundings: Sequence["Surroundings"]) -> list[StreamlitPage]:
     """The pages, as the navigation lists them. A page that draws a run draws it inside `surroundings`, if there are any by then."""
 
-    def drawing(show: Callable[[Page], None], opens_on: Opening = last_cross, unedited: bool = False) -> Callable[[], None]:
+    def drawing(show: Callable[[Page], None], opens_on: Opening = Trace.last_cross, unedited: bool = False) -> Callable[[], None]:
         def draw() -> None:
             for each in surroundings:
                 _sentence_and_page(each, Drawn(show, opens_on, unedited))

@@ -16,7 +16,6 @@ from model.trace.trace_files import read_path
 from model.trace.types import Site, Trace
 from viz import labels
 from viz.canvas import standalone
-from viz.opening_run import last_cross
 
 HEIGHT = 640
 """Height of the frame in pixels until its page has set another one; it stays where a notebook closes itself to its frames."""
@@ -56,7 +55,7 @@ def show(trace: Trace | str | Path, site: str = "", head: int = 0, query: int = 
         BadTrace: the file is no trace.
     """
     run = trace if isinstance(trace, Trace) else read_path(Path(trace))
-    chosen = run.at(site).site if site else last_cross(run).site
+    chosen = run.at(site).site if site else run.last_cross().site
     run.at(chosen).head(head)
     return Shown(frame(run, chosen, head, query), f"<overview of {len(run.attention)} attention sites: {labels.model(run)}>")
 

@@ -1,4 +1,4 @@
-"""What a page shows where its link does not say it: the run of the model's first example, and the last cross-attention."""
+"""What a page shows where its link does not say it: the run of the model's first example."""
 
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -15,11 +15,6 @@ DRAWN = Decoding("sample", max_length=24, temperature=0.8, top_k=20)
 
 Opening: TypeAlias = Callable[[Trace], Attention]
 """The attention site that a page opens on."""
-
-
-def last_cross(trace: Trace) -> Attention:
-    """The last cross-attention of a run, or its last site: what most pages open on."""
-    return (trace.of("decoder", "cross") or tuple(trace.attention.values()))[-1]
 
 
 def opening(info: ModelInfo, view: View) -> View:

@@ -22,11 +22,10 @@ from model.errors import (
     UnknownModel,
     UnknownSite,
 )
-from model.inspection.finite import is_finite
 from model.trace.types import Attention, Site, Trace
 from viz import labels, sidebar
 from viz.links import WITHOUT_EDITS, View
-from viz.opening_run import Opening, last_cross
+from viz.opening_run import Opening
 from viz.page import Page, my_engine, say, settle, the_engine
 from viz.texts import _, _n, sentence
 from viz.views import checkpoint_questions
@@ -41,7 +40,7 @@ def prepare(
     view: View,
     problems: list[str],
     foot: DeltaGenerator,
-    opens_on: Opening = last_cross,
+    opens_on: Opening = Trace.last_cross,
     unedited: bool = False,
 ) -> list[Page]:
     """Runs the sentence and returns the page to draw; an empty list if the run failed.
@@ -87,7 +86,7 @@ def last_page(
     info: ModelInfo,
     view: View,
     problems: list[str],
-    opens_on: Opening = last_cross,
+    opens_on: Opening = Trace.last_cross,
     unedited: bool = False,
     stopped: Trace | None = None,
 ) -> list[Page]:
@@ -131,7 +130,7 @@ def undrawable(trace: Trace) -> str:
     """Sentence that says why a run cannot be drawn; empty if it can."""
     if not trace.attention:
         return _("This run contains no attention, so there is nothing to show here.")
-    return "" if is_finite(trace) else _not_finite(trace)
+    return "" if trace.is_finite else _not_finite(trace)
 
 
 def _not_finite(trace: Trace) -> str:

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from model.engine.client_address import FORWARDED_HEADER, client_address
 from model.engine.http.access import AccessLimits, is_loopback
-from model.engine.session import Session
+from model.engine.scheduling.queue import Session
 
 PASSED_ON = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
 """Headers with which proxies name the real visitor."""

@@ -6,7 +6,7 @@ from itertools import zip_longest
 import streamlit as st
 
 from model.engine.api import ModelInfo
-from model.spec.inputs import allowed_characters
+from model.spec.request import allowed_characters
 from viz import labels
 from viz.links import NEW_SENTENCE
 from viz.page import bind, current_view, update

@@ -5,79 +5,81 @@
 
 from pathlib import Path
 
-from viz.texts import _, current
+from viz.texts import N_, _, current, translated
 
 SCRIPT = (Path(__file__).parent / "streamlit_words.js").read_text(encoding="utf-8")
 """Defines `speakStreamlit(words)`."""
 
 _GAP = "{name}"
 
+_WORDS = {
+    "App pages": N_("Pages"),
+    "Autosize": N_("Fit the width"),
+    "Choose an option": N_("choose …"),
+    "Choose options": N_("choose …"),
+    "Clear all": N_("Clear all"),
+    "Clear value": N_("Clear"),
+    "Close": N_("Close"),
+    "Close Search": N_("Close the search"),
+    "Close fullscreen": N_("Leave full screen"),
+    "Collapse sidebar": N_("Collapse the sidebar"),
+    "Copy to clipboard": N_("Copy"),
+    "Copy version to clipboard": N_("Copy the version"),
+    "Dark": N_("Dark"),
+    "Decrement": N_("Decrease"),
+    "Dismiss": N_("Close"),
+    "Download as CSV": N_("Download as CSV"),
+    "Download plot": N_("Download the picture"),
+    "Drag and drop files here": N_("Drop files here"),
+    "Expand sidebar": N_("Show the sidebar"),
+    "Format": N_("Number format"),
+    "Fullscreen": N_("Full screen"),
+    "Hide column": N_("Hide this column"),
+    "Increment": N_("Increase"),
+    "Light": N_("Light"),
+    "Link to heading": N_("Link to this heading"),
+    "Logo": N_("Logo"),
+    "Made with Streamlit v": N_("Made with Streamlit v"),
+    "Main menu": N_("Menu"),
+    "Navigate to home page": N_("To the first page"),
+    "Next Result": N_("Next result"),
+    "No results": N_("No results"),
+    "Notifications": N_("Notices"),
+    "Open": N_("Open the list"),
+    "Pin column": N_("Pin this column"),
+    "Press Enter to apply": N_("Press Enter to apply"),
+    "Previous Result": N_("Previous result"),
+    "Print": N_("Print"),
+    "Record screen": N_("Record the screen"),
+    "Running...": N_("Running …"),
+    "Search": N_("Search"),
+    "Select all": N_("Select all"),
+    "Selected values": N_("Selected"),
+    "Show/hide columns": N_("Show or hide columns"),
+    "Sidebar": N_("Sidebar"),
+    "Skip to main content": N_("Skip to the content"),
+    "Sort ascending": N_("Sort ascending"),
+    "Sort descending": N_("Sort descending"),
+    "Stop": N_("Stop"),
+    "System": N_("As the system"),
+    "Theme": N_("Light or dark"),
+    "Type to search": N_("Type to search"),
+    "Unpin column": N_("Unpin this column"),
+    "Upload": N_("Upload"),
+    "file upload": N_("Files"),
+    "progress": N_("Progress"),
+    "{name} icon": N_("icon"),
+}
+
 
 def words() -> dict[str, str]:
     """Streamlit's words with those of the current language; none in English."""
-    return {} if current() == "en" else _words()
-
-
-def _words() -> dict[str, str]:
-    return {
-        "App pages": _("Pages"),
-        "Autosize": _("Fit the width"),
-        "Choose an option": _("choose …"),
-        "Choose options": _("choose …"),
-        "Clear all": _("Clear all"),
-        "Clear value": _("Clear"),
-        "Close": _("Close"),
-        "Close Search": _("Close the search"),
-        "Close fullscreen": _("Leave full screen"),
-        "Collapse sidebar": _("Collapse the sidebar"),
-        "Copy to clipboard": _("Copy"),
-        "Copy version to clipboard": _("Copy the version"),
-        "Dark": _("Dark"),
-        "Decrement": _("Decrease"),
-        "Dismiss": _("Close"),
-        "Download as CSV": _("Download as CSV"),
-        "Download plot": _("Download the picture"),
-        "Drag and drop files here": _("Drop files here"),
-        "Expand sidebar": _("Show the sidebar"),
-        "Format": _("Number format"),
-        "Fullscreen": _("Full screen"),
+    if current() == "en":
+        return {}
+    named = {
         "Help for {name}": _("Help: {name}", name=_GAP),
-        "Hide column": _("Hide this column"),
-        "Increment": _("Increase"),
-        "Light": _("Light"),
-        "Link to heading": _("Link to this heading"),
-        "Logo": _("Logo"),
-        "Made with Streamlit v": _("Made with Streamlit v"),
-        "Main menu": _("Menu"),
-        "Navigate to home page": _("To the first page"),
-        "Next Result": _("Next result"),
-        "No results": _("No results"),
-        "Notifications": _("Notices"),
-        "Open": _("Open the list"),
-        "Pin column": _("Pin this column"),
-        "Press Enter to apply": _("Press Enter to apply"),
-        "Previous Result": _("Previous result"),
-        "Print": _("Print"),
-        "Record screen": _("Record the screen"),
         "Remove {name}": _("Remove: {name}", name=_GAP),
-        "Running...": _("Running …"),
-        "Search": _("Search"),
-        "Select all": _("Select all"),
-        "Selected values": _("Selected"),
         "Shortcut {name}": _("Key: {name}", name=_GAP),
-        "Show/hide columns": _("Show or hide columns"),
-        "Sidebar": _("Sidebar"),
-        "Skip to main content": _("Skip to the content"),
-        "Sort ascending": _("Sort ascending"),
-        "Sort descending": _("Sort descending"),
-        "Stop": _("Stop"),
-        "System": _("As the system"),
-        "Theme": _("Light or dark"),
-        "Type to search": _("Type to search"),
-        "Unpin column": _("Unpin this column"),
-        "Upload": _("Upload"),
-        "file upload": _("Files"),
-        "progress": _("Progress"),
-        "{name} icon": _("icon"),
         "{name} per file": _("{name} per file", name=_GAP),
     }
+    return {word: translated(ours) for word, ours in _WORDS.items()} | named

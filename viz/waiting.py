@@ -21,7 +21,7 @@ from starlette.routing import Route
 from model.attribution.questions import Answer, Question
 from model.engine.api import Engine, ModelInfo
 from model.engine.http.access import AccessLimits
-from model.engine.session import NOBODY, Session, in_session
+from model.engine.scheduling.queue import NOBODY, Session, in_session
 from model.inspection.report import Inspection
 from model.spec.request import RunRequest, Settings
 from model.trace.cell_arithmetic import Explanation
@@ -29,11 +29,11 @@ from model.trace.progress import Progress
 from model.trace.types import Array, Trace
 from viz import calls, labels
 from viz.calls import BY_TOKEN, Call, Calls, NotKept, NotYet, Stopped
-from viz.canvas.wire import part_cache, strings
+from viz.canvas.wire import strings, transport
 from viz.language import decimal_sign
 from viz.texts import _, number, spoken
 
-PATH = f"{part_cache.PATH}/waiting"
+PATH = f"{transport.PATH}/waiting"
 ANSWER_SECONDS = 1.0
 """Seconds that the route waits for an answer before it responds."""
 
@@ -91,7 +91,7 @@ def show(pause: NotYet | Stopped) -> None:
     call = pause.call
     seconds = round(time.monotonic() - call.began, 1)
     data = {
-        "path": f"{part_cache.address()}/waiting/{call.token}",
+        "path": f"{transport.address()}/waiting/{call.token}",
         "seconds": seconds,
         "sentence": strings.running(),
         "how_far": strings.how_far(),
@@ -241,5 +241,5 @@ async def _answer(request: Request) -> Response:
     return JSONResponse(told, headers={"Cache-Control": "no-store"})
 
 
-ROUTE = Route(f"{part_cache.address()}/waiting/{{token}}", _answer)
+ROUTE = Route(f"{transport.address()}/waiting/{{token}}", _answer)
 """For `st.App(routes=…)`; must come before the route of parts."""

@@ -58,7 +58,7 @@ def made_by_viz(what: str, trace: Trace, options: list[str]) -> str:
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.trace.safetensors"
-        path.write_bytes(serialization.to_bytes(trace.written_out()))
+        path.write_bytes(serialization.to_bytes(serialization.written_out(trace)))
         command: list[Any] = [sys.executable, "-m", "viz", what, path, *options]
         done = subprocess.run(command, cwd=ROOT, env=_environment(), capture_output=True, text=True, encoding="utf-8", check=False)
     if done.returncode:

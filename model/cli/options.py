@@ -13,8 +13,7 @@ from model.cli.features import FORM, read_features
 from model.errors import BadSetting, MissingSetting
 from model.spec.edits import Edit, read_edits
 from model.spec.inputs import Given
-from model.spec.request import Decoding, RunRequest, Settings
-from model.spec.validation import OneOf, Option, described_fields
+from model.spec.request import Decoding, OneOf, Option, RunRequest, Settings, described_fields
 
 Decorator: TypeAlias = Callable[[Callable[..., None]], Callable[..., None]]
 

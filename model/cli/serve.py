@@ -9,8 +9,7 @@ from model.engine import log
 from model.engine.client_address import MOST_PROXIES, VARIABLE
 from model.engine.http.access import AccessLimits, is_loopback
 from model.engine.http.server import application
-from model.engine.local import LocalEngine
-from model.engine.with_traces import with_traces
+from model.engine.with_traces import from_environment
 from model.errors import BadSetting
 
 KEEP_ALIVE = 75
@@ -51,8 +50,7 @@ def serve(host: str, port: int, cluster: bool, replicas: str, proxies: int | Non
         return
     if replicas:
         raise BadSetting(name="--replicas", found=replicas, allowed="left out where there is no --cluster")
-    local = LocalEngine.from_environment()
-    engine = with_traces(local, local.folder)
+    engine = from_environment()
     engine.models()
     uvicorn.run(
         application(engine, access),

@@ -27,11 +27,9 @@ def open_engine() -> SharedEngine:
         if not url.startswith(("http://", "https://")):
             raise BadSetting(name="HEADLIGHT_ENGINE", found=url, allowed="the address of an engine, such as http://127.0.0.1:8765")
         return RemoteEngine(url, os.environ.get("HEADLIGHT_TOKEN", ""))
-    from model.engine.local import LocalEngine
-    from model.engine.with_traces import with_traces
+    from model.engine.with_traces import from_environment
 
-    local = LocalEngine.from_environment()
-    engine = with_traces(local, local.folder)
+    engine = from_environment()
     for path in paths_to_open(os.environ):
         engine.open_path(path)
     return engine

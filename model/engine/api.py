@@ -97,9 +97,9 @@ class Engine(Protocol):
     def run(self, request: RunRequest) -> Trace:
         """The trace of one run. Equal requests may return the same frozen object.
 
-        An unfinished older run of the same session (model/engine/session.py) is superseded.
+        An unfinished older run of the same session (model/engine/scheduling/queue.py) is superseded.
 
-        While it decodes, LISTENER of the calling thread (model/engine/progress.py) hears the tokens written so far. A run that
+        While it decodes, LISTENER of the calling thread (model/trace/progress.py) hears the tokens written so far. A run that
         nobody waits for any more, since each CANCEL_TOKEN was canceled, ends at its next step.
         """
 

@@ -19,13 +19,13 @@ from model.checkpoints.loaded import Runner
 from model.checkpoints.native import Checkpoint
 from model.engine import environment
 from model.engine.api import ModelInfo
-from model.engine.checkpoint_store import CheckpointStore, Stamp
 from model.engine.lru_cache import LruCache
 from model.engine.model_cache import Loaded, ModelCache, Outcome
 from model.engine.model_info import unusable
 from model.engine.model_list import ModelList
 from model.engine.scheduling.scheduler import Scheduler
 from model.engine.sent_files import VOCABULARY_ENDINGS
+from model.engine.stores import CheckpointStore, Stamp
 from model.engine.uploads import Uploads
 from model.errors import BadSetting, HeadlightError, TooManyTokens
 from model.inference.batching import Ask
@@ -87,7 +87,7 @@ class LocalEngine:
     ) -> None:
         self.folder, self._store = folder, CheckpointStore(folder)
         self._device = device
-        self._precision = precision
+        self._precision, self._most_positions = precision, environment.most_positions()
         self._uploads = uploads or Uploads()
         self._models = ModelCache(self._store, self._uploads, device, lambda: self.device, variant_bytes)
         self._list = ModelList(self.describe, self._models.version, self._models.is_weight_file)
@@ -174,10 +174,11 @@ class LocalEngine:
         lower = _usable(self._models.in_precision(base, request.precision or default))
         asked = VersionedRequest(request, base.key.version)
         if (trace := self._traces.get(asked)) is None:
-            most = environment.most_positions()
             trace = self.scheduler.do(
                 asked,
-                lambda ask, report: run_in(base.runner, lower.runner, request, self._device, self.device, ask, most, report),
+                lambda ask, report: run_in(
+                    base.runner, lower.runner, request, self._device, self.device, ask, self._most_positions, report
+                ),
             )
             self._traces.keep(asked, trace)
         return trace, lower.runner
@@ -212,7 +213,7 @@ class LocalEngine:
             TooManyTokens: the run is longer than this server measures.
             HeadlightError: it cannot be run, or not now.
         """
-        base, most = _usable(self._models.network(question.model, question.request.settings)), environment.most_positions()
+        base, most = _usable(self._models.network(question.model, question.request.settings)), self._most_positions
         request, prompt = forced_run(base.runner, question.request, self._device, most)
         trace, runner = self._traced(request)
         if (longest := max(map(len, trace.tokens.values()))) > (allowed := environment.most_measured()):
@@ -287,5 +288,5 @@ def _usable(found: Outcome) -> Loaded:
         HeadlightError: the error of loading it.
     """
     if isinstance(found, HeadlightError):
-        raise found
+        raise found.with_traceback(None)  # the cached error must not collect the frames of its callers
     return found

@@ -16,10 +16,10 @@ import torch
 from model.checkpoints import loader
 from model.checkpoints.loaded import Runner
 from model.engine.api import ModelInfo
-from model.engine.checkpoint_store import CheckpointStore, Stamp
 from model.engine.lru_cache import ComputedOnce, LruCache, OpeningSlots
 from model.engine.model_info import describe
 from model.engine.sent_files import uses_sent_vocabulary
+from model.engine.stores import CheckpointStore, Stamp
 from model.engine.uploads import UPLOAD_PREFIX, Uploads
 from model.errors import DamagedFile, HeadlightError, NoRoom
 from model.inference.batching import is_out_of_memory, release
@@ -97,8 +97,8 @@ class ModelCache:
         self._variants: ComputedOnce[ModelKey, Outcome | None] = ComputedOnce(
             LruCache(max(1, variant_bytes), _nbytes, MOST_VARIANTS), _stays
         )
-        self._inspections: ComputedOnce[ModelKey, Inspection | None] = ComputedOnce(
-            LruCache(INSPECTION_BYTES, _inspection_bytes, MOST_VARIANTS), lambda key, found: found is not None
+        self._inspections: ComputedOnce[ModelKey, Inspection | HeadlightError | None] = ComputedOnce(
+            LruCache(INSPECTION_BYTES, _inspection_bytes, MOST_VARIANTS), _stays
         )
         self._slots = OpeningSlots(FILES_AT_ONCE)
 
@@ -108,7 +108,8 @@ class ModelCache:
         Raises:
             UnknownModel: there is no such model.
         """
-        return UPLOADED if self._uploads.get(name) is not None else self._store.stamp(name)
+        uploaded = name.startswith(UPLOAD_PREFIX) and self._uploads.get(name) is not None
+        return UPLOADED if uploaded else self._store.stamp(name)
 
     def is_weight_file(self, name: str) -> bool:
         """Whether a model of the folder is a weight file, which is opened in its own process.
@@ -142,7 +143,10 @@ class ModelCache:
         Raises:
             HeadlightError: it cannot be read, or a setting is not allowed.
         """
-        return self._current(self._inspections, name, settings, self._inspect)
+        found = self._current(self._inspections, name, settings, self._inspect)
+        if isinstance(found, HeadlightError):
+            raise found.with_traceback(None)  # the cached error must not collect the frames of its callers
+        return found
 
     def _current(
         self,
@@ -179,7 +183,7 @@ class ModelCache:
         with self._opening_slot(path):
             return self._attempt(key, lambda: loader.load(path, settings, self._device, self._uploads.texts_of))
 
-    def _inspect(self, key: ModelKey) -> Inspection:
+    def _inspect(self, key: ModelKey) -> Inspection | HeadlightError:
         settings, upload = dict(key.settings), self._uploads.get(key.name)
         if upload is not None:
             return upload.inspect(settings)
@@ -188,7 +192,7 @@ class ModelCache:
             with self._opening_slot(path):
                 return loader.inspect(path, settings, self._uploads.texts_of)
         except HeadlightError as error:
-            raise self._store.without_path(error) from error
+            return self._store.without_path(error)
 
     def _opening_slot(self, path: Path) -> AbstractContextManager[None]:
         """A slot for opening a weight file, which takes a process; anything else needs no slot."""
@@ -206,10 +210,10 @@ class ModelCache:
         return NoRoom(device=self._device_name(), model=key.name)
 
 
-def _stays(key: ModelKey, found: Outcome | None) -> bool:
+def _stays(key: ModelKey, found: Outcome | Inspection | None) -> bool:
     """Whether an outcome may be cached. Some errors may go away: there may be memory, or the missing vocabulary, next time."""
     for_good = not (key.name.startswith(UPLOAD_PREFIX) or uses_sent_vocabulary(key.settings))
-    return isinstance(found, Loaded) or (found is not None and not isinstance(found, NoRoom) and for_good)
+    return found is not None and (not isinstance(found, HeadlightError) or (for_good and not isinstance(found, NoRoom)))
 
 
 def _nbytes(found: Outcome | None) -> int:
@@ -219,5 +223,5 @@ def _nbytes(found: Outcome | None) -> int:
     return sum(tensor.nbytes for tensor in (*found.runner.network.parameters(), *found.runner.network.buffers()))
 
 
-def _inspection_bytes(found: Inspection | None) -> int:
-    return TENSOR_BYTES * len(found.tensors) if found else 0
+def _inspection_bytes(found: Inspection | HeadlightError | None) -> int:
+    return TENSOR_BYTES * len(found.tensors) if isinstance(found, Inspection) else 0

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from model.engine.api import ModelInfo
-from model.engine.checkpoint_store import Stamp
 from model.engine.model_cache import FILES_AT_ONCE
 from model.engine.model_info import unusable
+from model.engine.stores import Stamp
 from model.errors import HeadlightError, StillOpening
 
 PATIENCE_S = 5.0

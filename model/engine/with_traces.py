@@ -5,8 +5,9 @@ from pathlib import Path
 
 from model.attribution.questions import Answer, Question
 from model.engine.api import ModelInfo, SharedEngine
+from model.engine.local import LocalEngine
 from model.engine.shared_uploads import NO_PEERS, PeerUploads
-from model.engine.trace_store import OpenedTrace, TraceStore
+from model.engine.stores import OpenedTrace, TraceStore
 from model.errors import RecordedRun, UnknownTensor
 from model.inspection.report import Inspection
 from model.spec.request import RunRequest, Settings
@@ -169,3 +170,13 @@ def with_traces(engine: SharedEngine, folder: Path, peers: PeerUploads = NO_PEER
         peers: uploads of other processes that serve the same visitors.
     """
     return EngineWithTraces(engine, TraceStore(folder, peers))
+
+
+def from_environment() -> EngineWithTraces:
+    """The engine of the app: the networks of this process and the traces of their folder; see `LocalEngine.from_environment`.
+
+    Raises:
+        BadSetting: a variable has a value that is not allowed.
+    """
+    local = LocalEngine.from_environment()
+    return with_traces(local, local.folder)

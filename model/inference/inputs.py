@@ -8,8 +8,8 @@ from torch import Tensor
 
 from model.errors import BadSetting, TokenOutOfRange, TooManyTokens
 from model.spec.external import AnySpec, AnyStack
-from model.spec.inputs import POSITIONS, Features, Given, RandomFeatures, check_size
-from model.spec.request import RunRequest
+from model.spec.inputs import POSITIONS, Features, Given, RandomFeatures
+from model.spec.request import RunRequest, check_size
 from model.tokenizers.words import Tokenizer
 from model.trace.types import Tokens
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from model.spec.external import AnyAttention
 from model.spec.request import KEEP, Keep
 from model.trace.lazy_attention import LazyAttention
-from model.trace.types import NAN_UNCOMPUTED, TENSORS_OF_ATTENTION, UNWRITTEN, Array, Attention, Site, Tokens
+from model.trace.types import TENSORS_OF_ATTENTION, UNWRITTEN, Array, Attention, Site, Tokens
 
 _KEPT_AS: dict[str, Keep] = {
     "scores": "scores",
@@ -27,6 +27,7 @@ _KEPT_AS: dict[str, Keep] = {
     "embedded": "hidden",
     "stages": "stages",
 }
+NAN_UNCOMPUTED = "keys in the future of a cached step were never scored: those scores are NaN"
 _FILL = {"weights": 0.0, "scores": torch.nan, "mask": False, "mask_causal": False}
 
 

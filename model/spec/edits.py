@@ -4,6 +4,7 @@ Each has a text form, `NAME key=value …` (`model/spec/edit.py`), which links, 
 defines what each one computes. Whether the network has what an edit names is checked when it runs.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -86,6 +87,14 @@ class Silence(AtSites):
 
     name = "silence"
     by: Literal["zeros", "sentence", "examples"] = "zeros"
+
+
+def silences(heads: Iterable[tuple[str, int]]) -> tuple[Silence, ...]:
+    """Edits that silence heads, each a site and a number: one edit a site, in the order in which the sites come."""
+    by_site: dict[str, list[int]] = {}
+    for site, head in heads:
+        by_site.setdefault(site, []).append(head)
+    return tuple(Silence(site, tuple(own)) for site, own in by_site.items())
 
 
 @dataclass(frozen=True)

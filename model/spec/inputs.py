@@ -1,13 +1,9 @@
-"""Inputs of a run: a text, ids or features, with limits on their size that hold in the app, on the command line and on hosts. No
-torch.
-
-Sizes are checked before any other work, since splitting a text into words takes time that grows with its length.
-"""
+"""Inputs of a run: a text, ids or features, and the limits on their size (`model.spec.request.check_size` holds them). No torch."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from model.errors import BadSetting, TooManyCharacters, TooManyTokens
+from model.errors import BadSetting
 
 POSITIONS = 2**14
 """Most tokens, ids or rows of one input, for any model."""
@@ -67,27 +63,3 @@ class RandomFeatures:
 
 Given: TypeAlias = str | tuple[int, ...] | Features | RandomFeatures
 """An input: a text, ids that are used as they are (special tokens and padding included), or features."""
-
-
-def allowed_characters(positions: int = POSITIONS) -> int:
-    """Length of the longest text that is accepted for a model with this many positions."""
-    return CHARACTERS_PER_POSITION * min(max(positions, FEW_POSITIONS), POSITIONS)
-
-
-def check_size(name: str, given: Given, positions: int = POSITIONS, reason: str = "the limit of one run") -> None:
-    """Checks the size of an input, before any work is done on it.
-
-    Args:
-        name: name of the strip, `source` or `target`.
-        positions: number of positions that the model can read.
-        reason: why there are no more, for the error.
-
-    Raises:
-        TooManyCharacters: a text is longer than `allowed_characters`.
-        TooManyTokens: there are more ids or rows than positions.
-    """
-    if isinstance(given, str):
-        if len(given) > (allowed := allowed_characters(positions)):
-            raise TooManyCharacters(what=f"{name} text", found=f"{len(given):,}", allowed=f"{allowed:,}")
-    elif len(given) > positions:
-        raise TooManyTokens(what=f"{name} input", found=len(given), allowed=positions, reason=reason)

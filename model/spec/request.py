@@ -4,14 +4,14 @@ A field with an `option` can be set on the command line, which takes its name, t
 """
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import Field, asdict, dataclass, field, fields, replace
 from typing import Any, Literal, Self, TypeAlias, get_args
 
-from model.errors import BadSetting
-from model.spec.edits import Edit, Silence, bounded
-from model.spec.inputs import Given, check_size
-from model.spec.validation import Between, OneOf, check, option, read
+from model.errors import BadSetting, TooManyCharacters, TooManyTokens
+from model.spec.edits import Edit, bounded, silences
+from model.spec.inputs import CHARACTERS_PER_POSITION, FEW_POSITIONS, POSITIONS, Given
+from model.spec.validation import Between, read
 
 Settings: TypeAlias = tuple[tuple[str, str], ...]
 """Settings that a model's file does not hold, as names and values, in the form that `--set` takes."""
@@ -33,6 +33,68 @@ KEEP: tuple[Keep, ...] = get_args(Keep)
 MOST_TOKENS = 1000
 MOST_CANDIDATES = 1_000_000
 _ABOVE_0 = math.nextafter(0, 1)
+
+
+_OPTION = "option"
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """The allowed names."""
+
+    names: tuple[str, ...]
+
+    def __contains__(self, value: object) -> bool:
+        """Whether a value is one of the names."""
+        return value in self.names
+
+    def __str__(self) -> str:
+        """What is allowed, in words."""
+        return " or ".join(self.names)
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of `python -m model run` and `explain`.
+
+    Attributes:
+        help: its line in `--help`.
+        allowed: the values that a request takes besides its default; None: all of the field's type.
+        flag: its name on the command line, without dashes; empty: the field's name.
+        usual: the command line's default; None: the field's default.
+        variable: the environment variable that sets it; empty: none does.
+        ids, features: of an input, which can also be given as ids or as features: the help of those two options.
+    """
+
+    help: str
+    allowed: Between | OneOf | None = None
+    flag: str = ""
+    usual: str | None = None
+    variable: str = ""
+    ids: str = ""
+    features: str = ""
+
+
+def option(help_: str, allowed: Between | OneOf | None = None, **more: str) -> dict[str, Option]:
+    """The metadata of a field: `field(default=…, metadata=option(…))`. Arguments as for Option."""
+    return {_OPTION: Option(help_, allowed, **more)}
+
+
+def described_fields(described: Any) -> Iterator[tuple[Field[Any], Option]]:
+    """The fields that have an option, each with it."""
+    return ((each, each.metadata[_OPTION]) for each in fields(described) if _OPTION in each.metadata)
+
+
+def check(described: Any) -> None:
+    """Refuses a value that one of its options does not allow.
+
+    Raises:
+        BadSetting: the sentence names the field.
+    """
+    for each, own in described_fields(described):
+        found = getattr(described, each.name)
+        if own.allowed is not None and found != each.default and found not in own.allowed:
+            raise BadSetting(name=each.name, found=found, allowed=str(own.allowed))
 
 
 @dataclass(frozen=True)
@@ -89,17 +151,33 @@ class _Silenced:
     head: int
 
 
-def silences(heads: Iterable[tuple[str, int]]) -> tuple[Silence, ...]:
-    """Edits that silence heads, each a site and a number: one edit a site, in the order in which the sites come."""
-    by_site: dict[str, list[int]] = {}
-    for site, head in heads:
-        by_site.setdefault(site, []).append(head)
-    return tuple(Silence(site, tuple(own)) for site, own in by_site.items())
-
-
 def _listed(ids: tuple[int, ...]) -> str:
     """The first ids, for an error."""
     return ",".join(map(str, ids[:20])) + ("…" if len(ids) > 20 else "")
+
+
+def allowed_characters(positions: int = POSITIONS) -> int:
+    """Length of the longest text that is accepted for a model with this many positions."""
+    return CHARACTERS_PER_POSITION * min(max(positions, FEW_POSITIONS), POSITIONS)
+
+
+def check_size(name: str, given: Given, positions: int = POSITIONS, reason: str = "the limit of one run") -> None:
+    """Checks the size of an input, before any work is done on it: splitting a text takes time that grows with its length.
+
+    Args:
+        name: name of the strip, `source` or `target`.
+        positions: number of positions that the model can read.
+        reason: why there are no more, for the error.
+
+    Raises:
+        TooManyCharacters: a text is longer than `allowed_characters`.
+        TooManyTokens: there are more ids or rows than positions.
+    """
+    if isinstance(given, str):
+        if len(given) > (allowed := allowed_characters(positions)):
+            raise TooManyCharacters(what=f"{name} text", found=f"{len(given):,}", allowed=f"{allowed:,}")
+    elif len(given) > positions:
+        raise TooManyTokens(what=f"{name} input", found=len(given), allowed=positions, reason=reason)
 
 
 @dataclass(frozen=True)
@@ -172,7 +250,8 @@ class RunRequest:
             check_size("target", self.target)
         check(self)
         self._check_begin()
-        bounded(self.edits)
+        if self.edits:
+            bounded(self.edits)
         if unknown := set(self.keep) - set(KEEP):
             raise BadSetting(name="keep", found=", ".join(sorted(map(str, unknown))), allowed=f"among {', '.join(KEEP)}")
         if len(dict(self.settings)) < len(self.settings):

@@ -6,9 +6,9 @@ only numbers within its limits. An unknown field is an error; none is ignored. A
 text; a dataclass with a method `today` turns data of earlier versions into today's.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -129,67 +129,3 @@ def _short(data: Any) -> Any:
     """`data`, shortened where it is too long for an error."""
     text = repr(data)
     return data if len(text) <= 80 else f"{text[:80]}…"
-
-
-# --- Options of a run ---------------------------------------------------------------------------------------------------
-
-_OPTION = "option"
-
-
-@dataclass(frozen=True)
-class OneOf:
-    """The allowed names."""
-
-    names: tuple[str, ...]
-
-    def __contains__(self, value: object) -> bool:
-        """Whether a value is one of the names."""
-        return value in self.names
-
-    def __str__(self) -> str:
-        """What is allowed, in words."""
-        return " or ".join(self.names)
-
-
-@dataclass(frozen=True)
-class Option:
-    """An option of `python -m model run` and `explain`.
-
-    Attributes:
-        help: its line in `--help`.
-        allowed: the values that a request takes besides its default; None: all of the field's type.
-        flag: its name on the command line, without dashes; empty: the field's name.
-        usual: the command line's default; None: the field's default.
-        variable: the environment variable that sets it; empty: none does.
-        ids, features: of an input, which can also be given as ids or as features: the help of those two options.
-    """
-
-    help: str
-    allowed: Between | OneOf | None = None
-    flag: str = ""
-    usual: str | None = None
-    variable: str = ""
-    ids: str = ""
-    features: str = ""
-
-
-def option(help_: str, allowed: Between | OneOf | None = None, **more: str) -> dict[str, Option]:
-    """The metadata of a field: `field(default=…, metadata=option(…))`. Arguments as for Option."""
-    return {_OPTION: Option(help_, allowed, **more)}
-
-
-def described_fields(described: Any) -> Iterator[tuple[Field[Any], Option]]:
-    """The fields that have an option, each with it."""
-    return ((each, each.metadata[_OPTION]) for each in fields(described) if _OPTION in each.metadata)
-
-
-def check(described: Any) -> None:
-    """Refuses a value that one of its options does not allow.
-
-    Raises:
-        BadSetting: the sentence names the field.
-    """
-    for each, own in described_fields(described):
-        found = getattr(described, each.name)
-        if own.allowed is not None and found != each.default and found not in own.allowed:
-            raise BadSetting(name=each.name, found=found, allowed=str(own.allowed))

@@ -6,7 +6,7 @@ executes nothing.
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -18,7 +18,7 @@ from model.spec.validation import read
 from model.trace.beam_tree import Node
 from model.trace.lazy_attention import LazyAttention
 from model.trace.recorded import Recorded
-from model.trace.types import AXES, SCHEMA, TENSORS_OF_ATTENTION, Array, Attention, Site, Step, Tokens, Trace
+from model.trace.types import AXES, SCHEMA, TENSORS_OF_ATTENTION, UNWRITTEN, Array, Attention, Site, Step, Tokens, Trace
 
 ENTRY = "headlight"
 """Key of the metadata entry that holds everything that is not an array."""
@@ -62,6 +62,12 @@ class _Header:
     unwritten: Mapping[str, _Made] = field(default_factory=dict)
     tree: tuple[Node, ...] = ()
     recorded: Recorded | None = None
+
+
+def written_out(trace: Trace) -> Trace:
+    """A trace with lazy weights computed and stored as arrays, for readers that do not compute them from q and k."""
+    attention = {site: replace(own, weights=np.asarray(own.weights)) for site, own in trace.attention.items()}
+    return replace(trace, attention=attention, missing={n: why for n, why in trace.missing.items() if n != UNWRITTEN})
 
 
 def to_bytes(trace: Trace) -> bytes:

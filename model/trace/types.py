@@ -18,6 +18,7 @@ import numpy as np
 from model.errors import UnknownHead, UnknownSite
 from model.trace.beam_tree import Node
 from model.trace.lazy_attention import Array as Array
+from model.trace.lazy_attention import LazyAttention
 from model.trace.recorded import Recorded
 
 SCHEMA = 1
@@ -26,12 +27,12 @@ SCHEMA = 1
 Kind: TypeAlias = Literal["self", "cross", "memory", "unknown"]
 
 _COUNTS = {str(count): count for count in range(1000)}
-"""Pass and layer numbers by their text. Each has one text only: no leading zero, no sign, no digits of other scripts."""
+"""Pass and layer numbers by their text: no leading zero, no sign, no digits of other scripts."""
+
+_NODE_BYTES, _CANDIDATE_BYTES = 350, 240  # memory of a Node and of a Candidate, with their texts and numbers
 
 UNWRITTEN = "attention/*/weights"
 """Key in `Trace.missing` of a run whose weights are computed when they are read."""
-
-NAN_UNCOMPUTED = "keys in the future of a cached step were never scored: those scores are NaN"
 
 
 @dataclass(frozen=True, order=True)
@@ -251,11 +252,12 @@ class Trace:
 
     @property
     def nbytes(self) -> int:
-        """Size in memory, for caches. Rows that are broadcast, and masks that sites share, count once.
-
-        The steps and the tree count too: a beam of 32 that writes 1,000 tokens has 64,000 nodes, 22 MB.
-        """
-        held = {array.__array_interface__["data"][0]: _held(array) for array in self.arrays()}
+        """Size in memory, for caches. Broadcast rows and shared masks count once. A beam of 32 can have 22 MB of nodes."""
+        held: dict[int, int] = {
+            array.__array_interface__["data"][0]: array.itemsize
+            * prod(size for size, stride in zip(array.shape, array.strides, strict=True) if stride)
+            for array in self.arrays()
+        }
         candidates = sum(1 + len(step.candidates) for step in self.steps)
         return sum(held.values()) + _NODE_BYTES * len(self.tree) + _CANDIDATE_BYTES * candidates
 
@@ -264,10 +266,16 @@ class Trace:
         """Whether it is the recording of a program, of which nothing else is known."""
         return self.recorded is not None and not self.model.get("spec")
 
-    def written_out(self) -> Self:
-        """This trace with lazy weights computed and stored as arrays, for readers that do not compute them from q and k."""
-        attention = {site: replace(own, weights=np.asarray(own.weights)) for site, own in self.attention.items()}
-        return replace(self, attention=attention, missing={n: why for n, why in self.missing.items() if n != UNWRITTEN})
+    @property
+    def is_finite(self) -> bool:
+        """Whether the last numbers are finite: NaN and infinity spread to them. No lazy weights are computed for this."""
+        last = [own.weights for own in self.attention.values()][-1:] if self.logits is None else [self.logits]
+        ends = [end for each in last for end in ((each.q, each.k) if isinstance(each, LazyAttention) else (each,))]
+        return all(bool(np.isfinite(end).all()) for end in ends)
+
+    def last_cross(self) -> Attention:
+        """The last cross-attention of the run, or its last site: what most pages open on."""
+        return (self.of("decoder", "cross") or tuple(self.attention.values()))[-1]
 
     def at(self, site: Site | str) -> Attention:
         """The recorded tensors of one site.
@@ -288,12 +296,3 @@ class Trace:
     def of(self, stack: str, kind: Kind) -> tuple[Attention, ...]:
         """The sites of one stack and kind, in the order in which they ran."""
         return tuple(a for s, a in self.attention.items() if s.stack == stack and s.kind == kind)
-
-
-_NODE_BYTES, _CANDIDATE_BYTES = 350, 240  # memory of a Node and of a Candidate, with their texts and numbers
-
-
-def _held(array: Array) -> int:
-    """Bytes stored for an array: an axis that is broadcast (stride 0) is stored once."""
-    stored = [size for size, stride in zip(array.shape, array.strides, strict=True) if stride]
-    return int(array.itemsize * prod(stored))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from model.spec.inputs import allowed_characters
+from model.spec.request import allowed_characters
 from tests.app.conftest import SPEC
 from tests.app.visiting import PAGES, Visitor
 from tests.networks import save_checkpoint

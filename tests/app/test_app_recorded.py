@@ -116,3 +116,11 @@ def test_every_page_shows_an_opened_trace_or_says_that_it_needs_the_network(fill
             visitor.app.button_group(key="widget:clock").set_value("computation")
             visitor._run()
             assert not visitor.problems
+
+
+def test_a_page_broke_at_a_site_whose_kind_is_not_known(filled: Path) -> None:
+    visitor = Visitor(model="vit.trace.safetensors", site="program.0.0.unknown")
+    for page in ("explore", "masks", "step"):
+        visitor.go(page)
+        assert not visitor.problems, page
+        assert visitor.view.site == "program.0.0.unknown", page

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from viz.canvas.wire.part_cache import PART_CACHE, ROUTE
+from viz.canvas.wire.transport import PART_CACHE, ROUTE
 
 
 def forget(request: Request) -> Response:

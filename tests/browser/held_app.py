@@ -10,7 +10,7 @@ from model.engine.local import CHECKPOINTS
 from tests.browser.conftest import ROOT
 from tests.held import HeldEngine
 from viz import page, waiting
-from viz.canvas.wire.part_cache import ROUTE
+from viz.canvas.wire.transport import ROUTE
 from viz.live import route
 
 ENGINE = HeldEngine(CHECKPOINTS)

@@ -6,7 +6,7 @@ import pytest
 from model.trace.types import Site
 from tests import traces
 from viz.canvas.scenes import changes as changes_scene
-from viz.canvas.wire.packing import unpack
+from viz.canvas.wire.transport import unpack
 from viz.readings.changes import changes
 
 CROSS = Site("decoder", 0, 1, "cross")

@@ -11,7 +11,7 @@ from model.trace.types import Array, Site
 from tests.viz.films import STEPS, WHOLE, frames, measured
 from viz.canvas import fields_of
 from viz.canvas.scenes.film import scene as film
-from viz.canvas.wire.packing import encode, unpack
+from viz.canvas.wire.transport import encode, unpack
 from viz.links import MEASURES
 from viz.readings.training import fed, surprise
 

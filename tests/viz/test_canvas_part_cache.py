@@ -9,10 +9,9 @@ from starlette.testclient import TestClient
 
 from model.trace.types import Site
 from tests import traces
-from viz.canvas.scenes import attention
-from viz.canvas.wire import part_cache, parts
-from viz.canvas.wire.packing import unpack
-from viz.canvas.wire.part_cache import PART_CACHE, Blob, PartCache
+from viz.canvas.scenes import attention, player
+from viz.canvas.wire import parts, transport
+from viz.canvas.wire.transport import PART_CACHE, Blob, PartCache, unpack
 
 SELF = Site("encoder", 0, 1, "self")
 
@@ -27,7 +26,7 @@ def empty() -> Iterator[None]:
 
 @pytest.fixture
 def server(empty: None) -> TestClient:
-    return TestClient(Starlette(routes=[part_cache.ROUTE]))
+    return TestClient(Starlette(routes=[transport.ROUTE]))
 
 
 def test_a_name_stands_for_the_content() -> None:
@@ -133,10 +132,14 @@ def test_a_large_part_travels_by_route_and_comes_back_with_the_next_scene(server
 
 def test_drawing_again_reads_no_weights(empty: None, monkeypatch: pytest.MonkeyPatch) -> None:
     trace = traces.encoder(2, 3, 200)
-    first = attention.atlas(trace, SELF, 1, -1), attention.lines(trace, SELF, 1, -1), attention.player(trace, SELF, 1, -1)
+    first = attention.atlas(trace, SELF, 1, -1), attention.lines(trace, SELF, 1, -1), player.scene(trace, SELF, 1, -1)
     for name in ("_overview", "_exact", "encode"):
         monkeypatch.setattr(parts, name, None)
-    assert (attention.atlas(trace, SELF, 1, -1), attention.lines(trace, SELF, 1, -1), attention.player(trace, SELF, 1, -1)) == first
+    assert (
+        attention.atlas(trace, SELF, 1, -1),
+        attention.lines(trace, SELF, 1, -1),
+        player.scene(trace, SELF, 1, -1),
+    ) == first
     assert sum(map(len, first)) < 64_000
 
 

@@ -5,10 +5,9 @@ import pytest
 
 from model.trace.types import Array, Site
 from tests import traces
-from viz.canvas.wire import parts, pooling
-from viz.canvas.wire.packing import encode, unpack
-from viz.canvas.wire.part_cache import Blob
-from viz.canvas.wire.pooling import Pyramid, pool
+from viz.canvas.wire import parts
+from viz.canvas.wire.parts import Pyramid, pool
+from viz.canvas.wire.transport import Blob, encode, unpack
 
 RNG = np.random.default_rng(7)
 
@@ -37,7 +36,7 @@ TILE = 32
 @pytest.fixture
 def head(monkeypatch: pytest.MonkeyPatch) -> tuple[Array, Array]:
     """90 × 70 weights, some of which lie where nobody may look; and tiles small enough for them."""
-    monkeypatch.setattr(pooling, "TILE", TILE)
+    monkeypatch.setattr(parts, "TILE", TILE)
     mask = np.tril(np.ones((90, 70), bool), 40)
     mask[:, 65:] = False
     return RNG.dirichlet(np.full(70, 0.1), 90).astype(np.float32), mask

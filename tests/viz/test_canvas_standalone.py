@@ -15,7 +15,7 @@ from model.errors import UnknownHead
 from model.trace.types import Array, Site, Trace
 from tests import traces
 from viz.canvas import standalone
-from viz.canvas.wire.packing import unpack
+from viz.canvas.wire.transport import unpack
 
 CROSS = Site("decoder", 0, 2, "cross")
 HOSTILE = ["</script><img src=x onerror=alert(1)>", "<!--", "<script>", "]]>", "\x00", "&amp;", "$title", "\ud800"]

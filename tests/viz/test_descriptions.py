@@ -10,9 +10,9 @@ from model.trace.types import Site, Trace
 from tests import traces
 from viz import descriptions, labels
 from viz.canvas.scenes import attention as scenes
-from viz.canvas.scenes import cells
+from viz.canvas.scenes import player
 from viz.canvas.wire import parts
-from viz.canvas.wire.packing import unpack
+from viz.canvas.wire.transport import unpack
 
 CROSS = "decoder.0.0.cross"
 
@@ -112,8 +112,8 @@ def test_every_drawing_of_weights_carries_its_description(trace: Trace) -> None:
     attention = trace.at(CROSS)
     told = descriptions.head(trace, attention, 1)
     assert unpack(scenes.lines(trace, attention.site, 1, -1))[0]["description"] == told
-    assert unpack(scenes.player(trace, attention.site, 1, 0))[0]["description"] == told
-    assert unpack(cells.scene(trace, Stage(CROSS, "weights"), 1, -1, -1))[0]["description"] == told
+    assert unpack(player.scene(trace, attention.site, 1, 0))[0]["description"] == told
+    assert unpack(scenes.cells(trace, Stage(CROSS, "weights"), 1, -1, -1))[0]["description"] == told
     assert unpack(parts.overview(trace).data)[0]["description"] == descriptions.overview(trace)
 
 

@@ -16,7 +16,7 @@ from tests.held import HeldEngine
 from tests.hosts import listening
 from tests.live import HERE, answered, asking, framed, live_session
 from tests.networks import save_checkpoint
-from viz.canvas.wire.packing import unpack
+from viz.canvas.wire.transport import unpack
 from viz.live import route
 
 

@@ -15,21 +15,18 @@ import pytest
 
 from benchmarks.live import drawn_texts
 from model.engine.http.access import AccessLimits
-from model.engine.progress import LISTENER
-from model.engine.scheduling.queue import CANCEL_TOKEN, CallerGone, CancelToken
-from model.engine.session import SESSION, Session
+from model.engine.scheduling.queue import CANCEL_TOKEN, SESSION, CallerGone, CancelToken, Session
 from model.errors import BadSetting, TooManyCharacters
 from model.spec.request import RunRequest
-from model.trace.progress import Progress
+from model.trace.progress import LISTENER, Progress
 from model.trace.types import Trace
 from tests import traces
 from tests.live import HERE, asking, framed, live_session
 from tests.pages import MadeUpEngine
 from viz import language
 from viz.calls import Calls, NotYet, Stopped
-from viz.canvas.wire import part_cache
-from viz.canvas.wire.packing import unpack
-from viz.canvas.wire.part_cache import PART_CACHE
+from viz.canvas.wire import transport
+from viz.canvas.wire.transport import PART_CACHE, unpack
 from viz.links import View
 from viz.live import box, route, sessions
 from viz.live.sessions import BY_TOKEN, LiveSession, Question
@@ -280,7 +277,7 @@ def test_a_minute_of_typing_leaves_nothing_behind(client: httpx.AsyncClient) -> 
     while threading.active_count() > before + 4 and time.monotonic() < until:
         time.sleep(0.05)
     assert threading.active_count() <= before + 4
-    assert PART_CACHE.nbytes <= part_cache.LIMIT
+    assert PART_CACHE.nbytes <= transport.LIMIT
 
 
 def test_who_leaves_ends_the_run_and_stop_keeps_what_was_written() -> None:

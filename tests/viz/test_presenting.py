@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 from model.engine.local import LocalEngine
 from tests.app.conftest import tiny  # noqa: F401
 from viz.canvas.assets import KINDS
-from viz.canvas.wire.packing import unpack
+from viz.canvas.wire.transport import unpack
 from viz.classroom.deck import Deck
 from viz.lectures import reader
 from viz.lectures.lecture import Lecture

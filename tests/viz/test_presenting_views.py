@@ -9,7 +9,7 @@ import torch
 
 from model.engine.local import CHECKPOINTS, LocalEngine
 from tests.app.conftest import tiny  # noqa: F401
-from viz.canvas.wire.packing import unpack
+from viz.canvas.wire.transport import unpack
 from viz.lectures import reader
 from viz.presenting import handout
 from viz.presenting.__main__ import not_drawn

@@ -8,7 +8,7 @@ import pytest
 import streamlit as st
 
 from model.engine.http.access import AccessLimits
-from model.engine.session import Session
+from model.engine.scheduling.queue import Session
 from tests.app.conftest import shelf, stocked, tiny  # noqa: F401
 from tests.app.visiting import Visitor
 from viz import public

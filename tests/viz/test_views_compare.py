@@ -18,7 +18,7 @@ from tests import traces
 from tests.pages import MadeUpEngine, figures, open_view, words
 from tests.viz.test_views_explore import decoded
 from viz import links
-from viz.canvas.wire.packing import unpack
+from viz.canvas.wire.transport import unpack
 
 CROSS = "decoder.0.1.cross"
 SILENCED = f"silence={CROSS}:1"

@@ -16,7 +16,7 @@ from model.trace.types import Array, Trace
 from tests import traces
 from tests.pages import MadeUpEngine, figures, open_view, words
 from viz import links
-from viz.canvas.wire.packing import unpack
+from viz.canvas.wire.transport import unpack
 from viz.readings import heads
 from viz.readings.alike import most_alike
 from viz.readings.maps import entropies, value_weighted

@@ -13,7 +13,7 @@ from model.trace.types import Trace
 from tests.pages import MadeUpEngine, open_view
 from tests.runs import SPECS, checkpoint, request, traced
 from viz.canvas.scenes import tree as tree_scene
-from viz.canvas.wire.packing import unpack
+from viz.canvas.wire.transport import unpack
 from viz.views import search
 
 

@@ -20,8 +20,8 @@ from tests import traces
 from tests.counting import calls_in_threads
 from tests.pages import MadeUpEngine, figures, open_view, words
 from tests.runs import SPECS, checkpoint, request, traced
-from viz.canvas.scenes import cells, network
-from viz.canvas.wire.packing import unpack
+from viz.canvas.scenes import attention, network
+from viz.canvas.wire.transport import unpack
 from viz.walk.titles import titles
 
 
@@ -253,13 +253,13 @@ def test_cells_travel_as_they_ran() -> None:
     trace = made("paper")[1]
     scores = trace.at("decoder.0.1.self").scores
     assert scores is not None
-    header, blobs = unpack(cells.scene(trace, Stage("decoder.0.1.self", "scores"), 1, 2, 1))
+    header, blobs = unpack(attention.cells(trace, Stage("decoder.0.1.self", "scores"), 1, 2, 1))
     np.testing.assert_array_equal(blobs["exact"], scores[1])
     np.testing.assert_array_equal(blobs["there"], np.isfinite(scores[1]))
     assert not blobs["wrong"].any(), "a score that was never computed is no fault"
     assert header["opened"] == [2, 1]
     assert header["texts"]["none"] == "never computed: this key came later"
-    _header, blobs = unpack(cells.scene(trace, Stage("decoder.0.1.self", "mask"), 1, -1, -1))
+    _header, blobs = unpack(attention.cells(trace, Stage("decoder.0.1.self", "mask"), 1, -1, -1))
     mask = trace.at("decoder.0.1.self").mask
     np.testing.assert_array_equal(blobs["exact"], np.where(mask, 0, -np.inf).astype(np.float32))
     np.testing.assert_array_equal(blobs["there"], mask)

@@ -9,8 +9,7 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
-from model.engine.progress import LISTENER
-from model.trace.progress import Progress
+from model.trace.progress import LISTENER, Progress
 from viz import waiting
 from viz.calls import Call, Calls, NotYet, Stopped
 

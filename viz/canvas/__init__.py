@@ -25,7 +25,7 @@ Where to find things, for tests and other tools (all elements are in the compone
 Drawings on one page tell each other what is pointed at with the event `headlight:query` on the document: `detail` is
 `{queryStrip, query, keyStrip, key}`, with null for absent fields.
 
-May import: model.errors, model.trace, viz.descriptions, viz.experiment, viz.labels, viz.links, viz.readings, viz.texts, viz.theme.
+May import: model.errors, model.trace, viz.descriptions, viz.labels, viz.links, viz.readings, viz.texts, viz.theme.
 """
 
 import re
@@ -40,10 +40,10 @@ from model.trace.types import Site, Trace
 from viz.canvas.assets import component
 from viz.canvas.gestures import Gesture, gesture
 from viz.canvas.scenes import attention
-from viz.canvas.scenes import cells as cells_scene
 from viz.canvas.scenes import changes as changes_scene
 from viz.canvas.scenes import film as film_scene
 from viz.canvas.scenes import network as network_scene
+from viz.canvas.scenes import player as player_scene
 from viz.canvas.scenes import tree as tree_scene
 from viz.canvas.scenes.attention import Read
 from viz.links import NEW_SENTENCE
@@ -205,7 +205,7 @@ def player(trace: Trace, site: Site, head: int, step: int, *, key: str, chosen: 
     Raises:
         UnknownSite, UnknownHead: the trace has no such site or head.
     """
-    _mount(_PLAYER, attention.player(trace, site, head, step), key, chosen)
+    _mount(_PLAYER, player_scene.scene(trace, site, head, step), key, chosen)
 
 
 def network(trace: Trace, stages: tuple[Stage, ...], titles: dict[str, str], stage: Stage, *, key: str, chosen: Chosen) -> None:
@@ -228,7 +228,7 @@ def cells(trace: Trace, stage: Stage, head: int, opened: tuple[int, int], *, key
     Raises:
         UnknownSite, UnknownHead: the trace has no such site or head.
     """
-    _mount(_CELLS, cells_scene.scene(trace, stage, head, *opened), key, chosen)
+    _mount(_CELLS, attention.cells(trace, stage, head, *opened), key, chosen)
 
 
 def tree(trace: Trace, shown: int, *, key: str, chosen: Chosen) -> None:

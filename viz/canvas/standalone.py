@@ -21,9 +21,8 @@ from viz import labels
 from viz.canvas.assets import BASE, OF_AN_ATLAS, OF_STRIPS, read
 from viz.canvas.scenes import attention as scene
 from viz.canvas.wire import parts, strings
-from viz.canvas.wire.packing import pack, unpack
-from viz.canvas.wire.part_cache import WHOLE
-from viz.canvas.wire.pooling import Pyramid
+from viz.canvas.wire.parts import Pyramid
+from viz.canvas.wire.transport import WHOLE, pack, unpack
 from viz.texts import _, listed, translated
 from viz.texts import current as current_language
 from viz.theme import DARK, LIGHT, Scheme, font

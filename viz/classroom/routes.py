@@ -21,7 +21,7 @@ from starlette.types import Receive, Scope, Send
 from model.engine.client_address import FORWARDED_HEADER, client_address
 from model.errors import HeadlightError
 from viz import export
-from viz.canvas.wire import part_cache
+from viz.canvas.wire import transport
 from viz.classroom.classroom import BadSteering, Classroom
 from viz.classroom.codes import hashed, new_token, read_code, shown
 from viz.classroom.feed import MOST_FOLLOWERS, Feed
@@ -51,7 +51,7 @@ class Refusal(Exception):
 
 def base() -> str:
     """Path below which the classes are: `/class`, below the base path of the server."""
-    return f"{part_cache.address().removesuffix(part_cache.PATH)}/class"
+    return f"{transport.address().removesuffix(transport.PATH)}/class"
 
 
 def address_of(request: Request) -> str:

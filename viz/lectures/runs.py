@@ -18,7 +18,7 @@ from viz import labels
 from viz.fed_run import fed_request
 from viz.lectures.lecture import Head, Named, Scope, Step, Token
 from viz.links import WITHOUT_EDITS, View, second_side
-from viz.opening_run import last_cross, opening
+from viz.opening_run import opening
 from viz.texts import _
 
 EVERYTHING: tuple[Keep, ...] = ("scores", "qkv", "hidden")
@@ -110,7 +110,7 @@ class StepRuns:
         Raises:
             UnknownSite, UnknownHead: the run has no such head.
         """
-        last = last_cross(trace)
+        last = trace.last_cross()
         site = head.site or self.view.site
         attention = trace.at(site) if site else last
         number = head.number if head.number >= 0 else self.view.head

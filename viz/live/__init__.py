@@ -3,6 +3,6 @@
 `sessions.py` holds what a browser session may ask for, `route.py` answers it. `box.py` mounts the scripts `choices.js` and
 `live.js`, which listens to the sentence box.
 
-May import: model.engine, model.errors, model.spec, model.trace, viz.calls, viz.canvas, viz.language, viz.links, viz.opening_run,
-viz.page, viz.prepare, viz.texts, viz.views, viz.waiting.
+May import: model.engine, model.errors, model.spec, model.trace, viz.calls, viz.canvas, viz.language, viz.links, viz.page,
+viz.prepare, viz.texts, viz.views, viz.waiting.
 """

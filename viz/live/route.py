@@ -5,7 +5,7 @@ Only the app's own pages may ask: the token is known to them alone, and the brow
 origin. The limits of the app hold: length and pace are checked by the engine call itself, as for a script run.
 
 While a run decodes, each frame holds the scenes of its trace so far. A frame is its length, a uint32 (little endian), and a scene
-(viz/canvas/wire/packing.py) whose blobs are scenes of drawings. Its header says the sentence (`text`), whether it is the last
+(viz/canvas/wire/transport.py) whose blobs are scenes of drawings. Its header says the sentence (`text`), whether it is the last
 (`final`), what is written (`progress`), or an `error` in words.
 """
 
@@ -33,13 +33,13 @@ from model.trace.progress import Progress
 from model.trace.types import Trace
 from viz import prepare
 from viz.calls import Call
-from viz.canvas.wire import part_cache
-from viz.canvas.wire.packing import pack
+from viz.canvas.wire import transport
+from viz.canvas.wire.transport import pack
 from viz.links import View
 from viz.live.sessions import BY_TOKEN, LiveSession, Question, Situation, fields_of
 from viz.texts import _, number, sentence
 
-PATH = f"{part_cache.address()}/live"
+PATH = f"{transport.address()}/live"
 MEDIA = "application/x-headlight-frames"
 
 BODY = 8 * CHARACTERS_PER_POSITION * POSITIONS

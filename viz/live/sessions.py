@@ -17,7 +17,6 @@ from model.trace.types import Trace
 from viz import language, links, prepare
 from viz.calls import Call, Calls
 from viz.links import NEW_SENTENCE, View
-from viz.opening_run import last_cross
 from viz.page import Page, my_engine
 from viz.views import explore_scenes, reading
 from viz.waiting import PatientEngine, my_calls
@@ -90,13 +89,14 @@ class Situation:
         return self.context.copy().run(self._scenes, view, trace, partial)
 
     def _scenes(self, view: View, trace: Trace, partial: bool) -> dict[str, bytes]:
-        attention, view = prepare.select(trace, view, [], last_cross)
+        attention, view = prepare.select(trace, view, [], Trace.last_cross)
         view = replace(view, site=str(attention.site))
         page = Page(self.engine, self.info, view, trace, attention, view.head, dark=False)
         overview = explore_scenes.overview(page, writes=partial)
         if partial and view.reading == "value":
             return overview
-        return overview | explore_scenes.selected_head(page, reading.shown(page))
+        as_they_ran = view.reading == "head" and not view.hide
+        return overview | explore_scenes.selected_head(page, None if as_they_ran else reading.shown(page))
 
 
 class LiveSession:

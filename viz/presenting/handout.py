@@ -19,7 +19,6 @@ from viz.classroom.deck import Answer, Question
 from viz.language import localized, speaking
 from viz.lectures.lecture import Step
 from viz.links import second_side
-from viz.opening_run import last_cross
 from viz.page import Page
 from viz.presenting import markup
 from viz.presenting.deck import LectureDeck
@@ -117,7 +116,9 @@ def _chosen(deck: LectureDeck, step: Step) -> Iterator[tuple[Figure, Trace]]:
     if step.page == "training":
         yield from _film(page_of(deck.engine, step.view))
         return
-    page = page_of(deck.engine, step.view, masks.opens_on if step.page == "masks" else last_cross, unedited=step.page == "whatif")
+    page = page_of(
+        deck.engine, step.view, masks.opens_on if step.page == "masks" else Trace.last_cross, unedited=step.page == "whatif"
+    )
     first = page.trace
     if _stage_of(step) == "scores":
         first = deck.engine.run(page.view.request(keep=KEEP))

@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from viz.canvas.wire import part_cache
-from viz.canvas.wire.part_cache import content_hash
+from viz.canvas.wire import transport
+from viz.canvas.wire.transport import content_hash
 
 RECENT_BYTES = 64 * 2**20
 _HEADERS = {"Cache-Control": "private, max-age=31536000, immutable", "Content-Encoding": "gzip"}
@@ -52,7 +52,7 @@ def remember(view: PackedView) -> None:
 
 def address() -> str:
     """Path below which the pictures are served."""
-    return f"{part_cache.address()}/view"
+    return f"{transport.address()}/view"
 
 
 async def _serve(request: Request) -> Response:

@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from viz.canvas.assets import drawings
 from viz.canvas.standalone import schemes
-from viz.canvas.wire import part_cache
+from viz.canvas.wire import transport
 from viz.classroom import routes as class_routes
 from viz.classroom.deck import Deck, Slide
 from viz.language import current, speaking
@@ -116,7 +116,7 @@ def slide_told(slide: Slide) -> dict[str, Any]:
 
 def script_address(kind: str) -> str:
     """URL path of a page's script; it holds the hash of its content."""
-    return f"{part_cache.address()}/script/{kind}-{part_cache.content_hash(_script(kind).encode())}.js"
+    return f"{transport.address()}/script/{kind}-{transport.content_hash(_script(kind).encode())}.js"
 
 
 async def _serve_script(request: Request) -> Response:
@@ -128,7 +128,7 @@ async def _serve_script(request: Request) -> Response:
     return Response(_compressed_script(kind), headers=headers, media_type="text/javascript")
 
 
-ROUTE = Route(f"{part_cache.address()}/script/{{name}}", _serve_script)
+ROUTE = Route(f"{transport.address()}/script/{{name}}", _serve_script)
 """For `st.App(routes=…)`; must come before the route of parts."""
 
 

@@ -1,7 +1,7 @@
 """A picture: the drawings of one view with everything they need, as bytes that a page of ours draws without asking a server.
 
-The bytes are a scene (viz/canvas/wire/packing.py). Its header lists the panels in order; its blobs are the scenes of the panels and
-their parts under the paths at which the app serves them.
+The bytes are a scene (viz/canvas/wire/transport.py). Its header lists the panels in order; its blobs are the scenes of the panels
+and their parts under the paths at which the app serves them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from model.trace.types import Array
-from viz.canvas.wire import part_cache
-from viz.canvas.wire.packing import pack, unpack
-from viz.canvas.wire.part_cache import PART_CACHE, WHOLE
+from viz.canvas.wire import transport
+from viz.canvas.wire.transport import PART_CACHE, WHOLE, pack, unpack
 from viz.texts import _
 from viz.theme import SCHEMES
 
@@ -62,7 +61,7 @@ class Picture:
         header = {
             "panels": [asdict(panel) for panel in self.panels],
             "choice": dict(self.choice),
-            "partsAddress": part_cache.address(),
+            "partsAddress": transport.address(),
         }
         return pack(header, {name: np.frombuffer(data, np.uint8) for name, data in ({**self.scenes, **pieces}).items()})
 

@@ -14,9 +14,10 @@ from model.trace.types import Attention, Trace
 from viz import labels
 from viz.canvas import standalone
 from viz.canvas.scenes import attention as scene
-from viz.canvas.scenes import cells, changes, film, network, tree
+from viz.canvas.scenes import changes, film, network, tree
+from viz.canvas.scenes import player as player_scene
 from viz.canvas.wire import parts, strings
-from viz.canvas.wire.packing import unpack
+from viz.canvas.wire.transport import unpack
 from viz.figures.positions import alike
 from viz.links import View
 from viz.page import Page
@@ -98,7 +99,7 @@ def _step(engine: Engine, view: View) -> Picture:
     page = page_of(engine, view)
     if page.attention.heads * page.attention.mask.size > parts.INLINE * 16:
         return _run(page)
-    player = scene.player(page.trace, page.attention.site, page.head, view.step)
+    player = player_scene.scene(page.trace, page.attention.site, page.head, view.step)
     scenes = {"player": panels.changed(player, {}, continues=None)}
     shown = [Panel("Player", "player")]
     if page.trace.tree:
@@ -135,7 +136,7 @@ def _numbers_of(page: Page, trace: Trace, stage: Stage) -> tuple[str, bytes]:
         rows = [[labels.token(strip, at), str(number)] for at, number in enumerate(strip.ids)]
         return "Table", tables.table((_("token"), _("id")), rows)
     if stage.name in OF_CELLS:
-        return "Cells", panels.changed(cells.scene(trace, stage, page.head, page.view.query, page.view.key), {"cellsHint": ""})
+        return "Cells", panels.changed(scene.cells(trace, stage, page.head, page.view.query, page.view.key), {"cellsHint": ""})
     if stage.name in ("logits", "probabilities", "chosen"):
         return "Bars", _of_vocabulary(page, trace)
     array = stages.tensor(trace, stage, page.head)

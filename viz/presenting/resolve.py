@@ -4,10 +4,9 @@ from dataclasses import replace
 
 from model.engine.api import Engine, ModelInfo
 from model.errors import OpenQuestions, UnknownModel
-from model.inspection.finite import is_finite
 from model.trace.types import Site, Trace
 from viz.links import WITHOUT_EDITS, View
-from viz.opening_run import Opening, last_cross, opening
+from viz.opening_run import Opening, opening
 from viz.page import Page
 from viz.texts import _, problem
 
@@ -16,7 +15,7 @@ class CannotShow(Exception):
     """A view that has no picture; the text says why."""
 
 
-def page_of(engine: Engine, view: View, opens_on: Opening = last_cross, unedited: bool = False) -> Page:
+def page_of(engine: Engine, view: View, opens_on: Opening = Trace.last_cross, unedited: bool = False) -> Page:
     """The run of a view and what is selected in it.
 
     Args:
@@ -32,7 +31,7 @@ def page_of(engine: Engine, view: View, opens_on: Opening = last_cross, unedited
     trace = engine.run(request)
     if not trace.attention:
         raise CannotShow(_("This run contains no attention, so there is nothing to show here."))
-    if not is_finite(trace):
+    if not trace.is_finite:
         raise CannotShow(_("This run produced NaN or infinite values, so there is nothing to draw."))
     return selected(Page(engine, info, view, trace, opens_on(trace), 0, dark=False), view)
 
@@ -50,7 +49,7 @@ def selected(page: Page, view: View) -> Page:
 
 def with_trace(page: Page, trace: Trace) -> Page:
     """The page on another run of the same view."""
-    return selected(replace(page, trace=trace, attention=last_cross(trace)), page.view)
+    return selected(replace(page, trace=trace, attention=trace.last_cross()), page.view)
 
 
 def _info(engine: Engine, view: View) -> ModelInfo:

@@ -13,9 +13,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from model.engine.session import Session
+from model.engine.scheduling.queue import Session
 from model.errors import BadLecture, HeadlightError
-from viz.canvas.wire import part_cache
+from viz.canvas.wire import transport
 from viz.classroom import store
 from viz.classroom.codes import new_token, read_code
 from viz.classroom.feed import Feed
@@ -121,7 +121,7 @@ CLASSES = ClassRoutes(REGISTRY)
 
 def path_of(name: str) -> str:
     """URL path of the lecturer's page of a lecture."""
-    return f"{part_cache.address().removesuffix(part_cache.PATH)}/hold/{name}"
+    return f"{transport.address().removesuffix(transport.PATH)}/hold/{name}"
 
 
 def _deck_of(request: Request) -> LectureDeck:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 import pandas as pd
 
 from model.trace.types import Array
-from viz.canvas.wire.packing import pack
+from viz.canvas.wire.transport import pack
 from viz.labels import markdown
 from viz.presenting import markup
 from viz.texts import number

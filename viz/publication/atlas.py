@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from model.trace.types import Array, Attention, Trace
-from viz import experiment, labels
-from viz.canvas.wire.parts import row_label
-from viz.canvas.wire.pooling import allowed, pool
+from viz import labels
+from viz.canvas.wire.parts import allowed, pool, row_label
 from viz.publication import axes, fonts, legend
 from viz.publication.marks import Pen
 from viz.publication.notes import LINE_OF_TITLE, TALLEST
@@ -120,7 +119,7 @@ def _drawn(trace: Trace, group: _Group, pen: Pen, left: float, y: float, side: f
         if pen.options.labels:
             middle = y + side / 2 + 0.36 * small * MM
             drawn.append(Text(left - _GAP, middle, row_label(trace, attention.site), small, scheme.faint, "end"))
-        silenced = experiment.silenced(trace)
+        silenced = labels.silenced(trace)
         for head in range(attention.heads):
             drawn += tile(attention, head, (left + head * step, y, side), pen, vectors)
             if (str(attention.site), head) in silenced:

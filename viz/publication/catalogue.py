@@ -118,7 +118,7 @@ def numbered(trace: Trace, choice: Choice) -> go.Figure:
 
 def _of_head(trace: Trace, choice: Choice) -> Iterator[Figure]:
     site = choice.attention.site
-    name = experiment.head_name(trace, site, choice.head)
+    name = labels.head_name(trace, site, choice.head)
     told = descriptions.head(trace, choice.attention, choice.head)
     drawn = numbered(trace, choice)
     yield of_chart("head", name, drawn, told)

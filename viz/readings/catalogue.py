@@ -109,7 +109,7 @@ _ROLLOUT = {
         r"R: \text{the encoder's rollout}",
     ),
 }
-_ROLLOUT |= {"memory": _ROLLOUT["encoder"]}
+_ROLLOUT |= {"memory": _ROLLOUT["encoder"], "unknown": _ROLLOUT["encoder"]}
 
 
 def _rollout(site: Site) -> Reading:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from model.trace.stages import Stage
-from viz.canvas.scenes import attention, cells
+from viz.canvas.scenes import attention
 from viz.canvas.scenes.attention import Read
 from viz.page import Page
 from viz.views import reading
@@ -24,24 +24,26 @@ def overview(page: Page, writes: bool = False) -> dict[str, bytes]:
     }
 
 
-def selected_head(page: Page, shown: Shown) -> dict[str, bytes]:
+def selected_head(page: Page, shown: Shown | None) -> dict[str, bytes]:
     """The scenes `lines` and, where the page draws the weights themselves, `cells`; none if there are too many tokens.
 
     Args:
-        shown: the reading of the selected site.
+        shown: the reading of the selected site; None: the weights of the selected head as they ran.
     """
     trace, site, head, query = page.trace, page.attention.site, page.head, page.view.query
-    if not reading.fits(page):
+    if max(page.attention.mask.shape) > reading.LONGEST:
         return {}
-    found = {"lines": attention.lines(trace, site, head, query, _read(page, shown), live=True)}
-    if reading.is_raw(page, shown):
-        found["cells"] = cells.scene(trace, Stage(str(site), "weights"), head, query, page.view.key, live=True)
+    raw = shown is None or reading.is_raw(page, shown)
+    read = None if shown is None or raw else _read(page, shown)
+    found = {"lines": attention.lines(trace, site, head, query, read, live=True)}
+    if raw:
+        found["cells"] = attention.cells(trace, Stage(str(site), "weights"), head, query, page.view.key, live=True)
     return found
 
 
 def _read(page: Page, shown: Shown) -> Read | None:
-    """What the lines show; None: the weights of the selected head."""
-    if shown.values.ndim == 1 or reading.is_raw(page, shown):
+    """A reading for the lines; None: it has one number for each row, so the lines show the weights of the selected head."""
+    if shown.values.ndim == 1:
         return None
     whole = np.zeros(page.attention.mask.shape)
     whole[:, shown.keys] = shown.values

@@ -12,11 +12,10 @@ from model.errors import HeadlightError
 from model.spec.request import Decoding, RunRequest
 from model.spec.snapshots import without_step
 from model.trace.types import Trace
-from viz import canvas, descriptions, experiment, figure_dialog, labels, recording
+from viz import canvas, descriptions, figure_dialog, labels, recording
 from viz.canvas.scenes.film import atlas_of
 from viz.canvas.wire import strings
 from viz.links import ANOTHER_MODEL
-from viz.opening_run import last_cross
 from viz.page import Page, address, panel, say, update
 from viz.publication.catalogue import Choice, Figure, standard_figures
 from viz.publication.film import Snapshot, filmstrip
@@ -69,7 +68,7 @@ def _figures(page: Page, shown: Trace, frames: Sequence[Frame], measured: Course
     """For print: the selected head at every snapshot, and the figures of the snapshot that is shown."""
     site, head = page.attention.site, page.head
     losses = [float(loss) if math.isfinite(loss) else None for loss in measured.losses]
-    title, told = experiment.head_name(shown, site, head), descriptions.film(measured.steps, losses)
+    title, told = labels.head_name(shown, site, head), descriptions.film(measured.steps, losses)
     snapshots = [Snapshot(strings.snapshot(frame.step), frame.fed.at(site)) for frame in frames]
     film = Figure("film", title, lambda options: filmstrip(shown, snapshots, head, options, title, told))
     return [film, *standard_figures(shown, Choice(shown.at(site), head, page.view.query))]
@@ -156,7 +155,7 @@ def _another_film(page: Page) -> Page | None:
         return None
     about = _("Shown here is the training film of “{title}”. Choosing anything in it switches to that model.", title=info.title)
     st.caption(labels.markdown(about))
-    return replace(page, info=info, view=view, trace=trace, attention=last_cross(trace), head=0)
+    return replace(page, info=info, view=view, trace=trace, attention=trace.last_cross(), head=0)
 
 
 def _with_film(page: Page) -> list[ModelInfo]:

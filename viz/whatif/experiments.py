@@ -22,7 +22,6 @@ from model.spec.edits import (
 from model.spec.network import TABLELESS
 from model.trace.types import Trace
 from viz import labels
-from viz.opening_run import last_cross
 from viz.page import Page
 from viz.readings.effect import most_looked_at
 from viz.texts import _
@@ -201,7 +200,7 @@ def striking_word(trace: Trace) -> tuple[Any, str] | None:
 
     None if there is no word beside special tokens.
     """
-    attention = last_cross(trace)
+    attention = trace.last_cross()
     strip = trace.tokens[attention.key_tokens]
     words = [place for place in range(attention.weights.shape[2]) if not strip.special[place] and strip.texts[place].isalnum()]
     if not words:

@@ -5,7 +5,7 @@ import streamlit as st
 
 from model.attribution.questions import Prune
 from model.attribution.results import PruneCurve
-from model.spec.request import silences
+from model.spec.edits import silences
 from model.trace.types import Site
 from viz import labels
 from viz.figures.frame import CONFIG

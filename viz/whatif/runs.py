@@ -8,7 +8,6 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from model.errors import EngineAway, HeadlightError
-from model.inspection.finite import is_finite
 from model.spec.edits import Edit
 from model.trace.types import Trace
 from viz import waiting
@@ -87,7 +86,7 @@ def fed(page: Page, edits: Sequence[Edit]) -> Fed | str:
         raise
     except HeadlightError as error:
         return sentence(error)
-    if not is_finite(now):
+    if not now.is_finite:
         return _("With these edits the run produces NaN or infinite values, so there is nothing to draw. Switch one off.")
     tokens = page.trace.tokens
     return Fed(replace(before, tokens=tokens), replace(now, tokens=tokens), first_written(page.trace))
@@ -101,7 +100,7 @@ def free(page: Page, edits: Sequence[Edit]) -> Trace | str:
         raise
     except HeadlightError as error:
         return sentence(error)
-    return found if is_finite(found) else _("With these edits the run produces NaN or infinite values, so it generates nothing.")
+    return found if found.is_finite else _("With these edits the run produces NaN or infinite values, so it generates nothing.")
 
 
 def writes_freely(page: Page) -> bool:

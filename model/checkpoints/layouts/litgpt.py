@@ -6,11 +6,10 @@ and grouped queries. Versions before 0.5.4 order their stacked projections by gr
 
 from collections.abc import Mapping
 
-from model.checkpoints.layouts.base import ByKeyHead, Layout, Match, Rules, Shapes, grouped_attention, model_spec, requires
-from model.checkpoints.layouts.llama import LONGEST, NO_HEADS
-from model.checkpoints.layouts.llama_questions import grouped_heads, head_widths, max_positions, norm_epsilon, rotary_base, variant
-from model.checkpoints.layouts.questions import Answers, Question, activation, decoding_ids, embed_scale, vocabularies
-from model.spec.network import ModelSpec, OutputSpec, StackSpec
+from model.checkpoints.layouts.base import ByKeyHead, Layout, Match, Rules, Shapes, requires
+from model.checkpoints.layouts.llama_like import NO_HEADS, LlamaNames, asked, described, head_widths
+from model.checkpoints.layouts.questions import Answers, Question, embed_scale
+from model.spec.network import ModelSpec
 
 _WORDS = "transformer.wte.weight"
 _FIRST = "transformer.h.0."
@@ -56,40 +55,16 @@ def _columns(shapes: Shapes) -> tuple[int, int]:
     return queries, (rows - queries) // 2 if (rows - queries) % 2 == 0 else 0
 
 
+def _names(shapes: Shapes) -> LlamaNames:
+    return LlamaNames(_WORDS, f"transformer.h.#.{_stacked(shapes)}", "transformer.h.#.mlp.fc_1", "lm_head", _columns(shapes))
+
+
 def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
-    return (
-        *grouped_heads(*_columns(shapes), told),
-        activation(),
-        embed_scale(),
-        rotary_base(),
-        variant(),
-        norm_epsilon(),
-        max_positions(LONGEST),
-        *decoding_ids(shapes.size(_WORDS, 0)),
-        *vocabularies("source_vocab"),
-    )
+    return asked(shapes, _names(shapes), told, None, embed_scale())
 
 
 def _read(shapes: Shapes, answers: Answers) -> ModelSpec:
-    stack = StackSpec(
-        vocab=shapes.size(_WORDS, 0),
-        d_model=shapes.size(_WORDS, 1),
-        layers=shapes.layers(f"transformer.h.#.{_stacked(shapes)}.weight"),
-        attention=grouped_attention(answers, *_columns(shapes), shapes.has(f"{_FIRST}{_stacked(shapes)}.bias")),
-        hidden=shapes.size(f"{_FIRST}mlp.fc_1.weight", 0),
-        activation=answers.activation,
-        bias=shapes.has(f"{_FIRST}mlp.fc_1.bias"),
-        gated=True,
-        norm_order="pre",
-        norm="rms",
-        norm_epsilon=float(answers.text("norm_epsilon")),
-        final_norm=True,
-        positions="rotary",
-        rotary_base=answers.number("rotary_base"),
-        max_positions=answers.number("max_positions"),
-        embed_scale=answers.embed_scale,
-    )
-    return model_spec(answers, None, stack, OutputSpec(tied=not shapes.has("lm_head.weight"), bias=shapes.has("lm_head.bias")))
+    return described(shapes, _names(shapes), answers, "rotary", answers.embed_scale)
 
 
 LITGPT = Layout(

@@ -6,16 +6,10 @@ grouped queries.
 
 from collections.abc import Mapping
 
-from model.checkpoints.layouts.base import Layout, Match, Rules, Shapes, grouped_attention, model_spec, requires
-from model.checkpoints.layouts.llama_questions import grouped_heads, head_widths, max_positions, norm_epsilon, rotary_base, variant
-from model.checkpoints.layouts.questions import Answers, Question, activation, decoding_ids, vocabularies
-from model.spec.network import ModelSpec, OutputSpec, StackSpec
-
-LONGEST = 4096
-"""Positions at most where nothing bounds them."""
-
-NO_HEADS = "has queries and keys of sizes that no number of heads gives"
-"""Evidence against a layout with grouped queries."""
+from model.checkpoints.layouts.base import Layout, Match, Rules, Shapes, requires
+from model.checkpoints.layouts.llama_like import NO_HEADS, LlamaNames, asked, described, head_widths
+from model.checkpoints.layouts.questions import Answers, Question
+from model.spec.network import ModelSpec
 
 _WORDS = "tok_embeddings.weight"
 _FIRST = "layers.0."
@@ -53,39 +47,16 @@ def _columns(shapes: Shapes) -> tuple[int, int]:
     return shapes.size(f"{_FIRST}attention.wq.weight", 0), shapes.size(f"{_FIRST}attention.wk.weight", 0)
 
 
+def _names(shapes: Shapes) -> LlamaNames:
+    return LlamaNames(_WORDS, "layers.#.attention.wq", "layers.#.feed_forward.w1", "output", _columns(shapes))
+
+
 def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
-    return (
-        *grouped_heads(*_columns(shapes), told),
-        activation("silu"),
-        rotary_base(),
-        variant(),
-        norm_epsilon(),
-        max_positions(LONGEST),
-        *decoding_ids(shapes.size(_WORDS, 0)),
-        *vocabularies("source_vocab"),
-    )
+    return asked(shapes, _names(shapes), told, "silu")
 
 
 def _read(shapes: Shapes, answers: Answers) -> ModelSpec:
-    stack = StackSpec(
-        vocab=shapes.size(_WORDS, 0),
-        d_model=shapes.size(_WORDS, 1),
-        layers=shapes.layers("layers.#.attention.wq.weight"),
-        attention=grouped_attention(answers, *_columns(shapes), shapes.has(f"{_FIRST}attention.wq.bias")),
-        hidden=shapes.size(f"{_FIRST}feed_forward.w1.weight", 0),
-        activation=answers.activation,
-        bias=shapes.has(f"{_FIRST}feed_forward.w1.bias"),
-        gated=True,
-        norm_order="pre",
-        norm="rms",
-        norm_epsilon=float(answers.text("norm_epsilon")),
-        final_norm=True,
-        positions="rotary-pairs",
-        rotary_base=answers.number("rotary_base"),
-        max_positions=answers.number("max_positions"),
-        embed_scale="none",
-    )
-    return model_spec(answers, None, stack, OutputSpec(tied=not shapes.has("output.weight"), bias=False))
+    return described(shapes, _names(shapes), answers, "rotary-pairs")
 
 
 LLAMA = Layout(

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from model.checkpoints.layouts.base import Layout, Match, Rules, Shapes, attention, grouped_attention, model_spec
-from model.checkpoints.layouts.llama_questions import grouped_heads, norm_epsilon, rotary_base
+from model.checkpoints.layouts.llama_like import grouped_heads, norm_epsilon, rotary_base
 from model.checkpoints.layouts.questions import (
     Answers,
     Question,

@@ -8,11 +8,11 @@ from ipaddress import ip_address
 from model.attribution.questions import Question
 from model.engine.client_address import client_address, trusted_proxies
 from model.engine.rate_limit import RateLimit
+from model.engine.scheduling.queue import SESSION
 from model.engine.sent_files import names_server_file
-from model.engine.session import SESSION
 from model.errors import BadSetting, Refused
-from model.spec.inputs import POSITIONS, PUBLIC_POSITIONS, check_size
-from model.spec.request import Decoding, RunRequest
+from model.spec.inputs import POSITIONS, PUBLIC_POSITIONS
+from model.spec.request import Decoding, RunRequest, check_size
 
 BODY = 4 * 2**20
 """Most bytes of a JSON body."""

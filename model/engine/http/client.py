@@ -34,8 +34,8 @@ from model.engine.http.protocol import (
     TextsQuery,
 )
 from model.engine.lru_cache import LruCache
+from model.engine.scheduling.queue import SESSION
 from model.engine.sent_files import sent_names
-from model.engine.session import SESSION
 from model.errors import BadSetting, EngineAway, EngineMismatch, HeadlightError, Refused, UnknownModel, from_json
 from model.inspection.report import Inspection
 from model.spec.request import KEEP, RunRequest, Settings

@@ -15,12 +15,11 @@ from typing import Any
 import httpx
 
 from model.engine.http.protocol import WIRE_VERSION_HEADER, pack
-from model.engine.progress import LISTENER, PARTIAL
 from model.engine.scheduling.queue import CANCEL_TOKEN, CallerGone, on_cancel
 from model.errors import WireError
 from model.spec.validation import read
 from model.trace import serialization
-from model.trace.progress import Listener, Progress
+from model.trace.progress import LISTENER, PARTIAL, Listener, Progress
 from model.trace.types import Trace
 
 MEDIA = "application/x-headlight-progress"

@@ -38,8 +38,7 @@ from model.engine.http.protocol import (
 )
 from model.engine.http.streamed_reply import Answer, with_progress
 from model.engine.log import logs_texts
-from model.engine.scheduling.queue import CANCEL_TOKEN, CallerGone, CancelToken
-from model.engine.session import Session, in_session
+from model.engine.scheduling.queue import CANCEL_TOKEN, CallerGone, CancelToken, Session, in_session
 from model.errors import (
     BadSetting,
     Busy,

@@ -10,7 +10,7 @@ from starlette.responses import Response, StreamingResponse
 
 from model.engine.http.progress_stream import MEDIA, PARTIAL_HEADER, progress_line, status_line, trace_block
 from model.engine.http.protocol import WIRE_VERSION, WIRE_VERSION_HEADER
-from model.engine.progress import LISTENER, ProgressFeed
+from model.trace.progress import LISTENER, ProgressFeed
 
 SHARE = 4
 """After a trace that took so long to make and to send, the next one waits this many times as long."""

@@ -1,6 +1,8 @@
 """Request queue: bounded, first in first out, one place per session; equal requests share one ticket.
 
-A newer request of a session replaces its older one, so no session can fill the queue.
+A newer request of a session replaces its older one, so no session can fill the queue. Two context variables say who makes an
+engine call: SESSION the visitor, CANCEL_TOKEN whether they still wait. They are set where a request enters the process: for each
+engine call of a page (viz/waiting.py) and for each HTTP request (http/server.py). No torch.
 """
 
 import threading
@@ -10,9 +12,38 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from model.engine.progress import LISTENER
 from model.errors import Busy, Superseded
-from model.trace.progress import Listener, Progress
+from model.trace.progress import LISTENER, Listener, Progress
+
+
+@dataclass(frozen=True)
+class Session:
+    """One visitor.
+
+    Attributes:
+        id: session id; a newer run of a session supersedes its older one. "": none, so nothing is superseded.
+        client: the visitor's address, or the session id if the address is unknown; rate limits count for it. "": this process.
+    """
+
+    id: str = ""
+    client: str = ""
+
+
+NOBODY = Session()
+"""Calls of the process itself."""
+
+SESSION: ContextVar[Session] = ContextVar("session", default=NOBODY)
+"""The session of this thread's engine call."""
+
+
+@contextmanager
+def in_session(session: Session) -> Iterator[None]:
+    """Context in which engine calls of this thread are for `session`. Threads are reused, so it is always reset."""
+    before = SESSION.set(session)
+    try:
+        yield
+    finally:
+        SESSION.reset(before)
 
 
 class CallerGone(Exception):

@@ -18,8 +18,7 @@ import torch
 from torch import Tensor
 
 from model.engine.call_queue import GATHER_SECONDS, CallQueue, PendingCall
-from model.engine.scheduling.queue import CallerGone, Queue, Ticket, on_cancel
-from model.engine.session import SESSION
+from model.engine.scheduling.queue import SESSION, CallerGone, Queue, Ticket, on_cancel
 from model.errors import Busy, EngineAway, OutOfMemory, RunFailed, Superseded, TookTooLong
 from model.inference import batching
 from model.inference.batching import Ask, Call

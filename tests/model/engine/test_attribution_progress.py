@@ -15,10 +15,9 @@ from model.engine.http.access import AccessLimits
 from model.engine.http.client import RemoteEngine
 from model.engine.http.server import application
 from model.engine.local import LocalEngine
-from model.engine.progress import LISTENER
 from model.engine.scheduling.queue import CANCEL_TOKEN, CallerGone, CancelToken
 from model.spec.request import Decoding, RunRequest
-from model.trace.progress import Listener, Progress
+from model.trace.progress import LISTENER, Listener, Progress
 from tests.hosts import listening
 from tests.networks import save_checkpoint
 from tests.runs import CPU, for_session

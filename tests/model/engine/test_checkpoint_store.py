@@ -146,6 +146,31 @@ def test_errors_name_files_as_the_folder_does(tmp_path: Path) -> None:
         engine.inspect("../a")
 
 
+def test_a_folder_whose_diagnosis_ended_in_an_error_was_opened_again_for_each_rerun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_checkpoint(tmp_path / "a")
+    (tmp_path / "a" / "spec.json").write_text("{}", encoding="utf-8")
+    opened, inspect = list[Path](), loader.inspect
+
+    def counted(path: Path, *more: Any) -> Any:
+        opened.append(path)
+        return inspect(path, *more)
+
+    monkeypatch.setattr(loader, "inspect", counted)
+    engine, depths = LocalEngine(tmp_path, CPU), list[int]()
+    for _rerun in range(3):
+        with pytest.raises(HeadlightError) as caught:
+            engine.inspect("a")
+        depths.append(len(caught.traceback))
+    assert len(opened) == 1
+    assert depths[1] == depths[2], "the cached error collects the frames of its callers"
+    (tmp_path / "a" / "spec.json").unlink()
+    with pytest.raises(MissingFile):
+        engine.inspect("a")
+    assert len(opened) == 2
+
+
 def test_networks_of_files_with_settings_are_kept_up_to_a_number_of_bytes(tmp_path: Path) -> None:
     engine = LocalEngine(tmp_path, CPU, variant_bytes=1)
     name = engine.receive((GOLDEN / "001_tiny_a.pt").read_bytes(), "lm.pt")

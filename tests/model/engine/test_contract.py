@@ -18,12 +18,11 @@ from model.engine.http.access import AccessLimits
 from model.engine.http.client import RemoteEngine
 from model.engine.http.server import application
 from model.engine.local import LocalEngine
-from model.engine.progress import LISTENER
 from model.engine.scheduling.queue import CANCEL_TOKEN, CallerGone, CancelToken
 from model.errors import BadSetting, EmptyText, HeadlightError, UnknownHead, UnknownModel, UnknownSite, UnknownTensor
 from model.spec.edits import Silence
 from model.spec.request import KEEP, Decoding, Method, RunRequest
-from model.trace.progress import Listener, Progress
+from model.trace.progress import LISTENER, Listener, Progress
 from tests.hosts import host, listening
 from tests.networks import save_checkpoint
 from tests.runs import CPU, assert_same, for_session

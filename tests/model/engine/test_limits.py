@@ -20,7 +20,7 @@ from model.engine.http.protocol import SESSION_HEADER
 from model.engine.http.server import application
 from model.engine.local import LocalEngine
 from model.engine.rate_limit import CACHED_SECONDS, RateLimit
-from model.engine.session import SESSION, Session
+from model.engine.scheduling.queue import SESSION, Session
 from model.errors import BadSetting, Refused, TooManyCharacters, TooManyTokens
 from model.spec.inputs import Features, RandomFeatures
 from model.spec.request import Decoding, RunRequest

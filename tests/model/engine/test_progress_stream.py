@@ -26,14 +26,13 @@ from model.engine.http.protocol import WIRE_VERSION, WIRE_VERSION_HEADER
 from model.engine.http.server import application
 from model.engine.http.streamed_reply import with_progress
 from model.engine.local import LocalEngine
-from model.engine.progress import LISTENER, PARTIAL, ProgressFeed
 from model.engine.scheduling.queue import CANCEL_TOKEN, CallerGone, CancelToken
 from model.engine.scheduling.scheduler import Scheduler
 from model.errors import EmptyText, EngineAway, HeadlightError, Refused, WireError
 from model.inference import batching
 from model.spec.request import Decoding, RunRequest
 from model.trace import serialization
-from model.trace.progress import Listener, Progress
+from model.trace.progress import LISTENER, PARTIAL, Listener, Progress, ProgressFeed
 from model.trace.types import Trace
 from tests import traces
 from tests.hosts import listening

@@ -14,7 +14,7 @@ from model.engine.http.access import AccessLimits
 from model.engine.http.client import RemoteEngine
 from model.engine.http.server import application
 from model.engine.local import LocalEngine
-from model.engine.session import SESSION, Session, in_session
+from model.engine.scheduling.queue import SESSION, Session, in_session
 from model.errors import Superseded
 from model.spec.request import RunRequest, Settings
 from model.trace.types import Trace

@@ -169,7 +169,7 @@ def test_a_long_run_travels_without_its_weights_and_is_the_same_there(monkeypatc
     sent = serialization.to_bytes(long)
     again = serialization.from_bytes(sent)
     assert b"encoder.0.0.self/weights" not in sent
-    whole = serialization.from_bytes(serialization.to_bytes(long.written_out()))
+    whole = serialization.from_bytes(serialization.to_bytes(serialization.written_out(long)))
     assert UNWRITTEN in again.missing
     assert UNWRITTEN not in whole.missing
     for site, attention in long.attention.items():

@@ -15,9 +15,9 @@ from model.engine.local import LocalEngine
 from model.errors import HeadlightError, TooManyCharacters, TooManyTokens
 from model.inference import inputs
 from model.inference.inputs import Reader
-from model.spec.inputs import POSITIONS, Features, RandomFeatures, allowed_characters
+from model.spec.inputs import POSITIONS, Features, RandomFeatures
 from model.spec.network import StackSpec
-from model.spec.request import Decoding, Precision, RunRequest
+from model.spec.request import Decoding, Precision, RunRequest, allowed_characters
 from model.tokenizers.words import SPECIALS, WordTokenizer
 from tests.hosts import Loopback
 from tests.networks import VARIANTS, save_checkpoint
@@ -96,10 +96,15 @@ def test_a_server_for_strangers_counts_tokens_and_not_characters(
 ) -> None:
     stack = replace(STACK, max_positions=1000)
     save_checkpoint(tmp_path / "tiny", replace(VARIANTS["paper"], encoder=stack, decoder=stack))
-    engine = LocalEngine(tmp_path, CPU)
-    object.__setattr__(engine.checkpoint("tiny").tokenizers["source"], "split", "characters" if "狗" in text else "words")
-    engine.run(RunRequest("tiny", text, decoding=Decoding(max_length=1)))
+
+    def opened() -> LocalEngine:
+        engine = LocalEngine(tmp_path, CPU)
+        object.__setattr__(engine.checkpoint("tiny").tokenizers["source"], "split", "characters" if "狗" in text else "words")
+        return engine
+
+    opened().run(RunRequest("tiny", text, decoding=Decoding(max_length=1)))
     monkeypatch.setenv("HEADLIGHT_PUBLIC", "1")
+    engine = opened()
     other = f"{text} {text.split()[0]}"
     with pytest.raises(TooManyTokens, match=r"has [0-9]+ tokens, but the limit is 512 \(the limit of this server\)"):
         engine.run(RunRequest("tiny", other))

@@ -3,7 +3,7 @@
 const CHANNEL = "headlight:query";
 const NOTHING = { queryStrip: null, query: null, keyStrip: null, key: null };
 
-/** Unpacks the bytes of a scene into {header, blobs}; viz/canvas/wire/packing.py packs them. */
+/** Unpacks the bytes of a scene into {header, blobs}; viz/canvas/wire/transport.py packs them. */
 function unpack(data) {
   const { buffer, byteOffset } = data.byteOffset % 4 ? data.slice() : data; // bytes of a message are not aligned, a copy is
   const length = new DataView(buffer, byteOffset).getUint32(0, true);

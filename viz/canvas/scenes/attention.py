@@ -1,4 +1,4 @@
-"""Scenes of the strips, the atlas, the lines and the step player (viz/canvas/wire/packing.py turns scenes into bytes).
+"""Scenes of the strips, the atlas, the lines and the step player (viz/canvas/wire/transport.py turns scenes into bytes).
 
 Weights of many heads are sent as uint8, round(255·sqrt(weight)), which keeps small weights distinct from 0. The selected head is
 shown with four decimals, so it is sent as float32. Whatever grows with tokens × tokens is a part (viz/canvas/wire/parts.py).
@@ -12,11 +12,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from model.errors import UnknownHead
+from model.trace import stages
+from model.trace.stages import Stage
 from model.trace.types import Array, Attention, Site, Step, Tokens, Trace
-from viz import descriptions, experiment, labels
+from viz import descriptions, labels
 from viz.canvas.wire import parts, strings
-from viz.canvas.wire.packing import pack
+from viz.canvas.wire.transport import encode, pack
 from viz.texts import _, decimal_sign, titled
 from viz.theme import SCHEMES
 
@@ -41,7 +42,7 @@ def strips(trace: Trace, site: Site, query: int, hidden: Mapping[str, Sequence[i
         "query": _row(attention, query),
     }
     if hidden is None:
-        header["continues"] = _continues(trace)
+        header["continues"] = continues(trace)
     else:
         header |= {"texts": strings.hiding(), "hides": {name: list(positions) for name, positions in hidden.items()}}
     return pack(header, {})
@@ -63,7 +64,7 @@ def atlas(
         "writes": writes,
         "texts": strings.atlas(),
         "selection": {"site": str(site), "head": head, "query": _row(selected, query)},
-        "announce": descriptions.selected(experiment.head_name(trace, site, head), _selected_row(trace, selected, head, query)),
+        "announce": descriptions.selected(labels.head_name(trace, site, head), _selected_row(trace, selected, head, query)),
     }
     if marks is not None:
         header |= {"texts": strings.editing(), "marks": marks}
@@ -98,7 +99,7 @@ def lines(trace: Trace, site: Site, head: int, query: int, read: Read | None = N
         **base(trace, live),
         "texts": strings.lines(),
         **parts.axes(trace, attention),
-        "name": experiment.head_name(trace, site, head) if read is None else read.title,
+        "name": labels.head_name(trace, site, head) if read is None else read.title,
         "site": str(site),
         "head": head,
         "query": _row(attention, query),
@@ -109,30 +110,40 @@ def lines(trace: Trace, site: Site, head: int, query: int, read: Read | None = N
     return parts.scene(header, {"exact": part})
 
 
-def player(trace: Trace, site: Site, head: int, step: int) -> bytes:
-    """The decoding token by token, at one site: part `heads`.
+def cells(trace: Trace, stage: Stage, head: int, query: int, key: int, live: bool = False) -> bytes:
+    """Scene of a stage in OF_CELLS. Blobs, all [query, key]: `exact` float32, the recorded numbers; `codes` uint8, their positions
+    on the color scale; `there` uint8, whether the cell holds a number (masked weights, scores that were never computed, NaN and
+    infinities do not count); `wrong` uint8, whether it should hold one but does not.
 
-    Raises:
-        UnknownSite, UnknownHead: the run has no such place.
+    Args:
+        query, key: the opened cell, counted from 0; -1: none.
+        live: whether the drawing follows what is typed (viz/live).
     """
-    attention = trace.at(site)
-    if not 0 <= head < attention.heads:
-        raise UnknownHead(asked=head, site=site, last=attention.heads - 1)
+    attention = trace.at(stage.place)
+    exact, there = _numbers(trace, stage, head)
+    largest = float(np.abs(exact[there & np.isfinite(exact)]).max(initial=0)) or 1.0
     header = {
-        **base(trace),
-        "texts": strings.player(),
-        **parts.axes(trace, attention),
-        "site": str(site),
-        "names": experiment.head_names(trace, attention),
-        "strips": [strip(trace, name) for name in trace.tokens],
-        "written": labels.written_strip(trace),
-        "continues": _continues(trace),
-        "decodes": site.stack == "decoder" and bool(trace.steps),
+        "schemes": SCHEMES,
+        "decimal": decimal_sign(),
+        "texts": strings.cells(stage.name),
+        "axes": strings.axes(labels.query_axis(trace, attention.site), labels.key_axis(trace, attention.site)),
+        "queries": labels.queries(trace, attention),
+        "keys": labels.keys(trace, attention),
+        "queryStrip": attention.query_tokens,
+        "keyStrip": attention.key_tokens,
+        "name": labels.head_name(trace, attention.site, head),
+        "site": str(attention.site),
         "head": head,
-        "step": step,
-        "description": descriptions.head(trace, attention, head),
+        "scale": stage.name,
+        "largest": largest,
+        "opened": [query, key],
+        **(followed(trace) if live else {}),
+        "description": _cells_described(trace, stage, head, np.where(there, exact, np.nan)),
     }
-    return parts.scene(header, {"heads": parts.heads(trace, site)})
+    codes = encode(exact) if stage.name == "weights" else _centred(exact, largest)
+    wrong = there & ~np.isfinite(exact)
+    blobs = {"exact": exact.astype(np.float32), "codes": codes, "there": there & ~wrong, "wrong": wrong}
+    return pack(header, {name: blob.astype(np.uint8) if blob.dtype == bool else blob for name, blob in blobs.items()})
 
 
 def _described(trace: Trace, attention: Attention, head: int, read: Read | None) -> str:
@@ -162,7 +173,7 @@ def base(trace: Trace, live: bool = False) -> dict[str, Any]:
     run = json.dumps(
         [trace.model.get("fingerprint"), dict(trace.request), {n: t.texts for n, t in trace.tokens.items()}], default=str
     )
-    silenced = sorted(f"{site}/{head}" for site, head in experiment.silenced(trace))
+    silenced = sorted(f"{site}/{head}" for site, head in labels.silenced(trace))
     return {"schemes": SCHEMES, "run": run, "silenced": silenced, "decimal": decimal_sign(), **(followed(trace) if live else {})}
 
 
@@ -177,7 +188,7 @@ def followed(trace: Trace) -> dict[str, Any]:
         "begun": decodes and not trace.steps and not _has_decoder(trace),
         "seed": decoding.get("seed"),
         "temperature": decoding.get("temperature"),
-        "silenced": sorted(f"{site}/{head}" for site, head in experiment.silenced(trace)),
+        "silenced": sorted(f"{site}/{head}" for site, head in labels.silenced(trace)),
     }
     return {"live": live}
 
@@ -198,7 +209,7 @@ def strip(trace: Trace, name: str) -> dict[str, Any]:
     tokens = trace.tokens[name]
     written = name == labels.written_strip(trace) and _has_decoder(trace)
     steps = {step.computed[1]: step for step in trace.steps} if written else {}
-    by_hand = len(experiment.by_hand(trace))
+    by_hand = len(labels.by_hand(trace))
     known = labels.strip(replace(tokens, unknown=(False,) * len(tokens)))
     return {
         "name": name,
@@ -223,7 +234,7 @@ def _chip(tokens: Tokens, position: int, label: str, row: int, step: Step | None
     return chip
 
 
-def _continues(trace: Trace) -> list[int] | None:
+def continues(trace: Trace) -> list[int] | None:
     """The ids that a decode generated, from any of which it can be continued otherwise; None: it generated none."""
     decoded = trace.request.get("target") is None and (trace.request.get("decoding") or {}).get("max_length", 1) > 0
     return [step.chosen.id for step in trace.steps] if decoded and trace.steps else None
@@ -238,3 +249,30 @@ def _candidates(step: Step) -> list[dict[str, Any]]:
         {"id": c.id, "text": labels.word(c.text), "probability": math.exp(c.log_probability), "chosen": c.id == step.chosen.id}
         for c in listed
     ]
+
+
+def _cells_described(trace: Trace, stage: Stage, head: int, numbers: Array) -> str:
+    attention = trace.at(stage.place)
+    if stage.name == "mask":
+        return descriptions.mask(trace, attention, attention.mask)
+    if stage.name == "weights":
+        return descriptions.head(trace, attention, head)
+    return descriptions.table(numbers, labels.key_axis(trace, attention.site))
+
+
+def _numbers(trace: Trace, stage: Stage, head: int) -> tuple[Array, Array]:
+    """The recorded numbers of a head at a stage, and which cells hold one."""
+    mask = trace.at(stage.place).mask
+    if stage.name == "mask":
+        return np.where(mask, 0.0, -np.inf), mask
+    if stage.name == "weights":
+        return trace.at(stage.place).head(head), mask
+    exact = stages.tensor(trace, stage, head)
+    assert exact is not None, "the page draws what was recorded"
+    return exact, mask | ~np.isnan(exact)
+
+
+def _centred(values: Array, largest: float) -> Array:
+    """Positions on a color scale centered at 0, as uint8: 128 is 0."""
+    code: Array = np.rint(128 + 127 * np.clip(np.nan_to_num(values, neginf=-largest) / largest, -1, 1)).astype(np.uint8)
+    return code

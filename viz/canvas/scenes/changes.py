@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 
 from model.trace.types import Array, Site, Trace
-from viz import descriptions, experiment, labels
+from viz import descriptions, labels
 from viz.canvas.wire import parts, strings
-from viz.canvas.wire.packing import pack, unpack
-from viz.canvas.wire.part_cache import PART_CACHE, Blob
-from viz.canvas.wire.pooling import farthest, pool
+from viz.canvas.wire.parts import farthest, pool
+from viz.canvas.wire.transport import PART_CACHE, Blob, pack, unpack
 from viz.readings.changes import Change
 from viz.texts import decimal_sign, number
 from viz.theme import SCHEMES
@@ -29,7 +28,7 @@ def scene(first: Trace, second: Trace, found: Mapping[Site, Change], site: Site,
     header = {
         "schemes": SCHEMES,
         "decimal": decimal_sign(),
-        "silenced": sorted(f"{site}/{head}" for site, head in experiment.silenced(first) | experiment.silenced(second)),
+        "silenced": sorted(f"{site}/{head}" for site, head in labels.silenced(first) | labels.silenced(second)),
         "texts": strings.changes(),
         "description": descriptions.all_changes({place: change.by_row for place, change in found.items()}),
         "selection": {"site": str(site), "head": head, "query": -1},

@@ -11,8 +11,7 @@ from model.trace.types import Array, Site, Tokens, Trace
 from viz import descriptions, labels
 from viz.canvas.scenes.attention import base
 from viz.canvas.wire import parts, strings
-from viz.canvas.wire.packing import pack, unpack
-from viz.canvas.wire.part_cache import PART_CACHE, Blob, content_hash
+from viz.canvas.wire.transport import PART_CACHE, Blob, content_hash, pack, unpack
 from viz.links import MEASURES
 from viz.readings.training import Course, Frame, explanations, fed, surprise
 

@@ -8,7 +8,7 @@ from model.trace.stages import Stage
 from model.trace.types import Site, Trace
 from viz import labels
 from viz.canvas.wire import strings
-from viz.canvas.wire.packing import pack
+from viz.canvas.wire.transport import pack
 from viz.texts import _, decimal_sign
 from viz.theme import SCHEMES
 

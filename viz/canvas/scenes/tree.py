@@ -7,7 +7,7 @@ from model.trace.types import Trace
 from viz import descriptions, labels
 from viz.canvas.scenes.attention import base
 from viz.canvas.wire import strings
-from viz.canvas.wire.packing import pack
+from viz.canvas.wire.transport import pack
 
 MOST = 1500
 """Most nodes drawn; of a larger tree only nodes that led to a final hypothesis are drawn, up to this many."""

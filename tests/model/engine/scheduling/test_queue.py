@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from model.engine.progress import LISTENER
 from model.engine.scheduling.queue import CANCEL_TOKEN, CancelToken, Queue, Ticket, Waiter, on_cancel
 from model.errors import Busy, Superseded
-from model.trace.progress import Progress
+from model.trace.progress import LISTENER, Progress
 
 
 def work() -> None:

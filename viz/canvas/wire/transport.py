@@ -1,22 +1,30 @@
-"""Cache of scene parts, keyed by content hash and bounded in bytes. A route of the app serves them to browsers.
+"""Transport of scenes: their byte format, and the cache and the route of the parts that browsers fetch by themselves.
 
-A part is made once, however often it is drawn. If a browser requests a part that was evicted, it triggers a script run, which
-makes the part again.
+A scene is a uint32 (little endian) with the length of the header, the header (JSON, UTF-8), zeros up to a multiple of four, then
+the blobs, each padded to a multiple of four. `header["blobs"][name]` has the start of a blob (`at`, counted from the first blob),
+its `shape` and its `type` (`uint8` or `float32`). `unpack` in common.js reads this format.
+
+A part is made once, however often it is drawn, and cached by its content hash. If a browser requests a part that was evicted, it
+triggers a script run, which makes the part again.
 """
 
+import json
+import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
+import numpy as np
 import streamlit as st
 from cachetools import LRUCache
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from model.trace.types import Array
 from viz.texts import current as current_language
 
 PATH = "/headlight"
@@ -31,6 +39,42 @@ _HEADERS = {
     "Cache-Control": "private, max-age=31536000, immutable",
     "Content-Encoding": "identity",  # otherwise Streamlit compresses each response, which takes longer than sending it
 }
+
+_ALIGN = 4
+
+
+def pack(header: Mapping[str, Any], blobs: Mapping[str, Array]) -> bytes:
+    """Packs a header and named arrays of uint8 or float32 into a scene."""
+    places, parts, at = {}, [], 0
+    for name, array in blobs.items():
+        part = _padded(np.ascontiguousarray(array).tobytes())
+        places[name] = {"at": at, "shape": array.shape, "type": str(array.dtype)}
+        parts.append(part)
+        at += len(part)
+    text = json.dumps({**header, "blobs": places}, ensure_ascii=False).encode("utf-8", "replace")
+    return b"".join((_padded(len(text).to_bytes(4, "little") + text), *parts))
+
+
+def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Unpacks a scene into its header and arrays, as the browser does."""
+    length = int.from_bytes(data[:4], "little")
+    header: dict[str, Any] = json.loads(data[4 : 4 + length])
+    start = 4 + length + -length % _ALIGN
+    blobs = {
+        name: np.frombuffer(data, place["type"], math.prod(place["shape"]), start + place["at"]).reshape(place["shape"])
+        for name, place in header["blobs"].items()
+    }
+    return header, blobs
+
+
+def _padded(part: bytes) -> bytes:
+    return part + bytes(-len(part) % _ALIGN)
+
+
+def encode(weights: Array) -> Array:
+    """Probabilities as uint8, round(255·sqrt(weight)); (b / 255)² restores them to within 0.004. NaN becomes 0."""
+    code: Array = np.rint(255 * np.sqrt(np.minimum(np.fmax(weights, 0), 1))).astype(np.uint8)
+    return code
 
 
 def address() -> str:

@@ -1,0 +1,33 @@
+"""Scene of the step player: the decoding token by token, at one site."""
+
+from model.errors import UnknownHead
+from model.trace.types import Site, Trace
+from viz import descriptions, labels
+from viz.canvas.scenes.attention import base, continues, strip
+from viz.canvas.wire import parts, strings
+
+
+def scene(trace: Trace, site: Site, head: int, step: int) -> bytes:
+    """The decoding token by token, at one site: part `heads`.
+
+    Raises:
+        UnknownSite, UnknownHead: the run has no such place.
+    """
+    attention = trace.at(site)
+    if not 0 <= head < attention.heads:
+        raise UnknownHead(asked=head, site=site, last=attention.heads - 1)
+    header = {
+        **base(trace),
+        "texts": strings.player(),
+        **parts.axes(trace, attention),
+        "site": str(site),
+        "names": labels.head_names(trace, attention),
+        "strips": [strip(trace, name) for name in trace.tokens],
+        "written": labels.written_strip(trace),
+        "continues": continues(trace),
+        "decodes": site.stack == "decoder" and bool(trace.steps),
+        "head": head,
+        "step": step,
+        "description": descriptions.head(trace, attention, head),
+    }
+    return parts.scene(header, {"heads": parts.heads(trace, site)})
