@@ -39,7 +39,34 @@ class Past(KVCache):
         self.library.reorder_cache(rows)
 
 
-class ForeignNetwork:
+class LibraryHolder:
+    """What holds a network of the library answers for it: its device and its tensors.
+
+    Attributes:
+        library: the library's network.
+    """
+
+    library: nn.Module
+
+    def to(self, device: torch.device) -> Self:
+        """Itself, moved."""
+        self.library.to(device)
+        return self
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """Learned numbers."""
+        return self.library.parameters()
+
+    def buffers(self) -> Iterator[Tensor]:
+        """Other tensors that it holds."""
+        return self.library.buffers()
+
+    def state_dict(self) -> Mapping[str, Tensor]:
+        """Its tensors by the library's names."""
+        return self.library.state_dict()
+
+
+class ForeignNetwork(LibraryHolder):
     """What all three kinds have in common.
 
     Args:
@@ -66,23 +93,6 @@ class ForeignNetwork:
     def past(self) -> Past:
         """A cache for one decode."""
         return Past(self._new_past())
-
-    def to(self, device: torch.device) -> Self:
-        """Itself, moved."""
-        self.library.to(device)
-        return self
-
-    def parameters(self) -> Iterator[nn.Parameter]:
-        """Learned numbers."""
-        return self.library.parameters()
-
-    def buffers(self) -> Iterator[Tensor]:
-        """Other tensors that it holds."""
-        return self.library.buffers()
-
-    def state_dict(self) -> Mapping[str, Tensor]:
-        """Its tensors by the library's names."""
-        return self.library.state_dict()
 
     def tables(self) -> dict[str, Tensor]:
         """The positional encodings by stack, all positions that it has: [position, model]."""

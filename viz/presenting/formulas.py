@@ -69,25 +69,19 @@ def mathml(latex: str, block: bool = False) -> str:
         latex: what stands between the dollar signs.
         block: whether the formula has a line of its own.
     """
+    found = _converted(latex, block) if len(latex) <= LONGEST else None
+    return f"<code>{escape(latex)}</code>" if found is None else ElementTree.tostring(found, encoding="unicode")
+
+
+def _converted(latex: str, block: bool) -> ElementTree.Element | None:
+    """The MathML of a formula with the attributes on the list; None: it is broken, or an element is not one of ELEMENTS."""
     try:
-        if len(latex) > LONGEST:
-            raise ValueError(len(latex))
-        found = ElementTree.fromstring(
-            re.sub(r' xmlns="[^"]*"', "", convert(latex, display="block" if block else "inline"), count=1)
-        )
-        _clean(found)
+        text = convert(latex, display="block" if block else "inline")
+        found = ElementTree.fromstring(re.sub(r' xmlns="[^"]*"', "", text, count=1))
     except (Exception, RecursionError):  # the converter raises whatever it meets in a broken formula
-        return f"<code>{escape(latex)}</code>"
-    return ElementTree.tostring(found, encoding="unicode")
-
-
-def _clean(root: ElementTree.Element) -> None:
-    """Removes all attributes that are not on the list.
-
-    Raises:
-        ValueError: an element is not one of MathML's presentation.
-    """
-    for element in root.iter():
+        return None
+    for element in found.iter():
         if element.tag not in ELEMENTS:
-            raise ValueError(element.tag)
+            return None
         element.attrib = {name: value for name, value in element.attrib.items() if name in ATTRIBUTES}
+    return found

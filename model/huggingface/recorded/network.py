@@ -1,10 +1,10 @@
 """A network of the transformers library without a row: it is called as a whole, and recorded by what it computes."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from inspect import signature
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 import headlight
 from model.errors import BadSetting, CannotChange
 from model.huggingface.families import Kind
+from model.huggingface.network import LibraryHolder
 from model.huggingface.recorded.inputs import Reads
 from model.spec.external import ForeignSpec
 from model.spec.request import RunRequest
@@ -37,7 +38,7 @@ class Pass:
     target: Tensor | None = None
 
 
-class RecordedNetwork:
+class RecordedNetwork(LibraryHolder):
     """A network without a row.
 
     Args:
@@ -51,23 +52,6 @@ class RecordedNetwork:
         self.library, self.kind, self.reads, self.spec = library, kind, reads, spec
         self._takes = signature(library.forward).parameters
         self._encoder = _path_of_encoder(library) if kind == "both" else ""
-
-    def to(self, device: torch.device) -> Self:
-        """Itself, moved."""
-        self.library.to(device)
-        return self
-
-    def parameters(self) -> Iterator[nn.Parameter]:
-        """Learned numbers."""
-        return self.library.parameters()
-
-    def buffers(self) -> Iterator[Tensor]:
-        """Other tensors that it holds."""
-        return self.library.buffers()
-
-    def state_dict(self) -> Mapping[str, Tensor]:
-        """Its tensors by the library's names."""
-        return self.library.state_dict()
 
     def tables(self) -> dict[str, Tensor]:
         """The positional encodings by stack: none is known."""
