@@ -1,10 +1,12 @@
 """Pooled maps and pyramids, against the same numbers worked out cell by cell."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from model.trace.types import Array, Site
-from tests import traces
+from tests import opened, traces
 from viz.canvas.wire import parts
 from viz.canvas.wire.parts import Pyramid, pool
 from viz.canvas.wire.transport import Blob, encode, unpack
@@ -115,6 +117,22 @@ def test_what_opens_an_atlas_is_bounded_in_bytes_and_sharp(layers: int, heads: i
     overview, selected = parts.overview(trace), parts.exact(trace, Site("encoder", 0, 0, "self"), 0)
     assert overview.nbytes + (selected.nbytes if isinstance(selected, Blob) else 0) <= 2.85e6
     assert unpack(overview.data)[1]["weights/encoder.0.0.self"].shape == (heads, cells, cells)
+
+
+def test_sites_of_a_program_with_other_tokens_stood_under_the_axes_of_the_first() -> None:
+    """CrossViT reads two sizes of patches: its sites of one kind have 17 and 5 keys."""
+    large, small = opened.program(patches=5), opened.program(patches=3)
+    own = {replace(site, layer=site.layer + 2): other for site, other in small.attention.items()}
+    named = {site: replace(other, site=site, query_tokens="small", key_tokens="small") for site, other in own.items()}
+    trace = replace(
+        large,
+        attention={**large.attention, **named},
+        tokens={**large.tokens, "small": replace(small.tokens["source"], name="small")},
+    )
+    header, blobs = unpack(parts.overview(trace).data)
+    for group in header["groups"]:
+        for row in group["sites"]:
+            assert blobs[f"weights/{row['site']}"].shape[1:] == (len(group["queries"]), len(group["keys"])), row["site"]
 
 
 def test_a_head_travels_whole_up_to_512_tokens() -> None:

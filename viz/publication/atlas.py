@@ -51,10 +51,10 @@ def atlas(trace: Trace, options: Options, title: str = "", description: str = ""
 
 
 def _groups(trace: Trace) -> list[_Group]:
-    found: dict[tuple[str, str], list[Attention]] = {}
+    found: dict[tuple[str, ...], list[Attention]] = {}
     for site, attention in trace.attention.items():
-        found.setdefault((site.stack, site.kind), []).append(attention)
-    return [_Group(labels.kind(stack, kind), axes_of(trace, sites[0]), tuple(sites)) for (stack, kind), sites in found.items()]
+        found.setdefault((site.stack, site.kind, attention.query_tokens, attention.key_tokens), []).append(attention)
+    return [_Group(labels.kind(*kind[:2]), axes_of(trace, sites[0]), tuple(sites)) for kind, sites in found.items()]
 
 
 def axes_of(trace: Trace, attention: Attention) -> str:

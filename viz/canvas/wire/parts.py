@@ -210,8 +210,10 @@ def heads(trace: Trace, site: Site) -> Blob:
 
 
 def overview(trace: Trace) -> Blob:
-    """All heads of all sites, grouped by kind and pooled to the size of tiles. Blobs: `weights/SITE` uint8 [head, query, key] and
-    `mask/N` uint8 [query, key] (sites with equal masks share one). Each entry is the largest of a block of `group["blocks"]` cells.
+    """All heads of all sites, grouped by kind and axes, and pooled to the size of tiles.
+
+    Blobs: `weights/SITE` uint8 [head, query, key] and `mask/N` uint8 [query, key] (sites with equal masks share one). Each entry is
+    the largest of a block of `group["blocks"]` cells.
     """
     return PART_CACHE.get_or_make(run_key(trace), lambda: Blob(_overview(trace)))
 
@@ -219,7 +221,7 @@ def overview(trace: Trace) -> Blob:
 def _overview(trace: Trace) -> bytes:
     blobs: dict[str, Array] = {}
     masks: dict[tuple[bytes, tuple[int, ...]], str] = {}
-    groups: dict[tuple[str, str], dict[str, Any]] = {}
+    groups: dict[tuple[str, ...], dict[str, Any]] = {}
     heads = sum(attention.heads for attention in trace.attention.values())
     for site, attention in trace.attention.items():
         down, across = blocks(attention.mask, heads)
@@ -227,9 +229,10 @@ def _overview(trace: Trace) -> bytes:
         mask = pool(attention.mask, down, across, np.logical_or).astype(np.uint8)
         name = masks.setdefault((mask.tobytes(), mask.shape), f"mask/{len(masks)}")
         blobs[name] = mask
-        if (site.stack, site.kind) not in groups:
-            groups[site.stack, site.kind] = _group(trace, attention, (down, across))
-        groups[site.stack, site.kind]["sites"].append(
+        kind = (site.stack, site.kind, attention.query_tokens, attention.key_tokens)
+        if kind not in groups:
+            groups[kind] = _group(trace, attention, (down, across))
+        groups[kind]["sites"].append(
             {
                 "site": str(site),
                 "label": row_label(trace, site),
