@@ -11,7 +11,6 @@ import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from torch import nn
 
-from model.huggingface import library
 from model.huggingface.families import FAMILIES
 
 WORDS = "the a dog dogs play ##s in snow two un ##known . ,".split()
@@ -79,6 +78,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 def network(model_type: str, **changes: Any) -> nn.Module:
     """A network of the library's own class, with eager attention, as the library runs it."""
+    from model.huggingface import library  # takes seconds: the words of these folders are used without it
+
     torch.manual_seed(5)
     config = library.config_of(model_type, SETTINGS[model_type] | changes)
     made = library.CLASSES[FAMILIES[model_type].kind]._model_mapping[type(config)]._from_config(config, attn_implementation="eager")
