@@ -302,6 +302,7 @@ def test_requests_at_once_are_answered_as_one_by_one_and_nothing_is_kept(tmp_pat
     engine.scheduler.close()
 
 
+@pytest.mark.slow
 def test_batching_tells_both_ways_on_every_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save_checkpoint(tmp_path / "tiny")
     monkeypatch.setattr(batching, "devices", lambda: [torch.device("cpu")])
@@ -313,6 +314,7 @@ def test_batching_tells_both_ways_on_every_device(tmp_path: Path, monkeypatch: p
     assert [row.ratio is None for row in rows] == [True, True, False]
 
 
+@pytest.mark.slow
 def test_what_mattered_is_told_as_multiples_of_one_forced_run(tmp_path: Path) -> None:
     save_checkpoint(tmp_path / "tiny")
     before = torch.get_num_threads()
@@ -324,6 +326,7 @@ def test_what_mattered_is_told_as_multiples_of_one_forced_run(tmp_path: Path) ->
     assert {whatif.WITHOUT, whatif.PRUNE} <= {row.case for row in rows}
 
 
+@pytest.mark.slow
 def test_a_device_is_waited_for_and_one_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     before = torch.get_num_threads()

@@ -85,6 +85,7 @@ def test_its_notebook_is_valid_and_names_no_token_in_its_code(found: dict[str, b
                 assert "<" not in cell["source"]
 
 
+@pytest.mark.slow
 def test_its_notebook_reads_what_a_long_run_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second cell, run here: weights of a run whose file holds queries and keys instead."""
     data = gzip.decompress(opened.GREEDY.with_name("long.trace.safetensors.gz").read_bytes())
@@ -117,6 +118,7 @@ def test_figures_for_print_are_in_it_and_large_maps_are_images(found: dict[str, 
     assert b"<image" in dict(archive.printed(RUN, Place(SITE)))["head.svg"]
 
 
+@pytest.mark.slow
 def test_the_command_writes_the_archive_of_a_trace_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     card, out = tmp_path / "CARD.md", tmp_path / "run.zip"
     card.write_text("Trained by nobody.", encoding="utf-8")

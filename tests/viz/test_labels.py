@@ -214,6 +214,7 @@ def test_sites_are_counted_from_one(stack: str, kind: Kind, name: str) -> None:
     assert labels.site(Site(stack, 1, 0, kind), head=0) == f"{name}, pass 2, layer 1, head 1"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("convert", [labels.plain, labels.markdown])
 def test_labels_of_long_tokens_do_not_stay_in_memory_for_ever(convert: Callable[[str], str]) -> None:
     """Up to 4,096 texts were remembered, however long: of 100,000 characters each, 1.6 GB."""

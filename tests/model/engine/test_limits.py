@@ -250,6 +250,7 @@ def test_a_number_of_proxies_that_cannot_be_is_refused(
     assert "HEADLIGHT_PROXIES" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_serve_is_told_of_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[AccessLimits] = []
     monkeypatch.setenv("HEADLIGHT_PROXIES", "1")

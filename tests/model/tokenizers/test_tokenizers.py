@@ -265,6 +265,7 @@ def test_threads_share_a_tokenizer() -> None:
         assert list(pool.map(lambda text: split_words(text, "spacy-de"), texts)) == alone
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", ["de", "en"])
 def test_spacy_does_not_keep_every_word_that_was_ever_typed(language: str) -> None:
     split, chance = SpacySplit(language), Random(3)
