@@ -10,7 +10,7 @@ from model.spec.network import TABLELESS
 from model.spec.request import KEEP
 from model.trace import stages
 from model.trace.stages import OF_CELLS, Stage
-from model.trace.types import Attention, Trace
+from model.trace.types import Attention, Site, Trace
 from viz import labels
 from viz.canvas import standalone
 from viz.canvas.scenes import attention as scene
@@ -25,6 +25,7 @@ from viz.presenting import explore_panels, panels, tables
 from viz.presenting.explore_panels import Drawn
 from viz.presenting.panels import Panel, Picture
 from viz.presenting.resolve import CannotShow, page_of, with_trace
+from viz.readings.changes import Change
 from viz.readings.changes import changes as changes_of
 from viz.readings.training import course, fed
 from viz.texts import _
@@ -124,7 +125,8 @@ def _stage(engine: Engine, view: View) -> Picture:
     found = Picture(shown, {"numbers": data, "network": plan}, {}, _choice(page))
     if stage.name != "weights" or min(page.view.query, page.view.key) < 0:
         return found
-    return with_panels(found, list(explore_panels.of_cell(page, page.view.query, page.view.key)), 1)
+    calculation, whole_row = explore_panels.of_cell(page, page.view.query, page.view.key)
+    return with_panels(with_panels(found, [whole_row], 1), [calculation], 0)
 
 
 def _numbers_of(page: Page, trace: Trace, stage: Stage) -> tuple[str, bytes]:
@@ -218,12 +220,16 @@ def _compare(engine: Engine, view: View) -> Picture:
 def _both(page: Page, first: Trace, second: Trace, names: tuple[str, str]) -> Picture:
     """What two runs wrote, and where their weights differ; where nothing can be compared, the second run's heads."""
     own, other = with_trace(page, first), with_trace(page, second)
+    shared = (
+        "target" in first.tokens and "target" in second.tokens and first.tokens["source"].texts == second.tokens["source"].texts
+    )
     scenes = {
-        "first": panels.changed(scene.strips(first, own.attention.site, -1), {}, continues=None),
-        "second": panels.changed(scene.strips(second, other.attention.site, -1), {}, **_only_new(first, second)),
+        "first": _strips(own, lambda name: not shared or name != "source"),
+        "second": _strips(other, lambda name: not shared or name != "source"),
     }
     shown = [Panel("Strips", "first", names[0], half=True), Panel("Strips", "second", names[1], half=True)]
     found, _left_out = changes_of(first, second)
+    found = _changed_first(found, own.attention.site)
     site = own.attention.site if own.attention.site in found else next(iter(found), None)
     pieces: Mapping[str, bytes] = {}
     if site is not None:
@@ -233,14 +239,25 @@ def _both(page: Page, first: Trace, second: Trace, names: tuple[str, str]) -> Pi
     else:
         scenes["atlas"], pieces = standalone.atlas_with_parts(second, other.attention.site, other.head, -1)
         shown.append(Panel("Atlas", "atlas", names[1]))
+    if shared:  # the sentence that both read, below what differs
+        scenes["source"] = _strips(own, lambda name: name == "source")
+        shown.append(Panel("Strips", "source"))
     return Picture(shown, scenes, pieces, {"large": False})
 
 
-def _only_new(first: Trace, second: Trace) -> dict[str, Any]:
-    """Fields of the second run's strips: without a sentence that the first run's show already."""
-    header, _blobs = unpack(scene.strips(second, next(iter(second.attention)), -1))
-    same = "target" in second.tokens and first.tokens["source"].texts == second.tokens["source"].texts
-    return {"continues": None, "strips": [strip for strip in header["strips"] if not (same and strip["name"] == "source")]}
+def _changed_first(found: Mapping[Site, Change], selected: Site) -> dict[Site, Change]:
+    """The changes with the kinds of attention that changed first, then that of the selected site."""
+    changed = {(site.stack, site.kind) for site, change in found.items() if change.changed}
+    chosen = selected.stack, selected.kind
+    kinds = {site: (site.stack, site.kind) for site in found}
+    return dict(sorted(found.items(), key=lambda one: (kinds[one[0]] not in changed, kinds[one[0]] != chosen)))
+
+
+def _strips(page: Page, wanted: Callable[[str], bool]) -> bytes:
+    """The scene of those strips of a run whose name is wanted."""
+    found = scene.strips(page.trace, page.attention.site, -1)
+    strips = [strip for strip in unpack(found)[0]["strips"] if wanted(strip["name"])]
+    return panels.changed(found, {}, continues=None, strips=strips)
 
 
 def _what_if(engine: Engine, view: View) -> Picture:

@@ -13,6 +13,7 @@ const keyOf = ({ site, head }) => `${site}/${head}`;
 class Atlas extends Drawing {
   constructor(parent) {
     super(parent, "atlas");
+    this.around = 190; // CSS pixels of the window that a large head leaves to other things
     this.large = new Large(this);
     this.cardBox = el("div", { class: "cards" });
     this.ramp = el("span", { class: "ramp" });

@@ -108,7 +108,8 @@ class Network extends Drawing {
 
   keepInSight(box) {
     const [outer, inner] = [this.window.getBoundingClientRect(), box.getBoundingClientRect()];
-    const [margin, zoom] = [40, zoomOf(this.window)];
+    const zoom = zoomOf(this.window);
+    const margin = Math.min(40, (outer.height - inner.height) / 2);
     if (inner.top < outer.top + margin) this.window.scrollTop -= (outer.top + margin - inner.top) / zoom;
     if (inner.bottom > outer.bottom - margin) this.window.scrollTop += (inner.bottom - outer.bottom + margin) / zoom;
   }

@@ -23,7 +23,7 @@ def scene(first: Trace, second: Trace, found: Mapping[Site, Change], site: Site,
         found: the changes, by site that can be compared.
         site, head: the selected head. There is no part `exact` if it cannot be compared or is too large to send whole.
     """
-    key = f"{parts.run_key(first)}/{parts.run_key(second)}"
+    key = "/".join((parts.run_key(first), parts.run_key(second), *map(str, found)))
     overview = PART_CACHE.get_or_make(key, lambda: Blob(_overview(first, second, found)))
     header = {
         "schemes": SCHEMES,

@@ -30,6 +30,7 @@ function draw() {
   at("points").replaceChildren(...pointList(now.points, (choice) => stage.show(stage.name, choice)));
   question.show(talk.step, now.question, null);
   placeQuestion(now.covered);
+  scrollWords(talk.step, talk.phase);
   at("problem").textContent = now.covered ? "" : page.problems[talk.step];
   at("problem").hidden = !at("problem").textContent;
   stage.show(now.view, {});

@@ -43,6 +43,7 @@ function draw() {
   at("points").replaceChildren(...pointList(now.points, (choice) => { stage.show(stage.name, choice); steer({ choice }); }));
   question.show(step, now.question, counts);
   placeQuestion(now.covered);
+  scrollWords(step, now.question && made.answers[step] ? talk.phase : "");
   const problem = talk.away || now.covered ? "" : made.problems[step];
   at("problem").textContent = problem;
   at("problem").hidden = !problem;

@@ -1,6 +1,7 @@
 // The question of a step: what a student answers with, and the live picture of all answers.
 
 const SHORT = 4; // options of at most so many characters stand side by side
+const LONG = 16; // longer options break into lines beside their numbers
 
 class QuestionBox {
   /** Draws into `box`. `answered(value)` sends an answer and gives the server's outcome; null: nobody answers here. */
@@ -41,13 +42,14 @@ class QuestionBox {
     const buttons = options.map((text, at) => {
       const share = all.length ? all[at] / most : 0;
       const right = answer?.right.includes(at);
-      const names = ["option", this.own.get(step) === at ? "mine" : "", right ? "right" : ""].filter(Boolean).join(" ");
-      const inside = [el("bdi", {}, text)];
-      if (all.length) inside.push(el("span", { class: "number" }, fill(this.texts.percent, { number: Math.round((100 * all[at]) / total) })));
-      if (answer?.shares.length) inside.push(el("span", { class: "number run" }, fixed(answer.shares[at], 2)));
-      if (right) inside.push(el("span", { class: "mark", "aria-label": this.texts.right }, "✓"));
+      const names = ["option", this.own.get(step) === at ? "mine" : "", right ? "right" : "", text.length > LONG ? "long" : ""].filter(Boolean).join(" ");
+      const figures = [];
+      if (all.length) figures.push(el("span", { class: "number" }, fill(this.texts.percent, { number: Math.round((100 * all[at]) / total) })));
+      if (answer?.shares.length) figures.push(el("span", { class: "number run" }, fixed(answer.shares[at], 2)));
+      if (right) figures.push(el("span", { class: "mark", "aria-label": this.texts.right }, "✓"));
       const onclick = () => this.send(step, at);
-      return el("button", { type: "button", class: names, style: `--share: ${share}`, disabled: !open, onclick }, ...inside);
+      return el("button", { type: "button", class: names, style: `--share: ${share}`, disabled: !open, onclick },
+        el("bdi", {}, text), ...(figures.length ? [el("span", { class: "figures" }, ...figures)] : []));
     });
     return [el("div", { class: "options" }, ...buttons)];
   }

@@ -12,6 +12,8 @@ const PICTURE_FIRST = {
   Film: ".hl { display: flex; flex-direction: column; } .hl > .film { order: 1; margin-top: 14px; } .hl > .foot { order: 2; }",
 };
 
+const LEAST_MAP = 60; // the map of the network shows the present box at least
+
 class Sheet {
   /** `chosen(choice)` hears what is selected by hand. */
   constructor(picture, chosen) {
@@ -99,6 +101,20 @@ class Sheet {
     }
     const setStateValue = (_, selection) => this.select(selection, panel.follows);
     this.ends.set(place, mount({ parentElement: place.parent, data, setStateValue, setTriggerValue: () => {} }, DRAWINGS[panel.kind]));
+    if (panel.kind === "Network") this.fitMap(drawings.get(place.parent));
+  }
+
+  /** How many CSS pixels of a drawing are below the stage: 0 where the page scrolls as a whole, as on phones. */
+  below(node) {
+    return (node.getBoundingClientRect().bottom - this.box.getBoundingClientRect().bottom) / zoomOf(node);
+  }
+
+  /** Lets the map of the network end with the stage, so that the present box is in sight. */
+  fitMap(network) {
+    const height = network.window.offsetHeight - this.below(network.window) - 6;
+    if (height < LEAST_MAP || height >= network.window.offsetHeight) return;
+    Object.assign(network.window.style, { minHeight: 0, maxHeight: `${height}px` });
+    network.mark();
   }
 
   wake(place, drawing) {
@@ -139,5 +155,10 @@ class Sheet {
     const tile = atlas.cards.flatMap(({ tiles }) => tiles).find(({ site, head }) => site === choice.site && head === choice.head);
     const { tile: open } = atlas.large;
     if (tile && atlas.width && (open?.site !== tile.site || open.head !== tile.head)) atlas.large.show(tile, false);
+    else return;
+    const below = this.below(atlas.large.box);
+    if (below <= 0) return;
+    atlas.around += below + 6; // the last rows of the head are in sight
+    atlas.draw();
   }
 }

@@ -76,6 +76,18 @@ function placeQuestion(covered) {
   document.getElementById("stage").classList.toggle("covered", covered);
 }
 
+/** Scrolls the words: a step begins at its top; when the run answers, its answer comes into sight. Else they stay where they are. */
+function scrollWords(step, phase) {
+  const side = document.querySelector(".side");
+  const now = `${step}/${phase}`;
+  if (side.dataset.at === now) return;
+  side.dataset.at = now;
+  side.scrollTop = 0;
+  if (phase !== "revealed") return;
+  const box = document.getElementById("question");
+  for (const each of [box, box.querySelector(".right, .answer")]) each?.scrollIntoView({ block: "nearest" });
+}
+
 /** The strip of chapters; each has a mark for each of its steps. */
 function chapterStrip(talk) {
   const chapters = [];
