@@ -51,6 +51,15 @@ def shown(page: Page, step: int) -> None:
     page.wait_for_function(f"document.body.dataset.shown?.startsWith('{step}/') && document.body.dataset.shown.length > 9")
 
 
+def assert_in_sight(page: Page, selector: str) -> None:
+    """Nothing else of a lecturer scrolls: a clicker has no wheel."""
+    side, inner = (page.locator(each).bounding_box() for each in (".side", selector))
+    assert side is not None
+    assert inner is not None
+    assert side["y"] - 1 <= inner["y"]
+    assert inner["y"] + inner["height"] <= side["y"] + side["height"] + 1
+
+
 def test_a_phone_follows_the_keys_answers_looks_around_and_returns(watched: Page, phone: Page, serve: Serve) -> None:
     address = serve(ROOT / "app.py")
     watched.goto(f"{address}/hold/attention.en")
@@ -66,6 +75,7 @@ def test_a_phone_follows_the_keys_answers_looks_around_and_returns(watched: Page
         watched.keyboard.press("PageDown")
     shown(watched, 0)
     expect(watched.locator("#question .right")).to_have_count(1)
+    assert_in_sight(watched, "#question .right")
     phone.locator("#stage .hl[data-layout]").first.wait_for()
     phone.locator(".hl[data-drawing=strips] .chip[data-selectable]").nth(2).tap()
     expect(phone.locator("#back")).to_be_visible()

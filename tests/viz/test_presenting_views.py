@@ -9,7 +9,7 @@ import torch
 
 from model.engine.local import CHECKPOINTS, LocalEngine
 from tests.app.conftest import tiny  # noqa: F401
-from viz.canvas.wire.transport import unpack
+from viz.canvas.wire.transport import PART_CACHE, WHOLE, unpack
 from viz.lectures import reader
 from viz.presenting import handout
 from viz.presenting.__main__ import not_drawn
@@ -62,6 +62,27 @@ def test_a_cell_of_the_link_shows_how_its_weight_was_calculated(engine: LocalEng
     row = header(found, "row")
     assert row["chosen"] == 1
     assert len(row["columns"]) == len(row["rows"][0]) == 7
+
+
+def test_the_calculation_of_a_stage_comes_before_its_map(engine: LocalEngine) -> None:
+    found = shown(engine, f"/step?clock=computation&stage=decoder.0.1.cross%2Fweights&{CROSS}&query=0&key=1")
+    assert [panel.scene for panel in found.panels] == ["calculation", "numbers", "row", "network"]
+
+
+def test_what_an_edit_changed_comes_first_and_the_sentence_that_both_read_last(engine: LocalEngine) -> None:
+    found = shown(engine, f"/whatif?{CROSS}&edit=sharpen+kind%3Dcross+factor%3D0")
+    assert [panel.scene for panel in found.panels] == ["first", "second", "changes", "source"]
+    strips = [[strip["name"] for strip in header(found, scene)["strips"]] for scene in ("first", "second", "source")]
+    assert strips == [["target"], ["target"], ["source"]]
+    place = header(found, "changes")["parts"]["overview"]["name"]
+    overview = unpack(found.scenes["changes"])[1].get("overview")
+    data = overview.tobytes() if overview is not None else PART_CACHE.piece(place, WHOLE)
+    assert data is not None
+    groups = unpack(data)[0]["groups"]
+    assert [one["site"] for one in groups[0]["sites"]] == ["decoder.0.0.cross", "decoder.0.1.cross"]
+    other = shown(engine, "/compare?text=w4+w5&against=text%3Dw5+w4")
+    assert [panel.scene for panel in other.panels][:3] == ["first", "second", "changes"], "each side has a sentence of its own"
+    assert [strip["name"] for strip in header(other, "second")["strips"]] == ["source", "target"]
 
 
 def test_the_parts_that_the_link_opens_are_tables(engine: LocalEngine) -> None:
