@@ -1,16 +1,16 @@
-"""Explore under hard conditions while somebody types: thirty keys a second, and two tabs."""
+"""Explore under hard conditions while somebody types: thirty keys a second, two tabs, a page that is left, no connection."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import RunRequest
 from tests.browser.conftest import PATIENCE_MS, ROOT
-from tests.browser.visits import chips, has_parameters, opened
+from tests.browser.visits import chips, has_parameters, opened, rest
 from viz import labels
 
 pytestmark = pytest.mark.browser
@@ -58,4 +58,33 @@ def test_nothing_wrong_is_shown_and_nothing_is_lost(page: Page, serve: Callable[
     shows(page, "drei kinder")
     other.close()
 
+    page.bring_to_front()
+    for text, milliseconds in (("ein mann läuft", 0), ("zwei frauen", 200)):
+        field.fill(text)
+        page.wait_for_timeout(milliseconds)
+        page.get_by_role("link", name="Step through").click()
+        expect(page.locator(".hl[data-drawing=player]")).to_be_visible()
+        has_parameters(page, text=text)
+        expect(field).to_have_value(text)
+        page.get_by_role("link", name="Explore").click()
+        expect(page.locator(".hl[data-drawing=atlas]")).to_be_visible()
+        rest(page)
+        expect(field).to_have_value(text)
+        shows(page, text)
+
+    def ended(route: Route) -> None:
+        route.fulfill(status=404, body="This session has ended: reload the page.")
+
+    for fails in (lambda route: route.abort("connectionreset"), ended):
+        page.route("**/headlight/live/*", fails)
+        field.fill("ein kind")
+        page.wait_for_timeout(300)
+        expect(field).to_have_value("ein kind")
+        field.press("Enter")  # the script answers
+        shows(page, "ein kind")
+        page.unroute("**/headlight/live/*")
+        rest(page)
+        field.press_sequentially("er")
+        shows(page, "ein kinder")
+        rest(page)
     assert thrown == []

@@ -25,7 +25,7 @@ _BOX = st.components.v2.component(
     html='<button type="button" role="switch"></button>'
     '<div class="under"><p class="said" role="status"></p><button type="button" class="stop" hidden></button></div>',
     css=(HERE / "live.css").read_text(encoding="utf-8"),
-    js="\n".join((read(*BASE), *((HERE / name).read_text(encoding="utf-8") for name in ("choices.js", "live.js")))),
+    js="\n".join((read(*BASE), *((HERE / name).read_text(encoding="utf-8") for name in ("choices.js", "leaving.js", "live.js")))),
 )
 
 
@@ -56,8 +56,11 @@ def switch() -> None:
         "path": f"{PATH}/{my_live().token}",
         "pause": pause,
         "texts": texts,
+        "text": view.text or "",
         "seed": view.seed,
         "samples": view.method == "sample" and not view.target,
+        "silence": view.silence,
+        "silences": not (view.edits or view.off),
     }
     _BOX(key=_KEY, data=data, on_changed_change=_take, width="content", height="content")
 

@@ -62,6 +62,7 @@ class LiveBox {
     this.own = new WeakSet(); // Enter keys that come from here
     this.due = 0; // until when an answer of the script to one of them is awaited
     this.choices = new Choices(() => this.choose(), (change) => this.setTriggerValue("changed", change));
+    this.leaving = new Leaving(() => document.querySelector(BOX)?.value ?? null, () => this.enter(document.querySelector(BOX)));
     this.button.addEventListener("click", () => this.turn(!this.on));
     this.stopping.addEventListener("click", () => fetch(this.path, { method: "DELETE" }));
   }
@@ -70,6 +71,7 @@ class LiveBox {
     const { path, pause: ms, texts } = data;
     Object.assign(this, { path, ms, texts, setTriggerValue });
     this.choices.take(data);
+    this.leaving.known = data.text;
     this.button.textContent = texts.live;
     this.button.title = texts.help;
     this.stopping.textContent = texts.stop;
@@ -101,6 +103,7 @@ class LiveBox {
     liveScenes.onOffered = (text) => { if (text === this.sent) this.due = 0; };
     liveScenes.onDrawn = (live) => { this.choices.drawn(live); this.drawn(live.text); };
     this.choices.listen(this.life.signal);
+    this.leaving.listen(this.life.signal);
   }
 
   disconnect() {
@@ -179,6 +182,11 @@ class LiveBox {
     this.told = text;
     this.sent = text;
     this.due = performance.now() + DUE_MS;
+    this.enter(box);
+  }
+
+  /** Gives the box an Enter key: Streamlit then sends what it holds, unless it has sent that. */
+  enter(box) {
     const enter = new KeyboardEvent("keydown", { key: "Enter", code: "Enter", keyCode: 13, bubbles: true, cancelable: true });
     this.own.add(enter);
     box.dispatchEvent(enter);
@@ -193,9 +201,11 @@ class LiveBox {
     return this.start(box.value);
   }
 
-  /** Asks for the picture of a choice beside the sentence. */
-  choose() {
-    return this.on ? this.start(liveScenes.typed) : null;
+  /** Asks for the picture of a choice beside the sentence; false if the run with it cannot be drawn. */
+  async choose() {
+    this.refused = false;
+    if (this.on) await this.start(liveScenes.typed);
+    return !this.refused;
   }
 
   /** Shows the run that the page's script waits for, while it writes. */
@@ -240,7 +250,7 @@ class LiveBox {
   show({ progress, error, stopped }, scenes) {
     this.said.textContent = error ?? (progress?.written ? fill(this.texts.how_far, progress) : "");
     this.stopping.hidden = !progress;
-    if (error) this.failed = true;
+    if (error) this.failed = this.refused = true;
     if (error || stopped) return;
     liveScenes.draw(scenes);
     if (liveScenes.ahead) document.documentElement.dataset[AHEAD] = "";
