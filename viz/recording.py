@@ -11,7 +11,7 @@ from model.trace.recorded import Recorded
 from model.trace.types import Site, Trace
 from viz import labels, links
 from viz.links import View
-from viz.texts import _, _n, joined
+from viz.texts import _, _n, joined, phrase
 
 _SEEN = "recorded-runs"
 MOST_SEEN = 20
@@ -85,9 +85,9 @@ def badge(trace: Trace) -> str:
         **gaps,
     )
     if not known:
-        return text + " " + _("They could not be compared with what the kernel returned, since it applied dropout.")
+        return joined((text, _("They could not be compared with what the kernel returned, since it applied dropout.")))
     largest = labels.power_of_ten(max(known, key=lambda value: (value != value, value)))  # NaN counts as the largest
-    return text + " " + _("Weights · values differ from what the kernel returned by at most {largest}.", largest=largest)
+    return joined((text, _("Weights · values differ from what the kernel returned by at most {largest}.", largest=largest)))
 
 
 def at_site(recorded: Recorded, site: Site) -> str:
@@ -107,7 +107,11 @@ def not_recorded(trace: Trace) -> list[str]:
     if trace.recorded is None:
         return []
     own = {name: why for name, why in trace.missing.items() if trace.of_program or name.startswith("attention/")}
-    return [f"{name}: {why}" for name, why in own.items() if not name.startswith("attention/*/")]
+    return [
+        _("{name}: {value}", name=name, value=joined(map(phrase, why.split("; "))))
+        for name, why in own.items()
+        if not name.startswith("attention/*/")
+    ]
 
 
 def draw_sites(trace: Trace, site: Site, notes: list[str]) -> None:

@@ -113,7 +113,7 @@ def waiting(names: Sequence[str], damaged: Sequence[str], opening: Sequence[str]
         gaps = {"names": listed(damaged)}
         st.sidebar.caption(labels.markdown(_("Cannot be used; the Checkpoint page says why: {names}.", **gaps)))
     if opening:
-        gaps = {"names": ", ".join(opening)}
+        gaps = {"names": listed(opening)}
         st.sidebar.caption(labels.markdown(_("Still being opened: {names}. Reload the page in a minute.", **gaps)))
 
 

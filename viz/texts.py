@@ -104,8 +104,8 @@ def spoken(info: ModelInfo) -> ModelInfo:
     """A model with what its checkpoint says about it in the current language, where it is known: that of bundled ones is."""
     return replace(
         info,
-        title=translated(info.title),
-        summary=translated(info.summary),
+        title=info.title if info.recorded else translated(info.title),  # a trace is called like its file
+        summary=phrase(info.summary),
         languages={strip: translated(name) for strip, name in info.languages.items()},
         example_labels=tuple(map(translated, info.example_labels)),
     )

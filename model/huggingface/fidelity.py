@@ -101,10 +101,12 @@ def left_over(folder: Folder, network: nn.Module, unexpected: set[str], weights:
             continue
         found[name] = BEHIND if _HEADS.fullmatch(bare) else _what_is(bare, tensor, network)
     if wrong := [name for name, what in found.items() if not what]:
-        reason = (
-            f"its weights hold {shortened(wrong)}, which {'has' if len(wrong) == 1 else 'have'} no place in {folder.model_type}"
+        names, kind = shortened(wrong), folder.model_type
+        one, several = (
+            f"its weights hold {names}, which has no place in {kind}",
+            f"its weights hold {names}, which have no place in {kind}",
         )
-        raise UnsupportedModel(path=folder.path, reason=reason)
+        raise UnsupportedModel(path=folder.path, reason=one if len(wrong) == 1 else several)
     return found
 
 

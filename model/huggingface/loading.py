@@ -111,10 +111,10 @@ def _about(folder: Folder) -> tuple[str, ...]:
 
 def _recorded(network: AnyForeign) -> tuple[str, ...]:
     """What a run does and does not record, a sentence each."""
-    kept = "weights, masks, queries, keys, values, context and output of each head, and the states after each layer"
     tables = ", ".join(network.tables())
     return (
-        f"A run records {kept}" + (f", and {tables}." if tables else "."),
+        "A run records weights, masks, queries, keys, values, context and output of each head, and the states after each layer.",
+        *((f"A run records {tables}.",) if tables else ()),
         f"A run records no scores: {NO_SCORES}.",
         f"A run records no stages: {NO_STAGES}.",
         *(f"A run records no {name}: {why}." for name, why in network.missing().items() if name.startswith("positions/")),

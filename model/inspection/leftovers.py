@@ -103,18 +103,17 @@ def looks_harmless(name: str) -> bool:
 
 
 def noted(left_over: Mapping[str, str]) -> tuple[str, ...]:
-    """A note for viewers about leftover tensors; empty where there are none.
+    """Notes for viewers about leftover tensors, one for each kind.
 
     Args:
         left_over: the kind of each leftover tensor, by its name.
     """
-    if not left_over:
-        return ()
     kinds: dict[str, list[str]] = {}
     for name, what in left_over.items():
         kinds.setdefault(what, []).append(name)
-    listed = "; ".join(f"{', '.join(names)} ({what})" for what, names in kinds.items())
-    return (f"Left over, since nothing of it changes an attention map: {listed}.",)
+    return tuple(
+        f"Left over, since nothing of it changes an attention map: {', '.join(names)} ({what})." for what, names in kinds.items()
+    )
 
 
 def shortened(names: Iterable[str], most: int = 3) -> str:

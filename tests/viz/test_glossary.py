@@ -11,11 +11,12 @@ from viz import language
 ROOT = Path(__file__).parents[2]
 COLUMNS = {"Deutsch": "de", "简体中文": "zh-CN", "繁體中文": "zh-TW"}
 SAID_OTHERWISE = {
+    "class": ("library", "a class token", "which class saved it"),
     "edit": ("edits it and saves",),
     "lecture": ("lecture check",),
     "reading": ("After reading", "layer’s reading"),
     "score": ("scores 1",),
-    "token": ("The token", "Greedy: always the most likely token"),
+    "token": ("probability of the top token", "The token", "Greedy: always the most likely token"),
     "trace": ("to trace it back",),
 }
 """Sentences in which an English word means something else, or is left out for want of room: by what they contain."""

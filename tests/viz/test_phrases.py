@@ -1,7 +1,16 @@
 """Phrases of `model` in the language of the page."""
 
-from model.errors import BadSetting, TooManyTokens, UnknownModel
+import re
+from pathlib import Path
+
+import pytest
+
+from model.checkpoints.layouts.loading import inspect
+from model.errors import BadSetting, HeadlightError, TooManyTokens, UnknownModel
+from model.huggingface.recorded.network import NO_ROW
+from tests.reference import GOLDEN
 from viz import language, phrases, texts
+from viz.views import checkpoint_diagnosis
 
 
 def test_a_phrase_inside_an_error_is_said_in_the_language_of_the_page() -> None:
@@ -30,10 +39,41 @@ def test_what_people_typed_is_never_taken_for_a_phrase() -> None:
 
 def test_the_more_exact_phrase_wins() -> None:
     with language.speaking("zh-CN"):
-        assert phrases.phrase("has x, which has no place in it") == "有 x，它在其中没有位置"
+        assert phrases.phrase("has x, which has no place in it") == "有 x，而布局中没有它"
 
 
 def test_a_route_speaks_the_first_language_that_its_browser_asks_for() -> None:
     assert language.of_request("fr-FR,fr;q=0.9,zh-TW;q=0.8,de;q=0.7") == "zh-TW"
     assert language.of_request("de-AT") == "de"
     assert language.of_request("fr,*;q=0.5") == language.of_request("") == "en"
+
+
+SAID_IN_WORDS = re.compile(r"(?<![\w./_=\[(])[a-z]{3,} [a-z]{3,}(?![\w./_=\])])")
+"""Two English words after each other; names and code have dots, underscores or brackets."""
+
+
+def said_of(file: Path) -> list[str]:
+    """All sentences of an inspection in the current language, or why there is none."""
+    try:
+        found = inspect(file, {})
+    except HeadlightError as error:
+        return [texts.sentence(error)]
+    asked = [part for each in found.ask for part in (each.consequence, each.allowed, each.origin)]
+    said = [checkpoint_diagnosis.what(found), *map(texts.phrase, (*found.in_favour, *found.against, *found.notes, *asked))]
+    return said + (checkpoint_diagnosis.evidence(found.freshness) if found.freshness else [])
+
+
+@pytest.mark.parametrize("file", sorted(GOLDEN.glob("*.pt")), ids=lambda path: path.stem)
+def test_an_inspection_says_nothing_in_english_on_a_chinese_page(file: Path) -> None:
+    """Evidence, notes and what depends on an answer were English on every page."""
+    assert any(map(SAID_IN_WORDS.search, said_of(file)))
+    with language.speaking("zh-CN"):
+        assert list(filter(SAID_IN_WORDS.search, said_of(file))) == []
+
+
+def test_why_something_was_not_recorded_is_said_in_the_language_of_the_page() -> None:
+    with language.speaking("zh-CN"):
+        assert texts.phrase(NO_ROW).startswith("它的架构不在 Headlight 的表中")
+        assert texts.phrase(f"A run records nothing else, and nothing can be changed in it: {NO_ROW}.").endswith(
+            "只记录算出的内容。"
+        )

@@ -70,10 +70,7 @@ def messages() -> set[tuple[str, ...]]:
     }
     owned = {tuple(text for text in (e.singular, e.on_screen or e.template) if text) for e in OWN_TEMPLATES}
     checkpoints = (json.loads(path.read_text(encoding="utf-8")) for path in (ROOT / "checkpoints").glob("*/spec.json"))
-    rooms = (path for room in collect.SHOWN for path in (ROOT / "model" / room).rglob("*.py"))
-    phrases = {(phrase,) for phrase in NOT_IN_ERRORS} | {
-        (phrase,) for path in rooms for phrase in collect.phrases(path.read_text(encoding="utf-8"))
-    }
+    phrases = {(phrase,) for phrase in NOT_IN_ERRORS} | {(phrase,) for phrase, _file in collect.of_model()}
     return written - {()} | owned | phrases | {(text,) for told in checkpoints for text in collect.of_checkpoint(told)}
 
 

@@ -35,6 +35,31 @@ SHOWN = (
 )
 """Rooms of `model` whose errors reach a screen."""
 
+SAYING = (
+    "checkpoints/layouts",
+    "huggingface",
+    "inference/beam_memory.py",
+    "inference/edits",
+    "inference/inputs.py",
+    "inference/long_inputs.py",
+    "inference/recorded_trace.py",
+    "inference/recorder.py",
+    "inference/run.py",
+    "inspection/diagnostics.py",
+    "inspection/leftovers.py",
+    "safe_loading",
+)
+"""Files of `model` whose every sentence can reach a screen: as a note, a question, evidence, or the reason in an error."""
+
+NOT_SAYING = ("plan.py", "sandbox.py", "sandbox_process.py", "told.py", "worker.py")
+"""Files in these folders that hold code and names; what they say stands in `phrases.NOT_IN_ERRORS`."""
+
+NAMES = ("EXAMPLE", "_NAMES")
+"""Variables that hold an example or names of settings."""
+
+SILENT = ("compile", "fullmatch", "getLogger", "split")
+"""Methods whose arguments are no sentences."""
+
 ERRORS = frozenset(name for name, kind in vars(errors).items() if isinstance(kind, type))
 NOT_SHOWN = ("path",)
 LITERALS = {"_": 1, "N_": 1, "_n": 2}
@@ -54,12 +79,48 @@ def sentences() -> Iterator[tuple[Message, str]]:
             own = kind.on_screen or kind.template
             yield (kind.singular, own) if kind.singular else own, "model/errors"
     yield from ((phrase, "viz/phrases.py") for phrase in NOT_IN_ERRORS)
-    for path in (file for room in SHOWN for file in sorted((ROOT / "model" / room).rglob("*.py"))):
-        for phrase in phrases(path.read_text(encoding="utf-8")):
-            yield phrase, path.relative_to(ROOT).as_posix()
+    yield from of_model()
     for path in sorted((ROOT / "checkpoints").glob("*/spec.json")):
         for text in of_checkpoint(json.loads(path.read_text(encoding="utf-8"))):
             yield text, path.parent.relative_to(ROOT).as_posix()
+
+
+def of_model() -> Iterator[tuple[str, str]]:
+    """Every phrase that `model` puts into a gap or a page shows by itself, with its file."""
+    for rooms, take in ((SHOWN, phrases), (SAYING, said)):
+        for room in rooms:
+            path = ROOT / "model" / room
+            for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+                if take is phrases or file.name not in NOT_SAYING:
+                    for phrase in take(file.read_text(encoding="utf-8")):
+                        yield phrase, file.relative_to(ROOT).as_posix()
+
+
+def said(source: str) -> Iterator[str]:
+    """The phrases in a file whose every sentence can reach a screen; a piece of a sentence, which begins with a blank, is none."""
+    for text in _literals(ast.parse(source)):
+        if (text[:1].isalnum() or text[:1] in "{“") and not re.search(r"\{[a-z]", text):
+            yield from filter(_is_phrase, [text])
+
+
+def _literals(node: ast.AST) -> Iterator[str]:
+    """All texts below a node but docstrings and what is told to programmers."""
+    match node:
+        case ast.Expr(value=ast.Constant()) | ast.Assert():
+            return
+        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)) if name in NAMES:
+            return
+        case ast.Call(func=ast.Attribute(attr=name)) if name in SILENT:
+            return
+        case ast.Raise(exc=ast.Call(func=ast.Name(id=name))) if name not in ERRORS:
+            return
+        case ast.Constant(value=str()) | ast.JoinedStr():
+            yield from _templates(node)
+            inside = [part.value for part in getattr(node, "values", ()) if isinstance(part, ast.FormattedValue)]
+        case _:
+            inside = list(ast.iter_child_nodes(node))
+    for child in inside:
+        yield from _literals(child)
 
 
 def phrases(source: str) -> Iterator[str]:

@@ -10,7 +10,7 @@ from viz.presenting import panels, tables
 from viz.presenting.panels import Panel
 from viz.presenting.resolve import CannotShow
 from viz.readings import heads
-from viz.texts import _, number, sentence
+from viz.texts import _, joined, number, sentence
 from viz.views import lens, reading
 from viz.walk import calculation
 
@@ -27,10 +27,10 @@ def of_reading(page: Page) -> Iterator[Drawn]:
     shown = reading.shown(page)
     if reading.is_raw(page, shown):
         if shown.notes:
-            raise CannotShow(" ".join(shown.notes))
+            raise CannotShow(joined(shown.notes))
         return
     rows, keys = labels.queries(page.trace, page.attention), labels.keys(page.trace, page.attention)
-    said = " ".join((shown.reading.meaning, *shown.notes))
+    said = joined((shown.reading.meaning, *shown.notes))
     title = reading.title(page, shown)
     if shown.values.ndim == 1:
         yield Panel("Bars", "reading", title, said), tables.bars(rows, shown.values.tolist(), page.view.query)

@@ -28,7 +28,7 @@ from viz.presenting.resolve import CannotShow, page_of, with_trace
 from viz.readings.changes import Change
 from viz.readings.changes import changes as changes_of
 from viz.readings.training import course, fed
-from viz.texts import _
+from viz.texts import _, joined
 from viz.views import compare_runs, masks, training_runs
 from viz.walk import numbers, titles
 
@@ -275,7 +275,7 @@ def _training(engine: Engine, view: View) -> Picture:
         raise CannotShow(problem)
     frames, problems = training_runs.frames(page)
     if not frames:
-        raise CannotShow(" ".join(problems))
+        raise CannotShow(joined(problems))
     measured = course(frames, fed(page.trace).ids)
     steps = [frame.step for frame in frames]
     at = steps.index(view.snapshot) if view.snapshot in steps else 0

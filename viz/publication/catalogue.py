@@ -133,7 +133,7 @@ def _atlas(trace: Trace) -> Figure:
 
 def _of_run(trace: Trace) -> Iterator[Figure]:
     """The tokens, the steps of a decode, and the map of the network."""
-    told = " ".join(_sentences(trace))
+    told = prose(_sentences(trace))
     tokens, decoding, plan = _("Tokens"), _("Most likely tokens of each step"), _("Map of the network")
     yield Figure("strips", tokens, lambda options: strips(trace, options, tokens, told))
     if trace.steps:

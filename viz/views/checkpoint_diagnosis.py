@@ -15,7 +15,7 @@ from viz.texts import _, _n, clauses, joined, listed, number, phrase
 
 def summary(found: Inspection) -> None:
     """Draws the layout, the evidence for it, and notes."""
-    st.markdown(f"**{labels.markdown(phrase(found.what))}**")
+    st.markdown(f"**{labels.markdown(what(found))}**")
     if found.in_favour:
         st.caption(labels.markdown(_("Evidence for this layout: {evidence}.", evidence=clauses(map(phrase, found.in_favour)))))
         against = clauses(map(phrase, found.against))
@@ -31,6 +31,15 @@ def summary(found: Inspection) -> None:
     for note in found.notes:
         st.caption(labels.markdown(phrase(note)))
     _counts(found)
+
+
+def what(found: Inspection) -> str:
+    """What the file is: its name, and the layout's title in the language of the page."""
+    name, mark, title = found.what.removesuffix(".").partition(": ")
+    said = phrase(found.what)
+    if not mark or said != found.what:
+        return said
+    return _("{sentence}.", sentence=_("{name}: {value}", name=name, value=phrase(title)))
 
 
 def _counts(found: Inspection) -> None:
@@ -96,7 +105,7 @@ def _trained(fresh: Freshness) -> None:
 def evidence(fresh: Freshness) -> list[str]:
     """What speaks for and against untrained weights, a sentence each."""
     draws = listed(
-        _n("{count} resembles {draw}", "{count} resemble {draw}", count, count=count, draw=draw)
+        _n("{count} resembles {draw}", "{count} resemble {draw}", count, count=count, draw=phrase(draw))
         for draw, count in fresh.draws.items()
     )
     gaps = {"norms": fresh.norms, "untouched": fresh.untouched_norms, "matrices": fresh.matrices, "fresh": fresh.fresh_matrices}

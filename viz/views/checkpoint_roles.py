@@ -14,7 +14,7 @@ from viz import labels
 from viz.link_values import settings_text
 from viz.links import View
 from viz.page import current_view, say, update
-from viz.texts import _, phrase, sentence
+from viz.texts import N_, _, current, phrase, sentence, translated
 
 SETTING = "layout_file"
 _LISTED = ("layout", "custom")
@@ -105,9 +105,48 @@ def _rows(model: str, found: Inspection, network: Network, which: int) -> dict[s
         fitting = [each for each, letters in axes.items() if each == BEHIND or len(letters) == len(shapes[0])]
         key = f"role:{model}:{network}:{pattern}"
         label = _("Role of {pattern}", pattern=labels.plain(pattern))
-        if answer := role.selectbox(label, fitting, None, placeholder=_("choose …"), label_visibility="collapsed", key=key):
+        if answer := role.selectbox(label, fitting, None, _role, placeholder=_("choose …"), label_visibility="collapsed", key=key):
             chosen[pattern] = answer
     return chosen
+
+
+_PARTS = (
+    N_("embedding"),
+    N_("positions"),
+    N_("vocabulary"),
+    N_("query"),
+    N_("key"),
+    N_("value"),
+    N_("output"),
+    N_("query, key, value"),
+    N_("cross query"),
+    N_("cross key"),
+    N_("cross value"),
+    N_("cross output"),
+    N_("attention norm"),
+    N_("cross norm"),
+    N_("feed-forward in"),
+    N_("feed-forward gate"),
+    N_("feed-forward out"),
+    N_("feed-forward norm"),
+    N_("final norm"),
+    N_("behind the network"),
+)
+"""What a role is made of, besides the stack and "bias"."""
+
+
+def _role(role: str) -> str:
+    """A role, as layout files write it; in another language than English with what it is beside it."""
+    if current() == "en":
+        return role
+    stack, own = next(
+        ((each, role.removeprefix(f"{each} ")) for each in ("encoder", "decoder") if role.startswith(f"{each} ")), ("", role)
+    )
+    part = own.removesuffix(" bias")
+    said = translated(part) if part in _PARTS else part
+    if part != own:
+        said = _("{part}, bias", part=said)
+    return f"{labels.stack(stack)} · {said} ({role})" if stack else f"{said} ({role})"
 
 
 def _shortened(pattern: str) -> str:

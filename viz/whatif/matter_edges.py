@@ -12,7 +12,7 @@ from model.trace.types import Site, Tokens
 from viz import labels
 from viz.figures.grid import grid
 from viz.page import Page
-from viz.texts import _
+from viz.texts import _, joined
 from viz.whatif.clicks import clickable
 from viz.whatif.history import change_edits
 from viz.whatif.measured import request, token_choice, token_key
@@ -54,12 +54,13 @@ def _map(page: Page, found: EdgeEffects, strip: str, names: list[str]) -> None:
     used = np.flatnonzero(~np.isnan(values).all(axis=0))
     values = values[:, : int(used.max(initial=0)) + 1]
     keys = [labels.word(text) for text in tokens.texts[: values.shape[1]]]
-    hover = [
-        [_("{place} on “{key}”: {number} nats", place=names[row], key=key, number=labels.number(values[line, column], "+.4f"))
-         + (" " + _("This would leave a row without any key.") if found.emptied[row, column] else "")
-         for column, key in enumerate(keys)]
-        for line, row in enumerate(rows)
-    ]  # fmt: skip
+    emptied = [_("This would leave a row without any key.")]
+
+    def said(row: int, column: int, change: float) -> str:
+        gaps = {"place": names[row], "key": keys[column], "number": labels.number(change, "+.4f")}
+        return joined([_("{place} on “{key}”: {number} nats", **gaps), *(emptied if found.emptied[row, column] else [])])
+
+    hover = [[said(row, column, values[line, column]) for column in range(len(keys))] for line, row in enumerate(rows)]
     figure = grid([names[row] for row in rows], keys, values, hover, page.dark, _("nats"))
     each = "heads" if found.heads[rows[0]] >= 0 else "sites"
     places = tuple((found.sites[row], found.heads[row]) for row in rows)

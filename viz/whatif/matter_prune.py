@@ -11,7 +11,7 @@ from viz import labels
 from viz.figures.frame import CONFIG
 from viz.figures.matters import curves
 from viz.page import Page, chart
-from viz.texts import _, number
+from viz.texts import _, _n, joined, number
 from viz.whatif.edit_list import EditList
 from viz.whatif.history import change_edits
 from viz.whatif.measured import request
@@ -58,14 +58,22 @@ def _said(found: PruneCurve, at: int) -> str:
     gaps = {"count": at, "total": number(found.curve[at].sum(), ".2f"), "all": len(found.order)}
     gaps["kept"] = int((found.likeliest[at] == np.array(found.ids)).sum())
     gaps["tokens"] = len(found.ids)
-    said = _(
-        "Heads silenced: {count} of {all}. Log-probability of the target: {total}. Target tokens that are still the "
-        "most likely: {kept} of {tokens}.",
-        **gaps,
-    )
+    said = [
+        _(
+            "Heads silenced: {count} of {all}. Log-probability of the target: {total}. Target tokens that are still the "
+            "most likely: {kept} of {tokens}.",
+            **gaps,
+        )
+    ]
     if at:
         last = found.order[at - 1]
-        said += " " + _("Silenced last: {head}.", head=labels.site(Site.parse(last.site), last.head))
+        said.append(_("Silenced last: {head}.", head=labels.site(Site.parse(last.site), last.head)))
     if broken is None:
-        return said + " " + _("Every target token remains the most likely one.")
-    return said + " " + _("It breaks when {broken} are silenced: a target token is then no longer the most likely.", broken=broken)
+        return joined([*said, _("Every target token remains the most likely one.")])
+    breaks = _n(
+        "It breaks when {broken} head is silenced: a target token is then no longer the most likely.",
+        "It breaks when {broken} heads are silenced: a target token is then no longer the most likely.",
+        broken,
+        broken=broken,
+    )
+    return joined([*said, breaks])

@@ -40,7 +40,9 @@ def draw(page: Page) -> None:
     alt = _("What “{token}” depended on: methods by input tokens; the table below has the numbers", token=found.tokens[token])
     chart(figure, printed=(page.trace, alt), config=CONFIG, key="matters-words", alt=alt)
     st.markdown(f"**{_('Do they agree with attention?')}**")
-    st.dataframe(rounded(correlations(table, measures)), width="stretch", key="matters-words-ranks")
+    st.dataframe(
+        rounded(correlations(table, measures).dropna(axis="columns", how="all")), width="stretch", key="matters-words-ranks"
+    )
     st.caption(_complete(found, token))
     _what_attention_is_not()
     _numbers(page, table, found.tokens[token])

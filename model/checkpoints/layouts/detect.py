@@ -129,7 +129,9 @@ def _evidence(layout: Layout, table: Mapping[str, Tensor], told: Mapping[str, st
         return Match((), tuple(str(one.fields["detail"]) for one in mistakes(layout.told, shapes_of(table).of, harmless)))
     match, foreign = layout.match(shapes_of(table)), foreign_names(layout, table, told)
     known = (f"knows {len(table) - len(foreign)} of {len(table)} names",)
-    against = (f"has {shortened(foreign)}, which {'has' if len(foreign) == 1 else 'have'} no place in it",) if foreign else ()
+    names = shortened(foreign)
+    one, several = f"has {names}, which has no place in it", f"has {names}, which have no place in it"
+    against = (one if len(foreign) == 1 else several,) if foreign else ()
     return Match(match.in_favour + known, match.against + against)
 
 

@@ -97,7 +97,8 @@ class Parts:
         )
         places = [f"{stack}.{pass_}.{layer}.feed_forward" for pass_, layer in layers]
         if edit.at not in places:
-            raise edit.refuse(f"this network has no such sublayer{'; there is: ' if places else ''}{', '.join(places)}")
+            there = f"this network has no such sublayer; there is: {', '.join(places)}"
+            raise edit.refuse(there if places else "this network has no such sublayer")
         return f"stages/{edit.at}/output"
 
     def layers(self, edit: Edit, stack: str, chosen: Sequence[int]) -> list[str]:

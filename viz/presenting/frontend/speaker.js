@@ -37,7 +37,7 @@ function clock() {
   const passed = Math.floor((Date.now() - began) / 1000);
   const two = (number) => String(number).padStart(2, "0");
   at("clock").textContent = fill(texts.clock, { passed: `${Math.floor(passed / 60)}:${two(passed % 60)}`, minutes });
-  at("time").textContent = new Date().toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+  at("time").textContent = new Date().toLocaleTimeString(document.documentElement.lang || [], { hour: "2-digit", minute: "2-digit" });
 }
 
 onKeys({ PageDown: next, ArrowRight: next, " ": next, PageUp: back, ArrowLeft: back, b: () => steer({ black: !state.black }) });
