@@ -234,7 +234,7 @@ def tree(nodes: tuple[Node, ...]) -> str:
     """A beam search: its finished hypotheses, the best one first, with their log-probabilities."""
     said = []
     for rank, end in enumerate(hypotheses(nodes)):
-        text = " ".join(labels.plain(nodes[place].text) for place in path(nodes, end))
+        text = labels.line(nodes[place].text for place in path(nodes, end))
         gaps = {"rank": rank + 1, "text": text, "total": number(nodes[end].total), "mean": number(nodes[end].mean)}
         said.append(_("Hypothesis {rank}: {text}; log-probability {total}, {mean} per token.", **gaps))
     return joined(said)

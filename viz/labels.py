@@ -94,6 +94,11 @@ def word(text: str) -> str:
     return _isolated(plain(text))
 
 
+def line(texts: Iterable[str]) -> str:
+    """Several tokens as one line inside other text, a blank between each two."""
+    return _isolated(" ".join(map(plain, texts)))
+
+
 def token(tokens: Tokens, index: int, longest: int | None = LONGEST) -> str:
     """The label of one token, at most `longest` characters; unknown tokens are marked."""
     text = _short(tokens.texts[index], longest)

@@ -11,7 +11,7 @@ from functools import cache
 
 from viz import language
 
-AS_THEY_ARE = frozenset({"asked", "edit", "host", "model", "path", "text"})
+AS_THEY_ARE = frozenset({"asked", "edit", "host", "lecture", "model", "path", "text"})
 """Fields that hold what people typed, or names."""
 
 NOT_IN_ERRORS = (
@@ -56,6 +56,9 @@ NOT_IN_ERRORS = (
 )
 """Phrases that the pages show by themselves."""
 
+WORDS = frozenset({"source", "target", "encoder", "decoder", "input", "weights"})
+"""Single words of gaps that are no names of tensors, files or settings."""
+
 _GAP = re.compile(r"\\\{(\d+)\\\}")
 
 
@@ -74,8 +77,13 @@ def phrase(text: str) -> str:
         return found
     for pattern, translation in _patterns(spoken):
         if match := pattern.fullmatch(text):
-            return translation.format(*(phrase(gap) for gap in match.groups()))
+            return translation.format(*map(_gap, match.groups()))
     return text
+
+
+def _gap(text: str) -> str:
+    """What fills a gap of a phrase: another phrase or one of WORDS in the current language; a name as it is."""
+    return phrase(text) if " " in text or text in WORDS else text
 
 
 @cache

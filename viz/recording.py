@@ -66,8 +66,8 @@ def about(trace: Trace) -> str:
         gaps = {"program": program.program, "torch": program.torch, "calls": program.calls, "example": program.example + 1}
         return _("Recording of the program {program} (PyTorch {torch}, calls {calls}, example {example}).", **gaps)
     strip = trace.tokens["source"]
-    words = [labels.plain(text) for text, special in zip(strip.texts, strip.special, strict=True) if not special]
-    text = " ".join(words[:MOST_WORDS]) + (" …" if len(words) > MOST_WORDS else "")
+    words = [text for text, special in zip(strip.texts, strip.special, strict=True) if not special]
+    text = labels.line(words[:MOST_WORDS]) + (" …" if len(words) > MOST_WORDS else "")
     return _("Recorded run of {title}: “{text}”.", title=labels.model(trace), text=text)
 
 

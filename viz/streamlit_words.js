@@ -10,6 +10,7 @@ const TEXTS = [
   "stDataFrameColumnVisibilityMenu",
   "stDataFrameResizable] label",
   "stFileUploader",
+  "stDialog]:not(:has([data-testid=stVerticalBlock]))",
   "stMainMenuPopover",
   "stMultiSelectDropdown",
   "stSelectboxVirtualDropdown",

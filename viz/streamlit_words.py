@@ -46,6 +46,7 @@ _WORDS = {
     "No results": N_("No results"),
     "Notifications": N_("Notices"),
     "Open": N_("Open the list"),
+    "Page not found": N_("This page does not exist"),
     "Pin column": N_("Pin this column"),
     "Press Enter to apply": N_("Press Enter to apply"),
     "Previous Result": N_("Previous result"),
@@ -80,6 +81,8 @@ def words() -> dict[str, str]:
         "Help for {name}": _("Help: {name}", name=_GAP),
         "Remove {name}": _("Remove: {name}", name=_GAP),
         "Shortcut {name}": _("Key: {name}", name=_GAP),
+        "You have requested page /{name}, but no corresponding file was found in the app's pages/ directory. Running the app's "
+        "main page.": _("There is no page {name} here. The first page is shown.", name=_GAP),
         "{name} per file": _("{name} per file", name=_GAP),
     }
     return {word: translated(ours) for word, ours in _WORDS.items()} | named

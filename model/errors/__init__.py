@@ -188,9 +188,9 @@ class BadEdit(InputError):
 
 
 class BadLecture(InputError):
-    """A lecture file that cannot be read. Fields: name, line, reason."""
+    """A lecture file that cannot be read. Fields: lecture, line, reason."""
 
-    template = "The lecture {name} cannot be read: {reason} (line {line}). Change the file, then open it again."
+    template = "The lecture {lecture} cannot be read: {reason} (line {line}). Change the file, then open it again."
 
 
 class BadClaim(InputError):

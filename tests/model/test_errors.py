@@ -46,7 +46,7 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
         "The edit “forbid key=klavier” cannot be made: the source has no token 'klavier'. Change or remove it, then run again.",
     ),
     "BadLecture": (
-        {"name": "attention.en", "line": 3, "reason": "the front matter lacks models"},
+        {"lecture": "attention.en", "line": 3, "reason": "the front matter lacks models"},
         "The lecture attention.en cannot be read: the front matter lacks models (line 3). Change the file, then open it again.",
     ),
     "BadClaim": (

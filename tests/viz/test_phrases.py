@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from model.checkpoints.layouts.loading import inspect
-from model.errors import BadSetting, HeadlightError, TooManyTokens, UnknownModel
+from model.errors import BadLecture, BadSetting, HeadlightError, TooManyTokens, UnknownModel
 from model.huggingface.recorded.network import NO_ROW
 from tests.reference import GOLDEN
 from viz import language, phrases, texts
@@ -35,6 +35,14 @@ def test_what_people_typed_is_never_taken_for_a_phrase() -> None:
     with language.speaking("de"):
         assert "'no stack'" in texts.sentence(UnknownModel(asked="no stack", there="a, b"))
         assert "'kein Stapel'" in texts.sentence(BadSetting(name="n", found="no stack", allowed="given"))
+
+
+def test_a_name_that_is_also_a_word_of_the_pages_stays_as_it_is() -> None:
+    """A lecture that was asked for as "none" was called "无", a tensor called "embedding" was called "嵌入"."""
+    with language.speaking("zh-CN"):
+        assert "none" in texts.sentence(BadLecture(lecture="none", line=1, reason="x"))
+        assert phrases.phrase("has embedding") == "有 embedding"
+        assert phrases.phrase("the encoder has 3 layers, counted from 0") == "编码器有 3 层，从 0 计数"
 
 
 def test_the_more_exact_phrase_wins() -> None:

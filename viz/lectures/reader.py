@@ -61,12 +61,12 @@ def decode(data: bytes, name: str) -> str:
         BadLecture: it is too large, or not UTF-8.
     """
     if len(data) > LARGEST:
-        raise BadLecture(name=name, line=1, reason=_("it is larger than 1 MB"))
+        raise BadLecture(lecture=name, line=1, reason=_("it is larger than 1 MB"))
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise BadLecture(name=name, line=line, reason=_("it is not UTF-8 text")) from error
+        raise BadLecture(lecture=name, line=line, reason=_("it is not UTF-8 text")) from error
 
 
 def read(text: str, name: str) -> Lecture:
@@ -84,11 +84,11 @@ def read(text: str, name: str) -> Lecture:
     problems = list[Problem]()
     drafts = [draft for draft in _drafts(lines, first, problems) if draft.words or draft.said or draft.heading or draft.chapter]
     if not drafts:
-        raise BadLecture(name=name, line=first + 1, reason=_("it has no step"))
+        raise BadLecture(lecture=name, line=first + 1, reason=_("it has no step"))
     if len(drafts) > MOST_STEPS:
         gaps = {"count": len(drafts), "most": MOST_STEPS}
         raise BadLecture(
-            name=name, line=drafts[MOST_STEPS].line, reason=_("it has too many steps: {count}, and the limit is {most}", **gaps)
+            lecture=name, line=drafts[MOST_STEPS].line, reason=_("it has too many steps: {count}, and the limit is {most}", **gaps)
         )
     steps, chapter = list[Step](), ""
     for number, draft in enumerate(drafts):
@@ -102,7 +102,7 @@ def _front_matter(lines: Sequence[str], name: str) -> tuple[Mapping[str, tuple[s
     """The values of the front matter by name, and the index of the first line after it."""
 
     def refuse(line: int, reason: str) -> BadLecture:
-        return BadLecture(name=name, line=line, reason=reason)
+        return BadLecture(lecture=name, line=line, reason=reason)
 
     ends = [number for number, line in enumerate(lines[:50]) if line.rstrip() == "---"]
     if len(ends) < 2 or ends[0] != 0:

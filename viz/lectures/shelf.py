@@ -42,7 +42,7 @@ def load(name: str) -> Lecture:
     """
     there = files()
     if name not in there:
-        raise BadLecture(name=name[:80], line=1, reason=_("there is no such file; there are {there}", there=", ".join(there)))
+        raise BadLecture(lecture=name[:80], line=1, reason=_("there is no such file; there are {there}", there=", ".join(there)))
     return open_file(there[name])
 
 
@@ -65,5 +65,5 @@ def text_of(path: Path) -> str:
         with path.open("rb") as file:
             data = file.read(reader.LARGEST + 1)
     except OSError as error:
-        raise BadLecture(name=str(path), line=1, reason=error.strerror or str(error)) from error
+        raise BadLecture(lecture=str(path), line=1, reason=error.strerror or str(error)) from error
     return reader.decode(data, path.stem)

@@ -103,8 +103,8 @@ def caption(trace: Trace, title: str, link: str = "") -> str:
 def _sentences(trace: Trace) -> Iterator[str]:
     """Each strip as a sentence: “source: …”."""
     for name, tokens in trace.tokens.items():
-        texts = [labels.plain(text) for text, special in zip(tokens.texts, tokens.special, strict=True) if not special]
-        yield _("{language}: “{text}”.", language=language_of(trace, name), text=" ".join(texts))
+        texts = [text for text, special in zip(tokens.texts, tokens.special, strict=True) if not special]
+        yield _("{language}: “{text}”.", language=language_of(trace, name), text=labels.line(texts))
 
 
 def numbered(trace: Trace, choice: Choice) -> go.Figure:

@@ -62,7 +62,7 @@ def _in_words(trace: Trace, rank: int) -> str:
 
 
 def _text(trace: Trace, place: int) -> str:
-    return " ".join(labels.plain(trace.tree[one].text) for one in path(trace.tree, place))
+    return labels.line(trace.tree[one].text for one in path(trace.tree, place))
 
 
 def table(trace: Trace) -> pd.DataFrame:
