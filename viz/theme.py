@@ -3,13 +3,18 @@
 from dataclasses import asdict, dataclass
 
 _LATIN = '"Source Sans", "Source Sans 3", "Segoe UI", "Helvetica Neue", "Noto Sans"'
+_LATIN_OF_SYSTEMS = '"Arial", "Liberation Sans", "DejaVu Sans"'
 _SIMPLIFIED = '"PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", "Noto Sans SC"'
 _TRADITIONAL = '"PingFang TC", "Microsoft JhengHei", "Noto Sans CJK TC", "Noto Sans TC"'
 
 
 def font(language: str) -> str:
-    """Font stack for pictures: Streamlit's font, then system fonts; Chinese characters in the forms of the language."""
-    return f"{_LATIN}, {_TRADITIONAL if language == 'zh-TW' else _SIMPLIFIED}, sans-serif"
+    """Font stack for pictures: Streamlit's font, then system fonts; Chinese characters in the forms of the language.
+
+    Where the language is not Chinese, a Latin font always comes first: in a Chinese one an apostrophe is as wide as a character.
+    """
+    latin = _LATIN if language.startswith("zh") else f"{_LATIN}, {_LATIN_OF_SYSTEMS}"
+    return f"{latin}, {_TRADITIONAL if language == 'zh-TW' else _SIMPLIFIED}, sans-serif"
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from viz.figures.masks import ALLOWED
-from viz.theme import DARK, LIGHT, Scheme, scheme
+from viz.theme import DARK, LIGHT, Scheme, font, scheme
 
 ROOT = Path(__file__).parents[2]
 CONFIG = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
@@ -180,3 +180,10 @@ def test_streamlit_takes_each_option(section: str, option: str, value: object, m
 @SCHEMES
 def test_allowed_and_masked_cells_of_a_mask_are_told_apart(colours: Scheme) -> None:
     assert contrast(colours.weights[ALLOWED], colours.masked) >= 3
+
+
+def test_a_latin_font_comes_before_chinese_ones_where_the_language_is_not_chinese() -> None:
+    """In the Chinese font of a machine without our first fonts, the apostrophe of "the speaker’s window" was as wide as a word."""
+    for language in ("en", "de"):
+        assert font(language).index("DejaVu Sans") < font(language).index("CJK")
+    assert "DejaVu" not in font("zh-CN")

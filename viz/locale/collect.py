@@ -116,7 +116,7 @@ def _literals(node: ast.AST) -> Iterator[str]:
             return
         case ast.Constant(value=str()) | ast.JoinedStr():
             yield from _templates(node)
-            inside = [part.value for part in getattr(node, "values", ()) if isinstance(part, ast.FormattedValue)]
+            inside: list[ast.AST] = [part.value for part in getattr(node, "values", ()) if isinstance(part, ast.FormattedValue)]
         case _:
             inside = list(ast.iter_child_nodes(node))
     for child in inside:
