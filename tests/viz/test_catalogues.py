@@ -4,7 +4,8 @@ import ast
 import re
 import string
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,9 @@ from babel.messages import pofile
 from viz import language
 
 ROOT = Path(__file__).parents[2]
+Catalogue = dict[tuple[str, ...], tuple[str, ...]]
+"""Every sentence, or its singular and its plural, with its translations."""
+
 TRANSLATED = [spoken for spoken in language.LANGUAGES if spoken != "en"]
 BUTTONS = {"button", "download_button", "form_submit_button", "link_button", "page_link", "popover"}
 WIDEST, NARROW = 1.6, 13
@@ -48,7 +52,7 @@ def on_buttons() -> Iterator[str]:
                     yield str(label.args[0].value)
 
 
-def messages(path: Path) -> dict[tuple[str, ...], tuple[str, ...]]:
+def messages(path: Path) -> Catalogue:
     """Every sentence, or its singular and its plural, with its translations."""
     found = {}
     with path.open("rb") as file:
@@ -59,7 +63,8 @@ def messages(path: Path) -> dict[tuple[str, ...], tuple[str, ...]]:
     return found
 
 
-def catalogue(spoken: str) -> dict[tuple[str, ...], tuple[str, ...]]:
+@cache
+def catalogue(spoken: str) -> Catalogue:
     return messages(ROOT / "viz" / "locale" / spoken.replace("-", "_") / "LC_MESSAGES" / "headlight.po")
 
 
@@ -95,3 +100,24 @@ def test_no_english_is_left_but_names_and_code(spoken: str) -> None:
     translations = [(one[0], text) for one, texts in catalogue(spoken).items() for text in texts]
     code = [(one, KEPT.sub(" ", re.sub(r"(python -m|torch\.save).*", "", text))) for one, text in translations]
     assert [(one, text) for one, text in code if re.search(words, text)] == []
+
+
+@pytest.mark.parametrize(
+    ("check", "wrong"),
+    [
+        (test_every_sentence_is_translated_and_nothing_else, {("Compare both runs",): ("",)}),
+        (test_every_sentence_is_translated_and_nothing_else, {("No longer on screen",): ("Weg",)}),
+        (test_a_translation_has_the_gaps_of_its_original, {("{count} heads",): ("{zahl} Heads",)}),
+        (test_a_translation_has_the_gaps_of_its_original, {("{share:.0%} of it",): ("{share:.1%} davon",)}),
+        (
+            test_words_on_a_button_are_hardly_wider_than_the_english_ones,
+            {("Compare both runs",): ("Die beiden Läufe miteinander vergleichen",)},
+        ),
+        (test_no_english_is_left_but_names_and_code, {("Compare both runs",): ("Compare both of the runs",)}),
+    ],
+)
+def test_each_of_these_tests_can_fail(check: Callable[[str], None], wrong: Catalogue, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = catalogue("de")
+    monkeypatch.setitem(globals(), "catalogue", lambda _spoken: whole | wrong)
+    with pytest.raises(AssertionError):
+        check("de")
