@@ -58,22 +58,24 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _wait_until_healthy(address: str, process: subprocess.Popen[bytes]) -> None:
+def _wait_until_healthy(address: str, process: subprocess.Popen[bytes], said: Path) -> None:
     deadline = time.monotonic() + SECONDS_TO_START
     while time.monotonic() < deadline:
         if process.poll() is not None:
-            pytest.fail(f"Streamlit ended with {process.returncode} before it served {address}.")
+            last = said.read_text("utf-8", "replace")[-4000:]
+            pytest.fail(f"Streamlit ended with {process.returncode} before it served {address}:\n{last}")
         try:
             with urllib.request.urlopen(f"{address}/_stcore/health", timeout=1):
                 return
         except (urllib.error.URLError, TimeoutError, ConnectionError):
             time.sleep(0.1)
+    process.kill()
     pytest.fail(f"Streamlit did not serve {address} within {SECONDS_TO_START} s.")
 
 
 @pytest.fixture(scope="session")
-def serve() -> Iterator[Serve]:
-    """Starts Streamlit scripts, each once; ends them with the session."""
+def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
+    """Starts Streamlit scripts, each once; ends them with the session. One that ended while it started is started again."""
     running: dict[Path, tuple[str, subprocess.Popen[bytes]]] = {}
 
     def start(script: Path) -> str:
@@ -82,9 +84,12 @@ def serve() -> Iterator[Serve]:
             options = ["--server.headless=true", f"--server.port={port}", f"--server.address={HOST}"]
             command = [sys.executable, "-m", "streamlit", "run", str(script), *options]
             environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-            process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            running[script] = (f"http://{HOST}:{port}", process)
-            _wait_until_healthy(*running[script])
+            said = tmp_path_factory.mktemp("served") / "said.txt"
+            with said.open("wb") as log:
+                process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=log)
+            address = f"http://{HOST}:{port}"
+            _wait_until_healthy(address, process, said)
+            running[script] = (address, process)
         return running[script][0]
 
     yield start
