@@ -59,11 +59,13 @@ def test_a_click_or_keys_choose_a_hypothesis_and_its_rows_are_shown(
 def looks_like(page: Page, trace: Trace, key: int) -> None:
     """The player has the tokens of this hypothesis, and a cell of its last row holds the weight of its own row.
 
+    It waits until the server knows each step: the page is drawn again then, and a key that is pressed meanwhile may find no focus.
     Each call reads another key: the readout still shows the cell that was pointed at before.
     """
     expect(page.locator("[data-strip=target] .chip bdi")).to_have_text(list(trace.tokens["target"].texts))
     rest(page)
     drawing(page, "player").locator(".icon.last").click()
+    has_parameters(page, step=str(len(trace.steps) - 1))
     drawing(page, "player").locator("canvas").first.evaluate("node => node.scrollIntoView({block: 'center'})")
     rest(page)
     weights = trace.at(SITE).weights[0]
@@ -73,3 +75,5 @@ def looks_like(page: Page, trace: Trace, key: int) -> None:
     assert found == pytest.approx(float(weights[-1, key]), abs=1e-6)
     drawing(page, "player").locator(".icon.first").click()
     expect(drawing(page, "player")).to_have_attribute("data-step", "0")
+    has_parameters(page, step="0")
+    rest(page)
