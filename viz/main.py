@@ -192,13 +192,16 @@ def _page(around: Surroundings, drawn: Drawn, text: str | None) -> None:
     try:
         with waiting.allowed():
             pages = prepare.prepare(around.info, view, around.problems, foot, drawn.opens_on, drawn.unedited)
-            for each in dict.fromkeys(around.problems):
+            said = list(dict.fromkeys(around.problems))
+            for each in said:
                 say(each)
             around.problems.clear()  # each sentence is shown once
             st.session_state.pop(_UNSAID, None)
             for page in pages:
                 banner(page)
                 drawn.show(page)
+            if waiting.waits():  # a part of the page: when its answer is there, all is drawn again
+                around.problems[:] = st.session_state[_UNSAID] = said
     except EngineAway as error:  # also while the page is drawn: it may request what is not cached
         prepare.wait_for_host(error, shown=bool(pages))
     except (NotYet, Stopped) as pause:

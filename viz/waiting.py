@@ -37,7 +37,7 @@ PATH = f"{transport.PATH}/waiting"
 ANSWER_SECONDS = 1.0
 """Seconds that the route waits for an answer before it responds."""
 
-_CALLS = "calls"
+_CALLS, _WAITS = "calls", "waits"
 _RUNS = ("run", "explain", "attribute")
 _UNTIL: ContextVar[float | None] = ContextVar("until", default=None)
 """Time at which the script run stops waiting; None: it waits without limit."""
@@ -59,6 +59,8 @@ def my_calls() -> Calls:
 @contextmanager
 def allowed() -> Iterator[None]:
     """Context in which slow calls of a PatientEngine raise NotYet."""
+    if _UNTIL.get() is None:
+        st.session_state[_WAITS] = False
     before = _UNTIL.set(time.monotonic() + calls.PATIENCE_S)
     try:
         yield
@@ -79,6 +81,11 @@ def shown() -> Iterator[None]:
         pass
 
 
+def waits() -> bool:
+    """Whether a part of the page that was drawn last waits for an answer, after which the page is drawn again."""
+    return bool(st.session_state.get(_WAITS))
+
+
 def show(pause: NotYet | Stopped) -> None:
     """Shows that the page waits, or that the visitor stopped the call."""
     if isinstance(pause, Stopped):
@@ -88,6 +95,7 @@ def show(pause: NotYet | Stopped) -> None:
             words = sentence.format(written=progress.done, most=progress.most, rate=number(progress.rate, ".1f"))
             st.caption(f"{labels.markdown(words)}  \n{labels.markdown(_text(progress))}")
         return
+    st.session_state[_WAITS] = True
     call = pause.call
     seconds = round(time.monotonic() - call.began, 1)
     data = {

@@ -32,9 +32,6 @@ def prune_curve(question: Prune, scorer: Scorer, on_count: OnCount = ignore_coun
     for step in range(len(heads)):
         pruning.step()
         on_count(step + 1, len(heads))
-    prefixes = np.zeros((len(heads) + 1, len(heads)), bool)
-    for step, head in enumerate(pruning.order, start=1):
-        prefixes[step:, head] = True
     return PruneCurve(
         tokens=example.tokens,
         ids=tuple(example.following.tolist()),
@@ -42,7 +39,7 @@ def prune_curve(question: Prune, scorer: Scorer, on_count: OnCount = ignore_coun
         log_probabilities=pruning.curve[0],
         order=tuple(heads[head] for head in pruning.order),
         curve=np.stack(pruning.curve),
-        likeliest=scorer.likeliest(Copies(there, silenced=prefixes)),
+        likeliest=np.stack(pruning.likeliest),
     )
 
 
@@ -52,6 +49,7 @@ class _Pruning:
     Attributes:
         order: the silenced heads.
         curve: log-probabilities [token], before the first and after each.
+        likeliest: ids [token] of the likeliest token at each place, likewise.
     """
 
     def __init__(self, question: Prune, scorer: Scorer, heads: int) -> None:
@@ -60,26 +58,32 @@ class _Pruning:
         self._together = heads if question.every or question.order == "most" else TOGETHER
         self._silenced, self._gains = np.zeros(heads, bool), np.full(heads, np.inf)
         self.order: list[int] = []
-        self.curve = [self._measured(np.zeros(0, np.int64), alone=True)[0]]
+        scores, ids = self._measured(np.zeros(0, np.int64), alone=True)
+        self.curve, self.likeliest = [scores[0]], [ids[0]]
 
     def step(self) -> None:
         """Silences one more head."""
         left = np.flatnonzero(~self._silenced)
-        waiting, best, scores = left[np.argsort(-self._gains[left], kind="stable")], -1, np.empty(0)
+        waiting, best, now = left[np.argsort(-self._gains[left], kind="stable")], -1, (np.empty(0), np.empty(0))
         while len(waiting) and (best < 0 or self._gains[waiting[0]] > self._gains[best]):
             first = int(np.isinf(self._gains[waiting]).sum())  # all where none was measured before
             tried, waiting = np.split(waiting, [max(first, self._together)])
-            found = self._measured(tried)
+            found, ids = self._measured(tried)
             self._gains[tried] = self._sign * (found.sum(axis=1) - self.curve[-1].sum())
             top = int(self._gains[tried].argmax())
             if best < 0 or self._gains[tried[top]] > self._gains[best]:
-                best, scores = int(tried[top]), found[top]
+                best, now = int(tried[top]), (found[top], ids[top])
         self._silenced[best] = True
         self.order.append(best)
-        self.curve.append(scores)
+        self.curve.append(now[0])
+        self.likeliest.append(now[1])
 
-    def _measured(self, heads: Array, alone: bool = False) -> Array:
-        """Log-probabilities [head, token] where each of some heads is silenced, too; `alone`: one row, where none is."""
+    def _measured(self, heads: Array, alone: bool = False) -> tuple[Array, Array]:
+        """Log-probabilities and ids of the likeliest tokens, each [head, token], where each of some heads is silenced, too.
+
+        Args:
+            alone: one row, where no other head is silenced.
+        """
         copies = np.repeat(self._silenced[None], 1 if alone else len(heads), axis=0)
         copies[np.arange(len(heads)), heads] = True
-        return self._scorer.score(Copies(self._sites, silenced=copies))
+        return self._scorer.score_with_likeliest(Copies(self._sites, silenced=copies))

@@ -66,20 +66,23 @@ class Scorer:
         Raises:
             OutOfMemory: not even one copy fits into the memory of the device.
         """
-        return self._read(copies, lambda found: found.log_probabilities(), on_count).astype(np.float64)
+        return self._read(copies, lambda found: found.log_probabilities(), on_count)
 
-    def likeliest(self, copies: Copies) -> Array:
-        """Ids [row, token] of the likeliest token at each place, the target before it being fed."""
-        return self._read(copies, lambda found: found.likeliest(), ignore_count).astype(np.int64)
+    def score_with_likeliest(self, copies: Copies) -> tuple[Array, Array]:
+        """As `score`, and ids [row, token] of the likeliest token at each place, the target before it being fed."""
+        found, ids = self._read(copies, lambda forced: forced.with_likeliest(), ignore_count)
+        return found, ids.astype(np.int64)
 
     def _read(self, copies: Copies, read: Callable[[Forced], Tensor], on_count: OnCount) -> Array:
-        """A number [row, token] of each copy."""
-        found, done = np.empty((len(copies), len(self.example.following)), np.float64), 0
+        """Numbers [..., row, token] of each copy, float64."""
+        found, order, done = list[Array](), list[Array](), 0
         for rows in copies.batches(self.rows()):
-            found[rows] = self._batch(copies.rows(rows), read)
+            found.append(self._batch(copies.rows(rows), read))
+            order.append(rows)
             done += len(rows)
             on_count(done, len(copies))
-        return found
+        joined: Array = np.concatenate(found, axis=-2)[..., np.argsort(np.concatenate(order)), :].astype(np.float64)
+        return joined
 
     def rows(self, graph: bool = False) -> int:
         """How many copies fit into one batch: what a row takes at its widest place, times what lives there at once.
@@ -113,7 +116,7 @@ class Scorer:
             if len(copies) == 1:
                 raise
         half, every = len(copies) // 2, np.arange(len(copies))
-        return np.concatenate([self._batch(copies.rows(part), read) for part in (every[:half], every[half:])])
+        return np.concatenate([self._batch(copies.rows(part), read) for part in (every[:half], every[half:])], axis=-2)
 
     def _forced(self, copies: Copies) -> Forced:
         """The target fed to a batch of copies, layer by layer where that can be."""

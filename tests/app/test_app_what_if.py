@@ -211,6 +211,51 @@ def test_a_number_that_is_too_large_is_one_sentence(stocked: Path) -> None:
     assert visitor.problems == []
 
 
+SAID_AND_GOES_ON = {
+    "a token that is not there": ("forbid kind=cross key=klavier", "the source has no token 'klavier'"),
+    "NaN by sharpening too far": ("sharpen kind=cross factor=1e25; sharpen kind=cross factor=1e25", "too large for float32"),
+    "a row that is never written": (
+        "forbid site=decoder.0.1.self query=50",
+        "has 40 tokens, counted from 0, and none is number 50",
+    ),
+    "a patch from a shorter run": ('patch value=hidden stack=encoder source="w4"', "5 tokens here and 3 rows in the second run"),
+    "weights of a shorter run": (
+        'patch value=weights kind=cross at=1 source="w4"',
+        "rows of weights have 3 keys in the second run",
+    ),
+}
+"""Links, and what the page says of each."""
+
+
+@pytest.mark.parametrize(("edit", "problem"), SAID_AND_GOES_ON.values(), ids=SAID_AND_GOES_ON)
+def test_an_edit_that_cannot_be_made_is_one_sentence_and_the_page_goes_on(stocked: Path, edit: str, problem: str) -> None:
+    visitor = Visitor("whatif", text=TEXT, edit=edit)
+    assert len(visitor.problems) == 1, visitor.problems
+    assert problem in visitor.problems[0]
+    for place in range(len(chips(visitor))):
+        tick(visitor, f"edit-on-{place}")
+    assert visitor.problems == []
+    assert visitor.drawn >= 2
+
+
+def test_a_sentence_about_the_link_stays_while_the_run_with_edits_is_slow(stocked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = HeldEngine(stocked)
+    monkeypatch.setattr(page, "open_engine", lambda: engine)
+    page.the_engine.clear()
+    visitor = Visitor("whatif", text=TEXT, edit=EDIT)
+    engine.go.clear()
+    visitor.app.query_params["edit"] = "; ".join(["silence site=decoder.0.1.cross head=0"] * 500)
+    visitor.app.run()
+    assert visitor.waits
+    engine.go.set()
+    while visitor.waits:
+        visitor.app.run()
+    assert len(visitor.problems) == 1, "it went when the answer came"
+    assert "at most 4000 characters" in visitor.problems[0]
+    assert len(chips(visitor)) == 1, "the example"
+    page.the_engine.clear()
+
+
 def test_words_are_measured_beside_attention(stocked: Path) -> None:
     visitor = Visitor("whatif", text=TEXT, off="all")
     measure(visitor, "words")
