@@ -168,7 +168,8 @@ def tells_its_answer(engine: LocalEngine, step: Step) -> bool:
         return False
     found = answer(StepRuns(engine, step), step.question)
     if found.number is None:
-        return step.question.kind != "head" and found.options[found.right] in step.words.split()
+        told_options = {text for text in found.options if re.search(rf"(?<!\w){re.escape(text)}(?!\w)", step.words)}
+        return step.question.kind != "head" and told_options == {found.options[found.right]}
     told = {f"{found.number:.{digits}f}" for digits in range(1, 4)} - {"0.0"}
     words = step.words.replace("{,}", ".").replace(",", ".").replace("−", "-")
     return any(re.search(rf"(?<![\d.]){re.escape(number)}(?!\d)", words) for number in told)

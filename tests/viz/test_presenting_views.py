@@ -116,6 +116,20 @@ def test_the_check_names_the_line_of_a_view_that_a_lecture_cannot_show(engine: L
     assert "No snapshots" in found[1].sentence
 
 
+def test_a_film_is_followed_by_the_curves_of_its_heads_and_the_loss() -> None:
+    engine = LocalEngine(CHECKPOINTS, torch.device("cpu"))
+    link = "/training?model=reverse-digits&text=314&measure=antidiagonality&site=decoder.0.0.cross"
+    _page, view, _problems = reader.parse_link(link)
+    found = picture(engine, "training", view)
+    assert [panel.scene for panel in found.panels] == ["film", "measure", "losses"]
+    measure, losses = header(found, "measure"), header(found, "losses")
+    assert measure["names"][measure["chosen"]].startswith("Cross-attention, layer 1, head 1")
+    line = measure["lines"][measure["chosen"]]
+    assert line[0] < 0.6 < line[-1], "the head learns to read backwards"
+    assert len(line) == len(measure["steps"]) == len(losses["lines"][0]) == 14
+    assert losses["lines"][0][0] > 1 > losses["lines"][0][-1]
+
+
 def test_a_film_in_the_handout_is_its_head_at_four_snapshots() -> None:
     step = "view: /training?text=314&snapshot=53&site=decoder.0.0.cross\n"
     lecture = reader.read(HEAD.format(model="reverse-digits") + step, "film.en")

@@ -21,7 +21,7 @@ from viz.canvas.wire.transport import unpack
 from viz.figures.positions import alike
 from viz.links import View
 from viz.page import Page
-from viz.presenting import explore_panels, panels, tables
+from viz.presenting import curve_panels, explore_panels, panels, tables
 from viz.presenting.explore_panels import Drawn
 from viz.presenting.panels import Panel, Picture
 from viz.presenting.resolve import CannotShow, page_of, with_trace
@@ -280,7 +280,8 @@ def _training(engine: Engine, view: View) -> Picture:
     steps = [frame.step for frame in frames]
     at = steps.index(view.snapshot) if view.snapshot in steps else 0
     data = film.scene(frames, page.trace, measured, page.attention.site, page.head, page.view.query, at)
-    return Picture([Panel("Film", "film")], {"film": data}, {}, _choice(page) | {"snapshot": steps[at], "large": bool(view.site)})
+    found = Picture([Panel("Film", "film")], {"film": data}, {}, _choice(page) | {"snapshot": steps[at], "large": bool(view.site)})
+    return with_panels(found, list(curve_panels.of_training(page, measured)), 1)
 
 
 _PAGES: Mapping[str, Callable[[Engine, View], Picture]] = {

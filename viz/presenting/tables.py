@@ -67,3 +67,15 @@ def text(lines: Iterable[Line]) -> bytes:
     return pack(
         {"html": markup.html("\n\n".join(f"$${line.text}$$" if line.formula else markdown(line.text) for line in lines))}, {}
     )
+
+
+def curves(steps: Sequence[int], lines: Array, names: Sequence[str], chosen: int) -> bytes:
+    """The scene of a panel `Curves`: numbers over the steps of a training.
+
+    Args:
+        lines: [line, step]; NaN where there is no number.
+        names: of the lines.
+        chosen: index of the line to emphasize.
+    """
+    known = [[float(value) if math.isfinite(value) else None for value in line] for line in lines]
+    return pack({"steps": list(steps), "lines": known, "names": list(names), "chosen": chosen}, {})

@@ -36,5 +36,25 @@ function sentences({ html }) {
   return box;
 }
 
+/** Lines over the steps of a training, on a logarithmic axis; the chosen one is bold, each says its name under the pointer. */
+function curveChart({ steps, lines, names, chosen }) {
+  const [width, height, left, bottom] = [330, 130, 36, 18];
+  const numbers = lines.flat().filter((value) => value !== null);
+  const [low, top] = [Math.min(0, ...numbers), Math.max(1e-9, ...numbers)];
+  const place = (number) => Math.round(number * 10) / 10;
+  const x = (step) => place(left + ((width - left - 12) * Math.log1p(step)) / Math.max(1e-9, Math.log1p(steps.at(-1))));
+  const y = (value) => place(8 + ((height - bottom - 8) * (top - value)) / (top - low));
+  const path = (line, at) => {
+    const known = line.flatMap((value, step) => (value === null ? [] : [`${x(steps[step])} ${y(value)}`]));
+    return el("svg:path", { d: known.length ? `M${known.join("L")}` : "", class: at === chosen ? "chosen" : "" }, el("svg:title", {}, names[at]));
+  };
+  const order = lines.map((_, at) => at).sort((a, b) => (a === chosen) - (b === chosen)); // the chosen one lies on top
+  const label = (text, at, anchor) => el("svg:text", { ...at, "text-anchor": anchor }, text);
+  const marks = [steps.length - 1, Math.floor(steps.length / 2), 0].map((at) => label(significant(steps[at], 6), { x: x(steps[at]), y: height - 4 }, "middle"));
+  const ends = [low, top].map((value) => label(significant(value, 3), { x: left - 6, y: y(value) + 4 }, "end"));
+  const axis = el("svg:path", { class: "axis", d: `M${left} 8V${height - bottom}H${width - 12}` });
+  return el("svg:svg", { class: "curves", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": names[chosen] }, axis, ...order.map((at) => path(lines[at], at)), ...marks, ...ends);
+}
+
 /** By the kind of a panel, what draws it. */
-const TABLES = { Bars: barList, Table: dataTable, Text: sentences };
+const TABLES = { Bars: barList, Table: dataTable, Text: sentences, Curves: curveChart };
