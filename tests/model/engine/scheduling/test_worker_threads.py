@@ -1,6 +1,7 @@
 """The scheduler's own loops, called in this thread: what a worker and the compute thread do at each turn."""
 
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import torch
 from model.engine.call_queue import PendingCall
 from model.engine.scheduling.queue import Ticket
 from model.engine.scheduling.scheduler import IDLE_SECONDS, Scheduler
-from model.errors import Busy, EngineAway
+from model.errors import Busy, EngineAway, TookTooLong
 
 Turn = Callable[[], bool]
 NO_CALL: Any = None
@@ -126,3 +127,47 @@ def test_callers_of_a_scheduler_that_can_start_no_thread_leave_no_request_behind
     assert scheduler._queue._in_flight == {}
     with pytest.raises(Busy):
         scheduler.do("a", print)
+
+
+@pytest.mark.parametrize(
+    ("queued", "idle", "workers", "started"),
+    [(1, 0, 0, True), (1, 0, 1, True), (2, 1, 1, True), (1, 1, 1, False), (0, 0, 0, False), (1, 0, 2, False), (3, 0, 2, False)],
+)
+def test_a_worker_is_started_for_a_request_that_no_idle_one_can_take_up_to_the_most(
+    monkeypatch: pytest.MonkeyPatch, queued: int, idle: int, workers: int, started: bool
+) -> None:
+    scheduler, names = Scheduler(most_running=2), list[str]()
+    monkeypatch.setattr(scheduler, "_thread", lambda target, name: names.append(name))
+    scheduler._started, scheduler._idle, scheduler._workers = True, idle, workers
+    for number in range(queued):
+        scheduler._queue.join(number, print, "")
+    with scheduler._lock:
+        scheduler._ensure_threads()
+    assert names == ["headlight-compute", *["headlight-run"] * started]
+    assert scheduler._workers == workers + started
+
+
+@pytest.mark.parametrize("due", [0.0, -0.5])
+def test_the_compute_thread_waits_until_the_oldest_call_is_due(monkeypatch: pytest.MonkeyPatch, due: float) -> None:
+    scheduler, waited, patience = Scheduler(), list[float | None](), [0.25, due]
+
+    def wait(timeout: float | None = None) -> bool:
+        waited.append(timeout)
+        scheduler._calls._pending = group
+        return True
+
+    group = calls(scheduler, "a")
+    monkeypatch.setattr(scheduler._called, "wait", wait)
+    monkeypatch.setattr(scheduler._calls, "patience", lambda: patience.pop(0))
+    monkeypatch.setattr(scheduler._calls, "take", lambda: group)
+    assert scheduler._next_calls() is group
+    assert waited == [None, 0.25], "first there is no call, and then one that waits for others"
+    assert patience == []
+
+
+def test_a_caller_whose_time_is_over_is_told_how_long_it_waited(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = [100.0, 307.4]
+    monkeypatch.setattr("model.engine.scheduling.scheduler.time", SimpleNamespace(monotonic=lambda: times.pop(0)))
+    with pytest.raises(TookTooLong) as told:
+        Scheduler(deadline=0.01).do("a", print)
+    assert str(told.value) == str(TookTooLong(seconds=207))
