@@ -52,7 +52,7 @@ def base_url() -> str | None:
     return None
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return int(probe.getsockname()[1])
@@ -73,6 +73,19 @@ def _wait_until_healthy(address: str, process: subprocess.Popen[bytes], said: Pa
     pytest.fail(f"Streamlit did not serve {address} within {SECONDS_TO_START} s.")
 
 
+def started(script: Path, port: int, folder: Path) -> tuple[str, subprocess.Popen[bytes]]:
+    """The address and the process of a Streamlit server that answers; what it writes as an error is kept in the folder."""
+    options = ["--server.headless=true", f"--server.port={port}", f"--server.address={HOST}"]
+    command = [sys.executable, "-m", "streamlit", "run", str(script), *options]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    said = folder / "said.txt"
+    with said.open("wb") as log:
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=log)
+    address = f"http://{HOST}:{port}"
+    _wait_until_healthy(address, process, said)
+    return address, process
+
+
 @pytest.fixture(scope="session")
 def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
     """Starts Streamlit scripts, each once; ends them with the session. One that ended while it started is started again."""
@@ -80,16 +93,7 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
 
     def start(script: Path) -> str:
         if script not in running:
-            port = _free_port()
-            options = ["--server.headless=true", f"--server.port={port}", f"--server.address={HOST}"]
-            command = [sys.executable, "-m", "streamlit", "run", str(script), *options]
-            environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-            said = tmp_path_factory.mktemp("served") / "said.txt"
-            with said.open("wb") as log:
-                process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=log)
-            address = f"http://{HOST}:{port}"
-            _wait_until_healthy(address, process, said)
-            running[script] = (address, process)
+            running[script] = started(script, free_port(), tmp_path_factory.mktemp("served"))
         return running[script][0]
 
     yield start

@@ -157,3 +157,17 @@ def test_a_run_is_drawn_while_it_writes_and_stop_keeps_what_was_written(watched:
     assert {tile["rows"] for tile in tiles(page) if tile["site"] == CROSS} == {3}
     page.get_by_role("button", name="Run").click()
     expect(written.nth(4)).to_be_visible()
+    rest(page)
+
+    urlopen(f"{address}/hold?after=4").close()  # another page while it writes
+    field.fill("zwei kleine hunde spielen")
+    expect(written).to_have_count(3)
+    page.get_by_role("link", name="Step through").click()
+    expect(page.locator(".waiting")).to_be_visible()
+    urlopen(f"{address}/release").close()
+    expect(chips(page, "source").nth(2)).to_have_text("kleine")
+    page.get_by_role("link", name="Explore").click()
+    expect(page.locator(".hl[data-drawing=atlas]")).to_be_visible()
+    rest(page)
+    expect(field).to_have_value("zwei kleine hunde spielen")
+    expect(chips(page, "source").nth(2)).to_have_text("kleine")

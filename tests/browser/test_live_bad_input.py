@@ -1,4 +1,4 @@
-"""Explore under hard conditions while somebody types: thirty keys a second, two tabs, a page that is left, no connection."""
+"""Explore under hard conditions while somebody types: fast keys, two tabs, a page that is left, no connection, a restart."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +9,7 @@ from playwright.sync_api import Page, Route, expect
 
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import RunRequest
-from tests.browser.conftest import PATIENCE_MS, ROOT
+from tests.browser.conftest import PATIENCE_MS, ROOT, free_port, started
 from tests.browser.visits import chips, has_parameters, opened, rest
 from viz import labels
 
@@ -88,3 +88,25 @@ def test_nothing_wrong_is_shown_and_nothing_is_lost(page: Page, serve: Callable[
         shows(page, "ein kinder")
         rest(page)
     assert thrown == []
+
+
+def test_a_sentence_typed_just_before_the_server_is_restarted_comes_back(page: Page, tmp_path: Path) -> None:
+    page.set_default_timeout(PATIENCE_MS)
+    expect.set_options(timeout=PATIENCE_MS)
+    port = free_port()
+    address, server = started(ROOT / "app.py", port, tmp_path)
+    try:
+        opened(page, f"{address}/?model={MODEL}&text=eine+frau")
+        field = page.get_by_role("textbox", name="Input sentence")
+        with page.expect_request("**/headlight/live/*"):
+            field.fill("zwei hunde")
+        server.kill()  # the answer is on its way, and the page's script does not know the sentence
+        server.wait()
+        _, server = started(ROOT / "app.py", port, tmp_path)
+        has_parameters(page, text="zwei hunde")
+        rest(page)
+        expect(field).to_have_value("zwei hunde")
+        expect(chips(page, "source")).to_have_text(["<sos>", "zwei", "hunde", "<eos>"])
+    finally:
+        server.kill()
+        server.wait()

@@ -1,14 +1,46 @@
-// Leaving the page: a click on a link to another page waits until the page's script knows what the sentence box holds. Streamlit
-// asks for the other page without the fields of this one, and after a quick click even before it sends what was typed last.
+// What is typed and the page's script does not know yet is not lost when the page is left or the server has forgotten the session.
+// A click on a link to another page waits until the script knows what the sentence box holds: Streamlit asks for the other page
+// without the fields of this one, and after a quick click even before it sends what was typed last. A server that was restarted
+// draws the sentence of the URL: the box then gets back what was typed since.
 
 const LINK = "a[data-testid=stSidebarNavLink], a[data-testid=stPageLink-NavLink]";
 const KNOWN_MS = 20; // how often it is looked whether the script knows
 const LEAVING_MS = 5000; // after this time the page is left anyway
 
+/** Puts a text into the box as if it were typed. */
+function put(box, text) {
+  Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set.call(box, text);
+  box.dispatchEvent(new InputEvent("input", { bubbles: true }));
+}
+
 class Leaving {
-  /** `holds()` is what the box holds; null: there is none. `tell()` tells the page's script. */
-  constructor(holds, tell) {
-    Object.assign(this, { holds, tell, known: null, link: null });
+  /** `tell(box)` tells the page's script what the box holds; `rests()` waits until the script has ended. */
+  constructor(tell, rests) {
+    Object.assign(this, { tell, rests, known: null, link: null });
+  }
+
+  /** A person has typed a text, on a page whose session has the address `path`. */
+  note(text, path) {
+    liveScenes.unsaid = { text, path };
+    this.expire();
+  }
+
+  /** Forgets what was typed some seconds ago: the script knows it, or something else was chosen. Not while there is no connection. */
+  expire() {
+    clearTimeout(liveScenes.expiring);
+    liveScenes.expiring = setTimeout(() => {
+      if (document.querySelector("[data-testid=stApp][data-test-connection-state=CONNECTED]")) liveScenes.unsaid = null;
+      else this.expire();
+    }, LEAVING_MS);
+  }
+
+  /** The page's script draws a text, in the session with the address `path`. */
+  take({ text, path }) {
+    this.known = text;
+    const { unsaid } = liveScenes;
+    if (!unsaid || (unsaid.text !== text && unsaid.path === path)) return;
+    liveScenes.unsaid = null;
+    if (unsaid.text !== text) this.rests().then(() => put(document.querySelector(BOX), unsaid.text));
   }
 
   listen(signal) {
@@ -17,8 +49,8 @@ class Leaving {
 
   /** True if the page's script knows what the box holds: `known` is the sentence of its last run. */
   get safe() {
-    const text = this.holds();
-    return text === null || text === this.known;
+    const box = document.querySelector(BOX);
+    return !box || box.value === this.known;
   }
 
   onClick(event) {
@@ -34,7 +66,7 @@ class Leaving {
   /** Goes where the last click led, once the script knows the sentence. */
   async leave() {
     const began = performance.now();
-    this.tell();
+    this.tell(document.querySelector(BOX));
     while (!this.safe && performance.now() - began < LEAVING_MS) await new Promise((done) => setTimeout(done, KNOWN_MS));
     const { link } = this;
     this.link = null;

@@ -10,7 +10,6 @@ const MOST_SENTENCES = 100;
 const BOX = ".st-key-sentence [data-testid=stTextInput] input";
 const AHEAD = "headlightAhead"; // attribute of the page: it shows a sentence that its script has not drawn yet
 const BUSY = "headlightLive"; // attribute of the page: an answer is on its way
-
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 const painted = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
 
@@ -43,7 +42,6 @@ async function* framesOf(body) {
 }
 
 const lengthOf = (bytes) => new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
-
 /** Fetches the parts of scenes that are not in them, so that all drawings can change in the same frame. */
 function fetchParts(scenes, signal) {
   const missing = Object.values(scenes).flatMap(({ scene: { header: { parts = {}, partsAddress }, blobs } }) => {
@@ -62,7 +60,7 @@ class LiveBox {
     this.own = new WeakSet(); // Enter keys that come from here
     this.due = 0; // until when an answer of the script to one of them is awaited
     this.choices = new Choices(() => this.choose(), (change) => this.setTriggerValue("changed", change));
-    this.leaving = new Leaving(() => document.querySelector(BOX)?.value ?? null, () => this.enter(document.querySelector(BOX)));
+    this.leaving = new Leaving((box) => this.enter(box), () => this.rests());
     this.button.addEventListener("click", () => this.turn(!this.on));
     this.stopping.addEventListener("click", () => fetch(this.path, { method: "DELETE" }));
   }
@@ -71,7 +69,7 @@ class LiveBox {
     const { path, pause: ms, texts } = data;
     Object.assign(this, { path, ms, texts, setTriggerValue });
     this.choices.take(data);
-    this.leaving.known = data.text;
+    this.leaving.take(data);
     this.button.textContent = texts.live;
     this.button.title = texts.help;
     this.stopping.textContent = texts.stop;
@@ -123,6 +121,7 @@ class LiveBox {
     liveScenes.box = target;
     this.forget();
     if (this.composing) return;
+    this.leaving.note(target.value, this.path);
     liveScenes.typed = target.value;
     this.at = null;
     this.soon = setTimeout(() => this.ask(), this.ms);
@@ -157,8 +156,7 @@ class LiveBox {
     event.preventDefault();
     if (this.at === null) this.draft = event.target.value;
     const text = at === sentences.length ? this.draft : sentences[at];
-    Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set.call(event.target, text);
-    event.target.dispatchEvent(new InputEvent("input", { bubbles: true }));
+    put(event.target, text);
     this.at = at;
   }
 
@@ -172,11 +170,16 @@ class LiveBox {
     return this.due > performance.now() || Boolean(document.querySelector("[data-testid=stApp][data-test-script-state=running]"));
   }
 
+  /** The end of the script's run, for some seconds and while `goes` holds. */
+  async rests(goes = () => true) {
+    for (let waited = 0; goes() && this.scriptRuns && waited < DUE_MS; waited += AGREED_MS) await pause(AGREED_MS);
+  }
+
   /** Tells the page's script the sentence: an Enter key in the box, which keeps its focus and its caret. */
   async commit(text = liveScenes.typed) {
     const { box } = liveScenes;
     const holds = () => box?.isConnected && box.value === text && !this.composing && this.told !== text;
-    for (let waited = 0; holds() && this.scriptRuns && waited < DUE_MS; waited += AGREED_MS) await pause(AGREED_MS);
+    await this.rests(holds);
     if (!holds()) return;
     this.forget();
     this.told = text;
@@ -201,7 +204,7 @@ class LiveBox {
     return this.start(box.value);
   }
 
-  /** Asks for the picture of a choice beside the sentence; false if the run with it cannot be drawn. */
+  /** Asks for the picture of a choice; false if the run with it cannot be drawn. */
   async choose() {
     this.refused = false;
     if (this.on) await this.start(liveScenes.typed);

@@ -15,6 +15,7 @@ class LiveScenes {
     this.held = new Map(); // scenes of the page's script that are older than what was typed, by drawing
     this.box = null; // the input of the sentence
     this.typed = null; // what a person typed into it; null: nothing, or the route cannot answer
+    this.unsaid = null; // {text, path}: what was typed some seconds ago and the page's script did not know, and the session's address
     this.chosen = null; // seed, temperature or silenced heads that a person chose and the page's script has not drawn, as in the URL
     this.onOffered = () => {}; // called with the sentence of a scene of the page's script
     this.onDrawn = () => {}; // called with what a scene of the page's script is of, once it was taken
