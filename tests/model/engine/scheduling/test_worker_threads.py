@@ -131,7 +131,16 @@ def test_callers_of_a_scheduler_that_can_start_no_thread_leave_no_request_behind
 
 @pytest.mark.parametrize(
     ("queued", "idle", "workers", "started"),
-    [(1, 0, 0, True), (1, 0, 1, True), (2, 1, 1, True), (1, 1, 1, False), (0, 0, 0, False), (1, 0, 2, False), (3, 0, 2, False)],
+    [
+        (1, 0, 0, True),
+        (1, 0, 1, True),
+        (2, 1, 1, True),
+        (1, 1, 1, False),
+        (0, 0, 0, False),
+        (0, 1, 1, False),
+        (1, 0, 2, False),
+        (3, 0, 2, False),
+    ],
 )
 def test_a_worker_is_started_for_a_request_that_no_idle_one_can_take_up_to_the_most(
     monkeypatch: pytest.MonkeyPatch, queued: int, idle: int, workers: int, started: bool
