@@ -1,0 +1,68 @@
+"""Which elements a keyboard reaches, and whether one sees that it is there."""
+
+from typing import Any
+
+from playwright.sync_api import Page
+
+LEAST_CONTRAST = 3
+"""Of a line that shows where the keyboard is, with what is around it (WCAG 2.2, success criterion 1.4.11)."""
+
+UNSEEN = """(least) => {
+  const numbers = (color) => (color.match(/[\\d.]+/g) ?? [0, 0, 0, 0]).map(Number);
+  const light = (color) => {
+    const [r, g, b] = numbers(color).map((value) => (value /= 255) <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const above = (node) => node.parentElement ?? node.getRootNode().host;
+  const behind = (node) => {
+    for (; node; node = above(node)) {
+      const color = getComputedStyle(node).backgroundColor, alpha = numbers(color)[3] ?? 1;
+      if (alpha > 0.9) return color;
+    }
+    return "rgb(255, 255, 255)";
+  };
+  const contrast = (one, other) => {
+    const [low, high] = [light(one), light(other)].sort((a, b) => a - b);
+    return (high + 0.05) / (low + 0.05);
+  };
+  const line = (node) => {
+    const { outlineStyle, outlineWidth, outlineColor } = getComputedStyle(node);
+    const width = parseFloat(outlineWidth) * node.currentCSSZoom; // big mode enlarges drawings, and counts in their pixels
+    return outlineStyle !== "none" && width >= 2 && contrast(outlineColor, behind(node)) >= least;
+  };
+  const looks = (node) => { const { boxShadow, borderColor } = getComputedStyle(node); return `${boxShadow} ${borderColor}`; };
+  const around = (node) => [node, node.previousElementSibling, above(node), above(node)?.firstElementChild].filter(Boolean);
+
+  const active = () => {
+    let node = document.activeElement;
+    while (node?.shadowRoot?.activeElement) node = node.shadowRoot.activeElement;
+    return node;
+  };
+
+  const found = [];
+  const visit = (node) => {
+    const can = node.matches?.("a[href], button, input, select, textarea, summary, [tabindex]:not([tabindex='-1'])");
+    const seen = can && node.tabIndex >= 0 && !node.disabled && node.checkVisibility({ visibilityProperty: true });
+    if (seen && node.getBoundingClientRect().width > 0) found.push(node);
+    for (const child of [...(node.shadowRoot?.children ?? []), ...node.children]) visit(child);
+  };
+  visit(document.body);
+  const before = found.map((node) => around(node).map(looks));
+  const unseen = found.filter((node, place) => {
+    node.focus({ preventScroll: true });
+    if (active() !== node) node.focus({ preventScroll: true }); // a row of choices gives the focus back to the one that had it last
+    const drawn = getComputedStyle(node).opacity > 0 && line(node);
+    const changed = around(node).some((other, i) => looks(other) !== before[place][i]);
+    const reached = node.matches(":focus-visible");
+    node.blur();
+    return !reached || !(drawn || changed);
+  });
+  return [found.length, unseen.map((node) => node.outerHTML.slice(0, 200))];
+}"""
+
+
+def unseen(page: Page) -> tuple[int, list[Any]]:
+    """How many elements the keyboard reaches, and those of them that look the same while it is there."""
+    page.keyboard.press("Tab")  # from here on the browser takes a focus for one of the keyboard
+    count, found = page.evaluate(UNSEEN, LEAST_CONTRAST)
+    return count, found
