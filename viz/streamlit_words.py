@@ -81,6 +81,9 @@ def words() -> dict[str, str]:
         "Help for {name}": _("Help: {name}", name=_GAP),
         "Remove {name}": _("Remove: {name}", name=_GAP),
         "Shortcut {name}": _("Key: {name}", name=_GAP),
+        "The page that you have requested does not seem to exist. Running the app's main page.": _(
+            "There is no such page here. The first page is shown."
+        ),
         "You have requested page /{name}, but no corresponding file was found in the app's pages/ directory. Running the app's "
         "main page.": _("There is no page {name} here. The first page is shown.", name=_GAP),
         "{name} per file": _("{name} per file", name=_GAP),
