@@ -53,7 +53,7 @@ def shown(page: Page, step: int) -> None:
 
 def assert_in_sight(page: Page, selector: str) -> None:
     """Nothing else of a lecturer scrolls: a clicker has no wheel."""
-    side, inner = (page.locator(each).bounding_box() for each in (".side", selector))
+    side, inner = (page.locator(each).bounding_box() for each in ("aside.side", selector))
     assert side is not None
     assert inner is not None
     assert side["y"] - 1 <= inner["y"]
