@@ -1,6 +1,7 @@
 """A lecture held with a clicker's keys, a phone that follows it, and the file to take home, in a real browser."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,17 @@ def test_a_phone_follows_the_keys_answers_looks_around_and_returns(watched: Page
     expect(watched.locator("#title")).to_have_text(phone.inner_text("#title"))
     watched.keyboard.press("PageUp")
     expect(phone.locator("#title")).to_have_text("The lines cross")
+    speaker = watched.context.new_page()
+    speaker.goto(f"{phone.url}/speaker")
+    expect(speaker.locator("#title")).to_have_text("The lines cross")
+    watched.keyboard.press("l")
+    watched.keyboard.press("l")  # an order of this window just before that of the other one
+    speaker.keyboard.press("PageDown")
+    speaker.keyboard.press("b")
+    expect(watched.locator("#title")).to_have_text("Whose bike?")
+    expect(watched.locator("body")).to_have_class(re.compile("black"))
+    speaker.keyboard.press("b")
+    expect(watched.locator("body")).not_to_have_class(re.compile("black"))
     assert phone.evaluate("fetch(location.pathname + '/steer', {method: 'POST', body: '{\"step\": 0}',"
                           " headers: {'Content-Type': 'application/json'}}).then((reply) => reply.status)") == 403  # fmt: skip
 

@@ -15,6 +15,8 @@ let counts = null;
 let size = Number(localStorage.getItem("headlight-size")) || (innerWidth < 700 ? 1 : 1.5);
 let pointing = false;
 let ordered = -ECHO_MS;
+let latest = null; // the newest state of the class
+let settling = null;
 
 const stage = new Stage(at("stage"), { load: loadFrom(page.views), chosen: (choice) => { if (!moving) steer({ choice }); } });
 const question = new QuestionBox(at("question"), texts, null);
@@ -86,16 +88,25 @@ async function resumeClass() {
   if (opened) await asked(`${page.classes}/${opened.code}/steer`, {}).then(() => followClass(opened), () => {}); // else it is over
 }
 
+/** Takes the newest state of the class, which another window may have steered, once own orders have come back. */
+function settle() {
+  const rest = ordered + ECHO_MS - performance.now();
+  clearTimeout(settling);
+  if (rest > 0) return void (settling = setTimeout(settle, rest));
+  const { step, black, question: asks } = latest;
+  const away = latest.away ? latest.view : null;
+  const same = step === talk.step && black === talk.black && away === talk.away;
+  if (same && (!asks || !talk.slide.question || asks.phase === talk.phase)) return; // what was selected here stays
+  if (asks) talk.phases.set(step, asks.phase);
+  Object.assign(talk, { step, black, away });
+  draw();
+}
+
 /** Follows what happens in a class. */
 function followClass(opened) {
   room = opened;
   follow(`${page.classes}/${room.code}/lecturer`, {
-    step: ({ step, question: asks }) => {
-      if (performance.now() - ordered < ECHO_MS) return;
-      if (asks) talk.phases.set(step, asks.phase);
-      talk.step = step;
-      draw();
-    },
+    step: (state) => { latest = state; settle(); },
     counts: (found) => { counts = found; question.show(talk.step, talk.shown(made.views, made.answers).question, counts); },
     followers: ({ followers }) => { at("followers").textContent = fill(texts.followers, { count: followers }); },
   }, (lost) => notice(lost ? texts.lost : ""));
