@@ -1,6 +1,7 @@
 """`python -m model view`: the app on this machine, with a file or folder opened by its path."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -47,6 +48,7 @@ def view(checkpoint: str, settings: tuple[str, ...], port: int | None, no_browse
     opened = recorded or [path]
     page = "" if recorded else "checkpoint"
     address = f"http://{HOME}:{port}/{page}?{urlencode(query(opened[0], given))}"
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # like Ctrl+C: the app must not outlive this process
     app = subprocess.Popen(command(port), cwd=ROOT, env=environment(*opened, *words.values()))
     try:
         if _answers(app, port):
@@ -59,6 +61,7 @@ def view(checkpoint: str, settings: tuple[str, ...], port: int | None, no_browse
     finally:
         app.terminate()
         app.wait()
+        signal.signal(signal.SIGTERM, before)
     if status:
         raise click.ClickException(f"The app ended with the status {status}; what it said stands above.")
 

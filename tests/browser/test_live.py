@@ -130,7 +130,9 @@ def test_the_box_stays_the_box(watched: Page, serve: Callable[[Path], str], engi
     expect(field).to_have_value("ein kinder")
 
 
-def test_a_run_is_drawn_while_it_writes_and_stop_keeps_what_was_written(watched: Page, serve: Callable[[Path], str]) -> None:
+def test_a_run_is_drawn_while_it_writes_and_stop_keeps_what_was_written(
+    watched: Page, serve: Callable[[Path], str], engine: LocalEngine
+) -> None:
     address = serve(Path(__file__).with_name("held_app.py"))
     page = opened(watched, f"{address}/?model={MODEL}&text=ein+mann")
     urlopen(f"{address}/hold?after=2").close()  # the encoder, and a token
@@ -171,3 +173,15 @@ def test_a_run_is_drawn_while_it_writes_and_stop_keeps_what_was_written(watched:
     rest(page)
     expect(field).to_have_value("zwei kleine hunde spielen")
     expect(chips(page, "source").nth(2)).to_have_text("kleine")
+
+    urlopen(f"{address}/hold?after=4").close()  # another model while it writes
+    field.fill("drei kinder spielen")
+    expect(written).to_have_count(3)
+    page.get_by_role("combobox", name="Model").click()
+    page.get_by_role("option", name="German → English, small").click()
+    urlopen(f"{address}/release").close()
+    example = "Ein kleiner Hund spielt mit einem Ball im Schnee."  # another model begins with its own
+    has_parameters(page, model=f"{MODEL}-film", text=example)
+    rest(page)
+    expect(field).to_have_value(example)
+    shows(page, engine.run(RunRequest(f"{MODEL}-film", example)))

@@ -25,7 +25,8 @@ FILE = GOLDEN / "000_tiny_a.pt"
 WORDS = "\n".join(["<unk>", "<pad>", "<sos>", "<eos>", *(f"wort{i}" for i in range(24))])
 
 
-def test_the_app_starts_opens_the_file_and_ends_with_ctrl_c() -> None:
+@pytest.mark.parametrize("whole", [True, False])
+def test_the_app_starts_opens_the_file_and_ends_with_ctrl_c_and_with_its_command(whole: bool) -> None:
     command = [sys.executable, "-m", "model", "view", str(FILE), "--set", "n_heads=2", "--no-browser"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True) as app:
         try:
@@ -36,8 +37,10 @@ def test_the_app_starts_opens_the_file_and_ends_with_ctrl_c() -> None:
             assert parse_qs(parts.query) == {"model": [opened_name(FILE)], "set": ["n_heads=2"]}
             assert httpx.get(address, trust_env=False).is_success
         finally:
-            os.killpg(app.pid, signal.SIGINT)
+            os.killpg(app.pid, signal.SIGINT) if whole else app.terminate()
         assert app.wait(60) == 0
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(address, trust_env=False)
 
 
 def test_what_the_app_is_told_to_open_is_open_under_the_name_in_the_address(

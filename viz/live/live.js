@@ -266,11 +266,11 @@ class LiveBox {
     this.forget();
     this.asked = undefined;
     this.failed = true;
-    liveScenes.typed = null;
     this.said.textContent = "";
     this.stopping.hidden = true;
     delete document.documentElement.dataset[BUSY];
-    liveScenes.release();
+    liveScenes.giveUp();
+    if (!liveScenes.ahead) delete document.documentElement.dataset[AHEAD];
   }
 
   /** The page's script has drawn a sentence. Once it has ended and draws what is shown, the whole page speaks of one sentence again. */

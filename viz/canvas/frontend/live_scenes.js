@@ -78,6 +78,18 @@ class LiveScenes {
     this.looking = null;
   }
 
+  /** Leaves the sentence to the page's script. The script does not run again for the sentence that it knows: its picture comes back. */
+  giveUp() {
+    this.typed = null;
+    this.release();
+    for (const drawing of this.drawings) {
+      const { scripted } = drawing;
+      if (!scripted || unpack(scripted).header.live.text !== this.box?.value) continue;
+      drawing.root.classList.remove("behind");
+      if (drawing.accept(scripted)) drawing.arrived();
+    }
+  }
+
   /** Draws live scenes, {name: {data, scene}}, all in the same frame: their parts must have been fetched. */
   draw(scenes) {
     const changed = [...this.drawings].filter(({ name, root }) => {
