@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
@@ -15,9 +14,6 @@ from model.inference.batching import Call
 GATHER_SECONDS = 0.02
 """Longest time that a call waits for others to be batched with it."""
 
-MOST_PASSED = 6
-"""How often at most larger batches are computed before the oldest call."""
-
 
 @dataclass(eq=False)
 class PendingCall:
@@ -29,7 +25,6 @@ class PendingCall:
         since: time of the call on `time.monotonic`.
         answered: set when the answer is there.
         answer: a tensor, or an exception to raise.
-        passed: how many batches were computed before it while it was the oldest call.
     """
 
     ticket: Ticket
@@ -38,7 +33,6 @@ class PendingCall:
     since: float = field(default_factory=time.monotonic)
     answered: threading.Event = field(default_factory=threading.Event)
     answer: Tensor | Exception | None = None
-    passed: int = 0
 
     def finish(self, answer: Tensor | Exception) -> None:
         """Hands the answer to the run."""
@@ -88,28 +82,12 @@ class CallQueue:
         return min(oldest.since, max(self._thinking.values())) + self._gather - time.monotonic()
 
     def take(self) -> list[PendingCall]:
-        """Removes and returns the calls of the largest possible batch, or the oldest with its batch if it was passed too often.
-
-        A large batch costs little more than a small one, and runs that are computed together stay together: their next calls can be
-        batched again.
-        """
-        first = self._first()
-        group = [first] if first.key is None else [pending for pending in self._pending if pending.key == first.key]
-        group = group[: batching.room([pending.call for pending in group])]
-        taken = set(group)
-        self._pending = [pending for pending in self._pending if pending not in taken]
-        return group
-
-    def _first(self) -> PendingCall:
-        """The call whose batch is due."""
+        """Removes and returns the oldest call and all that can be batched with it."""
         oldest = self._pending[0]
-        sizes = Counter(pending.key for pending in self._pending if pending.key is not None)
-        if oldest.passed >= MOST_PASSED or not sizes:
-            return oldest
-        largest = max(sizes.values())
-        first = next(pending for pending in self._pending if sizes[pending.key] == largest) if largest > 1 else oldest
-        oldest.passed += first.key != oldest.key
-        return first
+        group = [oldest] if oldest.key is None else [pending for pending in self._pending if pending.key == oldest.key]
+        group = group[: batching.room([pending.call for pending in group])]
+        self._pending = [pending for pending in self._pending if pending not in group]
+        return group
 
     def refuse(self, error: Exception) -> None:
         """Answers all pending calls with an error."""

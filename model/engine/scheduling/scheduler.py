@@ -1,9 +1,9 @@
 """Scheduler: runs requests of many callers on one device; simultaneous network calls are computed as one batch.
 
 A worker thread executes one run at a time: it tokenizes, chooses tokens and records, and hands network calls to the compute thread.
-The compute thread takes the largest batch of pending calls as soon as the device is free, and passes the oldest call a few times at
-most. A call that can be batched waits up to GATHER_SECONDS for runs that began, or got an answer, just before (call_queue.py): a
-run that is slow in its own thread delays the others once, by that time.
+The compute thread takes the oldest pending call, with all calls that can be batched with it, as soon as the device is free. A call
+that can be batched waits up to GATHER_SECONDS for runs that began, or got an answer, just before (call_queue.py): a run that is
+slow in its own thread delays the others once, by that time.
 """
 
 import logging

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from torch import Tensor
 
-from model.engine.call_queue import MOST_PASSED, CallQueue
+from model.engine.call_queue import CallQueue
 from model.engine.http.access import AccessLimits
 from model.engine.http.client import RemoteEngine
 from model.engine.http.server import DEAD, application
@@ -234,21 +234,3 @@ def test_a_call_that_cannot_be_batched_waits_for_no_other_run() -> None:
     queue.expect(second)
     queue.add(third, replace(calls[0], run=replace(calls[0].run, fused=True)))
     assert queue.patience() <= 0
-
-
-def test_the_largest_batch_goes_first_and_the_oldest_call_is_passed_a_few_times_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batching, "batch_key", lambda call: call)
-    monkeypatch.setattr(batching, "room", len)
-    queue, taken = CallQueue(), list[str]()
-
-    def add(key: str) -> None:
-        queue.add(Ticket(key, print), key)  # type: ignore[arg-type]  # the key stands for the call
-
-    add("old")
-    for _ in range(MOST_PASSED + 1):
-        add("many")
-        add("many")
-        taken.append("".join(sorted({str(pending.call) for pending in queue.take()})))
-    assert taken == ["many"] * MOST_PASSED + ["old"]
-    assert [str(pending.call) for pending in queue.take()] == ["many", "many"]
-    assert not len(queue)
