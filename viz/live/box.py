@@ -17,6 +17,7 @@ from viz.texts import _
 
 _KEY = "live"
 HERE = Path(__file__).parent
+_SCRIPTS = ("choices.js", "leaving.js", "answer.js", "history.js", "page_script.js", "live.js")
 PAUSE_MS, LONGEST_MS = 120, 10_000
 """How long typing must pause until the sentence so far is shown, if HEADLIGHT_LIVE does not say it; and the longest such pause."""
 
@@ -25,7 +26,7 @@ _BOX = st.components.v2.component(
     html='<button type="button" role="switch"></button>'
     '<div class="under"><p class="said" role="status"></p><button type="button" class="stop" hidden></button></div>',
     css=(HERE / "live.css").read_text(encoding="utf-8"),
-    js="\n".join((read(*BASE), *((HERE / name).read_text(encoding="utf-8") for name in ("choices.js", "leaving.js", "live.js")))),
+    js="\n".join((read(*BASE), *((HERE / name).read_text(encoding="utf-8") for name in _SCRIPTS))),
 )
 
 
