@@ -192,7 +192,7 @@ def _card(trace: Trace, card: str) -> str:
     lines = [f"- {name}: {value}" for name, value in said.items()]
     spec = trace.model.get("spec")
     told = ["# " + labels.model(trace), *([card.strip()] if card.strip() else [])]
-    told += ["## " + _("What the trace says of the model"), "\n".join(lines)]
+    told += ["## " + _("What the trace says about the model"), "\n".join(lines)]
     told += [f"```json\n{json.dumps(spec, indent=1)}\n```"] if spec else []
     return "\n\n".join(told) + "\n"
 
@@ -209,7 +209,7 @@ def _contents(trace: Trace) -> str:
         _("{name}: the whole run; safetensors alone can read it (docs/trace.md of Headlight).", name=ARCHIVE),
         _("figures/: pictures. overview.html opens in any browser, without a network."),
         _("tables/: numbers as CSV."),
-        _("model.md: the model card. request.json: what was asked. link.txt: where it can be seen again."),
+        _("model.md: the model card. request.json: what was asked. link.txt: the link to this view."),
         _("notebook.ipynb: opens the run and draws pictures; it needs numpy, safetensors and matplotlib."),
         "",
         _("To open it: drop this archive on the page Checkpoint, or python -m model view ARCHIVE."),

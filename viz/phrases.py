@@ -28,7 +28,7 @@ NOT_IN_ERRORS = (
     "{0} and {1} more",
     "Of the {0} numbers of {1}, {2} are NaN and {3} infinite: whatever uses them is not finite either.",
     "{0} of the {1} tensors are stored as {2}, not as float32.",
-    "the memory for looking into it",
+    "the memory to inspect it",
     "not enough",
     "{0} seconds",
     "{0} bytes in {1} seconds",
@@ -36,7 +36,7 @@ NOT_IN_ERRORS = (
     "; more fit where they are not changed",
     "names and shapes, without a layout",
     "the layout file {0}",
-    "The roles of the tensors were told by the layout file {0}: the maps are right if it is.",
+    "The layout file {0} says what each tensor is. The maps are right only if it is right.",
     "Says what each tensor is; the page Checkpoint helps to write one.",
     "layouts",
     "input",
@@ -45,14 +45,14 @@ NOT_IN_ERRORS = (
     "not kept",
     "left out: more than {0} MiB would be kept (limit)",
     "its axes are arranged in a way that was not understood",
-    "its weights were gone before its heads could be told",
+    "its weights were freed before its heads could be identified",
     "example {0} was asked for, and its batch has {1}",
     "this kernel is not known",
     "torch.compile hides what a model computes. Record the model before it is compiled, or run the program with the environment "
     "variable TORCH_COMPILE_DISABLE=1.",
     "LayerNorm (standard; without a bias: bias-free), LayerNorm with the deviation of a sample (unbiased), or RMSNorm (rms).",
-    "How positions are told apart: no tensor is a table of them.",
-    "No tensor is the map to the vocabulary: it is the embedding once more (tied), or there is none (none).",
+    "The kind of positional encoding: no tensor is a table of positions.",
+    "No tensor is the output layer: it shares the weights of the embedding (tied), or there is none (none).",
 )
 """Phrases that the pages show by themselves."""
 

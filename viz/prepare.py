@@ -226,7 +226,7 @@ def wait_for_host(error: EngineAway, shown: bool) -> None:
     else:
         say(sentence(error))
         if _LAST in st.session_state and _last() is None:
-            say(_("The last result is no longer available."))
+            say(_("The last result is no longer available. The page is drawn again as soon as the engine answers."))
     _look_again()
 
 

@@ -49,7 +49,7 @@ def seen() -> dict[str, str]:
 
 def needs_network() -> str:
     """Sentence of a page, or part of one, that shows nothing for a recorded run."""
-    return _("This is a recorded run, and its network is not here; this needs one. Choose a model, or open its checkpoint.")
+    return _("This needs a network, but a recorded run comes without one. Choose a model, or open the run’s checkpoint.")
 
 
 def unchangeable() -> str:
@@ -97,9 +97,9 @@ def at_site(recorded: Recorded, site: Site) -> str:
     if own.origin == "computed":
         return _("Module: {module}. The program computed these weights ({operation}).", **gaps)
     if own.difference is None:
-        return _("Module: {module}. Recomputed: weights are never held by {operation}; not compared.", **gaps)
+        return _("Module: {module}. Recomputed, because {operation} stores no weights; not compared.", **gaps)
     gaps["difference"] = labels.power_of_ten(own.difference)
-    return _("Module: {module}. Recomputed: weights are never held by {operation}; largest difference {difference}.", **gaps)
+    return _("Module: {module}. Recomputed, because {operation} stores no weights; largest difference {difference}.", **gaps)
 
 
 def not_recorded(trace: Trace) -> list[str]:

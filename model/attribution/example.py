@@ -76,7 +76,7 @@ def forced_run(runner: Runner, request: RunRequest, device: torch.device, most: 
     if spec.output.softmax == "batch":
         raise CannotMeasure(reason="its softmax runs over the examples of a batch, so each probability is 1")
     if spec.decoder.wiring == "memory":
-        raise CannotMeasure(reason="its decoder reads one target token at a time, so a target cannot be fed at once")
+        raise CannotMeasure(reason="its decoder reads one target token at a time, so a whole target cannot be fed in one pass")
     if spec.encoder is not None:
         return request, 0
     reader = Reader(runner.tokenizers, device, most)
@@ -87,7 +87,7 @@ def forced_run(runner: Runner, request: RunRequest, device: torch.device, most: 
     typed = isinstance(request.target, str)
     start = next((place for place, special in enumerate(given.special) if typed and not special), 0)  # no second start token
     if (found := len(prompt) + len(given) - start) > (allowed := reader.room(spec.writer)[0]):
-        raise TooManyTokens(what="prompt and target", found=found, allowed=allowed, reason="both stand in one strip")
+        raise TooManyTokens(what="prompt and target", found=found, allowed=allowed, reason="both are read as one text")
     whole = (*prompt, *given.ids[start:])
     return replace(request, source=whole, target=None, begin=(), decoding=Decoding(max_length=0)), len(prompt)
 

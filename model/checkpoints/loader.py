@@ -95,4 +95,4 @@ def raw_weights(path: Path) -> Path | None:
 def _refuse(settings: Mapping[str, str]) -> None:
     """Refuses settings for folders, which need none."""
     for name, value in settings.items():
-        raise BadSetting(name=f"the setting {name}", found=value, allowed="left out: the folder's own files tell everything")
+        raise BadSetting(name=f"the setting {name}", found=value, allowed="left out: the folder's own files contain all settings")

@@ -180,7 +180,7 @@ def _read_weights(path: Path, spec: ModelSpec) -> dict[str, Tensor]:
         if stored[name].shape != needed[name].shape:
             raise ShapeMismatch(path=path, detail=f"{name} is {list(stored[name].shape)}, not {list(needed[name].shape)}")
         if stored[name].dtype not in DTYPES or not stored[name].isfinite().all():
-            raise DamagedFile(path=path, detail=f"{name} holds something else than finite floating-point numbers")
+            raise DamagedFile(path=path, detail=f"{name} contains values that are not finite floating-point numbers")
     return {name: value.float() for name, value in stored.items()}
 
 

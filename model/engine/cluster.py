@@ -98,7 +98,7 @@ def app(arguments: dict[str, str]) -> serve.Application:
     """
     if unknown := arguments.keys() - {"replicas"}:
         name = min(unknown)
-        raise BadSetting(name=name, found=arguments[name], allowed="left out; there is only replicas=2-8")
+        raise BadSetting(name=name, found=arguments[name], allowed="left out; the only one is replicas=2-8")
     on_gpu, threads = environment.device().type == "cuda", environment.threads() or 1
     devices = torch.cuda.device_count() if on_gpu else max(1, (os.cpu_count() or 1) // threads)
     environment.precision()  # refuse here: Ray would restart a failing replica forever

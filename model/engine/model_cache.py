@@ -166,7 +166,7 @@ class ModelCache:
             key = ModelKey(name, tuple(sorted(settings)), version)
             if (found := cache.get(key, lambda key=key: self._unchanged(key, make))) is not None:  # type: ignore[misc]
                 return found
-        raise DamagedFile(path=name, detail="its files cannot be looked at, or change while they are read")
+        raise DamagedFile(path=name, detail="its files cannot be read, or change while they are read")
 
     def _unchanged(self, key: ModelKey, make: Callable[[ModelKey], Value]) -> Value | None:
         """The result of `make`; None: the files changed meanwhile. Drops results of older files first."""

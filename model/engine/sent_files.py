@@ -49,7 +49,7 @@ def opened_name(path: Path) -> str:
 def unreadable(path: Path, error: Exception) -> NotACheckpoint:
     """The error for a path that cannot be read."""
     there = isinstance(error, PermissionError)
-    return NotACheckpoint(path=path, found="closed to this program" if there else "not there")
+    return NotACheckpoint(path=path, found="not readable by this program" if there else "not found")
 
 
 def vocabulary_name(content: bytes) -> str:

@@ -196,7 +196,7 @@ class BadLecture(InputError):
 class BadClaim(InputError):
     """A claim, question or point of a lecture about what the run does not have. Fields: reason."""
 
-    template = "This line of the lecture does not fit the run: {reason}."
+    template = "This line of the lecture does not fit the run: {reason}. Change the line, or the view of its step."
 
 
 class EditedCell(InputError):

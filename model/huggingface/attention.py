@@ -50,7 +50,7 @@ class Watch:
         finally:
             _WATCH.reset(token)
         if missing := [str(site) for site in self.sites.values() if site not in self.seen]:
-            raise DamagedFile(path="the network", detail=f"the library handed out no attention of {', '.join(missing[:3])}")
+            raise DamagedFile(path="the network", detail=f"the library returned no attention weights for {', '.join(missing[:3])}")
         return result
 
     def parts(self, site: Site, queries: int, keys: int) -> dict[str, Tensor]:

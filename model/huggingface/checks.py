@@ -45,7 +45,7 @@ def check_size(folder: Folder, outline: nn.Module, weights: Mapping[str, Tensor]
     asked = sum(prod(tensor.shape) for tensor in (*outline.parameters(), *outline.buffers()))
     there = sum(tensor.numel() for tensor in weights.values())
     if asked > 2 * there + SPARE:
-        detail = f"it describes a network of {asked:,} numbers, and the weights beside it are {there:,}"
+        detail = f"it describes a network of {asked:,} parameters, but the weights beside it are only {there:,}"
         raise UnsoundFile(path=folder.path / CONFIG, detail=detail)
 
 
@@ -78,13 +78,16 @@ def notes(folder: Folder, weights: Mapping[str, Tensor], left_over: Mapping[str,
     """Notes on the files for viewers, a sentence each."""
     found = []
     if FOREIGN_CODE in folder.config:
-        found.append(f"{CONFIG} names Python code of its own ({FOREIGN_CODE}); it was not run, the library's class was.")
+        found.append(
+            f"{CONFIG} refers to its own Python code ({FOREIGN_CODE}), which was not run; the library's class was used instead."
+        )
     if not folder.config.get("architectures"):
         found.append(
-            f"{CONFIG} does not say which class saved it: that these weights were trained as {folder.model_type} is its word."
+            f"{CONFIG} does not name the class that saved it. It says only that the weights are of type {folder.model_type}, "
+            "and the files cannot confirm it."
         )
     if left_out := ignored(folder):
-        found.append(f"Decoding here does not do what its generation settings ask for besides: {', '.join(left_out)}.")
+        found.append(f"Decoding here ignores these of the folder's generation settings: {', '.join(left_out)}.")
     if broken := [name for name, tensor in weights.items() if tensor.is_floating_point() and not tensor.isfinite().all()]:
-        found.append(f"{len(broken)} tensors hold NaN or infinite numbers, the first is {broken[0]}.")
+        found.append(f"{len(broken)} tensors contain NaN or infinite numbers; the first is {broken[0]}.")
     return (*found, *noted(left_over))

@@ -52,12 +52,13 @@ def check_settings(folder: Folder, config: Any) -> None:
         kinds = library.model_types(name) if isinstance(name, str) else set()
         if kinds and not kinds & _like(folder.model_type):
             own = ", ".join(sorted(kinds))
-            reason = f"its config.json says model_type {folder.model_type}, and that {name} saved it, which is of {own}"
+            reason = (
+                f"its config.json contradicts itself: model_type is {folder.model_type}, but {name}, which saved it, "
+                f"belongs to {own}"
+            )
             raise UnsupportedModel(path=folder.path, reason=reason)
     if unread := list(_unread(folder, config)):
-        reason = (
-            f"its config.json sets {shortened(unread)}, which {folder.model_type} does not read, and which changes what is computed"
-        )
+        reason = f"its config.json sets {shortened(unread)}: this changes what is computed, and {folder.model_type} ignores it"
         raise UnsupportedModel(path=folder.path, reason=reason)
 
 
@@ -103,8 +104,8 @@ def left_over(folder: Folder, network: nn.Module, unexpected: set[str], weights:
     if wrong := [name for name, what in found.items() if not what]:
         names, kind = shortened(wrong), folder.model_type
         one, several = (
-            f"its weights hold {names}, which has no place in {kind}",
-            f"its weights hold {names}, which have no place in {kind}",
+            f"its weights contain {names}, which has no place in {kind}",
+            f"its weights contain {names}, which have no place in {kind}",
         )
         raise UnsupportedModel(path=folder.path, reason=one if len(wrong) == 1 else several)
     return found
@@ -113,8 +114,8 @@ def left_over(folder: Folder, network: nn.Module, unexpected: set[str], weights:
 def _what_is(name: str, tensor: Tensor, network: nn.Module) -> str:
     """Description of an unused tensor: known to be harmless, or a table that the network computes itself."""
     if name == _UNREAD:
-        return "read by no class of the library"
-    return what_is(name, tensor) or ("worked out by the network itself" if _is_worked_out(name, tensor, network) else "")
+        return "used by no class of the library"
+    return what_is(name, tensor) or ("computed by the network itself" if _is_worked_out(name, tensor, network) else "")
 
 
 def _is_worked_out(name: str, tensor: Tensor, network: nn.Module) -> bool:

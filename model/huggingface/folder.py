@@ -133,7 +133,7 @@ def open_folder(path: Path) -> Folder:
         raise UnsupportedModel(path=path, reason="its weights are quantized, which is not read here")
     if family is not None and family.kind == "encoder" and config.get("is_decoder"):
         raise UnsupportedModel(
-            path=path, reason=f"its {kind} is one that looks back only (is_decoder), and here it would see everything"
+            path=path, reason=f"its {kind} uses a causal mask (is_decoder), but here it would attend to every position"
         )
     generation = config | (read_json(path / GENERATION) if (path / GENERATION).is_file() else {})
     return Folder(path, config, generation, family, "encoder" if family is None else family.kind)

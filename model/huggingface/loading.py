@@ -106,7 +106,7 @@ def _probe(network: AnyForeign, folder: Folder, device: torch.device) -> None:
 def _about(folder: Folder) -> tuple[str, ...]:
     """Notes on the architecture, a sentence each."""
     rotates = folder.family is not None and folder.family.positions == "rotary"
-    return ("Queries and keys are shown as they were compared: after their rotation by position.",) if rotates else ()
+    return ("Queries and keys are shown after their rotation by position, as the network compared them.",) if rotates else ()
 
 
 def _recorded(network: AnyForeign) -> tuple[str, ...]:

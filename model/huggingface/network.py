@@ -115,7 +115,9 @@ class ForeignNetwork(LibraryHolder):
         """
         if self.family.positions == "relative":
             asked = f"the arithmetic of a cell at {site}"
-            raise UnknownTensor(asked=asked, there="scores with a learned number for each distance added, which is not recorded")
+            raise UnknownTensor(
+                asked=asked, there="scores to which a learned number for each distance was added, which is not recorded"
+            )
         module = next(module for module, own in self.sites.items() if own == site)
         output = self.outputs[site]
         weight, scale = output.get_parameter("weight").detach(), module.scaling
@@ -126,7 +128,7 @@ class ForeignNetwork(LibraryHolder):
         """What a trace of it cannot hold, and why."""
         added = {"rotary": "queries and keys are rotated by their positions", "relative": "scores get a number for each distance"}
         why = added.get(self.family.positions)
-        tables = {f"positions/{stack}": f"nothing is added: {why}" for stack in self.spec.stacks if why}
+        tables = {f"positions/{stack}": f"no positions are added: {why}" for stack in self.spec.stacks if why}
         return {"attention/*/scores": NO_SCORES, "stages": NO_STAGES} | tables
 
     def _watch(self, run: Run, stack: str, ids: Tensor, start: int, padding: Mapping[str, Tensor]) -> Watch:
@@ -162,10 +164,10 @@ class ForeignNetwork(LibraryHolder):
             output.register_forward_pre_hook(_last_position)
 
 
-NO_SCORES = "the transformers library computes weights in one go and hands out no scores"
+NO_SCORES = "the transformers library computes weights in one step and returns no scores"
 PARTS_OF_MASKS = "the transformers library combines padding and causality itself, and only their result can be changed"
 SHARED_KEYS = "several heads share one head of keys and values, which would change for all of them"
-NO_STAGES = "what happens between these states stays inside the transformers library"
+NO_STAGES = "the transformers library does not expose what it computes between these states"
 
 
 class ForeignEncoder(ForeignNetwork):

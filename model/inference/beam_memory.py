@@ -49,7 +49,7 @@ class BeamMemory:
         fitting = max(1, self.size * LARGEST // max(1, self.bytes(tokens)))
         if self.size > fitting:
             needed = f"{self.size} could take {self.bytes(tokens) / 2**30:.1f} GB of memory"
-            allowed = f"at most {fitting} where up to {tokens} tokens are written ({needed}; fewer tokens, max_length, take less)"
+            allowed = f"at most {fitting} if up to {tokens} tokens are generated ({needed}); fewer tokens (max_length) need less"
             raise BadSetting(name="beam_size", found=self.size, allowed=allowed)
 
     def bytes(self, tokens: int) -> int:

@@ -98,7 +98,9 @@ class Reader:
             return source
         pad_id = spec.pad_id if spec.source_pad_id is None else spec.source_pad_id
         if pad_id is None or not stack.vocab:
-            raise BadSetting(name="source_pad_to", found=wanted, allowed="left out: this model has no padding id, or none was told")
+            raise BadSetting(
+                name="source_pad_to", found=wanted, allowed="left out: this model has no padding id, or none was specified"
+            )
         if not len(source) <= wanted <= stack.max_positions:
             raise BadSetting(
                 name="source_pad_to", found=wanted, allowed=f"from {len(source)} (the source's tokens) to {stack.max_positions}"
@@ -161,7 +163,11 @@ class Reader:
             raise BadSetting(name="begin", found=f"{len(begin)} ids", allowed="left out: this network generates nothing")
         _check_ids("begin", begin, self.tokenizers["source" if spec.encoder is None else "target"])
         if spec.end_id in begin[:-1]:
-            raise BadSetting(name="begin", found=f"the end token {spec.end_id} before the last id", allowed="without it")
+            raise BadSetting(
+                name="begin",
+                found=f"the end token {spec.end_id} before the last id",
+                allowed="a list of ids with the end token only at its end",
+            )
         allowed, reason = self.room(spec.writer)
         if len(begin) > (most := max(0, allowed + 1 - prompt)):  # the last token generated is not read
             raise TooManyTokens(what="begin", found=len(begin), allowed=most, reason=reason)
@@ -180,7 +186,7 @@ def _check_ids(name: str, ids: tuple[int, ...], tokenizer: Tokenizer) -> None:
             raise TokenOutOfRange(what=name, found=id_, last=f"{tokenizer.size - 1:,}")
 
 
-_NO_EMBEDDING = "features: this network has no embedding that could read words or ids; two numbers draw some, POSITIONS SEED"
+_NO_EMBEDDING = "features: this network has no embedding for words or ids. Two numbers, POSITIONS SEED, draw random ones"
 
 
 def _asked(name: str, text: str) -> RandomFeatures:
@@ -201,7 +207,7 @@ def _rows(name: str, given: Features, width: int) -> Tensor:
     if widths != {width}:
         found = " and ".join(map(str, sorted(widths))) or "no"
         raise BadSetting(
-            name=f"{name} features", found=f"rows of {found} numbers", allowed=f"rows of {width} numbers, one a position"
+            name=f"{name} features", found=f"rows of {found} numbers", allowed=f"rows of {width} numbers, one row per position"
         )
     rows = torch.tensor(given.rows, dtype=torch.float32)
     if not rows.isfinite().all():

@@ -27,7 +27,7 @@ _KEPT_AS: dict[str, Keep] = {
     "embedded": "hidden",
     "stages": "stages",
 }
-NAN_UNCOMPUTED = "keys in the future of a cached step were never scored: those scores are NaN"
+NAN_UNCOMPUTED = "a cached step computes no scores for later keys: those scores are NaN"
 _FILL = {"weights": 0.0, "scores": torch.nan, "mask": False, "mask_causal": False}
 
 
@@ -122,7 +122,9 @@ ONLY_LAST = (
     "a long prompt and a large vocabulary: the logits of each position would take too much memory, so only the last were computed"
 )
 
-FUSED = "a long input: the run used a fused kernel that writes no weights out; they are computed from q and k when looked at"
+FUSED = (
+    "a long input: the run used a fused kernel, which does not store weights; they are computed from q and k when they are shown"
+)
 
 
 def attentions(arrays: dict[str, Array], tokens: Mapping[str, Tokens], specs: Mapping[str, AnyAttention]) -> dict[Site, Attention]:

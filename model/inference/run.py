@@ -163,7 +163,7 @@ class _Job:
 
     def read(self, network: EncoderAlone | ForeignEncoder) -> Result:
         """Runs an encoder without a decoder; nothing is generated."""
-        self._refuse_target("an encoder alone writes nothing")
+        self._refuse_target("an encoder alone generates nothing")
         source = self._source()
         mask = network.source_mask(source.tensor, self._valid(len(source)))
         self.ask(Call(network, self.run, self.edited.source(source.tensor, mask.padding), mask))
@@ -189,7 +189,7 @@ class _Job:
             written = self._decode(passes.read, source.tokens.ids if alone else self._start(), shown, 0 if alone else len(source))
             tokens = shown(written.ids)
         else:
-            self._refuse_target("an encoder alone writes nothing")
+            self._refuse_target("an encoder alone generates nothing")
         return tokens, replace(written, recording=passes.recorded(tokens, written, self.request))
 
     def _decode(self, read: Read, prompt: tuple[int, ...], shown: Strips, source: int = 0) -> Written:
@@ -274,7 +274,9 @@ class _Job:
 
     def _start(self) -> tuple[int, ...]:
         if self.spec.output is None:
-            raise MissingSetting(name="The target", needed="one, because this network has no output layer to write with")
+            raise MissingSetting(
+                name="The target", needed="a given one, because this network has no output layer and generates nothing"
+            )
         if self.spec.start_id is None:
             raise NoStart(setting="bos_id")
         return (self.spec.start_id, *self.spec.forced)

@@ -44,7 +44,7 @@ def diagnosed(found: Inspection, tensors: Mapping[str, Tensor], network: nn.Modu
     notes = found.notes
     compared = network is not None and found.parameters <= MOST_NUMBERS
     if network is not None and not compared:
-        notes += (f"Heads are not compared: the network has more than {MOST_NUMBERS:,} learned numbers.",)
+        notes += (f"Heads are not compared: the network has more than {MOST_NUMBERS:,} parameters.",)
     sites = {} if network is None else {str(site): attention.heads for site, attention in head_circuits.sites(network).items()}
     return replace(
         found,

@@ -71,24 +71,24 @@ HARMLESS = tuple(
         ),
         ("a mask", r"(.*[._])?(mask|masked_bias|tril|triu)|(.*\.)?(attn|attention)\.bias", _is_mask),
         ("the numbers of the positions", r"(.*[._])?(position_ids|pos_ids)", _counts_up),
-        ("segments that are all alike", r"(.*[._])?token_type_ids", _is_zero),
+        ("segment ids that are all 0", r"(.*[._])?token_type_ids", _is_zero),
         (
-            "of the loss",
+            "part of the loss",
             r"(.*\.)?(criterion|crit|loss|loss_fn|loss_func|loss_function|\w+_loss|\w+_criterion)(\..*)?|(.*\.)?(class|loss)_weights?",
             _is_anything,
         ),
-        ("of a metric", r"(\w+_)?(metrics?|accuracy|perplexity|bleu)(\..*)?", _is_anything),
+        ("part of a metric", r"(\w+_)?(metrics?|accuracy|perplexity|bleu)(\..*)?", _is_anything),
     )
 )
 """All harmless kinds. A rotary cache is not among them: in a network that is not known to rotate queries and keys, it says that
 queries and keys are rotated after all."""
 
 
-BEHIND = "a head behind the network"
+BEHIND = "an output head after the network"
 """A further kind, which layouts and families recognize by its place: a head that reads the last hidden states."""
 
 
-RECOMPUTED = "computed anew by the program that wrote it"
+RECOMPUTED = "recomputed by the program that saved it"
 """A further kind, which layouts recognize by its name: their program computes such a tensor when it starts."""
 
 
@@ -111,9 +111,7 @@ def noted(left_over: Mapping[str, str]) -> tuple[str, ...]:
     kinds: dict[str, list[str]] = {}
     for name, what in left_over.items():
         kinds.setdefault(what, []).append(name)
-    return tuple(
-        f"Left over, since nothing of it changes an attention map: {', '.join(names)} ({what})." for what, names in kinds.items()
-    )
+    return tuple(f"Not used, because it changes no attention map: {', '.join(names)} ({what})." for what, names in kinds.items())
 
 
 def shortened(names: Iterable[str], most: int = 3) -> str:

@@ -90,12 +90,12 @@ def _open(path: Path) -> Iterator[OpenFile]:
     try:
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):
-            raise NotACheckpoint(path=path, found="a folder" if stat.S_ISDIR(mode) else "no file but a device or a pipe")
+            raise NotACheckpoint(path=path, found="a folder" if stat.S_ISDIR(mode) else "a device or a pipe, not a file")
         file = path.open("rb")
     except FileNotFoundError as error:
-        raise NotACheckpoint(path=path, found="not there") from error
+        raise NotACheckpoint(path=path, found="not found") from error
     except OSError as error:
-        raise NotACheckpoint(path=path, found=f"closed to this program ({error.strerror})") from error
+        raise NotACheckpoint(path=path, found=f"not readable by this program ({error.strerror})") from error
     with file:
         yield file
 

@@ -63,11 +63,11 @@ def _header(written: bytes, path: str) -> dict[str, Any]:
     try:
         header = json.loads(written.decode(), object_pairs_hook=_once, parse_constant=_no_number)
     except RecursionError as error:
-        raise DamagedFile(path=path, detail="its header is nested without end") from error
+        raise DamagedFile(path=path, detail="its header is nested too deeply") from error
     except ValueError as error:
         raise DamagedFile(path=path, detail=f"its header makes no sense: {shown(error)}") from error
     if not isinstance(header, dict) or not _is_metadata(header.get(METADATA, {})):
-        raise DamagedFile(path=path, detail="its header is no table of tensors")
+        raise DamagedFile(path=path, detail="its header is not a table of tensors")
     return header
 
 

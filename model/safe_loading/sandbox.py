@@ -80,6 +80,6 @@ def main(path: str, what: str) -> None:
         answer = json.dumps({"error": type(error).__name__, "fields": error.fields})
     except MemoryError:
         found, most = "not enough", f"{limits.MAX_MEMORY:,} bytes"
-        fields = {"path": path, "what": "the memory for looking into it", "found": found, "allowed": most}
+        fields = {"path": path, "what": "the memory to inspect it", "found": found, "allowed": most}
         answer = json.dumps({"error": OverLimit.__name__, "fields": fields})
     sys.stdout.write(answer)

@@ -29,11 +29,11 @@ def look_into(file: IO[bytes], path: str, what: Literal["plan", "vocabulary"]) -
         answer: dict[str, Any] = json.loads(done.stdout)
     except subprocess.TimeoutExpired as error:
         seconds = f"{limits.MAX_SECONDS} seconds"
-        raise OverLimit(path=path, what="the time for looking into it", found=f"over {seconds}", allowed=seconds) from error
+        raise OverLimit(path=path, what="the time to inspect it", found=f"over {seconds}", allowed=seconds) from error
     except ValueError as error:
         allowed = f"{limits.MAX_MEMORY:,} bytes in {limits.MAX_SECONDS} seconds"
         raise OverLimit(
-            path=path, what="the work of looking into it", found="more than its process has", allowed=allowed
+            path=path, what="the memory or time to inspect it", found="more than its process may use", allowed=allowed
         ) from error
     if "error" in answer:
         raise getattr(errors, answer["error"])(**answer["fields"] | {"path": path})

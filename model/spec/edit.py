@@ -183,7 +183,7 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
         yield pair.group(1), pair.group(2)
         place = pair.end()
     if rest := text[place:].strip():
-        raise BadEdit(edit=text[:LONGEST], reason=f"{rest[:40]!r} is not of the form key=value (a value with blanks needs quotes)")
+        raise BadEdit(edit=text[:LONGEST], reason=f"{rest[:40]!r} is not of the form key=value (a value with spaces needs quotes)")
 
 
 def _written(value: Any) -> str:
@@ -207,7 +207,7 @@ def _value(kind: Any, value: str, text: str, key: str) -> Any:
     if get_origin(kind) is tuple:
         items = _ITEM.findall(value)
         if ",".join(items) != value or not items:
-            raise BadEdit(edit=text, reason=f"{key} must be a list with commas between; a comma itself is written in quotes")
+            raise BadEdit(edit=text, reason=f"{key} must be a list separated by commas; a comma inside an item needs quotes")
         return tuple(_single(choices[0], item, text, key) for item in items)
     if NoneType in choices:
         kind = next(choice for choice in (Token, int, str) if choice | None == kind)

@@ -109,15 +109,15 @@ def parse(content: bytes, path: str) -> LayoutFile:
     try:
         data = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_without_doubles)
     except _Double as double:
-        raise BadLayoutFile(path=path, detail=f"“{double}” stands in it twice") from double
+        raise BadLayoutFile(path=path, detail=f"“{double}” occurs in it twice") from double
     except (ValueError, RecursionError) as error:
-        raise BadLayoutFile(path=path, detail="it is no JSON") from error
+        raise BadLayoutFile(path=path, detail="it is not JSON") from error
     if not isinstance(data, dict) or data.get("headlight_layout") != VERSION:
         raise BadLayoutFile(path=path, detail=f'it does not say "headlight_layout": {VERSION}')
     if other := sorted(set(data) - {"headlight_layout", "name", "network", "facts", "roles"}):
         raise BadLayoutFile(path=path, detail=f"it has a field “{other[0][:80]}”, which no layout has")
     if not isinstance(name := data.get("name"), str) or not re.fullmatch(r"[\w .-]{1,80}", name):
-        raise BadLayoutFile(path=path, detail="its name is no text of 1 to 80 letters, digits, spaces, dots and hyphens")
+        raise BadLayoutFile(path=path, detail="its name is not a text of 1 to 80 letters, digits, spaces, dots and hyphens")
     network: Network | None = next((each for each in get_args(Network) if each == data.get("network")), None)
     if network is None:
         raise BadLayoutFile(path=path, detail=f"its network is not {' or '.join(get_args(Network))}")
@@ -130,20 +130,20 @@ def _roles_in(data: Mapping[str, Any], network: Network, path: str) -> dict[str,
         raise BadLayoutFile(path=path, detail=f"it has no table of 1 to {MOST_ROLES:,} roles")
     for pattern, role in told.items():
         if not pattern or len(pattern) > LONGEST_NAME or pattern.count(LAYER) > 1 or set("#@") & set(pattern):
-            raise BadLayoutFile(path=path, detail=f"“{pattern[:80]}” is no name with at most one {LAYER} in it")
+            raise BadLayoutFile(path=path, detail=f"“{pattern[:80]}” is not a name with at most one {LAYER} in it")
         if not isinstance(role, str) or role not in roles(network):
-            raise BadLayoutFile(path=path, detail=f"“{str(role)[:80]}” is no role of the network “{network}”")
+            raise BadLayoutFile(path=path, detail=f"“{str(role)[:80]}” is not a role of the network “{network}”")
     return told
 
 
 def _facts_in(data: Mapping[str, Any], path: str) -> dict[str, str]:
     told = data.get("facts", {})
     if not isinstance(told, dict):
-        raise BadLayoutFile(path=path, detail="its facts are no table")
+        raise BadLayoutFile(path=path, detail="its facts are not a table")
     for name, value in told.items():
         if name not in FACTS or not isinstance(value, str | int | float) or len(str(value)) > 40:
             raise BadLayoutFile(
-                path=path, detail=f"its fact “{str(name)[:80]}” is none of {', '.join(FACTS)}, or has no plain value"
+                path=path, detail=f"its fact “{str(name)[:80]}” is not one of {', '.join(FACTS)}, or has no plain value"
             )
     return {name: json.dumps(value) if isinstance(value, bool) else str(value) for name, value in told.items()}
 
@@ -214,7 +214,9 @@ def _found(told: LayoutFile, shapes: Mapping[str, Shape], harmless: frozenset[st
         if not found:
             yield BadLayoutFile(path=path, detail=f"no tensor is called “{pattern}”")
         if LAYER in pattern and not in_layers(role):
-            yield BadLayoutFile(path=path, detail=f"“{pattern}” is {role}, of which a network has one, so its name has no {LAYER}")
+            yield BadLayoutFile(
+                path=path, detail=f"“{pattern}” is {role}, which a network has only once, so its name has no {LAYER}"
+            )
         for name, layer in found.items():
             if name in owner:
                 yield BadLayoutFile(path=path, detail=f"“{name}” has two roles, {owner[name]} and {role}")

@@ -85,7 +85,7 @@ def _read(kind: Any, data: Any, name: str) -> Any:
 def _read_dataclass(kind: Any, data: Any, name: str) -> Any:
     hints = get_type_hints(kind, include_extras=True)
     if not isinstance(data, Mapping):
-        raise BadSetting(name=name, found=_short(data), allowed=f"made of {', '.join(hints)}")
+        raise BadSetting(name=name, found=_short(data), allowed=f"an object with {', '.join(hints)}")
     if unknown := [key for key in data if key not in hints]:
         raise BadSetting(name=f"a field of {name}", found=_short(unknown[0]), allowed=f"one of {', '.join(hints)}")
     needed = {f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING} | data.keys()

@@ -89,8 +89,8 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
         "trained with, or write them into a file next to it with the same name and the ending .spec.json.",
     ),
     "ContradictsFile": (
-        {"path": "a.pt", "name": "n_heads", "said": "4", "where": "model_args.n_head", "found": "8 was told"},
-        "a.pt itself says n_heads=4 (model_args.n_head), but 8 was told. Leave n_heads out, or choose the file that it "
+        {"path": "a.pt", "name": "n_heads", "said": "4", "where": "model_args.n_head", "found": "the answer given is 8"},
+        "a.pt itself says n_heads=4 (model_args.n_head), but the answer given is 8. Leave n_heads out, or choose the file that it "
         "was meant for: with another value than in training, every attention map would be wrong.",
     ),
     "NoVocabulary": (

@@ -57,7 +57,7 @@ def test_what_the_app_is_told_to_open_is_open_under_the_name_in_the_address(
     trace = engine.run(RunRequest(named["model"], "wort3", (2, 3), settings=tuple(told.items())))
     assert trace.tokens["source"].texts == ("<sos>", "wort3", "<eos>")
     monkeypatch.setenv("HEADLIGHT_OPEN", str(tmp_path / "nowhere.pt"))
-    with pytest.raises(NotACheckpoint, match="is not there"):
+    with pytest.raises(NotACheckpoint, match="is not found"):
         open_engine()
 
 

@@ -95,7 +95,7 @@ def test_what_is_no_lecture_is_refused_with_its_line(text: str, line: int, reaso
         (f"{VIEW}\n{VIEW}", 8, "but it has 2"),
         ("view: /nowhere?head=1", 7, "leads to no page"),
         ("view: javascript:alert(1)", 7, "leads to no page"),
-        ("view: //[", 7, "is no link"),
+        ("view: //[", 7, "is not a link"),
         ("view: /explore?head=-4", 7, "sets head to"),
         ("view: /explore?colour=red", 7, "unknown parameter “colour”"),
         (f"{VIEW}\nexpects: x", 8, "“expects:” is no instruction"),

@@ -94,7 +94,7 @@ def test_a_vocabulary_is_given_to_a_file_of_the_servers_folder(stocked: Path, fi
     open_path(visitor, files / "src.txt", "widget:words-path")
     assert dict(visitor.view.parsed_settings()) == {"source_vocab": vocabulary_name((files / "src.txt").read_bytes())}
     open_path(visitor, files / "nowhere.txt", "widget:words-path")
-    assert "nowhere.txt is not there" in visitor.problems[0]
+    assert "nowhere.txt is not found" in visitor.problems[0]
     open_path(visitor, files / "tut6-model.pt", "widget:words-path")
     assert "tut6-model.pt is not a vocabulary file" in visitor.problems[0]
 

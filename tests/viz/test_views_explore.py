@@ -271,7 +271,7 @@ def test_the_lens_has_a_column_for_each_layer_and_asks_for_states_only_when_it_i
     for layer, state in enumerate(trace.hidden.values()):
         logits = state.astype(np.float64) @ tensors["output.weight"].T + tensors["output.bias"]
         assert [row[layer] for row in said["text"]] == [f"word{id_}" for id_ in logits.argmax(axis=-1)]
-    assert "Only the last layer’s reading is the model’s real output" in words(app)
+    assert "Only the reading of the last layer is the model’s real output" in words(app)
 
 
 def test_a_model_without_an_output_layer_has_no_lens_and_the_page_says_so() -> None:

@@ -133,7 +133,7 @@ def _edits(part: str) -> str:
     except HeadlightError as error:
         raise Unreadable(str(error)) from error
     if not edits or part[0] != "{":
-        raise Unreadable(_("edits must stand in braces: {form}", form="with {silence site=decoder.0.2.cross head=4}:"))
+        raise Unreadable(_("edits must be in braces: {form}", form="with {silence site=decoder.0.2.cross head=4}:"))
     return text
 
 

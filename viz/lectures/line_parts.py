@@ -64,7 +64,7 @@ class Parts:
         """The next part, a text in quotes."""
         part = self.take(what)
         if not part.startswith('"'):
-            raise Unreadable(_("{what} must stand in double quotes, not {found}", what=what, found=part))
+            raise Unreadable(_("{what} must be in double quotes, not {found}", what=what, found=part))
         try:
             return str(json.loads(part)).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         except ValueError as error:

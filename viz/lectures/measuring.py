@@ -78,7 +78,7 @@ def distribution(trace: Trace, step: Step) -> Array:
         BadClaim: the network writes nothing.
     """
     if trace.logits is None:
-        raise BadClaim(reason=_("this network writes nothing"))
+        raise BadClaim(reason=_("this network generates nothing"))
     logits = trace.logits[_logits_row(trace, step)].astype(np.float64)
     highest = logits.max()
     found: Array = logits - highest - np.log(np.exp(logits - highest).sum())
@@ -104,7 +104,7 @@ def _weight(runs: StepRuns, trace: Trace, subject: Subject) -> float:
 def _score(runs: StepRuns, trace: Trace, subject: Subject) -> float:
     attention, head = runs.attention(trace, subject.head)
     if attention.scores is None:
-        raise BadClaim(reason=_("the run keeps no scores"))
+        raise BadClaim(reason=_("the run recorded no scores"))
     return float(attention.scores[head, row(trace, attention, subject.query), column(trace, attention, subject.key)])
 
 
@@ -122,7 +122,7 @@ def _mean(runs: StepRuns, trace: Trace, subject: Subject) -> float:
 def _value(runs: StepRuns, trace: Trace, subject: Subject) -> float:
     attention, head = runs.attention(trace, subject.head)
     if attention.v is None:
-        raise BadClaim(reason=_("the run keeps no values"))
+        raise BadClaim(reason=_("the run recorded no values"))
     own = lengths(attention.v[head])
     return float(own[column(trace, attention, subject.key)] / own.mean())
 

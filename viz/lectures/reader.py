@@ -162,7 +162,7 @@ def _take(draft: _Draft, number: int, line: str, last: bool, problems: list[Prob
         return True
     if said:
         gaps = {"word": said[1], "there": ", ".join(INSTRUCTIONS)}
-        problems.append(Problem(number, _("“{word}:” is no instruction. There are: {there}.", **gaps)))
+        problems.append(Problem(number, _("“{word}:” is not an instruction. The instructions are: {there}.", **gaps)))
     elif line.startswith("# ") and not draft.chapter:
         draft.chapter = line[2:].strip()
     elif line.startswith("## ") and not draft.heading:
@@ -268,11 +268,11 @@ def parse_link(link: str) -> tuple[str, View, list[str]]:
     try:
         url = urlsplit(link.strip())
     except ValueError:
-        return "", View(), [_("“{link}” is no link", link=link[:80])]
+        return "", View(), [_("“{link}” is not a link", link=link[:80])]
     page = url.path.strip("/") or PAGES[0]  # the app opens on Explore
     if page not in PAGES or url.scheme not in ("", "http", "https"):
         gaps = {"link": link[:80], "there": ", ".join(f"/{name}" for name in PAGES)}
-        return "", View(), [_("“{link}” leads to no page of the app; there are {there}", **gaps)]
+        return "", View(), [_("“{link}” leads to no page of the app; the pages are {there}", **gaps)]
     query: dict[str, str] = {}
     for name, value in parse_qsl(url.query, keep_blank_values=True):
         query[name] = f"{query[name]}; {value}" if name == "edit" and name in query else value

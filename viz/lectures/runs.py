@@ -180,4 +180,4 @@ def step_of(trace: Trace, at: Token | None) -> int:
     elif at is not None and at < len(written):
         return at
     name = f"“{at.text}”" if isinstance(at, Named) else str(at)
-    raise BadClaim(reason=_("no step {name} among the written tokens: {there}", name=name, there=" ".join(written)))
+    raise BadClaim(reason=_("no step {name} among the generated tokens: {there}", name=name, there=" ".join(written)))

@@ -42,7 +42,7 @@ def load(name: str) -> Lecture:
     """
     there = files()
     if name not in there:
-        raise BadLecture(lecture=name[:80], line=1, reason=_("there is no such file; there are {there}", there=", ".join(there)))
+        raise BadLecture(lecture=name[:80], line=1, reason=_("there is no such file; available: {there}", there=", ".join(there)))
     return open_file(there[name])
 
 

@@ -29,7 +29,10 @@ def network(trace: Trace, options: Options, title: str = "", description: str = 
     plans = [list(column.parts) for column in found]
     notes = []
     if max(_height(plan, options.font_size) for plan in plans) > 0.9 * TALLEST:
-        plans, notes = [_once(plan) for plan in plans], [_("Layers with equal parts are drawn once: the page has no room for all.")]
+        plans, notes = (
+            [_once(plan) for plan in plans],
+            [_("Layers with equal parts are drawn once: all of them do not fit on the page.")],
+        )
     size = options.font_size
     if (high := max(_height(plan, size) for plan in plans)) > 0.9 * TALLEST:
         size, high = SMALLEST_FONT, max(_height(plan, SMALLEST_FONT) for plan in plans)

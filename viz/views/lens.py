@@ -112,8 +112,8 @@ def _explain(page: Page) -> None:
     )
     meaning = _("What the model would predict if its output layer read the state after this layer.")
     caution = _(
-        "Only the last layer’s reading is the model’s real output. Earlier layers were never trained to speak the "
-        "output’s language, and a word that does not show up may still be encoded in the state."
+        "Only the reading of the last layer is the model’s real output. Earlier layers were never trained to feed the "
+        "output layer directly, and a word that does not show up may still be encoded in the state."
     )
     for text in (meaning, caution):
         st.markdown(f":small[{labels.markdown(text)}]")

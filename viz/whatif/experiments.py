@@ -84,14 +84,20 @@ def _words() -> tuple[Experiment, ...]:
         Experiment(_("Hide “hunde” from cross-attention"), (Forbid(kind="cross", key=("hunde",)),), DOGS),
         Experiment(_("Hide “zaun” from cross-attention"), (Forbid(kind="cross", key=("zaun",)),), fence),
         Experiment(
-            _("Hide “schnee” from cross-attention: its neighbor still knows"), (Forbid(kind="cross", key=("schnee",)),), DOGS
-        ),
-        Experiment(_("Hide “park” from cross-attention: its neighbor still knows"), (Forbid(kind="cross", key=("park",)),), PARK),
-        Experiment(
-            _("Hide “mädchens” from cross-attention: its neighbor still knows"), (Forbid(kind="cross", key=("mädchens",)),), girl
+            _("Hide “schnee” from cross-attention: its neighbor still carries it"), (Forbid(kind="cross", key=("schnee",)),), DOGS
         ),
         Experiment(
-            _("Hide “##tasche” from cross-attention: its neighbor still knows"), (Forbid(kind="cross", key=("##tasche",)),), bag
+            _("Hide “park” from cross-attention: its neighbor still carries it"), (Forbid(kind="cross", key=("park",)),), PARK
+        ),
+        Experiment(
+            _("Hide “mädchens” from cross-attention: its neighbor still carries it"),
+            (Forbid(kind="cross", key=("mädchens",)),),
+            girl,
+        ),
+        Experiment(
+            _("Hide “##tasche” from cross-attention: its neighbor still carries it"),
+            (Forbid(kind="cross", key=("##tasche",)),),
+            bag,
         ),
         Experiment(_("Hide “hut” from “trägt” and from cross-attention: “wearing” or “carrying”?"), hat, child),
         Experiment(_("Hide “schnee” from everything"), (Forbid(key=("schnee",)),), DOGS),

@@ -28,9 +28,9 @@ def draw(page: Page) -> None:
     """Draws the three numbers of every head."""
     found = page.engine.attribute(Heads(request(page)))
     titles = {
-        "without": _("without it"),
-        "alone": _("it alone"),
-        "share": _("its share"),
+        "without": _("without this head"),
+        "alone": _("this head alone"),
+        "share": _("share of this head"),
     }
     left, right = st.columns(2)
     with left:
@@ -107,9 +107,9 @@ def _redundancy(found: HeadEffects, token: int | None) -> str:
         "sum": _signed(without[own].sum()),
     }
     return _(
-        "Change in nats: {cost} when the single head that matters most is silenced ({head}); {all} when all heads of "
-        "one layer are silenced ({place}), although one by one these add up to {sum}. Heads that do the same work hide "
-        "each other, so “without it” alone says too little.",
+        "Change in nats when the head that matters most is silenced ({head}): {cost}. When all heads of one layer are "
+        "silenced ({place}): {all}, although one by one these add up to {sum}. Heads can replace each other, so "
+        "silencing one at a time shows too little.",
         **gaps,
     )
 
@@ -136,9 +136,9 @@ def _scatter(page: Page, found: HeadEffects, table: pd.DataFrame, chosen: str, t
     sharp = table["mean_maximum"].to_numpy()
     names = [labels.site(Site.parse(head.site), head.head) for head in found.heads]
     axis = {
-        "without": _("loss without it (nats)"),
-        "alone": _("it alone (nats)"),
-        "share": _("its share (nats)"),
+        "without": _("loss without this head (nats)"),
+        "alone": _("this head alone (nats)"),
+        "share": _("share of this head (nats)"),
     }[chosen]
     figure = figures.scatter(
         sharp, matters, names, table["kind"].tolist(), page.dark, (_("sharpness: mean largest weight of a row"), axis)

@@ -180,7 +180,7 @@ def grouped_attention(answers: Answers, queries: int, keys: int, bias: bool) -> 
     key_heads = keys // head_dim
     for name, found in (("head_dim", head_dim), ("key_heads", key_heads)):
         if (told := answers.optional_number(name)) not in (None, found):
-            allowed = f"{found}, which n_heads={count} leaves of {queries} and {keys} columns"
+            allowed = f"{found}, the head width for n_heads={count} with {queries} and {keys} columns"
             raise BadSetting(name=name, found=told, allowed=allowed)
     return AttentionSpec(count, head_dim, bias, key_heads=None if key_heads == count else key_heads)
 

@@ -60,8 +60,8 @@ def _rules(shapes: Shapes, told: Mapping[str, str]) -> Rules:
 def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
     columns = {stack: _columns(shapes, stack) for stack in _FIRST}
     future = (
-        "Whether a given target's positions are kept from looking at later ones; the program does so in training only. What it "
-        "writes itself is the same."
+        "Whether positions of a given target are masked from later ones. The program masks them only in training; what it "
+        "generates itself does not change."
     )
     return (
         *heads_of_both(columns["encoder"], columns["decoder"], told),
@@ -70,7 +70,7 @@ def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
         id_(
             "source_pad_id",
             shapes.size("encoder.embedding.weight", 0),
-            "Source positions that hold this id are hidden, where no valid length is given.",
+            "Source positions with this id are masked if no valid length is given.",
             also=("pad_id",),
         ),
         *decoding_ids(shapes.size("decoder.embedding.weight", 0)),
@@ -117,7 +117,7 @@ D2L = Layout(
     rules=_rules,
     ask=_ask,
     read=_read,
-    notes=("Padding in a target is not masked: this program knows valid lengths of the source alone.",),
+    notes=("Padding in a target is not masked: this program uses valid lengths for the source only.",),
     starts=("target",),
     ends=("source", "target"),
 )

@@ -14,7 +14,7 @@ from model.spec.network import ModelSpec, OutputSpec, StackSpec
 LONGEST = 4096
 """Positions at most where nothing bounds them."""
 
-NO_HEADS = "has queries and keys of sizes that no number of heads gives"
+NO_HEADS = "has query and key sizes that fit no number of heads"
 """Evidence against a layout with grouped queries."""
 
 
@@ -44,9 +44,9 @@ def grouped_heads(queries: int, keys: int, told: Mapping[str, str]) -> tuple[Que
     }
     known = next((values.index(told[name]) for name, values in fitting.items() if told.get(name) in values), None)
     consequences = {
-        "n_heads": f"Cuts {queries} columns of queries and {keys} columns of keys into heads: another number gives other maps.",
-        "key_heads": "The number of heads of keys and values, which several heads may share: another way to tell n_heads.",
-        "head_dim": "The width of a head: another way to tell how many there are.",
+        "n_heads": f"Splits {queries} columns of queries and {keys} columns of keys into heads. A wrong number gives wrong maps.",
+        "key_heads": "The number of key and value heads, which several query heads may share. It can be given instead of n_heads.",
+        "head_dim": "The width of a head. It can be given instead of the number of heads.",
     }
     defaults = {name: None if known is None else values[known] for name, values in fitting.items()}
     return tuple(
@@ -64,21 +64,21 @@ def rotary_base() -> Question:
 def variant() -> Question:
     """Whether the network has none of the options that leave no trace in names and shapes; there is one answer that can be run."""
     consequence = (
-        "Names and shapes do not show scaled rotary waves (Llama 3.1 and later), norms that multiply by 1 + weight (Gemma) or "
-        "windows of attention (Mistral 7B v0.1). The maps would be wrong for those. Answer plain if the network has none of them."
+        "Names and shapes do not show scaled rotary positions (Llama 3.1 and later), normalization by 1 + weight (Gemma) or "
+        "sliding windows (Mistral 7B v0.1). The maps would be wrong for those. Answer plain if the network has none of them."
     )
     return Question("variant", consequence, ("plain",))
 
 
 def norm_epsilon() -> Question:
     """What a norm adds before it takes the root."""
-    consequence = "What norms add before they take the root: 1e-05 in llama2.c and Llama 2 and 3, 1e-06 in Llama 1."
+    consequence = "ε of the normalization, added before the root: 1e-05 in llama2.c and Llama 2 and 3, 1e-06 in Llama 1."
     return Question("norm_epsilon", consequence, ("1e-05", "1e-06", "1e-08", "1e-12"))
 
 
 def max_positions(default: int) -> Question:
     """The longest input where no table bounds it."""
-    consequence = "The longest input that is run; rotary positions have no table that would end."
+    consequence = "The longest input that may run. Rotary positions set no limit themselves."
     return Question("max_positions", consequence, highest=2**17, default=str(default))
 
 

@@ -92,8 +92,8 @@ class Diagnosis:
 
     def flaw(self, placement: Placement) -> IncompleteWeights | None:
         """Why these weights cannot be run; None: they can. Used by both `load` and `inspect`."""
-        wrong = [*placement.misshapen.values(), *(f"nothing in it becomes {name}" for name in placement.missing)]
-        wrong += [f"{name} has no place in the network that was told" for name in placement.unexpected]
+        wrong = [*placement.misshapen.values(), *(f"no tensor in it becomes {name}" for name in placement.missing)]
+        wrong += [f"{name} has no place in the network that your answers describe" for name in placement.unexpected]
         tensors = self.chosen.tensors
         wrong += [f"{name} holds {tensors[name].dtype}" for name in placement.ours if tensors[name].dtype not in DTYPES]
         return IncompleteWeights(path=self.path, layout=self.chosen.layout.name, detail=wrong[0]) if wrong else None

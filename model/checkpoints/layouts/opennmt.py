@@ -101,7 +101,10 @@ OPENNMT = Layout(
     rules=_rules,
     ask=_ask,
     read=_read,
-    notes=("A file without tables of positions was trained without them, or with relative ones; the latter are not run here.",),
+    notes=(
+        "A file without tables of positions was trained without positions, or with relative ones. Headlight does not run relative "
+        "positions.",
+    ),
     starts=("target",),
     ends=("target",),
 )

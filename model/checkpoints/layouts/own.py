@@ -68,7 +68,7 @@ def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
     vocab = {stack: shapes.size(_at(stack, "embedding.token.weight"), 0) for stack in stacks}
     also = ("n_heads",) if len(stacks) > 1 else ()
     kinds = tuple(kind for kind in get_args(Positions) if kind != "stored")
-    waves = Question("positions", "How positions are told apart: the file holds no learned ones.", kinds)
+    waves = Question("positions", "The kind of positional encoding; the file contains no learned one.", kinds)
     return (
         *(heads(_heads_of(stack), columns[stack], told, also, whose=stack or "the network") for stack in stacks),
         head_dim(*columns.values()),

@@ -162,7 +162,8 @@ def heads(name: str, width: int, told: Mapping[str, str], also: tuple[str, ...] 
     head_dim = told.get("head_dim", "")
     known = str(width // int(head_dim)) if head_dim in divisors(width) else None
     consequence = (
-        f"Cuts the {width} columns of {whose}'s attention into heads: another number gives other maps, all of them plausible."
+        f"Splits the {width} columns of {whose}'s attention into heads. A wrong number gives wrong maps, which still "
+        "look plausible."
     )
     return Question(name, consequence, divisors(width), default=known, also=also)
 
@@ -170,7 +171,7 @@ def heads(name: str, width: int, told: Mapping[str, str], also: tuple[str, ...] 
 def head_dim(*widths: int) -> Question:
     """The width of one head, another way to give the number of heads."""
     common = tuple(value for value in divisors(widths[0]) if all(width % int(value) == 0 for width in widths))
-    return Question("head_dim", "The width of a head: another way to tell how many there are.", common, needed=False)
+    return Question("head_dim", "The width of a head. It can be given instead of the number of heads.", common, needed=False)
 
 
 def heads_of_both(encoder: int, decoder: int, told: Mapping[str, str]) -> tuple[Question, ...]:
@@ -213,7 +214,9 @@ def translator(
 
 def heads_differ(name: str, count: int, told: int, width: int) -> BadSetting:
     """The error for a head_dim that contradicts the number of heads."""
-    return BadSetting(name="head_dim", found=told, allowed=f"{width // count}, which {name}={count} leaves of {width} columns")
+    return BadSetting(
+        name="head_dim", found=told, allowed=f"{width // count}, the head width for {name}={count} with {width} columns"
+    )
 
 
 def choice(name: str, consequence: str, kind: Any, default: str | None = None, also: tuple[str, ...] = ()) -> Question:
@@ -224,13 +227,18 @@ def choice(name: str, consequence: str, kind: Any, default: str | None = None, a
 def norm_order(default: str | None = None) -> Question:
     """Where the norms stand."""
     return choice(
-        "norm_order", "Norms stand after each sum (post) or before each sublayer (pre); the names are the same.", NormOrder, default
+        "norm_order",
+        "Normalization comes after each sum (post) or before each sublayer (pre). The tensor names are the same for both.",
+        NormOrder,
+        default,
     )
 
 
 def activation(default: str | None = None) -> Question:
     """What stands between the two maps of the feed-forward network."""
-    return choice("activation", "The function between the two maps of the feed-forward network.", Activation, default)
+    return choice(
+        "activation", "The activation function between the two matrices of the feed-forward network.", Activation, default
+    )
 
 
 def embed_scale(default: str | None = None) -> Question:
@@ -241,11 +249,13 @@ def embed_scale(default: str | None = None) -> Question:
 
 def decode_positions(default: str) -> Question:
     """Which positions a cached decode gives."""
-    consequence = "A token written in step t gets position t (running), or each one position 0 (zero)."
+    consequence = "The token generated in step t gets position t (running), or every generated token gets position 0 (zero)."
     return choice("decode_positions", consequence, DecodePositions, default)
 
 
-def causal(default: str | None, consequence: str = "Whether a target position is kept from looking at later ones.") -> Question:
+def causal(
+    default: str | None, consequence: str = "Whether target positions are masked from later ones (causal mask)."
+) -> Question:
     """Whether the decoder's mask hides the future."""
     return Question("causal", consequence, ("true", "false"), default=default)
 
@@ -257,7 +267,7 @@ def id_(name: str, vocab: int, consequence: str, needed: bool = False, also: tup
 
 def padding_ids(*vocab: int) -> tuple[Question, ...]:
     """The ids of padding, by the sizes of the vocabularies: the source's, and the target's where there is one."""
-    hidden = "Positions that hold this id are hidden from attention."
+    hidden = "Positions with this id are masked (padding mask)."
     names = ("source_pad_id", "target_pad_id")
     return tuple(id_(name, size, hidden, needed=True, also=("pad_id",)) for name, size in zip(names, vocab, strict=False))
 
@@ -266,16 +276,21 @@ def decoding_ids(vocab: int) -> tuple[Question, ...]:
     """The ids that decoding needs; without them, targets can still be given."""
     return (
         id_("bos_id", vocab, "Decoding begins with this token; without it, a target must be given."),
-        id_("eos_id", vocab, "Decoding ends with this token; without it, only the longest length ends it."),
+        id_("eos_id", vocab, "Decoding ends with this token; without it, decoding runs to the maximum length."),
         id_("unk_id", vocab, "Stands for words that the vocabulary does not have."),
     )
 
 
 def vocabularies(*names: str) -> tuple[Question, ...]:
     """Vocabulary files, one for each name, and how to split texts."""
-    files = tuple(Question(name, "The texts of the ids; without it, ids are shown as numbers.", needed=False) for name in names)
+    files = tuple(
+        Question(name, "The vocabulary: the text of each id. Without it, ids are shown as numbers.", needed=False) for name in names
+    )
     splits = (*SPLITS, "spacy-de,spacy-en", "spacy-en,spacy-de") if len(names) > 1 else tuple(SPLITS)
     split = Question(
-        "tokenizer", "How a typed text is cut; two names with a comma cut source and target differently.", splits, default="split"
+        "tokenizer",
+        "How typed text is split into tokens. Two names with a comma: one for the source, one for the target.",
+        splits,
+        default="split",
     )
     return (*files, split)

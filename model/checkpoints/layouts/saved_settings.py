@@ -137,7 +137,9 @@ def answers(
                 path=path, name=question.name, said=found.value, where=found.where, found=f"only {question.words} fits"
             )
         if given is not None and given != found.value:
-            raise ContradictsFile(path=path, name=question.name, said=found.value, where=found.where, found=f"{given} was told")
+            raise ContradictsFile(
+                path=path, name=question.name, said=found.value, where=found.where, found=f"the answer given is {given}"
+            )
         if given is None:
             yield question.name, found
 
@@ -149,7 +151,7 @@ def noted(saved: Mapping[str, tuple[SavedAnswer, ...]], taken: Mapping[str, Save
     return (
         *((f"The file itself answers: {listed}.",) if taken else ()),
         *(
-            f"The file says several things of {name}, so none was taken: {', '.join(f'{v.value} ({v.where})' for v in values)}."
+            f"The file gives several values for {name}, so none was used: {', '.join(f'{v.value} ({v.where})' for v in values)}."
             for name, values in several.items()
         ),
     )

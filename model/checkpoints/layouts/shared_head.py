@@ -71,13 +71,15 @@ def _heads(shapes: Shapes, stack: str) -> int:
     """
     width, piece = shapes.size(_WORDS[stack], 1), shapes.size(_QUERIES[stack], 1)
     if width % piece:
-        raise BadSetting(name=_QUERIES[stack], found=f"{piece} columns", allowed=f"a width that divides the stream's {width}")
+        raise BadSetting(
+            name=_QUERIES[stack], found=f"{piece} columns", allowed=f"a divisor of {width}, the width of the residual stream"
+        )
     return width // piece
 
 
 def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
     counts = {stack: str(_heads(shapes, stack)) for stack in _WORDS}
-    certain = "The width of the heads' own matrix tells: this is the only number that fits."
+    certain = "Only this number of heads fits the matrices in the file."
     return (
         Question("encoder_heads", certain, (counts["encoder"],), default=counts["encoder"], also=("n_heads",)),
         Question("decoder_heads", certain, (counts["decoder"],), default=counts["decoder"]),
@@ -86,8 +88,8 @@ def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
         decode_positions("zero"),
         choice(
             "output_softmax",
-            "The program's softmax runs over the batch, so that with one example each token has probability 1 and the first is "
-            "always written; vocab decodes as was meant.",
+            "The program's softmax runs over the batch (batch). With one example, every token then has probability 1, and the "
+            "first one is always generated. vocab decodes as was intended.",
             OutputSoftmax,
             "batch",
         ),
@@ -134,8 +136,8 @@ SHARED_HEAD = Layout(
     ask=_ask,
     read=_read,
     notes=(
-        "This decoder does not look at its own prefix: its masked attention is over the encoder's output, and what was written "
-        "enters as the query alone.",
+        "This decoder does not attend to the tokens it has generated: its masked attention reads the encoder's output, and "
+        "generated tokens are only the queries.",
         "A target must be as long as the source, or one token.",
         "Padding is not masked: this program has no padding mask.",
     ),

@@ -65,7 +65,7 @@ def layout_of(told: LayoutFile) -> Layout:
         rules=partial(_rules, told),
         ask=partial(_ask, told),
         read=partial(_read, told),
-        notes=(f"The roles of the tensors were told by the layout file {told.name}: the maps are right if it is.",),
+        notes=(f"The layout file {told.name} says what each tensor is. The maps are right only if it is right.",),
         starts=("source", "target"),
         ends=("source", "target") if told.network == "translator" else (),
         told=told,
@@ -200,12 +200,12 @@ def _norm(biased: bool) -> Question:
 def _positions(sizes: _Sizes, stacks: tuple[str, ...], known: Mapping[str, str]) -> tuple[Question, ...]:
     if all(sizes.has(f"{stack}positions") for stack in stacks):
         return ()
-    asked = Question("positions", "How positions are told apart: no tensor is a table of them.", _UNTABLED)
+    asked = Question("positions", "The kind of positional encoding: no tensor is a table of positions.", _UNTABLED)
     return (asked, rotary_base()) if known.get("positions") in ROTARY else (asked,)
 
 
 def _tied() -> Question:
-    consequence = "No tensor is the map to the vocabulary: it is the embedding once more (tied), or there is none (none)."
+    consequence = "No tensor is the output layer: it shares the weights of the embedding (tied), or there is none (none)."
     return Question("output_layer", consequence, ("tied", "none"))
 
 

@@ -21,8 +21,8 @@ _ROLES = {
     "source_embedding": (_SIDES["source"], "the embedding of the source"),
     "target_embedding": (_SIDES["target"], "the embedding of the target"),
     "output_layer": (r"out|generator|head|fc|linear|proj|decoder", "the map from the last states to the vocabulary"),
-    "source_positions": (_SIDES["source"], "the table of positions of the source; none: nothing is added there"),
-    "target_positions": (_SIDES["target"], "the table of positions of the target; none: nothing is added there"),
+    "source_positions": (_SIDES["source"], "the table of the source's positions; none: no positions are added there"),
+    "target_positions": (_SIDES["target"], "the table of the target's positions; none: no positions are added there"),
 }
 """Settings that name a tensor, words in a name that suggest it, and a description."""
 

@@ -57,7 +57,7 @@ def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
     return (
         heads("n_heads", width, told),
         head_dim(width),
-        causal("true", "Whether a position is kept from looking at later ones; a language model's is."),
+        causal("true", "Whether positions are masked from later ones (causal mask), as in a language model."),
         norm_order("post"),
         activation("relu"),
         embed_scale("sqrt"),

@@ -40,7 +40,7 @@ def _match(shapes: Shapes) -> Match:
         return Match((), (f"has the names of the layout {TORCH_LM.name}",))
     found = find_stacks(shapes)
     if found is None:
-        return Match((), (f"lacks layers.#.{IN_PROJECTION}, or has several piles of them",))
+        return Match((), (f"lacks layers.#.{IN_PROJECTION}, or has several groups of them",))
     prefixes = [prefix for prefix in (found.encoder, found.decoder) if prefix is not None]
     return Match(tuple(f"has {found.layer(prefix)}{IN_PROJECTION}" for prefix in prefixes), ())
 
@@ -71,7 +71,10 @@ def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
     if found is None:
         return ()
     width, around = shapes.size(found.width, -1), Around(shapes, found, told)
-    future = "PyTorch leaves the mask to the caller: whether a position is kept from looking at later ones (of a decoder: its own)."
+    future = (
+        "Whether positions are masked from later ones (causal mask; in a decoder: its own positions). In PyTorch, the caller "
+        "passes the mask."
+    )
     return (
         heads("n_heads", width, told),
         head_dim(width),
@@ -90,8 +93,8 @@ def _about_words(shapes: Shapes, around: Around, told: Mapping[str, str]) -> tup
     if not embeddings:
         return ()
     vocab = list(embeddings.values())[-1]
-    waves = "How positions are told apart; a table in the file is used as it is."
-    padding = "Positions that hold this id are hidden from attention; without it, none are."
+    waves = "The kind of positional encoding; a table in the file is used as it is."
+    padding = "Positions with this id are masked (padding mask); without it, none are."
     asked = {"source_embedding": ("source_pad_id", "source_vocab"), "target_embedding": ("target_pad_id", "target_vocab")}
     names = [asked[role] for role in embeddings]  # a lone decoder reads a target, whatever it looks at
     return (
@@ -151,7 +154,7 @@ TORCH_TRANSFORMER = Layout(
     rules=_rules,
     ask=_ask,
     read=_read,
-    notes=("Masks are the caller's in PyTorch: what was masked in training is as told here.",),
+    notes=("In PyTorch the caller passes the masks: the masks of this run follow your answers.",),
     starts=("source", "target"),
     ends=("source", "target"),
 )

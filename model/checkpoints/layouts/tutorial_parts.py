@@ -52,7 +52,10 @@ def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
     cut = (heads("n_heads", columns, told), head_dim(columns))
     if _is_module(shapes):
         return cut
-    future = causal("false", "Whether a target position is kept from looking at later ones; this layer is not, as it was written.")
+    future = causal(
+        "false",
+        "Whether target positions are masked from later ones (causal mask). The tutorial's code does not mask them in this layer.",
+    )
     return (*cut, norm_order("post"), activation("relu"), *((future,) if _is_decoder(shapes) else ()))
 
 
@@ -85,5 +88,5 @@ TUTORIAL_PARTS = Layout(
     rules=_rules,
     ask=_ask,
     read=_read,
-    notes=("These are parts of a translator: they read float features in place of words and write no words.",),
+    notes=("These are parts of a translator: they read float features instead of words and generate no words.",),
 )

@@ -72,7 +72,7 @@ class AccessLimits:
             Refused: wrong token, or too many requests.
         """
         if self.token and not hmac.compare_digest(authorization.encode(), f"Bearer {self.token}".encode()):
-            raise Refused(what="The token", found="missing or another", allowed="set HEADLIGHT_TOKEN to the one of this host")
+            raise Refused(what="The token", found="missing or wrong", allowed="set HEADLIGHT_TOKEN to the one of this host")
         self.limit.admit(client_address(peer, forwarded, self.proxies))
 
     def admit_question(self, body: object, peer: str, forwarded: Iterable[str] = ()) -> None:

@@ -123,7 +123,7 @@ class RemoteEngine:
             Refused: always.
         """
         raise Refused(
-            what="The path", found="of another machine than the engine's", allowed="send the file, or start Headlight there"
+            what="The path", found="on another machine than the engine", allowed="send the file, or start Headlight there"
         )
 
     def describe(self, model: str, settings: Settings = ()) -> ModelInfo:
@@ -273,7 +273,9 @@ class RemoteEngine:
         try:
             return from_json(response.json())
         except (ValueError, KeyError, TypeError, AttributeError):
-            return HeadlightError(detail=f"The engine at {self._url} replied with the status {response.status_code} and no words.")
+            return HeadlightError(
+                detail=f"The engine at {self._url} replied with the status {response.status_code} and no message."
+            )
 
 
 def _host_reply(send: Callable[[], httpx.Response]) -> httpx.Response:

@@ -65,7 +65,7 @@ class Reads:
         return {
             "ids": "",
             "patches": f"Its input is an image of {high} × {wide} patches, read row by row, {self.width} numbers each. Positions "
-            "are counted from 1, and those that the network adds, such as a class token, count, too.",
+            "are counted from 1. Those that the network adds, such as a class token, count, too.",
             "frames": f"Its input is {self.rows} frames of {self.width} numbers each. Positions are counted from 1; the network "
             "may join frames to one.",
             "samples": "Its input is samples of a sound, one number each. Positions are counted from 1; the network joins samples.",
@@ -81,7 +81,7 @@ def reads(folder: Folder, network: nn.Module, config: Any) -> Reads:
     argument = str(getattr(network, "main_input_name", "input_ids"))
     form = _FORMS.get(argument)
     if argument == "input_ids" and folder.config.get("vision_config"):
-        raise UnsupportedModel(path=folder.path, reason="it reads images and text together, and a run here has one of them")
+        raise UnsupportedModel(path=folder.path, reason="it reads images and text together, but a run here reads only one of them")
     if form == "ids":
         return Reads(form, argument)
     if form == "patches" and all(hasattr(config, name) for name in ("image_size", "patch_size", "num_channels")):
@@ -95,7 +95,7 @@ def reads(folder: Folder, network: nn.Module, config: Any) -> Reads:
         return Reads(form, argument, rows, config.num_mel_bins, example=rows)
     if form == "samples" and hasattr(config, "conv_stride"):
         return Reads(form, argument, 0, 1, example=FEWEST_SAMPLES * prod(config.conv_stride))
-    raise UnsupportedModel(path=folder.path, reason=f"it reads {argument}, and how these are arranged is not known here")
+    raise UnsupportedModel(path=folder.path, reason=f"it reads {argument}, and their arrangement is not known here")
 
 
 def _two(size: Any) -> tuple[int, int]:

@@ -54,7 +54,7 @@ def probed(folder: Folder, network: RecordedNetwork) -> tuple[tuple[headlight.Si
         raise UnsupportedModel(path=folder.path, reason=f"{reason} ({seen})" if seen else reason)
     difference = _difference(recording, _maps(network, given))
     if difference is not None and not difference <= CLOSE:
-        reason = f"its recorded attention differs by {difference:.0e} from the maps that the library hands out"
+        reason = f"its recorded attention differs by {difference:.0e} from the maps that the library returns"
         raise UnsupportedModel(path=folder.path, reason=reason)
     return tuple(recording.sites), difference
 

@@ -75,7 +75,7 @@ def masked(place: Place, edits: Sequence[Forbid | Allow]) -> Intervention:
             cells = place.cells(edit, mask, start, edit.query, edit.key)
             for earlier, own in before:
                 if type(earlier) is not type(edit) and (own & cells).any():
-                    place.notes.say(f"“{edit}” holds where “{earlier}” says the opposite: the later edit wins.")
+                    place.notes.say(f"“{edit}” overrides “{earlier}” where they contradict each other, because it comes later.")
             before.append((edit, cells))
             after = changed | cells if isinstance(edit, Allow) else changed & ~cells
             if not torch.equal(after, changed.expand_as(after)):
@@ -83,7 +83,7 @@ def masked(place: Place, edits: Sequence[Forbid | Allow]) -> Intervention:
             changed = after
         if (mask.any(dim=-1) & ~changed.any(dim=-1)).any():
             rule = "all its weights are equal" if place.empty_rows == "uniform" else "all its weights are 0"
-            place.notes.say(f"A row of {place.site} has no key left. By the network's own rule {rule}.")
+            place.notes.say(f"A row of {place.site} has no key left. In this network, {rule} then.")
         return mask if torch.equal(changed, mask.expand_as(changed)) else changed
 
     return change

@@ -113,7 +113,10 @@ class EditedRun:
 
     def _unmade(self, edit: Edit) -> str:
         if isinstance(edit, Allow):
-            return f"“{edit}” opened nothing: in a decode, the future is not yet written when a row is computed. Give a target."
+            return (
+                f"“{edit}” changed nothing: during decoding, later tokens do not exist yet when a row is computed. Type a forced "
+                "target."
+            )
         return f"“{edit}” changed nothing: this run has no such row or token."
 
     # --- What is changed, by the names of the values ---

@@ -73,9 +73,7 @@ class Patched:
         if len(found) == 1:
             return found * len(places)
         if places and len(found) != len(places):
-            raise self._edit.refuse(
-                f"{token!r} stands at {', '.join(map(str, found))} in the second run: say which one by its index"
-            )
+            raise self._edit.refuse(f"{token!r} occurs at {', '.join(map(str, found))} in the second run: choose one by its index")
         return found[: len(places)]
 
     def _rows(self, there: list[int], value: Tensor) -> Tensor:

@@ -111,7 +111,7 @@ def _pair(edit: SwapPositions, strips: Strips) -> tuple[int, int]:
     for token in (edit.a, edit.b):
         places = (token,) if isinstance(token, int) and strip == strips.growing else strips.places(edit, token, strip)
         if len(places) > 1:
-            raise edit.refuse(f"{token!r} stands at {', '.join(map(str, places))}: say which one by its index")
+            raise edit.refuse(f"{token!r} occurs at {', '.join(map(str, places))}: choose one by its index")
         found.append(places[0])
     return found[0], found[1]
 
@@ -156,7 +156,7 @@ def reordered(network: AnyNetwork, edits: Sequence[SwapLayers]) -> AnyNetwork:
     """
     for edit in edits:
         if isinstance(network, ForeignNetwork | RecordedNetwork):
-            raise CannotChange(name=f"the order of the {edit.stack}'s layers", reason="the transformers library keeps it to itself")
+            raise CannotChange(name=f"the order of the {edit.stack}'s layers", reason="the transformers library does not expose it")
         network = _shallow(network)
         stack: nn.Module = network
         if not isinstance(network, CausalLM):

@@ -72,7 +72,7 @@ class Strips:
     def absent(self, token: Token, strip: str) -> str:
         """Why a strip does not have a token."""
         if strip not in self.given:
-            return f"the {strip} is not known before the run writes it: name a token of it by its index, or give the {strip}"
+            return f"the {strip} is not known before the run generates it: give the index of a token, or give the {strip}"
         texts = self.given[strip].texts
         if isinstance(token, int):
             return f"the {strip} has {len(texts)} tokens, counted from 0, and none is number {token}"

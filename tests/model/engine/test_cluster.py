@@ -247,7 +247,7 @@ def test_a_number_of_replicas_that_cannot_be_is_refused(module: Any, replicas: s
 
 
 def test_what_nobody_knows_is_refused(module: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(BadSetting, match="colour is 'blue', but it must be left out; there is only replicas"):
+    with pytest.raises(BadSetting, match="colour is 'blue', but it must be left out; the only one is replicas"):
         module.app({"colour": "blue"})
     assert main(["serve", "--replicas", "2"]) == 1
     assert "left out where there is no --cluster" in capsys.readouterr().err

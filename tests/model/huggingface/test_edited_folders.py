@@ -254,8 +254,8 @@ def test_a_patch_from_the_same_run_changes_nothing(value: str, marian: Opened) -
 @pytest.mark.parametrize(
     ("family", "text", "reason"),
     [
-        ("gpt2", "swap-layers stack=decoder a=0 b=1", "keeps it to itself"),
-        ("gpt2", "skip-sublayer at=decoder.0.0.feed_forward", "inside the transformers library"),
+        ("gpt2", "swap-layers stack=decoder a=0 b=1", "does not expose it"),
+        ("gpt2", "skip-sublayer at=decoder.0.0.feed_forward", "the transformers library does not expose"),
         ("t5", "sharpen kind=cross", "a number for each distance is added"),
         ("t5", "no-positions stack=encoder", "nothing is added"),
         ("llama", "no-positions stack=decoder", "nothing is added"),

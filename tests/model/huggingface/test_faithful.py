@@ -33,12 +33,12 @@ EDITED = {
     "gemma2": (
         "gemma",
         {},
-        r"sets attn_logit_softcapping=50\.0, .*, which gemma does not read, and which changes what is computed",
+        r"sets attn_logit_softcapping=50\.0, .*: this changes what is computed, and gemma ignores it",
     ),
     "granite": (
         "llama",
         FACTORS,
-        r"sets .*_multiplier=.* and 1 more, which llama does not read, and which changes what is computed",
+        r"sets .*_multiplier=.* and 1 more: this changes what is computed, and llama ignores it",
     ),
     "cohere": ("llama", {"logit_scale": 0.5}, "sets logit_scale=0.5"),
     "phi3": ("llama", {"partial_rotary_factor": 0.5}, "sets partial_rotary_factor=0.5"),
@@ -74,7 +74,7 @@ def test_a_config_edited_to_another_architecture_ran_with_wrong_maps(own: str, t
     kind, _made_with, sentence = EDITED[own]
     said = refused(edited(tmp_path / "kept", own, model_type=kind))
     saved_by = json.loads((tmp_path / "kept" / "config.json").read_text())["architectures"][0]
-    assert f"says model_type {kind}, and that {saved_by} saved it, which is of {own}" in said
+    assert f"contradicts itself: model_type is {kind}, but {saved_by}, which saved it, belongs to {own}" in said
     with pytest.raises(UnsupportedModel, match=sentence):
         loader.load(edited(tmp_path / "whole", own, model_type=kind, architectures=None), {}, CPU)
 
@@ -91,7 +91,7 @@ def test_tensors_betray_an_architecture_whose_settings_were_taken_away(tmp_path:
     gone = ("attn_logit_softcapping", "final_logit_softcapping", "layer_types", "query_pre_attn_scalar", "sliding_window")
     folder = edited(tmp_path / "gemma2", "gemma2", model_type="gemma", architectures=None, **dict.fromkeys(gone))
     first = "model.layers.0.post_feedforward_layernorm.weight"
-    assert f"its weights hold {first}" in refused(folder)
+    assert f"its weights contain {first}" in refused(folder)
     assert "and 1 more, which have no place in gemma" in refused(folder)
 
 
@@ -139,19 +139,19 @@ def extended(folder: Path, family: str, **tensors: torch.Tensor) -> Path:
 
 
 LEFT_OVER: dict[str, tuple[str, dict[str, torch.Tensor], str]] = {
-    "a head for masked words": ("bert", {"cls.predictions.bias": torch.zeros(40)}, "a head behind the network"),
+    "a head for masked words": ("bert", {"cls.predictions.bias": torch.zeros(40)}, "an output head after the network"),
     "numbers of positions": ("roberta", {"embeddings.position_ids": torch.arange(22)[None]}, "the numbers of the positions"),
     "a mask in each layer": ("gpt2", {"transformer.h.0.attn.bias": torch.ones(1, 1, 20, 20).tril()}, "a mask"),
     "what a mask hides with": ("gpt2", {"transformer.h.0.attn.masked_bias": torch.tensor(-1e4)}, "a mask"),
     "a table that is never read": (
         "t5",
         {"decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight": torch.ones(8, 3)},
-        "read by no class of the library",
+        "used by no class of the library",
     ),
     "rotary waves": (
         "llama",
         {"model.layers.0.self_attn.rotary_emb.inv_freq": 10000.0 ** -(torch.arange(0, 8, 2) / 8)},
-        "worked out by the network itself",
+        "computed by the network itself",
     ),
 }
 
@@ -184,6 +184,6 @@ def test_a_tensor_without_a_place_was_passed_over(name: str, tmp_path: Path, cap
     family, extra = HARMFUL[name]
     folder = extended(tmp_path / family, family, **extra)
     said = refused(folder)
-    assert f"its weights hold {next(iter(extra))}, which has no place in {family}" in said
+    assert f"its weights contain {next(iter(extra))}, which has no place in {family}" in said
     assert command_line.main(["inspect", str(folder)]) == 1
     assert capsys.readouterr().err == f"{said}\n"

@@ -73,7 +73,7 @@ def test_its_sites_are_named_by_their_modules(engine: LocalEngine) -> None:
     assert {site.origin for site in trace.recorded.sites.values()} == {"computed"}
     notes = " ".join(trace.model["notes"])
     assert "Attention was recognized by what was computed" in notes
-    assert "differ by at most 0e+00 from those that the library hands out" in notes
+    assert "differ by at most 0e+00 from those that the library itself returns" in notes
 
 
 @pytest.mark.parametrize("name", ["gpt_neo", "blenderbot", "mpnet"])

@@ -90,7 +90,7 @@ def test_the_future_is_open_where_it_is_allowed_as_in_a_decoder_without_a_causal
         traced(found, replace(request(PAPER), target=TARGET, edits=read_edits("allow stack=decoder kind=self"))), expected
     )
     notes = edited("allow stack=decoder kind=self", target=None).model["notes"]
-    assert "in a decode, the future is not yet written when a row is computed" in " ".join(notes)
+    assert "during decoding, later tokens do not exist yet when a row is computed" in " ".join(notes)
 
 
 def test_padding_is_seen_where_it_is_allowed() -> None:
@@ -104,7 +104,7 @@ def test_the_later_of_two_edits_of_a_cell_wins_and_a_note_says_so() -> None:
     weights = found.at(CROSS).weights
     assert (weights[:, 0, 1] > 0).all()
     assert (weights[:, 1:, 1] == 0).all()
-    assert any("the later edit wins" in note for note in found.model["notes"])
+    assert any("because it comes later" in note for note in found.model["notes"])
     assert not any("wins" in note for note in edited(f"forbid site={CROSS} key=1; allow site={CROSS} key=2").model["notes"])
 
 

@@ -61,7 +61,7 @@ def test_a_file_that_takes_too_much_memory_is_refused(monkeypatch: pytest.Monkey
     with pytest.raises(OverLimit) as refused:
         read_upload(archive(b"\x80\x02X\x00\x00\x80\x01" + b"a" * (24 << 20) + b"."), "x.pt")
     assert str(refused.value) == (
-        "x.pt exceeds a limit of this machine: the memory for looking into it is not enough, "
+        "x.pt exceeds a limit of this machine: the memory to inspect it is not enough, "
         f"and the limit is 62,914,560 bytes. Save the weights alone with {LINE}, "
         "or raise the limit in model/safe_loading/limits.py."
     )
@@ -81,7 +81,7 @@ def test_a_file_that_takes_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(OverLimit) as refused:
         read_upload(HONEST, "x.pt")
     assert str(refused.value) == (
-        "x.pt exceeds a limit of this machine: the time for looking into it is over 1 seconds, "
+        "x.pt exceeds a limit of this machine: the time to inspect it is over 1 seconds, "
         f"and the limit is 1 seconds. Save the weights alone with {LINE}, or raise the limit in model/safe_loading/limits.py."
     )
 
@@ -92,7 +92,7 @@ def test_a_process_that_ends_without_an_answer_is_a_refusal(monkeypatch: pytest.
     with pytest.raises(OverLimit) as refused:
         read_upload(HONEST, "x.pt")
     assert str(refused.value) == (
-        "x.pt exceeds a limit of this machine: the work of looking into it is more than its process has, "
+        "x.pt exceeds a limit of this machine: the memory or time to inspect it is more than its process may use, "
         f"and the limit is 1,073,741,824 bytes in 60 seconds. Save the weights alone with {LINE}, "
         "or raise the limit in model/safe_loading/limits.py."
     )

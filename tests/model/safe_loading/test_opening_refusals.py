@@ -239,8 +239,8 @@ def test_a_file_larger_than_the_limit_is_not_read_at_all() -> None:
 def test_what_is_no_file_is_named(tmp_path: Path) -> None:
     for path, found in (
         (tmp_path, "a folder"),
-        (tmp_path / "x.pt", "not there"),
-        (Path(os.devnull), "no file but a device or a pipe"),
+        (tmp_path / "x.pt", "not found"),
+        (Path(os.devnull), "a device or a pipe, not a file"),
     ):
         with pytest.raises(errors.NotACheckpoint) as refused:
             read_tensors(path)

@@ -103,7 +103,7 @@ DAMAGES: dict[str, tuple[bytes, str]] = {
     "safetensors with NaN": (headed(b'{"a": NaN}'), "its header makes no sense: NaN is no number of JSON"),
     "safetensors nested without end": (
         headed(b'{"a":' + b"[" * 20_000),
-        "its header is nested without end",
+        "its header is nested too deeply",
     ),
     "safetensors with a shape in words": (
         headed(b'{"a":{"dtype":"F32","shape":["1"],"data_offsets":[0,4]}}', bytes(4)),
@@ -117,7 +117,7 @@ DAMAGES: dict[str, tuple[bytes, str]] = {
         headed(b'{"a":{"dtype":"F32","shape":[true],"data_offsets":[0,4]}}', bytes(4)),
         "its header does not say what a is",
     ),
-    "safetensors with metadata in numbers": (headed(b'{"__metadata__":{"a":1}}'), "its header is no table of tensors"),
+    "safetensors with metadata in numbers": (headed(b'{"__metadata__":{"a":1}}'), "its header is not a table of tensors"),
 }
 
 

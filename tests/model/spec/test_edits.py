@@ -107,7 +107,7 @@ def test_every_kind_of_edit_is_among_the_texts() -> None:
         ("silence head=99999999999", "head must be a whole number"),
         ("silence kind=crosss", "kind must be self or cross or memory"),
         ("silence site=decoder.0.2.cross kind=cross", "a site already says its stack and its kind"),
-        ("forbid key=a,,b", "key must be a list with commas between"),
+        ("forbid key=a,,b", "key must be a list separated by commas"),
         ("forbid key=", "key must be a list"),
         ("forbid key=Ein Hund", "'Hund' is not of the form key=value"),
         ('forbid key="a', "key must be a list"),

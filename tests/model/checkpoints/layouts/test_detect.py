@@ -147,7 +147,7 @@ def test_open_questions_are_named_with_what_to_add() -> None:
     [
         ({"n_heads": "3"}, "encoder_heads is '3', but it must be 1 or 2 or 4 or 8 or 16"),
         ({"n_heads": "two"}, "encoder_heads is 'two', but it must be 1 or 2"),
-        ({"n_heads": "2", "head_dim": "4"}, "head_dim is 4, but it must be 8, which encoder_heads=2 leaves of 16 columns"),
+        ({"n_heads": "2", "head_dim": "4"}, "head_dim is 4, but it must be 8, the head width for encoder_heads=2 with 16 columns"),
         ({"decoder_passes": "3"}, "decoder_passes is '3', but it must be 1 or 2"),
         ({"pad_id": "28"}, "source_pad_id is '28', but it must be a whole number from 0 to 27"),
         ({"pad_id": "-1"}, "source_pad_id is '-1', but it must be a whole number"),
@@ -166,7 +166,7 @@ def test_a_wrong_answer_is_one_sentence(told: dict[str, str], sentence: str) -> 
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda s: s.pop("decoder.fc_out.bias"), "nothing in it becomes output.bias"),
+        (lambda s: s.pop("decoder.fc_out.bias"), "no tensor in it becomes output.bias"),
         (
             lambda s: s.pop("encoder.layers.0.self_attention.fc_q.weight"),
             r"it lacks encoder\.layers\.0\.self_attention\.fc_q\.weight",
@@ -294,7 +294,7 @@ def test_one_target_token_asks_for_the_rows_of_the_source() -> None:
     trace = forced(GOLDEN / "003_tiny_a.pt", SETTINGS["003_tiny_a"], (2, 4, 8), (2,))
     again = from_bytes(to_bytes(trace))
     assert (again.at("decoder.0.0.cross").query_tokens, again.at("decoder.0.1.cross").query_tokens) == ("target", "source")
-    assert "does not look at its own prefix" in again.model["notes"][0]
+    assert "does not attend to the tokens it has generated" in again.model["notes"][0]
 
 
 @pytest.mark.parametrize(

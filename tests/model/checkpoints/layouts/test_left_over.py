@@ -160,12 +160,15 @@ HARMLESS: dict[str, tuple[dict[str, Tensor], str]] = {
     "a mask of bools": ({"causal_mask": torch.ones(1, 1, 12, 12, dtype=torch.bool).tril()}, "a mask"),
     "weights of the loss": ({"criterion.weight": torch.rand(11)}, "of the loss"),
     "numbers of positions": ({"position_ids": torch.arange(16)[None]}, "the numbers of the positions"),
-    "a classifier": ({"classifier.weight": torch.rand(4, WIDTH), "classifier.bias": torch.rand(4)}, "a head behind the network"),
+    "a classifier": (
+        {"classifier.weight": torch.rand(4, WIDTH), "classifier.bias": torch.rand(4)},
+        "an output head after the network",
+    ),
     "a deep head": (
         {f"head.{i}.{p}": torch.rand(s) for i, p, s in ((0, "weight", (WIDTH, WIDTH)), (2, "bias", (2,)))},
         "a head behind",
     ),
-    "a last layer": ({"fc.weight": torch.rand(4, WIDTH), "fc.bias": torch.rand(4)}, "a head behind the network"),
+    "a last layer": ({"fc.weight": torch.rand(4, WIDTH), "fc.bias": torch.rand(4)}, "an output head after the network"),
 }
 
 
@@ -196,7 +199,7 @@ def test_a_classifier_with_the_names_of_the_language_model_tutorial(tmp_path: Pa
     path = saved(tmp_path, state | {"decoder.weight": torch.rand(3, wide), "decoder.bias": torch.rand(3)})
     found = inspect(path, TOLD | {"n_heads": "2", "causal": "false"})
     assert (found.layout, found.problem) == ("torch-transformer", {})
-    assert any("decoder.weight, decoder.bias (a head behind the network)" in note for note in found.notes)
+    assert any("decoder.weight, decoder.bias (an output head after the network)" in note for note in found.notes)
 
 
 def test_a_file_without_a_harmful_extra_says_nothing_of_one() -> None:
@@ -228,7 +231,7 @@ def test_what_cannot_run_has_one_sentence_for_inspect_and_run(tmp_path: Path, ca
         ("mask", torch.full((3, 3), math.nan), ""),
         ("n_averaged", torch.zeros(3), ""),
         ("position_ids", torch.arange(3.0), ""),
-        ("token_type_ids", torch.zeros(1, 4, dtype=torch.long), "segments that are all alike"),
+        ("token_type_ids", torch.zeros(1, 4, dtype=torch.long), "segment ids that are all 0"),
         ("token_type_ids", torch.ones(1, 4, dtype=torch.long), ""),
         ("encoder.loss_scale_proj", torch.ones(2), ""),
         ("aux_loss.weight", torch.ones(2), "of the loss"),

@@ -92,7 +92,7 @@ def test_a_cached_decode_turns_by_the_position_in_the_whole_text(tmp_path: Path)
     assert own.k is not None
     assert own.k.shape[0] == HEADS, "each head shows the keys that it shares"
     assert trace.positions == {}
-    assert trace.missing["positions/decoder"] == "nothing is added: queries and keys are rotated by their positions"
+    assert trace.missing["positions/decoder"] == "no positions are added: queries and keys are rotated by their positions"
 
 
 def test_what_the_file_does_not_say_is_asked(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_what_contradicts_the_file_is_refused(tmp_path: Path) -> None:
         load(saved(tmp_path, meta_state(), model_args=ARGS), TOLD | {"n_heads": "3"}, CPU)
     with pytest.raises(ContradictsFile, match="says key_heads=5"):
         load(saved(tmp_path, meta_state(), model_args=ARGS | {"n_kv_heads": 5}), TOLD, CPU)
-    with pytest.raises(BadSetting, match="key_heads is 4, but it must be 2, which n_heads=6 leaves"):
+    with pytest.raises(BadSetting, match="key_heads is 4, but it must be 2, the head width for n_heads=6 with"):
         load(saved(tmp_path, meta_state()), TOLD | {"n_heads": "6", "key_heads": "4"}, CPU)
     with pytest.raises(ContradictsFile, match="says variant=scaled"):
         load(saved(tmp_path, meta_state(), params=ARGS | {"use_scaled_rope": True}), TOLD, CPU)
@@ -121,7 +121,7 @@ def test_a_file_of_meta_has_frequencies_that_its_program_computes_anew(tmp_path:
     state = meta_state()
     path = saved(tmp_path, state | {"rope.freqs": torch.ones(WIDE // 2)}, params=ARGS)
     assert furthest(path, TOLD, Llama(state)(IDS)) < 1e-5
-    assert "rope.freqs (computed anew by the program that wrote it)" in " ".join(inspect(path, TOLD).notes)
+    assert "rope.freqs (recomputed by the program that saved it)" in " ".join(inspect(path, TOLD).notes)
 
 
 def test_a_file_with_a_tensor_more_or_less_is_refused(tmp_path: Path) -> None:
@@ -129,8 +129,8 @@ def test_a_file_with_a_tensor_more_or_less_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnknownLayout, match=r"closest is llama.*layers.0.attention.q_norm.weight, which has no place"):
         load(saved(tmp_path, state | {"layers.0.attention.q_norm.weight": torch.ones(WIDE)}), TOLD, CPU)
     del state["layers.1.ffn_norm.weight"]
-    with pytest.raises(IncompleteWeights, match=r"nothing in it becomes layers.1.feed_forward_residual.norm.weight"):
+    with pytest.raises(IncompleteWeights, match=r"no tensor in it becomes layers.1.feed_forward_residual.norm.weight"):
         load(saved(tmp_path, state, model_args=ARGS), TOLD, CPU)
     odd = meta_state() | {"layers.0.attention.wk.weight": torch.ones(7, WIDTH)}
-    with pytest.raises(UnknownLayout, match="sizes that no number of heads gives"):
+    with pytest.raises(UnknownLayout, match="sizes that fit no number of heads"):
         load(saved(tmp_path, odd), TOLD, CPU)

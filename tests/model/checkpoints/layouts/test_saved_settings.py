@@ -59,7 +59,7 @@ def test_nano_gpt_with_4_heads_inside_accepted_8_without_a_word(tmp_path: Path, 
     assert trace.at("decoder.0.0.self").heads == 4
     assert "The file itself answers: n_heads=4 (model_args.n_head)." in trace.model["notes"]
     assert load(path, {"activation": "gelu", "n_heads": "4"}, CPU).info.spec == checkpoint.info.spec
-    said = rf"{path} itself says n_heads=4 \(model_args.n_head\), but 8 was told. Leave n_heads out"
+    said = rf"{path} itself says n_heads=4 \(model_args.n_head\), but the answer given is 8. Leave n_heads out"
     for opens in (lambda told: load(path, told, CPU), lambda told: inspect(path, told)):
         with pytest.raises(ContradictsFile, match=said):
             opens({"activation": "gelu", "n_heads": "8"})
@@ -70,7 +70,7 @@ def test_nano_gpt_with_4_heads_inside_accepted_8_without_a_word(tmp_path: Path, 
 def test_answers_in_a_file_beside_may_not_contradict_it_either(tmp_path: Path) -> None:
     path = saved(tmp_path, model_args=MODEL_ARGS)
     (tmp_path / "spec.json").write_text('{"n_heads": 8, "activation": "gelu"}')
-    with pytest.raises(ContradictsFile, match="but 8 was told"):
+    with pytest.raises(ContradictsFile, match="but the answer given is 8"):
         inspect(path, {})
     (tmp_path / "spec.json").write_text('{"activation": "gelu"}')
     assert answers(inspect(path, {}))["activation"] == ("gelu", "the file of answers beside it")
@@ -102,7 +102,7 @@ def test_a_file_that_contradicts_itself_is_asked_about(tmp_path: Path) -> None:
     path = saved(tmp_path, model_args=MODEL_ARGS, config={"n_head": 8})
     found = inspect(path, {"activation": "gelu"})
     assert answers(found)["n_heads"] == (None, "")
-    note = "The file says several things of n_heads, so none was taken: 4 (model_args.n_head), 8 (config.n_head)."
+    note = "The file gives several values for n_heads, so none was used: 4 (model_args.n_head), 8 (config.n_head)."
     assert note in found.notes
     assert load(path, {"activation": "gelu", "n_heads": "8"}, CPU).info.spec.decoder.attention.heads == 8  # type: ignore[union-attr]
 

@@ -122,7 +122,7 @@ def test_a_proxy_that_lost_its_host_is_asked_again_and_then_the_host_is_away(
     [
         (says(200, b"", "2.7"), EngineMismatch, r"another version than this page: the protocol 2\.7, but \d+\.\d+ is expected"),
         (lambda request: httpx.Response(200), EngineMismatch, "another version than this page: the protocol none"),
-        (says(502, b"<html>"), HeadlightError, "replied with the status 502 and no words"),
+        (says(502, b"<html>"), HeadlightError, "replied with the status 502 and no message"),
         (says(422, b'{"error": "OfTheFuture", "fields": {}}'), HeadlightError, "an error of another version"),
         (says(422, b'{"error": "BadSetting", "fields": {}}'), HeadlightError, "the status 422"),
         (says(200, b"no trace"), HeadlightError, "not a trace that this version"),
@@ -145,7 +145,7 @@ def test_other_weights_than_before_are_said_once_and_then_counted_right(folder: 
 
 @pytest.mark.parametrize("token", ["", "wrong", "sécret"])
 def test_without_the_token_nothing_is_told(local: LocalEngine, token: str) -> None:
-    with pytest.raises(Refused, match="The token is missing or another"):
+    with pytest.raises(Refused, match="The token is missing or wrong"):
         RemoteEngine("http://x", "", Loopback(application(local, AccessLimits("secret")))).models()
     headers = {"authorization": f"Bearer {token}".encode()}
     with httpx.Client(transport=Loopback(application(local, AccessLimits("secret"))), base_url="http://x") as client:
