@@ -97,9 +97,11 @@ def at_site(recorded: Recorded, site: Site) -> str:
     if own.origin == "computed":
         return _("Module: {module}. The program computed these weights ({operation}).", **gaps)
     if own.difference is None:
-        return _("Module: {module}. Recomputed, because {operation} stores no weights; not compared.", **gaps)
+        return _("Module: {module}. Recomputed, because weights are not stored by {operation}; not compared.", **gaps)
     gaps["difference"] = labels.power_of_ten(own.difference)
-    return _("Module: {module}. Recomputed, because {operation} stores no weights; largest difference {difference}.", **gaps)
+    return _(
+        "Module: {module}. Recomputed, because weights are not stored by {operation}; largest difference {difference}.", **gaps
+    )
 
 
 def not_recorded(trace: Trace) -> list[str]:

@@ -28,7 +28,7 @@ def never_recorded(network: AnyNetwork) -> dict[str, str]:
         return network.missing()
     stacks = {"decoder": network} if isinstance(network, CausalLM) else dict(network.named_children())
     rotated = [name for name, stack in stacks.items() if isinstance(getattr(stack, "embedding", None), EmbeddingAlone)]
-    return {f"positions/{name}": "nothing is added: queries and keys are rotated by their positions" for name in rotated}
+    return {f"positions/{name}": "no positions are added: queries and keys are rotated by their positions" for name in rotated}
 
 
 def dtype_of(network: AnyNetwork) -> torch.dtype:

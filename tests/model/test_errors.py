@@ -51,7 +51,8 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "BadClaim": (
         {"reason": "the vocabulary has no token “katze”"},
-        "This line of the lecture does not fit the run: the vocabulary has no token “katze”.",
+        "This line of the lecture does not fit the run: the vocabulary has no token “katze”. Change the line, or the view of its "
+        "step.",
     ),
     "EditedCell": (
         {"site": "decoder.0.2.cross", "head": 4, "edit": "sharpen kind=cross"},

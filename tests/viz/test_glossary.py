@@ -11,10 +11,10 @@ from viz import language
 ROOT = Path(__file__).parents[2]
 COLUMNS = {"Deutsch": "de", "简体中文": "zh-CN", "繁體中文": "zh-TW"}
 SAID_OTHERWISE = {
-    "class": ("library", "a class token", "which class saved it"),
+    "class": ("library", "a class token", "the class that saved it"),
     "edit": ("edits it and saves",),
     "lecture": ("lecture check",),
-    "reading": ("After reading", "layer’s reading"),
+    "reading": ("After reading", "reading of the last layer"),
     "score": ("scores 1",),
     "token": ("probability of the top token", "The token", "Greedy: always the most likely token"),
     "trace": ("to trace it back",),

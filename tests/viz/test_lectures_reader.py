@@ -98,7 +98,7 @@ def test_what_is_no_lecture_is_refused_with_its_line(text: str, line: int, reaso
         ("view: //[", 7, "is not a link"),
         ("view: /explore?head=-4", 7, "sets head to"),
         ("view: /explore?colour=red", 7, "unknown parameter “colour”"),
-        (f"{VIEW}\nexpects: x", 8, "“expects:” is no instruction"),
+        (f"{VIEW}\nexpects: x", 8, "“expects:” is not an instruction"),
         (f"{VIEW}\nexpect: colour > 1", 8, "“colour” is none of"),
         (f'{VIEW}\nexpect: weight head 1 "a" → > 1', 8, "the column"),
         (f'{VIEW}\nexpect: output > "a"', 8, "“>” is none of"),

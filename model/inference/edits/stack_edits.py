@@ -47,7 +47,7 @@ class Table:
             raise CannotChange(name=f"positions/{stack}", reason="its input is float features, and no positions are added to them")
         if isinstance(embedding, EmbeddingAlone):
             raise CannotChange(
-                name=f"positions/{stack}", reason="nothing is added: queries and keys are rotated by their positions"
+                name=f"positions/{stack}", reason="no positions are added: queries and keys are rotated by their positions"
             )
         self._first, self._rows = embedding.first, embedding.positions.rows(0, 2**20)
 

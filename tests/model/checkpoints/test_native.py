@@ -197,8 +197,8 @@ def test_any_value_in_a_spec_gives_a_network_or_a_sentence(whole: Path, path: tu
 @pytest.mark.parametrize(
     ("edit", "sentence"),
     [
-        (lambda t: t.pop("target"), "tokenizer is None, not made of split, vocabulary, framed"),
-        (lambda t: t.update(source=3), "tokenizer is 3, not made of split, vocabulary, framed"),
+        (lambda t: t.pop("target"), "tokenizer is None, not an object with split, vocabulary, framed"),
+        (lambda t: t.update(source=3), "tokenizer is 3, not an object with split, vocabulary, framed"),
         (lambda t: t["source"].update(split="spacy-xx"), "tokenizer.split is 'spacy-xx', not spacy-de or spacy-en or words"),
         (lambda t: t["source"].update(vocabulary=None), "tokenizer.vocabulary is None, not a list"),
         (lambda t: t["source"]["vocabulary"].append("more"), "its source vocabulary has 12 texts, the network 11 ids"),

@@ -164,7 +164,7 @@ def test_what_is_left_over_is_named_on_the_page_and_in_the_trace(name: str, tmp_
     target = (2, 3) if family == "t5" else None
     trace = run(found, RunRequest("x", (4, 5), target, decoding=Decoding(max_length=0)), CPU, "cpu")
     for notes in (loader.inspect(folder, {}).notes, trace.model["notes"]):
-        note = next(note for note in notes if note.startswith("Left over"))
+        note = next(note for note in notes if note.startswith("Not used"))
         assert what in note
         assert all(tensor in note for tensor in extra)
 

@@ -105,7 +105,7 @@ def test_a_decoding_outside_what_is_allowed_is_refused_in_words(field: str, bad:
         ({"decoding": {"max_length": 2000}}, "max_length is 2000, but it must be from 0 to 1000"),
         ({"decoding": {"methd": "greedy"}}, "a field of run request.decoding is 'methd', but it must be one of method, max_length"),
         ({"interventions": [{"site": "x"}]}, "run request.interventions[0].head is None, but it must be a whole number"),
-        ({"interventions": ["x"]}, "run request.interventions[0] is 'x', but it must be made of site, head"),
+        ({"interventions": ["x"]}, "run request.interventions[0] is 'x', but it must be an object with site, head"),
         ({"edits": [7]}, "run request.edits[0] is 7, but it must be a text"),
         ({"more": 1}, "a field of run request is 'more', but it must be one of model, source"),
     ],

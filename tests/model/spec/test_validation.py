@@ -64,7 +64,7 @@ def test_every_kind_of_field_is_read() -> None:
         ({"inner": {}}, "outer.inner.size is None, but it must be a whole number"),
         ({"either": 1.5}, "outer.either is 1.5, but it must be a text or a list, each item a whole number"),
         ({"either": ["a"]}, "outer.either is ['a'], but it must be a text or a list, each item a whole number"),
-        ({"maybe": 7}, "outer.maybe is 7, but it must be made of size, share"),
+        ({"maybe": 7}, "outer.maybe is 7, but it must be an object with size, share"),
         ({"pair": [1]}, "outer.pair is [1], but it must be a list of 2, each item a whole number"),
         ({"pair": [1, 2, 3]}, "outer.pair is [1, 2, 3], but it must be a list of 2, each item a whole number"),
         ({"pair": []}, "outer.pair is [], but it must be a list of 2, each item a whole number"),

@@ -162,10 +162,10 @@ GOOD = {"headlight_layout": 1, "name": "x", "network": "encoder", "facts": {}, "
         (GOOD | {"network": "cnn"}, "its network is not language model or encoder or translator"),
         (GOOD | {"roles": {}}, "it has no table of 1 to 2,000 roles"),
         (GOOD | {"roles": {"a.w": "wings"}}, "“wings” is not a role of the network “encoder”"),
-        (GOOD | {"roles": {"a.w": ["query"]}}, "“['query']” is no role"),
+        (GOOD | {"roles": {"a.w": ["query"]}}, "“['query']” is not a role"),
         (GOOD | {"roles": {"{layer}.{layer}": "query"}}, "is not a name with at most one {layer} in it"),
         (GOOD | {"roles": {"a@": "query"}}, "is not a name with at most one {layer} in it"),
-        (GOOD | {"facts": {"heads": 3}}, "its fact “heads” is none of norm_order"),
+        (GOOD | {"facts": {"heads": 3}}, "its fact “heads” is not one of norm_order"),
         (GOOD | {"facts": {"norm": {"a": 1}}}, "or has no plain value"),
     ],
 )

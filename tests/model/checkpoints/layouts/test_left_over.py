@@ -158,7 +158,7 @@ HARMLESS: dict[str, tuple[dict[str, Tensor], str]] = {
     "AveragedModel": ({"n_averaged": torch.tensor(7)}, "a counter"),
     "a mask of the future": ({"tgt_mask": torch.triu(torch.full((9, 9), -torch.inf), 1)}, "a mask"),
     "a mask of bools": ({"causal_mask": torch.ones(1, 1, 12, 12, dtype=torch.bool).tril()}, "a mask"),
-    "weights of the loss": ({"criterion.weight": torch.rand(11)}, "of the loss"),
+    "weights of the loss": ({"criterion.weight": torch.rand(11)}, "part of the loss"),
     "numbers of positions": ({"position_ids": torch.arange(16)[None]}, "the numbers of the positions"),
     "a classifier": (
         {"classifier.weight": torch.rand(4, WIDTH), "classifier.bias": torch.rand(4)},
@@ -185,7 +185,7 @@ def test_a_file_of_one_harmless_extra_name_was_refused(name: str, tmp_path: Path
     found = inspect(path, told)
     assert {tensor.name.removeprefix("module.") for tensor in found.tensors if tensor.status == "unneeded"} == extra.keys()
     for notes in (found.notes, trace.model["notes"]):
-        note = next(note for note in notes if note.startswith("Left over"))
+        note = next(note for note in notes if note.startswith("Not used"))
         assert what in note
         assert all(key in note for key in extra)
     settings = [part for item in told.items() for part in ("--set", "=".join(item))]
@@ -203,7 +203,7 @@ def test_a_classifier_with_the_names_of_the_language_model_tutorial(tmp_path: Pa
 
 
 def test_a_file_without_a_harmful_extra_says_nothing_of_one() -> None:
-    assert not any(note.startswith("Left over") for note in inspect(GOLDEN / "000_tiny_a.pt", TUTORIAL).notes)
+    assert not any(note.startswith("Not used") for note in inspect(GOLDEN / "000_tiny_a.pt", TUTORIAL).notes)
 
 
 def test_what_cannot_run_has_one_sentence_for_inspect_and_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -234,8 +234,8 @@ def test_what_cannot_run_has_one_sentence_for_inspect_and_run(tmp_path: Path, ca
         ("token_type_ids", torch.zeros(1, 4, dtype=torch.long), "segment ids that are all 0"),
         ("token_type_ids", torch.ones(1, 4, dtype=torch.long), ""),
         ("encoder.loss_scale_proj", torch.ones(2), ""),
-        ("aux_loss.weight", torch.ones(2), "of the loss"),
-        ("val_accuracy.total", torch.ones(()), "of a metric"),
+        ("aux_loss.weight", torch.ones(2), "part of the loss"),
+        ("val_accuracy.total", torch.ones(()), "part of a metric"),
     ],
 )
 def test_a_name_alone_makes_nothing_harmless(name: str, tensor: Tensor, what: str) -> None:
