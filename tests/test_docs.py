@@ -18,7 +18,8 @@ from model.spec.request import KEEP, RunRequest
 from model.spec.snapshots import at_step
 from model.trace import serialization
 from model.trace.beam_tree import Node
-from model.trace.types import TENSORS_OF_ATTENTION, Attention, Candidate, Site, Step, Tokens, Trace
+from model.trace.steps import Candidate, Step
+from model.trace.types import TENSORS_OF_ATTENTION, Attention, Site, Tokens, Trace
 from tests.traces import translation
 from viz import links
 

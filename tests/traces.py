@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from model.trace.types import Array, Attention, Candidate, Kind, Site, Step, Tokens, Trace
+from model.trace.steps import Candidate, Step
+from model.trace.types import Array, Attention, Kind, Site, Tokens, Trace
 
 GERMAN = "<sos> zwei junge hunde spielen mit einem ball im schnee . <eos>".split()
 ENGLISH = "<sos> two young dogs play with a ball in the snow . <eos>".split()

@@ -17,7 +17,8 @@ from cachetools import LRUCache, cached
 
 from model.spec.edits import Silence
 from model.spec.request import RunRequest
-from model.trace.types import Attention, Site, Step, Tokens, Trace
+from model.trace.steps import Step
+from model.trace.types import Attention, Site, Tokens, Trace
 from viz import language, texts
 from viz.texts import _
 

@@ -1,8 +1,4 @@
-"""Networks of the transformers library, with the methods that a run asks of our own: source_mask, encode, decode.
-
-What is recorded besides attention is taken where the library computes it, by hooks on its modules that do nothing unless a watched
-call goes on in this thread: nothing of a run is stored in a network, which serves many sessions.
-"""
+"""Networks of the transformers library, with the methods that a run calls on our own: source_mask, encode, decode."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -14,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from model.errors import CannotChange, UnknownTensor
-from model.huggingface.attention import Watch, watched
+from model.huggingface import hooks
+from model.huggingface.attention import Watch
 from model.huggingface.families import Family
 from model.spec.external import ForeignSpec
 from model.trace.types import Kind, Site
@@ -88,7 +85,7 @@ class ForeignNetwork(LibraryHolder):
         self.sites = dict(_sites(library, family))
         self.outputs = {site: _output(library, module, family) for module, site in self.sites.items()}
         self.position_tables = dict(_tables(library, family))
-        self._listen()
+        hooks.register(library, family, self.outputs, self.position_tables)
 
     def past(self) -> Past:
         """A cache for one decode."""
@@ -148,20 +145,6 @@ class ForeignNetwork(LibraryHolder):
         for name, pattern in product(interventions, why):
             if fnmatch(name, pattern) or name.startswith(f"{pattern}/"):
                 raise CannotChange(name=name, reason=why[pattern])
-
-    def _listen(self) -> None:
-        """Asks the modules that make what is recorded to hand it over."""
-        for stack in self.family.stacks:
-            layers = self.library.get_submodule(self.family.layers.format(stack=stack))
-            for index, layer in enumerate(layers.children()):
-                layer.register_forward_hook(_handing_over(f"hidden/{stack}.0.{index}"))
-            next(layers.children()).register_forward_pre_hook(_handing_over_input(f"embedded/{stack}"), with_kwargs=True)
-        for site, module in self.outputs.items():
-            module.register_forward_hook(_handing_over(f"attention/{site}/output"))
-        for stack, module in self.position_tables.items():
-            module.register_forward_hook(_handing_over(f"positions/{stack}"))
-        if (output := self.library.get_output_embeddings()) is not None:  # type: ignore[operator]  # untyped library
-            output.register_forward_pre_hook(_last_position)
 
 
 NO_SCORES = "the transformers library computes weights in one step and returns no scores"
@@ -258,44 +241,3 @@ def _output(library: nn.Module, attention: nn.Module, family: Family) -> nn.Modu
 def _tables(library: nn.Module, family: Family) -> Iterator[tuple[str, nn.Module]]:
     if family.table:
         yield from ((stack, library.get_submodule(family.table.format(stack=stack))) for stack in family.stacks)
-
-
-def _handing_over(name: str) -> Callable[[nn.Module, Any, Any], Any]:
-    """A hook that hands over what a module returns, or the first of what it returns."""
-
-    def hook(module: nn.Module, given: Any, made: Any) -> Any:
-        watch = watched()
-        if watch is None:
-            return None
-        if isinstance(made, tuple):
-            return (_seen(watch, name, made[0]), *made[1:])
-        return _seen(watch, name, made)
-
-    return hook
-
-
-def _handing_over_input(name: str) -> Callable[[nn.Module, Any, Any], Any]:
-    """A hook that hands over the stream that a module is given."""
-
-    def hook(module: nn.Module, given: Any, named: Any) -> Any:
-        watch = watched()
-        if watch is None:
-            return None
-        if given:
-            return (_seen(watch, name, given[0]), *given[1:]), named
-        return given, {**named, "hidden_states": _seen(watch, name, named["hidden_states"])}
-
-    return hook
-
-
-def _last_position(module: nn.Module, given: Any) -> Any:
-    """A hook of the output layer: it gets the last position alone where the run wants the logits of no other."""
-    watch = watched()
-    return (given[0][:, -1:], *given[1:]) if watch is not None and watch.run.last_logits else None
-
-
-def _seen(watch: Watch, name: str, value: Tensor) -> Tensor:
-    """What the run goes on with: [batch, position, model], or `value` itself, which may be the same for the whole batch."""
-    rows = (value if value.dim() == 3 else value[None]).expand(watch.batch, -1, -1)
-    seen = watch.run.see(name, rows)
-    return value if seen is rows else seen

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from model.spec.request import Decoding
 from model.trace.beam_tree import Fate, Node
-from model.trace.types import Candidate, Step
+from model.trace.steps import Candidate, Step
 
 Read: TypeAlias = Callable[[Tensor, int], Tensor]
 """ids [batch, position], first position to compute -> logits [batch, query, vocab]."""

@@ -12,7 +12,8 @@ from model.inference.recorder import Recorder, attentions
 from model.spec.external import AnySpec
 from model.spec.request import RunRequest
 from model.trace.beam_tree import Node
-from model.trace.types import Array, Step, Tokens, Trace
+from model.trace.steps import Step
+from model.trace.types import Array, Tokens, Trace
 
 ONE_ROW = "each step computed a row for every source position; the last one, which decides, is kept"
 

@@ -27,7 +27,8 @@ from model.spec.external import AnySpec
 from model.spec.inputs import POSITIONS
 from model.spec.request import RunRequest
 from model.trace.progress import Progress, Report, report_nothing
-from model.trace.types import Step, Tokens, Trace
+from model.trace.steps import Step
+from model.trace.types import Tokens, Trace
 from model.transformer.attention import Run
 from model.transformer.cache import KVCache
 from model.transformer.masks import Mask

@@ -12,7 +12,8 @@ from model.spec.external import AnySpec
 from model.spec.request import RunRequest
 from model.spec.validation import read
 from model.trace.lazy_attention import LazyAttention
-from model.trace.types import Array, Attention, Step, Tokens, Trace
+from model.trace.steps import Step
+from model.trace.types import Array, Attention, Tokens, Trace
 
 SUM = {"float32": 1e-3, "bfloat16": 5e-2, "float16": 1e-2}
 """Largest deviation of a row's sum from 1 that rounding explains, by number type."""

@@ -18,7 +18,8 @@ from model.spec.validation import read
 from model.trace.beam_tree import Node
 from model.trace.lazy_attention import LazyAttention
 from model.trace.recorded import Recorded
-from model.trace.types import AXES, SCHEMA, TENSORS_OF_ATTENTION, UNWRITTEN, Array, Attention, Site, Step, Tokens, Trace
+from model.trace.steps import Step
+from model.trace.types import AXES, SCHEMA, TENSORS_OF_ATTENTION, UNWRITTEN, Array, Attention, Site, Tokens, Trace
 
 ENTRY = "headlight"
 """Key of the metadata entry that holds everything that is not an array."""

@@ -20,6 +20,7 @@ from model.trace.beam_tree import Node
 from model.trace.lazy_attention import Array as Array
 from model.trace.lazy_attention import LazyAttention
 from model.trace.recorded import Recorded
+from model.trace.steps import Step
 
 SCHEMA = 1
 """Version of a Trace's file format. It grows whenever an old reader would misread a new file."""
@@ -165,32 +166,6 @@ AXES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 TENSORS_OF_ATTENTION = tuple(AXES)
 """Names of the arrays of an Attention, in the order of the file."""
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A token that could be written next, with its natural log-probability under the model."""
-
-    id: int
-    text: str
-    log_probability: float
-
-
-@dataclass(frozen=True)
-class Step:
-    """One step of decoding, or one forced target token.
-
-    Attributes:
-        index: from 0; step i reads position i and writes position i + 1 of the strip (a language model starts after its prompt).
-        chosen: the token that was written.
-        candidates: the likeliest tokens, best first.
-        computed: the rows (query positions) that this step added, as (first, one past the last).
-    """
-
-    index: int
-    chosen: Candidate
-    candidates: tuple[Candidate, ...]
-    computed: tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from model.errors import UnknownHead, UnknownSite
-from model.trace.types import Array, Candidate, Site, Trace
+from model.trace.steps import Candidate
+from model.trace.types import Array, Site, Trace
 from tests import traces
 from viz.canvas.scenes import attention as scene
 from viz.canvas.scenes import player

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from model.trace.types import Array, Candidate, Site, Step, Trace
+from model.trace.steps import Candidate, Step
+from model.trace.types import Array, Site, Trace
 from tests import traces
 from viz import labels
 from viz.readings.changes import changes, rounding, table, written

@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from model.errors import BadClaim
-from model.trace.types import Array, Step, Trace
+from model.trace.steps import Step
+from model.trace.types import Array, Trace
 from viz import labels
 from viz.fed_run import first_written
 from viz.lectures.lecture import Scope, Subject

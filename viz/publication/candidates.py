@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from model.trace.types import Candidate, Step, Trace
+from model.trace.steps import Candidate, Step
+from model.trace.types import Trace
 from viz import labels
 from viz.publication import axes, fonts, legend
 from viz.publication.atlas import scale

@@ -11,7 +11,8 @@ from torch import Tensor
 from model.inference.decoding import Hypothesis, Writer, beam, certain, forced, greedy, log_probabilities_of, sampler, write
 from model.spec.request import Decoding
 from model.trace.beam_tree import Node, hypotheses, path
-from model.trace.types import Array, Step
+from model.trace.steps import Step
+from model.trace.types import Array
 from tests.runs import CPU
 
 PROBABILITIES = np.array([0.05, 0.4, 0.02, 0.25, 0.08, 0.15, 0.05])

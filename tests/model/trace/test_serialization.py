@@ -15,7 +15,8 @@ from model.errors import WireError
 from model.trace.beam_tree import Fate, Node
 from model.trace.recorded import Recorded, RecordedSite
 from model.trace.serialization import from_bytes, to_bytes
-from model.trace.types import AXES, Array, Attention, Candidate, Kind, Site, Step, Tokens, Trace
+from model.trace.steps import Candidate, Step
+from model.trace.types import AXES, Array, Attention, Kind, Site, Tokens, Trace
 from tests.examples import examples
 from tests.traces import translation
 

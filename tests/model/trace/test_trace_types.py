@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from model.errors import UnknownHead, UnknownSite
 from model.trace.beam_tree import Node
-from model.trace.types import AXES, SCHEMA, TENSORS_OF_ATTENTION, Attention, Candidate, Site, Step, Trace
+from model.trace.steps import Candidate, Step
+from model.trace.types import AXES, SCHEMA, TENSORS_OF_ATTENTION, Attention, Site, Trace
 from tests.traces import translation
 
 MAPPINGS = ("model", "request", "tokens", "attention", "positions", "embedded", "hidden", "stages", "missing")

@@ -14,7 +14,8 @@ import numpy as np
 
 from model.trace import stages
 from model.trace.stages import Stage
-from model.trace.types import Array, Attention, Site, Step, Tokens, Trace
+from model.trace.steps import Step
+from model.trace.types import Array, Attention, Site, Tokens, Trace
 from viz import descriptions, labels
 from viz.canvas.wire import parts, strings
 from viz.canvas.wire.transport import encode, pack
