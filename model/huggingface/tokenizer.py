@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from model.errors import EmptyText, HeadlightError, NoTokenizer, TokenOutOfRange
+from model.errors import EmptyText, HeadlightError, NoTokenizer
 from model.huggingface import slow_tokenizers
 from model.huggingface.folder import TOKENIZER, Folder
 from model.spec.external import ForeignSpec
+from model.tokenizers.ids import check_ids
 from model.tokenizers.subwords.process import TokenizerProcess
 from model.tokenizers.subwords.writing import written
 from model.tokenizers.vocabulary import IdTokenizer, Specials
@@ -77,9 +78,7 @@ class LibraryTokenizer:
         Raises:
             TokenOutOfRange: the network has no such id.
         """
-        for id_ in ids:
-            if not 0 <= id_ < self.size:
-                raise TokenOutOfRange(what=name, found=id_, last=f"{self.size - 1:,}")
+        check_ids(name, ids, self.size)
         special = tuple(id_ in self.special_ids and id_ != self.specials.unknown for id_ in ids)
         texts = tuple(self._text(id_, own) for id_, own in zip(ids, special, strict=True))
         return Tokens(name, tuple(ids), texts, special, tuple(id_ == self.specials.unknown for id_ in ids))

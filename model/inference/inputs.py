@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from model.errors import BadSetting, TokenOutOfRange, TooManyTokens
+from model.errors import BadSetting, TooManyTokens
 from model.spec.external import AnySpec, AnyStack
 from model.spec.inputs import POSITIONS, Features, Given, RandomFeatures
 from model.spec.request import RunRequest, check_size
+from model.tokenizers.ids import check_ids
 from model.tokenizers.words import Tokenizer
 from model.trace.types import Tokens
 
@@ -150,7 +151,7 @@ class Reader:
             TokenOutOfRange: the vocabulary does not have an id.
         """
         tokenizer = self.tokenizers[name]
-        _check_ids(name, ids, tokenizer)
+        check_ids(name, ids, tokenizer.size)
         return tokenizer.tokens(ids, name)
 
     def _check_begin(self, begin: tuple[int, ...], spec: AnySpec, prompt: int) -> None:
@@ -161,7 +162,7 @@ class Reader:
         """
         if spec.decoder is None or spec.output is None:
             raise BadSetting(name="begin", found=f"{len(begin)} ids", allowed="left out: this network generates nothing")
-        _check_ids("begin", begin, self.tokenizers["source" if spec.encoder is None else "target"])
+        check_ids("begin", begin, self.tokenizers["source" if spec.encoder is None else "target"].size)
         if spec.end_id in begin[:-1]:
             raise BadSetting(
                 name="begin",
@@ -178,12 +179,6 @@ class Reader:
         rows = _draw(given, stack.d_model) if isinstance(given, RandomFeatures) else _rows(name, given, stack.d_model)
         texts, no = tuple(str(i + 1) for i in range(len(rows))), (False,) * len(rows)
         return Input(Tokens(name, (), texts, special=no, unknown=no), rows[None].to(self.device))
-
-
-def _check_ids(name: str, ids: tuple[int, ...], tokenizer: Tokenizer) -> None:
-    for id_ in ids:
-        if not 0 <= id_ < tokenizer.size:
-            raise TokenOutOfRange(what=name, found=id_, last=f"{tokenizer.size - 1:,}")
 
 
 _NO_EMBEDDING = "features: this network has no embedding for words or ids. Two numbers, POSITIONS SEED, draw random ones"

@@ -9,9 +9,10 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from model.errors import BadSetting, EmptyText, HeadlightError, NoVocabulary, TokenOutOfRange
+from model.errors import BadSetting, EmptyText, HeadlightError, NoVocabulary
 from model.spec.validation import read
 from model.tokenizers import words
+from model.tokenizers.ids import check_ids
 from model.tokenizers.words import Tokenizer, WordTokenizer, basic_english, split_words
 from model.trace.types import Tokens
 
@@ -196,9 +197,7 @@ def _present(added: bool, id_: int | None) -> tuple[int, ...]:
 
 
 def _strip(ids: Sequence[int], name: str, size: int, text_of: Callable[[int], str], specials: Specials) -> Tokens:
-    for id_ in ids:
-        if not 0 <= id_ < size:
-            raise TokenOutOfRange(what=name, found=id_, last=f"{size - 1:,}")
+    check_ids(name, ids, size)
     return Tokens(
         name,
         tuple(ids),

@@ -16,9 +16,10 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 import spacy
 
-from model.errors import BadSetting, EmptyText, TokenOutOfRange
+from model.errors import BadSetting, EmptyText
 from model.spec.validation import read
 from model.tokenizers import bpe
+from model.tokenizers.ids import check_ids
 from model.trace.types import Tokens
 
 Split: TypeAlias = Literal["spacy-de", "spacy-en", "words", "basic-english", "characters"]
@@ -214,9 +215,7 @@ class WordTokenizer:
         Raises:
             TokenOutOfRange: the vocabulary does not have an id.
         """
-        for id_ in ids:
-            if not 0 <= id_ < self.size:
-                raise TokenOutOfRange(what=name, found=id_, last=f"{self.size - 1:,}")
+        check_ids(name, ids, self.size)
         return Tokens(
             name,
             tuple(ids),

@@ -1,4 +1,4 @@
-"""Key mapping: assigns foreign tensors to our network. Each name is matched, unneeded, unexpected, missing or misshapen."""
+"""Key mapping: assigns foreign tensors to our network. Each name is matched, unexpected, missing or misshapen."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -21,7 +21,6 @@ class Placement:
     Attributes:
         ours: our names for each foreign name; several lie below each other in the tensor, or each is a copy.
         groups: number of key heads by whose groups a tensor is ordered, where it is.
-        unneeded: foreign names that attention does not depend on.
         unexpected: foreign names without a place in the network.
         missing: our names without a foreign tensor.
         misshapen: foreign names with a wrong shape, and a phrase that describes it.
@@ -29,7 +28,6 @@ class Placement:
 
     ours: Mapping[str, tuple[str, ...]]
     groups: Mapping[str, int]
-    unneeded: tuple[str, ...]
     unexpected: tuple[str, ...]
     missing: tuple[str, ...]
     misshapen: Mapping[str, str]
@@ -45,7 +43,7 @@ def place(shapes: Shapes, rules: Rules, spec: ModelSpec, left_over: Collection[s
     """Compares names and shapes with the network's; reads no numbers.
 
     Args:
-        left_over: foreign names that attention does not depend on.
+        left_over: foreign names that no attention map depends on: they are no part of the result.
     """
     network = needed(spec)
     state, tables = network.state_dict(), dict(network.named_buffers())
@@ -63,7 +61,6 @@ def place(shapes: Shapes, rules: Rules, spec: ModelSpec, left_over: Collection[s
     return Placement(
         ours,
         {theirs: key_heads for theirs, parts in ours.items() if isinstance(parts, ByKeyHead)},
-        tuple(left_over),
         tuple(theirs for theirs in shapes.of if theirs not in ours and theirs not in left_over),
         tuple(name for name in state if name not in placed and name not in tied),
         misshapen,

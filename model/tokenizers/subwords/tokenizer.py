@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from model.errors import EmptyText, TokenOutOfRange
+from model.errors import EmptyText
+from model.tokenizers.ids import check_ids
 from model.tokenizers.subwords.process import TokenizerProcess
 from model.tokenizers.subwords.writing import written
 from model.trace.types import Tokens
@@ -75,9 +76,7 @@ class SubwordTokenizer:
         Raises:
             TokenOutOfRange: the vocabulary does not have an id.
         """
-        for id_ in ids:
-            if not 0 <= id_ < self.size:
-                raise TokenOutOfRange(what=name, found=id_, last=f"{self.size - 1:,}")
+        check_ids(name, ids, self.size)
         special = tuple(id_ in self.special and id_ != self.unknown for id_ in ids)
         byte_level = self.vocabulary.process.byte_level
         texts = tuple(

@@ -221,14 +221,26 @@ OUTPUT = "output.weight"
         (lambda w: w.pop(OUTPUT), ShapeMismatch, "output.weight is missing"),
         (lambda w: w.update(extra=torch.zeros(1)), ShapeMismatch, "extra is unexpected"),
         (lambda w: w.update({OUTPUT: torch.zeros(10, 9)}), ShapeMismatch, r"output.weight is \[10, 9\], not \[10, 8\]"),
-        (lambda w: w.update({OUTPUT: torch.zeros(10, 8, dtype=torch.int32)}), DamagedFile, "output.weight holds something else"),
+        (
+            lambda w: w.update({OUTPUT: torch.zeros(10, 8, dtype=torch.int32)}),
+            DamagedFile,
+            "output.weight contains values that are not finite",
+        ),
         (
             lambda w: w.update({OUTPUT: torch.zeros(10, 8, dtype=torch.complex64)}),
             DamagedFile,
-            "output.weight holds something else",
+            "output.weight contains values that are not finite",
         ),
-        (lambda w: w.update({OUTPUT: torch.full((10, 8), torch.nan)}), DamagedFile, "output.weight holds something else"),
-        (lambda w: w.update({OUTPUT: torch.full((10, 8), torch.inf)}), DamagedFile, "output.weight holds something else"),
+        (
+            lambda w: w.update({OUTPUT: torch.full((10, 8), torch.nan)}),
+            DamagedFile,
+            "output.weight contains values that are not finite",
+        ),
+        (
+            lambda w: w.update({OUTPUT: torch.full((10, 8), torch.inf)}),
+            DamagedFile,
+            "output.weight contains values that are not finite",
+        ),
     ],
 )
 def test_other_weights_are_refused_in_words(

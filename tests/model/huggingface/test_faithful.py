@@ -97,9 +97,9 @@ def test_tensors_betray_an_architecture_whose_settings_were_taken_away(tmp_path:
 
 def test_a_folder_that_does_not_say_what_saved_it_says_so(tmp_path: Path) -> None:
     folders.save(tmp_path / "bert", "bert")
-    assert not any("which class saved" in note for note in loader.inspect(tmp_path / "bert", {}).notes)
+    assert not any("the class that saved it" in note for note in loader.inspect(tmp_path / "bert", {}).notes)
     folders.change_config(tmp_path / "bert", architectures=None)
-    assert any("which class saved" in note for note in loader.inspect(tmp_path / "bert", {}).notes)
+    assert any("the class that saved it" in note for note in loader.inspect(tmp_path / "bert", {}).notes)
 
 
 @pytest.mark.parametrize(

@@ -166,7 +166,7 @@ HARMLESS: dict[str, tuple[dict[str, Tensor], str]] = {
     ),
     "a deep head": (
         {f"head.{i}.{p}": torch.rand(s) for i, p, s in ((0, "weight", (WIDTH, WIDTH)), (2, "bias", (2,)))},
-        "a head behind",
+        "an output head",
     ),
     "a last layer": ({"fc.weight": torch.rand(4, WIDTH), "fc.bias": torch.rand(4)}, "an output head after the network"),
 }
