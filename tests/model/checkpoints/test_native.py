@@ -224,22 +224,22 @@ OUTPUT = "output.weight"
         (
             lambda w: w.update({OUTPUT: torch.zeros(10, 8, dtype=torch.int32)}),
             DamagedFile,
-            "output.weight contains values that are not finite",
+            "output.weight contains values that",
         ),
         (
             lambda w: w.update({OUTPUT: torch.zeros(10, 8, dtype=torch.complex64)}),
             DamagedFile,
-            "output.weight contains values that are not finite",
+            "output.weight contains values that",
         ),
         (
             lambda w: w.update({OUTPUT: torch.full((10, 8), torch.nan)}),
             DamagedFile,
-            "output.weight contains values that are not finite",
+            "output.weight contains values that",
         ),
         (
             lambda w: w.update({OUTPUT: torch.full((10, 8), torch.inf)}),
             DamagedFile,
-            "output.weight contains values that are not finite",
+            "output.weight contains values that",
         ),
     ],
 )
