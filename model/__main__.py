@@ -107,7 +107,7 @@ def _run(request: RunRequest, device: str) -> tuple[Runner, Trace]:
 @SETTINGS
 @AS_JSON
 def inspect(checkpoint: str, settings: tuple[str, ...], as_json: bool) -> None:
-    """Says what CHECKPOINT is and why, what its weights file holds, and what must be told."""
+    """Says what CHECKPOINT is and why, what its weights file contains, and which questions it leaves open."""
     found = loader.inspect(loader.locate(checkpoint, CHECKPOINTS), parse_settings(settings))
     if as_json:
         click.echo(json.dumps(asdict(found), ensure_ascii=False))
@@ -180,7 +180,7 @@ def _lines(found: Inspection) -> Iterator[str]:
     yield from (f"against it: {phrase}" for phrase in found.against)
     yield from found.notes
     for asked in found.ask:
-        answer = asked.answer or ("MUST BE TOLD" if asked.needed else "not told")
+        answer = asked.answer or ("MUST BE ANSWERED" if asked.needed else "not answered")
         origin = f" from {asked.origin}" if asked.origin else ""
         yield f"--set {asked.name}={answer}{origin}  ({asked.allowed}) {asked.consequence}"
     yield from _said_by_numbers(found)

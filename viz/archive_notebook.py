@@ -72,7 +72,7 @@ else:  # the page that was saved with the run
 
 
 def notebook(trace: Trace, site: Site, head: int, link: str) -> dict[str, Any]:
-    """The notebook as JSON values. No text of the run stands in code except as a quoted string.
+    """The notebook as JSON values. Texts of the run are in code only as quoted strings.
 
     Args:
         trace: the run.

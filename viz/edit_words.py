@@ -36,7 +36,7 @@ def words(edit: Edit, strips: Strips | None = None) -> str:
     """What an edit does, in one phrase.
 
     Args:
-        strips: the tokens that positions stand for; None: positions are called by number, counted from 1.
+        strips: the tokens at the positions; None: positions are called by number, counted from 1.
     """
     known = strips or {}
     match edit:

@@ -1,4 +1,4 @@
-"""Watches the uploaders: Streamlit rejects files that are too large in the browser, without telling the script."""
+"""Watches the uploaders: Streamlit rejects files that are too large in the browser, and the script does not learn of it."""
 
 from collections.abc import Callable
 

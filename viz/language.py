@@ -1,7 +1,7 @@
-"""Languages of the pages: which there are, which one a call speaks, its catalogue of sentences, its signs in numbers.
+"""Languages of the pages: which there are, which one a call uses, its catalogue of sentences, its signs in numbers.
 
-Each call speaks its own language: many visitors share a process. A script run speaks that of its session, a route that of its link
-(`speaking`), anything else that of the server.
+Each call has its own language, because many visitors share a process. A script run has that of its session, a route that of its
+link (`speaking`), anything else that of the server.
 """
 
 import io
@@ -81,7 +81,7 @@ def speak(language: str) -> None:
 
 @contextmanager
 def speaking(language: str) -> Iterator[None]:
-    """Context that speaks a language; an empty or unknown one is that of the server."""
+    """Context in which sentences are in a language; an empty or unknown one is that of the server."""
     before = _SPOKEN.set(matching(language) or of_server())
     try:
         yield

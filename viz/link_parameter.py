@@ -18,7 +18,7 @@ class Parameter:
         of_a_run: what Compare calls it, whose second side may differ in it; empty: it does not decide what runs.
         reset_by: what sets it back to its default: a new `sentence` or model, another `model` alone, or nothing.
         typed: whether people type it, so that no log may hold it.
-        field: the field that it stands for.
+        field: the field of View that it sets.
     """
 
     name: str

@@ -233,7 +233,7 @@ WITHOUT_EDITS: dict[str, Any] = {"silence": "", "edits": "", "off": ""}
 """Fields of a view whose run is not changed."""
 
 ANOTHER_MODEL = {p.field: getattr(View(), p.field) for p in PARAMETERS if p.reset_by}
-"""What another model starts without: everything that speaks of the old one's tokens and heads."""
+"""What another model starts without: everything that refers to the old one's tokens and heads."""
 
 
 def differences(against: str) -> dict[str, Any]:
@@ -256,13 +256,13 @@ def differing(**fields_: object) -> str:
 
 
 def second_side(view: View) -> View:
-    """What the page Compare shows beside `view`. Another model starts without what the first one's file was told and silenced."""
+    """What the page Compare shows beside `view`. Another model starts without the first one's settings and edits."""
     different = differences(view.against)
     anew: dict[str, Any] = {"settings": "", **WITHOUT_EDITS} if different.get("model", view.model) != view.model else {}
     if {"model", "text", "target"} & different.keys():
-        anew["begin"] = ""  # it continues the first side
+        anew["begin"] = ""  # it continues side A
     if "edits" in different:
-        anew["off"] = ""  # it counts the edits of the first side
+        anew["off"] = ""  # it counts the edits of side A
     return replace(view, **anew | different)
 
 

@@ -1,8 +1,8 @@
 """Phrases that `model` puts into the gaps of its errors, in the language of the page.
 
 `model` knows no languages: an error holds a template and fields, and a field may be an English phrase, such as "at most 5". The
-catalogue holds these phrases as patterns with numbered gaps; what fits one is said in the current language. Anything else, such as
-names and paths, stays as it is.
+catalogue holds these phrases as patterns with numbered gaps; what fits one is translated into the current language. Anything else, such
+as names and paths, stays as it is.
 """
 
 import re

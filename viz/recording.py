@@ -1,6 +1,6 @@
 """Opened traces on screen: what a recorded run is, and what a page says where it would need the network.
 
-A recorded run has no network behind it, so a view of one never asks for another text or setting than the one that ran.
+A recorded run has no network, so a view of one never asks for another text or setting than the one that ran.
 """
 
 from dataclasses import replace

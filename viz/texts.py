@@ -1,7 +1,7 @@
 """Every sentence on screen goes through `_`, or `_n` where it counts: gettext catalogues, whole sentences with named gaps.
 
 English is the language of the source; a translation is a `locale/LANGUAGE/LC_MESSAGES/headlight.po`. `viz/language.py` says which
-language the current call speaks. A text that is written down when a module is imported is only marked there, with `N_`, and
+language of the current call. A text that is written down when a module is imported is only marked there, with `N_`, and
 translated where it is shown, with `translated`.
 """
 

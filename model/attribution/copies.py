@@ -22,7 +22,7 @@ class Edge:
         site: where.
         head: None: all heads.
         query: the row; None: every row.
-        key: the key that may not be looked at.
+        key: the forbidden key.
     """
 
     site: Site

@@ -21,7 +21,7 @@ def edge_effects(question: Edges, scorer: Scorer, trace: Trace, on_count: OnCoun
     """The answer to `question`.
 
     Args:
-        trace: the run, whose masks say which keys may be looked at.
+        trace: the run, whose masks say which keys are allowed.
 
     Raises:
         BadSetting: the target has no such token.
@@ -77,7 +77,7 @@ def _looking(trace: Trace, site: Site, query: int) -> Array:
 
 
 def _open(trace: Trace, site: Site, query: int) -> list[int]:
-    """The keys that may be looked at."""
+    """The allowed keys."""
     keys: list[int] = np.flatnonzero(_looking(trace, site, query).any(axis=0)).tolist()
     return keys
 

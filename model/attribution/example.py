@@ -45,7 +45,7 @@ class Example:
 
     @property
     def written(self) -> str:
-        """The strip that the measured tokens stand in."""
+        """The strip of the measured tokens."""
         return "source" if self.source is None else "target"
 
     @property

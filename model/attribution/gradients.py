@@ -53,7 +53,7 @@ def gradients(scorer: Scorer, baseline: Mapping[str, int | None], on_count: OnCo
     """Gradient × input and integrated gradients of every measured token.
 
     Args:
-        baseline: by stack the id that stands in every place of the baseline; None: vectors of zeros.
+        baseline: by stack the id at every position of the baseline; None: vectors of zeros.
         on_count: called with the number of tokens done so far.
     """
     inputs, there = _vectors(scorer, {}), _vectors(scorer, baseline)

@@ -109,7 +109,7 @@ class _Site:
         return {"share": exact, "share_error": np.zeros_like(exact), "total_share_error": np.zeros(n)}
 
     def _sampled(self, v: dict[int, Array]) -> dict[str, Array]:
-        """Each order and its reverse are one sample: the orders stand in such pairs."""
+        """Each order and its reverse are one sample, in pairs."""
         gains = np.stack([self._gains(order, v) for order in self.orders])  # [order, head, token]
         samples = gains.reshape(-1, 2, *gains.shape[1:]).mean(axis=1)
         root = np.sqrt(len(samples))

@@ -4,7 +4,7 @@ Greedy: each step silences the head whose silence leaves the target most likely 
 that are silent already. With `every`, all others are measured again after each step. Without it, only the most promising ones
 are: in the order of what their silence changed when it was measured last, TOGETHER at a time, until the best one of this step
 is at least as good as the last value of all that are left. A head whose value became better unnoticed is then silenced a little
-later; no head is silenced on an old value. `most` always measures all, because heads that stand in for each other matter only
+later; no head is silenced on an old value. `most` always measures all, because heads that replace each other matter only
 after some are silent.
 
 Sources: Michel, Levy and Neubig 2019, "Are Sixteen Heads Really Better than One?", section 4, who rank heads once; Minoux 1978,

@@ -150,7 +150,7 @@ class WordEffects(Result):
         residue: [token], what their sum lacks.
         attention: [token, input], weights of the row that wrote the token, the mean over heads and layers, for each strip.
         rollout: [token, input], attention rollout of that row.
-        baseline: what stands in every place of the baseline: the unknown token, padding, or zeros.
+        baseline: what every position of the baseline holds: the unknown token, padding, or zeros.
         missing: measures that are not there, each with the reason.
     """
 

@@ -40,7 +40,7 @@ OnCount: TypeAlias = Callable[[int, int], None]
 
 
 def ignore_count(done: int, of: int) -> None:
-    """The OnCount of a measurement that nobody follows."""
+    """The OnCount of a measurement without a progress display."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ class Scorer:
         return joined
 
     def rows(self, graph: bool = False) -> int:
-        """How many copies fit into one batch: what a row takes at its widest place, times what lives there at once.
+        """How many copies fit into one batch: the memory of a row at its widest place, times the tensors that exist there together.
 
         Args:
             graph: whether everything that is computed is held for gradients.

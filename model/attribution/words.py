@@ -3,7 +3,7 @@
 Leaving out: a token is replaced by the unknown token, or by padding, which the masks then hide, too. The rest stays as it is, the
 tokens that are predicted included. gradients.py has the two measures by gradients.
 
-Beside them stand the weights of the row that predicted the token, averaged over all heads and layers for each strip, and the
+Beside them are the weights of the row that predicted the token, averaged over all heads and layers for each strip, and the
 rollout of that row (model/trace/rollout.py). Jain and Wallace 2019, "Attention is not Explanation", and Wiegreffe and Pinter 2019,
 "Attention is not not Explanation", compare such rankings; rank_correlation.py has the correlations.
 """
@@ -97,7 +97,7 @@ def _padding(spec: AnySpec) -> dict[str, int | None]:
 
 
 def _baseline(spec: AnySpec, example: Example) -> tuple[Mapping[str, int | None], str]:
-    """What stands in every place of the baseline, by stack, and its name."""
+    """The id or vector at every position of the baseline, by stack, and its name."""
     reads_ids = example.source is None or not example.source.is_floating_point()
     choices = ((dict.fromkeys(spec.stacks, spec.unk_id), "the unknown token"), (_padding(spec), "padding"))
     for ids, name in choices:

@@ -17,7 +17,9 @@ from model.spec.snapshots import at_step, without_step
 
 
 def locate(checkpoint: str, bundled: Path) -> Path:
-    """The path of a checkpoint: a path, a name in `bundled`, or NAME@STEP for a snapshot. Native weights stand for their folder.
+    """The path of a checkpoint: a path, a name in `bundled`, or NAME@STEP for a snapshot.
+
+    The path of native weights means their folder.
 
     Raises:
         MissingFile: there is neither.

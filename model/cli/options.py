@@ -57,7 +57,7 @@ def _options(described: Field[Any], own: Option) -> Mapping[str, Decorator]:
 
 
 def _fields_of_a_run() -> Iterator[tuple[Field[Any], Option]]:
-    """The fields that have an option, those of the decoding too. What is said of an input (`source_valid`) stands behind it."""
+    """The fields that have an option, those of the decoding too. What describes an input (`source_valid`) comes after it."""
     order = [each.name for each in fields(RunRequest)]
     own = {each.name: (each, option) for each, option in described_fields(RunRequest)}
     for name in sorted(order, key=lambda name: order.index(first if (first := name.partition("_")[0]) in order else name)):

@@ -40,7 +40,7 @@ the variable's name), and no usage statistics are sent."""
     help=f"how many proxies stand before it, each of which writes X-Forwarded-For  [default: {VARIABLE}, else 0]",
 )
 def serve(host: str, port: int, cluster: bool, replicas: str, proxies: int | None) -> None:
-    """Serves the engine over HTTP, for apps that are told HEADLIGHT_ENGINE=http://HOST:PORT."""
+    """Serves the engine over HTTP, for apps with HEADLIGHT_ENGINE=http://HOST:PORT."""
     log.configure()
     if proxies is not None:
         os.environ[VARIABLE] = str(proxies)  # for the replicas of a cluster

@@ -120,7 +120,7 @@ def app(arguments: dict[str, str]) -> serve.Application:
 
 
 def run_cluster(host: str, port: int, replicas: str) -> None:
-    """Serves the engine from a Ray cluster on this machine until the process is told to stop.
+    """Serves the engine from a Ray cluster on this machine until the process is stopped.
 
     Args:
         host: the address to listen on.

@@ -9,7 +9,7 @@ from model.spec.network import to_json
 from model.tokenizers.vocabulary import IdTokenizer
 
 FIRST_IDS = 5
-"""Number of ids, besides start and end, in the example for a model without a vocabulary."""
+"""Number of ids, without start and end, in the example for a model without a vocabulary."""
 
 FIRST_FEATURES = "6 0"
 """Example for a model without an embedding: positions and seed of random features."""

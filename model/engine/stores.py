@@ -1,4 +1,4 @@
-"""Stores: what an engine opens by name. Checkpoints and traces of its folder, read anew on every call, files opened by path, and
+"""Stores: what an engine opens by name. Checkpoints and traces of its folder, read again on every call, files opened by path, and
 uploaded traces; the uploaded checkpoints are in uploads.py.
 """
 

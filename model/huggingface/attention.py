@@ -1,7 +1,7 @@
 """Attention of the transformers library, recorded: its own eager function computes, and what it computed is handed to the run.
 
 The library asks for its attention function by name and gives it the module, queries, keys, values and mask. Which run is going on
-in this thread cannot be told through the library, so it stands in a context variable.
+in this thread cannot be passed through the library, so a context variable holds it.
 """
 
 import sys
@@ -42,7 +42,7 @@ class Watch:
         """What `call` returns, watched.
 
         Raises:
-            DamagedFile: the library did not hand out the attention of a site: its map would be missing without a word.
+            DamagedFile: the library did not return the attention of a site, whose map would be missing without a message.
         """
         token = _WATCH.set(self)
         try:

@@ -14,7 +14,7 @@ Kind: TypeAlias = Literal["encoder", "decoder", "both"]
 
 @dataclass(frozen=True)
 class Family:
-    """Module names of an architecture's parts. {stack} stands for `encoder` or `decoder`.
+    """Module names of an architecture's parts. {stack} means `encoder` or `decoder`.
 
     Attributes:
         kind: its stacks.

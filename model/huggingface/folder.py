@@ -52,7 +52,7 @@ class Folder:
         config: contents of config.json.
         generation: contents of generation_config.json, else of config.json: both use the same names.
         family: module names of its architecture; None: it has no row in FAMILIES.
-        kind: its stacks; of an architecture without a row the library says them (`library.kind_of`), and `encoder` stands here.
+        kind: its stacks; `encoder` for an architecture without a row, until the library says them (`library.kind_of`).
     """
 
     path: Path

@@ -1,4 +1,4 @@
-"""Hooks on the library's modules: they record what is recorded besides attention, where the library computes it.
+"""Hooks on the library's modules: they record everything but attention, where the library computes it.
 
 They do nothing unless a watched call goes on in this thread: nothing of a run is stored in a network, which serves many sessions.
 """
@@ -64,7 +64,7 @@ def _records_input(name: str) -> Callable[[nn.Module, Any, Any], Any]:
 
 
 def _last_position(module: nn.Module, given: Any) -> Any:
-    """A hook of the output layer: it gets the last position alone where the run wants the logits of no other."""
+    """A hook of the output layer: it gets only the last position if the run records no other logits."""
     watch = watched()
     return (given[0][:, -1:], *given[1:]) if watch is not None and watch.run.last_logits else None
 

@@ -59,7 +59,7 @@ def knows(model_type: str) -> bool:
 
 
 def kind_of(config: Any) -> Kind | None:
-    """The stacks of an architecture, told by the kinds of classes that the library has for it; None: it has no class here.
+    """The stacks of an architecture, by the kinds of classes that the library has for it; None: it has no class here.
 
     Architectures for masked words are encoders, unless their config says `is_decoder`.
     """

@@ -101,7 +101,7 @@ class ForeignNetwork(LibraryHolder):
 
     @property
     def _first_position(self) -> int:
-        """The row of a table that the first token gets: behind the padding's row, where the table holds that."""
+        """The row of a table that the first token gets: after the padding's row, if the table has one."""
         return self.family.offset if self.family.offset is not None else (self.spec.pad_id or 0) + 1
 
     def scale_and_output(self, site: Site) -> tuple[float, Tensor]:
@@ -134,7 +134,7 @@ class ForeignNetwork(LibraryHolder):
         return Watch(replace(run, start=start), own, len(ids), {} if self._windowed else padding)
 
     def refuse(self, interventions: Iterable[str]) -> None:
-        """Refuses interventions in what the library keeps to itself.
+        """Refuses interventions in values that the library does not expose.
 
         Raises:
             CannotChange: the values of one of these names cannot be changed here.
@@ -157,7 +157,7 @@ class ForeignEncoder(ForeignNetwork):
     """An encoder that nothing is written from."""
 
     def source_mask(self, source: Tensor, valid: Tensor | None = None) -> Mask:
-        """Which source positions may be looked at: those that are no padding, or the first `valid` [batch] ones."""
+        """Which source positions are allowed: those that are not padding, or the first `valid` [batch] ones."""
         return Mask(padding_mask(source, self.spec.pad_id) if valid is None else valid_mask(valid, source.shape[1]))
 
     def encode(self, source: Tensor, mask: Mask, run: Run = Run()) -> Tensor:
@@ -195,7 +195,7 @@ class ForeignWriter(ForeignNetwork):
     def __call__(self, ids: Tensor, run: Run = Run(), start: int = 0) -> Tensor:
         """Logits [batch, query, vocab] for the token after each position from `start` on.
 
-        Padding before a text takes no position: the first token behind it has position 0.
+        Padding before a text takes no position: the first token after it has position 0.
         """
         assert isinstance(run.cache, Past)
         past = run.cache.library
@@ -216,7 +216,7 @@ NETWORKS: Mapping[str, type[AnyForeign]] = {"encoder": ForeignEncoder, "both": F
 
 
 def _flat(mask: Mask) -> Tensor:
-    """[batch, key], 1 for each key that may be looked at: the library's form."""
+    """[batch, key], 1 for each allowed key: the library's form."""
     return mask.padding[:, 0, 0].long()
 
 

@@ -23,7 +23,7 @@ class LibraryTokenizer:
     Attributes:
         process: splits texts.
         size: ids of the network's embedding; the vocabulary may have fewer.
-        specials: special ids, besides those that the library knows.
+        specials: special ids that the library does not know.
         before: for targets: the ids that decoding begins with.
     """
 

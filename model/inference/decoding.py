@@ -1,8 +1,8 @@
 """Decoding: loops that write a target token by token and yield a Step for each.
 
 They call the network through one function, `read(ids, start)`, which returns the logits after each position from `start` on;
-earlier positions are in the cache behind `read`. Greedy decoding, sampling and teacher forcing follow one hypothesis, beam search
-several.
+earlier positions are in the cache that `read` uses. Greedy decoding, sampling and teacher forcing follow one hypothesis, beam
+search several.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -38,7 +38,7 @@ def certain(logits: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Writer:
-    """Everything that decoding needs besides the network.
+    """Everything that decoding needs, except for the network.
 
     Attributes:
         text_of: returns the text of an id.

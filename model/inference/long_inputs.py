@@ -1,4 +1,4 @@
-"""Long inputs: whether the weights of a run are written out, or computed when they are looked at; which logits are computed."""
+"""Long inputs: whether the weights of a run are written out, or computed when they are read; which logits are computed."""
 
 from math import isqrt
 

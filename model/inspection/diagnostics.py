@@ -84,7 +84,7 @@ def tied(tensors: Mapping[str, Tensor]) -> tuple[tuple[str, ...], ...]:
 
 
 def _sample(tensor: Tensor) -> bytes:
-    """A digest of a few of the numbers: most tensors can be told apart without reading them whole."""
+    """A digest of a few of the numbers: most tensors differ in it, so they are not read whole."""
     return _digest(tensor.flatten()[:: max(1, tensor.numel() // 64)])
 
 

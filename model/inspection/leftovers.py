@@ -98,7 +98,7 @@ def what_is(name: str, tensor: Tensor) -> str:
 
 
 def looks_harmless(name: str) -> bool:
-    """Whether a tensor's name is one of a harmless kind; its numbers are not looked at."""
+    """Whether a tensor's name is one of a harmless kind; its numbers are not read."""
     return any(kind.names.fullmatch(name) for kind in HARMLESS)
 
 

@@ -61,7 +61,7 @@ class Freshness:
         norms: number of norms.
         untouched_norms: number of norms whose gains are exactly 1 and whose biases are exactly 0, as every program initializes
             them.
-        matrices: number of matrices looked at: those with at least 64 numbers.
+        matrices: number of matrices examined: those with at least 64 numbers.
         fresh_matrices: number of these whose mean, deviation and range fit an initial distribution.
         draws: number of matrices by the distribution that they fit, such as `Xavier uniform`.
         untrained: whether all norms are untouched and nine of ten matrices are fresh.
@@ -77,7 +77,7 @@ class Freshness:
 
 @dataclass(frozen=True)
 class HeadNote:
-    """A note about an unusual head, found in its weights; biases are not looked at.
+    """A note about an unusual head, found in its weights; biases are ignored.
 
     Attributes:
         site: text form of the Site, its first pass.
@@ -141,7 +141,7 @@ class Inspection:
         tied: groups of names of matrices that hold the same numbers.
         freshness: whether the weights look untrained, and why; None where no tensor is matched.
         heads: notes about unusual heads; also empty while the network is not known.
-        heads_seen: number of heads that were looked at for these notes.
+        heads_seen: number of heads that were examined for these notes.
         sites: number of heads of each attention site, in its first pass; empty while the network is not known.
         problem: the error that a run would end with, as JSON values; empty where the model can run, or where only answers are open.
     """

@@ -78,7 +78,7 @@ def read_tensors(path: Path) -> OpenedFile:
 
 
 def read_upload(data: bytes, name: str) -> OpenedFile:
-    """Opens the bytes of a file called `name`, through an unnamed temporary file that leaves nothing behind."""
+    """Opens the bytes of a file called `name`, through an unnamed temporary file that disappears when it is closed."""
     with TemporaryFile() as file:
         file.write(data)
         file.flush()

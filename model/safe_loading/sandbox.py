@@ -60,7 +60,7 @@ ANSWERS = {"plan": lambda file, path: plan.to_json(describe(file, path)), "vocab
 
 
 def limit_this_process() -> None:
-    """Drops, for good, all that reading does not need."""
+    """Drops all rights that reading does not need; they cannot be regained."""
     bounds.limit_this_process(limits.MAX_MEMORY, limits.MAX_SECONDS)
     if hasattr(os, "nice"):  # not on Windows
         os.nice(limits.NICENESS)

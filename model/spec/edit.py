@@ -2,8 +2,8 @@
 
 Import from `model.spec.edits`, which also has the kinds of edits.
 
-The text form, `NAME key=value …`, stands in links, on the command line and in JSON. A value with blanks, or one that would be read
-as something else, stands in double quotes, as JSON writes a string: `key="4"` is the token 4, and `key=4` the fifth token. A field
+The text form, `NAME key=value …`, is used in links, on the command line and in JSON. A value with spaces, or one that would be read
+as something else, is in double quotes, as JSON writes a string: `key="4"` is the token 4, and `key=4` the fifth token. A field
 that has its default is left out, so that equal edits have equal texts.
 """
 
@@ -122,7 +122,7 @@ class AtSites(Edit):
         """Checks the fields.
 
         Raises:
-            BadEdit: a head is negative, or `stack` and `kind` stand beside a `site`.
+            BadEdit: a head is negative, or `stack` and `kind` are given beside a `site`.
         """
         if self.site and (self.stack or self.kind):
             raise self.refuse("a site already says its stack and its kind")

@@ -65,7 +65,7 @@ class SetRow(AtSites):
         """Checks that there is what `to` needs, and no more.
 
         Raises:
-            BadEdit: something is missing or stands without use, or numbers cannot be weights.
+            BadEdit: something is missing or has no effect, or numbers cannot be weights.
         """
         super().__post_init__()
         given = {"one-hot": self.key is not None, "numbers": bool(self.numbers), "head": self.other is not None}

@@ -3,7 +3,7 @@
     {"headlight_layout": 1, "name": "ours", "network": "language model", "facts": {"activation": "gelu"},
      "roles": {"words.weight": "embedding", "blocks.{layer}.att.q.weight": "query", …}}
 
-`{layer}` stands for the layer's number. `facts` answer questions as settings do; what they leave out is asked for. Matrices are
+`{layer}` means the layer's number. `facts` answer questions as settings do; what they leave out is asked for. Matrices are
 [out, in], as torch.nn.Linear stores them. This module needs no torch, so a page can check a layout while it is written.
 """
 
@@ -74,7 +74,7 @@ def in_layers(role: str) -> bool:
 
 @dataclass(frozen=True)
 class LayoutFile:
-    """A layout that was told.
+    """A layout that a person described.
 
     Attributes:
         name: its name.
@@ -149,7 +149,7 @@ def _facts_in(data: Mapping[str, Any], path: str) -> dict[str, str]:
 
 
 class _Double(ValueError):
-    """A name that stands twice in a JSON object."""
+    """A name that occurs twice in a JSON object."""
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -242,7 +242,7 @@ class RunRequest:
         Raises:
             BadEdit: there are too many edits.
             BadSetting: `keep` has an unknown name, `settings` has a name twice, `precision` is not a known number type, or `begin`
-                stands beside a target or is longer than the decode.
+                is given beside a target or is longer than the decode.
             TooManyCharacters, TooManyTokens: an input is longer than any model reads.
         """
         check_size("source", self.source)

@@ -1,7 +1,7 @@
 """The arithmetic of one cell: recomputes one attention weight in float64, from the recorded query and key to its effect on the
 output.
 
-Only q, k and v are taken from the run. Everything else is computed anew and then compared with the recorded weights, scores and
+Only q, k and v are taken from the run. Everything else is recomputed and then compared with the recorded weights, scores and
 context. A difference above the tolerance of the run's number type means that the picture cannot be trusted.
 """
 

@@ -51,11 +51,12 @@ Report: TypeAlias = Callable[[Callable[[], Progress]], None]
 
 
 def report_nothing(_make: Callable[[], Progress]) -> None:
-    """The Report of a run that nobody listens to."""
+    """The Report of a run without a listener."""
 
 
 LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
-"""Hears the progress of the runs that this thread asks an engine for; None: nobody listens. A context variable, as CANCEL_TOKEN."""
+"""Is called with the progress of the runs that this thread asks an engine for; None: no listener. A context variable, like
+CANCEL_TOKEN."""
 
 PARTIAL: ContextVar[bool] = ContextVar("partial", default=False)
 """Whether LISTENER also wants the traces of runs that still decode: an engine on another host then sends them."""

@@ -8,7 +8,7 @@ connection is taken to make half of what it reads through attention, and to keep
                 T ← ½ T,          S ← ½ (C̄ R + S)     cross-attention
 
 W̄ and C̄ are a site's weights, averaged over its heads; R [source, source] is the encoder's rollout, T [target, target] and
-S [target, source] are what a decoder's state owes to its own tokens and to the source's. The newest factor stands at the left. A
+S [target, source] are what a decoder's state owes to its own tokens and to the source's. The newest factor is at the left. A
 stack without residual connections has W̄ in place of ½ (W̄ + I). Each row of R, and of T and S together, sums to 1 where the rows of
 the weights do.
 

@@ -191,7 +191,7 @@ class Trace:
         tree: all continuations that a beam search considered (model/trace/beam_tree.py); the rest of the trace shows the
             hypothesis that was asked for.
         missing: why something was not recorded, by the name it would have.
-        recorded: what `headlight.py` recorded; None: the network itself told its attention. The recording of a program has no
+        recorded: what `headlight.py` recorded; None: the network itself recorded its attention. The recording of a program has no
             request, spec, logits or steps; the run of a library's network without a row has them.
     """
 

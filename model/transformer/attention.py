@@ -38,7 +38,7 @@ class Intervention(Protocol):
 
 
 def record_nothing(name: str, value: Tensor) -> None:
-    """The recorder of a run that nobody looks at."""
+    """The recorder of a run that records nothing."""
 
 
 @dataclass(frozen=True)

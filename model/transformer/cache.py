@@ -15,7 +15,7 @@ from model.trace.types import Site
 
 
 class Cache(Protocol):
-    """Source of an attention sublayer's keys and values: computed anew, or kept from earlier steps."""
+    """Source of an attention sublayer's keys and values: computed now, or cached from earlier steps."""
 
     def keys_and_values(self, site: Site, compute: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
         """Keys and values, each [batch, head, key, head_dim], for all positions so far.

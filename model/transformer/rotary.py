@@ -2,7 +2,7 @@
 
 Two columns of a head are the two coordinates of a point. At position p the point is turned by the angle p · w, a query and a key
 alike. The dot product of two turned points depends on the difference of their angles alone, so a score sees how far query and key
-are apart and not where they stand. Values are not turned: what is passed on does not depend on the position.
+are apart and not where they are. Values are not turned: what is passed on does not depend on the position.
 
 Source: Su et al. 2021, "RoFormer: Enhanced Transformer with Rotary Position Embedding", equations 14, 15 and 34.
 """
@@ -21,7 +21,7 @@ class Rotation(Protocol):
 
 
 def unrotated(x: Tensor, start: int) -> Tensor:
-    """The queries or keys as they are: positions are told apart in another way."""
+    """The queries or keys unchanged: another encoding gives the positions."""
     return x
 
 

@@ -19,7 +19,7 @@ LONGEST_VIEW = 64
 LARGEST_INDEX = 1_000_000
 
 COUNT_SECONDS = 0.25
-"""Time in which answers are collected before their counts are told."""
+"""Time in which answers are collected before their counts are sent."""
 
 
 class BadSteering(ValueError):

@@ -123,7 +123,7 @@ class Registry:
                 await asyncio.to_thread(self._files.save, found.room.code, store.written(found.room))
 
     def _make_room(self) -> None:
-        """Forgets classes that nobody uses.
+        """Forgets unused classes.
 
         Raises:
             TooManyClasses: all are in use.

@@ -64,7 +64,7 @@ _GAPS = {"query": "%{customdata[0]}", "key": "%{customdata[1]}", "value": "<b>%{
 
 
 def _signs(form: Form) -> tuple[str, str]:
-    """What stands in a masked cell and in an allowed one."""
+    """The sign in a masked cell and in an allowed one."""
     return ("✗", "✓") if form == "boolean" else ("−∞", "0")
 
 

@@ -79,7 +79,7 @@ def step_of(page: str, view: View, heading: str, words: str) -> str:
 
 
 def _trimmed(step: str) -> str:
-    """A step's text without empty steps behind it."""
+    """A step's text without empty steps after it."""
     step = step.strip("\n")
     while step.endswith("\n---"):
         step = step.removesuffix("---").strip("\n")

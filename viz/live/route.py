@@ -47,7 +47,7 @@ BODY = 8 * CHARACTERS_PER_POSITION * POSITIONS
 
 
 LOOK_SECONDS = 0.06
-"""After this time it is looked at how fast a run writes. One that has written fewer than two tokens will take long."""
+"""After this time the speed of a run is checked. One that has generated fewer than two tokens will take long."""
 
 FIRST_SECONDS = 0.4
 """Another run that takes no longer is drawn once, at its end: making a frame takes processor time from the run."""

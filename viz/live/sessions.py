@@ -139,7 +139,7 @@ def my_live() -> LiveSession:
 
 
 def attend(info: ModelInfo, view: View) -> None:
-    """Tells the live session what the page shows from now on."""
+    """Passes what the page shows now to the live session."""
     engine = my_engine()
     assert isinstance(engine, PatientEngine)
     language.current()  # the context remembers it from now on: the route cannot ask the session

@@ -52,7 +52,7 @@ SAYING = (
 """Files of `model` whose every sentence can reach a screen: as a note, a question, evidence, or the reason in an error."""
 
 NOT_SAYING = ("plan.py", "sandbox.py", "sandbox_process.py", "told.py", "worker.py")
-"""Files in these folders that hold code and names; what they say stands in `phrases.NOT_IN_ERRORS`."""
+"""Files in these folders that hold code and names; their sentences are listed in `phrases.NOT_IN_ERRORS`."""
 
 NAMES = ("EXAMPLE", "_NAMES")
 """Variables that hold an example or names of settings."""
@@ -104,7 +104,7 @@ def said(source: str) -> Iterator[str]:
 
 
 def _literals(node: ast.AST) -> Iterator[str]:
-    """All texts below a node but docstrings and what is told to programmers."""
+    """All texts below a node, except for docstrings and messages for programmers."""
     match node:
         case ast.Expr(value=ast.Constant()) | ast.Assert():
             return
@@ -126,7 +126,7 @@ def _literals(node: ast.AST) -> Iterator[str]:
 def phrases(source: str) -> Iterator[str]:
     """The phrases in a Python file of `model` that fill gaps of errors, with their own gaps numbered: "{0} ids".
 
-    A phrase is what an error is told as a text or f-string with a blank in it.
+    A phrase is a text or f-string with a space in it that is given to an error.
     """
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) in ERRORS:

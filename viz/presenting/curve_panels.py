@@ -1,4 +1,4 @@
-"""Panels of what the page Training shows besides the film: a measure of every head, and the loss of the sentence."""
+"""The other panels of the page Training, beside the film: a measure of every head, and the loss of the sentence."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Panels of what the page Explore shows besides the weights: a reading, the calculation of a cell, statistics, the logit lens."""
+"""The other panels of the page Explore, beside the weights: a reading, the calculation of a cell, statistics, the logit lens."""
 
 from collections.abc import Callable, Iterator, Mapping
 

@@ -66,7 +66,7 @@ def mathml(latex: str, block: bool = False) -> str:
     """The MathML of a formula; its source as code where it cannot be converted.
 
     Args:
-        latex: what stands between the dollar signs.
+        latex: the formula, without dollar signs.
         block: whether the formula has a line of its own.
     """
     found = _converted(latex, block) if len(latex) <= LONGEST else None

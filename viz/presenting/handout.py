@@ -99,7 +99,7 @@ def _answer(question: Question, answer: Answer) -> str:
 
 
 def _figures(deck: LectureDeck, step: Step) -> Iterator[dict[str, Any]]:
-    """The pictures of a step's view; two stand side by side in width."""
+    """The pictures of a step's view; two fit side by side in width."""
     found = list(_chosen(deck, step))
     width = ONE_COLUMN if len(found) > 1 else TWO_COLUMNS if found and found[0][0].name in _WIDE else ONE_COLUMN * 1.4
     for figure, trace in found:
@@ -168,7 +168,7 @@ def _stage_of(step: Step) -> str:
 
 
 def _names(step: Step, trace: Trace) -> tuple[str, ...]:
-    """Names of the standard figures that stand for a view."""
+    """Names of the standard figures that show a view."""
     match step.page:
         case "masks":
             return ("mask-causal", "mask-padding") if len(trace.of("decoder", "self")) else ("mask",)

@@ -1,6 +1,6 @@
 """Pictures of this process by the hash of their content, and the route that serves them.
 
-A picture lives as long as a lecture that is held shows it, or as it is among the most recent ones that were shown off the path.
+A picture is kept as long as a lecture that is held shows it, or as it is among the most recent ones that were shown off the path.
 """
 
 import gzip

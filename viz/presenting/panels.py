@@ -25,7 +25,7 @@ class Panel:
         kind: a key of `viz.canvas.assets.KINDS`, or one without a canvas: `Bars`, `Table`, `Text` (viz/presenting/tables.py).
         scene: name of its scene among the blobs.
         heading, note: texts above it; may be empty.
-        half: whether two such panels stand side by side where there is room.
+        half: whether two such panels are side by side where there is room.
         follows: whether the drawing shows what is selected in the others.
     """
 

@@ -18,7 +18,7 @@ from viz.texts import _
 from viz.theme import LIGHT
 
 FINEST = 96
-"""Most cells along a tile: the largest weight of each block of cells stands for more of them."""
+"""Most cells along a tile: with more of them, each block of cells shows its largest weight."""
 
 _GAP, _EDGE = 0.7, 1.0
 MOST_VECTORS = 60_000

@@ -1,4 +1,4 @@
-"""Axes of a chart for print: where numbers stand, which of them are named, and labels that fit."""
+"""Axes of a chart for print: where numbers are drawn, which of them are named, and labels that fit."""
 
 import html
 import math

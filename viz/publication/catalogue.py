@@ -1,4 +1,4 @@
-"""The figures that every run has, and the captions that stand beside figures."""
+"""The figures that every run has, and the captions of figures."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Choice:
-    """What is looked at in a run.
+    """The part of a run that a figure shows.
 
     Attributes:
         attention: the site.

@@ -1,4 +1,4 @@
-"""A Plotly figure of the screen as a sheet: the same numbers on the same axes, laid out anew for paper."""
+"""A Plotly figure of the screen as a sheet: the same numbers on the same axes, laid out for paper."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -152,7 +152,7 @@ class _Chart:
         return any(trace["type"] == "heatmap" for trace in self.traces)
 
     def _named(self, name: str) -> bool:
-        """Whether labels of an axis stand at cells, each with its own place."""
+        """Whether the labels of an axis belong to cells, each with its own place."""
         return self.axes[name].tokens or (name[0] == "y" and self.given(name).get("ticktext") is not None)
 
     def _row_pitch(self, name: str, guess: float) -> float:

@@ -23,7 +23,7 @@ class Snapshot:
     """A snapshot of a training.
 
     Attributes:
-        title: what stands below its map, such as “After 100 steps”.
+        title: the text below its map, such as “After 100 steps”.
         attention: the site, in the run of this snapshot.
     """
 
@@ -64,7 +64,7 @@ def filmstrip(
 
 
 def _plan(shown: Sequence[Snapshot], small: float, room: float, down: float) -> tuple[int, float]:
-    """How many maps stand side by side, and the side of one: wide enough for the names below, if a page has room for that."""
+    """How many maps are side by side, and the side of one: wide enough for the names below, if a page has room for that."""
     widest = max(fonts.width(one.title, small) for one in shown)
     columns = max(1, math.floor((room + _GAP) / (max(_NARROWEST, min(widest, _WIDEST)) + _GAP)))
     while True:

@@ -49,7 +49,7 @@ class Run:
 
 
 def runs(text: str) -> list[Run]:
-    """The parts of a text by family; marks, joiners and blanks stay with what stands before them."""
+    """The parts of a text by family; marks, joiners and blanks stay with the part before them."""
     found: list[Run] = []
     for character in text:
         sticks = unicodedata.category(character) in ("Mn", "Me", "Cf", "Zs") and found

@@ -1,4 +1,4 @@
-"""What stands above a chart: its title, the names of its curves, and the color bar of its cells."""
+"""The parts above a chart: its title, the names of its curves, and the color bar of its cells."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What stands between the axes of a chart: cells, bars, lines and points. From plotly's traces to shapes."""
+"""The marks between the axes of a chart: cells, bars, lines and points. From plotly's traces to shapes."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence

@@ -52,7 +52,7 @@ def _fitting(tree: tuple[Node, ...], pen: Pen) -> tuple[list[int], list[str]]:
 
 
 class _Plan:
-    """Where the nodes stand."""
+    """The places of the nodes."""
 
     def __init__(self, tree: tuple[Node, ...], rows: dict[int, int], pen: Pen, y: float, shown: set[int]) -> None:
         self.tree, self.rows, self.pen, self.shown = tree, rows, pen, shown

@@ -7,9 +7,9 @@ The change of a head is the mean over the rows that could choose, on either side
 A difference of two weights that is not larger than `rounding` counts as none, and so does a row with no larger one: a network
 computes such differences where nothing was changed, because it adds numbers in another order when the batch is another.
 
-Two tokens stand for each other where `aligning.counterparts` says so, up to the first token that the runs wrote differently: each
+Two tokens correspond where `aligning.counterparts` says so, up to the first token that the runs wrote differently: each
 goes on from what it wrote. A row is compared where it has a counterpart, and where each
-key that either side lets it look at has one too: nothing is subtracted across tokens that do not stand for each other.
+key that either side lets it look at has one too: tokens that do not correspond are never subtracted.
 """
 
 from collections.abc import Mapping
@@ -108,7 +108,7 @@ def changes(first: Trace, second: Trace) -> tuple[dict[Site, Change], dict[Site,
 
 
 def _counterparts(first: Trace, second: Trace, name: str) -> int:
-    """How many places of a strip, from the first on, stand for each other in both runs."""
+    """How many places of a strip, from the first on, correspond in both runs."""
     pair = first.tokens[name].texts, second.tokens[name].texts
     reach = counterparts(first.tokens[name], second.tokens[name])
     start = min(_first_written(first, name), _first_written(second, name))
@@ -124,7 +124,7 @@ def _first_written(trace: Trace, name: str) -> int:
 
 
 def _change(first: Attention, second: Attention, strips: Mapping[str, int], smallest: float) -> Change:
-    """The change at a site, given how many places of each strip stand for each other."""
+    """The change at a site, given how many places of each strip correspond."""
     alike = (first.query_tokens, first.key_tokens) == (second.query_tokens, second.key_tokens)
     queries = min(strips.get(first.query_tokens, 0), len(first.mask), len(second.mask)) if alike else 0
     keys = min(strips.get(first.key_tokens, 0), first.mask.shape[1], second.mask.shape[1])

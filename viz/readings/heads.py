@@ -1,7 +1,7 @@
 """Statistics of a head, each with its formula, computed in float64 from the recorded weights.
 
 Notation: w[i, j] is the weight of query row i on key j; there are n rows and m keys, counted from 0. The *place* of row i among the
-keys is p(i) = i in self-attention, and p(i) = i · (m - 1) / (n - 1) in cross-attention, where the first row stands at the first key
+keys is p(i) = i in self-attention, and p(i) = i · (m - 1) / (n - 1) in cross-attention, where the first row is at the first key
 and the last row at the last (0 where there is one row).
 
 Every reading is a mean over the query rows that may look at some key and whose weights are all numbers. Other rows are counted,

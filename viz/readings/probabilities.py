@@ -12,7 +12,7 @@ from viz.readings.changes import ROUNDING, written
 
 @dataclass(frozen=True)
 class Both:
-    """A token that stands at an aligned place of both runs.
+    """A token at an aligned place of both runs.
 
     Attributes:
         text: as written.

@@ -103,7 +103,7 @@ def _trained(fresh: Freshness) -> None:
 
 
 def evidence(fresh: Freshness) -> list[str]:
-    """What speaks for and against untrained weights, a sentence each."""
+    """The evidence for and against untrained weights, a sentence each."""
     draws = listed(
         _n("{count} resembles {draw}", "{count} resemble {draw}", count, count=count, draw=phrase(draw))
         for draw, count in fresh.draws.items()

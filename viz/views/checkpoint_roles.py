@@ -132,7 +132,7 @@ _PARTS = (
     N_("final norm"),
     N_("behind the network"),
 )
-"""What a role is made of, besides the stack and "bias"."""
+"""The parts of a role, without the stack and "bias"."""
 
 
 def _role(role: str) -> str:

@@ -34,7 +34,7 @@ class Compared:
 
 
 def notes(compared: Compared) -> list[str]:
-    """The sentences, in the order in which they stand above the picture."""
+    """The sentences, in their order above the picture."""
     return [*_rows(compared.runs.first, compared), *_left_out(compared.refused), *_rounding(compared)]
 
 

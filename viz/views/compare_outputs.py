@@ -58,7 +58,7 @@ def _strip(first: Trace, second: Trace, name: str, names: tuple[str, str]) -> No
 
 
 def _rows(sides: Sequence[Sequence[Written]], pairs: Sequence[Pair], names: tuple[str, str]) -> str:
-    """Both strips as HTML, one above the other. A token stands above its counterpart, or above a gap."""
+    """Both strips as HTML, one above the other. A token is above its counterpart, or above a gap."""
     columns = "".join(
         f"<div>{_cell(sides[0], pair.first, pair, 'del')}{_cell(sides[1], pair.second, pair, 'strong')}</div>" for pair in pairs
     )

@@ -70,7 +70,7 @@ def _fed(request: RunRequest, trace: Trace, free: Runs) -> RunRequest:
 
 
 def _same_vocabulary(page: Page, second: View) -> bool:
-    """Whether the ids of the first side's tokens stand for the same texts in the second side's model."""
+    """Whether the ids of side A's tokens have the same texts in side B's model."""
     if second.model == page.view.model and second.settings == page.view.settings:
         return True
     strip = labels.written_strip(page.trace)

@@ -55,7 +55,7 @@ def _kind(view: View) -> str:
 
 
 def _begin(engine: Engine, info: ModelInfo) -> None:
-    """Resets the second side for another kind of difference. Callbacks live as long as the session, so they get no trace."""
+    """Resets side B for another kind of difference. Callbacks are kept as long as the session, so they get no trace."""
     others, text = _others(engine, info), current_view()[0].text
     begun: dict[str, dict[str, Any]] = {
         "model": {"model": next(iter(others), info.name)},

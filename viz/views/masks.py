@@ -13,7 +13,7 @@ from viz.readings.padding import PaddingEffect, padding_effect
 from viz.texts import _, _n, joined, localized, number, sentence
 
 SHOWN_PADDING = 4
-"""Padding tokens behind the source until somebody moves the slider, so that the padding mask shows something."""
+"""Padding tokens after the source until the slider is moved, so that the padding mask shows something."""
 
 
 def opens_on(trace: Trace) -> Attention:

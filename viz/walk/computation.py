@@ -76,7 +76,7 @@ def _go(found: ref[Trace], site: Site, **fields: str | int) -> None:
     """Goes to another stage and its site; the selected row is cleared if its tokens are others there.
 
     Args:
-        found: the run. Callbacks live as long as the session, which must not hold a trace.
+        found: the run. Callbacks are kept as long as the session, which must not hold a trace.
         site: the current site.
     """
     text, trace = str(fields["stage"]), found()

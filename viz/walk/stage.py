@@ -79,7 +79,7 @@ def _picture(page: Page, trace: Trace, stage: Stage) -> None:
 
 
 def _title(page: Page, trace: Trace, stage: Stage) -> str:
-    """Title of a stage's picture, in which the place stands, too."""
+    """Title of a stage's picture, with its place."""
     return f"{titles.titles()[stage.name]}: {titles.place(trace, stage, page.head)}"
 
 

@@ -58,7 +58,7 @@ def _hidden(edits: EditList, made: Gesture, strips: dict[str, Tokens]) -> EditLi
 def hiding(strips: dict[str, Tokens], strip: str, position: int) -> tuple[Edit, ...]:
     """The edits that hide a token from every head.
 
-    A word that stands only once is called by its text. Other tokens are called by position, which counts another strip at every
+    A word that occurs only once is named by its text. Other tokens are called by position, which counts another strip at every
     kind of attention.
     """
     text = strips[strip].texts[position]
@@ -107,4 +107,4 @@ def marks(edits: Sequence[Edit], before: Trace, now: Trace) -> dict[str, dict[st
 
 
 MOST_MARKS = 20_000
-"""Most marked cells that a drawing is told; heads after that many have none."""
+"""Most marked cells that a drawing gets; heads after that many have none."""

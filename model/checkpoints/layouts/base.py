@@ -16,8 +16,8 @@ from model.spec.layout_file import LayoutFile
 from model.spec.network import AttentionSpec, ModelSpec, OutputSpec, StackSpec
 
 Rules: TypeAlias = Mapping[str, str | tuple[str, ...]]
-"""Their names -> ours. `#` stands for a layer's number and `@` for weight or bias, in both. Several of ours share their tensor:
-they lie below each other along its first axis, or where one is as large as theirs, each is a copy; () is a tensor behind the
+"""Their names -> ours. `#` means a layer's number and `@` weight or bias, in both. Several of ours share their tensor:
+they lie below each other along its first axis, or where one is as large as theirs, each is a copy; () is a tensor after the
 network, which no map depends on."""
 
 
@@ -129,7 +129,7 @@ class Layout:
         notes: remarks on their arithmetic for viewers, a sentence each.
         starts, ends: strips whose typed texts get a start or an end token.
         told: the layout file that it was made from.
-        recomputed: patterns of tensors that their program computes anew and never reads from a file.
+        recomputed: patterns of tensors that their program recomputes and never reads from a file.
     """
 
     name: str
@@ -145,7 +145,7 @@ class Layout:
     told: LayoutFile | None = None
 
     def recomputes(self, name: str) -> bool:
-        """Whether their program computes this tensor anew."""
+        """Whether their program recomputes this tensor."""
         return any(_compiled(pattern).fullmatch(name) for pattern in self.recomputed)
 
 
@@ -186,7 +186,7 @@ def grouped_attention(answers: Answers, queries: int, keys: int, bias: bool) -> 
 
 
 def model_spec(answers: Answers, encoder: StackSpec | None, decoder: StackSpec | None, output: OutputSpec | None) -> ModelSpec:
-    """The network of these stacks and the special ids that were told. An id that was not told, or never asked for, is None."""
+    """The network of these stacks and the special ids of the answers. Ids without an answer are None."""
     return ModelSpec(
         decoder,
         encoder,

@@ -84,7 +84,7 @@ def max_positions(default: int) -> Question:
 
 @dataclass(frozen=True)
 class LlamaNames:
-    """What a program calls the tensors of a Llama-like network, with its stacked projections told apart.
+    """What a program calls the tensors of a Llama-like network, with its stacked projections distinguished.
 
     Attributes:
         words: the table of token embeddings.

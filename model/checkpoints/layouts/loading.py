@@ -151,7 +151,7 @@ def load(path: Path, settings: Mapping[str, str], device: torch.device, texts_of
 
     Raises:
         CheckpointError: as for `diagnose`; or weights are missing or of other shapes.
-        OpenQuestions: it leaves something open that was not told.
+        OpenQuestions: it leaves a question open that has no answer.
         BadSetting: an answer is not allowed.
     """
     with path.open("rb") as file:  # in chunks: it may be larger than the free memory

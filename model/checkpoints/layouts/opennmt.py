@@ -1,6 +1,6 @@
 """OpenNMT-py's Transformer for translation: `transformer.0.self_attn.linear_query`, `transformer_layers.0.context_attn`.
 
-Norms stand before sublayers and add 10⁻⁶ to the variance. The map to the vocabulary is saved in a table of its own, `generator`.
+Norms come before sublayers and add 10⁻⁶ to the variance. The output layer is saved in a table of its own, `generator`.
 Its vocabularies fix the ids of special tokens: 0 is unknown, 1 pads, 2 begins a target, and 3 ends it.
 """
 
@@ -31,7 +31,7 @@ _FEED_FORWARD = {
     "feed_forward.layer_norm": "feed_forward_residual.norm",
 }
 _OUTPUTS = ("generator.0", "generator")
-"""The map to the vocabulary: with its softmax in a sequence, from version 3 on alone."""
+"""The output layer: with its softmax in a sequence, from version 3 on alone."""
 
 
 def _stack_rules(stack: str) -> Rules:

@@ -80,7 +80,7 @@ class Answers:
 
     @property
     def norm_order(self) -> NormOrder:
-        """Where the norms stand."""
+        """The norm order: post-norm or pre-norm."""
         return cast(NormOrder, self.of["norm_order"])
 
     @property
@@ -90,7 +90,7 @@ class Answers:
 
     @property
     def activation(self) -> Activation:
-        """What stands between the two maps of the feed-forward network."""
+        """The activation function of the feed-forward network."""
         return cast(Activation, self.of["activation"])
 
     @property
@@ -100,7 +100,7 @@ class Answers:
 
     @property
     def positions(self) -> Positions:
-        """How positions are told apart."""
+        """The kind of positional encoding."""
         return cast(Positions, self.of["positions"])
 
     @property
@@ -225,7 +225,7 @@ def choice(name: str, consequence: str, kind: Any, default: str | None = None, a
 
 
 def norm_order(default: str | None = None) -> Question:
-    """Where the norms stand."""
+    """The norm order: post-norm or pre-norm."""
     return choice(
         "norm_order",
         "Normalization comes after each sum (post) or before each sublayer (pre). The tensor names are the same for both.",
@@ -235,7 +235,7 @@ def norm_order(default: str | None = None) -> Question:
 
 
 def activation(default: str | None = None) -> Question:
-    """What stands between the two maps of the feed-forward network."""
+    """The activation function of the feed-forward network."""
     return choice(
         "activation", "The activation function between the two matrices of the feed-forward network.", Activation, default
     )

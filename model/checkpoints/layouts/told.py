@@ -1,4 +1,4 @@
-"""A layout that a reader of the file told: a layout file (model/spec/layout_file.py) made into a Layout."""
+"""A layout that a person described: a layout file (model/spec/layout_file.py) made into a Layout."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -51,7 +51,7 @@ _PLACES = {
     "final norm": "final_norm",
     "vocabulary": "output",
 }
-"""Where the tensor of a role stands in our network, inside its layer or its stack."""
+"""Our name of the tensor with a role, inside its layer or its stack."""
 
 _UNTABLED = ("sinusoidal", "sinusoidal-column", "sinusoidal-from-2", "rotary", "rotary-pairs", "none")
 
@@ -121,7 +121,7 @@ def _split(told: LayoutFile, role: str) -> tuple[str, str]:
 
 
 def _stacks(told: LayoutFile) -> tuple[str, ...]:
-    """What stands before the roles of each stack."""
+    """The prefix of the roles of each stack."""
     return ("encoder ", "decoder ") if told.network == "translator" else ("",)
 
 

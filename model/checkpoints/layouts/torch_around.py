@@ -39,7 +39,8 @@ WAITING = "(what the answers say)"
 
 @dataclass(frozen=True)
 class Stacks:
-    """Prefixes of the encoder's and the decoder's names, ending in a dot or empty; None: there is none. A `lone` layer has none."""
+    """Prefixes of the encoder's and the decoder's names, ending in a dot or empty; None: there is none.
+    A single layer (`lone`) has none."""
 
     encoder: str | None
     decoder: str | None

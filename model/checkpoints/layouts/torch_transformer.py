@@ -1,7 +1,7 @@
 """PyTorch's own modules: nn.Transformer, nn.TransformerEncoder, nn.TransformerDecoder, alone or inside a model of any names, and
 one of their layers on its own.
 
-What stands around them has names that its author chose: embeddings, output layer and table of positions are asked for unless there
+The parts around them have names that their author chose: embeddings, output layer and table of positions are asked for unless there
 is but one candidate. What PyTorch leaves to the caller (masks) or to the constructor (heads, norm order) is asked for as well.
 """
 
@@ -31,7 +31,7 @@ LONGEST = 4096
 
 
 def _writes(found: Stacks, around: Around, told: Mapping[str, str]) -> bool:
-    """Whether a lone nn.TransformerEncoder is a language model: it looks back only, or there is an output layer."""
+    """Whether an nn.TransformerEncoder without a decoder is a language model: its mask is causal, or there is an output layer."""
     return found.decoder is None and (told.get("causal") == "true" or "output_layer" in around.filled)
 
 
@@ -61,7 +61,7 @@ def _rules(shapes: Shapes, told: Mapping[str, str]) -> Rules:
 
 
 def _positions(around: Around, told: Mapping[str, str]) -> str | None:
-    """How positions are told apart; a table that is a parameter was learned, a buffer holds waves."""
+    """The kind of positional encoding; a table that is a parameter was learned, a buffer holds sinusoids."""
     learned = any(table.endswith("weight") for table in around.tables)
     return told.get("positions") or (None if not around.tables else "learned" if learned else "sinusoidal")
 
@@ -96,7 +96,7 @@ def _about_words(shapes: Shapes, around: Around, told: Mapping[str, str]) -> tup
     waves = "The kind of positional encoding; a table in the file is used as it is."
     padding = "Positions with this id are masked (padding mask); without it, none are."
     asked = {"source_embedding": ("source_pad_id", "source_vocab"), "target_embedding": ("target_pad_id", "target_vocab")}
-    names = [asked[role] for role in embeddings]  # a lone decoder reads a target, whatever it looks at
+    names = [asked[role] for role in embeddings]  # a decoder without an encoder reads a target, whatever it attends to
     return (
         embed_scale(),
         Question("positions", waves, ("learned", "sinusoidal", "none"), default=_positions(around, told)),

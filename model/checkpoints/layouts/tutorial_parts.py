@@ -16,7 +16,7 @@ LONGEST = 4096
 
 
 def _prefix(shapes: Shapes) -> str:
-    """What stands before the names of the first layer's parts."""
+    """The prefix of the names of the first layer's parts."""
     return "layers.0." if shapes.has("layers.#.self_attention.fc_q.weight") else ""
 
 

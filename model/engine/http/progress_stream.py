@@ -2,7 +2,7 @@
 
 A client asks for it with `Accept: application/x-headlight-progress`. The body is a JSON line for each progress, then the line
 `{"status": 200}`, then the reply itself, as it would have come without the stream. If the client sends `X-Headlight-Partial: 1`,
-the line `{"trace": 1234}` may stand before that of a progress, followed by the 1234 bytes of the trace so far.
+the line `{"trace": 1234}` may come before that of a progress, followed by the 1234 bytes of the trace so far.
 """
 
 import json

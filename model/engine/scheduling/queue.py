@@ -47,7 +47,7 @@ def in_session(session: Session) -> Iterator[None]:
 
 
 class CallerGone(Exception):
-    """The caller has disconnected: nobody needs the outcome."""
+    """The caller has disconnected and does not need the outcome."""
 
 
 class CancelToken:
@@ -107,7 +107,7 @@ class Waiter:
         session: the caller's session id; "": none.
         finished: set when the outcome is there.
         outcome: the result, or an exception to raise.
-        listener: hears how far the work has come; None: nobody listens.
+        listener: is called with the progress; None: no listener.
     """
 
     session: str

@@ -103,7 +103,7 @@ class RecordedNetwork(LibraryHolder):
                 )
 
     def valid(self, source: Tensor, count: int | None) -> Tensor | None:
-        """[row, position], 0 at the padding of a source: after the first `count` positions, or where the padding id stands.
+        """[row, position], 0 at the padding of a source: after the first `count` positions, or where the padding id is.
 
         None if there is no padding, or nothing that could be.
         """

@@ -40,7 +40,7 @@ def looks_back_only(network: RecordedNetwork) -> bool:
 
 @torch.inference_mode()
 def probed(folder: Folder, network: RecordedNetwork) -> tuple[tuple[headlight.Site, ...], float | None]:
-    """The attention of a short run, and its largest difference from the maps that the library hands out; None: it hands out none,
+    """The attention of a short run, and its largest difference from the maps that the library returns; None: it returns none,
     or others.
 
     Raises:
@@ -60,7 +60,7 @@ def probed(folder: Folder, network: RecordedNetwork) -> tuple[tuple[headlight.Si
 
 
 def _maps(network: RecordedNetwork, given: Pass) -> dict[str, list[Tensor]]:
-    """The library's maps by stack, `cross` beside them; empty: it hands out none."""
+    """The library's maps by stack, `cross` beside them; empty: it returns none."""
     try:
         out = network(given, output_attentions=True)
     except Exception:  # of the library: some classes take no such argument
@@ -80,7 +80,7 @@ def _difference(recording: headlight.Recording, maps: Mapping[str, list[Tensor]]
         for site, wanted in zip(sites, own, strict=True):
             sums = wanted[0].sum(-1)
             if wanted[0].shape != site.shape or not bool(((sums - 1).abs().minimum(sums.abs()) < CLOSE).all()):
-                return None  # some classes hand out scores under this name
+                return None  # some classes return scores under this name
             found.append(float((torch.from_numpy(site.written()) - wanted[0].cpu()).abs().max()))
     return max(found, default=None)
 

@@ -11,7 +11,7 @@ from model.trace.types import Site, Trace
 def trace_of(recording: headlight.Recording, kind: Kind) -> Trace:
     """The trace of a recording, as if it were opened from its file.
 
-    Of a network with one stack the stack is known by its class; of others the recording told it.
+    Of a network with one stack the stack is known by its class; of others the recording says it.
     """
     found = from_bytes(recording.to_bytes())
     assert found.recorded is not None

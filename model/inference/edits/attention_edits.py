@@ -18,7 +18,7 @@ from model.transformer.attention import Intervention
 
 @dataclass
 class Notes:
-    """What is to be told about the edits of a run.
+    """Notes about the edits of a run.
 
     Attributes:
         said: sentences, each once.

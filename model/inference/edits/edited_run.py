@@ -48,7 +48,7 @@ class EditedRun:
         checkpoint: the network and its tokenizers.
         request: what is run.
         given: the token strips as far as they are known before the run: the source, and a target that is fed.
-        traced: runs what edits need besides: the second run of a patch, and the examples.
+        traced: makes the other runs that edits need: the second run of a patch, and the examples.
 
     Raises:
         BadEdit, CannotChange, UnknownSite, UnknownHead: an edit names what is not there, or cannot be made in this network.
@@ -196,7 +196,7 @@ class EditedRun:
         return example_means(self._checkpoint, dtype, self._traced)
 
     def _sharpen(self, edit: Sharpen) -> Iterator[tuple[str, Intervention]]:
-        """The scores; in a network of transformers, which hands out none, the queries that they are products of."""
+        """The scores; in a network of transformers, which returns none, the queries that they are products of."""
         foreign = isinstance(self._checkpoint.network, ForeignNetwork)
         if isinstance(self._checkpoint.network, ForeignNetwork) and self._checkpoint.network.family.positions == "relative":
             raise CannotChange(name="attention/*/scores", reason="a number for each distance is added to them inside the library")

@@ -23,7 +23,7 @@ class Cut:
 
     Attributes:
         ids: ids of its tokens.
-        typed: the part of the text that each token stands for; empty where it is not known.
+        typed: the part of the text that each token was made from; empty where it is not known.
     """
 
     ids: tuple[int, ...]

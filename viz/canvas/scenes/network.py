@@ -30,7 +30,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Part:
-    """A layer, or what stands before or after the layers: its title, empty outside of layers, and its boxes."""
+    """A layer, or the part before or after the layers: its title, empty outside of layers, and its boxes."""
 
     title: str
     boxes: tuple[Box, ...]

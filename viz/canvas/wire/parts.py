@@ -133,7 +133,7 @@ class Pyramid:
 
 
 def _is_whole(cells: Array) -> bool:
-    """Whether the memory behind `cells` holds nothing else."""
+    """Whether the memory of `cells` holds nothing else."""
     return cells.base is None or (
         isinstance(cells.base, np.ndarray) and cells.base.base is None and cells.base.nbytes == cells.nbytes
     )

@@ -128,7 +128,7 @@ def test_inspect_says_what_is_open_and_leaves_status_0(capsys: pytest.CaptureFix
     assert found["layout"] == "tutorial"
     assert next(asked["name"] for asked in found["ask"] if asked["needed"] and asked["answer"] is None) == "decoder_passes"
     assert main(["inspect", path]) == 0
-    assert "--set decoder_passes=MUST BE TOLD  (1 or 2)" in capsys.readouterr().out
+    assert "--set decoder_passes=MUST BE ANSWERED  (1 or 2)" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
