@@ -1,7 +1,7 @@
 """Phrases that `model` puts into the gaps of its errors, in the language of the page.
 
 `model` knows no languages: an error holds a template and fields, and a field may be an English phrase, such as "at most 5". The
-catalogue holds these phrases as patterns with numbered gaps; what fits one is translated into the current language. Anything else, such
+catalogue holds these phrases as patterns with numbered gaps; what fits one is translated. Anything else, such
 as names and paths, stays as it is.
 """
 
