@@ -24,14 +24,24 @@ RETIRED = {
 }  # fmt: skip
 """Words that the screen no longer uses, with what it says instead: docs/glossary.md."""
 
+RIDDLES = {
+    r"(was|were|is) told|nobody told": "was specified", r"look(ing|ed)? into": "inspect", r"hand(s|ed)? out": "returns",
+    r"keeps? it to itself": "does not expose it", r"is its word": "cannot be checked", r"kept from looking": "masked",
+    r"stands? (in|at|before|after|twice)\b": "is, occurs", r"writes? nothing|tokens are written|written tokens": "generates",
+    r"closed to this program": "not readable", r"are told apart": "the kind of", r"learned numbers": "parameters",
+    r"(?<!there )(is|are) no (text|table|name|role|link|instruction|JSON)\b": "is not a", r"computed anew": "recomputed",
+}  # fmt: skip
+"""What sentences of the whole catalogue, those of `model` included, no longer say, with what they say instead."""
+
 PYTHON = [path for folder in ("model", "viz", "tests", "benchmarks") for path in sorted((ROOT / folder).rglob("*.py"))]
 PROSE = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "checkpoints").glob("*/CARD.md"))]
 
 
-def catalogue() -> list[str]:
+def catalogue(of: tuple[str, ...] = ("viz/", "model/errors")) -> list[str]:
+    """The sentences whose first place begins with one of `of`; by default the screen's own."""
     with (ROOT / "viz" / "locale" / "headlight.pot").open("rb") as file:
         said = [message for message in pofile.read_po(file) if message.id]
-    messages = [message.id for message in said if message.locations[0][0].startswith(("viz/", "model/errors"))]  # the screen's own
+    messages = [message.id for message in said if message.locations[0][0].startswith(of)]
     return [text for message in messages for text in ([message] if isinstance(message, str) else message)]
 
 
@@ -84,6 +94,13 @@ def test_comments_have_american_spelling() -> None:
 def test_the_screen_has_one_word_for_one_thing(word: str) -> None:
     pattern = re.compile(rf"\b{word}\b", re.IGNORECASE)
     assert [text for text in catalogue() if pattern.search(text)] == [], f"say: {RETIRED[word]}"
+
+
+@pytest.mark.parametrize("riddle", RIDDLES)
+def test_a_sentence_says_what_it_means(riddle: str) -> None:
+    """A note said "that these weights were trained as bert is its word": only the errors and the pages were read."""
+    pattern = re.compile(rf"\b(?:{riddle})", re.IGNORECASE)
+    assert [text for text in catalogue(("",)) if pattern.search(text)] == [], f"say: {RIDDLES[riddle]}"
 
 
 def test_apostrophes_on_screen_are_those_of_print() -> None:
