@@ -10,7 +10,7 @@ from model.errors import BadLecture
 from model.spec.snapshots import without_step
 from viz import labels, language
 from viz.lectures import draft as drafts
-from viz.lectures import shelf
+from viz.lectures import library
 from viz.lectures.draft import Draft
 from viz.page import current_view
 from viz.public import is_owner
@@ -66,13 +66,13 @@ def draw() -> None:
 def _copies() -> None:
     """Draws a button for each lecture, which begins a draft with a copy of it."""
     with st.container(horizontal=True, key="lecture-copies"):
-        for name, path in shelf.files().items():
+        for name, path in library.files().items():
             st.button(name, icon=":material/content_copy:", key=f"copy-{name}", on_click=_copy, args=(name, path))
 
 
 def _copy(name: str, path: Path) -> None:
     try:
-        _keep(drafts.parts_of(shelf.text_of(path)), 0)
+        _keep(drafts.parts_of(library.text_of(path)), 0)
     except BadLecture as error:
         st.toast(labels.markdown(sentence(error)))
         return
@@ -143,7 +143,7 @@ def _save(draft: Draft) -> None:
     st.session_state[_TYPED_NAME] = st.session_state.get(_NAME, "my-lecture")
     name = st.text_input(_("Name of the file"), key=_TYPED_NAME, max_chars=60, on_change=_rename)
     file = f"{name}.{_language(draft)}"
-    if not shelf.is_name(file):
+    if not library.is_name(file):
         st.caption(_("A name has letters, digits, - and _."))
         return
     with st.container(horizontal=True, key="lecture-save"):
@@ -156,7 +156,7 @@ def _save(draft: Draft) -> None:
             on_click="ignore",
             key="lecture-download",
         )
-        if (folder := os.environ.get(shelf.VARIABLE)) and is_owner():
+        if (folder := os.environ.get(library.VARIABLE)) and is_owner():
             into = Path(folder) / f"{file}.md"
             st.button(
                 _("Save into the folder of lectures"),

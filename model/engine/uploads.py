@@ -12,8 +12,8 @@ from pathlib import Path, PurePath
 import torch
 
 from model.checkpoints.layouts.given_answers import FILES, STEERING, GivenAnswers, TextsOf, texts_of_a_path
+from model.checkpoints.layouts.layout_files import SETTING
 from model.checkpoints.layouts.loading import Diagnosis, checkpoint_of, examine, inspection_of
-from model.checkpoints.layouts.told import SETTING
 from model.checkpoints.native import Checkpoint
 from model.engine.lru_cache import LruCache, OpeningSlots, SingleFlight
 from model.engine.sent_files import VOCABULARY_ENDINGS, VOCABULARY_PREFIX, sent_names, unreadable, vocabulary_name

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.app.visiting import Visitor
-from viz.lectures import shelf
+from viz.lectures import library
 
 GOOD = "---\ntitle: A *good* one\nlanguage: en\nminutes: 5\nmodels: tiny\n---\n\n# First\n\n## Look\n\nview: /explore?text=w4\n"
 
@@ -13,8 +13,8 @@ GOOD = "---\ntitle: A *good* one\nlanguage: en\nminutes: 5\nmodels: tiny\n---\n\
 def test_the_page_lists_lectures_and_says_what_is_wrong_with_a_broken_one(
     stocked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shelf, "BUNDLED", tmp_path / "none")
-    monkeypatch.setenv(shelf.VARIABLE, str(tmp_path))
+    monkeypatch.setattr(library, "BUNDLED", tmp_path / "none")
+    monkeypatch.setenv(library.VARIABLE, str(tmp_path))
     (tmp_path / "good.en.md").write_text(GOOD, encoding="utf-8")
     (tmp_path / "broken.en.md").write_text("no front matter", encoding="utf-8")
     app = Visitor("lecture").app

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from model.__main__ import cli
 from model.engine.local import CHECKPOINTS, LocalEngine
-from viz.lectures import reader, shelf
+from viz.lectures import library, reader
 from viz.lectures.answers import answer
 from viz.lectures.check import Located, check, check_step, located
 from viz.lectures.lecture import Step
@@ -144,20 +144,20 @@ def test_a_number_is_answered(engine: LocalEngine) -> None:
     assert -0.1 < found < 0
 
 
-@pytest.mark.parametrize("name", sorted(shelf.files()))
+@pytest.mark.parametrize("name", sorted(library.files()))
 def test_every_bundled_lecture_can_be_read(name: str) -> None:
-    lecture = shelf.load(name)
+    lecture = library.load(name)
     assert lecture.problems == ()
     assert all(step.page and step.expects for step in lecture.steps)
 
 
-ENGLISH = sorted(name for name in shelf.files() if name.endswith(".en"))
+ENGLISH = sorted(name for name in library.files() if name.endswith(".en"))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(shelf.files()))
+@pytest.mark.parametrize("name", sorted(library.files()))
 def test_every_claim_of_a_bundled_lecture_is_true_and_no_question_is_answered_by_its_words(engine: LocalEngine, name: str) -> None:
-    lecture = shelf.load(name)
+    lecture = library.load(name)
     assert check(lecture, engine) == []
     assert [step.title for step in lecture.steps if tells_its_answer(engine, step)] == []
 
@@ -176,16 +176,16 @@ def tells_its_answer(engine: LocalEngine, step: Step) -> bool:
 
 
 def test_the_bundled_lectures_are_as_long_as_they_say() -> None:
-    lectures = {name: shelf.load(name) for name in ENGLISH}
+    lectures = {name: library.load(name) for name in ENGLISH}
     assert lectures["attention.en"].minutes == 90
     assert len(lectures["attention.en"].steps) >= 30
     assert len(lectures["attention.en"].chapters) >= 8
     assert {lectures[name].minutes for name in ("masks.en", "heads-are-born.en")} == {15}
 
 
-@pytest.mark.parametrize("name", sorted(set(shelf.files()) - set(ENGLISH)))
+@pytest.mark.parametrize("name", sorted(set(library.files()) - set(ENGLISH)))
 def test_a_translation_has_the_same_steps_with_sentences_that_fit_its_readers(name: str) -> None:
-    own, english = shelf.load(name), shelf.load(f"{name.rpartition('.')[0]}.en")
+    own, english = library.load(name), library.load(f"{name.rpartition('.')[0]}.en")
     assert set(own.models) == set(english.models)
     assert len(own.chapters) == len(english.chapters)
     assert len(own.steps) == len(english.steps)

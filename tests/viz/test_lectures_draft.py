@@ -1,13 +1,13 @@
 """Writing a lecture: its parts, changed one by one, leave everything else as it was."""
 
 from model.spec.edits import write_edits
-from viz.lectures import draft, reader, shelf
+from viz.lectures import draft, library, reader
 from viz.lectures.draft import Draft
 from viz.links import View
 
 
 def test_a_bundled_lecture_comes_back_as_it_was() -> None:
-    text = shelf.text_of(shelf.files()["attention.en"])
+    text = library.text_of(library.files()["attention.en"])
     parts = draft.parts_of(text)
     assert parts.text == text
     assert len(parts.steps) == len(reader.read(text, "x").steps)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model.errors import BadLecture
-from viz.lectures import claims, draft, reader, shelf
+from viz.lectures import claims, draft, library, reader
 from viz.lectures.lecture import Head, Lecture, Named, Scope, Subject
 from viz.lectures.line_parts import Unreadable
 
@@ -170,11 +170,11 @@ def test_scopes_come_before_a_subject() -> None:
 def test_a_file_of_the_own_folder_replaces_a_bundled_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "attention.en.md").write_text(FRONT + VIEW, encoding="utf-8")
     (tmp_path / "no text.md").write_bytes(b"\xff")
-    monkeypatch.setenv(shelf.VARIABLE, str(tmp_path))
-    assert shelf.load("attention.en").title == "T"
-    assert "no text" not in shelf.files()
+    monkeypatch.setenv(library.VARIABLE, str(tmp_path))
+    assert library.load("attention.en").title == "T"
+    assert "no text" not in library.files()
     with pytest.raises(BadLecture, match="there is no such file"):
-        shelf.load("../attention.en")
+        library.load("../attention.en")
 
 
 @pytest.mark.parametrize(("data", "said"), [(b"\xff", "not UTF-8"), (b"a" * (2**20 + 1), "larger than 1 MB")])

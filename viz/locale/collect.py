@@ -51,7 +51,7 @@ SAYING = (
 )
 """Files of `model` whose every sentence can reach a screen: as a note, a question, evidence, or the reason in an error."""
 
-NOT_SAYING = ("plan.py", "sandbox.py", "sandbox_process.py", "told.py", "worker.py")
+NOT_SAYING = ("layout_files.py", "plan.py", "sandbox.py", "sandbox_process.py", "worker.py")
 """Files in these folders that hold code and names; their sentences are listed in `phrases.NOT_IN_ERRORS`."""
 
 NAMES = ("EXAMPLE", "_NAMES")

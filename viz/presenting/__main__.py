@@ -8,7 +8,7 @@ from model.engine.api import Engine
 from model.errors import HeadlightError
 from viz.lectures.check import check
 from viz.lectures.lecture import Lecture, Problem
-from viz.lectures.shelf import open_file
+from viz.lectures.library import open_file
 from viz.presenting.pictures import picture
 from viz.presenting.resolve import CannotShow
 from viz.texts import _, sentence

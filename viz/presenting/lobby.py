@@ -6,7 +6,7 @@ from model.errors import BadLecture
 from viz import labels, lecture_editor
 from viz.classroom import routes as class_routes
 from viz.language import LANGUAGES
-from viz.lectures import shelf
+from viz.lectures import library
 from viz.lectures.lecture import Lecture
 from viz.presenting.routes import path_of
 from viz.texts import _, sentence
@@ -18,9 +18,9 @@ def show() -> None:
     st.caption(
         _("A lecture shows one view after the other, beside its words. A class follows it on phones: press C while you hold one.")
     )
-    for name in shelf.files():
+    for name in library.files():
         try:
-            _card(shelf.load(name))
+            _card(library.load(name))
         except BadLecture as error:
             st.warning(labels.markdown(sentence(error)), icon=":material/info:")
     st.caption(labels.markdown(_("Students join at {address}.", address=class_routes.base())))

@@ -23,7 +23,7 @@ from viz.classroom.registry import Registry
 from viz.classroom.routes import KEY, ClassRoutes, EventStream, Refusal, address_of, answered, base, json_of
 from viz.classroom.store import Store
 from viz.language import speaking
-from viz.lectures import shelf
+from viz.lectures import library
 from viz.page import the_engine
 from viz.presenting import handout, packed_views, pages
 from viz.presenting.deck import LectureDeck, told
@@ -80,11 +80,11 @@ class Lectures:
         Raises:
             LookupError: there is none, or its file cannot be read.
         """
-        path = shelf.files().get(name)
+        path = library.files().get(name)
         try:
             key = name, path.stat().st_mtime_ns if path is not None else 0
             if key not in self._decks:
-                self._decks[key] = LectureDeck(shelf.load(name), self._engine_for(f"lecture {name} {new_token()}", ""))
+                self._decks[key] = LectureDeck(library.load(name), self._engine_for(f"lecture {name} {new_token()}", ""))
         except (BadLecture, OSError) as error:
             raise LookupError(sentence(error) if isinstance(error, HeadlightError) else str(error)) from error
         return self._decks[key]

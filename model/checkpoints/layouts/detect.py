@@ -8,7 +8,7 @@ from torch import Tensor
 
 from model.checkpoints.layouts import LAYOUTS
 from model.checkpoints.layouts.base import Layout, Match, Shapes, renamed
-from model.checkpoints.layouts.told import LISTED
+from model.checkpoints.layouts.layout_files import LISTED
 from model.errors import BadLayoutFile, BadSetting, SeveralLayouts, UnknownLayout
 from model.inspection.leftovers import BEHIND, RECOMPUTED, shortened, what_is
 from model.spec.layout_file import mistakes

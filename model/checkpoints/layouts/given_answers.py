@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
+from model.checkpoints.layouts.layout_files import SETTING
 from model.checkpoints.layouts.questions import Question
 from model.checkpoints.layouts.raw_folder import answers_of
 from model.checkpoints.layouts.saved_settings import SavedAnswer
-from model.checkpoints.layouts.told import SETTING
 from model.errors import BadSetting
 from model.spec.layout_file import MOST_BYTES
 from model.tokenizers.vocabulary import ENDS, PADS, STARTS, UNKNOWNS, place_of

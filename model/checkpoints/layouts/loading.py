@@ -14,9 +14,9 @@ from model.checkpoints.layouts.base import Layout, MissingTensor, Shapes, rename
 from model.checkpoints.layouts.detect import Chosen, choose
 from model.checkpoints.layouts.given_answers import GivenAnswers, TextsOf, gather_answers, texts_of_a_path
 from model.checkpoints.layouts.key_mapping import DTYPES, Placement, fill, needed, place
+from model.checkpoints.layouts.layout_files import LISTED, SETTING, layout_of, listing
 from model.checkpoints.layouts.questions import Answers, Question, answer_of, settle
 from model.checkpoints.layouts.saved_settings import SavedAnswer
-from model.checkpoints.layouts.told import LISTED, SETTING, layout_of, listing
 from model.checkpoints.layouts.vocabularies import tokenizers_of
 from model.checkpoints.native import Checkpoint, Info
 from model.errors import IncompleteWeights, OpenQuestions
