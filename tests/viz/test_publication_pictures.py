@@ -69,7 +69,7 @@ def test_a_narrow_figure_lists_fewer_tokens_and_always_the_chosen_one() -> None:
 def test_what_has_no_room_on_a_page_is_counted(picture: str) -> None:
     sheet = drawn(picture, LONG)
     assert sheet.height <= TALLEST + 2
-    (note,) = [note for note in sheet.notes if "no more room" in note]
+    (note,) = [note for note in sheet.notes if "fit on the page" in note]
     count = int(note.split()[0])
     drawing = [text for text in Drawn(sheet).texts if text.startswith("token" if picture == "candidates" else ("wort", "token"))]
     assert count + len(drawing) == (399 if picture == "candidates" else 800)
