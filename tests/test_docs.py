@@ -140,6 +140,17 @@ def test_the_readme_has_the_two_lines_that_are_all_the_set_up() -> None:
     assert test_line in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
+def test_the_readme_counts_the_layouts_that_there_are() -> None:
+    """It said eleven when there were fourteen."""
+    listed = (ROOT / "model" / "checkpoints" / "layouts" / "__init__.py").read_text(encoding="utf-8")
+    count = len(re.findall(r"^    [A-Z_0-9]+,$", listed, re.MULTILINE))
+    described = (ROOT / "docs" / "add-a-layout.md").read_text(encoding="utf-8").partition("\n\nThe prefixes")[0]
+    assert len(re.findall(r"^\| `", described, re.MULTILINE)) == count
+    english, chinese = {13: ("thirteen", "十三"), 14: ("fourteen", "十四"), 15: ("fifteen", "十五"), 16: ("sixteen", "十六")}[count]
+    assert f"[{english} layouts]" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"[{chinese}种布局]" in (ROOT / "README.zh-CN.md").read_text(encoding="utf-8")
+
+
 def test_the_tree_in_the_readme_is_the_tree() -> None:
     tree = re.search(r"```\n(app\.py.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
     assert tree
