@@ -187,19 +187,9 @@ def chart(figure: go.Figure, printed: tuple[Trace, str] | None = None, **options
         figure_dialog.button(lambda: [one], trace, address(), name)
 
 
-def number_format(usual: str) -> str:
-    """The format of a table's numbers: `usual`, or two decimals in big mode."""
-    return "%.2f" if current_view()[0].big else usual
-
-
 def decimals(usual: int) -> str:
     """The format specification of a number in a sentence: `usual` decimals, or two in big mode."""
     return f".{2 if current_view()[0].big else usual}f"
-
-
-def rounded(table: pd.DataFrame) -> pd.DataFrame:
-    """A table as it is shown: its numbers with two decimals in big mode. Files get the table itself."""
-    return table.round(2) if current_view()[0].big else table
 
 
 def address() -> str:

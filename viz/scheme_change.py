@@ -13,7 +13,7 @@ const seen = new WeakMap();
 
 // Streamlit calls this at each change of theme. The first call only takes note.
 export default ({ parentElement, data, setTriggerValue }) => {
-  document.documentElement.lang = data.language; // for fonts, hyphens and screen readers
+  document.documentElement.lang = data.language; // for fonts, hyphens, screen readers and numbers
   speakStreamlit(data.words);
   const root = parentElement.querySelector("span");
   const now = getComputedStyle(root).getPropertyValue("--st-background-color").trim();

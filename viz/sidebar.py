@@ -139,9 +139,9 @@ def decoding(info: ModelInfo, view: View, tied: Callable[[str], dict[str, Any]])
         st.slider(_("Beam width"), 1, max(10, view.beam_size), **tied("beam_size"))
     if view.method == "sample":
         lowest, highest = min(0.1, view.temperature), max(3.0, view.temperature)
-        st.slider(_("Temperature"), lowest, highest, step=0.1, **tied("temperature"))
+        st.slider(_("Temperature"), lowest, highest, step=0.1, format="localized", **tied("temperature"))
         st.number_input(_("Top k (0 = all)"), 0, MOST_CANDIDATES, **tied("top_k"))
-        st.slider(_("Top p"), min(0.05, view.top_p), 1.0, step=0.05, **tied("top_p"))
+        st.slider(_("Top p"), min(0.05, view.top_p), 1.0, step=0.05, format="localized", **tied("top_p"))
         st.number_input(_("Seed"), 0, LARGEST_SEED, **tied("seed"))
     st.number_input(_("Maximum new tokens"), 0, MOST_TOKENS, disabled=forced, **tied("max_length"))
 

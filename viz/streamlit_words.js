@@ -1,4 +1,4 @@
-// Streamlit has no setting for its own words: the menu, the file uploader, the buttons of tables. This replaces them by those of
+// Streamlit has no setting for its language: the menu, the file uploader, the buttons of tables. This replaces its words by those of
 // the page's language. React writes a text or an attribute again only if it changes, so what is replaced here stays.
 
 const ATTRIBUTES = ["alt", "aria-label", "data-title", "placeholder", "title"];
@@ -73,6 +73,12 @@ const observer = new MutationObserver((mutations) => {
     else addedNodes.forEach((node) => { if (node instanceof Element) look(node); });
   }
 });
+
+// Streamlit formats numbers and dates as navigator.languages asks: here this is the language of the page.
+if (!Object.hasOwn(navigator, "languages")) {
+  const { languages } = navigator;
+  Object.defineProperty(navigator, "languages", { get: () => [document.documentElement.lang || "en", ...languages] });
+}
 
 /** Speaks a language from now on. `words`: ours by Streamlit's; “Help for {name}” stands for all that begin so. */
 function speakStreamlit(words) {

@@ -1,11 +1,13 @@
-"""Big mode: tables show two decimals, which is what the last row of a lecture room can read."""
+"""Tables in big mode show two decimals, which is what the last row of a lecture room can read, and in German no decimal point."""
 
 import json
+import re
 from typing import Any
 
 import pytest
 
 from tests.app.visiting import Visitor
+from viz import language
 
 PAGES: tuple[tuple[str, dict[str, str]], ...] = (
     ("explore", {}),
@@ -19,21 +21,34 @@ PAGES: tuple[tuple[str, dict[str, str]], ...] = (
 
 
 def long_numbers(table: Any) -> list[str]:
-    """The columns of a table that show more than two decimals."""
-    formats = json.loads(table.proto.columns or "{}")
+    """The columns of a table that show more than two decimals, though their largest number can be read with two."""
+    columns = json.loads(table.proto.columns or "{}")
     found = []
-    for name, column in table.value.items():
-        form = formats.get(str(name), {}).get("type_config", {}).get("format")
-        numbers = column.dtype.kind == "f" and (column.dropna() != column.dropna().round(2)).any()
-        if numbers and form not in ("%.2f", "percent", "localized"):
+    for name, column in table.value.select_dtypes("floating").items():
+        form = columns[str(name)]["type_config"]
+        if column.abs().max() >= 0.1 and form["format"] != "percent" and form.get("step") != 0.01:
             found.append(str(name))
     return found
 
 
+def points(table: Any) -> list[str]:
+    """The cells and columns of a table that have a decimal point on a German page."""
+    columns = json.loads(table.proto.columns or "{}")
+    floats = [str(name) for name in table.value.select_dtypes("floating")]
+    theirs = [name for name in floats if columns[name]["type_config"]["format"] not in ("localized", "percent", "scientific")]
+    texts = [str(name) for name in (*table.value.columns, *table.value.index.names)]
+    texts += [column["label"] for column in columns.values() if column.get("label")]
+    cells = table.value.select_dtypes(exclude="number").to_numpy().ravel()
+    texts += [cell for cell in cells if isinstance(cell, str)]
+    return theirs + [text for text in texts if re.search(r"\d[.]\d(?!\d\d\b)", text)]
+
+
 @pytest.mark.parametrize(("path", "query"), PAGES)
-def test_tables_had_more_than_two_decimals_in_big_mode(path: str, query: dict[str, str]) -> None:
-    visitor = Visitor(path, model="reverse-digits", big="1", **query)
-    visitor.open("part-search")  # drawn where there is a search
+def test_tables_had_more_than_two_decimals_in_big_mode_and_points_in_german(path: str, query: dict[str, str]) -> None:
+    with language.speaking("de"):  # AppTest calls format functions outside of the session
+        visitor = Visitor(path, model="reverse-digits", big="1", lang="de", **query)
+        visitor.open("part-search")  # drawn where there is a search
+    assert [points(table) for table in visitor.app.dataframe] == [[] for _table in visitor.app.dataframe]
     shown = {place: long_numbers(table) for place, table in enumerate(visitor.app.dataframe)}
     assert not any(shown.values()), shown
     assert shown or path in ("explore", "whatif", "positions", "checkpoint"), "there is a table to look at"

@@ -74,9 +74,11 @@ def test_a_file_is_sent_asked_about_and_its_heads_are_seen(stocked: Path) -> Non
     table = next(each for each in visitor.app.dataframe if "histogram" in each.value).value.set_index("name")
     for name, tensor in weights.items():
         assert table.loc[name, "shape"] == " × ".join(map(str, tensor.shape))
-        assert table.loc[name, "norm"] == pytest.approx(float((tensor.double() ** 2).sum() ** 0.5))
-        assert table.loc[name, "mean"] == pytest.approx(float(tensor.double().mean()))
-        assert table.loc[name, "deviation"] == pytest.approx(float(((tensor.double() - tensor.double().mean()) ** 2).mean() ** 0.5))
+        assert table.loc[name, "norm"] == pytest.approx(float((tensor.double() ** 2).sum() ** 0.5), abs=1e-4)
+        assert table.loc[name, "mean"] == pytest.approx(float(tensor.double().mean()), abs=1e-4)
+        assert table.loc[name, "deviation"] == pytest.approx(
+            float(((tensor.double() - tensor.double().mean()) ** 2).mean() ** 0.5), abs=1e-4
+        )
 
     assert "These weights look untrained" in said(visitor)
     assert "None of the 12 heads is dead, and no two are duplicates." in said(visitor)
@@ -86,7 +88,7 @@ def test_a_file_is_sent_asked_about_and_its_heads_are_seen(stocked: Path) -> Non
     assert np.frombuffer(base64.b64decode(shown["bdata"]), shown["dtype"]).reshape(8, 16) == pytest.approx(query.double().numpy())
     near = next(each for each in visitor.app.dataframe if "cosine" in each.value).value
     table = torch.nn.functional.normalize(weights["encoder.tok_embedding.weight"].double(), dim=1)
-    assert near["cosine"].max() == pytest.approx(float((table[[*range(4), *range(5, 28)]] @ table[4]).max()))
+    assert near["cosine"].max() == pytest.approx(float((table[[*range(4), *range(5, 28)]] @ table[4]).max()), abs=1e-3)
 
     visitor.press("open-in-explore")
     visitor.go("explore")

@@ -1,15 +1,16 @@
 """The diagnosis of a file: its layout and the evidence, its numbers, and all its tensors."""
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 import streamlit as st
+from streamlit.elements.lib.column_types import ColumnConfig
 
 from model.inspection.report import Freshness, HeadNote, Inspection, TensorInfo
 from model.trace.types import Site
-from viz import labels
-from viz.page import number_format
+from viz import labels, numeric_tables
 from viz.texts import _, _n, clauses, joined, listed, number, phrase
 
 
@@ -186,9 +187,9 @@ def _parts(found: Inspection) -> None:
     table = pd.DataFrame(rows, columns=[_("stack"), _("part"), _("parameters"), _("share")])
     columns = {
         _("parameters"): st.column_config.NumberColumn(format="localized"),
-        _("share"): st.column_config.ProgressColumn(format="percent", min_value=0, max_value=1),
+        _("share"): st.column_config.ProgressColumn(format="percent", min_value=0, max_value=1, step=0.001),
     }
-    st.dataframe(table, hide_index=True, width="stretch", height="content", column_config=columns, key="parts")
+    numeric_tables.draw(table, columns=columns, hide_index=True, height="content", key="parts")
 
 
 def tensors(found: Inspection) -> None:
@@ -204,9 +205,9 @@ def tensors(found: Inspection) -> None:
     words = _statuses()
     rows = [*map(_row, found.tensors), *({"name": labels.plain(name), "status": "missing"} for name in found.missing)]
     rows.sort(key=lambda row: list(words).index(str(row["status"])))
-    table = pd.DataFrame(rows, columns=list(_columns())).assign(status=[words[str(row["status"])] for row in rows])
-    shown = {name: column for name, column in _columns().items() if name not in ("nan", "infinite") or table[name].any()}
-    st.dataframe(table[list(shown)], hide_index=True, width="stretch", column_config=shown, key="tensors")
+    table = pd.DataFrame(rows, columns=list(_titles())).assign(status=[words[str(row["status"])] for row in rows])
+    titles = {name: title for name, title in _titles().items() if name not in ("nan", "infinite") or table[name].any()}
+    numeric_tables.draw(table[list(titles)], titles=titles, columns=_columns(titles), hide_index=True, key="tensors")
 
 
 def _row(tensor: TensorInfo) -> dict[str, Any]:
@@ -227,22 +228,31 @@ def _row(tensor: TensorInfo) -> dict[str, Any]:
     }
 
 
-def _columns() -> dict[str, Any]:
+def _titles() -> dict[str, str]:
     """The columns of the table by the field that they show."""
-    number = st.column_config.NumberColumn
     return {
-        "name": st.column_config.TextColumn(_("tensor"), width="medium"),
-        "status": st.column_config.TextColumn(_("status")),
-        "shape": st.column_config.TextColumn(_("shape")),
-        "dtype": st.column_config.TextColumn(_("type")),
-        "histogram": st.column_config.BarChartColumn(_("histogram"), y_min=0, y_max=1),
-        "mean": number(_("mean"), format=number_format("%.4g")),
-        "deviation": number(_("std. deviation"), format=number_format("%.4g")),
-        "norm": number(_("norm"), format=number_format("%.4g")),
-        "sparsity": number(_("zeros"), format="percent"),
-        "nan": number(_("NaN")),
-        "infinite": number(_("infinite")),
-        "becomes": st.column_config.TextColumn(_("used as"), width="medium"),
+        "name": _("tensor"),
+        "status": _("status"),
+        "shape": _("shape"),
+        "dtype": _("type"),
+        "histogram": _("histogram"),
+        "mean": _("mean"),
+        "deviation": _("std. deviation"),
+        "norm": _("norm"),
+        "sparsity": _("zeros"),
+        "nan": _("NaN"),
+        "infinite": _("infinite"),
+        "becomes": _("used as"),
+    }
+
+
+def _columns(titles: Mapping[str, str]) -> dict[str, ColumnConfig]:
+    """The columns that are drawn in their own way."""
+    return {
+        "name": st.column_config.TextColumn(titles["name"], width="medium"),
+        "histogram": st.column_config.BarChartColumn(titles["histogram"], y_min=0, y_max=1),
+        "sparsity": st.column_config.NumberColumn(titles["sparsity"], format="percent", step=0.001),
+        "becomes": st.column_config.TextColumn(titles["becomes"], width="medium"),
     }
 
 

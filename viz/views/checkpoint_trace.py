@@ -8,7 +8,7 @@ from model.engine.api import Engine, ModelInfo
 from model.errors import HeadlightError
 from model.spec.request import RunRequest
 from model.trace.types import Trace
-from viz import labels, recording
+from viz import labels, numeric_tables, recording
 from viz.links import ANOTHER_MODEL
 from viz.page import card, say, update
 from viz.texts import _, problem, sentence
@@ -37,7 +37,7 @@ def show(engine: Engine, info: ModelInfo, explore: StreamlitPage) -> None:
         if st.button(_("Open in Explore"), icon=":material/grid_view:", key="open-in-explore"):
             update(**ANOTHER_MODEL | {"model": info.name})
             st.switch_page(explore)
-        st.dataframe(sites(trace), hide_index=True, width="stretch", key="recorded-sites")
+        numeric_tables.draw(sites(trace), hide_index=True, key="recorded-sites")
         for lack in recording.not_recorded(trace):
             st.caption(labels.markdown(lack))
 

@@ -8,11 +8,11 @@ from model.engine.api import Engine
 from model.errors import HeadlightError
 from model.inspection.report import Inspection
 from model.trace.types import Array, Site
-from viz import labels
+from viz import labels, numeric_tables
 from viz.figures import weights
 from viz.figures.frame import CONFIG
 from viz.links import View
-from viz.page import card, chart, number_format, say
+from viz.page import card, chart, say
 from viz.texts import _, sentence
 
 
@@ -96,9 +96,10 @@ def _neighbours(engine: Engine, model: str, found: Inspection, view: View) -> No
     own, *texts = (labels.word(text) for text in engine.texts(model, strip, (id_, *ids), view.parsed_settings()))
     st.markdown(labels.markdown(_("Nearest neighbors of “{token}”:", token=own)))
     table = pd.DataFrame({"token": texts, "id": ids, "cosine": near[:, 1]})
+    step = 10.0 ** -numeric_tables.usual(3)
     columns = {
         "token": st.column_config.TextColumn(_("token")),
         "id": st.column_config.NumberColumn(_("id")),
-        "cosine": st.column_config.ProgressColumn(_("cosine"), format=number_format("%.3f"), min_value=0, max_value=1),
+        "cosine": st.column_config.ProgressColumn(_("cosine"), format="localized", min_value=0, max_value=1, step=step),
     }
-    st.dataframe(table, hide_index=True, width="stretch", height="content", column_config=columns, key="neighbours")
+    numeric_tables.draw(table, columns=columns, hide_index=True, height="content", key="neighbours")

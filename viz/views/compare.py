@@ -7,11 +7,11 @@ import pandas as pd
 import streamlit as st
 
 from model.trace.types import Attention, Site, Trace
-from viz import canvas, descriptions, export, labels
+from viz import canvas, descriptions, export, labels, numeric_tables
 from viz.figures import heatmap
 from viz.figures.difference import difference
 from viz.figures.frame import downloadable
-from viz.page import Page, card, chart, choosing_head, number_format, say, update
+from viz.page import Page, card, chart, choosing_head, say, update
 from viz.readings import changes
 from viz.texts import _, clauses, titled
 from viz.views import compare_names, compare_notes, compare_outputs, compare_runs, compare_sides
@@ -179,11 +179,9 @@ def _ranking(page: Page, compared: Compared) -> None:
     table = changes.table(compared.found, queries)
     names = {"kind": _("attention"), "pass": _("pass"), "layer": _("layer"), "head": _("head"), "row": _("most changed row")}
     numbers = {"change": _("change"), "largest": _("change of that row"), "cell": _("largest change of one weight")}
-    columns = {name: st.column_config.Column(title) for name, title in names.items()}
-    columns |= {name: st.column_config.NumberColumn(title, format=number_format("%.4f")) for name, title in numbers.items()}
-    columns |= {"rows": st.column_config.Column(_("rows"))}
+    titles = names | numbers | {"rows": _("rows")}
     clicked = choosing_head(table, "heads-by-change", query=-1)
-    st.dataframe(table, column_config=columns, hide_index=True, selection_mode="single-row", **clicked)
+    numeric_tables.draw(table, titles=titles, hide_index=True, selection_mode="single-row", **clicked)
     st.download_button(
         _("Download as CSV"),
         lambda: export.csv(table),

@@ -8,10 +8,10 @@ import pandas as pd
 import streamlit as st
 
 from model.trace.types import Trace
-from viz import labels
+from viz import labels, numeric_tables
 from viz.figures.dumbbells import dumbbells
 from viz.figures.frame import CONFIG
-from viz.page import chart, decimals, rounded
+from viz.page import chart, decimals
 from viz.readings.aligning import Pair, align
 from viz.readings.changes import ROUNDING, Written, written
 from viz.readings.probabilities import Both, both, effect
@@ -54,7 +54,7 @@ def _strip(first: Trace, second: Trace, name: str, names: tuple[str, str]) -> No
     if any(token.log_probability is not None for side in sides for token in side):
         _say_totals(sides)
         with st.expander(_("Log-probability of each token"), icon=":material/table:", key=f"tokens-{name}"):
-            st.dataframe(rounded(_table(sides, pairs, names)), hide_index=True, width="stretch", key=f"aligned-{name}")
+            numeric_tables.draw(_table(sides, pairs, names), hide_index=True, key=f"aligned-{name}")
 
 
 def _rows(sides: Sequence[Sequence[Written]], pairs: Sequence[Pair], names: tuple[str, str]) -> str:

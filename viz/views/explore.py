@@ -6,10 +6,10 @@ from html import escape
 
 import streamlit as st
 
-from viz import canvas, export, labels
+from viz import canvas, export, labels, numeric_tables
 from viz.canvas import standalone
 from viz.link_values import PARTS
-from viz.page import Page, card, choosing_head, heading, number_format, panel, rounded, update
+from viz.page import Page, card, choosing_head, heading, panel, update
 from viz.readings import heads
 from viz.readings.alike import most_alike
 from viz.texts import _, _n, listed
@@ -163,7 +163,7 @@ def _numbers(page: Page, shown: reading.Shown) -> None:
         table = export.row_table(page.trace, page.attention, shown.values, shown.quantity)
     st.caption(labels.markdown(_("{title}: {quantity}", title=reading.title(page, shown), quantity=shown.quantity)))
     if reading.fits(page):
-        st.dataframe(rounded(table), width="stretch")
+        numeric_tables.draw(table)
         if reading.is_raw(page, shown):
             st.caption(_("The same as a figure; use the camera button in its corner to save it as SVG."))
             reading_card.figure(page, shown)
@@ -199,8 +199,7 @@ def _all_heads(page: Page, shown: reading.Shown) -> None:
         st.caption(_weights_alone())
     table = heads.all_heads(page.trace)
     titles = {name: explanation.title for name, explanation in heads.explanations().items()}
-    columns = {name: st.column_config.NumberColumn(title, format=number_format("%.3f")) for name, title in titles.items()}
-    names = {"kind": _("attention"), "pass": _("pass"), "layer": _("layer"), "head": _("head"), "rows": _("rows")}
-    names |= {"rows_left_out": _("rows ignored")}
-    columns |= {name: st.column_config.Column(title) for name, title in names.items()}
-    st.dataframe(table, column_config=columns, hide_index=True, selection_mode="single-row", **choosing_head(table, "all-heads"))
+    titles |= {"kind": _("attention"), "pass": _("pass"), "layer": _("layer"), "head": _("head"), "rows": _("rows")}
+    titles |= {"rows_left_out": _("rows ignored")}
+    clicked = choosing_head(table, "all-heads")
+    numeric_tables.draw(table, titles=titles, decimals=3, hide_index=True, selection_mode="single-row", **clicked)

@@ -5,7 +5,7 @@ import streamlit as st
 
 from model.errors import HeadlightError
 from model.trace.types import Array, Attention, Site, Trace
-from viz import descriptions, export, labels
+from viz import descriptions, export, labels, numeric_tables
 from viz.figures import masks
 from viz.figures.frame import CONFIG
 from viz.page import Page, bind, card, chart, say, update
@@ -216,7 +216,7 @@ def _tables(trace: Trace, attention: Attention) -> None:
             if allowed is not None:
                 st.caption(title)
                 signs = np.where(np.broadcast_to(allowed, attention.mask.shape), "✓", "✗")
-                st.dataframe(export.map_table(trace, attention, signs, range(signs.shape[1])), width="stretch")
+                numeric_tables.draw(export.map_table(trace, attention, signs, range(signs.shape[1])))
 
 
 def _forms() -> dict[masks.Form, str]:

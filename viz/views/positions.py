@@ -9,10 +9,10 @@ import streamlit as st
 
 from model.spec.network import TABLELESS
 from model.trace.types import Array
-from viz import descriptions
+from viz import descriptions, numeric_tables
 from viz.figures import positions
 from viz.figures.frame import CONFIG
-from viz.page import Page, card, chart, rounded
+from viz.page import Page, card, chart
 from viz.texts import _, _n, titled
 
 MOST_POSITIONS = 256
@@ -159,7 +159,7 @@ def _numbers(encodings: list[Encoding]) -> None:
             st.caption(_("{what}: {value}", what=encoding.title, value=encoding.whose))
             rows, columns = (range(1, size + 1) for size in encoding.table.shape)
             table = pd.DataFrame(encoding.table, index=pd.Index(rows, name=_("position")), columns=[str(one) for one in columns])
-            st.dataframe(rounded(table), width="stretch")
+            numeric_tables.draw(table)
 
 
 def _side_by_side(page: Page, encodings: list[Encoding], name: str, draw: Callable[[Array], go.Figure]) -> None:

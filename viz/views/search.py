@@ -7,8 +7,8 @@ import streamlit as st
 
 from model.trace.beam_tree import hypotheses, path
 from model.trace.types import Trace
-from viz import canvas, export, figure_dialog, labels
-from viz.page import Page, address, bind, card, rounded, update
+from viz import canvas, export, figure_dialog, labels, numeric_tables
+from viz.page import Page, address, bind, card, update
 from viz.publication.catalogue import Choice, figure_called
 from viz.texts import _
 
@@ -87,7 +87,7 @@ def table(trace: Trace) -> pd.DataFrame:
 def _numbers(page: Page) -> None:
     trace = page.trace
     found = table(trace)
-    st.dataframe(rounded(found), hide_index=True, width="stretch", key="search-numbers")
+    numeric_tables.draw(found, hide_index=True, key="search-numbers")
     st.download_button(
         _("Download the search as CSV"),
         lambda: export.csv(found),

@@ -7,13 +7,13 @@ import pandas as pd
 import streamlit as st
 
 from model.trace.types import Array
-from viz import descriptions, export, labels
+from viz import descriptions, export, labels, numeric_tables
 from viz.figures import training as figures
 from viz.figures.frame import downloadable
 from viz.links import MEASURES
-from viz.page import Page, bind, card, chart, choosing_head, number_format, rounded
+from viz.page import Page, bind, card, chart, choosing_head
 from viz.readings.training import Course, explanations, moments, numbers, specialised
-from viz.texts import _, titled
+from viz.texts import _, localized, titled
 
 
 def draw(page: Page, measured: Course) -> None:
@@ -90,12 +90,11 @@ def _moments(page: Page, measured: Course) -> None:
     )
     table = moments(measured, page.view.measure)
     titles = {"kind": _("attention"), "pass": _("pass"), "layer": _("layer"), "head": _("head"), "moment": _("specializes at step")}
-    number = {"start": _("start"), "end": _("end"), "change": _("change")}
-    columns = {name: st.column_config.Column(text) for name, text in titles.items()}
-    columns |= {name: st.column_config.NumberColumn(text, format=number_format("%.3f")) for name, text in number.items()}
-    columns["moment"] = st.column_config.NumberColumn(titles["moment"], format="localized")
+    titles |= {"start": _("start"), "end": _("end"), "change": _("change")}
+    columns = {"moment": st.column_config.NumberColumn(titles["moment"], format="localized")}
     clicked = choosing_head(table, f"moments-{page.view.measure}")
-    st.dataframe(table, column_config=columns, hide_index=True, selection_mode="single-row", **clicked)
+    options = {"hide_index": True, "selection_mode": "single-row", **clicked}
+    numeric_tables.draw(table, titles=titles, decimals=3, columns=columns, **options)
 
 
 def _numbers(page: Page, measured: Course) -> None:
@@ -104,7 +103,7 @@ def _numbers(page: Page, measured: Course) -> None:
     captions = (explanations()[measure].title, _("Loss"))
     for (name, table), caption in zip(tables.items(), captions, strict=True):
         st.caption(labels.markdown(caption))
-        st.dataframe(rounded(table), width="stretch")
+        numeric_tables.draw(table.rename(columns=localized))
         st.download_button(
             labels.markdown(_("Download as CSV: {what}", what=caption)),
             partial(export.csv, table),

@@ -7,10 +7,10 @@ import streamlit as st
 from model.errors import HeadlightError
 from model.trace.cell_arithmetic import Explanation
 from model.trace.types import Trace
-from viz import export, labels, waiting
+from viz import export, labels, numeric_tables, waiting
 from viz.figures import arithmetic as figures
 from viz.figures.frame import CONFIG
-from viz.page import Page, card, chart, rounded, say, update
+from viz.page import Page, card, chart, say, update
 from viz.texts import _, sentence
 from viz.walk import calculation
 from viz.walk.calculation import Line
@@ -90,7 +90,7 @@ def _moves(found: Explanation, keys: list[str], dark: bool, printed: tuple[Trace
 def _table(page: Page, found: Explanation) -> None:
     table = calculation.table(page, found)
     with st.expander(_("The whole row as numbers"), icon=":material/table:"):
-        st.dataframe(rounded(table), width="stretch")
+        numeric_tables.draw(table)
         name = export.file_name(page.trace, found.site, f"head-{found.head + 1}", f"query-{found.query + 1}", ending="csv")
         st.download_button(
             _("Download this row as CSV"),

@@ -9,10 +9,10 @@ from model.errors import HeadlightError
 from model.trace import source_lines, stages
 from model.trace.stages import AXES, OF_CELLS, Stage
 from model.trace.types import Array, Trace
-from viz import canvas, descriptions, export, figure_dialog, labels
+from viz import canvas, descriptions, export, figure_dialog, labels, numeric_tables
 from viz.figures import stages as figures
 from viz.figures.frame import CONFIG
-from viz.page import Page, address, bind, card, chart, rounded, say, update
+from viz.page import Page, address, bind, card, chart, say, update
 from viz.publication.catalogue import Choice, standard_figures
 from viz.texts import _, _n, phrase
 from viz.walk import formulas, numbers, sentences, titles
@@ -167,7 +167,7 @@ def _numbers(page: Page, trace: Trace, stage: Stage) -> None:
     if table is None:
         return
     if stage.name in ("tokens", "ids"):
-        st.dataframe(rounded(table), width="stretch")
+        numeric_tables.draw(table)
         return
     head = [f"head-{page.head + 1}"] if stage.in_head else []
     with st.expander(_("The numbers"), icon=":material/table:"):
@@ -180,7 +180,7 @@ def _numbers(page: Page, trace: Trace, stage: Stage) -> None:
                     count=count,
                 )
             )
-        st.dataframe(rounded(table), width="stretch", key="stage-numbers")
+        numeric_tables.draw(table, key="stage-numbers")
         st.download_button(
             _("Download as CSV"),
             lambda: export.csv(table),

@@ -10,10 +10,10 @@ from model.attribution.questions import Heads
 from model.attribution.results import HeadEffects
 from model.spec.edits import Silence
 from model.trace.types import Array, Site
-from viz import export, labels
+from viz import export, labels, numeric_tables
 from viz.figures import matters as figures
 from viz.figures.grid import grid
-from viz.page import Page, number_format
+from viz.page import Page
 from viz.readings import heads as statistics
 from viz.readings.ranks import spearman
 from viz.texts import _, number
@@ -175,13 +175,11 @@ def _table(page: Page, found: HeadEffects, table: pd.DataFrame, titles: dict[str
     """Draws the numbers as a sortable table; a click on a row silences its head."""
     names = {"kind": _("attention"), "pass": _("pass"), "layer": _("layer"), "head": _("head")}
     numbers = titles | {"mean_maximum": _("sharpness"), "entropy": _("entropy (nats)"), "share_error": _("standard error of share")}
-    columns = {name: st.column_config.Column(title) for name, title in names.items()}
-    columns |= {name: st.column_config.NumberColumn(title, format=number_format("%.4f")) for name, title in numbers.items()}
     heads = tuple((head.site, head.head) for head in found.heads)
     key = "matters-table"
-    st.dataframe(
+    numeric_tables.draw(
         table,
-        column_config=columns,
+        titles=names | numbers,
         hide_index=True,
         selection_mode="single-row",
         key=key,

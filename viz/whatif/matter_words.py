@@ -10,10 +10,10 @@ import streamlit as st
 from model.attribution.questions import Words
 from model.attribution.results import WordEffects
 from model.trace.types import Array
-from viz import export, labels
+from viz import export, labels, numeric_tables
 from viz.figures.frame import CONFIG
 from viz.figures.grid import grid
-from viz.page import Page, chart, rounded
+from viz.page import Page, chart
 from viz.readings.ranks import spearman
 from viz.texts import _, localized, number
 from viz.whatif.measured import request, token_choice
@@ -40,9 +40,7 @@ def draw(page: Page) -> None:
     alt = _("What “{token}” depended on: methods by input tokens; the table below has the numbers", token=found.tokens[token])
     chart(figure, printed=(page.trace, alt), config=CONFIG, key="matters-words", alt=alt)
     st.markdown(f"**{_('Do they agree with attention?')}**")
-    st.dataframe(
-        rounded(correlations(table, measures).dropna(axis="columns", how="all")), width="stretch", key="matters-words-ranks"
-    )
+    numeric_tables.draw(correlations(table, measures).dropna(axis="columns", how="all"), decimals=2, key="matters-words-ranks")
     st.caption(_complete(found, token))
     _what_attention_is_not()
     _numbers(page, table, found.tokens[token])
@@ -133,8 +131,10 @@ def _what_attention_is_not() -> None:
 
 
 def _numbers(page: Page, table: pd.DataFrame, token: str) -> None:
+    strips = {"source": _("source"), "target": _("target so far")}
+    shown = table.assign(strip=table["strip"].map(strips)).rename(columns=titles() | {"input": _("input"), "strip": _("text")})
     with st.expander(_("All numbers"), icon=":material/table:"):
-        st.dataframe(rounded(table.rename(columns=titles())), hide_index=True, width="stretch", key="matters-words-table")
+        numeric_tables.draw(shown, hide_index=True, key="matters-words-table")
         st.download_button(
             _("Download as CSV"),
             lambda: export.csv(table),
