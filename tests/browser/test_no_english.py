@@ -11,19 +11,29 @@ from tests.reference import GOLDEN
 
 pytestmark = pytest.mark.browser
 
-PAGES = (
-    "explore?open=numbers+heads+lens",
-    "step",
-    "step?clock=computation&stage=decoder.0.2.cross/weights&head=4&query=2&key=1",
-    "masks",
-    "positions",
-    "compare?against=decode%3Dbeam",
-    "whatif?edit=silence+site%3Ddecoder.0.2.cross+head%3D1",
-    "training",
-    "checkpoint",
-    "lecture",
+FIRST = (
+    "explore?lang=zh-CN&open=numbers+heads+lens&clock=computation&stage=decoder.0.2.cross/weights&head=4&query=2&key=1"
+    "&against=decode%3Dbeam&edit=silence+site%3Ddecoder.0.2.cross+head%3D1"
 )
-DRAWN = ".hl canvas, .js-plotly-plot, input[type=file], .st-key-lecture-copies"
+"""The link of the first page. What it asks of the other pages is kept until they are opened."""
+
+PAGES = {
+    "step": ".st-key-card-arithmetic .js-plotly-plot",
+    "masks": "[class*=st-key-mask-] .js-plotly-plot",
+    "positions": ".st-key-card-curves .js-plotly-plot",
+    "compare": ".st-key-heads-by-change",
+    "whatif": ".effect",
+    "training": ".hl[data-drawing=film] canvas",
+    "checkpoint": ".st-key-parts",
+    "lecture": ".st-key-lecture-copies",
+}
+"""The other pages, and what each has when it is drawn."""
+
+TOKENS = "[class*=st-key-widget-clock] button"
+"""The choice on the page Step through that shows token by token."""
+
+SENT = {GOLDEN / "000_tiny_a.pt": ".st-key-tensors", ROOT / "CHANGELOG.md": "[data-testid=stAlertContentWarning]"}
+"""Files, and what the page Checkpoint shows of them: it asks about the first and refuses the second."""
 
 LEFT_OUT = (
     "script, style, bdi, code, pre, svg, canvas, .katex, .word, "
@@ -68,27 +78,37 @@ def english(page: Page) -> list[str]:
     return sorted(f"{word}: {text}" for word, text in words if word.lower() not in known)
 
 
-def visit(page: Page, address: str, path: str) -> None:
-    """Opens a page of the app in Chinese and waits until it is drawn."""
-    page.goto(f"{address}/{path}{'&' if '?' in path else '?'}lang=zh-CN", wait_until="domcontentloaded")
-    expect(page.locator("html")).to_have_attribute("lang", "zh-CN")
-    page.locator(DRAWN).first.wait_for(state="attached")
+def drawn(page: Page, mark: str) -> tuple[list[str], int]:
+    """The English words of a page and by how much it is too wide, once it is drawn.
+
+    It looks again for a while: Streamlit's words are replaced, and drawings get their size, a moment after they appear.
+    """
+    page.locator(mark).first.wait_for(state="attached")
     rest(page)
+    for _ in range(40):
+        found = english(page), overflow(page)
+        if not found[0] and found[1] <= 0:
+            break
+        page.wait_for_timeout(250)
+    return found
 
 
 def test_no_english_is_left_on_any_chinese_page(watched: Page, serve: Serve) -> None:
     watched.set_viewport_size({"width": 390, "height": 844})
-    address = serve(ROOT / "app.py")
-    found: dict[str, list[str]] = {}
-    wide: dict[str, int] = {}
-    for path in PAGES:
-        visit(watched, address, path)
-        found[path], wide[path] = english(watched), overflow(watched)
-    for file in (GOLDEN / "000_tiny_a.pt", ROOT / "CHANGELOG.md"):  # it asks; it is refused; the page is the one of a file
-        visit(watched, address, "checkpoint")
-        watched.locator("input[type=file]").first.set_input_files(file)
-        watched.get_by_text(file.name).first.wait_for()
-        rest(watched)
-        found[file.name] = english(watched)
-    assert {where: words for where, words in found.items() if words} == {}
-    assert {where: by for where, by in wide.items() if by > 0} == {}
+    watched.goto(f"{serve(ROOT / 'app.py')}/{FIRST}", wait_until="domcontentloaded")
+    expect(watched.locator("html")).to_have_attribute("lang", "zh-CN")
+    found = {"explore": drawn(watched, ".st-key-all-heads")}
+    for path, mark in PAGES.items():
+        watched.locator(f"[data-testid=stSidebarNavLink][href$='/{path}']").evaluate(
+            "link => link.click()"
+        )  # the sidebar is closed
+        found[path] = drawn(watched, mark)
+        if path == "step":
+            watched.locator(TOKENS).first.click()
+            found["token by token"] = drawn(watched, ".hl[data-drawing=player] canvas")
+        if path == "checkpoint":
+            for file, mark_of_file in SENT.items():
+                watched.locator("input[type=file]").first.set_input_files(file)
+                found[file.name] = drawn(watched, mark_of_file)
+    assert {where: words for where, (words, _wide) in found.items() if words} == {}
+    assert {where: wide for where, (_words, wide) in found.items() if wide > 0} == {}

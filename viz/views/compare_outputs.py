@@ -141,7 +141,7 @@ def effect_in_words(runs: Runs) -> str:
 
 def _signed(value: float) -> str:
     """A number with its sign and four decimals, or two in big mode."""
-    return labels.number(value, f"+{decimals(4)}")
+    return labels.number(value, f"+z{decimals(4)}")  # z: no minus before a zero
 
 
 def _table(sides: Sequence[Sequence[Written]], pairs: Sequence[Pair], names: tuple[str, str]) -> pd.DataFrame:
