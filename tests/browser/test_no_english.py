@@ -18,7 +18,7 @@ FIRST = (
 """The link of the first page. What it asks of the other pages is kept until they are opened."""
 
 PAGES = {
-    "step": ".st-key-card-arithmetic .js-plotly-plot",
+    "step": ".st-key-cell-csv",
     "masks": "[class*=st-key-mask-] .js-plotly-plot",
     "positions": ".st-key-card-curves .js-plotly-plot",
     "compare": ".st-key-heads-by-change",

@@ -187,7 +187,7 @@ def _parts(found: Inspection) -> None:
     table = pd.DataFrame(rows, columns=[_("stack"), _("part"), _("parameters"), _("share")])
     columns = {
         _("parameters"): st.column_config.NumberColumn(format="localized"),
-        _("share"): st.column_config.ProgressColumn(format="percent", min_value=0, max_value=1, step=0.001),
+        _("share"): st.column_config.ProgressColumn(format="percent", min_value=0, max_value=1, step=0.001, width=110),
     }
     numeric_tables.draw(table, columns=columns, hide_index=True, height="content", key="parts")
 
