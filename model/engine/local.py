@@ -1,5 +1,6 @@
 """LocalEngine: networks in this process, on the best device that it has."""
 
+import math
 import os
 import time
 from dataclasses import dataclass, replace
@@ -20,9 +21,10 @@ from model.checkpoints.native import Checkpoint
 from model.engine import environment
 from model.engine.api import ModelInfo
 from model.engine.lru_cache import LruCache
-from model.engine.model_cache import Loaded, ModelCache, Outcome
+from model.engine.model_cache import Loaded, ModelCache, ModelKey, Outcome
 from model.engine.model_info import unusable
 from model.engine.model_list import ModelList
+from model.engine.scheduling.queue import SESSION
 from model.engine.scheduling.scheduler import Scheduler
 from model.engine.sent_files import VOCABULARY_ENDINGS
 from model.engine.stores import CheckpointStore, Stamp
@@ -42,6 +44,8 @@ CHECKPOINTS = Path(__file__).parents[2] / "checkpoints"
 CACHE_BYTES = 64 * 2**20
 ATTRIBUTION_BYTES = 16 * 2**20
 VARIANT_BYTES = 512 * 2**20
+MOST_DRAFTS = 1024
+"""Sessions whose newest text is remembered: what the next run of the session guesses from (model/inference/draft.py)."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,7 @@ class LocalEngine:
         self._list = ModelList(self.describe, self._models.version, self._models.is_weight_file)
         self._traces: LruCache[VersionedRequest, Trace] = LruCache(cache_bytes, attrgetter("nbytes"))
         self._attributions: LruCache[VersionedRequest, Result] = LruCache(ATTRIBUTION_BYTES, attrgetter("nbytes"))
+        self._drafts: LruCache[tuple[str, ModelKey], tuple[int, ...]] = LruCache(math.inf, len, MOST_DRAFTS)
         self.scheduler = (scheduler or Scheduler()).start()
 
     @classmethod
@@ -173,14 +178,14 @@ class LocalEngine:
         request = replace(request, precision=request.precision or default)
         lower = _usable(self._models.in_precision(base, request.precision or default))
         asked = VersionedRequest(request, base.key.version)
+        visitor = SESSION.get().id, base.key
         if (trace := self._traces.get(asked)) is None:
-            trace = self.scheduler.do(
-                asked,
-                lambda ask, report: run_in(
-                    base.runner, lower.runner, request, self._device, self.device, ask, self._most_positions, report
-                ),
-            )
+            earlier, most = self._drafts.get(visitor) or (), self._most_positions
+            runners, place = (base.runner, lower.runner), (self._device, self.device)
+            trace = self.scheduler.do(asked, lambda ask, report: run_in(*runners, request, *place, ask, most, report, earlier))
             self._traces.keep(asked, trace)
+        if visitor[0]:
+            self._drafts.keep(visitor, tuple(step.chosen.id for step in trace.steps))
         return trace, lower.runner
 
     def gauges(self) -> dict[str, float]:

@@ -105,8 +105,7 @@ def batch_key(call: Call) -> Hashable | None:
         return None
     if any(name.endswith(("/mask_padding", "/mask_causal")) for name in call.run.interventions):
         return None
-    width = call.ids.shape[1] if call.start else 0  # a step goes with steps at the same position, a first reading with any other
-    return id(call.network), call.memory is None, call.start, width
+    return id(call.network), call.memory is None, call.start  # a step goes with steps that begin at the same position
 
 
 def room(calls: Sequence[Call]) -> int:

@@ -1,4 +1,4 @@
-"""Decoding: loops that write a target token by token and yield a Step for each.
+"""Decoding: loops that write a target token by token and make a Step for each.
 
 They call the network through one function, `read(ids, start)`, which returns the logits after each position from `start` on;
 earlier positions are in the cache that `read` uses. Greedy decoding, sampling and teacher forcing follow one hypothesis, beam
@@ -12,6 +12,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
+from model.inference.draft import Draft
 from model.spec.request import Decoding
 from model.trace.beam_tree import Fate, Node
 from model.trace.steps import Candidate, Step
@@ -110,21 +111,35 @@ def write(
     writer: Writer,
     device: torch.device,
     begin: Sequence[int] = (),
-) -> Iterator[Step]:
+    draft: Draft | None = None,
+) -> Iterator[tuple[Step, ...]]:
     """Follows one hypothesis: reads the new tokens, chooses the next one, appends it; until the end token or a limit of length.
 
     Args:
         begin: the first tokens, which are not chosen.
+        draft: guesses tokens that are read in one pass with the newest one; None: each pass writes one token.
+
+    Yields:
+        The steps of each pass.
     """
-    ids, start = list(prompt), 0
-    for index in range(max_length):
-        logits = read(torch.tensor([ids], device=device), start)[0, -1]  # [vocab]
-        log_probabilities = writer.normalise(logits)
-        chosen = begin[index] if index < len(begin) else choose(_suppress(log_probabilities, writer.suppressed))
-        yield writer.step(index, chosen, log_probabilities, (start, len(ids)))
-        start = len(ids)
-        ids.append(chosen)
-        if chosen == writer.end_id or len(ids) > writer.limit:
+    ids, start, written, draft = list(prompt), 0, 0, draft or Draft()
+    while written < max_length:
+        # The prompt is read by itself: its first token then appears as soon as without guesses.
+        guess = draft.after(ids[-1], min(max_length - written - 1, writer.limit - len(ids))) if start else []
+        logits = read(torch.tensor([ids + guess], device=device), start)[0, -1 - len(guess) :]  # [1 + guessed, vocab]
+        steps: list[Step] = []
+        for log_probabilities, guessed in zip(writer.normalise(logits), [*guess, None], strict=True):
+            index = written + len(steps)
+            chosen = begin[index] if index < len(begin) else choose(_suppress(log_probabilities, writer.suppressed))
+            steps.append(writer.step(index, chosen, log_probabilities, (start, len(ids))))
+            start = len(ids)
+            ids.append(chosen)
+            if chosen != guessed or chosen == writer.end_id:  # the rows after it were computed from tokens that were not written
+                break
+        draft.settle(len(steps) - 1)
+        written += len(steps)
+        yield tuple(steps)
+        if ids[-1] == writer.end_id or len(ids) > writer.limit:
             return
 
 

@@ -38,6 +38,20 @@ class Input:
         return replace(self, tensor=self.tensor.to(dtype)) if self.tensor.is_floating_point() else self
 
 
+def valid_positions(request: RunRequest, size: int, device: torch.device) -> Tensor | None:
+    """[1], the number of source positions that are not padding, as a request says; None: it says nothing.
+
+    Raises:
+        BadSetting: there are not so many positions.
+    """
+    valid = request.source_valid
+    if valid is None:
+        return None
+    if not 0 <= valid <= size:
+        raise BadSetting(name="source_valid", found=valid, allowed=f"from 0 to {size}, the source's tokens")
+    return torch.tensor([valid], device=device)
+
+
 @dataclass(frozen=True)
 class Inputs:
     """The inputs of one run.

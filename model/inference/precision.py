@@ -47,20 +47,23 @@ def run_in(
     ask: Ask = alone,
     most: int = POSITIONS,
     report: Report = report_nothing,
+    earlier: tuple[int, ...] = (),
 ) -> Trace:
     """Runs `lower`, which `lowered` made of `found`, and adds the differences from a float32 run of the same tokens to the trace.
 
     Args:
         most: limit of positions for models that have more.
         report: receives the tokens written so far.
+        earlier: ids that a run like this one wrote. They are used in float32 alone: the rounding of lower types differs more
+            between a pass over several tokens and steps of one.
 
     Raises:
         HeadlightError: as `running.run`.
     """
     inputs = Reader(found.tokenizers, device, most).inputs(request, found.info.spec)
-    trace = run(lower, request, device, device_name, ask, inputs=inputs, report=report)
     if lower is found:
-        return trace
+        return run(found, request, device, device_name, ask, inputs=inputs, report=report, earlier=earlier)
+    trace = run(lower, request, device, device_name, ask, inputs=inputs, report=report)
     written = tuple(step.chosen.id for step in trace.steps)
     beside = run(found, replace(request, keep=()), device, device_name, ask, written, inputs=inputs)
     return replace(trace, model={**trace.model, FROM_FLOAT32: differences(trace, beside)})

@@ -27,6 +27,7 @@ class Written:
         steps: one for each token, with its candidates.
         lineage: batch row of the shown hypothesis in each decoder step; None: there is one row.
         tree: all hypotheses of a beam search.
+        drafted: number of tokens that an earlier text suggested (draft.py).
         recording: the recorded pass of a network without a row; None: the network handed its attention to the recorder.
     """
 
@@ -34,6 +35,7 @@ class Written:
     steps: Sequence[Step] = ()
     lineage: Sequence[int] | None = None
     tree: tuple[Node, ...] = ()
+    drafted: int = 0
     recording: Trace | None = None
 
 
@@ -85,7 +87,8 @@ class TraceMaker:
         one_row = self.request.target is None and _asks_for_every_row(spec)
         arrays = self.recorder.arrays(written.lineage, one_row)
         trace = Trace(
-            model=self.edited.with_notes(facts(self.checkpoint, self.request.model, self.device_name, milliseconds)),
+            model=self.edited.with_notes(facts(self.checkpoint, self.request.model, self.device_name, milliseconds))
+            | ({"drafted": written.drafted} if written.drafted else {}),
             request=self.request.to_json(),
             tokens=self.edited.shown(dict(tokens)),
             attention=attentions(arrays, tokens, {name: stack.attention for name, stack in spec.stacks.items()}),

@@ -14,7 +14,7 @@ from torch import Tensor
 from model.spec.external import AnyAttention
 from model.spec.request import KEEP, Keep
 from model.trace.lazy_attention import LazyAttention
-from model.trace.types import TENSORS_OF_ATTENTION, UNWRITTEN, Array, Attention, Site, Tokens
+from model.trace.types import AXES, TENSORS_OF_ATTENTION, UNWRITTEN, Array, Attention, Site, Tokens
 
 _KEPT_AS: dict[str, Keep] = {
     "scores": "scores",
@@ -81,6 +81,14 @@ class Recorder:
             for name, pieces in self._pieces.items():
                 if _is_decoded(name) and step < len(pieces):
                     pieces[step] = _rows_of(pieces[step], places)
+
+    def forget(self, count: int) -> None:
+        """Drops the newest `count` rows of the decoder: of tokens that were read on trial and not chosen (draft.py)."""
+        for name, pieces in self._pieces.items():
+            if not _is_decoded(name) or name.endswith((".cross/k", ".cross/v")):  # these are of the source
+                continue
+            piece = pieces[-1][..., :-count, :]
+            pieces[-1] = piece[..., :-count] if _has_own_keys(name) else piece
 
     def arrays(self, lineage: Sequence[int] | None = None, one_row: bool = False) -> dict[str, Array]:
         """The recorded arrays of one example, joined over the steps.
@@ -176,6 +184,20 @@ def _is_decoded(name: str) -> bool:
     return name == "logits" or "decoder" in name
 
 
+def _has_own_keys(name: str) -> bool:
+    """Whether the last axis of a tensor is the keys of self-attention."""
+    group, _, rest = name.partition("/")
+    site, _, kind = rest.partition("/")
+    return group == "attention" and site.endswith(".self") and (kind.startswith("mask") or AXES[kind][-1] == "key")
+
+
+def _unscored_future(scores: Tensor) -> Tensor:
+    """Scores [head, query, key] of a pass over several tokens, made like those of steps of one token: NaN in each one's future."""
+    queries, keys = scores.shape[-2:]
+    future = torch.ones(queries, keys, dtype=torch.bool, device=scores.device).triu(keys - queries + 1)
+    return scores.masked_fill(future, torch.nan)
+
+
 def _rows_of(piece: Tensor, rows: list[int]) -> Tensor:
     """Some batch rows of a piece [batch, …], copied, so that the memory of the others is freed."""
     if len(rows) == len(piece):
@@ -193,6 +215,8 @@ def _join(name: str, pieces: list[Tensor], places: Sequence[int] | None) -> Tens
     own = [piece[row] for piece, row in zip(pieces, rows, strict=False)]  # a hypothesis may end before the search does
     kind = name.rpartition("/")[2] if name.startswith("attention/") else ""
     keys = max(piece.shape[-1] for piece in own)
+    if name.endswith(".self/scores"):
+        own[1:] = [piece if piece.shape[-2] == 1 else _unscored_future(piece) for piece in own[1:]]
     if kind in _FILL and len(own) > 1:
         own = [torch.nn.functional.pad(piece, (0, keys - piece.shape[-1]), value=_FILL[kind]) for piece in own]
     if kind == "mask_padding":  # depends on the keys alone, so the last step's row, which has all keys, holds for every row

@@ -16,8 +16,9 @@ from model.huggingface.recorded.network import RecordedNetwork
 from model.inference.batching import Ask, Call, alone
 from model.inference.beam_memory import BeamMemory
 from model.inference.decoding import Hypothesis, Read, Writer, beam, certain, forced, greedy, log_probabilities_of, sampler, write
+from model.inference.draft import Draft, draft_for
 from model.inference.edits.edited_run import EditedRun, edited_run
-from model.inference.inputs import Input, Inputs, Reader
+from model.inference.inputs import Input, Inputs, Reader, valid_positions
 from model.inference.interventions import needs_weights
 from model.inference.long_inputs import is_fused, only_last_logits
 from model.inference.recorded_trace import TraceMaker, Written
@@ -45,6 +46,7 @@ def run(
     most: int = POSITIONS,
     inputs: Inputs | None = None,
     report: Report = report_nothing,
+    earlier: tuple[int, ...] = (),
 ) -> Trace:
     """Runs one request on one network; its trace, whose arrays have the axes of `AXES` (model/trace/types.py) without [batch].
 
@@ -54,6 +56,7 @@ def run(
         most: most positions of an input, even if the model has more.
         inputs: the request's inputs if they were tokenized before; None: they are tokenized here.
         report: receives the tokens written so far, after each step of a decode.
+        earlier: ids that a run like this one wrote: a decode takes its guesses from them (draft.py).
 
     Raises:
         InputError: the text, the ids or a setting cannot be run.
@@ -69,9 +72,9 @@ def run(
         own = Run(recorder, edited.interventions, cache, fused, last_logits=last_logits)
         inputs = inputs.to(dtype_of(checkpoint.network))
         maker = TraceMaker(checkpoint, request, device_name, recorder, edited, began)
-        tokens, written = _Job(
-            checkpoint, request, inputs, device, own, cache, recorder, ask, dictated, edited, report, maker
-        ).result()
+        draft = draft_for(checkpoint, request, cache, recorder, earlier)
+        job = _Job(checkpoint, request, inputs, device, own, cache, recorder, ask, dictated, edited, report, maker, draft)
+        tokens, written = job.result()
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     return maker.trace(tokens, written, maker.milliseconds)
@@ -100,6 +103,7 @@ class _Job:
     edited: EditedRun
     report: Report
     maker: TraceMaker
+    draft: Draft
 
     @property
     def spec(self) -> AnySpec:
@@ -126,7 +130,7 @@ class _Job:
     def translate(self, network: EncoderDecoder | ForeignTranslator) -> Result:
         """Runs an encoder-decoder: encodes the source, then decodes, or feeds the forced target."""
         source = self._source()
-        mask = network.source_mask(source.tensor, self._valid(len(source)))
+        mask = network.source_mask(source.tensor, valid_positions(self.request, len(source), self.device))
         memory = self.ask(Call(network, self.run, self.edited.source(source.tensor, mask.padding), mask))
 
         def read(target: Tensor, start: int) -> Tensor:
@@ -166,7 +170,7 @@ class _Job:
         """Runs an encoder without a decoder; nothing is generated."""
         self._refuse_target("an encoder alone generates nothing")
         source = self._source()
-        mask = network.source_mask(source.tensor, self._valid(len(source)))
+        mask = network.source_mask(source.tensor, valid_positions(self.request, len(source), self.device))
         self.ask(Call(network, self.run, self.edited.source(source.tensor, mask.padding), mask))
         return {"source": source.tokens}, Written()
 
@@ -235,9 +239,10 @@ class _Job:
     ) -> Written:
         written = Written(prompt)
         begin = () if self.dictated else self.request.begin
-        for step in write(read, prompt, choose, max_length, self._writer(), self.device, begin):
-            written = Written((*written.ids, step.chosen.id), (*written.steps, step))
-            tell(written)
+        draft = None if self.dictated else self.draft
+        for steps in write(read, prompt, choose, max_length, self._writer(), self.device, begin, draft):
+            ids = (*written.ids, *(step.chosen.id for step in steps))
+            tell(written := Written(ids, (*written.steps, *steps), drafted=self.draft.confirmed))
         return written
 
     def _tell(self, most: int, shown: Strips, written: Written) -> None:
@@ -264,14 +269,6 @@ class _Job:
 
     def _source(self) -> Input:
         return self.reader.padded(self.inputs.source, self.request.source_pad_to, self.spec)
-
-    def _valid(self, size: int) -> Tensor | None:
-        valid = self.request.source_valid
-        if valid is None:
-            return None
-        if not 0 <= valid <= size:
-            raise BadSetting(name="source_valid", found=valid, allowed=f"from 0 to {size}, the source's tokens")
-        return torch.tensor([valid], device=self.device)
 
     def _start(self) -> tuple[int, ...]:
         if self.spec.output is None:

@@ -1,0 +1,73 @@
+"""Draft: guesses the next tokens of a decode from what an earlier run wrote, so that one pass checks several of them.
+
+While somebody types, each sentence is like the one before, and so is what the network writes. A pass that also reads the guessed
+tokens computes a row for each of them, as when a given target is read. Each row chooses its token as a step of its own would.
+The first choice that differs from its guess ends the pass, and what was computed from later guesses is forgotten: the same tokens
+are written, in fewer passes.
+
+Source: Leviathan et al. 2023, "Fast Inference from Transformers via Speculative Decoding", section 2.1. Here an earlier text
+takes the place of the smaller network.
+"""
+
+from collections.abc import Callable, Sequence
+
+from model.checkpoints.loaded import Runner
+from model.inference.recorder import Recorder
+from model.spec.network import ModelSpec
+from model.spec.request import RunRequest
+from model.transformer.cache import KVCache
+
+LONGEST = 16
+"""Most tokens that are guessed at once: what a wrong guess costs is limited."""
+
+
+class Draft:
+    """Guesses for one decode.
+
+    Args:
+        ids: the ids that an earlier run wrote; empty: nothing is guessed.
+        forget: drops the newest rows, as many as its argument says, from the cache and the recorder of the decode.
+
+    Attributes:
+        confirmed: number of guessed tokens that were chosen so far.
+    """
+
+    def __init__(self, ids: Sequence[int] = (), forget: Callable[[int], None] = lambda count: None) -> None:
+        self._ids, self._forget = list(ids), forget
+        self._place = self._guessed = self.confirmed = 0
+
+    def after(self, chosen: int, most: int) -> list[int]:
+        """At most `most` ids that may follow the id `chosen`: those that followed it in the earlier text, if it occurs there."""
+        if chosen not in self._ids[self._place :]:
+            return []
+        self._place = self._ids.index(chosen, self._place) + 1
+        found = self._ids[self._place : self._place + max(0, min(most, LONGEST))]
+        self._guessed = len(found)
+        return found
+
+    def settle(self, confirmed: int) -> None:
+        """Notes that the first `confirmed` of the guessed tokens were chosen, and forgets what was computed from the others."""
+        if wrong := self._guessed - confirmed:
+            self._forget(wrong)
+        self._place += confirmed
+        self.confirmed += confirmed
+        self._guessed = 0
+
+
+def draft_for(checkpoint: Runner, request: RunRequest, cache: KVCache, recorder: Recorder, earlier: Sequence[int]) -> Draft:
+    """The draft of one decode, given the ids that an earlier run wrote.
+
+    Nothing is guessed where a pass over several tokens computes something else than steps of one token: in networks of other
+    libraries, in decoders that are not causal or encode every step at position 0, and in runs with edits.
+    """
+    spec = checkpoint.info.spec
+    if not isinstance(spec, ModelSpec) or request.edits:
+        return Draft()
+    if spec.writer.wiring == "memory" or not spec.writer.causal or spec.writer.decode_positions != "running":
+        return Draft()
+
+    def forget(count: int) -> None:
+        cache.forget(count)
+        recorder.forget(count)
+
+    return Draft([id_ for id_ in earlier if id_ != spec.end_id], forget)  # the end token is never read
