@@ -141,7 +141,7 @@ async def _typing(address: str, people: int) -> list[float]:
             spans = []
             await asyncio.sleep(BETWEEN_SECONDS * person / people)
             for turn in range(QUESTIONS):
-                text = f"{sentence(12, person + turn)} {person} {turn} {people}"
+                text = f"{people} {person} {sentence(10 + turn, person)}"  # one more word at each pause
                 began = time.perf_counter()
                 answer = await client.post(path, json={"text": text}, headers={"sec-fetch-site": "same-origin"})
                 spans.append(time.perf_counter() - began)

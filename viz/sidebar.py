@@ -95,6 +95,11 @@ def status(trace: Trace) -> None:
     """Draws the run's device and duration."""
     gaps = {"device": phrase(str(trace.model["device"])), "milliseconds": trace.model["milliseconds"]}
     st.caption(labels.markdown(_("{device} · {milliseconds:.0f} ms", **gaps)))
+    if drafted := trace.model.get("drafted"):
+        gaps = {"drafted": drafted, "written": len(trace.steps)}
+        st.caption(
+            _("Speculative decoding: {drafted} of {written} tokens were guessed from the previous text and confirmed.", **gaps)
+        )
     if UNWRITTEN in trace.missing:
         text = _(
             "Long input: the weights were not stored during the run. They are recomputed from the queries and keys of the run."

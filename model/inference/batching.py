@@ -7,6 +7,7 @@ query would attend to the padding of its batch, every call is computed alone: se
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import accumulate
 from typing import TypeAlias
 
@@ -18,6 +19,7 @@ from model.checkpoints.loaded import AnyNetwork
 from model.errors import OutOfMemory
 from model.huggingface.network import ForeignEncoder, ForeignNetwork, ForeignTranslator, ForeignWriter
 from model.huggingface.recorded.network import RecordedNetwork
+from model.inference.recorder import Recorder
 from model.trace.types import AXES, Site
 from model.transformer.attention import Intervention, Run
 from model.transformer.cache import KVCache
@@ -56,9 +58,10 @@ class Call:
         """Number of positions to compute."""
         return self.ids.shape[1] - self.start
 
-    def keys(self, site: Site) -> int:
-        """Number of keys of a site in this call."""
-        return self.ids.shape[1] if site.kind == "self" or self.memory is None else self.memory.shape[1]
+    @property
+    def source_keys(self) -> int:
+        """Number of keys of cross-attention; 0: the call has none."""
+        return 0 if self.memory is None else self.memory.shape[1]
 
 
 Ask: TypeAlias = Callable[[Call], Tensor]
@@ -111,7 +114,7 @@ def batch_key(call: Call) -> Hashable | None:
 def room(calls: Sequence[Call]) -> int:
     """Number of calls, counted from the first, that fit into one batch; at least one."""
     rows = list(accumulate(len(call.ids) for call in calls))
-    widest = list(accumulate((max(call.ids.shape[1], call.keys(_CROSS)) for call in calls), max))
+    widest = list(accumulate((max(call.ids.shape[1], call.source_keys) for call in calls), max))
     return max(1, sum(r * w <= MOST_POSITIONS for r, w in zip(rows, widest, strict=True)))
 
 
@@ -159,9 +162,6 @@ def release() -> None:
         torch.cuda.empty_cache()
 
 
-_CROSS = Site("decoder", 0, 0, "cross")
-
-
 class Batch:
     """Several calls as one, whose rows are those of the calls, one call after the other.
 
@@ -207,7 +207,8 @@ class Batch:
         answer = alone(replace(self.call, run=Run(self._record, {name: self._intervention(name) for name in names}, self)))
         answers = [answer[rows, : call.queries].clone() for call, rows in zip(self.calls, self.rows, strict=True)]
         parts = [
-            [(name, self._own(index, name, value).clone()) for name, value in self.recorded] for index in range(len(self.calls))
+            [(name, self._own(index, name, value).clone()) for name, value in self.recorded if _wants(call, name)]
+            for index, call in enumerate(self.calls)
         ]
         for call, cache, own in zip(self.calls, self.caches, parts, strict=True):  # needs no more memory, so it cannot fail halfway
             assert isinstance(call.run.cache, KVCache)
@@ -238,17 +239,9 @@ class Batch:
 
     def _own(self, index: int, name: str, value: Tensor) -> Tensor:
         """The part of a recorded value [row, …] that belongs to one call: its rows, without padding."""
-        call, own = self.calls[index], value[self.rows[index]]
-        if not name.startswith("attention/"):
-            return own[:, : call.queries]
-        _, site, kind = name.split("/")
-        keys = call.keys(Site.parse(site))
-        made = keys if site.endswith("cross") else call.queries  # of k and v: positions whose keys were computed now
-        sizes = {"query": call.queries, "key": made if kind in ("k", "v") else keys}
-        axes = ("head", "query", "key") if kind.startswith("mask") else AXES[kind]
-        for dim, axis in enumerate(axes, start=1):
-            own = own.narrow(dim, 0, sizes[axis]) if axis in sizes else own
-        return own
+        call = self.calls[index]
+        sizes = {"query": call.queries, "own": call.ids.shape[1], "source": call.source_keys}
+        return value[self.rows[index], *(slice(sizes.get(axis)) for axis in _padded_axes(name))]
 
     def keys_and_values(self, site: Site, compute: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
         """Keys and values from the caches of all runs, padded and joined: [row, head, key, head_dim], as for KVCache."""
@@ -268,6 +261,22 @@ class Batch:
         raise AssertionError("a decoder that keeps a stream was put into a batch")
 
 
+def _wants(call: Call, name: str) -> bool:
+    """Whether the run of a call records a value."""
+    return not isinstance(call.run.record, Recorder) or call.run.record.wants(name)
+
+
+@lru_cache(maxsize=8192)
+def _padded_axes(name: str) -> tuple[str, ...]:
+    """Which axes of a recorded value after [row] may be padded: queries, own or source keys; "" for other axes."""
+    if not name.startswith("attention/"):
+        return ("query",)
+    _, site, kind = name.split("/")
+    keys = "source" if site.endswith("cross") else "query" if kind in ("k", "v") else "own"  # k and v: only those computed now
+    axes = ("head", "query", "key") if kind.startswith("mask") else AXES[kind]
+    return tuple({"query": "query", "key": keys}.get(axis, "") for axis in axes)
+
+
 class PaddingSeen(Exception):
     """A query would attend to the padding of its row: the batch is dropped, and each of its calls is computed alone."""
 
@@ -280,7 +289,6 @@ def _attends_to_padding(name: str, part: Tensor) -> bool:
 
 
 def _rows_of(mask: Mask, rows: int) -> Tensor:
-    """The padding mask of each row, [row, 1, 1, key]."""
     return mask.padding.expand(rows, -1, -1, -1)
 
 

@@ -52,15 +52,17 @@ class Recorder:
 
         Of a mask that an intervention made different for each head, it records where any head may look.
         """
-        if name == "logits" and self._last_logits:
+        if not self.wants(name):
             return
-        group, _, rest = name.partition("/")
-        last = rest.rpartition("/")[2]
-        kind = _KEPT_AS.get(last if group == "attention" else group)
-        if last.startswith("mask") and value.shape[1] > 1:  # [batch, head, query, key]
+        if name.startswith("attention/") and "/mask" in name and value.shape[1] > 1:  # [batch, head, query, key]
             value = value.any(dim=1, keepdim=True)
-        if kind is None or kind in self._keep:
-            self._pieces[name].append(value.detach())
+        self._pieces[name].append(value.detach())
+
+    def wants(self, name: str) -> bool:
+        """Whether it records the tensor of this name."""
+        group, _, rest = name.partition("/")
+        kind = _KEPT_AS.get(rest.rpartition("/")[2] if group == "attention" else group)
+        return (kind is None or kind in self._keep) and not (name == "logits" and self._last_logits)
 
     def prune(self, lineages: Collection[Sequence[int]]) -> None:
         """Frees the rows of the hypotheses that beam search has dropped. Called after each decoder step.

@@ -27,6 +27,7 @@ VERBS = "as|is|has|was|moves|attends|resembles|contains|exists"
 COUNTED = re.compile(rf"\{{\w+(:,)?\}} ((?!(?:{VERBS})\b)\w+ )?(?!(?:{VERBS})\b)[a-z]+s\b")
 """A gap before a plural: "{count} special tokens"."""
 NEVER_ONE = {
+    "{written} tokens",  # the first one is never guessed
     "{all} tokens", "{columns} weights", "{count} heads", "{count} positions", "{count} snapshots", "{keys} weights", "{loss} nats",
     "{longest} characters", "{most:,} cells", "{number} nats",
     "{longest} encoder positions", "{most} positions", "{most} tokens", "{positions} positions",

@@ -1,6 +1,7 @@
 """Decoding: what is drawn has the probabilities that its settings promise, and searches rank as they say."""
 
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -219,7 +220,8 @@ def test_the_sum_of_a_hypothesis_goes_on_from_its_own_beginning() -> None:
 
 
 def decoded(rows: dict[tuple[int, ...], list[float]], prompt: tuple[int, ...] = (9,), max_length: int = 9, **of: Any) -> list[Step]:
-    return list(write(table(rows, [0.2, 0.1, 0.7]), prompt, of.pop("choose", greedy), max_length, writer(**of), CPU))
+    passes = write(table(rows, [0.2, 0.1, 0.7]), prompt, of.pop("choose", greedy), max_length, writer(**of), CPU)
+    return list(chain.from_iterable(passes))
 
 
 ABE = {(): [0.6, 0.3, 0.1], (0,): [0.1, 0.8, 0.1], (0, 1): [0.1, 0.2, 0.7]}
@@ -236,7 +238,7 @@ def test_a_decode_takes_what_is_chosen_and_goes_on_behind_it_until_the_end() -> 
 
 def test_a_token_behind_the_end_token_in_the_vocabulary_ends_no_text() -> None:
     behind = [0.1, 0.1, 0.1, 0.7]
-    steps = write(table({}, behind), (9,), greedy, 3, writer(vocabulary="abEc"), CPU)
+    steps = chain.from_iterable(write(table({}, behind), (9,), greedy, 3, writer(vocabulary="abEc"), CPU))
     assert [step.chosen.id for step in steps] == [3, 3, 3]
     found, _ = search(table({}, behind), size=1, max_length=3, vocabulary="abEc")
     assert [h.ids for h in found] == [(9, 3, 3, 3)]
