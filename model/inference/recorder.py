@@ -27,7 +27,7 @@ _KEPT_AS: dict[str, Keep] = {
     "embedded": "hidden",
     "stages": "stages",
 }
-NAN_UNCOMPUTED = "a cached step computes no scores for later keys: those scores are NaN"
+NAN_UNCOMPUTED = "keys that came after the step of a row have no score in it: those scores are NaN"
 _FILL = {"weights": 0.0, "scores": torch.nan, "mask": False, "mask_causal": False}
 
 

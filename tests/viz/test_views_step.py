@@ -262,7 +262,7 @@ def test_cells_travel_as_they_ran() -> None:
     np.testing.assert_array_equal(blobs["there"], np.isfinite(scores[1]))
     assert not blobs["wrong"].any(), "a score that was never computed is no fault"
     assert header["opened"] == [2, 1]
-    assert header["texts"]["none"] == "never computed: this key came later"
+    assert header["texts"]["none"] == "no score: this key came later"
     _header, blobs = unpack(attention.cells(trace, Stage("decoder.0.1.self", "mask"), 1, -1, -1))
     mask = trace.at("decoder.0.1.self").mask
     np.testing.assert_array_equal(blobs["exact"], np.where(mask, 0, -np.inf).astype(np.float32))

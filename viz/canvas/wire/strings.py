@@ -232,7 +232,7 @@ def network() -> dict[str, str]:
 def cells(stage: str) -> dict[str, str]:
     """Texts of the cells of one head at a stage, which is `scores`, `mask` or `weights`."""
     names = {"scores": _("score"), "mask": _("mask"), "weights": _("weight")}
-    absent = {"scores": _("never computed: this key came later"), "mask": _("{value}, masked"), "weights": _("{value}, masked")}
+    absent = {"scores": _("no score: this key came later"), "mask": _("{value}, masked"), "weights": _("{value}, masked")}
     return {
         "query": _("query"),
         "key": _("key"),
