@@ -57,4 +57,5 @@ def decode(network: EncoderDecoder, cached: bool, make: type[Run] = Run) -> tupl
             return network.decode(ids, memory, mask, run, start if cached else 0)
 
         writer = Writer(str, None, (), TOKENS + 1)
-        return tuple(step.chosen.id for step in write(read, (START,), greedy, TOKENS, writer, device))
+        passes = write(read, (START,), greedy, TOKENS, writer, device)
+        return tuple(step.chosen.id for steps in passes for step in steps)

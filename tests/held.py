@@ -17,7 +17,10 @@ from tests.runs import CPU
 
 
 class HeldEngine(LocalEngine):
-    """A real engine that computes nothing while `go` is not set, but `left` more batches; notes what it was asked to run."""
+    """A real engine that computes nothing while `go` is not set, but `left` more batches; notes what it was asked to run.
+
+    It guesses no tokens, so that each batch of a decode writes one.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.go, self.left, self.asked = threading.Event(), 0, list[object]()
@@ -33,6 +36,7 @@ class HeldEngine(LocalEngine):
 
     def run(self, request: RunRequest) -> Trace:
         self.asked.append(request.source)
+        self._drafts.forget()
         return super().run(request)
 
     def inspect(self, model: str, settings: tuple[tuple[str, str], ...] = ()) -> Inspection:
