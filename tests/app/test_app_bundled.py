@@ -21,6 +21,9 @@ def test_every_page_draws_it(model: str) -> None:
         visitor.go(page)
         assert visitor.problems == [], page
         assert visitor.drawn, page
+    visitor.go("whatif")
+    assert visitor.problems == []
+    assert visitor.drawn >= 2, "with its example of an edit and without"
     visitor.go("checkpoint")
     assert visitor.problems == []
     assert len(visitor.app.dataframe) > 0

@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page
 
 from benchmarks.browsers import FLAGS
+from tests.browser.patience import PATIENCE_MS
 from tests.browser.tabs import SharedTab
 
 ROOT = Path(__file__).parents[2]
 HOST = "127.0.0.1"
 SECONDS_TO_START = 300
-PATIENCE_MS = 60_000
 
 Serve = Callable[[Path], str]
 
@@ -134,6 +134,5 @@ def page(context: BrowserContext, tab: SharedTab) -> Page:
 def watched(page: Page, tab: SharedTab) -> Iterator[Page]:
     """A page that must stay quiet. It is patient: a busy machine is no fault of the page."""
     page.set_default_timeout(PATIENCE_MS)
-    expect.set_options(timeout=PATIENCE_MS)
     yield page
     assert tab.noise == []

@@ -9,8 +9,11 @@ from playwright.sync_api import BrowserContext, Dialog, Error, Page
 
 HOSTS = ("127.0.0.1", "localhost")
 VIEWPORT = {"width": 1280, "height": 720}
-NOT_UNDONE = ("once", "add_init_script", "expose_binding", "expose_function", "route_web_socket")
+NOT_UNDONE = ("once", "route_web_socket")
 """Methods of a page whose effect cannot be undone here: the tab is closed after a test that called one."""
+
+UNDONE = ("add_init_script", "expose_binding", "expose_function")
+"""Methods of a page that return how their effect is undone."""
 
 
 class SharedTab:
@@ -28,6 +31,7 @@ class SharedTab:
         self._page: Page | None = None
         self._changed = False
         self._listeners: list[tuple[Any, Any]] = []
+        self._disposables: list[Any] = []
         self.noise: list[str] = []
 
     def lend(self) -> Page:
@@ -52,17 +56,13 @@ class SharedTab:
         while self._page and self._listeners:
             page.remove_listener(*self._listeners.pop())
         self._listeners.clear()
-        with suppress(Error):  # of a page that never was anywhere
-            page.evaluate("sessionStorage.clear()")
-        page.goto("about:blank")
-        page.mouse.move(0, 0)
+        while self._disposables:
+            with suppress(Error):  # of a tab that is closed
+                self._disposables.pop().close()
         for other in self._profile.pages:
             if other != page:
                 other.close()
-        session = self._profile.new_cdp_session(page)
-        session.send("Storage.clearDataForOrigin", {"origin": "*", "storageTypes": "local_storage,indexeddb"})
-        session.detach()
-        self._profile.clear_cookies()
+        forget(page)
         if self._page is None:
             page.close()
 
@@ -81,6 +81,8 @@ class SharedTab:
         setattr(page, "on", listened)  # noqa: B010  # mypy: a method
         for name in NOT_UNDONE:
             setattr(page, name, self._noted(getattr(page, name)))
+        for name in UNDONE:
+            setattr(page, name, self._kept(getattr(page, name)))
         return page
 
     def _dismiss(self, dialog: Dialog) -> None:
@@ -93,6 +95,25 @@ class SharedTab:
             return method(*positional, **named)
 
         return call
+
+    def _kept(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*positional: Any, **named: Any) -> Any:
+            self._disposables.append(method(*positional, **named))
+            return self._disposables[-1]
+
+        return call
+
+
+def forget(page: Page) -> None:
+    """Leaves a tab blank, and a profile without what anybody has stored: whoever comes next is somebody else."""
+    with suppress(Error):  # of a page that never was anywhere
+        page.evaluate("sessionStorage.clear()")
+    page.goto("about:blank")
+    page.mouse.move(0, 0)
+    session = page.context.new_cdp_session(page)
+    session.send("Storage.clearDataForOrigin", {"origin": "*", "storageTypes": "local_storage,indexeddb"})
+    session.detach()
+    page.context.clear_cookies()
 
 
 def _foreign(url: str) -> bool:

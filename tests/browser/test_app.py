@@ -1,7 +1,7 @@
 """The app as people use it: a real browser, the bundled model, and the numbers of the same run computed here."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -9,13 +9,15 @@ from urllib.parse import urlencode
 import numpy as np
 import pytest
 import torch
-from playwright.sync_api import Browser, BrowserContext, Page, WebSocket, expect
+from playwright.sync_api import Page, WebSocket
 
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import Decoding, RunRequest
 from model.tokenizers.bpe import CONTINUING
 from model.trace.types import Trace
-from tests.browser.conftest import PATIENCE_MS, ROOT
+from tests.browser.conftest import ROOT
+from tests.browser.patience import PATIENCE_MS, expect
+from tests.browser.tabs import forget
 from tests.browser.visits import (
     chips,
     drawing,
@@ -64,16 +66,6 @@ def visit(watched: Page, address: str) -> Open:
         return opened(watched, f"{address}/{path}?{urlencode(query)}")
 
     return go
-
-
-@pytest.fixture
-def elsewhere(browser: Browser) -> Iterator[Page]:
-    """A page in another browser, as far as cookies and storage go."""
-    context: BrowserContext = browser.new_context(viewport={"width": 1440, "height": 1500})
-    page = context.new_page()
-    page.set_default_timeout(PATIENCE_MS)
-    yield page
-    context.close()
 
 
 def run_of(engine: LocalEngine, text: str, **decoding: Any) -> Trace:
@@ -176,7 +168,7 @@ def test_the_decode_plays_by_itself_to_its_end(visit: Open, engine: LocalEngine)
     has_parameters(page, step=str(last))
 
 
-def test_a_copied_link_opens_the_same_view_elsewhere(visit: Open, elsewhere: Page, engine: LocalEngine) -> None:
+def test_a_copied_link_opens_the_same_view_elsewhere(visit: Open, engine: LocalEngine) -> None:
     page = visit(text=SIX, decode="beam", beam="3")
     page.mouse.click(*middle(tile_of(page, CROSS, 6), 2, 2))
     has_parameters(page, head="6")
@@ -184,25 +176,34 @@ def test_a_copied_link_opens_the_same_view_elsewhere(visit: Open, elsewhere: Pag
     page.locator("[data-strip=target] .chip").nth(3).click()
     has_parameters(page, query="2")
     trace = run_of(engine, SIX, method="beam", beam_size=3)
-    opened(elsewhere, page.url)
-    expect(elsewhere.get_by_role("textbox", name="Input sentence")).to_have_value(SIX)
-    expect(chips(elsewhere, "target")).to_have_text(labels.strip(trace.tokens["target"]))
-    expect(elsewhere.locator("[data-strip=target] .chip.selected")).to_have_attribute("data-row", "2")
-    expect(elsewhere.locator(".st-key-card-heat")).to_contain_text("Cross-attention, layer 3, head 7")
-    expect(elsewhere.get_by_role("combobox", name="Decoding")).to_have_value("Beam search")
-    assert parameters(elsewhere) == parameters(page)
+    copied = parameters(page)
+    elsewhere(page)
+    expect(page.get_by_role("textbox", name="Input sentence")).to_have_value(SIX)
+    expect(chips(page, "target")).to_have_text(labels.strip(trace.tokens["target"]))
+    expect(page.locator("[data-strip=target] .chip.selected")).to_have_attribute("data-row", "2")
+    expect(page.locator(".st-key-card-heat")).to_contain_text("Cross-attention, layer 3, head 7")
+    expect(page.get_by_role("combobox", name="Decoding")).to_have_value("Beam search")
+    assert parameters(page) == copied
 
 
-def test_a_copied_link_to_a_step_opens_that_step_elsewhere(visit: Open, elsewhere: Page) -> None:
+def elsewhere(page: Page) -> None:
+    """Opens the page's link in a browser that was never here, as far as cookies, storage and the server's session go."""
+    link = page.url
+    forget(page)
+    opened(page, link)
+
+
+def test_a_copied_link_to_a_step_opens_that_step_elsewhere(visit: Open) -> None:
     page = visit("step", text=SIX, site="decoder.0.1.self", head="2")
     for _ in range(3):
         page.keyboard.press("ArrowRight")
     has_parameters(page, step="3")
-    opened(elsewhere, page.url)
-    expect(drawing(elsewhere, "player")).to_have_attribute("data-step", "3")
-    expect(drawing(elsewhere, "player")).to_have_attribute("data-head", "2")
-    expect(drawing(elsewhere, "player")).to_contain_text("Decoder self-attention, layer 2, head 3")
-    assert parameters(elsewhere) == parameters(page)
+    copied = parameters(page)
+    elsewhere(page)
+    expect(drawing(page, "player")).to_have_attribute("data-step", "3")
+    expect(drawing(page, "player")).to_have_attribute("data-head", "2")
+    expect(drawing(page, "player")).to_contain_text("Decoder self-attention, layer 2, head 3")
+    assert parameters(page) == copied
 
 
 def test_the_state_goes_along_from_page_to_page(visit: Open) -> None:

@@ -5,9 +5,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
 from tests.browser.conftest import Serve
+from tests.browser.patience import expect
 from tests.browser.visits import drawing, has_parameters, hovered_weight, opened, overflow, rest, tile_of
 
 pytestmark = pytest.mark.browser
@@ -72,9 +73,8 @@ def test_no_text_is_smaller_than_20_pixels_and_nothing_is_wider_than_the_window(
     page = projector
     more = {"against": "decode=beam"} if path == "compare" else {"model": "multi30k-de-en-film"} if path == "training" else {}
     page.goto(address(serve, path, **more), wait_until="domcontentloaded")
+    rest(page, drawn=".hl canvas, .js-plotly-plot, .st-key-card-path")
     expect(page.get_by_role("button", name="Leave big mode")).to_be_visible()
-    page.locator(".hl canvas, .js-plotly-plot, .st-key-card-path").first.wait_for()
-    rest(page)
     assert small(page.evaluate(TEXTS)) == []
     assert {name: small(texts) for name, texts in page.evaluate("written").items() if small(texts)} == {}
     assert overflow(page) <= 1

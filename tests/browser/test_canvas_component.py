@@ -1,6 +1,5 @@
 """Our drawings in a real browser: what is shown is what ran, and nothing of it asks the server."""
 
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -8,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page
 
 from model.trace.types import Site, Trace
 from tests.browser.canvas_harness import HOSTILE, made
-from tests.browser.visits import until
+from tests.browser.emulation import another_screen
+from tests.browser.patience import expect
+from tests.browser.visits import drawing, middle, rest, tile_of, tiles, until
 from viz.theme import DARK, LIGHT, Scheme
 
 pytestmark = pytest.mark.browser
@@ -28,42 +29,10 @@ def visit(watched: Page, serve: Callable[[Path], str]) -> Open:
 
     def go(query: str) -> Page:
         watched.goto(f"{address}/?{query}", wait_until="domcontentloaded")
-        watched.locator(".hl canvas, .hl .chip").first.wait_for()
-        rest(watched)
+        rest(watched, drawn=".hl canvas, .hl .chip")
         return watched
 
     return go
-
-
-def rest(page: Page) -> None:
-    """Waits until the script has run and the drawings have been drawn."""
-    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
-    page.wait_for_timeout(100)  # a scene that has arrived is not yet a call of the drawing's function
-    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-
-
-def drawing(page: Page, name: str) -> Locator:
-    return page.locator(f".hl[data-drawing={name}]")
-
-
-def tiles(page: Page, name: str = "atlas") -> list[dict[str, Any]]:
-    """The rectangles of a drawing, moved to where they are in the window."""
-    box = drawing(page, name).bounding_box()
-    assert box is not None
-    found = json.loads(drawing(page, name).get_attribute("data-layout") or "")
-    return [{**tile, "x": tile["x"] + box["x"], "y": tile["y"] + box["y"]} for tile in found]
-
-
-def tile_of(page: Page, site: str, head: int) -> dict[str, Any]:
-    return next(tile for tile in tiles(page) if (tile["site"], tile["head"]) == (site, head))
-
-
-def middle(tile: dict[str, Any], query: int, key: int) -> tuple[float, float]:
-    """Where a cell is in the window."""
-    return (
-        tile["x"] + (key - tile["column"] + 0.5) * tile["width"] / tile["columns"],
-        tile["y"] + (query - tile["row"] + 0.5) * tile["height"] / tile["rows"],
-    )
 
 
 def read(page: Page, name: str = "atlas") -> dict[str, str]:
@@ -95,25 +64,16 @@ def hovered(page: Page, trace: Trace, count: int, seed: int, only: str = "") -> 
     return pairs
 
 
-def test_forty_hovered_cells_are_the_numbers_of_the_trace(visit: Open) -> None:
-    page = visit("show=atlas")
+def test_forty_hovered_cells_are_the_numbers_of_the_trace_rounded_but_for_the_selected_head(visit: Open) -> None:
+    page = visit("show=atlas&head=5")
     before = runs(page)
     shown, true = np.array(hovered(page, made(""), 40, seed=1)).T
     np.testing.assert_allclose(shown, true, atol=0.004)
     assert runs(page) == before, "hovering asked the server"
-
-
-def test_the_selected_head_is_exact(visit: Open) -> None:
-    page = visit("show=atlas&head=5")
-    tile = tile_of(page, CROSS, 5)
-    page.mouse.move(*middle(tile, 4, 7))
-    true = made("").at(CROSS).head(5)[4, 7]
-    assert float(read(page)["weight"]) == pytest.approx(true, abs=1e-6)
-    assert drawing(page, "atlas").locator(".readout").inner_text().endswith(f"with weight {true:.4f}")
-
-
-def test_other_heads_are_said_to_be_rounded_and_masked_cells_to_be_masked(visit: Open) -> None:
-    page = visit("show=atlas")
+    page.mouse.move(*middle(tile_of(page, CROSS, 5), 4, 7))
+    exact = made("").at(CROSS).head(5)[4, 7]
+    assert float(read(page)["weight"]) == pytest.approx(exact, abs=1e-6)
+    assert drawing(page, "atlas").locator(".readout").inner_text().endswith(f"with weight {exact:.4f}")
     tile = tile_of(page, "decoder.0.1.self", 2)
     page.mouse.move(*middle(tile, 3, 2))
     assert "≈" in drawing(page, "atlas").locator(".readout").inner_text()
@@ -175,7 +135,7 @@ def test_a_cell_smaller_than_a_pixel_is_the_largest_of_its_neighbours(visit: Ope
         np.testing.assert_allclose(found, true, atol=3)
 
 
-def test_a_click_selects_a_head(visit: Open) -> None:
+def test_a_click_selects_a_head_a_pinch_of_the_trackpad_opens_it_and_the_wheel_alone_scrolls(visit: Open) -> None:
     page = visit("show=atlas")
     page.mouse.click(*middle(tile_of(page, "encoder.0.1.self", 3), 2, 2))
     chosen(page, r"encoder\.0\.1\.self head 3 query -1")
@@ -183,6 +143,13 @@ def test_a_click_selects_a_head(visit: Open) -> None:
     page.mouse.move(*middle(tile_of(page, "encoder.0.1.self", 3), 2, 2))
     true = made("").at("encoder.0.1.self").head(3)[2, 2]
     assert float(read(page)["weight"]) == pytest.approx(true, abs=1e-6)
+    page.mouse.move(*middle(tile_of(page, "encoder.0.0.self", 1), 5, 5))
+    page.mouse.wheel(0, -100)
+    expect(page.locator(".large")).to_be_hidden()
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -100)
+    page.keyboard.up("Control")
+    expect(page.locator(".large")).to_be_visible()
 
 
 def test_the_keyboard_moves_among_heads_and_selects(visit: Open) -> None:
@@ -220,7 +187,7 @@ def test_a_head_opens_large_and_is_read_by_keys(visit: Open) -> None:
     assert read(page)["head"] == "3", "the keyboard did not come back to the overview"
 
 
-def test_zooming_in_shows_fewer_cells_and_hovering_stays_true(visit: Open) -> None:
+def test_zooming_in_shows_fewer_cells_and_hovering_stays_true_and_survives_a_script_run(visit: Open) -> None:
     page = visit("show=atlas&case=long")
     trace = made("long")
     page.mouse.dblclick(*middle(tile_of(page, "encoder.0.1.self", 6), 20, 20))
@@ -237,16 +204,6 @@ def test_zooming_in_shows_fewer_cells_and_hovering_stays_true(visit: Open) -> No
         said = read(page)
         assert (said["query"], said["key"]) == (str(query), str(key))
         assert float(said["weight"]) == pytest.approx(trace.at("encoder.0.1.self").head(6)[query, key], abs=1e-6)
-    for _ in range(12):
-        page.keyboard.press("-")
-    expect(page.locator(".large")).to_be_hidden()
-
-
-def test_zoom_survives_a_script_run(visit: Open) -> None:
-    page = visit("show=atlas&case=long")
-    page.mouse.dblclick(*middle(tile_of(page, "encoder.0.1.self", 6), 20, 20))
-    expect(page.locator(".large")).to_be_visible()
-    rest(page)
     page.keyboard.press("+")
     page.keyboard.press("+")
     until(page, lambda: bool(tiles(page)[0]["rows"] < 20))
@@ -255,18 +212,11 @@ def test_zoom_survives_a_script_run(visit: Open) -> None:
     page.get_by_label("a text field").press("Enter")
     expect(page.get_by_text(re.compile(rf"runs {count + 1}$"))).to_be_visible()
     rest(page)
-    assert tiles(page)[0]["rows"] == before["rows"]
-
-
-def test_a_pinch_of_the_trackpad_opens_and_the_wheel_alone_scrolls(visit: Open) -> None:
-    page = visit("show=atlas")
-    page.mouse.move(*middle(tile_of(page, "encoder.0.0.self", 1), 5, 5))
-    page.mouse.wheel(0, -100)
+    assert tiles(page)[0]["rows"] == before["rows"], "a script run undid the zoom"
+    drawing(page, "atlas").locator(".large canvas").focus()
+    for _ in range(12):
+        page.keyboard.press("-")
     expect(page.locator(".large")).to_be_hidden()
-    page.keyboard.down("Control")
-    page.mouse.wheel(0, -100)
-    page.keyboard.up("Control")
-    expect(page.locator(".large")).to_be_visible()
 
 
 def test_pointing_at_a_token_lights_its_row_everywhere(visit: Open) -> None:
@@ -279,7 +229,7 @@ def test_pointing_at_a_token_lights_its_row_everywhere(visit: Open) -> None:
     expect(page.locator(".chip.lit")).to_have_count(0)
 
 
-def test_a_chip_shows_what_else_could_have_been_written(visit: Open) -> None:
+def test_a_chip_shows_what_else_could_have_been_written_and_chips_are_moved_through_by_keys(visit: Open) -> None:
     page = visit("show=strips")
     step = made("").steps[2]
     page.locator("[data-strip=target] .chip").nth(3).hover()
@@ -288,6 +238,14 @@ def test_a_chip_shows_what_else_could_have_been_written(visit: Open) -> None:
     numbers = rows.locator(".number").all_inner_texts()
     assert numbers[:5] == [f"{np.exp(candidate.log_probability):.4f}" for candidate in step.candidates]
     expect(page.locator(".tip.shown .candidate.chosen bdi")).to_have_text("dogs")
+    page.mouse.move(0, 0)
+    page.locator("[data-strip=target] .chip").first.focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    assert "“dogs” was generated with probability" in page.locator(".hl[data-drawing=strips] .readout").inner_text()
+    page.keyboard.press("Enter")
+    chosen(page, r".* query 2")
+    expect(page.locator("[data-strip=target] .chip").nth(3)).to_be_focused()
 
 
 def test_a_chip_selects_the_row_that_wrote_it(visit: Open) -> None:
@@ -300,17 +258,6 @@ def test_a_chip_selects_the_row_that_wrote_it(visit: Open) -> None:
     page.locator("[data-strip=target] .chip").first.click()
     page.wait_for_timeout(400)
     assert runs(page) == count, "a token that is no query of this site selected something"
-
-
-def test_chips_are_moved_through_by_keys(visit: Open) -> None:
-    page = visit("show=strips")
-    page.locator("[data-strip=target] .chip").first.focus()
-    for _ in range(3):
-        page.keyboard.press("ArrowRight")
-    assert "“dogs” was generated with probability" in page.locator(".hl[data-drawing=strips] .readout").inner_text()
-    page.keyboard.press("Enter")
-    chosen(page, r".* query 2")
-    expect(page.locator("[data-strip=target] .chip").nth(3)).to_be_focused()
 
 
 def test_lines_say_where_a_token_looks_most(visit: Open) -> None:
@@ -346,7 +293,7 @@ def step_of(page: Page) -> str | None:
     return drawing(page, "player").get_attribute("data-step")
 
 
-def test_ten_quick_presses_are_ten_steps(visit: Open) -> None:
+def test_ten_quick_presses_are_ten_steps_and_keys_step_from_anywhere_but_a_text_field(visit: Open) -> None:
     page = visit("show=player")
     before = runs(page)
     for _ in range(10):
@@ -356,9 +303,20 @@ def test_ten_quick_presses_are_ten_steps(visit: Open) -> None:
     rest(page)
     assert runs(page) - before < 10, "the steps were asked of the server one by one"
     assert step_of(page) == "10"
+    page.keyboard.press("End")
+    expect(drawing(page, "player")).to_have_attribute("data-step", "11")
+    page.keyboard.press("Home")
+    expect(drawing(page, "player")).to_have_attribute("data-step", "0")
+    field = page.get_by_label("a text field")
+    field.focus()
+    for key in ("ArrowRight", "End", "Space", "ArrowLeft"):
+        page.keyboard.press(key)
+    page.wait_for_timeout(200)
+    assert step_of(page) == "0"
+    assert field.input_value() == " "
 
 
-def test_the_player_shows_the_numbers_of_the_step(visit: Open) -> None:
+def test_the_player_shows_the_numbers_of_the_step_and_of_another_head_at_once(visit: Open) -> None:
     page = visit("show=player&step=3&head=6")
     trace = made("")
     step = trace.steps[3]
@@ -376,21 +334,11 @@ def test_the_player_shows_the_numbers_of_the_step(visit: Open) -> None:
     page.mouse.move(*middle(place, 0, 0))
     page.mouse.move(*middle(place, 8, 3))
     expect(page.locator(".tip.shown")).to_have_count(0)
-
-
-def test_keys_step_from_anywhere_but_a_text_field(visit: Open) -> None:
-    page = visit("show=player&step=2")
-    page.keyboard.press("End")
-    expect(drawing(page, "player")).to_have_attribute("data-step", "11")
-    page.keyboard.press("Home")
-    expect(drawing(page, "player")).to_have_attribute("data-step", "0")
-    field = page.get_by_label("a text field")
-    field.focus()
-    for key in ("ArrowRight", "End", "Space", "ArrowLeft"):
-        page.keyboard.press(key)
-    page.wait_for_timeout(200)
-    assert step_of(page) == "0"
-    assert field.input_value() == " "
+    page.locator(".tile").nth(3).click()
+    expect(drawing(page, "player")).to_have_attribute("data-head", "3")
+    page.mouse.move(*middle(tiles(page, "player")[0], 3, 1))
+    assert float(read(page, "player")["weight"]) == pytest.approx(trace.at(CROSS).head(3)[3, 1], abs=1e-6)
+    chosen(page, r".* head 3 .*")
 
 
 def test_playing_goes_on_by_itself_and_stops_at_the_end(visit: Open) -> None:
@@ -401,15 +349,6 @@ def test_playing_goes_on_by_itself_and_stops_at_the_end(visit: Open) -> None:
     expect(drawing(page, "player")).to_have_attribute("data-step", "11")
     expect(page.get_by_role("button", name="Play", exact=True)).to_be_visible()
     chosen(page, r".* step 11")
-
-
-def test_another_head_is_shown_at_once(visit: Open) -> None:
-    page = visit("show=player&step=5")
-    page.locator(".tile").nth(3).click()
-    expect(drawing(page, "player")).to_have_attribute("data-head", "3")
-    page.mouse.move(*middle(tiles(page, "player")[0], 5, 1))
-    assert float(read(page, "player")["weight"]) == pytest.approx(made("").at(CROSS).head(3)[5, 1], abs=1e-6)
-    chosen(page, r".* head 3 .*")
 
 
 def test_an_encoder_is_shown_whole_and_the_page_says_why(visit: Open) -> None:
@@ -440,26 +379,28 @@ def test_hostile_text_stays_text(visit: Open) -> None:
 
 
 @pytest.mark.parametrize("case", ["", "long", "hostile"])
-@pytest.mark.parametrize("width", [390, 1024])
-def test_nothing_is_wider_than_the_window(visit: Open, watched: Page, width: int, case: str) -> None:
-    watched.set_viewport_size({"width": width, "height": 800})
+def test_nothing_is_wider_than_the_window(visit: Open, watched: Page, case: str) -> None:
+    watched.set_viewport_size({"width": 390, "height": 800})
     page = visit(f"case={case}")
+    fits(page)
+    page.set_viewport_size({"width": 1024, "height": 800})
+    rest(page)
+    fits(page)
+
+
+def fits(page: Page) -> None:
+    """Neither the page nor a drawing is wider than its room."""
     assert page.evaluate("document.scrollingElement.scrollWidth - document.scrollingElement.clientWidth") == 0
     for name in ("strips", "atlas", "lines", "player"):
         assert drawing(page, name).evaluate("node => node.scrollWidth - node.clientWidth") <= 0
 
 
 @pytest.mark.parametrize("ratio", [1, 1.5, 2, 3])
-def test_canvases_are_as_sharp_as_the_screen(browser: Any, serve: Callable[[Path], str], ratio: float) -> None:
-    context = browser.new_context(device_scale_factor=ratio, viewport={"width": 1200, "height": 800})
-    page = context.new_page()
-    page.set_default_timeout(60_000)
-    page.goto(f"{serve(Path(__file__).with_name('canvas_harness.py'))}/?show=atlas,lines", wait_until="domcontentloaded")
-    page.locator(".hl[data-drawing=lines] canvas").wait_for()
-    rest(page)
-    for canvas in page.locator(".hl canvas:visible").all():
-        wide, shown = canvas.evaluate("node => [node.width, node.getBoundingClientRect().width]")
-        assert wide == pytest.approx(shown * ratio, abs=1)
-    shown, true = np.array(hovered(page, made(""), 6, seed=5)).T
-    np.testing.assert_allclose(shown, true, atol=0.004)
-    context.close()
+def test_canvases_are_as_sharp_as_the_screen(visit: Open, watched: Page, ratio: float) -> None:
+    with another_screen(watched, 1200, 800, ratio):
+        page = visit("show=atlas,lines")
+        for canvas in page.locator(".hl canvas:visible").all():
+            wide, shown = canvas.evaluate("node => [node.width, node.getBoundingClientRect().width]")
+            assert wide == pytest.approx(shown * ratio, abs=1)
+        shown, true = np.array(hovered(page, made(""), 6, seed=5)).T
+        np.testing.assert_allclose(shown, true, atol=0.004)

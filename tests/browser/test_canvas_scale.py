@@ -3,17 +3,17 @@
 import json
 import re
 import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Page, Route
 
 from tests.browser.canvas_harness import made
-from tests.browser.conftest import PATIENCE_MS
+from tests.browser.emulation import another_screen
+from tests.browser.patience import PATIENCE_MS, expect
 from tests.browser.visits import drawing, middle, rest, tile_of, tiles, until
 
 pytestmark = pytest.mark.browser
@@ -46,8 +46,7 @@ def unwatched(page: Page, address: str) -> Open:
 
 def drawn(page: Page, url: str) -> Page:
     page.goto(url, wait_until="domcontentloaded")
-    page.locator(".hl[data-layout]").first.wait_for()
-    rest(page)
+    rest(page, drawn=".hl[data-layout]")
     return page
 
 
@@ -227,22 +226,10 @@ def test_a_narrow_screen_shows_one_layer_at_a_time(visit: Open, watched: Page) -
     assert page.evaluate("document.scrollingElement.scrollWidth - innerWidth") <= 0
 
 
-@contextmanager
-def another(browser: Browser, url: str, **options: Any) -> Iterator[Page]:
-    """A page on another kind of screen."""
-    context = browser.new_context(**options)
-    page = context.new_page()
-    page.set_default_timeout(PATIENCE_MS)
-    yield drawn(page, url)
-    context.close()
-
-
 @pytest.mark.parametrize(("ratio", "width"), [(0.1, 6000), (1.5, 1200), (3, 800), (4, 360)])
-def test_other_screens_and_zooms_are_sharp_and_right(browser: Browser, address: str, ratio: float, width: int) -> None:
-    url = f"{address}/?show=atlas&case=3x4x1000"
-    with another(browser, url, device_scale_factor=ratio, viewport={"width": width, "height": 900}) as page:
-        thrown: list[str] = []
-        page.on("pageerror", lambda error: thrown.append(str(error)))
+def test_other_screens_and_zooms_are_sharp_and_right(visit: Open, watched: Page, ratio: float, width: int) -> None:
+    with another_screen(watched, width, 900, ratio):
+        page = visit("case=3x4x1000")
         tile = open_large(page)
         wide, shown = page.locator(".large canvas").evaluate("node => [node.width, node.getBoundingClientRect().width]")
         assert wide == pytest.approx(shown * ratio, abs=1)
@@ -252,19 +239,18 @@ def test_other_screens_and_zooms_are_sharp_and_right(browser: Browser, address: 
         said = json.loads(readout.evaluate("node => JSON.stringify(node.dataset)"))
         true = made("3x4x1000").at(said["site"]).head(int(said["head"]))[int(said["query"]), int(said["key"])]
         assert float(said["weight"]) == pytest.approx(true, rel=1e-6)
-        assert thrown == []
 
 
-def test_a_lost_connection_is_waited_for(browser: Browser, address: str) -> None:
-    with another(browser, f"{address}/?show=atlas&case=1x1x2000", viewport={"width": 1200, "height": 900}) as page:
-        tile = open_large(page)
-        page.context.set_offline(True)
-        with page.expect_event("requestfailed"):
-            page.mouse.move(*middle(tile, 1500, 900))
-        readout = drawing(page, "atlas").locator(".readout")
-        expect(readout).to_have_attribute("data-most", re.compile("."))
-        page.context.set_offline(False)
-        expect(readout).to_have_attribute("data-weight", re.compile("."))
-        said = readout.evaluate("node => ({...node.dataset})")
-        true = made("1x1x2000").at(said["site"]).head(0)[int(said["query"]), int(said["key"])]
-        assert float(said["weight"]) == pytest.approx(true, rel=1e-6)
+def test_a_lost_connection_is_waited_for(unwatched: Open) -> None:
+    page = unwatched("case=1x1x2000")
+    tile = open_large(page)
+    page.context.set_offline(True)
+    with page.expect_event("requestfailed"):
+        page.mouse.move(*middle(tile, 1500, 900))
+    readout = drawing(page, "atlas").locator(".readout")
+    expect(readout).to_have_attribute("data-most", re.compile("."))
+    page.context.set_offline(False)
+    expect(readout).to_have_attribute("data-weight", re.compile("."))
+    said = readout.evaluate("node => ({...node.dataset})")
+    true = made("1x1x2000").at(said["site"]).head(0)[int(said["query"]), int(said["key"])]
+    assert float(said["weight"]) == pytest.approx(true, rel=1e-6)

@@ -5,8 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
+from tests.browser.patience import expect
 from tests.browser.visits import drawing, has_parameters, middle, opened, parameters, rest, tile_of, tiles
 
 pytestmark = pytest.mark.browser
@@ -37,23 +38,13 @@ def is_open(page: Page, query: int, key: int) -> None:
     expect(dialog).to_be_hidden()
 
 
-def test_on_explore_a_cell_of_the_large_head_opens_by_pointer_and_by_keys(visit: Open) -> None:
+def test_on_explore_the_lines_the_map_of_the_head_and_the_large_head_open_a_cell_by_pointer_and_by_keys(visit: Open) -> None:
     page = visit("explore")
-    page.mouse.dblclick(*middle(tile_of(page, SITE, 3), 1, 1))
-    expect(drawing(page, "atlas").locator(".large")).to_be_visible()
-    rest(page)
-    page.mouse.click(*middle(tiles(page)[0], 2, 4))
-    is_open(page, 2, 4)
-    drawing(page, "atlas").locator(".large canvas").focus()
-    page.keyboard.press("ArrowRight")
-    readout = drawing(page, "atlas").locator(".readout")
-    query, key = (int(readout.get_attribute(f"data-{name}") or -1) for name in ("query", "key"))
-    page.keyboard.press("Enter")
-    is_open(page, query, key)
-
-
-def test_on_explore_a_cell_of_the_map_of_the_head_opens_by_pointer_and_by_keys(visit: Open) -> None:
-    page = visit("explore")
+    drawing(page, "lines").locator("canvas").focus()
+    for pressed in ("ArrowRight", "Home", "ArrowDown", "ArrowDown", "Enter"):
+        page.keyboard.press(pressed)
+    is_open(page, 1, 2)
+    assert parameters(page)["query"] == "1"
     drawing(page, "cells").scroll_into_view_if_needed()
     rest(page)
     page.mouse.click(*middle(tiles(page, "cells")[0], 2, 4))
@@ -63,15 +54,24 @@ def test_on_explore_a_cell_of_the_map_of_the_head_opens_by_pointer_and_by_keys(v
     expect(drawing(page, "cells").locator(".readout")).to_have_attribute("data-key", "5")
     page.keyboard.press("Enter")
     is_open(page, 2, 5)
+    of_the_large_head(page)
 
 
-def test_the_lines_open_the_cell_of_the_selected_query_and_a_key(visit: Open) -> None:
-    page = visit("explore")
-    drawing(page, "lines").locator("canvas").focus()
-    for pressed in ("ArrowRight", "Home", "ArrowDown", "ArrowDown", "Enter"):
-        page.keyboard.press(pressed)
-    is_open(page, 1, 2)
-    assert parameters(page)["query"] == "1"
+def of_the_large_head(page: Page) -> None:
+    """The large head of the overview opens its cells."""
+    drawing(page, "atlas").scroll_into_view_if_needed()
+    rest(page)
+    page.mouse.dblclick(*middle(tile_of(page, SITE, 3), 1, 1))
+    expect(drawing(page, "atlas").locator(".large")).to_be_visible()
+    rest(page)
+    page.mouse.click(*middle(tiles(page)[0], 3, 4))
+    is_open(page, 3, 4)
+    drawing(page, "atlas").locator(".large canvas").focus()
+    page.keyboard.press("ArrowRight")
+    readout = drawing(page, "atlas").locator(".readout")
+    query, key = (int(readout.get_attribute(f"data-{name}") or -1) for name in ("query", "key"))
+    page.keyboard.press("Enter")
+    is_open(page, query, key)
 
 
 def test_the_player_opens_a_cell_that_was_revealed(visit: Open) -> None:

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
 from model.engine.local import LocalEngine
 from model.spec.request import RunRequest
 from tests.browser.conftest import ROOT
+from tests.browser.patience import expect
 from tests.browser.visits import chips, drawing, hovered_weight, overflow, rest, tile_of, tiles
 from tests.reference import GOLDEN
 
@@ -35,9 +36,8 @@ TOLD = (
 @pytest.fixture
 def page(watched: Page, serve: Callable[[Path], str]) -> Page:
     watched.set_viewport_size({"width": 1440, "height": 1500})
-    watched.goto(f"{serve(ROOT / 'app.py')}/checkpoint", wait_until="domcontentloaded")
-    watched.locator("input[type=file]").first.wait_for(state="attached")
-    rest(watched)
+    watched.goto(f"{serve(ROOT / 'app.py')}/checkpoint?model=reverse-digits", wait_until="domcontentloaded")
+    rest(watched, drawn="[data-testid=stFileUploaderDropzone]")
     return watched
 
 
@@ -77,10 +77,12 @@ def test_a_file_is_sent_its_questions_are_answered_and_its_heads_are_seen(page: 
         assert hovered_weight(page, tile_of(page, site, 1), 2, 3) == pytest.approx(true, abs=0.004)
 
 
-def test_a_picture_is_refused_in_a_sentence(page: Page) -> None:
+def test_a_picture_is_refused_in_a_sentence_and_the_next_file_is_taken_and_nothing_is_wider_than_its_room(page: Page) -> None:
     picture = {"name": "picture.pt", "mimeType": "application/octet-stream", "buffer": b"\x89PNG\r\n\x1a\n" + bytes(64)}
     page.locator("input[type=file]").first.set_input_files(picture)  # type: ignore[arg-type]  # a FilePayload
     expect(page.get_by_text("Headlight opens safetensors files")).to_be_visible()
+    rest(page)
+    nothing_is_wider_than_its_room(page)
 
 
 def test_a_file_too_large_to_be_sent_is_answered_in_words_and_opened_by_its_path(page: Page, tmp_path: Path) -> None:
@@ -99,7 +101,7 @@ def test_a_file_too_large_to_be_sent_is_answered_in_words_and_opened_by_its_path
     expect(said).to_have_count(0)
 
 
-def test_nothing_is_wider_than_its_room(page: Page) -> None:
+def nothing_is_wider_than_its_room(page: Page) -> None:
     page.locator("input[type=file]").first.set_input_files(GOLDEN / "002_tiny_decoder_layer.pt")
     expect(page.get_by_text("Layers or an attention module")).to_be_visible()
     for width in (1024, 390):

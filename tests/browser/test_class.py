@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 import torch
-from playwright.sync_api import Browser, Error, Page, expect
+from playwright.sync_api import Browser, Error, Page
 
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import RunRequest
-from tests.browser.conftest import PATIENCE_MS, ROOT, Serve
+from tests.browser.conftest import ROOT, Serve
+from tests.browser.patience import PATIENCE_MS, expect
 from viz.lectures import reader
 from viz.presenting import pages
 from viz.presenting.deck import LectureDeck

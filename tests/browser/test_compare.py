@@ -6,12 +6,13 @@ from urllib.parse import urlencode
 
 import pytest
 import torch
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.edits import Silence
 from model.spec.request import RunRequest
 from tests.browser.conftest import ROOT
+from tests.browser.patience import expect
 from tests.browser.visits import drawing, has_parameters, hovered_weight, middle, opened, overflow, parameters, rest, tiles
 
 pytestmark = pytest.mark.browser
@@ -27,7 +28,7 @@ def visit(watched: Page, serve: Callable[[Path], str]) -> Page:
     return opened(watched, f"{serve(ROOT / 'app.py')}/compare?{urlencode(link)}")
 
 
-def test_what_changed_is_the_difference_of_two_runs_and_a_click_selects_a_head(visit: Page) -> None:
+def test_what_changed_is_the_difference_of_two_runs_a_click_selects_a_head_and_another_sentence_fits_a_phone(visit: Page) -> None:
     page, engine = visit, LocalEngine(CHECKPOINTS, torch.device("cpu"))
     first = engine.run(RunRequest(MODEL, TEXT))
     second = engine.run(RunRequest(MODEL, TEXT, edits=(Silence("encoder.0.0.self", (4,)),)))
@@ -50,10 +51,10 @@ def test_what_changed_is_the_difference_of_two_runs_and_a_click_selects_a_head(v
     expect(page.locator(".st-key-card-selected")).to_contain_text("Cross-attention, layer 2, head 4")
     ranking = page.locator(".st-key-card-ranking")
     expect(ranking.get_by_test_id("stDataFrame")).to_be_visible()
+    another_sentence_is_typed_and_fits_a_phone(page)
 
 
-def test_another_sentence_is_typed_and_fits_a_phone(visit: Page) -> None:
-    page = visit
+def another_sentence_is_typed_and_fits_a_phone(page: Page) -> None:
     page.get_by_role("radio", name="another sentence").click()
     box = page.get_by_role("textbox", name="Sentence of side B")
     box.fill("Zwei alte Hunde spielen im Schnee.")
@@ -66,4 +67,4 @@ def test_another_sentence_is_typed_and_fits_a_phone(visit: Page) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
     rest(page)
     assert overflow(page) <= 1
-    assert parameters(page)["site"] == SITE
+    assert parameters(page)["site"] == "decoder.0.1.cross", "the selected head stays"

@@ -4,9 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
 from tests.browser.conftest import ROOT
+from tests.browser.patience import expect
 from tests.browser.visits import chips, loud, rest
 
 pytestmark = pytest.mark.browser

@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
 from tests.browser.conftest import Serve
+from tests.browser.patience import expect
 
 pytestmark = pytest.mark.browser
 

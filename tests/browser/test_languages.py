@@ -1,13 +1,12 @@
 """The main path in each language: a browser that asks for it, a sentence, a choice of another language that keeps the page."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Page
 
-from tests.browser.conftest import ROOT
-from tests.browser.visits import chips, rest
+from tests.browser.conftest import ROOT, Serve
+from tests.browser.emulation import another_language
+from tests.browser.patience import expect
+from tests.browser.visits import PICTURES, chips, rest
 
 pytestmark = pytest.mark.browser
 
@@ -21,16 +20,16 @@ WORDS = {
 
 
 @pytest.mark.parametrize("asked", WORDS)
-def test_a_browser_gets_its_language_on_the_main_path(browser: Browser, serve: Callable[[Path], str], asked: str) -> None:
+def test_a_browser_gets_its_language_on_the_main_path(page: Page, serve: Serve, asked: str) -> None:
     language, box, run, title = WORDS[asked]
-    context = browser.new_context(locale=asked, viewport={"width": 390, "height": 844})
-    page = context.new_page()
-    page.goto(f"{serve(ROOT / 'app.py')}/?model=multi30k-de-en")
-    page.get_by_role("textbox", name=box).fill("ein hund")
-    page.get_by_role("button", name=run, exact=True).click()
-    expect(chips(page, "source")).to_have_text(["<sos>", "ein", "hund", "<eos>"])
-    rest(page)
-    expect(page.get_by_text(title).first).to_be_attached()
-    assert page.evaluate("document.documentElement.lang") == language
-    assert page.evaluate("document.scrollingElement.scrollWidth <= document.scrollingElement.clientWidth")
-    context.close()
+    page.set_viewport_size({"width": 390, "height": 844})
+    with another_language(page, asked):
+        page.goto(f"{serve(ROOT / 'app.py')}/?model=multi30k-de-en", wait_until="domcontentloaded")
+        rest(page, drawn=PICTURES)
+        page.get_by_role("textbox", name=box).fill("ein hund")
+        page.get_by_role("button", name=run, exact=True).click()
+        expect(chips(page, "source")).to_have_text(["<sos>", "ein", "hund", "<eos>"])
+        rest(page)
+        expect(page.get_by_text(title).first).to_be_attached()
+        assert page.evaluate("document.documentElement.lang") == language
+        assert page.evaluate("document.scrollingElement.scrollWidth <= document.scrollingElement.clientWidth")

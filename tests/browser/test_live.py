@@ -3,17 +3,17 @@
 from collections.abc import Callable
 from itertools import cycle
 from pathlib import Path
-from urllib.request import urlopen
 
 import numpy as np
 import pytest
 import torch
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page
 
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import RunRequest
 from model.trace.types import Trace
 from tests.browser.conftest import ROOT
+from tests.browser.patience import expect
 from tests.browser.visits import chips, has_parameters, hovered_weight, opened, rest, tile_of, tiles, until
 from viz import labels
 
@@ -58,7 +58,8 @@ def test_a_sentence_typed_key_by_key_shows_every_beginning_as_its_own_run(
             continue  # the next key comes before the pause is over
         trace = engine.run(RunRequest(MODEL, typed))
         shows(page, trace)
-        places = [tiles(page)[i] for i in rng.choice(len(tiles(page)), 30, replace=False)] + [tile_of(page, CROSS, 5)] * 10
+        drawn = tiles(page)
+        places = [drawn[i] for i in rng.choice(len(drawn), 30, replace=False)] + [tile_of(page, CROSS, 5)] * 10
         for tile in places:
             query, key = int(rng.integers(tile["rows"])), int(rng.integers(tile["columns"]))
             true = trace.at(tile["site"]).head(tile["head"])[query, key]
@@ -128,60 +129,3 @@ def test_the_box_stays_the_box(watched: Page, serve: Callable[[Path], str], engi
     field.fill("x " * 50_000)
     page.wait_for_timeout(300)
     expect(field).to_have_value("ein kinder")
-
-
-def test_a_run_is_drawn_while_it_writes_and_stop_keeps_what_was_written(
-    watched: Page, serve: Callable[[Path], str], engine: LocalEngine
-) -> None:
-    address = serve(Path(__file__).with_name("held_app.py"))
-    page = opened(watched, f"{address}/?model={MODEL}&text=ein+mann")
-    urlopen(f"{address}/hold?after=2").close()  # the encoder, and a token
-    field, written = box(page), page.locator("[data-strip=target] .chip[data-probability]")
-    field.fill("eine frau")
-    expect(written).to_have_count(1)
-    expect(page.locator(".card.single canvas")).to_have_count(1)  # the decoder's: its only weight is 1, which would flash dark
-    expect(page.locator(".card.single canvas")).to_be_hidden()
-    urlopen(f"{address}/release").close()
-    expect(page.locator(".card.single")).to_have_count(0)
-    rest(page)
-    urlopen(f"{address}/hold?after=4").close()  # the encoder, and three tokens
-    field.fill("eine junge frau sitzt")
-    expect(written).to_have_count(3)
-    expect(chips(page, "source").nth(2)).to_have_text("junge")
-    assert {tile["rows"] for tile in tiles(page) if tile["site"] == CROSS} == {3}
-    field.press("Enter")
-    page.get_by_role("button", name="Stop").click()
-    expect(page.get_by_text("Stopped. Press Run")).to_be_visible()
-    expect(written).to_have_count(3)
-    expect(chips(page, "source").nth(2)).to_have_text("junge")
-    urlopen(f"{address}/release").close()
-    rest(page)
-    assert {tile["rows"] for tile in tiles(page) if tile["site"] == CROSS} == {3}
-    page.get_by_role("button", name="Run").click()
-    expect(written.nth(4)).to_be_visible()
-    rest(page)
-
-    urlopen(f"{address}/hold?after=4").close()  # another page while it writes
-    field.fill("zwei kleine hunde spielen")
-    expect(written).to_have_count(3)
-    page.get_by_role("link", name="Step through").click()
-    expect(page.locator(".waiting")).to_be_visible()
-    urlopen(f"{address}/release").close()
-    expect(chips(page, "source").nth(2)).to_have_text("kleine")
-    page.get_by_role("link", name="Explore").click()
-    expect(page.locator(".hl[data-drawing=atlas]")).to_be_visible()
-    rest(page)
-    expect(field).to_have_value("zwei kleine hunde spielen")
-    expect(chips(page, "source").nth(2)).to_have_text("kleine")
-
-    urlopen(f"{address}/hold?after=4").close()  # another model while it writes
-    field.fill("drei kinder spielen")
-    expect(written).to_have_count(3)
-    page.get_by_role("combobox", name="Model").click()
-    page.get_by_role("option", name="German → English, small").click()
-    urlopen(f"{address}/release").close()
-    example = "Ein kleiner Hund spielt mit einem Ball im Schnee."  # another model begins with its own
-    has_parameters(page, model=f"{MODEL}-film", text=example)
-    rest(page)
-    expect(field).to_have_value(example)
-    shows(page, engine.run(RunRequest(f"{MODEL}-film", example)))

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, Route
 
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import RunRequest
-from tests.browser.conftest import PATIENCE_MS, ROOT, free_port, started
+from tests.browser.conftest import ROOT, free_port, started
+from tests.browser.patience import PATIENCE_MS, expect
 from tests.browser.visits import chips, has_parameters, opened, rest
 from viz import labels
 
@@ -29,7 +30,6 @@ NOTE = """() => {
 
 def test_nothing_wrong_is_shown_and_nothing_is_lost(page: Page, serve: Callable[[Path], str]) -> None:
     page.set_default_timeout(PATIENCE_MS)
-    expect.set_options(timeout=PATIENCE_MS)
     engine = LocalEngine(CHECKPOINTS, torch.device("cpu"))
     thrown = list[str]()
     page.on("pageerror", lambda error: thrown.append(str(error)))
@@ -92,7 +92,6 @@ def test_nothing_wrong_is_shown_and_nothing_is_lost(page: Page, serve: Callable[
 
 def test_a_sentence_typed_just_before_the_server_is_restarted_comes_back(page: Page, tmp_path: Path) -> None:
     page.set_default_timeout(PATIENCE_MS)
-    expect.set_options(timeout=PATIENCE_MS)
     port = free_port()
     address, server = started(ROOT / "app.py", port, tmp_path)
     try:

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
 from model.engine.environment import best_device
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import RunRequest
 from tests.browser.conftest import ROOT
+from tests.browser.patience import expect
 from tests.browser.visits import chips, drawing, has_parameters, middle, opened, rest, tile_of, tiles, type_sentence
 from viz import descriptions, labels
 

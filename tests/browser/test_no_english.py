@@ -3,9 +3,10 @@
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
 from tests.browser.conftest import ROOT, Serve
+from tests.browser.patience import expect
 from tests.browser.visits import overflow, rest
 from tests.reference import GOLDEN
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page
 
 from model.trace.types import Site, Trace
 from tests import traces
 from tests.browser.canvas_harness import made
-from tests.browser.conftest import PATIENCE_MS
+from tests.browser.patience import PATIENCE_MS, expect
 from tests.browser.visits import drawing, hovered_weight, middle, tile_of, tiles
 from viz import notebook
 from viz.canvas import standalone
@@ -59,8 +59,9 @@ def settle(page: Page) -> None:
 def test_hovered_weights_of_every_head_are_those_of_the_trace(opened: Open) -> None:
     trace = traces.translation()
     page, rng = opened(trace, CROSS, 3), np.random.default_rng(3)
+    drawn = tiles(page)
     for _ in range(20):
-        tile = tiles(page)[rng.integers(len(tiles(page)))]
+        tile = drawn[rng.integers(len(drawn))]
         query, key = int(rng.integers(tile["rows"])), int(rng.integers(tile["columns"]))
         true = trace.at(tile["site"]).head(tile["head"])[query, key]
         assert hovered_weight(page, tile, query, key) == pytest.approx(true, rel=1e-6)

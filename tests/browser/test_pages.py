@@ -6,9 +6,10 @@ from urllib.parse import urlencode
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import FloatRect, Locator, Page, expect
+from playwright.sync_api import FloatRect, Locator, Page
 
 from tests.browser.conftest import Serve
+from tests.browser.patience import expect
 from tests.browser.visits import loud, opened, overflow, rest
 
 pytestmark = pytest.mark.browser
@@ -30,6 +31,7 @@ PAGES: tuple[tuple[str, dict[str, str]], ...] = (
 FIRST_LINE = {"": ".st-key-widget-text", "checkpoint": ".stMainBlockContainer > .stVerticalBlock"}
 """What stands below the logo on the pages where the sidebar is put away."""
 
+VIOLATIONS = "(options) => axe.run(options).then(({ violations }) => violations)"
 BARRIERS = ("serious", "critical")
 EVERY_RULE = {"rules": {"label-content-name-mismatch": {"enabled": True}}}
 """Off by default: whoever speaks to a page says the words that are seen on a button, so its name must hold them."""
@@ -37,7 +39,7 @@ EVERY_RULE = {"rules": {"label-content-name-mismatch": {"enabled": True}}}
 RULES_OF_COLOR = {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}}
 """The rules whose result depends on light or dark: the elements, their names and their order are the same in both."""
 
-SCHEMES: tuple[tuple[Literal["light", "dark"], dict[str, Any]], ...] = (("dark", RULES_OF_COLOR), ("light", EVERY_RULE))
+SCHEMES: tuple[tuple[Literal["light", "dark"], dict[str, Any]], ...] = (("light", EVERY_RULE), ("dark", RULES_OF_COLOR))
 BACKGROUND = {"light": "rgb(252, 251, 249)", "dark": "rgb(17, 21, 28)"}
 """Of the page: Streamlit follows the scheme a moment later than the browser does."""
 
@@ -49,13 +51,16 @@ WIDTHS_WITHOUT_SIDEBAR = (720, 1000, 1024, 1440, 1920)
 
 def violations(page: Page, options: dict[str, Any]) -> list[dict[str, Any]]:
     """Rules of serious or critical impact that the page breaks, with the elements that break them."""
+    if not page.evaluate("'axe' in globalThis"):
+        page.evaluate(Axe().axe_script)
+    found_by_axe = page.evaluate(VIOLATIONS, options | {"resultTypes": ["violations"]})
     return [
         {
             "rule": found["id"],
             "impact": found["impact"],
             "at": [(node["target"], node["html"][:300], node["any"] and node["any"][0]["message"]) for node in found["nodes"][:5]],
         }
-        for found in Axe().run(page, options=options | {"resultTypes": ["violations"]}).response["violations"]
+        for found in found_by_axe
         if found["impact"] in BARRIERS
     ]
 

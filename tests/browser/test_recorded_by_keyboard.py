@@ -4,10 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
 from tests import opened
 from tests.browser.conftest import ROOT
+from tests.browser.patience import expect
 from tests.browser.visits import drawing, rest, until
 
 pytestmark = pytest.mark.browser

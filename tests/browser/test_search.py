@@ -5,13 +5,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
 from model.engine.environment import best_device
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import Decoding, RunRequest
 from model.trace.beam_tree import hypotheses
 from model.trace.types import Trace
+from tests.browser.patience import expect
 from tests.browser.visits import drawing, has_parameters, hovered_weight, opened, rest, tiles
 
 pytestmark = pytest.mark.browser

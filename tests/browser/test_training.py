@@ -8,13 +8,14 @@ from urllib.parse import urlencode
 
 import pytest
 import torch
-from playwright.sync_api import Page, WebSocketRoute, expect
+from playwright.sync_api import Page, WebSocketRoute
 
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import Decoding, RunRequest
 from model.spec.snapshots import at_step
 from model.trace.types import Trace
 from tests.browser.conftest import ROOT
+from tests.browser.patience import expect
 from tests.browser.visits import A_WHILE, chips, drawing, has_parameters, hovered_weight, opened, rest, tile_of
 
 pytestmark = pytest.mark.browser
@@ -73,7 +74,7 @@ def picture(page: Page) -> str:
     return pixels
 
 
-def test_keys_move_the_film_without_the_server_to_what_the_snapshots_compute(film: Page, line: Line) -> None:
+def test_keys_and_play_move_the_film_without_the_server_to_what_the_snapshots_compute(film: Page, line: Line) -> None:
     page, shown = film, drawing(film, "film")
     steps = LocalEngine(CHECKPOINTS, torch.device("cpu")).describe(MODEL).snapshots
     slider = page.get_by_role("slider", name="snapshot")
@@ -102,10 +103,12 @@ def test_keys_move_the_film_without_the_server_to_what_the_snapshots_compute(fil
         assert picture(page) == last
         slider.press("ArrowLeft")
     has_parameters(page, snapshot=str(steps[-2]))
+    rest(page)
+    play_runs_to_the_end_and_then_tells_the_server(page, line)
 
 
-def test_play_runs_to_the_end_and_then_tells_the_server(film: Page, line: Line) -> None:
-    page, shown = film, drawing(film, "film")
+def play_runs_to_the_end_and_then_tells_the_server(page: Page, line: Line) -> None:
+    shown = drawing(page, "film")
     for key, step in (("End", "2032"), ("Home", "0")):
         page.get_by_role("slider", name="snapshot").press(key)
         has_parameters(page, snapshot=step)

@@ -9,12 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+import torch
+from playwright.sync_api import Page
 
-from tests.browser.visits import chips, has_parameters, loud, opened, rest, type_sentence
+from model.engine.local import CHECKPOINTS, LocalEngine
+from model.spec.request import RunRequest
+from tests.browser.patience import expect
+from tests.browser.visits import chips, has_parameters, loud, opened, rest, tiles, type_sentence, until
+from viz import labels
 
 pytestmark = pytest.mark.browser
 
+MODEL, CROSS = "multi30k-de-en", "decoder.0.2.cross"
 BEFORE = ["<sos>", "ein", "mann", "<eos>"]
 
 
@@ -44,14 +50,6 @@ def engine(address: str) -> dict[str, Any]:
     return found
 
 
-def until(so: Callable[[], bool], page: Page) -> None:
-    for _ in range(600):
-        if so():
-            return
-        page.wait_for_timeout(100)
-    raise AssertionError
-
-
 def report_nothing(text: str) -> str:
     """A sentence that nobody has asked for, in a second try of a test either: a known one is there at once."""
     return f"{text} {time.monotonic_ns() % 10**6}"
@@ -63,7 +61,7 @@ def test_the_next_sentence_reaches_the_engine_while_the_first_runs_and_is_painte
     expect(page.locator(".waiting")).to_contain_text("Running:")
     expect(chips(page, "source")).to_have_text(BEFORE)
     type_sentence(page, second)
-    until(lambda: engine(address)["asked"][-2:] == [first, second], page)
+    until(page, lambda: engine(address)["asked"][-2:] == [first, second])
     expect(page.locator(".waiting")).to_have_count(1)
     get(f"{address}/release")
     expect(chips(page, "source").nth(1)).to_have_text("zwei")
@@ -83,7 +81,7 @@ def test_a_long_run_shows_what_is_written_so_far_and_stop_says_how_far_it_came(p
     expect(page.get_by_text("3 of at most 60 tokens")).to_contain_text(" ".join(written))
     expect(chips(page, "target")).to_have_text(["<sos>", *written])
     get(f"{address}/release")
-    until(lambda: engine(address)["running"] == 0, page)
+    until(page, lambda: engine(address)["running"] == 0)
 
 
 def test_stop_ends_the_run_and_run_begins_it_again(page: Page, address: str) -> None:
@@ -92,6 +90,62 @@ def test_stop_ends_the_run_and_run_begins_it_again(page: Page, address: str) -> 
     expect(page.get_by_text("Stopped.")).to_be_visible()
     expect(chips(page, "source")).to_have_text(BEFORE)
     get(f"{address}/release")
-    until(lambda: engine(address)["running"] == 0, page)
+    until(page, lambda: engine(address)["running"] == 0)
     page.get_by_role("button", name="Run").click()
     expect(chips(page, "source").nth(1)).to_have_text("eine")
+
+
+def test_a_run_is_drawn_while_it_writes_and_stop_keeps_what_was_written(watched: Page, address: str) -> None:
+    page = opened(watched, f"{address}/?model={MODEL}&text=ein+mann")
+    get(f"{address}/hold?after=2")  # the encoder, and a token
+    field, written = page.get_by_role("textbox", name="Input sentence"), page.locator("[data-strip=target] .chip[data-probability]")
+    field.fill("eine frau")
+    expect(written).to_have_count(1)
+    expect(page.locator(".card.single canvas")).to_have_count(1)  # the decoder's: its only weight is 1, which would flash dark
+    expect(page.locator(".card.single canvas")).to_be_hidden()
+    get(f"{address}/release")
+    expect(page.locator(".card.single")).to_have_count(0)
+    rest(page)
+    get(f"{address}/hold?after=4")  # the encoder, and three tokens
+    field.fill("eine junge frau sitzt")
+    expect(written).to_have_count(3)
+    expect(chips(page, "source").nth(2)).to_have_text("junge")
+    assert {tile["rows"] for tile in tiles(page) if tile["site"] == CROSS} == {3}
+    field.press("Enter")
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_text("Stopped. Press Run")).to_be_visible()
+    expect(written).to_have_count(3)
+    expect(chips(page, "source").nth(2)).to_have_text("junge")
+    get(f"{address}/release")
+    rest(page)
+    assert {tile["rows"] for tile in tiles(page) if tile["site"] == CROSS} == {3}
+    page.get_by_role("button", name="Run").click()
+    expect(written.nth(4)).to_be_visible()
+    rest(page)
+
+    get(f"{address}/hold?after=4")  # another page while it writes
+    field.fill("zwei kleine hunde spielen")
+    expect(written).to_have_count(3)
+    page.get_by_role("link", name="Step through").click()
+    expect(page.locator(".waiting")).to_be_visible()
+    get(f"{address}/release")
+    expect(chips(page, "source").nth(2)).to_have_text("kleine")
+    page.get_by_role("link", name="Explore").click()
+    expect(page.locator(".hl[data-drawing=atlas]")).to_be_visible()
+    rest(page)
+    expect(field).to_have_value("zwei kleine hunde spielen")
+    expect(chips(page, "source").nth(2)).to_have_text("kleine")
+
+    get(f"{address}/hold?after=4")  # another model while it writes
+    field.fill("drei kinder spielen")
+    expect(written).to_have_count(3)
+    page.get_by_role("combobox", name="Model").click()
+    page.get_by_role("option", name="German → English, small").click()
+    get(f"{address}/release")
+    example = "Ein kleiner Hund spielt mit einem Ball im Schnee."  # another model begins with its own
+    has_parameters(page, model=f"{MODEL}-film", text=example)
+    rest(page)
+    expect(field).to_have_value(example)
+    trace = LocalEngine(CHECKPOINTS, torch.device("cpu")).run(RunRequest(f"{MODEL}-film", example))
+    for strip in ("source", "target"):
+        expect(chips(page, strip)).to_have_text(labels.strip(trace.tokens[strip]))

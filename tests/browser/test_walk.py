@@ -5,12 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
 from model.engine.environment import best_device
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import KEEP, RunRequest
 from model.trace import stages
+from tests.browser.patience import expect
 from tests.browser.visits import drawing, has_parameters, middle, rest, tiles
 
 pytestmark = pytest.mark.browser
@@ -52,7 +53,7 @@ def at(page: Page, stage: str) -> None:
     expect(page.locator(".st-key-card-stage")).to_contain_text(stage, timeout=PATIENCE)
 
 
-def test_keys_alone_lead_from_the_first_stage_to_the_last(visit: Open, order: list[str]) -> None:
+def test_keys_alone_lead_from_the_first_stage_to_the_last_and_the_map_jumps_and_play_goes_on(visit: Open, order: list[str]) -> None:
     page = visit()
     at(page, order[0])
     seen = [order[0]]
@@ -68,10 +69,11 @@ def test_keys_alone_lead_from_the_first_stage_to_the_last(visit: Open, order: li
     page.keyboard.press("End")
     at(page, order[-1])
     has_parameters(page, stage=order[-1])
+    rest(page)
+    the_map_jumps_and_play_goes_on(page, order)
 
 
-def test_the_map_jumps_and_play_goes_on(visit: Open, order: list[str]) -> None:
-    page = visit()
+def the_map_jumps_and_play_goes_on(page: Page, order: list[str]) -> None:
     page.locator('.segment[data-stage="decoder.0.1.cross/weights"]').click()
     at(page, "decoder.0.1.cross/weights")
     here = order.index("decoder.0.1.cross/weights")
@@ -84,7 +86,7 @@ def test_the_map_jumps_and_play_goes_on(visit: Open, order: list[str]) -> None:
     at(page, there)
 
 
-def test_a_cell_is_opened_by_keys_and_its_badge_is_read(visit: Open) -> None:
+def test_a_cell_is_opened_by_keys_and_its_badge_is_read_and_by_a_click(visit: Open) -> None:
     page = visit(stage="decoder.0.2.cross/weights", head="3")
     cells = page.locator(".hl[data-drawing=cells] canvas")
     cells.focus()
@@ -100,10 +102,14 @@ def test_a_cell_is_opened_by_keys_and_its_badge_is_read(visit: Open) -> None:
     expect(card).to_contain_text(f"The run recorded {cell.ran:.7f}"[:-2])
     expect(page.locator(MAP)).to_have_attribute("data-stage", "decoder.0.2.cross/weights")
     has_parameters(page, query="1", key="1")
+    rest(page)
+    page.locator('.segment[data-stage="encoder.0.0.self/scores"]').click()
+    at(page, "encoder.0.0.self/scores")
+    rest(page)
+    a_click_opens_the_cell_under_the_pointer(page)
 
 
-def test_a_click_opens_the_cell_under_the_pointer(visit: Open) -> None:
-    page = visit(stage="encoder.0.0.self/scores")
+def a_click_opens_the_cell_under_the_pointer(page: Page) -> None:
     drawing(page, "cells").scroll_into_view_if_needed()
     rest(page)
     page.mouse.click(*middle(tiles(page, "cells")[0], 4, 2))

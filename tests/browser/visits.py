@@ -1,29 +1,63 @@
 """What a visitor does and sees on pages of the app, for browser tests."""
 
-import json
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 from urllib.parse import parse_qsl, urlparse
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page
 
-AT_REST = "[data-testid=stApp][data-test-script-state=notRunning]"
-PLACES = "all => all.map(node => [node.dataset.layout, JSON.stringify(node.getBoundingClientRect())])"
+from tests.browser.patience import PATIENCE_MS
+
+STILL = """([mark, drawn, least]) => {
+  const roots = [document];
+  for (const root of roots) for (const { shadowRoot } of root.querySelectorAll("*")) if (shadowRoot) roots.push(shadowRoot);
+  const all = (selector) => roots.flatMap((root) => [...root.querySelectorAll(selector)]);
+  const ran = document.querySelector("[data-testid=stApp][data-test-script-state=notRunning]")?.checkVisibility();
+  const ready = ran && !("headlightLive" in document.documentElement.dataset) && !all(".waiting").length;
+  const shown = ready && (!drawn || all(drawn).some((node) => node.checkVisibility()));
+  const places = shown && JSON.stringify(all(".hl").map((node) => [node.dataset.layout, node.getBoundingClientRect()]));
+  const before = globalThis.headlightStill;
+  if (!shown || before?.mark !== mark || before.places !== places) {
+    const now = globalThis.headlightStill = { mark, places, since: performance.now(), frames: 0 };
+    const count = () => ++now.frames < 2 && requestAnimationFrame(count);
+    requestAnimationFrame(count);
+    return false;
+  }
+  return before.frames > 1 && performance.now() - before.since > least;
+}"""
+"""Whether the script has run and no drawing has moved for a while, in which no script began either."""
+
+TILES = """(node) => {
+  const { x, y } = node.getBoundingClientRect(), zoom = node.currentCSSZoom;
+  const moved = (tile) => {
+    const sides = ["x", "y", "width", "height"].filter((side) => side in tile);
+    const large = Object.fromEntries(sides.map((side) => [side, zoom * tile[side]]));
+    return { ...tile, ...large, x: large.x + x, y: large.y + y };
+  };
+  return JSON.parse(node.dataset.layout).map(moved);
+}"""
+
+A_WHILE_MS = 100
+OFTEN_MS = 25
+PICTURES = ".hl canvas, .js-plotly-plot, [data-testid=stAlert]"
+"""What pages of the app draw, or what they say instead."""
+
 A_WHILE = "() => new Promise(done => setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(done)), 100))"
 
+_marks = count()
 
-def rest(page: Page) -> None:
-    """Waits until the script has run and no drawing moves any more: not for a while, in which no script begins either."""
-    before = None
-    while True:
-        page.locator(AT_REST).wait_for()
-        expect(page.locator(".waiting")).to_have_count(0)
-        expect(page.locator("html[data-headlight-live]")).to_have_count(0)
-        if (now := page.locator(".hl").evaluate_all(PLACES)) == before:
-            return
-        before = now
-        page.evaluate(A_WHILE)
+
+def rest(page: Page, drawn: str = "") -> None:
+    """Waits until the script has run and no drawing moves any more: not for a while, in which no script begins either.
+
+    The page itself looks; Playwright asks twice a second, which costs every test seconds.
+
+    Args:
+        drawn: a selector of which something must be seen, too.
+    """
+    page.wait_for_function(STILL, arg=[next(_marks), drawn, A_WHILE_MS], polling=OFTEN_MS, timeout=PATIENCE_MS)
 
 
 def until(page: Page, holds: Callable[[], bool]) -> None:
@@ -47,9 +81,8 @@ def loud(page: Page) -> Locator:
 def opened(page: Page, url: str) -> Page:
     """Opens a page by its link and waits for its pictures, or for what it says instead; it warns of nothing."""
     page.goto(url, wait_until="domcontentloaded")
-    page.locator(".hl canvas, .js-plotly-plot").or_(page.get_by_test_id("stAlert")).first.wait_for()
+    rest(page, drawn=PICTURES)
     assert loud(page).all_inner_texts() == []
-    rest(page)
     return page
 
 
@@ -67,12 +100,8 @@ def chips(page: Page, strip: str) -> Locator:
 
 def tiles(page: Page, name: str = "atlas") -> list[dict[str, Any]]:
     """The rectangles of a drawing, moved to where they are in the window, and enlarged as big mode enlarges them."""
-    box = drawing(page, name).bounding_box()
-    assert box is not None
-    zoom = float(drawing(page, name).evaluate("node => node.currentCSSZoom"))
-    found = json.loads(drawing(page, name).get_attribute("data-layout") or "")
-    enlarged = [tile | {side: zoom * tile[side] for side in ("x", "y", "width", "height") if side in tile} for tile in found]
-    return [{**tile, "x": tile["x"] + box["x"], "y": tile["y"] + box["y"]} for tile in enlarged]
+    found: list[dict[str, Any]] = drawing(page, name).evaluate(TILES)
+    return found
 
 
 def tile_of(page: Page, site: str, head: int, name: str = "atlas") -> dict[str, Any]:
@@ -90,10 +119,15 @@ def middle(tile: dict[str, Any], query: int, key: int) -> tuple[float, float]:
 def hovered_weight(page: Page, tile: dict[str, Any], query: int, key: int, name: str = "atlas") -> float:
     """Points at a cell; the weight that the page then says it has."""
     page.mouse.move(*middle(tile, query, key))
-    readout = drawing(page, name).locator(".readout")
-    for what, value in (("site", tile["site"]), ("head", tile["head"]), ("query", query), ("key", key)):
-        expect(readout).to_have_attribute(f"data-{what}", str(value))
-    return float(readout.get_attribute("data-weight") or "nan")
+    readout, wanted = drawing(page, name).locator(".readout"), (tile["site"], *map(str, (tile["head"], query, key)))
+    said: dict[str, str] = {}
+
+    def is_of_the_cell() -> bool:
+        said.update(readout.evaluate("node => ({...node.dataset})"))
+        return tuple(said.get(each) for each in ("site", "head", "query", "key")) == wanted
+
+    until(page, is_of_the_cell)
+    return float(said.get("weight") or "nan")
 
 
 def parameters(page: Page) -> dict[str, str]:

@@ -1,0 +1,31 @@
+"""Another screen or language in the tab that tests share: a new context would load and compile all scripts again."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from playwright.sync_api import Page
+
+
+@contextmanager
+def another_screen(page: Page, width: int, height: int, ratio: float) -> Iterator[None]:
+    """A window of so many CSS pixels on a screen of so many pixels to one of them. Open the page inside."""
+    session = page.context.new_cdp_session(page)
+    screen = {"width": width, "height": height, "deviceScaleFactor": ratio, "mobile": False}
+    session.send("Emulation.setDeviceMetricsOverride", screen)
+    yield
+    session.send("Emulation.clearDeviceMetricsOverride")
+    session.detach()
+    page.goto("about:blank")  # what the tab had before comes back with the next page
+
+
+@contextmanager
+def another_language(page: Page, tag: str) -> Iterator[None]:
+    """A browser whose reader prefers this language. Open the page inside."""
+    session = page.context.new_cdp_session(page)
+    session.send("Emulation.setUserAgentOverride", {"userAgent": page.evaluate("navigator.userAgent"), "acceptLanguage": tag})
+    session.send("Emulation.setLocaleOverride", {"locale": tag})
+    yield
+    session.send("Emulation.setLocaleOverride", {})
+    session.send("Emulation.setUserAgentOverride", {"userAgent": ""})
+    session.detach()
+    page.goto("about:blank")
