@@ -27,7 +27,29 @@ ROOT = Path(__file__).parents[2]
 HOST = "127.0.0.1"
 SECONDS_TO_START = 300
 
+LONGEST_FIRST = (
+    "test_pages.py",
+    "test_app.py",
+    "test_canvas_component.py",
+    "test_what_if.py",
+    "test_big_mode.py",
+    "test_live.py",
+    "test_no_english.py",
+    "test_canvas_scale.py",
+    "test_waiting.py",
+    "test_live_bad_input.py",
+    "test_checkpoint.py",
+)
+"""A process gets whole files, in this order: a long one at the end would keep the other process waiting."""
+
 Serve = Callable[[Path], str]
+
+
+@pytest.hookimpl(tryfirst=True)  # tests/conftest.py then puts what needs a browser behind everything else
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts the longest files first."""
+    places = {name: place for place, name in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: places.get(item.path.name, len(places)))
 
 
 def chromium() -> str:

@@ -20,14 +20,19 @@ STILL = """([mark, drawn, least]) => {
   const places = shown && JSON.stringify(all(".hl").map((node) => [node.dataset.layout, node.getBoundingClientRect()]));
   const before = globalThis.headlightStill;
   if (!shown || before?.mark !== mark || before.places !== places) {
-    const now = globalThis.headlightStill = { mark, places, since: performance.now(), frames: 0 };
-    const count = () => ++now.frames < 2 && requestAnimationFrame(count);
-    requestAnimationFrame(count);
+    const now = globalThis.headlightStill = { mark, places, since: performance.now(), frames: 0, answers: 0 };
+    const frame = () => ++now.frames < 2 && requestAnimationFrame(frame);
+    requestAnimationFrame(frame);
+    const ask = () => fetch("/_stcore/health", { cache: "no-store" }).catch(() => {}).then(() => ++now.answers < 2 && ask());
+    if (shown) ask();
     return false;
   }
-  return before.frames > 1 && performance.now() - before.since > least;
+  return before.frames > 1 && before.answers > 1 && performance.now() - before.since > least;
 }"""
-"""Whether the script has run and no drawing has moved for a while, in which no script began either."""
+"""Whether the script has run and no drawing has moved for a while, in which no script began either.
+
+The server has answered twice meanwhile: on a busy machine it takes longer than the while until it knows of a click.
+"""
 
 TILES = """(node) => {
   const { x, y } = node.getBoundingClientRect(), zoom = node.currentCSSZoom;
