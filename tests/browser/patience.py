@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable
 from typing import Any, cast
 
-from playwright.sync_api import Locator, LocatorAssertions
+from playwright.sync_api import Locator
 from playwright.sync_api import expect as expect_once
+from playwright.sync_api._generated import LocatorAssertions
 
 PATIENCE_MS = 60_000
 SHORT_MS = 2_000
