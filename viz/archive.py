@@ -38,7 +38,7 @@ _MADE = (1980, 1, 1, 0, 0, 0)  # the time that every file of an archive has, so 
 
 @dataclass(frozen=True)
 class Place:
-    """What is selected in a run: a site, one of its heads, and a query row, counted from 0 (-1: none)."""
+    """The selection in a run: a site, one of its heads, and a query row, counted from 0 (-1: none)."""
 
     site: Site
     head: int = 0
@@ -47,7 +47,7 @@ class Place:
 
 @dataclass(frozen=True)
 class About:
-    """What a trace does not hold.
+    """Facts that a trace does not hold.
 
     Attributes:
         link: address that shows the run again; empty: made from its request.
@@ -86,7 +86,7 @@ def printed(trace: Trace, place: Place, endings: Sequence[str] = ("svg",)) -> It
 
 
 FIGURES: tuple[FigureMaker, ...] = (overview, printed)
-"""What makes the figures of an archive; a new kind of figure is one more function here."""
+"""Makers of the figures of an archive; a new kind of figure is one more function here."""
 
 
 def archive(trace: Trace, place: Place, about: About = About(), makers: tuple[FigureMaker, ...] = FIGURES) -> bytes:
@@ -202,7 +202,7 @@ def _json(values: Mapping[str, Any]) -> bytes:
 
 
 def _contents(trace: Trace) -> str:
-    """What is in the archive, in words."""
+    """The contents of the archive, in words."""
     lines = [
         _("A run of {title}, recorded by Headlight.", title=labels.model(trace)),
         "",

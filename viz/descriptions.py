@@ -52,7 +52,7 @@ def row(name: str, keys: Sequence[str], weights: Array) -> str:
 
 
 def selected(name: str, row: str) -> str:
-    """What is announced when a head or a row of it was selected."""
+    """The announcement after a head or a row of it was selected."""
     return _("{head} is selected. {row}", head=name, row=row).strip()
 
 

@@ -33,7 +33,7 @@ Strips = Mapping[str, Tokens]
 
 
 def words(edit: Edit, strips: Strips | None = None) -> str:
-    """What an edit does, in one phrase.
+    """An edit in one phrase.
 
     Args:
         strips: the tokens at the positions; None: positions are called by number, counted from 1.

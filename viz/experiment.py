@@ -21,7 +21,7 @@ MOST_NAMED = 3
 
 
 def sentence(request: Mapping[str, Any]) -> str:
-    """What was altered in a run: "Experiment: 3 heads silenced"; empty where nothing was.
+    """The sentence on what was altered in a run: "Experiment: 3 heads silenced"; empty where nothing was.
 
     Args:
         request: the run's RunRequest as JSON values: `Trace.request`.

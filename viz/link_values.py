@@ -21,10 +21,10 @@ LONGEST_TEXT = 4000
 """Most characters of a text in a URL: browsers and servers cut longer ones."""
 
 READINGS = ("head", "mean", "max", "value", "rollout", "entropy")
-"""What Explore can draw of a site; docs/readings.md defines each."""
+"""Readings of a site that Explore can draw; docs/readings.md defines each."""
 
 MEASURES = ("entropy", "diagonality", "antidiagonality", "alignment")
-"""What Training can draw of every head over the snapshots; docs/readings.md defines each."""
+"""Measures of a head that Training can draw over the snapshots; docs/readings.md defines each."""
 
 PARTS = ("numbers", "heads", "lens")
 """The parts of Explore that open below the pictures."""

@@ -227,13 +227,13 @@ TYPED = frozenset(p.name for p in PARAMETERS if p.typed)
 """The parameters that hold what people typed, which logs leave out."""
 
 NEW_SENTENCE = {p.field: getattr(View(), p.field) for p in PARAMETERS if p.reset_by == "sentence"}
-"""What a new sentence starts without: a row or a hypothesis of the old one."""
+"""Fields that a new sentence resets: a row or a hypothesis of the old one."""
 
 WITHOUT_EDITS: dict[str, Any] = {"silence": "", "edits": "", "off": ""}
 """Fields of a view whose run is not changed."""
 
 ANOTHER_MODEL = {p.field: getattr(View(), p.field) for p in PARAMETERS if p.reset_by}
-"""What another model starts without: everything that refers to the old one's tokens and heads."""
+"""Fields that another model resets: everything that refers to the old one's tokens and heads."""
 
 
 def differences(against: str) -> dict[str, Any]:
@@ -250,13 +250,13 @@ def differences(against: str) -> dict[str, Any]:
 
 
 def differing(**fields_: object) -> str:
-    """What `View.against` says of fields in which side B differs."""
+    """The text form of `View.against`, for fields in which side B differs."""
     found = {p.name: str(fields_[p.field]) for p in PARAMETERS if p.field in fields_}
     return "&".join(f"{name}={value.replace('%', '%25').replace('&', '%26')}" for name, value in found.items())
 
 
 def second_side(view: View) -> View:
-    """What the page Compare shows beside `view`. Another model starts without the first one's settings and edits."""
+    """The view of side B of Compare. Another model starts without the first one's settings and edits."""
     different = differences(view.against)
     anew: dict[str, Any] = {"settings": "", **WITHOUT_EDITS} if different.get("model", view.model) != view.model else {}
     if {"model", "text", "target"} & different.keys():

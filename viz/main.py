@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def _set_up() -> None:
-    """What every page has: icon, style, language, color scheme."""
+    """Sets up every page: icon, style, language, color scheme."""
     st.set_page_config(page_title="Headlight", page_icon=str(sidebar.ICON), layout="wide")
     st.html(STYLE)
     big_mode.style()

@@ -1,4 +1,4 @@
-"""What a page shows where its link does not say it: the run of the model's first example."""
+"""The run that a page shows where its link does not say one: that of the model's first example."""
 
 from collections.abc import Callable
 from dataclasses import asdict, replace

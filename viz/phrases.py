@@ -82,7 +82,7 @@ def phrase(text: str) -> str:
 
 
 def _gap(text: str) -> str:
-    """What fills a gap of a phrase: another phrase or one of WORDS in the current language; a name as it is."""
+    """The text in a gap of a phrase: another phrase or one of WORDS in the current language; a name as it is."""
     return phrase(text) if " " in text or text in WORDS else text
 
 

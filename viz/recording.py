@@ -105,7 +105,7 @@ def at_site(recorded: Recorded, site: Site) -> str:
 
 
 def not_recorded(trace: Trace) -> list[str]:
-    """What a recording of a program lacks, with the reasons; tensors that were not asked for do not count."""
+    """The tensors that a recording of a program lacks, with the reasons; tensors that were not asked for do not count."""
     if trace.recorded is None:
         return []
     own = {name: why for name, why in trace.missing.items() if trace.of_program or name.startswith("attention/")}

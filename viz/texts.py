@@ -112,7 +112,7 @@ def spoken(info: ModelInfo) -> ModelInfo:
 
 
 def language_of(trace: Trace, strip: str) -> str:
-    """What a strip of a run holds, in the current language: "German"; the strip's name if its model does not say."""
+    """The language of a strip, in the current language: "German"; the strip's name if its model does not say."""
     names = {"source": N_("source"), "target": N_("target")}
     return translated(str(trace.model.get("languages", {}).get(strip, names.get(strip, strip))))
 

@@ -102,7 +102,7 @@ class Copies:
         yield from (order[begin : begin + size] for begin in range(0, len(order), size))
 
     def interventions(self, stack: str, device: torch.device) -> dict[str, Intervention]:
-        """What makes each row of a stack another copy, by the names of the values."""
+        """The interventions that make each row of a stack another copy, by the names of the values."""
         found: dict[str, Intervention] = {}
         for site, columns in columns_of(self.sites).items():
             if site.stack == stack:
@@ -123,7 +123,7 @@ def columns_of(sites: Mapping[Site, int]) -> dict[Site, slice]:
 def changed(
     site: Site, columns: slice, silenced: Array | None, edges: Sequence[Edge | None] | None, device: torch.device
 ) -> dict[str, Intervention]:
-    """What makes each row of one site another copy, by the names of the values; the arrays are fields of `Copies`."""
+    """The interventions that make each row of one site another copy, by the names of the values; arrays are fields of `Copies`."""
     found: dict[str, Intervention] = {}
     if silenced is not None and (own := silenced[:, columns]).any():
         same = (own == own[:1]).all()

@@ -56,7 +56,7 @@ def edge_effects(question: Edges, scorer: Scorer, trace: Trace, on_count: OnCoun
 
 
 def _rows(question: Edges, there: dict[Site, int]) -> Iterator[tuple[Site, int | None]]:
-    """What is measured: each site, or each head of one."""
+    """The measured parts: each site, or each head of one."""
     if not question.site:
         yield from ((site, None) for site in there)
         return

@@ -15,7 +15,7 @@ FEW_LOGITS = 2**16
 
 
 class Forced(Protocol):
-    """What the network says of the measured tokens, whose predecessors it was fed."""
+    """The network's log-probabilities of the measured tokens, given the tokens before them."""
 
     def log_probabilities(self) -> Tensor:
         """[row, token]."""

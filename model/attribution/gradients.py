@@ -37,7 +37,7 @@ TOLERANCE = 0.01
 
 @dataclass(frozen=True, eq=False)
 class Gradients:
-    """What gradients say of one example.
+    """Gradient measures of one example.
 
     Attributes:
         gradient, integrated: [token, input], over the inputs of all stacks, one after the other.
@@ -180,7 +180,7 @@ def _vectors(scorer: Scorer, ids: Mapping[str, int | None]) -> dict[str, Tensor]
 
 
 def _ask(scorer: Scorer, compute: Callable[[], Tensor]) -> Array:
-    """What `compute` returns, computed with gradients in its turn."""
+    """The result of `compute`, computed with gradients as a call of the queue."""
 
     def computed() -> Tensor:
         with torch.inference_mode(False), torch.enable_grad():

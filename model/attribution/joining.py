@@ -35,7 +35,7 @@ class Layout:
     def changed(
         self, number: int, silenced: Array | None, edges: Sequence[Edge | None] | None, device: torch.device
     ) -> dict[str, Intervention]:
-        """What makes each row of one layer another copy, by the names of the values; the arrays are fields of `Copies`."""
+        """The interventions that make each row of one layer another copy, by value name. Arrays are those of `Copies`."""
         found: dict[str, Intervention] = {}
         for site, columns in self.columns[number]:
             found |= changed(site, columns, silenced, edges, device)
@@ -82,7 +82,7 @@ class Rows:
         return [count for count in (*early, *self._counts[sites]) if count]
 
     def interventions(self, number: int, rows: slice, device: torch.device, common: bool = False) -> dict[str, Intervention]:
-        """What makes some of the rows other copies in one layer, by the names of the values.
+        """The interventions that make some of the rows other copies in one layer, by the names of the values.
 
         Args:
             common: whether one more row follows, of what all have in common.

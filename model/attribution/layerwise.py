@@ -242,7 +242,7 @@ class Layerwise:
         return self._stacks[0].leave(x, self._around) if number + 1 in self._entries else x
 
     def _before(self, number: int, copies: Copies, row: int = 0) -> bytes:
-        """What a copy silences in front of a layer: copies that are equal in it have the same states there."""
+        """The silenced values before a layer, of one copy: copies that are equal in it have the same states there."""
         return b"" if copies.silenced is None else copies.silenced[row, : self._layout.heads_before[number]].tobytes()
 
     def _keys(self, number: int, common: Copies, own: bool, read: bool) -> Projected:

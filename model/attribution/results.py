@@ -29,7 +29,7 @@ class Head:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What all results have.
+    """The fields of all results.
 
     Attributes:
         tokens: texts of the measured target tokens.
@@ -69,7 +69,7 @@ class Result:
 
 @dataclass(frozen=True, eq=False)
 class HeadEffects(Result):
-    """What each head was for.
+    """Effects of heads: the result of `Heads`.
 
     Attributes:
         heads: the heads, in the order in which they run.
@@ -136,7 +136,7 @@ class PruneCurve(Result):
 
 @dataclass(frozen=True, eq=False)
 class WordEffects(Result):
-    """What each target token depended on. NaN where an input comes after the token, or a measure is not there (`missing`).
+    """Effects of inputs on each target token. NaN where an input comes after the token, or a measure is not there (`missing`).
 
     Attributes:
         inputs: texts of the tokens that were read: those of the strips, one after the other.
@@ -171,7 +171,7 @@ class WordEffects(Result):
 
 @dataclass(frozen=True, eq=False)
 class EdgeEffects(Result):
-    """What forbidding edges of attention changes for one target token.
+    """Effects of forbidden edges of attention on one target token.
 
     At a site of the decoder the edge leads from the row that wrote the token, at one of the encoder from every row.
 

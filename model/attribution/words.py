@@ -47,7 +47,7 @@ class _Inputs:
 
 
 def word_effects(scorer: Scorer, trace: Trace, on_count: OnCount = ignore_count) -> WordEffects:
-    """What each token of the example depended on.
+    """Measures of what each token of the example depended on.
 
     Args:
         trace: the run, whose weights are returned, too.

@@ -29,7 +29,7 @@ class NamedOption(click.Option):
 
 
 def _kind(described: Field[Any], own: Option) -> dict[str, Any]:
-    """What an option takes: one of some names, settings, edits, a number of the field's type, or else a text."""
+    """The type of an option: one of some names, settings, edits, a number of the field's type, or else a text."""
     if isinstance(own.allowed, OneOf):
         return {"type": click.Choice(own.allowed.names)}
     if described.type == Settings:
@@ -42,7 +42,7 @@ def _kind(described: Field[Any], own: Option) -> dict[str, Any]:
 
 
 def _default(described: Field[Any], own: Option) -> dict[str, Any]:
-    """What holds where an option is left out, and whether `--help` says so."""
+    """The default of an option, and whether `--help` says so."""
     default = own.usual or described.default
     shown = {} if default in (MISSING, None, ()) else {"default": default, "show_default": True}
     return shown | ({"cls": NamedOption, "envvar": own.variable, "show_envvar": True} if own.variable else {})

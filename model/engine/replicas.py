@@ -1,4 +1,4 @@
-"""What all replicas share: uploads, and ports that are open on loopback only. No torch."""
+"""State that all replicas share: uploads, and ports that are open on loopback only. No torch."""
 
 import logging
 from typing import Any

@@ -140,7 +140,7 @@ class OpenedTrace:
 
     @property
     def info(self) -> ModelInfo:
-        """What a list of models says about it."""
+        """Its entry in a list of models."""
         spec = {"encoder": None, "decoder": None, **(self.trace.model.get("spec") or {})}
         return ModelInfo(
             name=self.name,
@@ -211,7 +211,7 @@ class TraceStore:
         return self._uploaded(name) if path is None else self._opened(name, path)
 
     def info(self, name: str) -> ModelInfo | None:
-        """What a list of models says about a trace, with a `problem` if its file is damaged; None: this store has none.
+        """The entry of a trace in a list of models, with a `problem` if its file is damaged; None: this store has none.
 
         It stays known when the trace itself was dropped, so that a list of models reads no file again.
         """

@@ -39,7 +39,7 @@ class Watch:
     seen: set[Site] = field(default_factory=set)
 
     def __call__(self, call: Callable[[], Any]) -> Any:
-        """What `call` returns, watched.
+        """The result of `call`, watched.
 
         Raises:
             DamagedFile: the library did not return the attention of a site, whose map would be missing without a message.
@@ -129,7 +129,7 @@ class Seen:
         return tensor
 
     def mask(self, added: Tensor | None, query: Tensor, keys: int) -> Tensor | None:
-        """What is added to the scores: `added`, [batch, 1, query, key] or nothing, unless an intervention changes the mask."""
+        """The mask added to the scores: `added`, [batch, 1, query, key] or nothing, unless an intervention changes the mask."""
         batch, _heads, queries, _width = query.shape
         allowed = query.new_ones(1, dtype=torch.bool) if added is None else added == 0
         for name, part in self.watch.parts(self.site, queries, keys).items():

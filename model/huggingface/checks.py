@@ -64,7 +64,7 @@ def check_report(folder: Folder, program: str, report: Mapping[str, Any]) -> Non
 
 
 def described(name: str, tensor: Tensor, left_over: Mapping[str, str]) -> TensorInfo:
-    """What an inspection says of a tensor."""
+    """The entry of a tensor in an inspection."""
     status = "unneeded" if name in left_over else "matched"
     return measured(TensorInfo(name, tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), status), tensor)
 

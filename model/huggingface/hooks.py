@@ -70,7 +70,7 @@ def _last_position(module: nn.Module, given: Any) -> Any:
 
 
 def _seen(watch: Watch, name: str, value: Tensor) -> Tensor:
-    """What the run goes on with: [batch, position, model], or `value` itself, which may be the same for the whole batch."""
+    """The value the run continues with: [batch, position, model], or `value` itself, which may be the same for the whole batch."""
     rows = (value if value.dim() == 3 else value[None]).expand(watch.batch, -1, -1)
     seen = watch.run.see(name, rows)
     return value if seen is rows else seen

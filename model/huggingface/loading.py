@@ -110,7 +110,7 @@ def _about(folder: Folder) -> tuple[str, ...]:
 
 
 def _recorded(network: AnyForeign) -> tuple[str, ...]:
-    """What a run does and does not record, a sentence each."""
+    """Notes on what a run does and does not record, a sentence each."""
     tables = ", ".join(network.tables())
     return (
         "A run records weights, masks, queries, keys, values, context and output of each head, and the states after each layer.",

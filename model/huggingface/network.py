@@ -37,7 +37,7 @@ class Past(KVCache):
 
 
 class LibraryHolder:
-    """What holds a network of the library answers for it: its device and its tensors.
+    """Owner of a network of the library: passes on its device and its tensors.
 
     Attributes:
         library: the library's network.
@@ -64,7 +64,7 @@ class LibraryHolder:
 
 
 class ForeignNetwork(LibraryHolder):
-    """What all three kinds have in common.
+    """Base class of the three kinds of networks.
 
     Args:
         library: the library's network, its weights loaded.
@@ -105,7 +105,7 @@ class ForeignNetwork(LibraryHolder):
         return self.family.offset if self.family.offset is not None else (self.spec.pad_id or 0) + 1
 
     def scale_and_output(self, site: Site) -> tuple[float, Tensor]:
-        """What a site multiplies the products of queries and keys with, and its output projection [model, head · head_dim].
+        """The scale of a site's scores, and its output projection [model, head · head_dim].
 
         Raises:
             UnknownTensor: a score of this architecture is more than a product.
@@ -122,7 +122,7 @@ class ForeignNetwork(LibraryHolder):
         return scale, weight if isinstance(output, nn.Linear) else weight.T
 
     def missing(self) -> dict[str, str]:
-        """What a trace of it cannot hold, and why."""
+        """The tensors that a trace of it cannot hold, with the reasons."""
         added = {"rotary": "queries and keys are rotated by their positions", "relative": "scores get a number for each distance"}
         why = added.get(self.family.positions)
         tables = {f"positions/{stack}": f"no positions are added: {why}" for stack in self.spec.stacks if why}

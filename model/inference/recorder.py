@@ -108,7 +108,7 @@ class Recorder:
         return {name: _readable(_join(name, own, places)) for name, own in pieces.items()}
 
     def snapshot(self) -> "Recorder":
-        """What is recorded so far; the run goes on without changing it. No tensor is copied."""
+        """The record so far; the run does not change it any more. No tensor is copied."""
         copy = Recorder(fused=self._fused)
         copy._keep = self._keep
         copy._pieces.update({name: list(pieces) for name, pieces in self._pieces.items()})

@@ -17,7 +17,7 @@ from model.trace.types import Tokens, Trace
 from model.transformer.attention import Run
 
 _KEPT = {"qkv": "qkv", "context": "context"}
-"""What a recording can keep, by the names of a request."""
+"""Tensors that a recording can keep, by the names of a request."""
 
 
 @dataclass

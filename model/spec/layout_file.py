@@ -31,7 +31,7 @@ STACKED = "query, key, value"
 """The role of a tensor with queries, keys and values below each other."""
 
 FACTS = ("norm_order", "norm", "activation", "positions", "rotary_base", "embed_scale", "norm_epsilon", "n_heads", "causal")
-"""What `facts` can answer."""
+"""Settings that `facts` can answer."""
 
 _MAPS = {"query": ("q", "d"), "key": ("k", "d"), "value": ("k", "d"), "output": ("d", "q"), STACKED: ("q+k+k", "d")}
 _CROSS = {"query": ("cq", "d"), "key": ("ck", "m"), "value": ("ck", "m"), "output": ("d", "cq")}
@@ -191,7 +191,7 @@ def matching(pattern: str, names: Iterable[str]) -> dict[str, int | None]:
 
 
 def mistakes(told: LayoutFile, shapes: Mapping[str, Shape], harmless: Iterable[str] = (), path: str = "") -> list[BadLayoutFile]:
-    """What is wrong with a layout for a file, an error for each mistake; empty: each tensor has a role, and the shapes fit.
+    """The mistakes of a layout for a file, an error for each; empty: each tensor has a role, and the shapes fit.
 
     Args:
         shapes: of the file's tensors, by name.

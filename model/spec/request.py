@@ -28,7 +28,7 @@ Precision: TypeAlias = Literal["float32", "bfloat16", "float16"]
 
 
 KEEP: tuple[Keep, ...] = get_args(Keep)
-"""What a run may record besides weights, masks, positions and logits, which it always records. `hidden` includes `embedded`."""
+"""Tensors that a run records on request. It always records weights, masks, positions and logits. `hidden` includes `embedded`."""
 
 MOST_TOKENS = 1000
 MOST_CANDIDATES = 1_000_000
@@ -49,7 +49,7 @@ class OneOf:
         return value in self.names
 
     def __str__(self) -> str:
-        """What is allowed, in words."""
+        """The allowed values, in words."""
         return " or ".join(self.names)
 
 

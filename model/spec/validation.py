@@ -38,7 +38,7 @@ class Between:
         return self.lowest <= value <= self.highest
 
     def __str__(self) -> str:
-        """What is allowed, in words."""
+        """The allowed values, in words."""
         return self.words or f"from {self.lowest:,} to {self.highest:,}"
 
 

@@ -30,7 +30,7 @@ SPECIALS = (UNKNOWN, PAD, START, END)
 
 
 class Tokenizer(Protocol):
-    """What a model needs of its tokenizer."""
+    """The interface of a tokenizer."""
 
     def encode(self, text: str, name: str) -> Tokens:
         """The strip `name` of `text`, with the special tokens that the tokenizer adds."""

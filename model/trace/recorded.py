@@ -1,4 +1,4 @@
-"""What a trace says of a recorded program: a network that this project does not know, recorded while it ran (docs/record.md)."""
+"""Facts about a recorded program in a trace: a network that this project does not know, recorded while it ran (docs/record.md)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

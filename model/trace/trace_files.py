@@ -141,7 +141,7 @@ def _mapped(path: Path) -> Trace:
 
 
 _DAMAGED = (zipfile.BadZipFile, ValueError, RuntimeError, EOFError, OSError, struct.error, zlib.error, lzma.LZMAError)
-"""What `zipfile` and its decompressors raise. NotImplementedError (a way of packing that they do not know) is a RuntimeError."""
+"""Errors of `zipfile` and its decompressors. NotImplementedError (a way of packing that they do not know) is a RuntimeError."""
 
 
 def _view(held: mmap.mmap, begin: int, entry: dict[str, Any]) -> Array:

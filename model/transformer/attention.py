@@ -43,7 +43,7 @@ def record_nothing(name: str, value: Tensor) -> None:
 
 @dataclass(frozen=True)
 class Run:
-    """What goes along with one run through a network, handed from call to call; the network itself stores nothing.
+    """The state of one run through a network, passed from call to call; the network itself stores nothing.
 
     Attributes:
         record: called with a name of model/trace/types.py's file form and the tensor, at the moment it is computed.

@@ -159,7 +159,7 @@ class Classroom:
         self.students.send("counts", told if public else {})
 
     def _shown(self) -> dict[str, Any]:
-        """What students see."""
+        """The state that students see."""
         slide, poll = self.slide, self._poll
         covered = poll is not None and poll.phase != "revealed"
         found: dict[str, Any] = {
@@ -216,7 +216,7 @@ class Classroom:
 
 
 def _pointed(value: object) -> dict[str, Any] | None:
-    """What the lecturer points at: a row and a column of two strips; {}: nothing; None: it is no pointer."""
+    """The lecturer's pointer: a row and a column of two strips; {}: nothing; None: not a pointer."""
     if not isinstance(value, Mapping):
         return None
     strips, places = (value.get("queryStrip"), value.get("keyStrip")), (value.get("query"), value.get("key"))
@@ -229,7 +229,7 @@ def _pointed(value: object) -> dict[str, Any] | None:
 
 
 def _choice(value: Mapping[str, Any]) -> dict[str, Any]:
-    """What is selected in the view: a site, a head, a row, a step; everything else is dropped."""
+    """The selection in the view: a site, a head, a row, a step; everything else is dropped."""
     numbers = {name: value.get(name) for name in ("head", "query", "key", "step", "snapshot", "hypothesis")}
     found: dict[str, Any] = {name: one for name, one in numbers.items() if type(one) is int and -1 <= one < LARGEST_INDEX}
     site = value.get("site")

@@ -25,7 +25,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the run answers.
+    """The run's answer.
 
     Attributes:
         right: indices of the options that are right.

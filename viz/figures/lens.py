@@ -65,7 +65,7 @@ def _cut(text: str) -> str:
 
 
 def _candidates(positions: Sequence[str], words: Array, probabilities: Array) -> Array:
-    """What hovering says: [position, layer] of the row's label and its candidates, a line each."""
+    """The hover texts: [position, layer] of the row's label and its candidates, a line each."""
     lines = np.empty(words.shape[1::-1], dtype=object)
     for position, layer in np.ndindex(*lines.shape):
         found = zip(words[layer, position], probabilities[layer, position], strict=True)

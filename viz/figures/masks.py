@@ -60,7 +60,7 @@ def mask(trace: Trace, attention: Attention, allowed: Array, form: Form, dark: b
 
 
 _GAPS = {"query": "%{customdata[0]}", "key": "%{customdata[1]}", "value": "<b>%{text}</b>"}
-"""What plotly fills in when the pointer is over a cell."""
+"""The gaps that plotly fills when the pointer is over a cell."""
 
 
 def _signs(form: Form) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""What the real run answers to a question of a lecture."""
+"""Answers of the real run to the questions of a lecture."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ CANDIDATES = 5
 
 @dataclass(frozen=True)
 class Answer:
-    """What the run answers.
+    """The run's answer.
 
     Attributes:
         options: the possible answers as texts; empty where a number is asked for.

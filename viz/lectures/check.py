@@ -39,7 +39,7 @@ def check(lecture: Lecture, engine: Engine) -> list[Problem]:
 
 
 def check_step(step: Step, engine: Engine) -> list[Problem]:
-    """What is wrong with one step that has a view: its run, what it points at, its question and its claims."""
+    """The problems of one step that has a view: its run, what it points at, its question and its claims."""
     runs = StepRuns(engine, step)
     try:
         trace = runs.run()

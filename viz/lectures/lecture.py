@@ -40,7 +40,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Point:
-    """What a step points at.
+    """The part of a view that a step points at.
 
     Attributes:
         kind: `token` of a strip; `row` or `cell` of a head; a `head`; a `stage` of the computation.
@@ -64,7 +64,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Subject:
-    """What a claim or a question is about; docs/lectures.md lists all kinds.
+    """The subject of a claim or a question; docs/lectures.md lists all kinds.
 
     Attributes:
         kind: its first word, such as `weight` or `output`.
@@ -103,7 +103,7 @@ class Scope:
 
 @dataclass(frozen=True)
 class Claim:
-    """What must be true of a real run: an `expect:` line.
+    """A claim about a real run: an `expect:` line.
 
     Attributes:
         text: the line as written.
@@ -146,7 +146,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong in a file: a sentence, and the line it is about."""
+    """A problem of a file: a sentence, and its line."""
 
     line: int
     sentence: str

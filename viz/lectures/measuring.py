@@ -1,4 +1,4 @@
-"""What a run says about a subject: a number or a text. docs/lectures.md defines each subject."""
+"""The value of a subject in a run: a number or a text. docs/lectures.md defines each subject."""
 
 from collections.abc import Callable, Mapping
 
@@ -21,7 +21,7 @@ from viz.texts import _
 
 
 def text_of(runs: StepRuns, subject: Subject, scope: Scope) -> str:
-    """What a run says about a subject that is a text.
+    """The value of a subject that is a text.
 
     Raises:
         HeadlightError: the run is not possible, or has no such head, token or step.
@@ -44,7 +44,7 @@ def text_of(runs: StepRuns, subject: Subject, scope: Scope) -> str:
 
 
 def number_of(runs: StepRuns, subject: Subject, scope: Scope) -> float:
-    """What a run says about a subject that is a number; with `scope.change`, under the edits minus without.
+    """The value of a subject that is a number; with `scope.change`, under the edits minus without.
 
     Raises:
         HeadlightError: the run is not possible, or has no such head, token or step.
@@ -62,7 +62,7 @@ def number_of(runs: StepRuns, subject: Subject, scope: Scope) -> float:
 
 
 def output(trace: Trace) -> str:
-    """What a run wrote, without special tokens; tokens are joined by spaces."""
+    """The text that a run generated, without special tokens; tokens are joined by spaces."""
     return _plain(trace, labels.written_strip(trace), first_written(trace), None)
 
 

@@ -22,7 +22,7 @@ from viz.opening_run import opening
 from viz.texts import _
 
 EVERYTHING: tuple[Keep, ...] = ("scores", "qkv", "hidden")
-"""What runs keep in addition, so that every claim about one run reads the same trace."""
+"""Tensors that runs keep in addition, so that every claim about one run reads the same trace."""
 
 
 @dataclass(frozen=True)

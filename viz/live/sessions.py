@@ -29,7 +29,7 @@ NAMES = {"seed": NEW_SENTENCE, "temperature": NEW_SENTENCE, "silence": {}}
 
 @dataclass(frozen=True)
 class Question:
-    """What a browser asks to be drawn.
+    """A question of a browser: the run that it wants to be drawn.
 
     Attributes:
         text: the sentence; None: the page's own, with everything that was chosen for it.
@@ -60,7 +60,7 @@ def fields_of(change: object) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Situation:
-    """What the page shows around the sentence.
+    """The state of the page around the sentence.
 
     Attributes:
         info: the model in use.

@@ -151,7 +151,7 @@ def _is_phrase(text: str) -> bool:
 
 
 def of_checkpoint(told: Mapping[str, Any]) -> Iterator[str]:
-    """What a bundled checkpoint says about itself on screen."""
+    """The texts of a bundled checkpoint that are shown on screen."""
     yield from (
         told["title"],
         told["summary"],

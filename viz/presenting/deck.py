@@ -28,7 +28,7 @@ _log = logging.getLogger(log.NAME)
 
 @dataclass(frozen=True)
 class Prepared:
-    """What was prepared of one step.
+    """The prepared picture of one step.
 
     Attributes:
         view: its picture; None: it has none.
@@ -228,7 +228,7 @@ def placed(runs: StepRuns, point: Point) -> dict[str, Any]:
 
 
 def told(deck: LectureDeck) -> dict[str, Any]:
-    """What a lecturer's page gets whenever a step was prepared."""
+    """The event that a lecturer's page gets whenever a step was prepared."""
     steps: Sequence[int] = range(len(deck.slides))
     asked = {step: deck.slides[step].question for step in steps}
     answered_ = {step: deck.answer(step) for step in steps}

@@ -218,7 +218,7 @@ def _compare(engine: Engine, view: View) -> Picture:
 
 
 def _both(page: Page, first: Trace, second: Trace, names: tuple[str, str]) -> Picture:
-    """What two runs wrote, and where their weights differ; where nothing can be compared, the second run's heads."""
+    """The outputs of two runs, and the differences of their weights; where nothing can be compared, the second run's heads."""
     own, other = with_trace(page, first), with_trace(page, second)
     shared = (
         "target" in first.tokens and "target" in second.tokens and first.tokens["source"].texts == second.tokens["source"].texts

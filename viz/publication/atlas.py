@@ -58,7 +58,7 @@ def _groups(trace: Trace) -> list[_Group]:
 
 
 def axes_of(trace: Trace, attention: Attention) -> str:
-    """What the rows and the columns of a map are."""
+    """The names of the rows and the columns of a map."""
     gaps = {"query": labels.query_axis(trace, attention.site), "key": labels.key_axis(trace, attention.site)}
     return _("{query} ↓ · {key} →", **gaps)
 

@@ -46,7 +46,7 @@ def _typesetter() -> Callable[..., Any]:
 
 
 WRITERS: Mapping[str, Callable[[Sheet], bytes]] = {"svg": svg, "pdf": pdf, "png": png}
-"""What writes a sheet, by the ending of the file."""
+"""Writers of a sheet, by the ending of the file."""
 
 
 def written(sheet: Sheet, path: Path) -> bytes:

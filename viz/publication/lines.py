@@ -24,7 +24,7 @@ _WIDEST = 1.3
 
 @dataclass(frozen=True, eq=False)
 class Sides:
-    """What the lines join.
+    """The tokens and weights of the lines.
 
     Attributes:
         weights: [query, key]; numbers that are not finite have no line.

@@ -35,7 +35,7 @@ DASHES: Mapping[str, tuple[float, ...]] = {
 
 @dataclass(frozen=True)
 class Pen:
-    """What every mark is drawn with.
+    """The axes and options of every mark.
 
     Attributes:
         options: of the figure.

@@ -1,4 +1,4 @@
-"""What has no room in a figure, and the sentences that say so. Nothing is left out in silence."""
+"""Sentences on what does not fit into a figure. Nothing is left out silently."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""What changed between two runs, site by site and head by head.
+"""Changes of attention between two runs, site by site and head by head.
 
     change of a row i of head h = ½ Σj |w₂[h, i, j] - w₁[h, i, j]|      total variation distance: the share of its weight that moved
 

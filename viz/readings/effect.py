@@ -23,7 +23,7 @@ ROUNDING = 1e-5
 
 @dataclass(frozen=True, eq=False)
 class Effect:
-    """What edits did to each token that was written before, in the order of writing.
+    """The effect of edits on each token that was generated before, in order.
 
     Attributes:
         texts: the tokens.

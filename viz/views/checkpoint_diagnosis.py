@@ -35,7 +35,7 @@ def summary(found: Inspection) -> None:
 
 
 def what(found: Inspection) -> str:
-    """What the file is: its name, and the layout's title in the language of the page."""
+    """The kind of the file: its name, and the layout's title in the language of the page."""
     name, mark, title = found.what.removesuffix(".").partition(": ")
     said = phrase(found.what)
     if not mark or said != found.what:

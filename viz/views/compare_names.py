@@ -57,7 +57,7 @@ def _title(page: Page, name: str) -> str:
 
 
 def _name(page: Page, view: View, field: str, longest: int | None) -> str:
-    """What a side has in one field, in the words of its name."""
+    """The value of one field of a side, in words."""
     what, value = translated({p.field: p.of_a_run for p in links.PARAMETERS}[field]), _value(page, view, field)
     shown = value if longest is None or len(value) <= longest else value[: longest - 1] + "…"
     match field:

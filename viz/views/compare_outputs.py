@@ -122,7 +122,7 @@ def _notes(runs: Runs, found: Sequence[Both]) -> list[str]:
 
 
 def effect_in_words(runs: Runs) -> str:
-    """What happened to the log-probability of the output; empty if no token can be compared."""
+    """A sentence on the change of the output's log-probability; empty if no token can be compared."""
     found = effect(both(runs.first, runs.second, runs.since))
     if found is None:
         return ""

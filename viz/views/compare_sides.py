@@ -154,7 +154,7 @@ def _silence(page: Page, second: View) -> None:
 
 
 def _gestures(page: Page, there: Sequence[str]) -> dict[str, tuple[str, list[str]]]:
-    """What one click silences beside the heads that are silenced already: the label and the heads, by name."""
+    """Heads that one click silences in addition: the label and the heads, by name."""
     site, head = page.attention.site, page.head
     own = [f"{site}:{other}" for other in range(page.attention.heads)]
     sites = [other for other in page.trace.attention if (other.stack, other.kind) == (site.stack, site.kind)]

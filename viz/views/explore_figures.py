@@ -15,7 +15,7 @@ def button(page: Page, shown: Shown, key: str) -> None:
 
 
 def choice(page: Page) -> Choice:
-    """What the page looks at."""
+    """The part of the run that the page shows."""
     view = page.view
     return Choice(page.attention, page.head, view.query, view.key, view.hypothesis)
 

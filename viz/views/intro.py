@@ -50,7 +50,7 @@ def draw(dark: bool) -> None:
 
 
 def sentence(dark: bool) -> str:
-    """What one sees in the overview of all heads."""
+    """A sentence on what the overview of all heads shows."""
     if dark:
         return _(
             "Each small square is one attention head. Row: token that attends. Column: token attended to. Bright: large weight."

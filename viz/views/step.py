@@ -28,7 +28,7 @@ def show(page: Page) -> None:
 
 
 def _choice(page: Page) -> Choice:
-    """What figures show: the selected head, with the row from which the current step chose its token."""
+    """The selection that figures show: the selected head, with the row from which the current step chose its token."""
     steps, query = page.trace.steps, page.view.query
     if steps and page.attention.query_tokens == labels.written_strip(page.trace):
         query = steps[min(max(page.view.step, 0), len(steps) - 1)].computed[1] - 1

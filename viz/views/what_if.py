@@ -110,7 +110,7 @@ def _strips(page: Page, edits: EditList) -> None:
 
 @dataclass(frozen=True)
 class _Ground:
-    """What gestures are read with. Callbacks outlive the page, so they hold no trace.
+    """The facts about a run that gestures need. Callbacks outlive the page, so they hold no trace.
 
     Attributes:
         strips: the tokens.

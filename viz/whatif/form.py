@@ -37,7 +37,7 @@ def _add(made: Edit) -> None:
 
 
 def _titles() -> dict[str, str]:
-    """What each kind of edit does, by its name."""
+    """Descriptions of the kinds of edits, by name."""
     return {
         "forbid": _("Forbid: queries may not attend to keys"),
         "allow": _("Open: queries may attend to keys, even masked ones"),

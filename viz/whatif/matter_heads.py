@@ -92,7 +92,7 @@ def _silence(site: str, head: int) -> None:
 
 
 def _redundancy(found: HeadEffects, token: int | None) -> str:
-    """What the most harmful head costs, beside its whole site: heads that do the same work twice hide each other."""
+    """A sentence that compares the loss of the most important head with that of a whole layer: heads can replace each other."""
     if found.without is None or found.none is None:
         return ""
     without, none = of_token(found.without, token), of_token(found.none, token)

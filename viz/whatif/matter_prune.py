@@ -53,7 +53,7 @@ def _prune(heads: tuple[tuple[str, int], ...]) -> None:
 
 
 def _said(found: PruneCurve, at: int) -> str:
-    """What so many silenced heads did, in words."""
+    """A sentence on the effect of so many silenced heads."""
     broken = found.breaks_at
     gaps = {"count": at, "total": number(found.curve[at].sum(), ".2f"), "all": len(found.order)}
     gaps["kept"] = int((found.likeliest[at] == np.array(found.ids)).sum())

@@ -59,7 +59,7 @@ def titles() -> dict[str, str]:
 
 
 def by_input(found: WordEffects, token: int) -> pd.DataFrame:
-    """What each input did for one target token, a row for each input that it could depend on.
+    """The effects of the inputs on one target token, a row for each input that it could depend on.
 
     Of leaving out it is the loss: minus the change. Measures that are not there, and inputs after the token, are left out.
     """

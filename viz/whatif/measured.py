@@ -1,4 +1,4 @@
-"""What all measurements of the page What if share: the run that they are about, and the target token that is measured."""
+"""Parts that all measurements of the page What if share: the run that they are about, and the target token that is measured."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -34,7 +34,7 @@ class Fed:
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What the edits did.
+    """The effect of the edits.
 
     Attributes:
         fed: the runs that read what was written before, or a sentence that says why there are none.
@@ -93,7 +93,7 @@ def fed(page: Page, edits: Sequence[Edit]) -> Fed | str:
 
 
 def free(page: Page, edits: Sequence[Edit]) -> Trace | str:
-    """What the model writes by itself with these edits, or a sentence that says why it cannot."""
+    """The run in which the model generates freely with these edits, or a sentence that says why it cannot."""
     try:
         found = page.engine.run(replace(page.view.request(), target=None, edits=tuple(edits)))
     except EngineAway:

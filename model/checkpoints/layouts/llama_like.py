@@ -71,7 +71,7 @@ def variant() -> Question:
 
 
 def norm_epsilon() -> Question:
-    """What a norm adds before it takes the root."""
+    """The ε of the normalization, added before the root."""
     consequence = "ε of the normalization, added before the root: 1e-05 in llama2.c and Llama 2 and 3, 1e-06 in Llama 1."
     return Question("norm_epsilon", consequence, ("1e-05", "1e-06", "1e-08", "1e-12"))
 
@@ -84,7 +84,7 @@ def max_positions(default: int) -> Question:
 
 @dataclass(frozen=True)
 class LlamaNames:
-    """What a program calls the tensors of a Llama-like network, with its stacked projections distinguished.
+    """A program's names for the tensors of a Llama-like network, with its stacked projections distinguished.
 
     Attributes:
         words: the table of token embeddings.
@@ -102,7 +102,7 @@ class LlamaNames:
 
 
 def asked(shapes: Shapes, names: LlamaNames, told: Mapping[str, str], usual: str | None, *more: Question) -> tuple[Question, ...]:
-    """What is asked about a Llama-like network.
+    """The questions about a Llama-like network.
 
     Args:
         usual: the activation that these programs use; None: they use several.

@@ -1,4 +1,4 @@
-"""What a network of the transformers library reads: token ids, or float features that are arranged as its own input."""
+"""Inputs of a network of the transformers library: token ids, or float features that are arranged as its own input."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -73,7 +73,7 @@ class Reads:
 
 
 def reads(folder: Folder, network: nn.Module, config: Any) -> Reads:
-    """What a network reads.
+    """The input of a network.
 
     Raises:
         UnsupportedModel: more than one kind of input, or one whose arrangement is not known.

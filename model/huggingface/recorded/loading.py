@@ -156,7 +156,7 @@ def _about(folder: Folder, network: RecordedNetwork, compared: float | None, rea
 
 
 def _listed(sites: tuple[headlight.Site, ...]) -> Iterator[str]:
-    """What a run records, a sentence each."""
+    """Notes on what a run records, a sentence each."""
     modules = dict.fromkeys(site.module for site in sites)
     more = f" and {len(modules) - 8} more modules" if len(modules) > 8 else ""
     where = ", ".join(list(modules)[:8])

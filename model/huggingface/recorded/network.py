@@ -58,7 +58,7 @@ class RecordedNetwork(LibraryHolder):
         return {}
 
     def __call__(self, given: Pass, **options: Any) -> Any:
-        """What the library's forward pass returns."""
+        """The result of the library's forward pass."""
         arguments: dict[str, Any] = {self.reads.argument: self.reads.arranged(given.source)}
         if given.valid is not None:
             arguments["attention_mask"] = given.valid
@@ -76,7 +76,7 @@ class RecordedNetwork(LibraryHolder):
         keep: Sequence[str] = (),
         limit: int = 1 << 30,
     ) -> tuple[Any, headlight.Recording]:
-        """What a forward pass returns, and its recording.
+        """The result of a forward pass, and its recording.
 
         Args:
             source, target: texts of the positions.
@@ -135,7 +135,7 @@ class RecordedNetwork(LibraryHolder):
             raise CannotChange(name=str(request.edits[0]), reason=NO_ROW)
 
     def missing(self) -> dict[str, str]:
-        """What a trace of it cannot hold, and why."""
+        """The tensors that a trace of it cannot hold, with the reasons."""
         return dict.fromkeys(("attention/*/scores", "attention/*/output", "hidden", "embedded", "stages", "positions"), NO_ROW)
 
 

@@ -16,7 +16,7 @@ class Reader(Protocol):
     """A tokenizer that was read and can encode texts."""
 
     def describe(self, size: int) -> dict[str, Any]:
-        """What the parent must know.
+        """Facts about a tokenizer that the parent process needs.
 
         Returns:
             `tokens`: pairs of id and text, for ids below `size`; `special`: ids of the special tokens; `unknown`: id of the unknown

@@ -148,7 +148,7 @@ def cells(trace: Trace, stage: Stage, head: int, query: int, key: int, live: boo
 
 
 def _described(trace: Trace, attention: Attention, head: int, read: Read | None) -> str:
-    """What the lines show, in words."""
+    """The lines in words."""
     if read is None:
         return descriptions.head(trace, attention, head)
     return titled(read.title, descriptions.table(read.values, labels.key_axis(trace, attention.site)))
