@@ -80,7 +80,7 @@ if (!Object.hasOwn(navigator, "languages")) {
   Object.defineProperty(navigator, "languages", { get: () => [document.documentElement.lang || "en", ...languages] });
 }
 
-/** Speaks a language from now on. `words`: ours by Streamlit's; “Help for {name}” stands for all that begin so. */
+/** Sets the language. `words`: ours by Streamlit's; “Help for {name}” matches all that begin so. */
 function speakStreamlit(words) {
   exact = words;
   patterns = Object.entries(words).filter(([theirs]) => theirs.includes("{name}")).map(([theirs, text]) => {

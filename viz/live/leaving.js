@@ -4,7 +4,7 @@
 // draws the sentence of the URL: the box then gets back what was typed since.
 
 const LINK = "a[data-testid=stSidebarNavLink], a[data-testid=stPageLink-NavLink]";
-const KNOWN_MS = 20; // how often it is looked whether the script knows
+const KNOWN_MS = 20; // how often it is checked whether the script knows
 const LEAVING_MS = 5000; // after this time the page is left anyway
 
 /** Puts a text into the box as if it were typed. */

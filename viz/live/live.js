@@ -203,7 +203,7 @@ class LiveBox {
     if (!liveScenes.ahead) delete document.documentElement.dataset[AHEAD];
   }
 
-  /** The page's script has drawn a sentence. Once it has ended and draws what is shown, the whole page speaks of one sentence again. */
+  /** The page's script has drawn a sentence. Once it has ended and draws what is shown, the whole page shows one sentence again. */
   async drawn(text) {
     if (!this.flight && text !== this.asked) this.asked = undefined;
     if (text !== this.script.told) this.script.told = null;

@@ -1,5 +1,5 @@
 // The script of a standalone page: it plays the part of the app, without a server. The page holds the run, compressed; every choice
-// is drawn at once.
+// is drawn immediately.
 
 /** Decompresses what viz/canvas/standalone.py compressed. */
 async function inflated(text) {

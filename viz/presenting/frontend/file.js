@@ -1,4 +1,4 @@
-// A lecture as one file: all pictures are inside; questions are answered here and revealed at once.
+// A lecture as one file: all pictures are inside; questions are answered here and revealed immediately.
 
 /** Decompresses what viz/presenting/file.py compressed. */
 async function inflated(text) {

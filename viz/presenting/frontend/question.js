@@ -1,10 +1,10 @@
 // The question of a step: what a student answers with, and the live picture of all answers.
 
-const SHORT = 4; // options of at most so many characters stand side by side
+const SHORT = 4; // options of at most so many characters are side by side
 const LONG = 16; // longer options break into lines beside their numbers
 
 class QuestionBox {
-  /** Draws into `box`. `answered(value)` sends an answer and gives the server's outcome; null: nobody answers here. */
+  /** Draws into `box`. `answered(value)` sends an answer and gives the server's outcome; null: no answers here. */
   constructor(box, texts, answered) {
     Object.assign(this, { box, texts, answered, own: new Map() });
   }

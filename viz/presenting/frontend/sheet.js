@@ -36,7 +36,7 @@ class Sheet {
     return { panel, host, box: el("section", { class: panel.half ? "panel half" : "panel" }, ...heading, ...note, host) };
   }
 
-  /** Draws panel after panel while nobody waits; ends when the sheet is shown or removed meanwhile. True: it is drawn. */
+  /** Draws panel after panel in idle time; ends when the sheet is shown or removed meanwhile. True: it is drawn. */
   async drawAhead() {
     for (const place of this.places) {
       await idle();

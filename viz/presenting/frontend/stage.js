@@ -28,7 +28,7 @@ class Stage {
     return this.sheets.get(this.name);
   }
 
-  /** Shows a picture with a selection, at once if it was prepared; null: nothing. While it is loaded, the stage is empty. */
+  /** Shows a picture with a selection, immediately if it was prepared; null: nothing. While it is loaded, the stage is empty. */
   async show(name, choice = {}) {
     this.wanted = name;
     if (name !== this.name) this.hide();
@@ -72,7 +72,7 @@ class Stage {
     this.sheets.delete(name);
   }
 
-  /** Hides the sheet. One that was changed by hand is drawn anew when it is needed again. */
+  /** Hides the sheet. One that was changed by hand is drawn again when it is needed. */
   hide() {
     const { sheet, name } = this;
     this.name = null;

@@ -1,4 +1,4 @@
-// A lecture as its slides and where it stands: the present step, which questions were closed or revealed, a view off the path.
+// A lecture as its slides and its state: the present step, which questions were closed or revealed, a view off the path.
 
 class Talk {
   /** `changed(what)` hears every change: the fields that changed, with their values. */
