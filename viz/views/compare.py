@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from model.trace.types import Attention, Site, Trace
-from viz import canvas, descriptions, export, labels, numeric_tables
+from viz import canvas, descriptions, download, export, labels, numeric_tables
 from viz.figures import heatmap
 from viz.figures.difference import difference
 from viz.figures.frame import downloadable
@@ -182,14 +182,7 @@ def _ranking(page: Page, compared: Compared) -> None:
     titles = names | numbers | {"rows": _("rows")}
     clicked = choosing_head(table, "heads-by-change", query=-1)
     numeric_tables.draw(table, titles=titles, hide_index=True, selection_mode="single-row", **clicked)
-    st.download_button(
-        _("Download as CSV"),
-        lambda: export.csv(table),
-        export.file_name(page.trace, "changes", ending="csv"),
-        "text/csv",
-        icon=":material/download:",
-        on_click="ignore",
-    )
+    download.csv(table, page.trace, "changes")
 
 
 def _explain() -> None:

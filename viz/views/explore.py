@@ -6,7 +6,7 @@ from html import escape
 
 import streamlit as st
 
-from viz import canvas, export, labels, numeric_tables
+from viz import canvas, download, export, labels, numeric_tables
 from viz.canvas import standalone
 from viz.link_values import PARTS
 from viz.page import Page, card, choosing_head, heading, panel, update
@@ -168,10 +168,7 @@ def _numbers(page: Page, shown: reading.Shown) -> None:
             st.caption(_("The same as a figure; use the camera button in its corner to save it as SVG."))
             reading_card.figure(page, shown)
     csv, whole, own = st.columns(3)
-    name = export.file_name(page.trace, *reading.file_parts(page, shown), ending="csv")
-    csv.download_button(
-        _("Download as CSV"), lambda: export.csv(table), name, "text/csv", icon=":material/download:", on_click="ignore"
-    )
+    download.csv(table, page.trace, *reading.file_parts(page, shown), box=csv)
     whole.download_button(
         _("Download the run (trace file)"),
         lambda: export.trace_file(page.trace),

@@ -10,7 +10,7 @@ from model.engine.api import Engine
 from model.errors import HeadlightError
 from model.spec.request import RunRequest
 from model.trace.types import Array
-from viz import descriptions, export, labels, recording
+from viz import descriptions, download, export, labels, recording
 from viz.figures import lens as figure
 from viz.figures.frame import downloadable
 from viz.page import Page, chart, say
@@ -91,10 +91,7 @@ def _picture(page: Page, found: lens.Lens, words: Array) -> None:
     told = descriptions.lens(positions, layers, words, found.probabilities)
     chart(drawn, (page.trace, alt), config=downloadable(name), key="lens", alt=titled(alt, told))
     table = export.lens_table(positions, layers, words, found.probabilities, title)
-    csv = export.file_name(page.trace, "logit-lens", ending="csv")
-    st.download_button(
-        _("Download as CSV"), lambda: export.csv(table), csv, "text/csv", icon=":material/download:", on_click="ignore"
-    )
+    download.csv(table, page.trace, "logit-lens")
 
 
 def _layer(name: str, names: tuple[str, ...]) -> str:

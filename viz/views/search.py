@@ -7,7 +7,7 @@ import streamlit as st
 
 from model.trace.beam_tree import hypotheses, path
 from model.trace.types import Trace
-from viz import canvas, export, figure_dialog, labels, numeric_tables
+from viz import canvas, download, figure_dialog, labels, numeric_tables
 from viz.page import Page, address, bind, card, update
 from viz.publication.catalogue import Choice, figure_called
 from viz.texts import _
@@ -88,14 +88,6 @@ def _numbers(page: Page) -> None:
     trace = page.trace
     found = table(trace)
     numeric_tables.draw(found, hide_index=True, key="search-numbers")
-    st.download_button(
-        _("Download the search as CSV"),
-        lambda: export.csv(found),
-        export.file_name(trace, "search", ending="csv"),
-        "text/csv",
-        icon=":material/download:",
-        on_click="ignore",
-        key="search-csv",
-    )
+    download.csv(found, trace, "search", label=_("Download the search as CSV"), key="search-csv")
     choice = Choice(page.attention, page.head, hypothesis=page.view.hypothesis)
     figure_dialog.button(lambda: [figure_called(trace, choice, "tree")], trace, address(), "tree")

@@ -1,13 +1,11 @@
 """Curves of the training film: losses, a measure of every head, and when each head specialized."""
 
-from functools import partial
-
 import numpy as np
 import pandas as pd
 import streamlit as st
 
 from model.trace.types import Array
-from viz import descriptions, export, labels, numeric_tables
+from viz import descriptions, download, export, labels, numeric_tables
 from viz.figures import training as figures
 from viz.figures.frame import downloadable
 from viz.links import MEASURES
@@ -104,15 +102,8 @@ def _numbers(page: Page, measured: Course) -> None:
     for (name, table), caption in zip(tables.items(), captions, strict=True):
         st.caption(labels.markdown(caption))
         numeric_tables.draw(table.rename(columns=localized))
-        st.download_button(
-            labels.markdown(_("Download as CSV: {what}", what=caption)),
-            partial(export.csv, table),
-            export.file_name(page.trace, name, ending="csv"),
-            "text/csv",
-            icon=":material/download:",
-            on_click="ignore",
-            key=f"csv-{name}",
-        )
+        label = labels.markdown(_("Download as CSV: {what}", what=caption))
+        download.csv(table, page.trace, name, label=label, key=f"csv-{name}")
 
 
 def _loss_table(page: Page, measured: Course) -> pd.DataFrame:

@@ -7,7 +7,7 @@ import streamlit as st
 from model.errors import HeadlightError
 from model.trace.cell_arithmetic import Explanation
 from model.trace.types import Trace
-from viz import export, labels, numeric_tables, waiting
+from viz import download, labels, numeric_tables, waiting
 from viz.figures import arithmetic as figures
 from viz.figures.frame import CONFIG
 from viz.page import Page, card, chart, say, update
@@ -91,13 +91,5 @@ def _table(page: Page, found: Explanation) -> None:
     table = calculation.table(page, found)
     with st.expander(_("The whole row as numbers"), icon=":material/table:"):
         numeric_tables.draw(table)
-        name = export.file_name(page.trace, found.site, f"head-{found.head + 1}", f"query-{found.query + 1}", ending="csv")
-        st.download_button(
-            _("Download this row as CSV"),
-            export.csv(table),
-            name,
-            "text/csv",
-            icon=":material/download:",
-            on_click="ignore",
-            key="cell-csv",
-        )
+        parts = (found.site, f"head-{found.head + 1}", f"query-{found.query + 1}")
+        download.csv(table, page.trace, *parts, label=_("Download this row as CSV"), key="cell-csv")

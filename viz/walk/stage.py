@@ -9,7 +9,7 @@ from model.errors import HeadlightError
 from model.trace import source_lines, stages
 from model.trace.stages import AXES, OF_CELLS, Stage
 from model.trace.types import Array, Trace
-from viz import canvas, descriptions, export, figure_dialog, labels, numeric_tables
+from viz import canvas, descriptions, download, figure_dialog, labels, numeric_tables
 from viz.figures import stages as figures
 from viz.figures.frame import CONFIG
 from viz.page import Page, address, bind, card, chart, say, update
@@ -181,15 +181,7 @@ def _numbers(page: Page, trace: Trace, stage: Stage) -> None:
                 )
             )
         numeric_tables.draw(table, key="stage-numbers")
-        st.download_button(
-            _("Download as CSV"),
-            lambda: export.csv(table),
-            export.file_name(trace, stage.place, stage.name, *head, ending="csv"),
-            "text/csv",
-            icon=":material/download:",
-            on_click="ignore",
-            key="stage-csv",
-        )
+        download.csv(table, trace, stage.place, stage.name, *head, key="stage-csv")
 
 
 def _never_computed(trace: Trace, stage: Stage, head: int) -> int:

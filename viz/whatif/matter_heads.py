@@ -10,7 +10,7 @@ from model.attribution.questions import Heads
 from model.attribution.results import HeadEffects
 from model.spec.edits import Silence
 from model.trace.types import Array, Site
-from viz import export, labels, numeric_tables
+from viz import download, labels, numeric_tables
 from viz.figures import matters as figures
 from viz.figures.grid import grid
 from viz.page import Page
@@ -185,15 +185,7 @@ def _table(page: Page, found: HeadEffects, table: pd.DataFrame, titles: dict[str
         key=key,
         on_select=partial(_row_clicked, key, heads),
     )
-    st.download_button(
-        _("Download as CSV"),
-        lambda: export.csv(table),
-        export.file_name(page.trace, "matters", ending="csv"),
-        "text/csv",
-        icon=":material/download:",
-        on_click="ignore",
-        key="matters-csv",
-    )
+    download.csv(table, page.trace, "matters", key="matters-csv")
 
 
 def _row_clicked(key: str, heads: tuple[tuple[str, int], ...]) -> None:

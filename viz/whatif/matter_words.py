@@ -10,7 +10,7 @@ import streamlit as st
 from model.attribution.questions import Words
 from model.attribution.results import WordEffects
 from model.trace.types import Array
-from viz import export, labels, numeric_tables
+from viz import download, labels, numeric_tables
 from viz.figures.frame import CONFIG
 from viz.figures.grid import grid
 from viz.page import Page, chart
@@ -135,12 +135,4 @@ def _numbers(page: Page, table: pd.DataFrame, token: str) -> None:
     shown = table.assign(strip=table["strip"].map(strips)).rename(columns=titles() | {"input": _("input"), "strip": _("text")})
     with st.expander(_("All numbers"), icon=":material/table:"):
         numeric_tables.draw(shown, hide_index=True, key="matters-words-table")
-        st.download_button(
-            _("Download as CSV"),
-            lambda: export.csv(table),
-            export.file_name(page.trace, "words", token, ending="csv"),
-            "text/csv",
-            icon=":material/download:",
-            on_click="ignore",
-            key="matters-words-csv",
-        )
+        download.csv(table, page.trace, "words", token, key="matters-words-csv")
