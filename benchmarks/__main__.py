@@ -74,7 +74,9 @@ def main(repeats: int, only: tuple[str, ...], out: Path | None, markdown: Path |
     for name in only or PARTS:
         began, found = time.monotonic(), measured.setdefault(name, [])
         try:
-            found.extend(PARTS[name](repeats))
+            for row in PARTS[name](repeats):
+                found.append(row)
+                click.echo(f"{name}, after {time.monotonic() - began:.0f} s: {row.case}", err=True)
         except (browsers.NoBrowser, peers.NoPeers) as error:
             say(str(error))
         except (peers.TooMuch, Error) as error:  # one part that a machine is too busy for does not end the others

@@ -254,7 +254,7 @@ def test_what_is_printed_is_written_too(monkeypatch: pytest.MonkeyPatch, tmp_pat
     page, numbers = tmp_path / "a.md", tmp_path / "a.json"
     done = CliRunner().invoke(main, ["--only", "decoding", "--markdown", str(page), "--json", str(numbers)])
     assert done.exit_code == 0, done.output
-    assert page.read_text(encoding="utf-8").strip() == done.output.strip()
+    assert page.read_text(encoding="utf-8").strip() == done.stdout.strip()
     assert "| decoding by reading all anew, times cached | ≥ 3 × | 4.5 × | yes |" in done.output
     assert json.loads(numbers.read_text(encoding="utf-8"))["decoding"][0]["ratio"] == 4.5
 
@@ -264,13 +264,29 @@ def test_a_part_that_ends_early_keeps_what_it_measured_and_ends_no_other(monkeyp
         yield Row("measured before", 7.0)
         raise TooMuch("> 60 s")
 
+    def another(repeats: int) -> Iterator[Row]:
+        yield Row("another", 8.0)
+        click.echo("the part goes on", err=True)
+
     monkeypatch.setitem(PARTS, "decoding", busy)
-    monkeypatch.setitem(PARTS, "training", lambda repeats: iter([Row("another", 8.0)]))
+    monkeypatch.setitem(PARTS, "training", another)
     monkeypatch.setattr("benchmarks.__main__.machine", lambda: "a machine")
     done = CliRunner().invoke(main, ["--only", "decoding", "--only", "training"])
     assert "The part decoding ended early: > 60 s." in done.output
     assert "| measured before | 7.0 |" in done.output
     assert "| another | 8.0 |" in done.output
+    told = [line for line in done.stderr.splitlines() if line]
+    assert [line.partition(": ")[2] for line in told if ", after " in line] == ["measured before", "another"]
+    assert told[-1] == "the part goes on", "a row is told at once, and not at the end of its part"
+
+
+def test_each_load_test_is_announced_before_it_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("of_a_class", "of_runs", "of_the_badly_behaved", "of_a_soak"):
+        monkeypatch.setattr(load, name, lambda name=name: iter([Row(name, 1.0)]))
+    for row in load.measure(1):
+        (announced,) = capsys.readouterr().err.splitlines()
+        assert announced.startswith("load: ")
+        assert "minute" in announced, row.case
 
 
 def test_made_up_attention_is_attention() -> None:

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from statistics import median, quantiles
 
+import click
+
 from benchmarks.load import badly_behaved, classroom, runs, soak
 from benchmarks.load.classroom import Class
 from benchmarks.servers import ROOT, serving
@@ -28,11 +30,16 @@ VIEWERS, BETWEEN_CLICKS = 10_000, 20.0
 
 
 def measure(repeats: int) -> Iterator[Row]:
-    """Runs all load tests once: each of them has hundreds of turns in itself."""
-    yield from of_a_class()
-    yield from of_runs()
-    yield from of_the_badly_behaved()
-    yield from of_a_soak()
+    """Runs all load tests once: each of them has hundreds of turns in itself. About ten minutes on two idle cores."""
+    tests = {
+        "300 people join and click, about two minutes": of_a_class,
+        "30 runs at once, half a minute": of_runs,
+        "cached runs beside badly behaved visitors, two minutes": of_the_badly_behaved,
+        f"{soak.MINUTES} minutes of {soak.PEOPLE} people without their pauses, about five minutes": of_a_soak,
+    }
+    for what, test in tests.items():
+        click.echo(f"load: {what}", err=True)
+        yield from test()
 
 
 def of_a_class() -> Iterator[Row]:
