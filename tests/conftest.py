@@ -45,6 +45,22 @@ SLOW_PLACES = tuple(
 )
 """Where whole pages run, networks are trained, libraries take seconds to import, or hosts and people have own processes."""
 
+LONG = (
+    "test_cluster.py",
+    "test_app.py",
+    "test_pages.py",
+    "test_big_mode.py",
+    "test_canvas_component.py",
+    "test_canvas_scale.py",
+    "test_what_if.py",
+    "test_live.py",
+    "test_live_bad_input.py",
+    "test_no_english.py",
+    "test_checkpoint.py",
+    "test_cells.py",
+)
+"""Files of about a minute and more. They come first among their kind: one process must not wait for the other's last file."""
+
 MARKED = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.(\w+)", re.MULTILINE)
 """How a file marks all of its tests."""
 
@@ -82,6 +98,12 @@ def _in_slow_place(path: Path) -> bool:
     return any(path.is_relative_to(place) for place in SLOW_PLACES)
 
 
+def _turn(item: pytest.Item) -> tuple[bool, int]:
+    """Sorts tests without a browser before those with one, and long files before the others of their kind."""
+    name, own = item.path.name, item.get_closest_marker("browser") is not None
+    return own, LONG.index(name) if name in LONG and (own or name == "test_cluster.py") else len(LONG)
+
+
 def _measures(config: pytest.Config) -> bool:
     """Whether the command line names what measures a class."""
     return "load" in str(config.option.markexpr)
@@ -105,7 +127,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for item in items if item.get_closest_marker("load")]
         items[:] = [item for item in items if item not in left_out]
         config.hook.pytest_deselected(items=left_out)
-    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
+    items.sort(key=_turn)
     for item in items:
         if item.get_closest_marker("browser"):
             item.add_marker(pytest.mark.flaky(reruns=1))

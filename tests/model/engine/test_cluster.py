@@ -44,6 +44,8 @@ globals().update({name: test for name, test in vars(test_contract).items() if na
 HEADERS = {"authorization": "Bearer secret"}
 REQUESTS = [RunRequest("tiny", f"w4 w{i} w{j}", decoding=Decoding(max_length=4)) for i in range(4, 8) for j in range(4, 8)]
 PEOPLE, PATIENCE = 6, 300.0
+HURRIED, PAUSE = 20, 0.2
+"""How often a person asks without a pause, which is longer than it takes to kill a replica; then others get at the cores, too."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,7 @@ def people_asking(cluster: Cluster, local: LocalEngine) -> Iterator[Counter[int]
                 except BaseException as error:
                     wrong.append(error)
                 answered[person] += 1
+                ended.wait(PAUSE if answered[person] > HURRIED else 0)
 
     threads = [threading.Thread(target=ask, args=(person,)) for person in range(PEOPLE)]
     for thread in threads:
