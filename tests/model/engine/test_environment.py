@@ -87,8 +87,8 @@ def test_nonsense_in_the_environment_ends_a_command_with_one_sentence(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("variable", "value"), NONSENSE)
-def test_nonsense_in_the_environment_ends_the_start_with_one_sentence(variable: str, value: str) -> None:
+def test_nonsense_in_the_environment_ends_the_start_of_the_process_with_one_sentence() -> None:
+    variable, value = NONSENSE[0]
     code = "from viz.page import start; start()"
     done = subprocess.run(
         [sys.executable, "-c", code], env=os.environ | {variable: value}, cwd=ROOT, capture_output=True, text=True, check=False
@@ -97,3 +97,20 @@ def test_nonsense_in_the_environment_ends_the_start_with_one_sentence(variable: 
     assert done.returncode == 2
     assert len(sentences) == 1
     assert sentences[0].startswith(f"{variable} is '{value}', but it must be ")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("variable", "value"), NONSENSE)
+def test_nonsense_in_the_environment_ends_the_start_with_one_sentence(
+    variable: str, value: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from viz import page
+
+    monkeypatch.setenv(variable, value)
+    monkeypatch.setattr(page.os, "_exit", sys.exit)
+    page.the_engine.clear()
+    with pytest.raises(SystemExit) as ended:
+        page.start()
+    assert ended.value.code == 2
+    (sentence,) = [line for line in capsys.readouterr().err.splitlines() if "missing ScriptRunContext" not in line]
+    assert sentence.startswith(f"{variable} is '{value}', but it must be ")
