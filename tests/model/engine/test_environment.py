@@ -107,7 +107,7 @@ def test_nonsense_in_the_environment_ends_the_start_with_one_sentence(
     from viz import page
 
     monkeypatch.setenv(variable, value)
-    monkeypatch.setattr(page.os, "_exit", sys.exit)
+    monkeypatch.setattr(os, "_exit", sys.exit)
     page.the_engine.clear()
     with pytest.raises(SystemExit) as ended:
         page.start()
