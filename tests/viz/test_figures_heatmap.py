@@ -130,9 +130,10 @@ def test_the_ground_is_the_page_and_nothing_floats_over_the_picture(trace: Trace
 def test_a_reading_that_is_no_probability_has_colours_up_to_its_largest_value_and_says_what_it_is(trace: Trace) -> None:
     attention = trace.at("decoder.0.0.cross")
     values = attention.weights[0] * 3.5
-    (layer,) = cells(trace, attention, Cells(values, "length <moved>", probabilities=False), dark=False).data
+    figure = cells(trace, attention, Cells(values, "length <moved>", probabilities=False), dark=False)
+    (layer,) = figure.data
     assert (layer.zmin, layer.zmax) == (0, values.max())
-    assert layer.colorbar.title.text == "length &lt;moved&gt;"
+    assert figure.layout.title.text == "length &lt;moved&gt;"
     assert layer.colorbar.tickvals[-1] == values.max()
     assert "length &lt;moved&gt;: " in layer.hovertemplate
     assert "weight" not in layer.hovertemplate

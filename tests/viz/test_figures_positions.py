@@ -54,13 +54,14 @@ def test_the_whole_table_is_centred_at_zero_with_position_one_on_top() -> None:
 
 
 def test_similarity_is_the_dot_product_or_the_cosine() -> None:
-    (dot,), (cosine,) = positions.similarity(TABLE, dark=False).data, positions.similarity(TABLE, dark=False, cosine=True).data
+    figures = positions.similarity(TABLE, dark=False), positions.similarity(TABLE, dark=False, cosine=True)
+    (dot,), (cosine,) = (figure.data for figure in figures)
     rows = TABLE.astype(float).tolist()
     for i, j in [(0, 0), (1, 7), (7, 1), (11, 3)]:
         product = sum(a * b for a, b in zip(rows[i], rows[j], strict=True))
         assert dot.z[i][j] == pytest.approx(product, rel=1e-5)
         assert cosine.z[i][j] == pytest.approx(product / math.hypot(*rows[i]) / math.hypot(*rows[j]), rel=1e-5)
-    assert (dot.colorbar.title.text, cosine.colorbar.title.text) == ("dot product", "cosine")
+    assert [figure.layout.title.text for figure in figures] == ["dot product", "cosine"]
 
 
 def test_positions_without_encoding_are_like_nothing() -> None:

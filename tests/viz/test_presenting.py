@@ -267,9 +267,21 @@ def test_the_lecturers_page_holds_the_slides_but_not_the_notes(client: TestClien
     assert [slide["title"] for slide in data["slides"]][:2] == ["Look", "Which word?"]
     assert "Say this." not in page.text
     assert "<title>A &lt;b&gt;title&lt;/b&gt;</title>" in page.text
+    assert "<code>--server.address=0.0.0.0</code>" in page.text, "a line would break after its hyphens"
     assert "script-src 'self'" in page.headers["content-security-policy"]
     assert client.get(f"/hold/{'x' * 300}").status_code == 404
     assert client.get("/hold/..%2f..%2fetc").status_code == 404
+
+
+@pytest.mark.parametrize("link", ["", "/file", "/handout"])
+def test_a_link_to_a_lecture_that_is_not_here_opens_a_page_that_says_so(client: TestClient, link: str) -> None:
+    with pytest.raises(LookupError, match=r"^There is no such lecture here\.$"):
+        routes.Lectures(routes._engine_for).deck("other.en")
+    answer = client.get(f"/hold/<b>{link}", headers={"Accept-Language": "de"})
+    assert answer.status_code == 404
+    assert answer.headers["content-type"].startswith("text/html")
+    assert '<p class="message">&lt;b&gt;</p>' in answer.text
+    assert '<a href="/lecture">Lektionen</a>' in answer.text
 
 
 def test_the_script_and_the_pictures_are_served_by_their_hash(client: TestClient, deck: LectureDeck) -> None:

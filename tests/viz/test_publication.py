@@ -321,6 +321,7 @@ def test_every_figure_of_every_page_can_be_printed(name: str, figure: go.Figure)
     sheet = chart(figure, Options(), name)
     drawing = Drawn(sheet)
     titles = [axis.title.text for axis in figure.select_xaxes()] + [axis.title.text for axis in figure.select_yaxes()]
+    titles.append(figure.layout.title.text)  # of its color bar
     assert {title for title in titles if title} | {name} <= set(drawing.texts)
     marks = sum(np.isfinite(np.asarray(each.z, float)).sum() for each in figure.data if each.type == "heatmap")
     assert len(drawing.boxes) >= marks

@@ -164,7 +164,7 @@ def test_a_reading_is_drawn_under_its_own_name(name: str) -> None:
     assert drawn == pytest.approx(expected, rel=1e-5)
     assert header["largest"] == pytest.approx(1.0 if header["opens"] else expected.max())
     assert FOLLOW in words(app)
-    assert heat(app)["data"][0]["colorbar"]["title"]["text"] != "weight"
+    assert heat(app)["layout"]["title"]["text"] != "weight"
     titles = {"mean": "Mean over heads", "max": "Maximum over heads", "value": "Weight × value", "rollout": "Rollout"}
     assert titles[name] + " · " in words(app)
     assert bool([request for request in made.asked if "qkv" in request.keep]) == (name == "value")
@@ -212,7 +212,7 @@ def test_hidden_tokens_lose_their_columns_and_the_page_says_what_they_held() -> 
     assert cells(app) == pytest.approx(rest, rel=1e-5)
     share = f"{np.mean(weights[:, [0, -1]].sum(axis=-1)):.0%}"
     assert f"2 special tokens hidden; they held {share} of the weight" in words(app).replace("\\", "")
-    assert heat(app)["data"][0]["colorbar"]["title"]["text"] == "share of the rest"
+    assert heat(app)["layout"]["title"]["text"] == "share of the rest"
 
 
 def test_the_reading_and_the_toggle_are_tied_to_the_link() -> None:

@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 
 from model.trace.types import Array, Attention, Trace
 from viz import labels
-from viz.figures.frame import BAR_HEIGHT, ON_AXIS, cell_layer, colour_bar, fitting_height, literal, picture, scale, token_axis
+from viz.figures.frame import ON_AXIS, cell_layer, colour_bar, fitting_height, literal, picture, scale, token_axis
 from viz.texts import _
 from viz.theme import Scheme, scheme
 
@@ -50,7 +50,7 @@ def difference(
         fitting_height(apart.shape),
         [layer | _colours(colours, apart)],
         _axes(colours, first, labels.compared(first, second, rows, keys, ON_AXIS)),
-        above=BAR_HEIGHT,
+        bar=_("change in weight"),
     )
 
 
@@ -71,7 +71,7 @@ def _hover() -> str:
 
 def _colours(colours: Scheme, apart: Array) -> dict[str, Any]:
     largest = float(np.nanmax(np.abs(apart), initial=0.0)) or 1.0
-    bar = colour_bar(colours, _("change in weight"), (-largest, 0, largest)) | {"tickformat": "+.3~r"}
+    bar = colour_bar(colours, (-largest, 0, largest)) | {"tickformat": "+.3~r"}
     return {"colorscale": scale(colours.diverging), "zmin": -largest, "zmax": largest, "colorbar": bar}
 
 

@@ -61,7 +61,7 @@ def _enlarged_as(name: str, value: Any) -> Any:
     if name == "hovertemplate" and isinstance(value, str):
         return _DECIMALS.sub(".2f", value)
     if name == "colorbar":
-        return {**_enlarged(value), "len": 300, "thickness": 14}
+        return {**_enlarged(value), "len": 300, "thickness": 14, "ypad": round(_LARGER * value["ypad"])}
     return _enlarged(value)
 
 
@@ -79,7 +79,7 @@ def literal(text: str) -> str:
 
 
 def picture(
-    dark: bool, height: int, traces: Sequence[dict[str, Any]], layout: dict[str, Any], above: int = 8, below: int = 8
+    dark: bool, height: int, traces: Sequence[dict[str, Any]], layout: dict[str, Any], above: int = 8, bar: str = ""
 ) -> go.Figure:
     """A figure with a transparent background, in the theme's colors and fonts.
 
@@ -91,13 +91,16 @@ def picture(
         height: in pixels; the width is the page's.
         traces: Plotly traces as dicts, each with its `type`.
         layout: axes, shapes and so on; overrides the common layout.
-        above, below: margins in pixels.
+        above: upper margin in pixels.
+        bar: title of the color bar; a figure that has one has an upper margin of BAR_HEIGHT.
     """
     colours = scheme(dark)
+    if bar:
+        above, layout = BAR_HEIGHT, layout | {"title": _bar_title(colours, bar)}
     ground = {
         "template": _NO_TEMPLATE,
         "height": height,
-        "margin": {"l": 8, "r": 18, "t": above, "b": below},
+        "margin": {"l": 8, "r": 18, "t": above, "b": 8},
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "font": {"family": font(current()), "size": 13, "color": colours.text},
@@ -168,8 +171,8 @@ BUTTON_WIDTH = 26
 """Pixels at the upper right corner that stay free for the button of `downloadable`."""
 
 
-def colour_bar(colours: Scheme, title: str, ticks: Sequence[float] | None = None) -> dict[str, Any]:
-    """A slim horizontal color bar above the picture, at its right end."""
+def colour_bar(colours: Scheme, ticks: Sequence[float] | None = None) -> dict[str, Any]:
+    """A slim horizontal color bar above the picture, at its right end, below its title (`picture(bar=…)`)."""
     return {
         "orientation": "h",
         "x": 1,
@@ -177,17 +180,26 @@ def colour_bar(colours: Scheme, title: str, ticks: Sequence[float] | None = None
         "yref": "container",
         "y": 1,
         "yanchor": "top",
-        "ypad": 0,
+        "ypad": 18,
         "xpad": BUTTON_WIDTH,
         "lenmode": "pixels",
         "len": 150,
         "thickness": 8,
         "outlinewidth": 0,
-        "title": {"text": literal(title), "side": "top", "font": {"size": 12, "color": colours.faint}},
         "tickfont": {"size": 11, "color": colours.faint},
         "ticks": "",
         "tickvals": ticks,
     }
+
+
+def _bar_title(colours: Scheme, text: str) -> dict[str, Any]:
+    """Title of the color bar, above its right end.
+
+    It is the figure's title: the place of a color bar's own title depends on the height of the figure, and in a low one it lies on
+    the bar.
+    """
+    place = {"x": 1, "xref": "paper", "xanchor": "right", "y": 1, "yref": "container", "yanchor": "top"}
+    return {"text": literal(text), "font": {"size": 12, "color": colours.faint}, "pad": {"t": 3, "r": BUTTON_WIDTH}, **place}
 
 
 def query_key_axes(colours: Scheme, trace: Trace, attention: Attention, shown: Array | None = None) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def grid(
         "zmin": -end,
         "zmax": end,
         "colorscale": scale(colours.diverging),
-        "colorbar": colour_bar(colours, quantity, (-end, 0, end)) | {"tickformat": ".2g"},
+        "colorbar": colour_bar(colours, (-end, 0, end)) | {"tickformat": ".2g"},
         "xgap": 2,
         "ygap": 2,
         "hoverinfo": "skip",
@@ -67,7 +67,7 @@ def grid(
     down |= {"range": [len(names) - 0.5, -0.5], "tickfont": {"size": 12, "color": colours.text}}
     across = token_axis(colours, "", [_cut(name) for name in columns]) | {"side": "bottom"}
     height = BAR_HEIGHT + 70 + ROW * len(rows)
-    return picture(dark, height, [cells, points], {"xaxis": across, "yaxis": down, "hovermode": "closest"}, above=BAR_HEIGHT)
+    return picture(dark, height, [cells, points], {"xaxis": across, "yaxis": down, "hovermode": "closest"}, bar=quantity)
 
 
 def _cut(text: str) -> str:

@@ -8,7 +8,6 @@ import plotly.graph_objects as go
 
 from model.trace.types import Array, Attention, Trace
 from viz.figures.frame import (
-    BAR_HEIGHT,
     cell_layer,
     colour_bar,
     fitting_height,
@@ -71,13 +70,13 @@ def cells(trace: Trace, attention: Attention, shown: Cells, dark: bool, query: i
         flat = {"colorscale": [(0, colours.masked), (1, colours.masked)], "showscale": False}
         layers.append(cell_layer(np.where(mask, np.nan, shown.values), texts, _hover_masked(shown.quantity)) | flat)
     layout = query_key_axes(colours, trace, attention, keys) | {"shapes": _outline(colours, query, mask.shape)}
-    return picture(dark, fitting_height(mask.shape), layers, layout, above=BAR_HEIGHT)
+    return picture(dark, fitting_height(mask.shape), layers, layout, bar=shown.quantity)
 
 
 def _colours(colours: Scheme, shown: Cells) -> dict[str, Any]:
     """Color scale and bar: from 0 to 1, or to the largest value, which the bar names."""
     largest = 1.0 if shown.probabilities else float(np.nanmax(shown.values, initial=0.0)) or 1.0
-    bar = colour_bar(colours, shown.quantity, (0, largest / 2, largest)) | {"tickformat": ".3~r"}
+    bar = colour_bar(colours, (0, largest / 2, largest)) | {"tickformat": ".3~r"}
     return {"colorscale": scale(colours.weights), "zmin": 0, "zmax": largest, "colorbar": bar}
 
 

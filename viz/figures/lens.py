@@ -38,7 +38,7 @@ def lens(
         "zmin": 0,
         "zmax": 1,
         "colorscale": scale(colours.weights[:4]),  # the half of the scale on which words can be read
-        "colorbar": colour_bar(colours, _("probability of the top token"), (0, 0.5, 1)),
+        "colorbar": colour_bar(colours, (0, 0.5, 1)),
         "xgap": 2,
         "ygap": 1,
         "text": [[literal(_cut(word)) for word in row] for row in words[:, :, 0].T],
@@ -57,7 +57,8 @@ def lens(
     edges = {"x0": -0.5, "x1": len(layers) - 0.5, "y0": query - 0.5, "y1": query + 0.5}
     shapes = [{"type": "rect", "line": {"color": colours.text, "width": 1.5}, **edges}] if 0 <= query < len(names) else []
     height = BAR_HEIGHT + 60 + 26 * len(names)
-    return picture(dark, height, [cells], {"xaxis": across, "yaxis": down, "shapes": shapes}, above=BAR_HEIGHT)
+    layout = {"xaxis": across, "yaxis": down, "shapes": shapes}
+    return picture(dark, height, [cells], layout, bar=_("probability of the top token"))
 
 
 def _cut(text: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from model.trace.types import Array
-from viz.figures.frame import BAR_HEIGHT, axis, colour_bar, picture, scale
+from viz.figures.frame import axis, colour_bar, picture, scale
 from viz.texts import _
 from viz.theme import Scheme, scheme
 
@@ -87,7 +87,7 @@ def whole_table(table: Array, dark: bool, used: int = 0, height: int = 420) -> g
     colours = scheme(dark)
     hover = _("position {position}<br>dimension {dimension}<br>{value}", position="%{y}", dimension="%{x}", value="<b>%{z:.4f}</b>")
     layout = _axes(colours, _("dimension"), table.shape) | {"shapes": _end(colours, used, len(table), "y")}
-    return picture(dark, height, [_cells(table, colours, hover, _("value"))], layout, above=BAR_HEIGHT)
+    return picture(dark, height, [_cells(table, colours, hover)], layout, bar=_("value"))
 
 
 def similarity(table: Array, dark: bool, cosine: bool = False, height: int = 380) -> go.Figure:
@@ -105,8 +105,8 @@ def similarity(table: Array, dark: bool, cosine: bool = False, height: int = 380
     layout = _axes(colours, _("position"), products.shape)
     layout["yaxis"] |= {"scaleanchor": "x", "constrain": "domain", "constraintoward": "top"}
     layout["xaxis"] |= {"constrain": "domain"}
-    cells = _cells(products, colours, hover, _("cosine") if cosine else _("dot product"))
-    return picture(dark, height, [cells], layout, above=BAR_HEIGHT)
+    bar = _("cosine") if cosine else _("dot product")
+    return picture(dark, height, [_cells(products, colours, hover)], layout, bar=bar)
 
 
 def alike(table: Array, cosine: bool = False) -> Array:
@@ -148,7 +148,7 @@ def wavelength_curve(d_model: int, dark: bool, positions: int, height: int = 300
     return picture(dark, height, [curve], layout)
 
 
-def _cells(values: Array, colours: Scheme, hover: str, title: str) -> dict[str, Any]:
+def _cells(values: Array, colours: Scheme, hover: str) -> dict[str, Any]:
     """A heatmap counted from 1, on the diverging scale up to the largest absolute value on both sides."""
     largest = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
     unit = 10.0 ** (np.floor(np.log10(largest)) - 1)
@@ -161,7 +161,7 @@ def _cells(values: Array, colours: Scheme, hover: str, title: str) -> dict[str, 
         "zmin": -largest,
         "zmax": largest,
         "colorscale": scale(colours.diverging),
-        "colorbar": colour_bar(colours, title, (-mark, 0, mark)) | {"tickformat": ",.2~r"},
+        "colorbar": colour_bar(colours, (-mark, 0, mark)) | {"tickformat": ",.2~r"},
         "hovertemplate": hover + "<extra></extra>",
         "hoverongaps": False,
     }

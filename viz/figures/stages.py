@@ -32,11 +32,17 @@ def vectors(values: Array, tokens: Sequence[str], down: str, across: str, dark: 
         "xaxis": axis(colours, across) | {"range": [0.5, values.shape[1] + 0.5], "showgrid": False},
         "yaxis": rows_of_tokens(colours, tokens, down),
     }
-    return picture(dark, BAR_HEIGHT + 70 + min(max(150, 22 * len(values)), 420), layers, layout, above=BAR_HEIGHT)
+    return picture(dark, BAR_HEIGHT + 70 + min(max(150, 22 * len(values)), 420), layers, layout, bar=_("value"))
 
 
 def bars(
-    values: Sequence[float], tokens: Sequence[str], title: str, dark: bool, chosen: int = -1, probabilities: bool = True
+    values: Sequence[float],
+    tokens: Sequence[str],
+    title: str,
+    dark: bool,
+    chosen: int = -1,
+    probabilities: bool = True,
+    form: str = ".4f",
 ) -> go.Figure:
     """Horizontal bar chart of one number per token, the first at the top.
 
@@ -47,10 +53,11 @@ def bars(
         dark: whether the page is dark.
         chosen: the bar in the accent color; -1: none.
         probabilities: whether the axis goes from 0 to 1.
+        form: format specification of the number beside each bar.
     """
     colours = scheme(dark)
     drawn = token_bars(values, tokens, chosen, colours) | {
-        "text": [labels.number(value, ".4f") for value in values],
+        "text": [labels.number(value, form) for value in values],
         "cliponaxis": False,
     }
     across = axis(colours, title) | ({"range": [0, 1]} if probabilities else {"zeroline": True, "zerolinecolor": colours.line})
@@ -98,7 +105,7 @@ def _hover(value: str) -> str:
 def _diverging(colours: Scheme, largest: float) -> dict[str, Any]:
     unit = 10.0 ** (np.floor(np.log10(largest)) - 1)
     mark = float(np.floor(largest / unit) * unit)  # two digits, and never beyond the end of the bar
-    bar = colour_bar(colours, _("value"), (-mark, 0, mark)) | {"tickformat": ",.2~r"}
+    bar = colour_bar(colours, (-mark, 0, mark)) | {"tickformat": ",.2~r"}
     return {"zmin": -largest, "zmax": largest, "colorscale": scale(colours.diverging), "colorbar": bar}
 
 

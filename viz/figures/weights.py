@@ -44,7 +44,7 @@ def matrix(values: Array, down: str, across: str, dark: bool, height: int = 320)
     hover = _(
         "{down} {row}, {across} {column}: {value}", down=down, across=across, row="%{y}", column="%{x}", value="<b>%{z:.4g}</b>"
     )
-    bar = colour_bar(colours, _("weight"), (-largest, 0, largest)) | {"tickformat": ".2~g"}
+    bar = colour_bar(colours, (-largest, 0, largest)) | {"tickformat": ".2~g"}
     heat: dict[str, Any] = {
         "type": "heatmap",
         "z": cells,
@@ -59,7 +59,7 @@ def matrix(values: Array, down: str, across: str, dark: bool, height: int = 320)
     }
     layout = {"xaxis": axis(colours, across) | {"showgrid": False}, "yaxis": axis(colours, down) | {"showgrid": False}}
     layout["yaxis"] |= {"autorange": "reversed"}
-    return picture(dark, height, [heat], layout, above=BAR_HEIGHT)
+    return picture(dark, height, [heat], layout, bar=_("weight"))
 
 
 def singular(values: Array, head: int, title: str, dark: bool, height: int = 280) -> go.Figure:

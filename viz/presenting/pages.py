@@ -24,6 +24,7 @@ from viz.classroom.deck import Deck, Slide
 from viz.language import current, speaking
 from viz.presenting import packed_views, strings
 from viz.presenting.deck import LectureDeck, answer_told
+from viz.texts import _
 
 FOLDER = Path(__file__).parent / "frontend"
 _DRAWN = ("picture.js", "tables.js", "sheet.js", "stage.js", "question.js", "words.js")
@@ -34,6 +35,9 @@ SCRIPTS: Mapping[str, tuple[str, ...]] = {
     "file": (*_DRAWN, "talk.js", "file.js"),
 }
 """Files of each page's script, after those of the drawings."""
+
+_OPTION = "--server.address=0.0.0.0"
+"""In a sentence; no line breaks inside it."""
 
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; connect-src 'self'; "
@@ -73,6 +77,20 @@ def join(problem: str, status: int = 200) -> Response:
     sentences = {name: escape(text) for name, text in strings.page().items()}
     body = Template(_read("join.html")).substitute(sentences, problem=escape(problem), hidden="" if problem else " hidden")
     html = _html("join", sentences["join"], current(), body, {}, policy="", more="", source="", script="")
+    return Response(html, status, _HEADERS, "text/html")
+
+
+def refused(problem: str, status: int, lectures: str) -> Response:
+    """The page in the place of a lecture that cannot be shown.
+
+    Args:
+        problem: why, as a sentence.
+        status: of the response.
+        lectures: URL path of the list of lectures.
+    """
+    title, listed = escape(_("Lecture")), escape(_("Lectures"))
+    body = Template(_read("refused.html")).substitute(title=title, problem=escape(problem), list=escape(lectures), lectures=listed)
+    html = _html("join", title, current(), body, {}, policy="", more="", source="", script="")
     return Response(html, status, _HEADERS, "text/html")
 
 
@@ -152,7 +170,7 @@ def _html(kind: str, title: str, language: str, body: str, page: Mapping[str, An
 
 
 def _body(kind: str, **gaps: str) -> str:
-    sentences = {name: escape(text) for name, text in strings.page().items()}
+    sentences = {name: escape(text).replace(_OPTION, f"<code>{_OPTION}</code>") for name, text in strings.page().items()}
     return Template(_read(f"{kind}.html")).substitute(sentences, **gaps)
 
 

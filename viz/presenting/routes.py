@@ -4,7 +4,7 @@
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from cachetools import LRUCache
@@ -81,8 +81,10 @@ class Lectures:
             LookupError: there is none, or its file cannot be read.
         """
         path = library.files().get(name)
+        if path is None:
+            raise LookupError(_("There is no such lecture here."))
         try:
-            key = name, path.stat().st_mtime_ns if path is not None else 0
+            key = name, path.stat().st_mtime_ns
             if key not in self._decks:
                 self._decks[key] = LectureDeck(library.load(name), self._engine_for(f"lecture {name} {new_token()}", ""))
         except (BadLecture, OSError) as error:
@@ -129,6 +131,18 @@ def _deck_of(request: Request) -> LectureDeck:
         return LECTURES.deck(request.path_params["name"])
     except LookupError as error:
         raise Refusal(404, str(error)) from None
+
+
+def _as_page(endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+    """The endpoint of a link: who follows it reads a refusal on a page."""
+
+    async def respond(request: Request) -> Response:
+        try:
+            return await endpoint(request)
+        except Refusal as refusal:
+            return pages.refused(str(refusal), refusal.status, f"{path_of('').removesuffix('hold/')}lecture")
+
+    return answered(respond)
 
 
 async def _hold(request: Request) -> Response:
@@ -212,10 +226,10 @@ ROUTES = [
     Route(base(), answered(_join)),
     Route(f"{base()}/{{code}}", answered(_student)),
     Route(f"{base()}/{{code}}/speaker", answered(_speaker)),
-    Route(path_of("{name}"), answered(_hold)),
+    Route(path_of("{name}"), _as_page(_hold)),
     Route(f"{path_of('{name}')}/events", answered(_events)),
     Route(f"{path_of('{name}')}/view", answered(_view), methods=["POST"]),
-    Route(f"{path_of('{name}')}/file", answered(_file)),
-    Route(f"{path_of('{name}')}/handout", answered(_handout)),
+    Route(f"{path_of('{name}')}/file", _as_page(_file)),
+    Route(f"{path_of('{name}')}/handout", _as_page(_handout)),
 ]
 """For `st.App(routes=…)`; must come before the route of parts."""

@@ -15,7 +15,6 @@ from viz.publication.options import SMALLEST_FONT, Options
 from viz.publication.palette import hexadecimal, painted
 from viz.publication.shapes import MM, Line, Picture, Rect, Shape, Sheet, Text
 from viz.texts import _
-from viz.theme import LIGHT
 
 FINEST = 96
 """Most cells along a tile: with more of them, each block of cells shows its largest weight."""
@@ -38,7 +37,7 @@ def atlas(trace: Trace, options: Options, title: str = "", description: str = ""
     """The overview of all heads of a run."""
     pen, groups = Pen.of(options), _groups(trace)
     drawn, y = legend.title(title, pen, _EDGE)
-    bar, y = legend.colour_bar(scale(_("weight")), pen, options.width - _EDGE, y)
+    bar, y = legend.colour_bar(legend.WEIGHTS, _("weight"), pen, options.width - _EDGE, y)
     left = _EDGE + max(fonts.width(row_label(trace, one.site), _small(pen)) for group in groups for one in group.sites) + _GAP
     side = _side(groups, options, left)
     notes = _notes(groups)
@@ -65,12 +64,6 @@ def axes_of(trace: Trace, attention: Attention) -> str:
 
 def _small(pen: Pen) -> float:
     return max(SMALLEST_FONT, 0.86 * pen.options.font_size)
-
-
-def scale(title: str) -> dict[str, object]:
-    """The color bar from 0 to 1, as plotly would describe it."""
-    stops = [(at / (len(LIGHT.weights) - 1), colour) for at, colour in enumerate(LIGHT.weights)]
-    return {"colorscale": stops, "zmin": 0, "zmax": 1, "colorbar": {"title": {"text": title}, "tickvals": (0, 0.5, 1)}}
 
 
 def _side(groups: list[_Group], options: Options, left: float) -> float:

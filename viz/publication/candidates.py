@@ -9,7 +9,6 @@ from model.trace.steps import Candidate, Step
 from model.trace.types import Trace
 from viz import labels
 from viz.publication import axes, fonts, legend
-from viz.publication.atlas import scale
 from viz.publication.marks import Pen
 from viz.publication.notes import TALLEST, no_room, without_font
 from viz.publication.options import SMALLEST_FONT, Options
@@ -26,7 +25,7 @@ def candidates(trace: Trace, options: Options, title: str = "", description: str
     """The sheet of all steps of a decode. A cell has the color of its probability, and says it in percent."""
     pen = Pen.of(options)
     above, y = legend.title(title, pen, _EDGE)
-    bar, y = legend.colour_bar(scale(_("probability")), pen, options.width - _EDGE, y)
+    bar, y = legend.colour_bar(legend.WEIGHTS, _("probability"), pen, options.width - _EDGE, y)
     size, high = _row(len(trace.steps), options, TALLEST - y)
     shown = trace.steps[: math.floor((TALLEST - y) / high)]
     left = _EDGE + fonts.width(str(len(trace.steps)), size) + 1.2

@@ -117,7 +117,8 @@ class _Chart:
             drawn += more
         for trace in self.traces:
             if trace["type"] == "heatmap" and trace.get("showscale", True) and trace.get("colorbar"):
-                more, y = legend.colour_bar(trace, self.pen, self.options.width - _EDGE, y)
+                named = axes.plain((self.layout.get("title") or {}).get("text"))
+                more, y = legend.colour_bar(trace, named, self.pen, self.options.width - _EDGE, y)
                 drawn += more
         return drawn, y
 

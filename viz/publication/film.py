@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from model.trace.types import Attention, Trace
 from viz.publication import axes, fonts, legend
-from viz.publication.atlas import FINEST, MOST_VECTORS, axes_of, scale, tile
+from viz.publication.atlas import FINEST, MOST_VECTORS, axes_of, tile
 from viz.publication.marks import Pen
 from viz.publication.notes import TALLEST
 from viz.publication.options import SMALLEST_FONT, Options
@@ -48,7 +48,7 @@ def filmstrip(
     drawn, y = legend.title(title, pen, _EDGE)
     named = axes.shortened(axes_of(trace, shown[0].attention), size, options.width - 2 * _EDGE)
     drawn.append(Text(_EDGE, y + 0.9 * size * MM, named, size, pen.palette.scheme.faint))
-    bar, y = legend.colour_bar(scale(_("weight")), pen, options.width - _EDGE, y + axes.LINE * size * MM)
+    bar, y = legend.colour_bar(legend.WEIGHTS, _("weight"), pen, options.width - _EDGE, y + axes.LINE * size * MM)
     small = max(SMALLEST_FONT, 0.86 * size)
     columns, side = _plan(shown, small, options.width - 2 * _EDGE, TALLEST - y)
     vectors = options.maps == "vector" and len(shown) * min(shown[0].attention.mask.size, FINEST**2) <= MOST_VECTORS

@@ -11,9 +11,14 @@ from viz.publication.marks import Pen, marker, stroke
 from viz.publication.options import SMALLEST_FONT
 from viz.publication.palette import hexadecimal, painted
 from viz.publication.shapes import MM, Rect, Shape, Text
+from viz.theme import LIGHT
 
 _STEPS = 64
 """Rectangles of a color bar."""
+
+_STOPS = [(at / (len(LIGHT.weights) - 1), colour) for at, colour in enumerate(LIGHT.weights)]
+WEIGHTS: dict[str, Any] = {"colorscale": _STOPS, "zmin": 0, "zmax": 1, "colorbar": {"tickvals": (0, 0.5, 1)}}
+"""The scale of weights, from 0 to 1, as plotly would describe it."""
 
 
 def wrapped(text: str, size: float, room: float) -> list[str]:
@@ -74,8 +79,8 @@ def _sample(trace: Mapping[str, Any], x: float, y: float, wide: float, pen: Pen)
     return drawn
 
 
-def colour_bar(trace: Mapping[str, Any], pen: Pen, right: float, y: float) -> tuple[list[Shape], float]:
-    """The color bar of a heatmap, whose right end is at `right`, from `y` down, and where it ends."""
+def colour_bar(trace: Mapping[str, Any], named: str, pen: Pen, right: float, y: float) -> tuple[list[Shape], float]:
+    """The color bar of a heatmap with its name, whose right end is at `right`, from `y` down, and where it ends."""
     bar, size = trace["colorbar"], max(SMALLEST_FONT, 0.9 * pen.options.font_size)
     high, wide, text = 0.32 * size * MM, min(26.0, 0.4 * pen.options.width), size * MM
     left, top = right - wide, y + LINE * text
@@ -88,7 +93,6 @@ def colour_bar(trace: Mapping[str, Any], pen: Pen, right: float, y: float) -> tu
         for at, shade in enumerate(shades)
     ]
     drawn.append(Rect(left, top, wide, high, stroke=pen.palette.scheme.line, width_of_stroke=0.1))
-    named = plain((bar.get("title") or {}).get("text"))
     drawn.append(Text(right, y + 0.85 * text, named, size, pen.palette.scheme.faint, "end"))
     for value in bar.get("tickvals") or (low, end):
         x, words = left + wide * (float(value) - low) / ((end - low) or 1.0), number(float(value), bar.get("tickformat", ""))

@@ -9,7 +9,7 @@ import streamlit as st
 from viz import canvas, download, export, labels, numeric_tables
 from viz.canvas import standalone
 from viz.link_values import PARTS
-from viz.page import Page, card, choosing_head, heading, panel, update
+from viz.page import Page, card, choosing_head, decimals, heading, panel, update
 from viz.readings import heads
 from viz.readings.alike import most_alike
 from viz.texts import _, _n, listed
@@ -142,10 +142,10 @@ def _alike(page: Page) -> None:
     found = most_alike(page.trace, page.attention, page.head)
     with st.container(gap=None):
         for one in found:
-            gaps = {"head": labels.site(one.site, one.head), "bits": one.divergence}
+            gaps = {"head": labels.site(one.site, one.head), "bits": shown_number(one.divergence, decimals(3))}
             chosen = {"site": str(one.site), "head": one.head}
             st.button(
-                labels.markdown(_("{head}: {bits:.3f} bits", **gaps)),
+                labels.markdown(_("{head}: {bits} bits", **gaps)),
                 key=f"alike-{one.site}-{one.head}",
                 type="tertiary",
                 on_click=lambda chosen=chosen: update(**chosen),

@@ -8,7 +8,7 @@ import streamlit as st
 from model.trace.beam_tree import hypotheses, path
 from model.trace.types import Trace
 from viz import canvas, download, figure_dialog, labels, numeric_tables
-from viz.page import Page, address, bind, card, update
+from viz.page import Page, address, bind, card, decimals, update
 from viz.publication.catalogue import Choice, figure_called
 from viz.texts import _
 
@@ -57,7 +57,7 @@ def _in_words(trace: Trace, rank: int) -> str:
     place = hypotheses(trace.tree)[rank]
     node = trace.tree[place]
     gaps = {"rank": rank + 1, "text": _text(trace, place)}
-    gaps |= {"mean": labels.number(node.mean, ".3f"), "total": labels.number(node.total, ".3f")}
+    gaps |= {"mean": labels.number(node.mean, decimals(3)), "total": labels.number(node.total, decimals(3))}
     return _("{rank} · {text} · {mean} per token, {total} in total", **gaps)
 
 

@@ -12,7 +12,7 @@ from model.trace.types import Array, Trace
 from viz import canvas, descriptions, download, figure_dialog, labels, numeric_tables
 from viz.figures import stages as figures
 from viz.figures.frame import CONFIG
-from viz.page import Page, address, bind, card, chart, say, update
+from viz.page import Page, address, bind, card, chart, decimals, say, update
 from viz.publication.catalogue import Choice, standard_figures
 from viz.texts import _, _n, phrase
 from viz.walk import formulas, numbers, sentences, titles
@@ -112,7 +112,7 @@ def _vocabulary(page: Page, trace: Trace, stage: Stage) -> None:
     chosen = ids.index(step.chosen.id) if step is not None and step.chosen.id in ids else -1
     title = _("probability") if stage.name == "probabilities" else _("logit")
     texts = _words(page, trace, ids)
-    figure = figures.bars(values, texts, title, page.dark, chosen, stage.name == "probabilities")
+    figure = figures.bars(values, texts, title, page.dark, chosen, stage.name == "probabilities", decimals(4))
     chart(figure, (trace, _title(page, trace, stage)), config=CONFIG, key="stage-vocabulary", alt=descriptions.bars(texts, values))
     gaps = {"count": len(ids), "all": trace.logits.shape[1]}
     st.caption(_("The {count} most likely of {all} tokens in the vocabulary; the chosen one is highlighted.", **gaps))
@@ -156,7 +156,7 @@ def _taken(page: Page, trace: Trace) -> None:
         return
     table = numbers.steps(trace)
     texts = [f"{row + 1} {labels.word(step.chosen.text)}" for row, step in enumerate(trace.steps)]
-    figure = figures.bars(table[_("probability")].tolist(), texts, _("probability"), page.dark)
+    figure = figures.bars(table[_("probability")].tolist(), texts, _("probability"), page.dark, form=decimals(4))
     alt = descriptions.bars(texts, table[_("probability")].tolist())
     chart(figure, (trace, _("probability")), config=CONFIG, key="stage-taken", alt=alt)
 

@@ -11,7 +11,7 @@ from model.spec.edits import Forbid
 from model.trace.types import Site, Tokens
 from viz import labels
 from viz.figures.grid import grid
-from viz.page import Page
+from viz.page import Page, decimals
 from viz.texts import _, joined
 from viz.whatif.clicks import clickable
 from viz.whatif.history import change_edits
@@ -54,10 +54,11 @@ def _map(page: Page, found: EdgeEffects, strip: str, names: list[str]) -> None:
     used = np.flatnonzero(~np.isnan(values).all(axis=0))
     values = values[:, : int(used.max(initial=0)) + 1]
     keys = [labels.word(text) for text in tokens.texts[: values.shape[1]]]
+    form = f"+{decimals(4)}"
     emptied = [_("This would leave a row without any key.")]
 
     def said(row: int, column: int, change: float) -> str:
-        gaps = {"place": names[row], "key": keys[column], "number": labels.number(change, "+.4f")}
+        gaps = {"place": names[row], "key": keys[column], "number": labels.number(change, form)}
         return joined([_("{place} on “{key}”: {number} nats", **gaps), *(emptied if found.emptied[row, column] else [])])
 
     hover = [[said(row, column, values[line, column]) for column in range(len(keys))] for line, row in enumerate(rows)]

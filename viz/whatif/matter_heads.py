@@ -13,7 +13,7 @@ from model.trace.types import Array, Site
 from viz import download, labels, numeric_tables
 from viz.figures import matters as figures
 from viz.figures.grid import grid
-from viz.page import Page
+from viz.page import Page, decimals
 from viz.readings import heads as statistics
 from viz.readings.ranks import spearman
 from viz.texts import _, number
@@ -69,10 +69,11 @@ def _map(page: Page, found: HeadEffects, numbers: Array, title: str) -> None:
     width = 1 + max(head.head for head in found.heads)
     values = np.full((len(sites), width), np.nan)
     hover = [[""] * width for _site in sites]
+    form = f"+{decimals(4)}"
     for head, value in zip(found.heads, numbers, strict=True):
         values[rows[head.site], head.head] = value
         name = labels.site(Site.parse(head.site), head.head)
-        hover[rows[head.site]][head.head] = _("{head}: {number} nats", head=name, number=number(value, "+.4f"))
+        hover[rows[head.site]][head.head] = _("{head}: {number} nats", head=name, number=number(value, form))
     columns = [_("H{head}", head=head + 1) for head in range(width)]
     figure = grid([labels.site(Site.parse(site)) for site in sites], columns, values, hover, page.dark, _("nats"))
     silence = partial(_silence_cell, tuple(sites))
@@ -115,7 +116,7 @@ def _redundancy(found: HeadEffects, token: int | None) -> str:
 
 
 def _signed(value: float) -> str:
-    return number(value, "+.3f")
+    return number(value, f"+{decimals(3)}")
 
 
 def all_heads(page: Page, found: HeadEffects, numbers: dict[str, Array]) -> pd.DataFrame:

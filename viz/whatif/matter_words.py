@@ -13,9 +13,9 @@ from model.trace.types import Array
 from viz import download, labels, numeric_tables
 from viz.figures.frame import CONFIG
 from viz.figures.grid import grid
-from viz.page import Page, chart
+from viz.page import Page, chart, decimals
 from viz.readings.ranks import spearman
-from viz.texts import _, localized, number
+from viz.texts import _, number
 from viz.whatif.measured import request, token_choice
 
 ATTENTION = ("attention", "rollout")
@@ -93,8 +93,9 @@ def _picture(page: Page, inputs: Sequence[str], table: pd.DataFrame, measures: S
     values = table[list(measures)].to_numpy(np.float64).T
     largest = np.nanmax(np.abs(values), axis=1, initial=0.0)
     relative = values / np.where(largest > 0, largest, 1.0)[:, None]
+    form = f"+{decimals(4)}"
     hover = [
-        [f"{names[name]}<br>“{text}”: {localized(f'{value:+.4f}')}" for text, value in zip(inputs, row, strict=True)]
+        [f"{names[name]}<br>“{text}”: {number(value, form)}" for text, value in zip(inputs, row, strict=True)]
         for name, row in zip(measures, values, strict=True)
     ]
     return grid(
@@ -108,8 +109,8 @@ def _complete(found: WordEffects, token: int) -> str:
     if np.isnan(difference) or np.isnan(residue):
         return _("Integrated gradients are not available for this model.")
     gaps = {
-        "sum": number(difference - residue, ".4f"),
-        "difference": number(difference, ".4f"),
+        "sum": number(difference - residue, decimals(4)),
+        "difference": number(difference, decimals(4)),
         "share": number(abs(residue) / max(abs(difference), 1e-9), ".2%"),
     }
     return _(
