@@ -12,7 +12,8 @@ from viz.figures.weights import matrix
 pytestmark = pytest.mark.browser
 
 PLACES = """() => [...document.querySelectorAll(".js-plotly-plot")].map((figure) => {
-  const [title, bar, numbers, cells] = [".gtitle", ".cbfills", ".cbaxis", ".plot"].map((part) => figure.querySelector(part).getBoundingClientRect());
+  const place = (part) => figure.querySelector(part).getBoundingClientRect();
+  const [title, bar, numbers, cells] = [".gtitle", ".cbfills", ".cbaxis", ".plot"].map(place);
   return [figure.getBoundingClientRect().top, title.top, title.bottom, bar.top, bar.bottom, numbers.top, numbers.bottom, cells.top];
 })"""
 
