@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Page
 
 from tests.browser.conftest import Serve
+from tests.browser.focus import unseen
 from tests.browser.patience import expect
 from tests.browser.visits import drawing, has_parameters, hovered_weight, opened, overflow, rest, tile_of
 
@@ -64,6 +65,7 @@ def address(serve: Serve, path: str, **more: str) -> str:
 @pytest.fixture
 def projector(watched: Page) -> Page:
     watched.set_viewport_size({"width": 1024, "height": 768})
+    watched.emulate_media(color_scheme="dark")
     watched.add_init_script(SPY)
     return watched
 
@@ -79,6 +81,10 @@ def test_no_text_is_smaller_than_20_pixels_and_nothing_is_wider_than_the_window(
     assert {name: small(texts) for name, texts in page.evaluate("written").items() if small(texts)} == {}
     assert overflow(page) <= 1
     expect(page.get_by_test_id("stSidebar")).to_be_hidden()
+    assert unseen(page)[1] == [], "no line around what has the keyboard's focus"
+    if path == "masks":
+        page.add_style_tag(content=".stApp :focus-visible, .hl *:focus-visible { outline: none !important; }")
+        assert unseen(page)[1], "the measure sees a line that is gone"
 
 
 def test_all_labels_are_there_numbers_have_two_decimals_and_p_enters_and_leaves(projector: Page, serve: Serve) -> None:

@@ -13,14 +13,14 @@ pytestmark = pytest.mark.browser
 
 PLACES = """() => [...document.querySelectorAll(".js-plotly-plot")].map((figure) => {
   const place = (part) => figure.querySelector(part).getBoundingClientRect();
-  const [title, bar, numbers, cells] = [".gtitle", ".cbfills", ".cbaxis", ".plot"].map(place);
+  const [title, bar, numbers, cells] = [".gtitle", ".cbfills", ".cbaxis", ".heatmaplayer"].map(place);
   return [figure.getBoundingClientRect().top, title.top, title.bottom, bar.top, bar.bottom, numbers.top, numbers.bottom, cells.top];
 })"""
 
 
 def figures() -> list[go.Figure]:
     """Low ones and high ones, and each as big mode shows it."""
-    columns = [f"token{column}" for column in range(8)]
+    columns = [f"{column} Straßenmusiker" for column in range(8)]
     grids = [
         grid([str(row) for row in range(rows)], columns, np.eye(rows, 8), [["x"] * 8] * rows, dark=False, quantity="gjÄ of the row")
         for rows in (1, 2, 3, 6, 12, 24)
@@ -35,5 +35,5 @@ def test_the_title_of_a_colour_bar_lay_on_the_bar_in_a_low_figure(page: Page) ->
     page.set_content("".join(drawn))
     page.wait_for_function(f"document.querySelectorAll('.cbaxis text').length >= {3 * len(drawn)}")
     for place, (figure, *parts) in enumerate(page.evaluate(PLACES)):
-        assert figure <= parts[0], place
+        assert parts[0] >= figure - 2, place  # the box of a letter is higher than the letter
         assert [round(part - figure) for part in parts] == sorted(round(part - figure) for part in parts), place

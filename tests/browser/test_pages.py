@@ -1,4 +1,4 @@
-"""Every page, opened once by its link: quiet, free of barriers in light and dark, and as wide as its window."""
+"""Every page, opened once by its link: quiet, free of barriers, its focus seen in light and dark, and as wide as its window."""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -9,6 +9,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import FloatRect, Locator, Page
 
 from tests.browser.conftest import Serve
+from tests.browser.focus import unseen
 from tests.browser.patience import expect
 from tests.browser.visits import loud, opened, overflow, rest
 
@@ -42,6 +43,9 @@ RULES_OF_COLOR = {"runOnly": {"type": "rule", "values": ["color-contrast", "link
 SCHEMES: tuple[tuple[Literal["light", "dark"], dict[str, Any]], ...] = (("light", EVERY_RULE), ("dark", RULES_OF_COLOR))
 BACKGROUND = {"light": "rgb(252, 251, 249)", "dark": "rgb(17, 21, 28)"}
 """Of the page: Streamlit follows the scheme a moment later than the browser does."""
+
+FEWEST_REACHED = 20
+"""Elements: the sidebar alone has more."""
 
 LAPTOP = 1440
 WIDTHS = (1024, 390)
@@ -78,6 +82,9 @@ def test_a_page_is_quiet_open_to_everybody_and_never_wider_than_its_window(
         expect(page.locator(".stApp")).to_have_css("background-color", BACKGROUND[scheme])
         rest(page)
         assert violations(page, rules) == [], f"{path}, {scheme}"
+        count, found = unseen(page)
+        assert count > FEWEST_REACHED, "the keyboard reaches the page"
+        assert found == [], f"no line around what has the keyboard's focus: {path}, {scheme}"
     if path in FIRST_LINE:
         a_sidebar_that_is_put_away_covers_nothing(page, page.locator(FIRST_LINE[path]).first)
     for width in WIDTHS:

@@ -32,13 +32,16 @@ def projected(figure: go.Figure) -> go.Figure:
     layout = told["layout"]
     layout["margin"] = {side: _LARGER * size for side, size in layout["margin"].items()}
     layout["hoverlabel"]["font"]["size"] = PROJECTED
-    rows = 0
+    needed = 0
     for name in [name for name in layout if name.startswith(("xaxis", "yaxis"))]:
         tokens = layout[name].get("categoryarray", ())
         if 0 < len(tokens) <= _ALL_NAMED:
             layout[name] |= {"tickmode": "array", "tickvals": list(tokens), "autotickangles": [-60, -90]}
-            rows = max(rows, len(tokens) if name.startswith("y") else 0)
-    layout["height"] = max(round(1.2 * layout["height"]), rows * _PROJECTED_ROW + 220)
+            needed = max(needed, len(tokens) * _PROJECTED_ROW + 220 if name.startswith("y") else 0)
+    named = layout.get("yaxis", {}).get("ticktext", ())
+    needed = max(needed, len(named) * _PROJECTED_ROW + 300 if named else 0)
+    layout["height"] = max(round(1.2 * layout["height"]), layout["height"] + 100, needed)
+    told["data"] = [_with_placed_bar(trace, layout["height"], _LARGER * _BAR_TOP) for trace in told["data"]]
     return go.Figure(told, skip_invalid=False)
 
 
@@ -61,7 +64,7 @@ def _enlarged_as(name: str, value: Any) -> Any:
     if name == "hovertemplate" and isinstance(value, str):
         return _DECIMALS.sub(".2f", value)
     if name == "colorbar":
-        return {**_enlarged(value), "len": 300, "thickness": 14, "ypad": round(_LARGER * value["ypad"])}
+        return {**_enlarged(value), "len": 300, "thickness": 14}
     return _enlarged(value)
 
 
@@ -112,9 +115,19 @@ def picture(
         "separators": decimal_sign() + group_sign(),
         "dragmode": False,
         "showlegend": False,
+        "minreducedheight": 30,  # plotly lets a low figure have no less than 64 otherwise, and takes the rest from the color bar
         "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": colours.faint, "activecolor": colours.accent},
     }
-    return go.Figure(data=list(traces), layout=ground | layout)
+    return go.Figure(data=[_with_placed_bar(trace, height, _BAR_TOP) for trace in traces], layout=ground | layout)
+
+
+def _with_placed_bar(trace: dict[str, Any], height: int, top: float) -> dict[str, Any]:
+    """A trace whose color bar, if it has one, begins so many pixels below the upper end of the figure."""
+    return trace | {"colorbar": trace["colorbar"] | {"y": 1 - top / height}} if "colorbar" in trace else trace
+
+
+_BAR_TOP = 18
+"""Pixels above a color bar: its title stands there."""
 
 
 _NO_TEMPLATE = go.layout.Template()
@@ -159,7 +172,7 @@ def token_axis(colours: Scheme, title: str, labels: Sequence[str]) -> dict[str, 
 
 
 BAR_HEIGHT = 48
-"""Pixels at the top of a figure that its color bar needs: its upper margin."""
+"""Pixels at the top of a figure that its color bar needs, with its title above and its numbers below: its upper margin."""
 
 
 LEGEND: dict[str, Any] = {"orientation": "h", "yref": "container", "y": 1, "yanchor": "top", "x": 1, "xanchor": "right"}
@@ -178,9 +191,8 @@ def colour_bar(colours: Scheme, ticks: Sequence[float] | None = None) -> dict[st
         "x": 1,
         "xanchor": "right",
         "yref": "container",
-        "y": 1,
         "yanchor": "top",
-        "ypad": 18,
+        "ypad": 0,
         "xpad": BUTTON_WIDTH,
         "lenmode": "pixels",
         "len": 150,
@@ -199,7 +211,7 @@ def _bar_title(colours: Scheme, text: str) -> dict[str, Any]:
     the bar.
     """
     place = {"x": 1, "xref": "paper", "xanchor": "right", "y": 1, "yref": "container", "yanchor": "top"}
-    return {"text": literal(text), "font": {"size": 12, "color": colours.faint}, "pad": {"t": 3, "r": BUTTON_WIDTH}, **place}
+    return {"text": literal(text), "font": {"size": 12, "color": colours.faint}, "pad": {"t": 4, "r": BUTTON_WIDTH}, **place}
 
 
 def query_key_axes(colours: Scheme, trace: Trace, attention: Attention, shown: Array | None = None) -> dict[str, Any]:

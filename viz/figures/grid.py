@@ -66,7 +66,8 @@ def grid(
     down = axis(colours, "") | {"type": "linear", "showgrid": False, "tickvals": list(range(len(names))), "ticktext": names}
     down |= {"range": [len(names) - 0.5, -0.5], "tickfont": {"size": 12, "color": colours.text}}
     across = token_axis(colours, "", [_cut(name) for name in columns]) | {"side": "bottom"}
-    height = BAR_HEIGHT + 70 + ROW * len(rows)
+    names_of_columns = 40 + 6 * min(max(map(len, columns), default=0), ON_AXIS)  # upright on a phone
+    height = BAR_HEIGHT + names_of_columns + ROW * len(rows)
     return picture(dark, height, [cells, points], {"xaxis": across, "yaxis": down, "hovermode": "closest"}, bar=quantity)
 
 
