@@ -182,6 +182,13 @@ def test_rounding_fills_no_scale_and_the_effect_on_the_output_is_said() -> None:
     assert not np.any(decoded(maps(app)[-1]["data"][0]["z"]))
 
 
+def test_an_effect_of_minus_zero_was_said_of_runs_that_are_the_same() -> None:
+    first = traces.translation(layers=2, heads=2)
+    app = open_compare(TwoRuns(trace=first, second=first), site=CROSS, against=SILENCED)
+    assert "No probability changed by more than" in said(app)
+    assert "Effect on the output" not in said(app)
+
+
 def test_both_sides_read_the_tokens_of_the_first_side_when_asked() -> None:
     engine = TwoRuns()
     app = open_compare(engine, against=SILENCED)

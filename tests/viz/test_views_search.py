@@ -1,5 +1,6 @@
 """The tree of a beam search on the page Step through: laid out so that it can be read, with the search's own numbers."""
 
+import re
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -85,6 +86,14 @@ def test_a_hypothesis_is_chosen_from_the_list_too() -> None:
     assert box.options[1].startswith(f"2 · {texts} · −")
     box.set_value(0).run()
     assert app.session_state["view"].hypothesis == 0
+
+
+def test_the_list_of_hypotheses_had_three_decimals_in_big_mode() -> None:
+    engine = MadeUpEngine(trace=searched())
+    for big, digits in (("0", 3), ("1", 2)):
+        app = open_view("step", engine, decode="beam", beam="3", big=big)
+        for option in app.selectbox(key="widget:hypothesis").options:
+            assert re.search(rf" · −\d+\.\d{{{digits}}} per token, −\d+\.\d{{{digits}}} in total$", option)
 
 
 def test_a_decode_without_a_search_has_no_tree() -> None:

@@ -60,7 +60,7 @@ def _counts(found: Inspection) -> None:
 
 def numbers(found: Inspection) -> None:
     """Draws what the numbers say about the network, and the parameters by component."""
-    said, where = st.columns([3, 2], gap="large")
+    said, where = st.columns(2, gap="large")
     with said:
         st.markdown(f"**{_('Diagnosis')}**")
         _not_finite(found)

@@ -122,8 +122,9 @@ def _notes(runs: Runs, found: Sequence[Both]) -> list[str]:
 
 
 def effect_in_words(runs: Runs) -> str:
-    """A sentence on the change of the output's log-probability; empty if no token can be compared."""
-    found = effect(both(runs.first, runs.second, runs.since))
+    """A sentence on the change of the output's log-probability; empty if no token can be compared, or none changed."""
+    tokens = both(runs.first, runs.second, runs.since)
+    found = effect(tokens) if any(token.change for token in tokens) else None
     if found is None:
         return ""
     most = found.most.second - found.most.first
