@@ -117,8 +117,8 @@ class _Chart:
             drawn += more
         for trace in self.traces:
             if trace["type"] == "heatmap" and trace.get("showscale", True) and trace.get("colorbar"):
-                named = axes.plain((self.layout.get("title") or {}).get("text"))
-                more, y = legend.colour_bar(trace, named, self.pen, self.options.width - _EDGE, y)
+                quantity = axes.plain((self.layout.get("title") or {}).get("text"))
+                more, y = legend.colour_bar(trace, quantity, self.pen, self.options.width - _EDGE, y)
                 drawn += more
         return drawn, y
 
