@@ -1,7 +1,9 @@
 """The folder of checkpoints: what changes in it is noticed, and its errors tell visitors nothing about where it is."""
 
+import gc
 import shutil
 import threading
+import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -183,6 +185,40 @@ def test_networks_of_files_with_settings_are_kept_up_to_a_number_of_bytes(tmp_pa
     first = roomy.checkpoint(name, (("n_heads", "2"),))
     roomy.checkpoint(name, (("n_heads", "1"),))
     assert roomy.checkpoint(name, (("n_heads", "2"),)) is first
+
+
+def test_models_of_the_folder_stay_and_those_with_settings_give_way_to_newer_ones(tmp_path: Path) -> None:
+    for number, name in enumerate(("a", "b")):
+        save_checkpoint(tmp_path / name, seed=number)
+    (tmp_path / "raw.pt").write_bytes((GOLDEN / "001_tiny_a.pt").read_bytes())
+    engine = LocalEngine(tmp_path, CPU, variant_bytes=1)
+    plain, inspected = engine.checkpoint("a"), engine.inspect("a")
+    engine.checkpoint("b")
+    (raw,) = [info.name for info in engine.models() if info.name.startswith("raw")]
+    told = engine.checkpoint(raw, (("n_heads", "2"),))
+    engine.checkpoint(raw, (("n_heads", "1"),))
+    assert engine.checkpoint(raw, (("n_heads", "2"),)) is not told
+    assert engine.checkpoint("a") is plain
+    assert engine.inspect("a") is inspected
+
+
+def test_the_network_of_older_files_is_freed(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "a")
+    engine = LocalEngine(tmp_path, CPU)
+    older = weakref.ref(engine.checkpoint("a").network)
+    other_weights(tmp_path / "a")
+    engine.checkpoint("a")
+    gc.collect()
+    assert older() is None
+
+
+def test_a_network_is_converted_to_a_precision_once(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "a")
+    engine = LocalEngine(tmp_path, CPU)
+    lowered = engine.checkpoint("a", precision="bfloat16")
+    assert engine.checkpoint("a", precision="bfloat16") is lowered
+    assert {parameter.dtype for parameter in lowered.network.parameters()} == {torch.bfloat16}
+    assert engine.checkpoint("a", precision="float32") is engine.checkpoint("a") is not lowered
 
 
 @pytest.mark.parametrize(
