@@ -17,7 +17,7 @@ from model.engine import model_cache
 from model.engine.local import LocalEngine
 from model.engine.model_cache import ModelKey
 from model.errors import DamagedFile, HeadlightError, MissingFile, NoRoom, UnknownModel, from_json
-from model.spec.request import RunRequest, Settings
+from model.spec.request import Precision, RunRequest, Settings
 from model.spec.snapshots import at_step
 from model.transformer.stacks import EncoderDecoder
 from tests.networks import save_checkpoint, save_film
@@ -25,6 +25,7 @@ from tests.reference import GOLDEN
 from tests.runs import for_session
 
 CPU = torch.device("cpu")
+LOWER: tuple[Precision, Precision] = ("bfloat16", "float16")
 
 
 def test_a_folder_that_is_repaired_is_used_without_a_restart(tmp_path: Path) -> None:
@@ -215,10 +216,28 @@ def test_the_network_of_older_files_is_freed(tmp_path: Path) -> None:
 def test_a_network_is_converted_to_a_precision_once(tmp_path: Path) -> None:
     save_checkpoint(tmp_path / "a")
     engine = LocalEngine(tmp_path, CPU)
-    lowered = engine.checkpoint("a", precision="bfloat16")
+    lowered, half = (engine.checkpoint("a", precision=precision) for precision in LOWER)
     assert engine.checkpoint("a", precision="bfloat16") is lowered
-    assert {parameter.dtype for parameter in lowered.network.parameters()} == {torch.bfloat16}
+    assert [next(each.network.parameters()).dtype for each in (lowered, half)] == [torch.bfloat16, torch.float16]
     assert engine.checkpoint("a", precision="float32") is engine.checkpoint("a") is not lowered
+
+
+def test_only_a_lack_of_memory_is_told_as_one_and_the_next_try_may_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_checkpoint(tmp_path / "a")
+    engine, load = LocalEngine(tmp_path, CPU), loader.load
+    failures: list[RuntimeError] = [torch.OutOfMemoryError("out of memory"), RuntimeError("a mistake of ours")]
+
+    def failing(*asked: Any) -> Any:
+        if failures:
+            raise failures.pop(0)
+        return load(*asked)
+
+    monkeypatch.setattr(loader, "load", failing)
+    with pytest.raises(NoRoom):
+        engine.checkpoint("a")
+    with pytest.raises(RuntimeError, match="a mistake of ours"):
+        engine.checkpoint("a")
+    assert engine.checkpoint("a") is engine.checkpoint("a")
 
 
 @pytest.mark.parametrize(
