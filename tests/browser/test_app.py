@@ -72,7 +72,7 @@ def run_of(engine: LocalEngine, text: str, **decoding: Any) -> Trace:
     return engine.run(RunRequest(MODEL, text, decoding=Decoding(**decoding)))
 
 
-def test_a_typed_sentence_is_translated(visit: Open, engine: LocalEngine) -> None:
+def test_a_typed_sentence_is_translated_and_an_example_is_one_click_away(visit: Open, engine: LocalEngine) -> None:
     page, trace = visit(), run_of(engine, SIX)
     type_sentence(page, SIX)
     has_parameters(page, text=SIX)
@@ -81,6 +81,12 @@ def test_a_typed_sentence_is_translated(visit: Open, engine: LocalEngine) -> Non
     assert len(trace.tokens["target"]) > 5
     shown = page.locator("[data-strip=target] .chip[data-probability]").evaluate_all("all => all.map(n => +n.dataset.probability)")
     assert shown == pytest.approx([np.exp(step.chosen.log_probability) for step in trace.steps], abs=1e-4)
+    rest(page)
+    example = engine.describe("multi30k-de-en").examples[1]
+    page.get_by_role("button", name="Examples").click()
+    page.get_by_role("button", name=example).click()
+    expect(chips(page, "target")).to_have_text(labels.strip(run_of(engine, example).tokens["target"]))
+    has_parameters(page, text=example)
 
 
 def test_forty_hovered_cells_are_the_numbers_of_the_run_and_ask_no_server(watched: Page, visit: Open, engine: LocalEngine) -> None:
@@ -134,7 +140,9 @@ def test_the_keyboard_selects_a_head(visit: Open) -> None:
     has_parameters(page, site="decoder.0.1.self", head="2")
 
 
-def test_ten_quick_presses_are_ten_steps_and_rows_appear(visit: Open, engine: LocalEngine) -> None:
+def test_ten_quick_presses_are_ten_steps_and_rows_appear_and_the_decode_plays_by_itself_to_its_end(
+    visit: Open, engine: LocalEngine
+) -> None:
     page, trace = visit("step", text=LONGER), run_of(engine, LONGER)
     last, written = len(trace.steps) - 1, page.locator("[data-strip=target] .chip:not(.unwritten)")
     assert last > 11
@@ -158,11 +166,11 @@ def test_ten_quick_presses_are_ten_steps_and_rows_appear(visit: Open, engine: Lo
     page.keyboard.press("Home")
     expect(drawing(page, "player")).to_have_attribute("data-step", "0")
     expect(written).to_have_count(2)
-
-
-def test_the_decode_plays_by_itself_to_its_end(visit: Open, engine: LocalEngine) -> None:
-    last = len(run_of(engine, SIX).steps) - 1
-    page = visit("step", text=SIX, step=str(last - 2))
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    has_parameters(page, step=str(last - 2))
+    rest(page)
     page.get_by_role("button", name="Play", exact=True).click()
     expect(drawing(page, "player")).to_have_attribute("data-step", str(last))
     has_parameters(page, step=str(last))
@@ -215,22 +223,15 @@ def test_the_state_goes_along_from_page_to_page(visit: Open) -> None:
         rest(page)
 
 
-def test_an_example_is_one_click_away(visit: Open, engine: LocalEngine) -> None:
-    example = engine.describe("multi30k-de-en").examples[1]
-    page, trace = visit(text=SIX), run_of(engine, example)
-    page.get_by_role("button", name="Examples").click()
-    page.get_by_role("button", name=example).click()
-    expect(chips(page, "target")).to_have_text(labels.strip(trace.tokens["target"]))
-    has_parameters(page, text=example)
-
-
 def css(colour: str) -> str:
     """#rrggbb as a browser tells it."""
     red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return f"rgb({red}, {green}, {blue})"
 
 
-def test_a_flip_to_dark_reaches_every_picture(visit: Open, watched: Page) -> None:
+def test_a_flip_to_dark_reaches_every_picture_and_people_can_choose_it_and_are_shown_nothing_for_developers(
+    visit: Open, watched: Page
+) -> None:
     watched.emulate_media(color_scheme="light")
     page = visit(text=SIX, reading="mean")
     card = page.locator(".st-key-card-heat")
@@ -239,10 +240,7 @@ def test_a_flip_to_dark_reaches_every_picture(visit: Open, watched: Page) -> Non
         expect(card).to_have_css("background-color", css(scheme.card))
         expect(drawing(page, "atlas").locator(".card").first).to_have_css("background-color", css(scheme.card))
         expect(card.locator(".js-plotly-plot .ytick text").first).to_have_css("fill", css(scheme.text))
-
-
-def test_people_can_choose_light_or_dark_and_are_shown_nothing_for_developers(visit: Open) -> None:
-    page = visit(text=SIX)
+    rest(page)
     page.get_by_test_id("stMainMenu").get_by_role("button").click()
     menu = page.get_by_test_id("stMainMenuPopover")
     expect(menu.get_by_role("menuitemradio")).to_have_count(3)
