@@ -55,46 +55,6 @@ def report_nothing(text: str) -> str:
     return f"{text} {time.monotonic_ns() % 10**6}"
 
 
-def test_the_next_sentence_reaches_the_engine_while_the_first_runs_and_is_painted_by_itself(held: Page, address: str) -> None:
-    first, second = report_nothing("eine frau"), report_nothing("zwei hunde")
-    type_sentence(held, first)
-    expect(held.locator(".waiting")).to_contain_text("Running:")
-    expect(chips(held, "source")).to_have_text(BEFORE)
-    type_sentence(held, second)
-    until(held, lambda: engine(address)["asked"][-2:] == [first, second])
-    expect(held.locator(".waiting")).to_have_count(1)
-    get(f"{address}/release")
-    expect(chips(held, "source").nth(1)).to_have_text("zwei")
-    rest(held)
-    assert loud(held).all_inner_texts() == []
-    has_parameters(held, text=second)
-
-
-def test_a_long_run_shows_what_is_written_so_far_and_stop_says_how_far_it_came(held: Page, address: str) -> None:
-    get(f"{address}/hold?after=4")  # the encoder, and three tokens
-    type_sentence(held, report_nothing("eine frau sitzt"))
-    expect(held.locator(".said")).to_have_text(re.compile(r"^3 of at most 60 tokens, \d+\.\d per second$"))
-    written = chips(held, "target").all_inner_texts()[1:]
-    assert len(written) == 3
-    held.get_by_role("button", name="Stop").click()
-    expect(held.get_by_text("Stopped.")).to_be_visible()
-    expect(held.get_by_text("3 of at most 60 tokens")).to_contain_text(" ".join(written))
-    expect(chips(held, "target")).to_have_text(["<sos>", *written])
-    get(f"{address}/release")
-    until(held, lambda: engine(address)["running"] == 0)
-
-
-def test_stop_ends_the_run_and_run_begins_it_again(held: Page, address: str) -> None:
-    type_sentence(held, report_nothing("eine frau"))
-    held.get_by_role("button", name="Stop").click()
-    expect(held.get_by_text("Stopped.")).to_be_visible()
-    expect(chips(held, "source")).to_have_text(BEFORE)
-    get(f"{address}/release")
-    until(held, lambda: engine(address)["running"] == 0)
-    held.get_by_role("button", name="Run").click()
-    expect(chips(held, "source").nth(1)).to_have_text("eine")
-
-
 def test_a_run_is_drawn_while_it_writes_and_stop_keeps_what_was_written(watched: Page, address: str) -> None:
     page = opened(watched, f"{address}/?model={MODEL}&text=ein+mann")
     get(f"{address}/hold?after=2")  # the encoder, and a token
@@ -149,3 +109,43 @@ def test_a_run_is_drawn_while_it_writes_and_stop_keeps_what_was_written(watched:
     trace = LocalEngine(CHECKPOINTS, torch.device("cpu")).run(RunRequest(f"{MODEL}-film", example))
     for strip in ("source", "target"):
         expect(chips(page, strip)).to_have_text(labels.strip(trace.tokens[strip]))
+
+
+def test_the_next_sentence_reaches_the_engine_while_the_first_runs_and_is_painted_by_itself(held: Page, address: str) -> None:
+    first, second = report_nothing("eine frau"), report_nothing("zwei hunde")
+    type_sentence(held, first)
+    expect(held.locator(".waiting")).to_contain_text("Running:")
+    expect(chips(held, "source")).to_have_text(BEFORE)
+    type_sentence(held, second)
+    until(held, lambda: engine(address)["asked"][-2:] == [first, second])
+    expect(held.locator(".waiting")).to_have_count(1)
+    get(f"{address}/release")
+    expect(chips(held, "source").nth(1)).to_have_text("zwei")
+    rest(held)
+    assert loud(held).all_inner_texts() == []
+    has_parameters(held, text=second)
+
+
+def test_a_long_run_shows_what_is_written_so_far_and_stop_says_how_far_it_came(held: Page, address: str) -> None:
+    get(f"{address}/hold?after=4")  # the encoder, and three tokens
+    type_sentence(held, report_nothing("eine frau sitzt"))
+    expect(held.locator(".said")).to_have_text(re.compile(r"^3 of at most 60 tokens, \d+\.\d per second$"))
+    written = chips(held, "target").all_inner_texts()[1:]
+    assert len(written) == 3
+    held.get_by_role("button", name="Stop").click()
+    expect(held.get_by_text("Stopped.")).to_be_visible()
+    expect(held.get_by_text("3 of at most 60 tokens")).to_contain_text(" ".join(written))
+    expect(chips(held, "target")).to_have_text(["<sos>", *written])
+    get(f"{address}/release")
+    until(held, lambda: engine(address)["running"] == 0)
+
+
+def test_stop_ends_the_run_and_run_begins_it_again(held: Page, address: str) -> None:
+    type_sentence(held, report_nothing("eine frau"))
+    held.get_by_role("button", name="Stop").click()
+    expect(held.get_by_text("Stopped.")).to_be_visible()
+    expect(chips(held, "source")).to_have_text(BEFORE)
+    get(f"{address}/release")
+    until(held, lambda: engine(address)["running"] == 0)
+    held.get_by_role("button", name="Run").click()
+    expect(chips(held, "source").nth(1)).to_have_text("eine")
