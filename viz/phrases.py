@@ -59,6 +59,9 @@ NOT_IN_ERRORS = (
 WORDS = frozenset({"source", "target", "encoder", "decoder", "input", "weights"})
 """Single words of gaps that are no names of tensors, files or settings."""
 
+_BETWEEN = "; "
+"""Stands between phrases that fill one gap."""
+
 _GAP = re.compile(r"\\\{(\d+)\\\}")
 
 
@@ -82,8 +85,11 @@ def phrase(text: str) -> str:
 
 
 def _gap(text: str) -> str:
-    """The text in a gap of a phrase: another phrase or one of WORDS in the current language; a name as it is."""
-    return phrase(text) if " " in text or text in WORDS else text
+    """The text in a gap of a phrase: another phrase, several of them, or one of WORDS in the current language; a name as it is."""
+    said = phrase(text) if " " in text or text in WORDS else text
+    if said != text or _BETWEEN not in text:
+        return said
+    return language.catalogue(language.current()).gettext(_BETWEEN).join(map(_gap, text.split(_BETWEEN)))
 
 
 @cache

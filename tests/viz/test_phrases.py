@@ -85,3 +85,12 @@ def test_why_something_was_not_recorded_is_said_in_the_language_of_the_page() ->
         assert texts.phrase(f"A run records nothing else, and nothing can be changed in it: {NO_ROW}.").endswith(
             "只记录算出的内容。"
         )
+
+
+def test_reasons_that_stand_together_stayed_english() -> None:
+    reason = "the file lacks layers.#.q.weight, q.weight; has a.b, c.d and 14 more, which have no place in it"
+    with language.speaking("zh-CN"):
+        assert phrases.phrase(reason) == "文件缺少 layers.#.q.weight, q.weight；有 a.b, c.d 以及另外 14 个，而布局中没有它们"
+    with language.speaking("de"):
+        said = phrases.phrase(reason)
+    assert not [word for word in ("lacks", "has ", "and ", "more", "place") if word in said], said

@@ -135,6 +135,10 @@ _PARTS = (
 """The parts of a role, without the stack and "bias"."""
 
 
+_ABSENT = "no tensor is "
+"""How the mistake begins that no tensor has a role."""
+
+
 def _role(role: str) -> str:
     """A role, as layout files write it; in another language than English with what it is beside it."""
     if current() == "en":
@@ -165,10 +169,16 @@ def _result(wrong: Sequence[BadLayoutFile]) -> None:
     if not wrong:
         st.info(_("Every tensor has a role, and the shapes fit."), icon=":material/check:")
         return
-    said = [f"- {labels.markdown(phrase(str(one.fields['detail'])))}" for one in wrong[:_MOST_SAID]]
+    said = [f"- {labels.markdown(_mistake(str(one.fields['detail'])))}" for one in wrong[:_MOST_SAID]]
     if (more := len(wrong) - _MOST_SAID) > 0:
         said.append("- " + _("and {count} more", count=more))
     st.info("\n".join(said))
+
+
+def _mistake(detail: str) -> str:
+    """A mistake in the current language, and with it the role that no tensor has."""
+    role = detail.removeprefix(_ABSENT)
+    return phrase(detail) if role == detail else _("no tensor is {role}", role=_role(role))
 
 
 def _use(engine: Engine, told: LayoutFile) -> None:

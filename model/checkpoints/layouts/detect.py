@@ -146,4 +146,4 @@ def foreign_names(layout: Layout, table: Mapping[str, Tensor], told: Mapping[str
 def _unknown(every: Sequence[Chosen], told: Mapping[str, str], path: str) -> UnknownLayout:
     """The error that names the nearest layout and why it does not match."""
     nearest = min(every, key=lambda one: (len(foreign_names(one.layout, one.tensors, told)), len(one.match.against)))
-    return UnknownLayout(path=path, nearest=nearest.layout.name, reason=f"the file {' and '.join(nearest.match.against)}")
+    return UnknownLayout(path=path, nearest=nearest.layout.name, reason=f"the file {'; '.join(nearest.match.against)}")

@@ -31,7 +31,7 @@ def _is_decoder(shapes: Shapes) -> bool:
 def _match(shapes: Shapes) -> Match:
     names = ("layers.#.self_attention.fc_q.weight", "self_attention.fc_q.weight", "fc_q.weight")
     there = tuple(name for name in names if shapes.has(name))
-    return Match(tuple(f"has {name}" for name in there), () if there else (f"lacks {' and '.join(names)}",))
+    return Match(tuple(f"has {name}" for name in there), () if there else (f"lacks {', '.join(names)}",))
 
 
 def _rules(shapes: Shapes, told: Mapping[str, str]) -> Rules:
