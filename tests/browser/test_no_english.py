@@ -5,10 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 from safetensors.numpy import save_file
 
 from tests.browser.conftest import ROOT, Serve
+from tests.browser.patience import expect
 from tests.browser.visits import overflow, rest
 from tests.reference import GOLDEN
 

@@ -89,7 +89,7 @@ def test_a_translation_has_the_gaps_of_its_original(spoken: str) -> None:
 def test_words_on_a_button_are_hardly_wider_than_the_english_ones(spoken: str) -> None:
     there = catalogue(spoken)
     labels = list(on_buttons())
-    assert len(labels) > 30
+    assert len(labels) >= 30
     wide = {one: there[(one,)][0] for one in labels if (one,) in there}
     assert {one: text for one, text in wide.items() if width(text) > max(WIDEST * width(one), NARROW)} == {}
 
