@@ -96,7 +96,7 @@ def says(page: Page, told: str) -> None:
     assert described == told
 
 
-def test_steps_and_selections_are_announced_and_nothing_moves_for_those_who_want_no_motion(page: Page) -> None:
+def test_steps_are_announced_nothing_moves_for_who_wants_no_motion_and_a_click_on_a_candidate_continues_from_it(page: Page) -> None:
     page.goto(page.url.split("?")[0].rstrip("/") + "/step", wait_until="domcontentloaded")
     rest(page)
     player = drawing(page, "player")
@@ -114,3 +114,9 @@ def test_steps_and_selections_are_announced_and_nothing_moves_for_those_who_want
         }"""
     )
     assert moving == 0
+    another = player.locator("button.candidate").nth(1)
+    word, id_ = another.locator("bdi").inner_text(), another.get_attribute("data-id")
+    another.click()
+    page.wait_for_url(re.compile(rf"[?&]begin=\d+(%2C|,){id_}(&|$)"))
+    expect(chips(page, "target").nth(2)).to_have_text(word)
+    expect(page.locator(".st-key-continued")).to_be_visible()

@@ -55,6 +55,12 @@ def test_a_click_or_keys_choose_a_hypothesis_and_its_rows_are_shown(
     page.wait_for_url(lambda url: "hypothesis" not in url)
     looks_like(page, shown(engine, 0), key=3)
     expect(best).to_have_attribute("aria-current", "true")
+    third = nodes.and_(page.locator('[data-rank="2"]'))
+    third.focus()
+    page.keyboard.press("Enter")  # its run is new: the page shows for a while that it waits, and draws the tree again
+    has_parameters(page, hypothesis="2")
+    rest(page)
+    expect(third).to_be_focused()
 
 
 def looks_like(page: Page, trace: Trace, key: int) -> None:

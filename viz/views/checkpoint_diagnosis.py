@@ -206,7 +206,9 @@ def tensors(found: Inspection) -> None:
     rows = [*map(_row, found.tensors), *({"name": labels.plain(name), "status": "missing"} for name in found.missing)]
     rows.sort(key=lambda row: list(words).index(str(row["status"])))
     table = pd.DataFrame(rows, columns=list(_titles())).assign(status=[words[str(row["status"])] for row in rows])
-    titles = {name: title for name, title in _titles().items() if name not in ("nan", "infinite") or table[name].any()}
+    told = {"nan", "infinite", "becomes"} & {name for name in table if not table[name].any()}
+    told |= {"status"} if (table["status"] == words["matched"]).all() else set()
+    titles = {name: title for name, title in _titles().items() if name not in told}
     numeric_tables.draw(table[list(titles)], titles=titles, columns=_columns(titles), hide_index=True, key="tensors")
 
 
@@ -249,10 +251,10 @@ def _titles() -> dict[str, str]:
 def _columns(titles: Mapping[str, str]) -> dict[str, ColumnConfig]:
     """The columns that are drawn in their own way."""
     return {
-        "name": st.column_config.TextColumn(titles["name"], width="medium"),
-        "histogram": st.column_config.BarChartColumn(titles["histogram"], y_min=0, y_max=1),
+        "name": st.column_config.TextColumn(titles["name"]),
+        "histogram": st.column_config.BarChartColumn(titles["histogram"], y_min=0, y_max=1, width="small"),
         "sparsity": st.column_config.NumberColumn(titles["sparsity"], format="percent", step=0.001),
-        "becomes": st.column_config.TextColumn(titles["becomes"], width="medium"),
+        "becomes": st.column_config.TextColumn(titles.get("becomes"), width="medium"),
     }
 
 

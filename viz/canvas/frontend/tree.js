@@ -10,10 +10,16 @@ const NODE = 33; // height of a node
 /** A log-probability as shown. */
 const logText = (value) => (Number.isFinite(value) ? fixed(value, 2).replace("-", "−") : "−∞");
 
+/** Place of the node that had the keyboard's focus when its tree was removed: Streamlit does so where a run is waited for. Null: none. */
+let heldPlace = null;
+let latestTree = null;
+
 class Tree extends Drawing {
   constructor(parent) {
     super(parent, "tree");
     this.root.addEventListener("keydown", (event) => this.onKey(event));
+    this.root.addEventListener("focusin", ({ target }) => { heldPlace = Number(target.dataset.place); });
+    this.root.addEventListener("focusout", () => setTimeout(() => { if (this.root.isConnected && !this.root.matches(":focus-within")) heldPlace = null; }));
   }
 
   form() {
@@ -47,7 +53,8 @@ class Tree extends Drawing {
     const { shown } = this.header;
     this.path = new Set(shown);
     this.fresh = !this.byPlace.has(this.at); // a tree opens at its root, where the search began
-    if (this.fresh) this.at = shown[0];
+    if (this.fresh) this.at = this.byPlace.has(heldPlace) ? heldPlace : shown[0];
+    latestTree = this;
   }
 
   sentence({ text, own, total, mean, fate, rank }) {
@@ -106,7 +113,18 @@ class Tree extends Drawing {
     this.edges.replaceChildren(...this.curves.values());
     this.mark();
     if (this.fresh) this.keepInSight(this.buttons.get(this.at));
+    if (this.fresh) this.holdAgain();
     this.fresh = false;
+  }
+
+  /** Focuses the node that had the focus in the tree before, unless something else has it now. */
+  holdAgain() {
+    if (document.activeElement === document.body) this.buttons.get(heldPlace)?.focus({ preventScroll: true });
+  }
+
+  disconnect() {
+    super.disconnect();
+    setTimeout(() => latestTree.holdAgain()); // the new tree may have been drawn before this one was removed
   }
 
   /** Marks the shown hypothesis and the path to the node under pointer or keyboard, and makes one node the tab stop. */
