@@ -124,7 +124,7 @@ class Tree extends Drawing {
 
   disconnect() {
     super.disconnect();
-    setTimeout(() => latestTree.holdAgain()); // the new tree may have been drawn before this one was removed
+    setTimeout(() => latestTree?.holdAgain()); // the new tree may have been drawn before this one was removed
   }
 
   /** Marks the shown hypothesis and the path to the node under pointer or keyboard, and makes one node the tab stop. */
