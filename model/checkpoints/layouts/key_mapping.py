@@ -3,6 +3,7 @@
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor, nn
@@ -33,8 +34,9 @@ class Placement:
     misshapen: Mapping[str, str]
 
 
+@lru_cache(maxsize=16)
 def needed(spec: ModelSpec) -> Network:
-    """The network of a spec on the meta device: shapes without memory."""
+    """The network of a spec on the meta device: shapes without memory. It is read, never changed."""
     with torch.device("meta"):
         return build(spec)
 
