@@ -41,6 +41,8 @@ UNSEEN = """(least) => {
     return node;
   };
 
+  const main = document.querySelector("[data-testid=stMain]");
+  const top = main?.scrollTop; // a table scrolls to its focused cell
   const found = [];
   const visit = (node) => {
     const can = node.matches?.("a[href], button, input, select, textarea, summary, [tabindex]:not([tabindex='-1'])");
@@ -56,6 +58,7 @@ UNSEEN = """(least) => {
     node.blur();
     return !seen;
   });
+  if (main) main.scrollTop = top;
   return [found.length, unseen.map((node) => node.outerHTML.slice(0, 200))];
 }"""
 
