@@ -4,6 +4,7 @@
 // draws the sentence of the URL: the box then gets back what was typed since.
 
 const LINK = "a[data-testid=stSidebarNavLink], a[data-testid=stPageLink-NavLink]";
+const REST = "[data-testid=stApp][data-test-connection-state=CONNECTED][data-test-script-state=notRunning]";
 const KNOWN_MS = 20; // how often it is checked whether the script knows
 const LEAVING_MS = 5000; // after this time the page is left anyway
 
@@ -25,13 +26,18 @@ class Leaving {
     this.expire();
   }
 
-  /** Forgets what was typed some seconds ago: the script knows it, or something else was chosen. Not while there is no connection. */
-  expire() {
+  /**
+   * Forgets what was typed some seconds ago: the script knows it, or something else was chosen. Not while there is no connection, and
+   * not before the script has run since then: a server that was just started takes long for its first run. `rested`: whether there
+   * was rest at the last look.
+   */
+  expire(rested = false) {
     clearTimeout(liveScenes.expiring);
     liveScenes.expiring = setTimeout(() => {
-      if (document.querySelector("[data-testid=stApp][data-test-connection-state=CONNECTED]")) liveScenes.unsaid = null;
-      else this.expire();
-    }, LEAVING_MS);
+      const rests = document.querySelector(REST) !== null;
+      if (rests && rested) liveScenes.unsaid = null;
+      else this.expire(rests);
+    }, LEAVING_MS / 2);
   }
 
   /** The page's script draws a text, in the session with the address `path`. */
