@@ -180,10 +180,12 @@ class LocalEngine:
         asked = VersionedRequest(request, base.key.version)
         visitor = SESSION.get().id, base.key
         if (trace := self._traces.get(asked)) is None:
-            earlier, most = self._drafts.get(visitor) or (), self._most_positions
-            runners, place = (base.runner, lower.runner), (self._device, self.device)
-            trace = self.scheduler.do(asked, lambda ask, report: run_in(*runners, request, *place, ask, most, report, earlier))
-            self._traces.keep(asked, trace)
+            earlier, most, runners = self._drafts.get(visitor) or (), self._most_positions, (base.runner, lower.runner)
+
+            def work(ask: Ask, report: Report) -> Trace:
+                return run_in(*runners, request, self._device, self.device, ask, most, report, earlier)
+
+            self._traces.keep(asked, trace := self.scheduler.do(asked, work))
         if visitor[0]:
             self._drafts.keep(visitor, tuple(step.chosen.id for step in trace.steps))
         return trace, lower.runner

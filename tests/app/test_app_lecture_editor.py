@@ -30,7 +30,7 @@ def test_views_are_added_to_a_lecture_that_is_edited_and_saved(
     visitor.app.text_area(key="widget:lecture-text").set_value("## Changed\n\nview: /masks\nexpects: x")
     visitor.app.run()
     assert draft.parts_of(text(visitor)).steps == ("## Changed\n\nview: /masks\nexpects: x", first.steps[0])
-    assert any("no instruction" in problem for problem in visitor.problems)
+    assert any("not an instruction" in problem for problem in visitor.problems)
     visitor.go("explore")
     visitor.go("lecture")
     assert str(visitor.app.text_area(key="widget:lecture-text").value).startswith("## Changed")

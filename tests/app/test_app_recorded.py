@@ -106,7 +106,7 @@ def test_every_page_shows_an_opened_trace_or_says_that_it_needs_the_network(fill
         visitor.go(page)
         assert not visitor.problems, page
         if page in ("whatif", "training"):
-            assert "This is a recorded run, and its network is not here" in said(visitor)
+            assert "This needs a network, but a recorded run comes without one" in said(visitor)
         elif (page, name) == ("positions", "vit"):
             assert "This recording holds no positional encodings" in said(visitor)
         elif page != "checkpoint":

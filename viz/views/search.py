@@ -37,7 +37,7 @@ def draw(page: Page) -> None:
             st.selectbox(
                 _("Hypothesis on display"),
                 range(there),
-                format_func=lambda rank: _in_words(page.trace, rank),
+                format_func=partial(_in_words, page.trace, decimals(3)),
                 **bind("hypothesis", **ANOTHER),
             )
         canvas.tree(page.trace, shown, key="tree", chosen=partial(_show, there))
@@ -52,12 +52,12 @@ def _show(count: int, **fields: str | int) -> None:
         update(**fields, **ANOTHER)
 
 
-def _in_words(trace: Trace, rank: int) -> str:
+def _in_words(trace: Trace, form: str, rank: int) -> str:
     """A hypothesis as one line of text."""
     place = hypotheses(trace.tree)[rank]
     node = trace.tree[place]
     gaps = {"rank": rank + 1, "text": _text(trace, place)}
-    gaps |= {"mean": labels.number(node.mean, decimals(3)), "total": labels.number(node.total, decimals(3))}
+    gaps |= {"mean": labels.number(node.mean, form), "total": labels.number(node.total, form)}
     return _("{rank} · {text} · {mean} per token, {total} in total", **gaps)
 
 

@@ -106,7 +106,7 @@ def test_a_damaged_snapshot_leaves_the_others_alone(shelf: Path, damage: str) ->
 
 
 def test_settings_are_refused_as_for_the_whole_folder(shelf: Path) -> None:
-    with pytest.raises(HeadlightError, match="tell everything"):
+    with pytest.raises(HeadlightError, match="contain all settings"):
         LocalEngine(shelf, CPU).run(RunRequest("film@000004", "w4", settings=(("n_heads", "8"),)))
 
 
