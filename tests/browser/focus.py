@@ -32,7 +32,7 @@ UNSEEN = """(least) => {
     return outlineStyle !== "none" && width >= 2 && contrast(outlineColor, behind(ground)) >= least;
   };
   // A switch and a slider draw themselves around an input that is cut to a pixel.
-  const cut = (node) => above(node).getBoundingClientRect().width <= 1;
+  const cut = (node) => above(node).getBoundingClientRect().width <= 1 && getComputedStyle(above(node)).overflow === "hidden";
   const shows = (node) => getComputedStyle(node).opacity > 0 && !cut(node) && line(node);
 
   const active = () => {
@@ -41,8 +41,6 @@ UNSEEN = """(least) => {
     return node;
   };
 
-  const main = document.querySelector("[data-testid=stMain]");
-  const top = main?.scrollTop; // a table scrolls to its focused cell
   const found = [];
   const visit = (node) => {
     const can = node.matches?.("a[href], button, input, select, textarea, summary, [tabindex]:not([tabindex='-1'])");
@@ -58,13 +56,20 @@ UNSEEN = """(least) => {
     node.blur();
     return !seen;
   });
-  if (main) main.scrollTop = top;
   return [found.length, unseen.map((node) => node.outerHTML.slice(0, 200))];
+}"""
+
+SCROLLED = """(top) => {
+  const main = document.querySelector("[data-testid=stMain]");
+  if (top !== null) main.scrollTop = top;
+  return main.scrollTop;
 }"""
 
 
 def unseen(page: Page) -> tuple[int, list[Any]]:
     """How many elements the keyboard reaches, and those of them without a line around them while it is there."""
+    top = page.evaluate(SCROLLED, None)
     page.keyboard.press("Tab")  # from here on the browser takes a focus for one of the keyboard
     count, found = page.evaluate(UNSEEN, LEAST_CONTRAST)
+    page.evaluate(SCROLLED, top)  # what has the focus scrolls into view
     return count, found
