@@ -31,6 +31,9 @@ WORDS = (12, 50)
 PAUSE_MS = 120
 """The default of HEADLIGHT_LIVE."""
 
+PAUSES = 5
+"""Pauses in typing one sentence."""
+
 PEOPLE, QUESTIONS = 30, 6
 BETWEEN_SECONDS = 0.5
 """Between two pauses of one person: faster than the second after which the page's script is told."""
@@ -95,9 +98,10 @@ def _keys(browser: Browser, address: str, words: int, turns: int) -> Iterator[Ro
 
 
 def _cpu_of_a_pause(browser: Browser, address: str, app: psutil.Process, turns: int) -> Row:
-    """CPU of the app for a pause in typing, with that of the model alone for the same sentences."""
+    """CPU of the app for a pause in typing, with that of the model alone for the same sentences; each is typed word by word."""
     page = _opened(browser, f"{address}?model={MODEL}")
-    field, texts = page.locator("[data-testid=stTextInput] input").last, [sentence(12, turn) + " x" for turn in range(turns)]
+    field = page.locator("[data-testid=stTextInput] input").last
+    texts = [sentence(8 + turn % PAUSES, turn // PAUSES) + " x" for turn in range(turns)]
     field.fill("eine frau")
     page.wait_for_timeout(2000)
     before = cpu(app)
