@@ -116,7 +116,8 @@ class Film extends Atlas {
   tell() {
     const { frames, steps, titles, texts, selection, column } = this.header;
     const { name, loss, perplexity, own } = frames[this.at];
-    const shown = (value, digits) => (value === null || Number.isNaN(value) ? "–" : fixed(value, digits));
+    const most = decimals();
+    const shown = (value, digits) => (value === null || Number.isNaN(value) ? "–" : fixed(value, Math.min(digits, most)));
     const tokens = own.map((token, at) => chip(token, at, this.ownListeners(token)));
     this.title.textContent = name;
     this.own.replaceChildren(chipStrip({ name: "own", title: titles.own }, tokens.length ? tokens : [texts.nothing], texts));
