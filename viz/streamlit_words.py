@@ -13,6 +13,7 @@ SCRIPT = (Path(__file__).parent / "streamlit_words.js").read_text(encoding="utf-
 _GAP = "{name}"
 
 _WORDS = {
+    "Add files": N_("Add files"),
     "App pages": N_("Pages"),
     "Autosize": N_("Fit the width"),
     "Choose an option": N_("choose …"),
