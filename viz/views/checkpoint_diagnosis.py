@@ -193,21 +193,28 @@ def _parts(found: Inspection) -> None:
 
 
 def tensors(found: Inspection) -> None:
-    """Draws a table of all tensors of the file and those that are missing; problems come first."""
+    """Draws a table of all tensors of the file and those that are missing; problems come first.
+
+    A column that would say the same in each row is left out; a type that all tensors share is named above the table.
+    """
+    types = {tensor.dtype for tensor in found.tensors}
     st.markdown(f"**{_('Tensors')}**")
-    st.caption(
+    sentences = [
         _(
             "Search the table with the magnifying glass above it. Deviation is the standard deviation, norm the "
             "Euclidean norm, zeros the share of exact zeros; histograms have 24 bins from the smallest to the largest "
             "value. Only finite values are counted."
-        )
-    )
+        ),
+        *(_("All tensors are of type {dtype}.", dtype=labels.markdown(dtype)) for dtype in types if len(types) == 1),
+    ]
+    st.caption(joined(sentences))
     words = _statuses()
     rows = [*map(_row, found.tensors), *({"name": labels.plain(name), "status": "missing"} for name in found.missing)]
     rows.sort(key=lambda row: list(words).index(str(row["status"])))
     table = pd.DataFrame(rows, columns=list(_titles())).assign(status=[words[str(row["status"])] for row in rows])
     told = {"nan", "infinite", "becomes"} & {name for name in table if not table[name].any()}
     told |= {"status"} if (table["status"] == words["matched"]).all() else set()
+    told |= {"dtype"} if len(types) == 1 else set()
     titles = {name: title for name, title in _titles().items() if name not in told}
     numeric_tables.draw(table[list(titles)], titles=titles, columns=_columns(titles), hide_index=True, key="tensors")
 
