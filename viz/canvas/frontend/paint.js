@@ -82,13 +82,22 @@ function weightText({ weight, exact, masked, most, signed }, texts) {
   return masked ? fill(texts.maskedWeight, { weight: number }) : number;
 }
 
-/** For each of `pixels`, the first and one past the last cell it covers, of cells [from, to). */
+const SPANS = new Map(); // results of `spans`: the heads of a card have the same
+const MOST_SPANS = 64;
+
+/** For each of `pixels`, the first and one past the last cell it covers, of cells [from, to): {first, end}. */
 function spans(pixels, from, to, cells) {
+  const key = [pixels, from, to, cells].join();
+  if (SPANS.has(key)) return SPANS.get(key);
   const scale = (to - from) / pixels;
-  return Array.from({ length: pixels }, (_, pixel) => {
-    const first = Math.min(Math.floor(from + (pixel + (scale > 1 ? 0 : 0.5)) * scale), cells - 1);
-    return [first, scale > 1 ? Math.min(Math.max(Math.ceil(from + (pixel + 1) * scale), first + 1), cells) : first + 1];
-  });
+  const [first, end] = [new Int32Array(pixels), new Int32Array(pixels)];
+  for (let pixel = 0; pixel < pixels; pixel++) {
+    first[pixel] = Math.min(Math.floor(from + (pixel + (scale > 1 ? 0 : 0.5)) * scale), cells - 1);
+    end[pixel] = scale > 1 ? Math.min(Math.max(Math.ceil(from + (pixel + 1) * scale), first[pixel] + 1), cells) : first[pixel] + 1;
+  }
+  if (SPANS.size === MOST_SPANS) SPANS.clear();
+  SPANS.set(key, { first, end });
+  return { first, end };
 }
 
 /**
@@ -105,15 +114,15 @@ function paint(pen, cells, colours, place, shown = whole(cells), revealed = cell
   const down = spans(height, shown.top, shown.bottom, cells.rows);
   const { columns, codes, mask } = cells;
   const [most, { shades }] = [cells.signed ? farthest : largest, colours];
-  for (let line = 0, at = 0; line < height; line++) {
-    const [top, bottom] = down[line];
+  const same = ({ first, end }, at) => at && first[at] === first[at - 1] && end[at] === end[at - 1];
+  for (let line = 0, at = 0; line < height; line++, at += width) {
+    const [top, bottom] = [down.first[line], down.end[line]];
     if (top >= revealed) words.fill(colours.cardWord, at, at + width);
-    else if (line && top === down[line - 1][0] && bottom === down[line - 1][1]) words.copyWithin(at, at - width, at);
+    else if (same(down, line)) words.copyWithin(at, at - width, at);
     else for (let pixel = 0; pixel < width; pixel++) {
-      const best = most(codes, mask, columns, top, Math.min(bottom, revealed), across[pixel][0], across[pixel][1]);
-      words[at + pixel] = shades[1 + best];
+      if (same(across, pixel)) words[at + pixel] = words[at + pixel - 1];
+      else words[at + pixel] = shades[1 + most(codes, mask, columns, top, Math.min(bottom, revealed), across.first[pixel], across.end[pixel])];
     }
-    at += width;
   }
   pen.putImageData(image, x, y);
 }
