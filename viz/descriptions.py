@@ -30,7 +30,7 @@ def head(trace: Trace, attention: Attention, index: int) -> str:
     rows, keys = labels.queries(trace, attention, longest=None), labels.keys(trace, attention, longest=None)
     count = min(len(rows), MOST_ROWS)
     weights = np.where(attention.mask[:count], attention.head(index)[:count], 0.0)
-    return _joined([row(rows[i], keys, weights[i]) for i in range(count)], len(rows))
+    return _joined(_rows(rows[:count], keys, weights), len(rows))
 
 
 def row(name: str, keys: Sequence[str], weights: Array) -> str:
@@ -41,12 +41,25 @@ def row(name: str, keys: Sequence[str], weights: Array) -> str:
         keys: labels of the keys.
         weights: [key], not negative.
     """
-    if not len(weights) or not np.isfinite(weights).all() or weights.max() <= 0:
+    return _rows([name], keys, weights[None])[0]
+
+
+def _rows(names: Sequence[str], keys: Sequence[str], weights: Array) -> list[str]:
+    """As `row`, for weights [query, key]: all rows are sorted at once."""
+    finite = np.isfinite(weights).all(axis=1)
+    order = np.argsort(-weights, axis=1, kind="stable")[:, :2]
+    largest = np.take_along_axis(weights, order, axis=1)
+    every = zip(names, finite.tolist(), order.tolist(), largest.tolist(), strict=True)
+    return [_row(name, keys, places, shares if whole else []) for name, whole, places, shares in every]
+
+
+def _row(name: str, keys: Sequence[str], places: Sequence[int], shares: Sequence[float]) -> str:
+    """A row whose largest weights, at most two, are `shares` and belong to the keys at `places`."""
+    if not shares or shares[0] <= 0:
         return _("Row “{row}”: no weights.", row=name)
-    first, *others = np.argsort(-weights, kind="stable")[:2].tolist()
-    gaps = {"row": name, "key": keys[first], "share": percent(weights[first])}
-    if others and weights[others[0]] >= WORTH_NAMING:
-        gaps |= {"next": keys[others[0]], "second": percent(weights[others[0]])}
+    gaps = {"row": name, "key": keys[places[0]], "share": percent(shares[0])}
+    if len(shares) > 1 and shares[1] >= WORTH_NAMING:
+        gaps |= {"next": keys[places[1]], "second": percent(shares[1])}
         return _("Row “{row}”: {share} on “{key}”, then “{next}” {second}.", **gaps)
     return _("Row “{row}”: {share} on “{key}”.", **gaps)
 

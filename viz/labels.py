@@ -12,6 +12,7 @@ import threading
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
+from weakref import WeakKeyDictionary
 
 from cachetools import LRUCache, cached
 
@@ -120,9 +121,16 @@ def _isolated(text: str) -> str:
     return _ISOLATE + text + _END_ISOLATE if right_to_left else text
 
 
+_STRIPS: WeakKeyDictionary[Tokens, dict[int | None, tuple[str, ...]]] = WeakKeyDictionary()
+"""Labels of strips by their longest label: each drawing of a run asks for them several times."""
+
+
 def strip(tokens: Tokens, longest: int | None = LONGEST) -> list[str]:
     """The labels of all tokens of a strip."""
-    return [token(tokens, i, longest) for i in range(len(tokens))]
+    known = _STRIPS.setdefault(tokens, {})
+    if longest not in known:
+        known[longest] = tuple(token(tokens, i, longest) for i in range(len(tokens)))
+    return list(known[longest])
 
 
 def keys(trace: Trace, attention: Attention, longest: int | None = LONGEST) -> list[str]:
@@ -215,6 +223,7 @@ def kind(stack: str, kind_: str) -> str:
     }.get((stack, kind_), _("Attention to memory"))
 
 
+@cached(LRUCache(4096), key=lambda site, head=None: (language.current(), site, head), lock=threading.Lock())
 def site(site: Site, head: int | None = None) -> str:
     """The name of a site, counted from 1: "Cross-attention, layer 3, head 5".
 

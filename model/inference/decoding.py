@@ -125,7 +125,7 @@ def write(
     ids, start, written, draft = list(prompt), 0, 0, draft or Draft()
     while written < max_length:
         # The prompt is read by itself: its first token then appears as soon as without guesses.
-        guess = draft.after(ids[-1], min(max_length - written - 1, writer.limit - len(ids))) if start else []
+        guess = draft.after(ids, min(max_length - written - 1, writer.limit - len(ids))) if start else []
         logits = read(torch.tensor([ids + guess], device=device), start)[0, -1 - len(guess) :]  # [1 + guessed, vocab]
         steps: list[Step] = []
         for log_probabilities, guessed in zip(writer.normalise(logits), [*guess, None], strict=True):

@@ -20,9 +20,16 @@ from model.transformer.cache import KVCache
 LONGEST = 16
 """Most tokens that are guessed at once: what a wrong guess costs is limited."""
 
+DOUBTFUL = 8
+"""The same for a guess after one that was wrong."""
+
 
 class Draft:
     """Guesses for one decode.
+
+    A place in the earlier text fits if the newest two tokens are those before it, or else the newest one is. Of several places the
+    guess begins at the one nearest to where the last guess ended, in either direction: a text that was changed in the middle often
+    goes on as before, and a common word occurs in many places.
 
     Args:
         ids: the ids that an earlier run wrote; empty: nothing is guessed.
@@ -35,20 +42,27 @@ class Draft:
     def __init__(self, ids: Sequence[int] = (), forget: Callable[[int], None] = lambda count: None) -> None:
         self._ids, self._forget = list(ids), forget
         self._place = self._guessed = self.confirmed = 0
+        self._longest = LONGEST
 
-    def after(self, chosen: int, most: int) -> list[int]:
-        """At most `most` ids that may follow the id `chosen`: those that followed it in the earlier text, if it occurs there."""
-        if chosen not in self._ids[self._place :]:
+    def after(self, written: Sequence[int], most: int) -> list[int]:
+        """At most `most` ids that may follow the ids `written`: those that followed the same ids in the earlier text, if any did."""
+        self._place += 1  # behind the newest token, if the text goes on as the earlier one did
+        places = [place + 1 for place, id_ in enumerate(self._ids) if id_ == written[-1]]
+        both = [place for place in places if place > 1 and self._ids[place - 2] == written[-2]] if len(written) > 1 else []
+        if not places:
             return []
-        self._place = self._ids.index(chosen, self._place) + 1
-        found = self._ids[self._place : self._place + max(0, min(most, LONGEST))]
+        self._place = min(both or places, key=lambda place: abs(place - self._place))
+        found = self._ids[self._place : self._place + max(0, min(most, self._longest))]
         self._guessed = len(found)
         return found
 
     def settle(self, confirmed: int) -> None:
         """Notes that the first `confirmed` of the guessed tokens were chosen, and forgets what was computed from the others."""
-        if wrong := self._guessed - confirmed:
+        wrong = self._guessed - confirmed
+        if wrong:
             self._forget(wrong)
+        if self._guessed:
+            self._longest = DOUBTFUL if wrong else LONGEST
         self._place += confirmed
         self.confirmed += confirmed
         self._guessed = 0

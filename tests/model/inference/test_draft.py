@@ -9,7 +9,7 @@ from torch import Tensor
 
 from model.engine.scheduling.scheduler import Scheduler
 from model.inference.batching import Call, alone
-from model.inference.draft import LONGEST, Draft
+from model.inference.draft import DOUBTFUL, LONGEST, Draft
 from model.inference.precision import lowered, run_in
 from model.inference.run import run
 from model.spec.edits import Silence
@@ -143,20 +143,37 @@ def test_drafted_runs_of_several_callers_are_batched_and_stay_apart() -> None:
         assert_same(one, other)
 
 
-def test_a_draft_continues_behind_the_token_that_was_chosen_and_never_goes_back() -> None:
+def test_a_draft_goes_on_where_the_newest_two_tokens_are_and_else_the_newest_one_nearest_to_the_last_guess() -> None:
     dropped: list[int] = []
-    draft = Draft((4, 5, 6, 5, 7, 8), dropped.append)
-    assert draft.after(5, 10) == [6, 5, 7, 8]
-    draft.settle(2)  # 6 5 were chosen, then another token than 7
-    assert dropped == [2]
-    assert draft.after(5, 10) == []  # both were passed
-    assert draft.after(8, 10) == []  # the last one is followed by nothing
-    assert draft.confirmed == 2
+    draft = Draft((4, 5, 6, 5, 7, 8, 9, 5), dropped.append)
+    assert draft.after([1, 4], 10) == [5, 6, 5, 7, 8, 9, 5]
+    draft.settle(2)  # 5 6 were chosen, then another token than 5
+    assert dropped == [5]
+    assert draft.after([4, 5, 6, 3], 10) == []  # it never occurs
+    draft.settle(0)
+    assert draft.after([5, 6, 3, 7], 10) == [8, 9, 5]
+    draft.settle(0)
+    assert draft.after([3, 7, 4, 5], 10) == [6, 5, 7, 8, 9, 5]  # back to the only "4 5"
+    draft.settle(0)
+    assert draft.after([5, 9], 1) == [5]
+    draft.settle(1)
+    assert draft.after([9, 5, 8], 10) == [9, 5]
+    assert draft.after([1, 1], 10) == []
+    assert draft.confirmed == 3
+
+
+def test_after_a_wrong_guess_the_next_ones_are_shorter_until_one_holds() -> None:
+    draft = Draft(range(100))
+    lengths = []
+    for newest, confirmed in ((0, 3), (30, 0), (40, 8), (60, 16)):
+        lengths.append(len(draft.after([newest], 100)))
+        draft.settle(confirmed)
+    assert lengths == [LONGEST, DOUBTFUL, DOUBTFUL, LONGEST]
 
 
 @pytest.mark.parametrize(("most", "expected"), [(0, 0), (-3, 0), (3, 3), (100, LONGEST)])
 def test_a_guess_is_never_longer_than_is_allowed(most: int, expected: int) -> None:
-    assert len(Draft(range(50)).after(0, most)) == expected
+    assert len(Draft(range(50)).after([0], most)) == expected
 
 
 def test_rows_on_trial_are_forgotten_by_the_cache() -> None:

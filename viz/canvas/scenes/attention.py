@@ -211,7 +211,7 @@ def strip(trace: Trace, name: str) -> dict[str, Any]:
     written = name == labels.written_strip(trace) and _has_decoder(trace)
     steps = {step.computed[1]: step for step in trace.steps} if written else {}
     by_hand = len(labels.by_hand(trace))
-    known = labels.strip(replace(tokens, unknown=(False,) * len(tokens)))
+    known = labels.strip(replace(tokens, unknown=(False,) * len(tokens)) if any(tokens.unknown) else tokens)
     return {
         "name": name,
         "title": strip_title(trace, name, bool(steps)),
