@@ -3,15 +3,26 @@
 import gc
 import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from hypothesis.internal.entropy import deterministic_PRNG
 
-from tests import app_runs
+from tests import app_runs, sandboxes
 
 # Before torch is imported: two threads wait for each other longer than they compute (12 times, measured on a busy machine).
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# Tests start hundreds of processes: what one has compiled the others read, and so does the next run of the suite.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+gc.disable()  # while tests are collected: nothing that is imported by then is garbage
+
+with deterministic_PRNG():  # hypothesis looks through all objects before its first test: now there are few
+    pass
 
 settings.register_profile("headlight", deadline=None, derandomize=True, max_examples=60, database=None)
 settings.register_profile("quick", settings.get_profile("headlight"), max_examples=15)
@@ -90,6 +101,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_finish() -> None:
     """Spares what is loaded by now from garbage collections: one takes a second, and tests of what is freed wait for several."""
     app_runs.spare()
+    sandboxes.spare()
+    gc.enable()
     gc.collect()
     gc.freeze()
 

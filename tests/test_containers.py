@@ -16,7 +16,6 @@ import pytest
 import yaml
 
 from tests.hosts import free_port
-from tests.model.engine.http.test_client import WITHOUT_TORCH
 from tests.networks import save_checkpoint
 from viz.publication.fonts import PREFERRED
 
@@ -25,6 +24,16 @@ IMAGES = ("Dockerfile", "Dockerfile.engine")
 HADOLINT = Path(sys.executable).parent / "hadolint"
 NOT_IN_THE_APP = ("accelerate", "prometheus_client", "sacrebleu", "spacy", "tensorboardX", "tokenizers", "torch", "transformers")
 """What `import` calls the packages of requirements.txt that requirements-web.txt leaves out, as far as they matter."""
+
+WITHOUT_TORCH = f"""
+import sys
+sys.modules.update(dict.fromkeys({NOT_IN_THE_APP}))  # `import torch` fails
+from streamlit.testing.v1 import AppTest
+app = AppTest.from_file("viz/main.py", default_timeout=300).run()
+assert not app.exception, app.exception
+assert not app.warning, app.warning
+assert len(app.get("bidi_component")) > 1
+"""
 
 
 def instructions(image: str) -> list[tuple[str, str]]:
@@ -139,7 +148,7 @@ def test_the_engine_gets_a_gpu_unless_the_other_file_takes_it_away() -> None:
 
 
 @pytest.mark.slow
-def test_an_image_starts_with_the_files_that_it_copies(tmp_path: Path) -> None:
+def test_an_image_starts_with_the_files_that_it_copies_and_the_app_needs_no_torch(tmp_path: Path) -> None:
     app, engine = (copied(image, tmp_path / image) for image in IMAGES)
     assert (engine / "checkpoints" / "multi30k-de-en" / "model.safetensors").exists()
     save_checkpoint(tmp_path / "shelf" / "tiny")
@@ -148,15 +157,8 @@ def test_an_image_starts_with_the_files_that_it_copies(tmp_path: Path) -> None:
         told = {"HEADLIGHT_TOKEN": "secret", "HEADLIGHT_ENGINE": f"http://127.0.0.1:{asked_at}"}
         with started("Dockerfile", app, told):
             environment = clean() | told
-            lacking = f"import sys; sys.modules.update(dict.fromkeys({NOT_IN_THE_APP}))\n"
-            done = subprocess.run(
-                [sys.executable, "-c", lacking + WITHOUT_TORCH],
-                cwd=app,
-                env=environment,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
+            draws = [sys.executable, "-c", WITHOUT_TORCH]
+            done = subprocess.run(draws, cwd=app, env=environment, capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stderr
 
 

@@ -5,6 +5,7 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,7 @@ PYTHON = [path for folder in ("model", "viz", "tests", "benchmarks") for path in
 PROSE = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "checkpoints").glob("*/CARD.md"))]
 
 
+@cache
 def catalogue(of: tuple[str, ...] = ("viz/", "model/errors")) -> list[str]:
     """The sentences whose first place begins with one of `of`; by default the screen's own."""
     with (ROOT / "viz" / "locale" / "headlight.pot").open("rb") as file:

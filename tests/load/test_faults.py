@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from model.checkpoints import native
+from model.engine.http import client
 from model.engine.http.client import RemoteEngine
 from model.engine.http.protocol import WIRE_VERSION, WIRE_VERSION_HEADER
 from model.engine.local import LocalEngine
@@ -65,7 +66,9 @@ def wait(so: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
-def test_a_host_killed_in_the_middle_of_decodes_loses_these_and_nothing_else(folder: Path) -> None:
+def test_a_host_killed_in_the_middle_of_decodes_loses_these_and_is_asked_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     port, local = free_port(), LocalEngine(folder, CPU)
     url, everybody = f"http://127.0.0.1:{port}", range(PEOPLE)
     process = start(folder, port)
@@ -75,6 +78,7 @@ def test_a_host_killed_in_the_middle_of_decodes_loses_these_and_nothing_else(fol
             for person, trace in enumerate(seen):
                 assert_same(trace, local.run(request(person, 4)))
             models = engine.models()
+            name = engine.receive((folder / "tiny" / "model.safetensors").read_bytes(), "mine.safetensors")
             before = figure(url, "headlight_batches_total")
             lost = [threads.submit(outcome, engine, person, STEPS) for person in everybody]
             wait(lambda: figure(url, "headlight_running") == PEOPLE and figure(url, "headlight_batches_total") > before + 5)
@@ -82,8 +86,11 @@ def test_a_host_killed_in_the_middle_of_decodes_loses_these_and_nothing_else(fol
             kill(process)
             assert {type(each.result()) for each in lost} == {EngineAway}
             assert not engine.is_healthy()
+            assert re.search(r"has not answered for \d+ s", str(outcome(engine, 0, 12)))
             assert [outcome(engine, person, 4) for person in everybody] == seen, "what was seen stays"
+            monkeypatch.setattr(client, "FRESH_SECONDS", 0.0)
             assert engine.models() == models
+            monkeypatch.undo()
         finally:
             kill(process)
         process = start(folder, port)
@@ -92,6 +99,7 @@ def test_a_host_killed_in_the_middle_of_decodes_loses_these_and_nothing_else(fol
             again = list(threads.map(lambda person: outcome(engine, person, 12), everybody))
             for person, trace in enumerate(again):
                 assert_same(trace, local.run(request(person, 12)))
+            assert engine.describe(name).problem, "the file is sent again, and its questions are open as before"
         finally:
             kill(process)
     local.scheduler.close()

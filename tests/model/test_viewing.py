@@ -25,9 +25,28 @@ FILE = GOLDEN / "000_tiny_a.pt"
 WORDS = "\n".join(["<unk>", "<pad>", "<sos>", "<eos>", *(f"wort{i}" for i in range(24))])
 
 
-@pytest.mark.parametrize("whole", [True, False])
-def test_the_app_starts_opens_the_file_and_ends_with_ctrl_c_and_with_its_command(whole: bool) -> None:
-    command = [sys.executable, "-m", "model", "view", str(FILE), "--set", "n_heads=2", "--no-browser"]
+APP = """
+import http.server, sys
+class Answers(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+    def log_message(self, *said): pass
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Answers).serve_forever()
+"""
+ANOTHER_APP = f"""
+import sys
+from model.__main__ import main
+from model.cli import view
+view.command = lambda port: [sys.executable, "-S", "-c", {APP!r}, str(port)]
+sys.exit(main(sys.argv[1:]))
+"""
+"""The command with an app that starts at once."""
+
+
+@pytest.mark.parametrize(("program", "whole"), [(["-m", "model"], True), (["-c", ANOTHER_APP], False)], ids=["ctrl-c", "command"])
+def test_the_app_starts_opens_the_file_and_ends_with_ctrl_c_and_with_its_command(program: list[str], whole: bool) -> None:
+    command = [sys.executable, *program, "view", str(FILE), "--set", "n_heads=2", "--no-browser"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True) as app:
         try:
             assert app.stdout

@@ -5,6 +5,7 @@ import json
 import re
 import string
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -48,11 +49,11 @@ OWN_TEMPLATES = [e for e in subclasses(HeadlightError) if e.__module__.startswit
 LITERALS = {"_": 1, "N_": 1, "_n": 2}
 
 
-def calls(path: Path) -> Iterator[tuple[ast.Call, int]]:
+@cache
+def calls(path: Path) -> tuple[tuple[ast.Call, int], ...]:
     """Every call of `_` and `_n`, also inside f-strings, with the number of sentences that it begins with."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in LITERALS:
-            yield node, LITERALS[node.func.id]
+    found = (node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call))
+    return tuple((node, LITERALS[node.func.id]) for node in found if isinstance(node.func, ast.Name) and node.func.id in LITERALS)
 
 
 def ids(message: Message) -> tuple[str, ...]:
@@ -165,9 +166,9 @@ def is_css(literal: str) -> bool:
 def test_the_catalogue_is_up_to_date() -> None:
     with CATALOGUE.open("rb") as file:
         written = {ids(m) for m in pofile.read_po(file) if m.id}
-    hint = "run the command of CONTRIBUTING.md that collects the texts"
-    assert written - messages() == set(), f"no longer in the sources: {hint}"
-    assert messages() - written == set(), f"not yet in the catalogue: {hint}"
+    said, hint = messages(), "run the command of CONTRIBUTING.md that collects the texts"
+    assert written - said == set(), f"no longer in the sources: {hint}"
+    assert said - written == set(), f"not yet in the catalogue: {hint}"
 
 
 def test_every_translation_fills_the_same_gaps() -> None:

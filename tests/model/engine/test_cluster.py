@@ -43,8 +43,8 @@ globals().update({name: test for name, test in vars(test_contract).items() if na
 
 HEADERS = {"authorization": "Bearer secret"}
 REQUESTS = [RunRequest("tiny", f"w4 w{i} w{j}", decoding=Decoding(max_length=4)) for i in range(4, 8) for j in range(4, 8)]
-PEOPLE, PATIENCE = 6, 300.0
-HURRIED, PAUSE = 20, 0.2
+PEOPLE, PATIENCE = 4, 300.0
+HURRIED, PAUSE = 20, 0.5
 """How often a person asks without a pause, which is longer than it takes to kill a replica; then others get at the cores, too."""
 
 
@@ -144,7 +144,7 @@ def people_asking(cluster: Cluster, local: LocalEngine) -> Iterator[Counter[int]
         eventually(lambda: all(answered[person] > 2 for person in range(PEOPLE)), "first answers")
         yield answered
         before = answered.copy()
-        eventually(lambda: bool(wrong) or all(answered[p] > before[p] + 5 for p in range(PEOPLE)), "more answers")
+        eventually(lambda: bool(wrong) or all(answered[p] > before[p] + 2 for p in range(PEOPLE)), "more answers")
     finally:
         ended.set()
         for thread in threads:

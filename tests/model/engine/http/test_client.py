@@ -1,9 +1,6 @@
 """The host goes, comes back, is full, has other weights, or speaks another version: said in words, and nothing wrong is shown."""
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +9,6 @@ import pytest
 
 from model.cli.serve import checked_access
 from model.engine import open_engine
-from model.engine.http import client
 from model.engine.http.access import BODY, AccessLimits
 from model.engine.http.client import RemoteEngine
 from model.engine.http.protocol import WIRE_VERSION, WIRE_VERSION_HEADER
@@ -22,7 +18,7 @@ from model.engine.scheduling.scheduler import Scheduler
 from model.errors import BadSetting, EngineAway, EngineMismatch, HeadlightError, Refused, TookTooLong, UnknownModel
 from model.spec.request import Decoding, RunRequest
 from model.trace import serialization
-from tests.hosts import ROOT, Loopback, free_port, start
+from tests.hosts import Loopback
 from tests.networks import save_checkpoint
 from tests.runs import CPU, assert_same
 
@@ -42,35 +38,6 @@ def local(folder: Path) -> LocalEngine:
 
 def behind(local: LocalEngine, access: AccessLimits | None = None, token: str = "") -> RemoteEngine:
     return RemoteEngine("http://here", token, Loopback(application(local, access or AccessLimits())))
-
-
-@pytest.mark.slow
-def test_a_host_that_is_killed_and_started_again_is_asked_again(folder: Path, local: LocalEngine) -> None:
-    port = free_port()
-    process = start(folder, port)
-    with closing(RemoteEngine(f"http://127.0.0.1:{port}")) as engine:
-        name = engine.receive((folder / "tiny" / "model.safetensors").read_bytes(), "mine.safetensors")
-        kept = engine.run(REQUEST)
-        models = engine.models()
-        process.kill()
-        process.wait()
-        try:
-            assert not engine.is_healthy()
-            with pytest.raises(EngineAway, match=r"has not answered for \d+ s"):
-                engine.run(RunRequest("tiny", "w6"))
-            assert engine.run(REQUEST) is kept
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(client, "FRESH_SECONDS", 0.0)
-                assert engine.models() == models
-        finally:
-            process = start(folder, port)
-        try:
-            assert engine.is_healthy()
-            assert_same(engine.run(RunRequest("tiny", "w6")), local.run(RunRequest("tiny", "w6")))
-            assert engine.describe(name).problem
-        finally:
-            process.kill()
-            process.wait()
 
 
 class Scripted(httpx.BaseTransport):
@@ -249,29 +216,3 @@ def test_the_app_asks_the_engine_that_it_is_told(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("HEADLIGHT_ENGINE", "gpu")
     with pytest.raises(BadSetting, match="the address of an engine"):
         open_engine()
-
-
-WITHOUT_TORCH = """
-import sys
-sys.modules["torch"] = None  # `import torch` fails
-from streamlit.testing.v1 import AppTest
-app = AppTest.from_file("viz/main.py", default_timeout=300).run()
-assert not app.exception, app.exception
-assert not app.warning, app.warning
-assert len(app.get("bidi_component")) > 1
-"""
-
-
-@pytest.mark.slow
-def test_with_an_engine_elsewhere_the_app_needs_no_torch(folder: Path) -> None:
-    port = free_port()
-    process = start(folder, port)
-    try:
-        environment = {"HEADLIGHT_ENGINE": f"http://127.0.0.1:{port}", "PATH": "", "HOME": str(folder), "PYTHONPATH": str(ROOT)}
-        done = subprocess.run(
-            [sys.executable, "-c", WITHOUT_TORCH], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-    finally:
-        process.kill()
-        process.wait()
