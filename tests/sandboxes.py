@@ -1,6 +1,6 @@
 """The sandbox of model/safe_loading without its start, which takes 0.1 s for each of hundreds of files.
 
-One process starts as the sandbox does, imports what it imports, and never reads a file: it forks for each. A fork has what a sandbox
+One process starts as the sandbox does, imports what that imports, never reads a file, and forks for each. A fork has what a sandbox
 has: a process of its own, and its limits from the first byte. How the sandbox itself starts and ends is tested in
 tests/model/safe_loading/test_opening_process.py, whose sandboxes are others, and start as ever.
 """
