@@ -45,7 +45,7 @@ class Draft:
         self._longest = LONGEST
 
     def after(self, written: Sequence[int], most: int) -> list[int]:
-        """At most `most` ids that may follow the ids `written`: those that followed the same ids in the earlier text, if any did."""
+        """At most `most` ids that may follow the ids `written`: those that followed the same ids in the earlier text."""
         self._place += 1  # behind the newest token, if the text goes on as the earlier one did
         places = [place + 1 for place, id_ in enumerate(self._ids) if id_ == written[-1]]
         both = [place for place in places if place > 1 and self._ids[place - 2] == written[-2]] if len(written) > 1 else []
