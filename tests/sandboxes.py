@@ -49,7 +49,7 @@ def spare() -> None:
         return
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     usual, child, seconds, lock = bare_python(FORKING, str(ROOT)), sandbox_process.CHILD, limits.MAX_SECONDS, Lock()
-    forking = subprocess.Popen(usual, stdin=theirs, stdout=subprocess.DEVNULL)
+    forking = subprocess.Popen(usual, stdin=theirs.fileno(), stdout=subprocess.DEVNULL)
     theirs.close()
 
     def run(command: list[str], stdin: IO[bytes], timeout: float, **same: Any) -> subprocess.CompletedProcess[bytes]:
@@ -67,4 +67,4 @@ def spare() -> None:
         forking.wait(60)
 
     atexit.register(end)
-    sandbox_process.subprocess = SimpleNamespace(run=run, TimeoutExpired=subprocess.TimeoutExpired)  # type: ignore[assignment]
+    vars(sandbox_process)["subprocess"] = SimpleNamespace(run=run, TimeoutExpired=subprocess.TimeoutExpired)

@@ -46,7 +46,7 @@ def row(name: str, keys: Sequence[str], weights: Array) -> str:
 
 def _rows(names: Sequence[str], keys: Sequence[str], weights: Array) -> list[str]:
     """As `row`, for weights [query, key]: all rows are sorted at once."""
-    finite = np.isfinite(weights).all(axis=1)
+    finite: Array = np.isfinite(weights).all(axis=1)
     order = np.argsort(-weights, axis=1, kind="stable")[:, :2]
     largest = np.take_along_axis(weights, order, axis=1)
     every = zip(names, finite.tolist(), order.tolist(), largest.tolist(), strict=True)
