@@ -46,10 +46,10 @@ def row(name: str, keys: Sequence[str], weights: Array) -> str:
 
 def _rows(names: Sequence[str], keys: Sequence[str], weights: Array) -> list[str]:
     """As `row`, for weights [query, key]: all rows are sorted at once."""
-    finite: Array = np.isfinite(weights).all(axis=1)
+    finite = [bool(np.isfinite(row).all()) for row in weights]
     order = np.argsort(-weights, axis=1, kind="stable")[:, :2]
     largest = np.take_along_axis(weights, order, axis=1)
-    every = zip(names, finite.tolist(), order.tolist(), largest.tolist(), strict=True)
+    every = zip(names, finite, order.tolist(), largest.tolist(), strict=True)
     return [_row(name, keys, places, shares if whole else []) for name, whole, places, shares in every]
 
 
