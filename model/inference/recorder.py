@@ -7,6 +7,7 @@ and such a score NaN.
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -60,8 +61,7 @@ class Recorder:
 
     def wants(self, name: str) -> bool:
         """Whether it records the tensor of this name."""
-        group, _, rest = name.partition("/")
-        kind = _KEPT_AS.get(rest.rpartition("/")[2] if group == "attention" else group)
+        kind = _kept_as(name)
         return (kind is None or kind in self._keep) and not (name == "logits" and self._last_logits)
 
     def prune(self, lineages: Collection[Sequence[int]]) -> None:
@@ -181,6 +181,13 @@ def _deciding(name: str, pieces: list[Tensor]) -> list[Tensor]:
     return [piece[..., -1:, :] for piece in pieces] if of_queries else pieces
 
 
+@lru_cache(4096)
+def _kept_as(name: str) -> Keep | None:
+    """What a request must keep for a tensor to be recorded; None: it always is."""
+    group, _, rest = name.partition("/")
+    return _KEPT_AS.get(rest.rpartition("/")[2] if group == "attention" else group)
+
+
 def _is_decoded(name: str) -> bool:
     """Whether a tensor is recorded once in each decoder step."""
     return name == "logits" or "decoder" in name
@@ -207,6 +214,10 @@ def _rows_of(piece: Tensor, rows: list[int]) -> Tensor:
     return piece[:1].expand(len(rows), *piece.shape[1:]) if piece.stride(0) == 0 else piece[rows]
 
 
+def _padded(piece: Tensor, keys: int, value: float) -> Tensor:
+    return torch.nn.functional.pad(piece, (0, keys - piece.shape[-1]), value=value)
+
+
 def _join(name: str, pieces: list[Tensor], places: Sequence[int] | None) -> Tensor:
     """One tensor of one example: concatenates the rows of its steps, with keys padded to the number of the last step.
 
@@ -214,13 +225,14 @@ def _join(name: str, pieces: list[Tensor], places: Sequence[int] | None) -> Tens
         places: index of the example's row in the piece of each decoder step; None: the first row.
     """
     rows = places if places is not None and _is_decoded(name) else [0] * len(pieces)
-    own = [piece[row] for piece, row in zip(pieces, rows, strict=False)]  # a hypothesis may end before the search does
+    # A hypothesis may end before the search does. The batch axis stays until the end: that is one operation, not one for each step.
+    own = [piece if len(piece) == 1 else piece[row : row + 1] for piece, row in zip(pieces, rows, strict=False)]
     kind = name.rpartition("/")[2] if name.startswith("attention/") else ""
     keys = max(piece.shape[-1] for piece in own)
     if name.endswith(".self/scores"):
         own[1:] = [piece if piece.shape[-2] == 1 else _unscored_future(piece) for piece in own[1:]]
     if kind in _FILL and len(own) > 1:
-        own = [torch.nn.functional.pad(piece, (0, keys - piece.shape[-1]), value=_FILL[kind]) for piece in own]
+        own = [piece if piece.shape[-1] == keys else _padded(piece, keys, _FILL[kind]) for piece in own]
     if kind == "mask_padding":  # depends on the keys alone, so the last step's row, which has all keys, holds for every row
         own = [own[-1][..., -1:, :].expand(*piece.shape[:-1], -1) for piece in own]
-    return torch.cat(own, dim=-2) if len(own) > 1 else own[0]  # a mask's repeated rows stay one row in memory
+    return (torch.cat(own, dim=-2) if len(own) > 1 else own[0])[0]  # a mask's repeated rows stay one row in memory

@@ -18,7 +18,7 @@ from model.checkpoints.layouts.layout_files import LISTED, SETTING, layout_of, l
 from model.checkpoints.layouts.questions import Answers, Question, answer_of, settle
 from model.checkpoints.layouts.saved_settings import SavedAnswer
 from model.checkpoints.layouts.vocabularies import tokenizers_of
-from model.checkpoints.native import Checkpoint, Info
+from model.checkpoints.native import Checkpoint, Info, ready
 from model.errors import IncompleteWeights, OpenQuestions
 from model.inspection.diagnostics import diagnosed
 from model.inspection.leftovers import noted
@@ -178,7 +178,7 @@ def checkpoint_of(found: Diagnosis, digest: str, device: torch.device) -> Checkp
     strips = {"source": "source"} if spec.encoder is None or spec.decoder is None else {"source": "source", "target": "target"}
     info = Info(path.name, path.name, found.chosen.layout.title, strips, (), {}, spec)
     tokenizers = tokenizers_of(spec, answers, found.given.texts, found.chosen.layout)
-    return Checkpoint(info, network.to(device).eval(), tokenizers, _fingerprint(digest, found.given), found.notes())
+    return Checkpoint(info, ready(network, device), tokenizers, _fingerprint(digest, found.given), found.notes())
 
 
 def _filled(found: Diagnosis, spec: ModelSpec, placement: Placement) -> Network:

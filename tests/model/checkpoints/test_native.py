@@ -74,6 +74,15 @@ def test_a_tied_output_is_tied_again(tmp_path: Path) -> None:
     save_checkpoint(tmp_path, VARIANTS["modern, tied"])
     state = native.load(tmp_path, CPU).network.state_dict(keep_vars=True)
     assert state["output.weight"] is state["decoder.embedding.token.weight"]
+    assert state["output.weight"].is_contiguous()  # a table is read row by row
+
+
+def test_weights_that_a_step_multiplies_are_stored_column_by_column(whole: Path) -> None:
+    network = native.load(whole, CPU).network
+    linear = [module.weight for module in network.modules() if isinstance(module, torch.nn.Linear)]
+    assert linear
+    assert all(weight.t().is_contiguous() for weight in linear)
+    assert all(module.weight.is_contiguous() for module in network.modules() if isinstance(module, torch.nn.Embedding))
 
 
 def test_the_fingerprint_follows_every_file(folder: Path) -> None:
