@@ -1,6 +1,5 @@
 """While a run takes long: the next sentence reaches the engine at once, the last picture stays, and Stop ends the run."""
 
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +20,21 @@ def engine(stocked: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldEngin
     yield found
     found.go.set()
     page.the_engine.clear()
+
+
+class WaitingVisitor(Visitor):
+    """A visitor whose engine goes on once the page was seen to wait."""
+
+    def __init__(self, engine: HeldEngine, page: str = "explore", **query: str) -> None:
+        engine.go.clear()
+        self._engine = engine
+        super().__init__(page, **query)
+
+    def _run(self) -> None:
+        self.app.run()
+        assert self.waits
+        self._engine.go.set()
+        super()._run()
 
 
 def type_and_look(visitor: Visitor, text: str) -> None:
@@ -102,27 +116,21 @@ def test_stop_says_how_far_the_run_had_come(engine: HeldEngine) -> None:
 
 
 def test_a_first_run_that_is_slow_waits_too(engine: HeldEngine) -> None:
-    engine.go.clear()
-    threading.Timer(1.0, engine.go.set).start()
-    visitor = Visitor(text="w4 w5")
+    visitor = WaitingVisitor(engine, text="w4 w5")
     assert visitor.tokens("source")[1:-1] == ["w4", "w5"]
 
 
 @pytest.mark.parametrize("name", [*PAGES, "checkpoint"])
 def test_no_page_holds_its_visitor_up(engine: HeldEngine, name: str) -> None:
     query = {"text": "w4 w5", "clock": "computation", "pad": "9", "against": "text=w6"}
-    engine.go.clear()
-    threading.Timer(1.0, engine.go.set).start()
-    visitor = Visitor(name, **query)
+    visitor = WaitingVisitor(engine, name, **query)
     assert visitor.drawn
     assert visitor.problems == []
 
 
 def test_the_arithmetic_of_a_cell_waits_in_its_dialog(engine: HeldEngine) -> None:
     visitor = Visitor(text="w4 w5")
-    engine.go.clear()
-    threading.Timer(1.0, engine.go.set).start()
-    copied = Visitor(**visitor.url | {"query": "1", "key": "0"})
+    copied = WaitingVisitor(engine, **visitor.url | {"query": "1", "key": "0"})
     assert any("How this weight was calculated" in text.value for text in copied.app.markdown)
 
 

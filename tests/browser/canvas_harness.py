@@ -1,4 +1,4 @@
-"""A small page with some or all of our drawings: `?show=atlas,lines&case=long&query=3`. For browser tests."""
+"""A small page with some or all of our drawings: `?show=atlas,lines&case=long&query=3&number=1`. For browser tests."""
 
 import re
 from dataclasses import replace
@@ -49,11 +49,14 @@ def made(case: str) -> Trace:
 
 
 def main() -> None:
-    """Draws what the URL asks for, and writes what was chosen."""
-    ask = st.query_params
+    """Draws what the URL asks for, and writes what was chosen. For another URL all drawings are new."""
+    ask = st.query_params.to_dict()
     trace = made(ask.get("case", ""))
     last = [a for a in trace.attention if a.kind == "cross"] or list(trace.attention)
     state = st.session_state
+    if state.get("asked") != ask:
+        state.clear()
+    state.asked, number = ask, ask.get("number", "")
     state.setdefault("site", ask.get("site", str(last[-1])))
     state.setdefault("head", int(ask.get("head", "0")))
     state.setdefault("query", int(ask.get("query", "-1")))
@@ -61,15 +64,16 @@ def main() -> None:
     state.runs = state.get("runs", 0) + 1
     site, show = Site.parse(state.site), ask.get("show", "strips,atlas,lines,player").split(",")
     if "strips" in show:
-        canvas.strips(trace, site, state.query, key="strips", chosen=choose)
+        canvas.strips(trace, site, state.query, key=f"strips{number}", chosen=choose)
     if "atlas" in show:
-        canvas.atlas(trace, site, state.head, state.query, key="atlas", chosen=choose)
+        canvas.atlas(trace, site, state.head, state.query, key=f"atlas{number}", chosen=choose)
     if "lines" in show:
-        canvas.lines(trace, site, state.head, state.query, key="lines", chosen=choose)
+        canvas.lines(trace, site, state.head, state.query, key=f"lines{number}", chosen=choose)
     if "player" in show:
-        canvas.player(trace, site, state.head, state.step, key="player", chosen=choose)
-    st.text_input("a text field", key="field")
+        canvas.player(trace, site, state.head, state.step, key=f"player{number}", chosen=choose)
+    st.text_input("a text field", key=f"field{number}")
     st.text(f"chosen {state.site} head {state.head} query {state.query} step {state.step} runs {state.runs}")
+    st.text(f"page {number}")
 
 
 def choose(**fields: str | int) -> None:

@@ -6,13 +6,9 @@ was written to the console as an error, anything threw, or anything was asked of
 
 import os
 import shutil
-import socket
 import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +16,13 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
 from benchmarks.browsers import FLAGS
-from tests.browser.patience import PATIENCE_MS
-from tests.browser.tabs import SharedTab
+from tests.browser.patience import PATIENCE_MS, expect
+from tests.browser.servers import ROOT, SharedServer, free_port, started
+from tests.browser.tabs import SharedTab, go
+from tests.browser.visits import rest
 
-ROOT = Path(__file__).parents[2]
-HOST = "127.0.0.1"
-SECONDS_TO_START = 300
+APP = ROOT / "app.py"
+DRAWINGS = Path(__file__).with_name("canvas_app.py")
 
 LONGEST_FIRST = (
     "test_pages.py",
@@ -74,52 +71,26 @@ def base_url() -> str | None:
     return None
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
-
-
-def _wait_until_healthy(address: str, process: subprocess.Popen[bytes], said: Path) -> None:
-    deadline = time.monotonic() + SECONDS_TO_START
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            last = said.read_text("utf-8", "replace")[-4000:]
-            pytest.fail(f"Streamlit ended with {process.returncode} before it served {address}:\n{last}")
-        try:
-            with urllib.request.urlopen(f"{address}/_stcore/health", timeout=1):
-                return
-        except (urllib.error.URLError, TimeoutError, ConnectionError):
-            time.sleep(0.1)
-    process.kill()
-    pytest.fail(f"Streamlit did not serve {address} within {SECONDS_TO_START} s.")
-
-
-def started(script: Path, port: int, folder: Path) -> tuple[str, subprocess.Popen[bytes]]:
-    """The address and the process of a Streamlit server that answers; what it writes as an error is kept in the folder."""
-    options = ["--server.headless=true", f"--server.port={port}", f"--server.address={HOST}"]
-    command = [sys.executable, "-m", "streamlit", "run", str(script), *options]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    said = folder / "said.txt"
-    with said.open("wb") as log:
-        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=log)
-    address = f"http://{HOST}:{port}"
-    _wait_until_healthy(address, process, said)
-    return address, process
-
-
 @pytest.fixture(scope="session")
-def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
-    """Starts Streamlit scripts, each once; ends them with the session. One that ended while it started is started again."""
-    running: dict[Path, tuple[str, subprocess.Popen[bytes]]] = {}
+def serve(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[Serve]:
+    """Starts Streamlit scripts, each once; ends them with the session. The app itself is started once for all processes."""
+    running: dict[Path, str] = {}
+    own: list[subprocess.Popen[bytes]] = []
+    base = tmp_path_factory.getbasetemp()
+    app = SharedServer(APP, base if worker_id == "master" else base.parent)
 
     def start(script: Path) -> str:
-        if script not in running:
-            running[script] = started(script, free_port(), tmp_path_factory.mktemp("served"))
-        return running[script][0]
+        if script == APP:
+            running[script] = running.get(script) or app.join()
+        elif script not in running:
+            running[script], process = started(script, free_port(), tmp_path_factory.mktemp("served"))
+            own.append(process)
+        return running[script]
 
     yield start
-    for _address, process in running.values():
+    if APP in running:
+        app.leave()
+    for process in own:
         process.terminate()
         process.wait(timeout=120)
 
@@ -143,13 +114,32 @@ def context(request: pytest.FixtureRequest, profile: BrowserContext, tab: Shared
     yield profile
     profile.set_offline(False)
     called = getattr(request.node, "rep_call", None)
-    tab.take_back(whole=called is not None and called.passed)
+    tab.take_back(whole=called is not None and called.passed, stays=_stays(request))
 
 
 @pytest.fixture
-def page(context: BrowserContext, tab: SharedTab) -> Page:
+def page(request: pytest.FixtureRequest, context: BrowserContext, tab: SharedTab) -> Page:
     """The tab of this process, as good as new."""
-    return tab.lend()
+    return tab.lend(stays=_stays(request))
+
+
+def _stays(request: pytest.FixtureRequest) -> bool:
+    """Whether a test goes on from the page of the test before, which takes a third of the time of loading one."""
+    return "drawings" in request.fixturenames
+
+
+@pytest.fixture
+def drawings(watched: Page, serve: Serve) -> Callable[[str], Page]:
+    """Opens the page of drawings with a query, within the page that the test before has left, and waits until it is drawn."""
+
+    def opened(query: str, number: Iterator[int] = count()) -> Page:
+        place = next(number)
+        go(watched, f"{serve(DRAWINGS)}/?{query}&number={place}")
+        expect(watched.get_by_text(f"page {place}", exact=True)).to_be_visible()
+        rest(watched, drawn=".hl[data-layout], .hl .chip")
+        return watched
+
+    return opened
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ def another_screen(page: Page, width: int, height: int, ratio: float) -> Iterato
     yield
     session.send("Emulation.clearDeviceMetricsOverride")
     session.detach()
-    page.goto("about:blank")  # what the tab had before comes back with the next page
+    page.set_viewport_size({"width": width, "height": height + 1})  # another size: what the tab had before comes back with it
 
 
 @contextmanager

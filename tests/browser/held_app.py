@@ -1,17 +1,20 @@
 """The app with an engine that waits: `/hold` makes it wait, `/hold?after=3` after three batches, `/release` lets it go on, `/asked`
 lists what it was asked to run."""
 
+from pathlib import Path
+
 import streamlit as st
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from model.engine.local import CHECKPOINTS
-from tests.browser.conftest import ROOT
 from tests.held import HeldEngine
 from viz import page, waiting
 from viz.canvas.wire.transport import ROUTE
 from viz.live import route
+
+MAIN = Path(__file__).parents[2] / "viz" / "main.py"
 
 ENGINE = HeldEngine(CHECKPOINTS)
 ENGINE.models()  # loaded before the first visitor comes
@@ -37,4 +40,4 @@ def asked(request: Request) -> Response:
 
 
 OWN = [Route("/hold", hold), Route("/release", release), Route("/asked", asked)]
-app = st.App(ROOT / "viz" / "main.py", routes=[*OWN, waiting.ROUTE, route.ROUTE, ROUTE], on_script_error=page.show_failure)
+app = st.App(MAIN, routes=[*OWN, waiting.ROUTE, route.ROUTE, ROUTE], on_script_error=page.show_failure)

@@ -9,11 +9,21 @@ from playwright.sync_api import BrowserContext, Dialog, Error, Page
 
 HOSTS = ("127.0.0.1", "localhost")
 VIEWPORT = {"width": 1280, "height": 720}
+BLANK = "about:blank"
 NOT_UNDONE = ("once", "route_web_socket")
 """Methods of a page whose effect cannot be undone here: the tab is closed after a test that called one."""
 
 UNDONE = ("add_init_script", "expose_binding", "expose_function")
 """Methods of a page that return how their effect is undone."""
+
+
+WITHIN = """(url) => {
+  document.activeElement.blur();
+  document.querySelector("[data-testid=stMain]").scrollTop = 0;
+  history.pushState(null, "", url);
+  dispatchEvent(new PopStateEvent("popstate"));
+}"""
+"""Opens a link of the app that a tab shows: nothing is loaded and compiled again."""
 
 
 class SharedTab:
@@ -34,20 +44,27 @@ class SharedTab:
         self._disposables: list[Any] = []
         self.noise: list[str] = []
 
-    def lend(self) -> Page:
-        """The tab for a test."""
+    def lend(self, stays: bool) -> Page:
+        """The tab for a test.
+
+        Args:
+            stays: whether the page of the test before may still be there.
+        """
         page = self._page = self._page or self._opened()
+        if page.url != BLANK and not stays:
+            forget(page)
         self._changed = False
         self.noise.clear()
         page.set_viewport_size(VIEWPORT)  # type: ignore[arg-type]  # a dictionary of its two keys
         page.emulate_media(color_scheme="light", reduced_motion="no-preference", forced_colors="none")
         return page
 
-    def take_back(self, whole: bool) -> None:
+    def take_back(self, whole: bool, stays: bool) -> None:
         """Puts the tab away after a test, and with it all that the test has opened or stored.
 
         Args:
             whole: whether the test passed; the tab of another is closed.
+            stays: whether the next test may go on from the page.
         """
         if not whole or self._changed:
             self._page = None
@@ -62,7 +79,8 @@ class SharedTab:
         for other in self._profile.pages:
             if other != page:
                 other.close()
-        forget(page)
+        if self._page is None or not stays:
+            forget(page)
         if self._page is None:
             page.close()
 
@@ -104,11 +122,20 @@ class SharedTab:
         return call
 
 
+def go(page: Page, url: str) -> None:
+    """Opens a link. Where the tab shows a page of the same server, the app goes there by itself, as with the browser's Back."""
+    page.mouse.move(0, 0)
+    if urlparse(page.url)[:2] == urlparse(url)[:2]:
+        page.evaluate(WITHIN, url)
+    else:
+        page.goto(url, wait_until="domcontentloaded")
+
+
 def forget(page: Page) -> None:
     """Leaves a tab blank, and a profile without what anybody has stored: whoever comes next is somebody else."""
     with suppress(Error):  # of a page that never was anywhere
         page.evaluate("sessionStorage.clear()")
-    page.goto("about:blank")
+    page.goto(BLANK)
     page.mouse.move(0, 0)
     session = page.context.new_cdp_session(page)
     session.send("Storage.clearDataForOrigin", {"origin": "*", "storageTypes": "local_storage,indexeddb"})

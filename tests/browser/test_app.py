@@ -15,8 +15,8 @@ from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import Decoding, RunRequest
 from model.tokenizers.bpe import CONTINUING
 from model.trace.types import Trace
-from tests.browser.conftest import ROOT
 from tests.browser.patience import PATIENCE_MS, expect
+from tests.browser.servers import ROOT
 from tests.browser.tabs import forget
 from tests.browser.visits import (
     chips,

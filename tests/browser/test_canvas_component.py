@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,19 +19,6 @@ pytestmark = pytest.mark.browser
 
 CROSS = "decoder.0.2.cross"
 Open = Callable[[str], Page]
-
-
-@pytest.fixture
-def visit(watched: Page, serve: Callable[[Path], str]) -> Open:
-    """Opens the page of drawings with a query, and waits until it is drawn."""
-    address = serve(Path(__file__).with_name("canvas_app.py"))
-
-    def go(query: str) -> Page:
-        watched.goto(f"{address}/?{query}", wait_until="domcontentloaded")
-        rest(watched, drawn=".hl canvas, .hl .chip")
-        return watched
-
-    return go
 
 
 def read(page: Page, name: str = "atlas") -> dict[str, str]:
@@ -64,8 +50,8 @@ def hovered(page: Page, trace: Trace, count: int, seed: int, only: str = "") -> 
     return pairs
 
 
-def test_forty_hovered_cells_are_the_numbers_of_the_trace_rounded_but_for_the_selected_head(visit: Open) -> None:
-    page = visit("show=atlas&head=5")
+def test_forty_hovered_cells_are_the_numbers_of_the_trace_rounded_but_for_the_selected_head(drawings: Open) -> None:
+    page = drawings("show=atlas&head=5")
     before = runs(page)
     shown, true = np.array(hovered(page, made(""), 40, seed=1)).T
     np.testing.assert_allclose(shown, true, atol=0.004)
@@ -99,9 +85,9 @@ def pixel(page: Page, canvas: int, x: float, y: float) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("mode", "scheme"), [("light", LIGHT), ("dark", DARK)])
-def test_cells_have_the_colours_of_their_weights(visit: Open, watched: Page, mode: Any, scheme: Scheme) -> None:
+def test_cells_have_the_colours_of_their_weights(drawings: Open, watched: Page, mode: Any, scheme: Scheme) -> None:
     watched.emulate_media(color_scheme=mode)
-    page = visit("show=atlas")
+    page = drawings("show=atlas")
     trace = made("")
     for query, key in [(0, 0), (3, 8), (7, 2), (11, 11), (5, 5)]:
         tile = tile_of(page, "encoder.0.1.self", 3)
@@ -112,8 +98,8 @@ def test_cells_have_the_colours_of_their_weights(visit: Open, watched: Page, mod
     np.testing.assert_array_equal(pixel(page, 1, *middle(masked, 2, 8)), grey)
 
 
-def test_a_flip_to_dark_repaints_and_keeps_what_is_open(visit: Open) -> None:
-    page = visit("show=atlas")
+def test_a_flip_to_dark_repaints_and_keeps_what_is_open(drawings: Open) -> None:
+    page = drawings("show=atlas")
     page.mouse.dblclick(*middle(tile_of(page, "encoder.0.0.self", 1), 5, 5))
     expect(page.locator(".large")).to_be_visible()
     page.emulate_media(color_scheme="dark")
@@ -122,8 +108,8 @@ def test_a_flip_to_dark_repaints_and_keeps_what_is_open(visit: Open) -> None:
     expect(page.locator(".large")).to_be_visible()
 
 
-def test_a_cell_smaller_than_a_pixel_is_the_largest_of_its_neighbours(visit: Open) -> None:
-    page = visit("show=atlas&case=long")
+def test_a_cell_smaller_than_a_pixel_is_the_largest_of_its_neighbours(drawings: Open) -> None:
+    page = drawings("show=atlas&case=long")
     tile = tile_of(page, "encoder.0.2.self", 0)
     weights = made("long").at("encoder.0.2.self").head(0)
     side = round(tile["width"])
@@ -135,8 +121,8 @@ def test_a_cell_smaller_than_a_pixel_is_the_largest_of_its_neighbours(visit: Ope
         np.testing.assert_allclose(found, true, atol=3)
 
 
-def test_a_click_selects_a_head_a_pinch_of_the_trackpad_opens_it_and_the_wheel_alone_scrolls(visit: Open) -> None:
-    page = visit("show=atlas")
+def test_a_click_selects_a_head_a_pinch_of_the_trackpad_opens_it_and_the_wheel_alone_scrolls(drawings: Open) -> None:
+    page = drawings("show=atlas")
     page.mouse.click(*middle(tile_of(page, "encoder.0.1.self", 3), 2, 2))
     chosen(page, r"encoder\.0\.1\.self head 3 query -1")
     rest(page)
@@ -152,8 +138,8 @@ def test_a_click_selects_a_head_a_pinch_of_the_trackpad_opens_it_and_the_wheel_a
     expect(page.locator(".large")).to_be_visible()
 
 
-def test_the_keyboard_moves_among_heads_and_selects(visit: Open) -> None:
-    page = visit("show=atlas&site=decoder.0.0.self")
+def test_the_keyboard_moves_among_heads_and_selects(drawings: Open) -> None:
+    page = drawings("show=atlas&site=decoder.0.0.self")
     page.locator(".card").nth(1).locator("button").focus()
     page.keyboard.press("Tab")
     for key in ("ArrowDown", "ArrowRight", "ArrowRight"):
@@ -169,8 +155,8 @@ def test_the_keyboard_moves_among_heads_and_selects(visit: Open) -> None:
     assert read(page)["head"] == "1", "a script run took the keyboard away"
 
 
-def test_a_head_opens_large_and_is_read_by_keys(visit: Open) -> None:
-    page = visit(f"show=atlas&site={CROSS}&head=4")
+def test_a_head_opens_large_and_is_read_by_keys(drawings: Open) -> None:
+    page = drawings(f"show=atlas&site={CROSS}&head=4")
     page.locator(".card").nth(2).locator("button").focus()
     page.keyboard.press("Tab")
     page.keyboard.press("Space")
@@ -187,8 +173,8 @@ def test_a_head_opens_large_and_is_read_by_keys(visit: Open) -> None:
     assert read(page)["head"] == "3", "the keyboard did not come back to the overview"
 
 
-def test_zooming_in_shows_fewer_cells_and_hovering_stays_true_and_survives_a_script_run(visit: Open) -> None:
-    page = visit("show=atlas&case=long")
+def test_zooming_in_shows_fewer_cells_and_hovering_stays_true_and_survives_a_script_run(drawings: Open) -> None:
+    page = drawings("show=atlas&case=long")
     trace = made("long")
     page.mouse.dblclick(*middle(tile_of(page, "encoder.0.1.self", 6), 20, 20))
     expect(page.locator(".large")).to_be_visible()
@@ -219,8 +205,8 @@ def test_zooming_in_shows_fewer_cells_and_hovering_stays_true_and_survives_a_scr
     expect(page.locator(".large")).to_be_hidden()
 
 
-def test_pointing_at_a_token_lights_its_row_everywhere(visit: Open) -> None:
-    page = visit("show=strips,atlas,lines")
+def test_pointing_at_a_token_lights_its_row_everywhere(drawings: Open) -> None:
+    page = drawings("show=strips,atlas,lines")
     page.mouse.move(*middle(tile_of(page, CROSS, 1), 2, 3))
     expect(page.locator("[data-strip=target] .chip.lit bdi")).to_have_text("dogs")
     expect(page.locator("[data-strip=target] .chip.reads bdi")).to_have_text("young")
@@ -229,8 +215,8 @@ def test_pointing_at_a_token_lights_its_row_everywhere(visit: Open) -> None:
     expect(page.locator(".chip.lit")).to_have_count(0)
 
 
-def test_a_chip_shows_what_else_could_have_been_written_and_chips_are_moved_through_by_keys(visit: Open) -> None:
-    page = visit("show=strips")
+def test_a_chip_shows_what_else_could_have_been_written_and_chips_are_moved_through_by_keys(drawings: Open) -> None:
+    page = drawings("show=strips")
     step = made("").steps[2]
     page.locator("[data-strip=target] .chip").nth(3).hover()
     rows = page.locator(".tip.shown .candidate")
@@ -248,8 +234,8 @@ def test_a_chip_shows_what_else_could_have_been_written_and_chips_are_moved_thro
     expect(page.locator("[data-strip=target] .chip").nth(3)).to_be_focused()
 
 
-def test_a_chip_selects_the_row_that_wrote_it(visit: Open) -> None:
-    page = visit("show=strips,lines")
+def test_a_chip_selects_the_row_that_wrote_it(drawings: Open) -> None:
+    page = drawings("show=strips,lines")
     page.locator("[data-strip=target] .chip").nth(3).click()
     chosen(page, r"decoder\.0\.2\.cross head 0 query 2")
     expect(page.locator(".chip.selected bdi")).to_have_text("dogs")
@@ -260,8 +246,8 @@ def test_a_chip_selects_the_row_that_wrote_it(visit: Open) -> None:
     assert runs(page) == count, "a token that is no query of this site selected something"
 
 
-def test_lines_say_where_a_token_looks_most(visit: Open) -> None:
-    page = visit("show=lines&head=2")
+def test_lines_say_where_a_token_looks_most(drawings: Open) -> None:
+    page = drawings("show=lines&head=2")
     weights = made("").at(CROSS).head(2)
     spots = tiles(page, "lines")
     query = next(spot for spot in spots if (spot["side"], spot["index"]) == ("query", 4))
@@ -276,8 +262,8 @@ def test_lines_say_where_a_token_looks_most(visit: Open) -> None:
     chosen(page, r".* query 4")
 
 
-def test_lines_are_read_by_keys(visit: Open) -> None:
-    page = visit("show=lines&query=2")
+def test_lines_are_read_by_keys(drawings: Open) -> None:
+    page = drawings("show=lines&query=2")
     weights = made("").at(CROSS).head(0)
     page.locator(".hl[data-drawing=lines] canvas").focus()
     page.keyboard.press("ArrowDown")
@@ -293,8 +279,8 @@ def step_of(page: Page) -> str | None:
     return drawing(page, "player").get_attribute("data-step")
 
 
-def test_ten_quick_presses_are_ten_steps_and_keys_step_from_anywhere_but_a_text_field(visit: Open) -> None:
-    page = visit("show=player")
+def test_ten_quick_presses_are_ten_steps_and_keys_step_from_anywhere_but_a_text_field(drawings: Open) -> None:
+    page = drawings("show=player")
     before = runs(page)
     for _ in range(10):
         page.keyboard.press("ArrowRight")
@@ -316,8 +302,8 @@ def test_ten_quick_presses_are_ten_steps_and_keys_step_from_anywhere_but_a_text_
     assert field.input_value() == " "
 
 
-def test_the_player_shows_the_numbers_of_the_step_and_of_another_head_at_once(visit: Open) -> None:
-    page = visit("show=player&step=3&head=6")
+def test_the_player_shows_the_numbers_of_the_step_and_of_another_head_at_once(drawings: Open) -> None:
+    page = drawings("show=player&step=3&head=6")
     trace = made("")
     step = trace.steps[3]
     expect(page.locator(".transport output")).to_have_text("step 4 of 12")
@@ -341,8 +327,8 @@ def test_the_player_shows_the_numbers_of_the_step_and_of_another_head_at_once(vi
     chosen(page, r".* head 3 .*")
 
 
-def test_playing_goes_on_by_itself_and_stops_at_the_end(visit: Open) -> None:
-    page = visit("show=player&step=9")
+def test_playing_goes_on_by_itself_and_stops_at_the_end(drawings: Open) -> None:
+    page = drawings("show=player&step=9")
     page.get_by_label("Speed").select_option("4")
     page.get_by_role("button", name="Play", exact=True).click()
     expect(page.get_by_role("button", name="Pause")).to_be_visible()
@@ -351,8 +337,8 @@ def test_playing_goes_on_by_itself_and_stops_at_the_end(visit: Open) -> None:
     chosen(page, r".* step 11")
 
 
-def test_an_encoder_is_shown_whole_and_the_page_says_why(visit: Open) -> None:
-    page = visit("show=player&site=encoder.0.0.self")
+def test_an_encoder_is_shown_whole_and_the_page_says_why(drawings: Open) -> None:
+    page = drawings("show=player&site=encoder.0.0.self")
     expect(page.locator(".note")).to_contain_text("The encoder reads the whole source at once")
     page.mouse.move(*middle(tiles(page, "player")[0], 11, 3))
     true = made("").at(Site.parse("encoder.0.0.self")).head(0)[11, 3]
@@ -360,16 +346,16 @@ def test_an_encoder_is_shown_whole_and_the_page_says_why(visit: Open) -> None:
 
 
 @pytest.mark.parametrize("case", ["language", "encoder", "single", "twice"])
-def test_other_kinds_of_runs_are_drawn(visit: Open, case: str) -> None:
-    page = visit(f"case={case}")
+def test_other_kinds_of_runs_are_drawn(drawings: Open, case: str) -> None:
+    page = drawings(f"case={case}")
     trace = made(case)
     assert {tile["site"] for tile in tiles(page)} == {str(site) for site in trace.attention}
     shown, true = np.array(hovered(page, trace, 8, seed=3)).T
     np.testing.assert_allclose(shown, true, atol=0.004)
 
 
-def test_hostile_text_stays_text(visit: Open) -> None:
-    page = visit("case=hostile")
+def test_hostile_text_stays_text(drawings: Open) -> None:
+    page = drawings("case=hostile")
     assert page.locator(".hl img, .hl script, .tip img").count() == 0
     page.locator("[data-strip=target] .chip").nth(1).first.hover()
     expect(page.locator(".tip.shown b").first).to_have_text(HOSTILE[0].replace(" ", "␣"))
@@ -379,9 +365,9 @@ def test_hostile_text_stays_text(visit: Open) -> None:
 
 
 @pytest.mark.parametrize("case", ["", "long", "hostile"])
-def test_nothing_is_wider_than_the_window(visit: Open, watched: Page, case: str) -> None:
+def test_nothing_is_wider_than_the_window(drawings: Open, watched: Page, case: str) -> None:
     watched.set_viewport_size({"width": 390, "height": 800})
-    page = visit(f"case={case}")
+    page = drawings(f"case={case}")
     fits(page)
     page.set_viewport_size({"width": 1024, "height": 800})
     rest(page)
@@ -396,9 +382,9 @@ def fits(page: Page) -> None:
 
 
 @pytest.mark.parametrize("ratio", [1, 1.5, 2, 3])
-def test_canvases_are_as_sharp_as_the_screen(visit: Open, watched: Page, ratio: float) -> None:
+def test_canvases_are_as_sharp_as_the_screen(drawings: Open, watched: Page, ratio: float) -> None:
     with another_screen(watched, 1200, 800, ratio):
-        page = visit("show=atlas,lines")
+        page = drawings("show=atlas,lines")
         for canvas in page.locator(".hl canvas:visible").all():
             wide, shown = canvas.evaluate("node => [node.width, node.getBoundingClientRect().width]")
             assert wide == pytest.approx(shown * ratio, abs=1)

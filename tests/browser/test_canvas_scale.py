@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Page, Route
 
 from tests.browser.canvas_harness import made
+from tests.browser.conftest import DRAWINGS
 from tests.browser.emulation import another_screen
 from tests.browser.patience import PATIENCE_MS, expect
 from tests.browser.visits import drawing, middle, rest, tile_of, tiles, until
@@ -23,17 +24,13 @@ Open = Callable[[str], Page]
 
 @pytest.fixture(scope="module")
 def address(serve: Callable[[Path], str]) -> str:
-    return serve(Path(__file__).with_name("canvas_app.py"))
+    return serve(DRAWINGS)
 
 
 @pytest.fixture
-def visit(watched: Page, address: str) -> Open:
-    """Opens the page of drawings with a case, and waits until it is drawn."""
-
-    def go(query: str) -> Page:
-        return drawn(watched, f"{address}/?show=atlas&{query}")
-
-    return go
+def visit(drawings: Open) -> Open:
+    """Opens the overview of a case, and waits until it is drawn."""
+    return lambda query: drawings(f"show=atlas&{query}")
 
 
 @pytest.fixture

@@ -12,8 +12,9 @@ from playwright.sync_api import Browser, Error, Page
 
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import RunRequest
-from tests.browser.conftest import ROOT, Serve
+from tests.browser.conftest import Serve
 from tests.browser.patience import PATIENCE_MS, expect
+from tests.browser.servers import ROOT
 from viz.lectures import reader
 from viz.presenting import pages
 from viz.presenting.deck import LectureDeck

@@ -11,8 +11,8 @@ from playwright.sync_api import Page
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.edits import Silence
 from model.spec.request import RunRequest
-from tests.browser.conftest import ROOT
 from tests.browser.patience import expect
+from tests.browser.servers import ROOT
 from tests.browser.visits import drawing, has_parameters, hovered_weight, middle, opened, overflow, parameters, rest, tiles
 
 pytestmark = pytest.mark.browser

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-from tests.browser.conftest import ROOT
 from tests.browser.patience import expect
+from tests.browser.servers import ROOT
 from tests.browser.visits import chips, loud, rest
 
 pytestmark = pytest.mark.browser

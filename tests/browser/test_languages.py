@@ -3,9 +3,10 @@
 import pytest
 from playwright.sync_api import Page
 
-from tests.browser.conftest import ROOT, Serve
+from tests.browser.conftest import Serve
 from tests.browser.emulation import another_language
 from tests.browser.patience import expect
+from tests.browser.servers import ROOT
 from tests.browser.visits import PICTURES, chips, rest
 
 pytestmark = pytest.mark.browser

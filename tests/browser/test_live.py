@@ -12,8 +12,8 @@ from playwright.sync_api import Locator, Page
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import RunRequest
 from model.trace.types import Trace
-from tests.browser.conftest import ROOT
 from tests.browser.patience import expect
+from tests.browser.servers import ROOT
 from tests.browser.visits import chips, has_parameters, hovered_weight, opened, rest, tile_of, tiles, until
 from viz import labels
 

@@ -1,6 +1,7 @@
 """Explore under hard conditions while somebody types: fast keys, two tabs, a page that is left, no connection, a restart."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,8 @@ from playwright.sync_api import Page, Route
 
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import RunRequest
-from tests.browser.conftest import ROOT, free_port, started
 from tests.browser.patience import PATIENCE_MS, expect
+from tests.browser.servers import ROOT, free_port, started
 from tests.browser.visits import chips, has_parameters, opened, rest
 from viz import labels
 
@@ -93,7 +94,11 @@ def test_nothing_wrong_is_shown_and_nothing_is_lost(page: Page, serve: Callable[
 def test_a_sentence_typed_just_before_the_server_is_restarted_comes_back(page: Page, tmp_path: Path) -> None:
     page.set_default_timeout(PATIENCE_MS)
     port = free_port()
-    address, server = started(ROOT / "app.py", port, tmp_path)
+    models = tmp_path / "models"
+    models.mkdir()
+    (models / MODEL).symlink_to(CHECKPOINTS / MODEL)
+    start = partial(started, ROOT / "app.py", port, tmp_path, HEADLIGHT_CHECKPOINTS=str(models))
+    address, server = start()
     try:
         opened(page, f"{address}/?model={MODEL}&text=eine+frau")
         field = page.get_by_role("textbox", name="Input sentence")
@@ -101,7 +106,7 @@ def test_a_sentence_typed_just_before_the_server_is_restarted_comes_back(page: P
             field.fill("zwei hunde")
         server.kill()  # the answer is on its way, and the page's script does not know the sentence
         server.wait()
-        _, server = started(ROOT / "app.py", port, tmp_path)
+        _, server = start()
         has_parameters(page, text="zwei hunde")
         rest(page)
         expect(field).to_have_value("zwei hunde")

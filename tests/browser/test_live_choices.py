@@ -13,8 +13,8 @@ from playwright.sync_api import Page, Request
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.edits import Silence
 from model.spec.request import Decoding, RunRequest
-from tests.browser.conftest import ROOT
 from tests.browser.patience import expect
+from tests.browser.servers import ROOT
 from tests.browser.visits import chips, drawing, has_parameters, hovered_weight, middle, opened, parameters, rest, tile_of, until
 from viz import labels
 

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, WebSocket
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from tests.browser.conftest import ROOT
+from tests.browser.servers import ROOT
 from tests.browser.visits import drawing, middle, opened, rest, tile_of, type_sentence
 
 pytestmark = pytest.mark.browser

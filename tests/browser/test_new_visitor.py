@@ -11,9 +11,9 @@ from playwright.sync_api import Page
 from model.engine.environment import best_device
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import RunRequest
-from tests.browser.conftest import ROOT
 from tests.browser.patience import expect
-from tests.browser.visits import chips, drawing, has_parameters, middle, opened, rest, tile_of, tiles, type_sentence
+from tests.browser.servers import ROOT
+from tests.browser.visits import chips, drawing, has_parameters, middle, opened, parameters, rest, tile_of, tiles, type_sentence
 from viz import descriptions, labels
 
 pytestmark = pytest.mark.browser
@@ -22,6 +22,18 @@ MODEL, SITE = "multi30k-de-en", "decoder.0.2.cross"
 TYPED = "Im Park spielt ein alter Hund."
 MOST_ACTIONS = 6
 """Clicks and texts: at ten seconds each, reading included, they fit into a minute."""
+
+QUICK = """async (player) => {
+  const frame = () => new Promise(requestAnimationFrame);
+  player.querySelector(".icon.forward").click();
+  await frame().then(frame);
+  const another = player.querySelectorAll("button.candidate")[1];
+  const found = [another.querySelector("bdi").innerText, another.dataset.id];
+  another.click();
+  await new Promise((done) => setTimeout(done, 600)); // a step is reported 400 ms after it was made
+  return found;
+}"""
+"""Goes a step on, and clicks on a candidate of this step before the step is reported: its token and its id."""
 
 
 @pytest.fixture
@@ -114,9 +126,9 @@ def test_steps_are_announced_nothing_moves_for_who_wants_no_motion_and_a_click_o
         }"""
     )
     assert moving == 0
-    another = player.locator("button.candidate").nth(1)
-    word, id_ = another.locator("bdi").inner_text(), another.get_attribute("data-id")
-    another.click()
-    page.wait_for_url(re.compile(rf"[?&]begin=\d+(%2C|,){id_}(&|$)"))
-    expect(chips(page, "target").nth(2)).to_have_text(word)
+    word, id_ = player.evaluate(QUICK)
+    page.wait_for_url(re.compile(rf"[?&]begin=\d+(%2C|,)\d+(%2C|,){id_}(&|$)"))
+    expect(chips(page, "target").nth(3)).to_have_text(word)
     expect(page.locator(".st-key-continued")).to_be_visible()
+    rest(page)
+    assert "step" not in parameters(page), "the step of the text before was reported after the choice, and replaced it"

@@ -8,8 +8,9 @@ import pytest
 from playwright.sync_api import Page
 from safetensors.numpy import save_file
 
-from tests.browser.conftest import ROOT, Serve
+from tests.browser.conftest import Serve
 from tests.browser.patience import expect
+from tests.browser.servers import ROOT
 from tests.browser.visits import overflow, rest
 from tests.reference import GOLDEN
 

@@ -7,8 +7,8 @@ import pytest
 from playwright.sync_api import Page
 
 from tests import opened
-from tests.browser.conftest import ROOT
 from tests.browser.patience import expect
+from tests.browser.servers import ROOT
 from tests.browser.visits import drawing, rest, until
 
 pytestmark = pytest.mark.browser

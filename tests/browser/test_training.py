@@ -14,8 +14,8 @@ from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import Decoding, RunRequest
 from model.spec.snapshots import at_step
 from model.trace.types import Trace
-from tests.browser.conftest import ROOT
 from tests.browser.patience import expect
+from tests.browser.servers import ROOT
 from tests.browser.visits import A_WHILE, chips, drawing, has_parameters, hovered_weight, opened, rest, tile_of
 
 pytestmark = pytest.mark.browser

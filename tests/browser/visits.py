@@ -1,5 +1,6 @@
 """What a visitor does and sees on pages of the app, for browser tests."""
 
+import time
 from collections.abc import Callable
 from itertools import count
 from typing import Any
@@ -66,12 +67,13 @@ def rest(page: Page, drawn: str = "") -> None:
 
 
 def until(page: Page, holds: Callable[[], bool]) -> None:
-    """Waits for what the page does in its own time."""
-    for _ in range(1200):
-        if holds():
-            return
-        page.wait_for_timeout(50)
-    pytest.fail("What was waited for did not come about within a minute.")
+    """Waits for what the page does in its own time: most comes with the next frame."""
+    deadline, pause = time.monotonic() + PATIENCE_MS / 1000, 5
+    while not holds():
+        if time.monotonic() > deadline:
+            pytest.fail("What was waited for did not come about within a minute.")
+        page.wait_for_timeout(pause)
+        pause = min(2 * pause, 50)
 
 
 def drawing(page: Page, name: str) -> Locator:

@@ -9,9 +9,9 @@ import streamlit as st
 from app import ROUTES
 from model.engine.local import CHECKPOINTS
 from tests import folders
-from tests.browser.conftest import ROOT
 from viz import page
 
+MAIN = Path(__file__).parents[2] / "viz" / "main.py"
 FOLDER = Path(tempfile.mkdtemp())
 for bundled in CHECKPOINTS.iterdir():
     (FOLDER / bundled.name).symlink_to(bundled)
@@ -19,4 +19,4 @@ folders.save(FOLDER / "tiny-gpt2", "gpt2")
 os.environ["HEADLIGHT_CHECKPOINTS"] = str(FOLDER)
 page.start()
 
-app = st.App(ROOT / "viz" / "main.py", routes=ROUTES, on_script_error=page.show_failure)
+app = st.App(MAIN, routes=ROUTES, on_script_error=page.show_failure)

@@ -142,7 +142,16 @@ class Player extends Drawing {
   /** Continues the decode from a candidate of a step; null where it cannot be continued. */
   goes(step) {
     const { continues } = this.header;
-    return continues && ((id) => this.choose(continuation(continues, step, id)));
+    return continues && ((id) => {
+      this.forget(); // a step that is reported after this choice would replace it, and it is a step of another text
+      this.choose(continuation(continues, step, id));
+    });
+  }
+
+  /** Drops what waits to be reported. */
+  forget() {
+    clearTimeout(this.resting);
+    this.unsaid = {};
   }
 
   /** Collects changes and reports them to Python after a pause, never while playing. */
@@ -152,7 +161,7 @@ class Player extends Drawing {
     if (this.transport.playing || !Object.keys(this.unsaid).length) return;
     this.resting = setTimeout(() => {
       this.choose(this.unsaid);
-      this.unsaid = {};
+      this.forget();
     }, REPORT_MS);
   }
 

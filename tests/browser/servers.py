@@ -1,0 +1,94 @@
+"""Streamlit servers for browser tests: one of a process, and one that all processes of a test run share."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from filelock import FileLock
+
+ROOT = Path(__file__).parents[2]
+HOST = "127.0.0.1"
+SECONDS_TO_START = 300
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+def _wait_until_healthy(address: str, process: subprocess.Popen[bytes], said: Path) -> None:
+    deadline = time.monotonic() + SECONDS_TO_START
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            last = said.read_text("utf-8", "replace")[-4000:]
+            pytest.fail(f"Streamlit ended with {process.returncode} before it served {address}:\n{last}")
+        try:
+            with urllib.request.urlopen(f"{address}/_stcore/health", timeout=1):
+                return
+        except (urllib.error.URLError, TimeoutError, ConnectionError):
+            time.sleep(0.1)
+    process.kill()
+    pytest.fail(f"Streamlit did not serve {address} within {SECONDS_TO_START} s.")
+
+
+def started(script: Path, port: int, folder: Path, **variables: str) -> tuple[str, subprocess.Popen[bytes]]:
+    """The address and the process of a Streamlit server that answers; what it writes as an error is kept in the folder."""
+    options = ["--server.headless=true", f"--server.port={port}", f"--server.address={HOST}"]
+    command = [sys.executable, "-m", "streamlit", "run", str(script), *options]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
+    said = folder / "said.txt"
+    with said.open("wb") as log:
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=log)
+    address = f"http://{HOST}:{port}"
+    _wait_until_healthy(address, process, said)
+    return address, process
+
+
+class SharedServer:
+    """A server of all processes of a test run: the first that needs it starts it, the last that leaves ends it.
+
+    It takes seconds of computing until a server is started and has loaded the networks that it is asked for.
+
+    Args:
+        script: what it serves.
+        folder: where the processes leave word for each other.
+    """
+
+    def __init__(self, script: Path, folder: Path) -> None:
+        self._script, self._folder = script, folder
+        self._lock, self._note = FileLock(folder / "server.lock"), folder / "server.json"
+
+    def join(self) -> str:
+        """Starts the server if it does not run; its address."""
+        with self._lock:
+            note = self._read()
+            if not psutil.pid_exists(note["server"]):
+                address, process = started(self._script, free_port(), self._folder)
+                note = {"server": process.pid, "address": address, "users": []}
+            self._write(note | {"users": [*note["users"], os.getpid()]})
+        return str(note["address"])
+
+    def leave(self) -> None:
+        """Ends the server if nobody else uses it."""
+        with self._lock:
+            note = self._read()
+            note["users"].remove(os.getpid())
+            self._write(note)
+            if not any(map(psutil.pid_exists, note["users"])):
+                psutil.Process(note["server"]).terminate()
+
+    def _read(self) -> dict[str, Any]:
+        return dict(json.loads(self._note.read_text())) if self._note.exists() else {"server": -1, "users": []}
+
+    def _write(self, note: dict[str, Any]) -> None:
+        self._note.write_text(json.dumps(note))
