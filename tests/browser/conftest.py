@@ -24,6 +24,9 @@ from tests.browser.visits import rest
 APP = ROOT / "app.py"
 DRAWINGS = Path(__file__).with_name("canvas_app.py")
 
+NUMBERS = count()
+"""Of the pages of drawings that were opened: each has drawings of its own."""
+
 LONGEST_FIRST = (
     "test_pages.py",
     "test_app.py",
@@ -132,10 +135,10 @@ def _stays(request: pytest.FixtureRequest) -> bool:
 def drawings(watched: Page, serve: Serve) -> Callable[[str], Page]:
     """Opens the page of drawings with a query, within the page that the test before has left, and waits until it is drawn."""
 
-    def opened(query: str, number: Iterator[int] = count()) -> Page:
-        place = next(number)
-        go(watched, f"{serve(DRAWINGS)}/?{query}&number={place}")
-        expect(watched.get_by_text(f"page {place}", exact=True)).to_be_visible()
+    def opened(query: str) -> Page:
+        number = next(NUMBERS)
+        go(watched, f"{serve(DRAWINGS)}/?{query}&number={number}")
+        expect(watched.get_by_text(f"page {number}", exact=True)).to_be_visible()
         rest(watched, drawn=".hl[data-layout], .hl .chip")
         return watched
 
