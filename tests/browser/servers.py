@@ -54,6 +54,10 @@ def started(script: Path, port: int, folder: Path, **variables: str) -> tuple[st
     return address, process
 
 
+LEFT: list[subprocess.Popen[bytes]] = []
+"""Servers that other processes still use: forgotten, they would be reported as running."""
+
+
 class SharedServer:
     """A server of all processes of a test run: the first that needs it starts it, the last that leaves ends it.
 
@@ -66,6 +70,7 @@ class SharedServer:
 
     def __init__(self, script: Path, folder: Path) -> None:
         self._script, self._folder = script, folder
+        self._own: subprocess.Popen[bytes] | None = None
         self._lock, self._note = FileLock(folder / "server.lock"), folder / "server.json"
 
     def join(self) -> str:
@@ -73,8 +78,8 @@ class SharedServer:
         with self._lock:
             note = self._read()
             if not psutil.pid_exists(note["server"]):
-                address, process = started(self._script, free_port(), self._folder)
-                note = {"server": process.pid, "address": address, "users": []}
+                address, self._own = started(self._script, free_port(), self._folder)
+                note = {"server": self._own.pid, "address": address, "users": []}
             self._write(note | {"users": [*note["users"], os.getpid()]})
         return str(note["address"])
 
@@ -86,6 +91,10 @@ class SharedServer:
             self._write(note)
             if not any(map(psutil.pid_exists, note["users"])):
                 psutil.Process(note["server"]).terminate()
+                if self._own:
+                    self._own.wait(timeout=120)
+            elif self._own:
+                LEFT.append(self._own)
 
     def _read(self) -> dict[str, Any]:
         return dict(json.loads(self._note.read_text())) if self._note.exists() else {"server": -1, "users": []}
