@@ -296,4 +296,5 @@ def _padded(parts: Sequence[Tensor], axis: int) -> Tensor:
     """Tensors padded with zeros to the same size along `axis`, joined along the first axis."""
     longest = max(part.shape[axis] for part in parts)
     after = parts[0].dim() - 1 - axis  # pad() counts axes from the last
-    return torch.cat([pad(part, (0, 0) * after + (0, longest - part.shape[axis])) for part in parts])
+    equal = [pad(part, (0, 0) * after + (0, longest - size)) if (size := part.shape[axis]) < longest else part for part in parts]
+    return torch.cat(equal)
