@@ -222,7 +222,6 @@ class Batch:
 
     def _intervention(self, name: str) -> Intervention:
         """Interventions of the runs on the value `name`: each gets its own part, in the shape that it would have alone."""
-
         changing = [(i, call.run.interventions[name]) for i, call in enumerate(self.calls) if name in call.run.interventions]
 
         def intervene(value: Tensor, start: int) -> Tensor:
