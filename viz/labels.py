@@ -91,6 +91,7 @@ _READ_AFTER_ESCAPES = re.compile(r"(?=://|@)|(?<=www)(?=\.)|(?<=:)(?=[\w+-]+:)|(
 _MARKUP = re.compile(f"[{re.escape(string.punctuation)}]")
 
 
+@_remembered
 def word(text: str) -> str:
     """A token inside other text: `plain`, and isolated if it has right-to-left characters: it reorders nothing around it."""
     return _isolated(plain(text))
