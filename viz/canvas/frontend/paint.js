@@ -82,22 +82,30 @@ function weightText({ weight, exact, masked, most, signed }, texts) {
   return masked ? fill(texts.maskedWeight, { weight: number }) : number;
 }
 
-const SPANS = new Map(); // results of `spans`: the heads of a card have the same
-const MOST_SPANS = 64;
+const RUNS = new Map(); // results of `runs`: the heads of a card have the same
+const MOST_RUNS = 64;
 
-/** For each of `pixels`, the first and one past the last cell it covers, of cells [from, to): {first, end}. */
-function spans(pixels, from, to, cells) {
+/**
+ * Runs of pixels that cover the same cells, of `pixels` over cells [from, to): arrays of their first pixels (and, last, `pixels`),
+ * and of the first and one past the last cell that they cover.
+ */
+function runs(pixels, from, to, cells) {
   const key = [pixels, from, to, cells].join();
-  if (SPANS.has(key)) return SPANS.get(key);
+  if (RUNS.has(key)) return RUNS.get(key);
   const scale = (to - from) / pixels;
-  const [first, end] = [new Int32Array(pixels), new Int32Array(pixels)];
+  const found = { starts: [], first: [], end: [] };
   for (let pixel = 0; pixel < pixels; pixel++) {
-    first[pixel] = Math.min(Math.floor(from + (pixel + (scale > 1 ? 0 : 0.5)) * scale), cells - 1);
-    end[pixel] = scale > 1 ? Math.min(Math.max(Math.ceil(from + (pixel + 1) * scale), first[pixel] + 1), cells) : first[pixel] + 1;
+    const first = Math.min(Math.floor(from + (pixel + (scale > 1 ? 0 : 0.5)) * scale), cells - 1);
+    const end = scale > 1 ? Math.min(Math.max(Math.ceil(from + (pixel + 1) * scale), first + 1), cells) : first + 1;
+    if (found.first.at(-1) === first && found.end.at(-1) === end) continue;
+    found.starts.push(pixel);
+    found.first.push(first);
+    found.end.push(end);
   }
-  if (SPANS.size === MOST_SPANS) SPANS.clear();
-  SPANS.set(key, { first, end });
-  return { first, end };
+  found.starts.push(pixels);
+  if (RUNS.size === MOST_RUNS) RUNS.clear();
+  RUNS.set(key, found);
+  return found;
 }
 
 /**
@@ -108,23 +116,33 @@ function paint(pen, cells, colours, place, shown = whole(cells), revealed = cell
   if (cells.paintInto) return cells.paintInto(pen, colours, place, shown);
   if (cells.stored) return paint(pen, cells.stored, colours, place, inBlocks(cells, shown));
   const { x, y, width, height } = place;
-  const image = pen.createImageData(width, height);
+  const image = imageOf(pen, width, height);
   const words = new Uint32Array(image.data.buffer);
-  const across = spans(width, shown.left, shown.right, cells.columns);
-  const down = spans(height, shown.top, shown.bottom, cells.rows);
+  const across = runs(width, shown.left, shown.right, cells.columns);
+  const down = runs(height, shown.top, shown.bottom, cells.rows);
   const { columns, codes, mask } = cells;
   const [most, { shades }] = [cells.signed ? farthest : largest, colours];
-  const same = ({ first, end }, at) => at && first[at] === first[at - 1] && end[at] === end[at - 1];
-  for (let line = 0, at = 0; line < height; line++, at += width) {
-    const [top, bottom] = [down.first[line], down.end[line]];
-    if (top >= revealed) words.fill(colours.cardWord, at, at + width);
-    else if (same(down, line)) words.copyWithin(at, at - width, at);
-    else for (let pixel = 0; pixel < width; pixel++) {
-      if (same(across, pixel)) words[at + pixel] = words[at + pixel - 1];
-      else words[at + pixel] = shades[1 + most(codes, mask, columns, top, Math.min(bottom, revealed), across.first[pixel], across.end[pixel])];
+  for (let row = 0; row < down.first.length; row++) {
+    const [top, bottom] = [down.first[row], Math.min(down.end[row], revealed)];
+    const [at, end] = [down.starts[row] * width, down.starts[row + 1] * width];
+    if (top >= revealed) words.fill(colours.cardWord, at, end);
+    else {
+      for (let column = 0; column < across.first.length; column++) {
+        const shade = shades[1 + most(codes, mask, columns, top, bottom, across.first[column], across.end[column])];
+        words.fill(shade, at + across.starts[column], at + across.starts[column + 1]);
+      }
+      for (let line = at + width; line < end; line += width) words.copyWithin(line, at, at + width);
     }
   }
   pen.putImageData(image, x, y);
+}
+
+let lastImage = null;
+
+/** An image to paint into: the last one again, if it has this size. `putImageData` has copied it. */
+function imageOf(pen, width, height) {
+  if (lastImage?.width !== width || lastImage.height !== height) lastImage = pen.createImageData(width, height);
+  return lastImage;
 }
 
 /** The largest code of the allowed cells, -1 if all are masked. It runs once per pixel, so it allocates nothing. */
