@@ -2,16 +2,13 @@
 
 import pandas as pd
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from model.trace.types import Trace
 from viz import export
 from viz.texts import _
 
 
-def csv(
-    table: pd.DataFrame, trace: Trace, *parts: str, label: str = "", key: str | None = None, box: DeltaGenerator | None = None
-) -> None:
+def csv(table: pd.DataFrame, trace: Trace, *parts: str, label: str = "", key: str | None = None) -> None:
     """Draws a button that saves a table as CSV; the file is made when it is pressed.
 
     Args:
@@ -19,9 +16,8 @@ def csv(
         parts: the rest of the file's name.
         label: text of the button; empty: "Download as CSV".
         key: the button's key, for tables that a page may have twice.
-        box: where it is drawn; None: at the end.
     """
-    (box or st).download_button(
+    st.download_button(
         label or _("Download as CSV"),
         lambda: export.csv(table),
         export.file_name(trace, *parts, ending="csv"),

@@ -131,6 +131,15 @@ def bind(field: str, **also: object) -> dict[str, Any]:
     return {"key": key, "on_change": lambda: update(**{field: st.session_state[key]}, **also)}
 
 
+def kept_open(key: str) -> dict[str, Any]:
+    """Keyword arguments for an expander whose content is drawn only while it is open.
+
+    Streamlit knows an expander by its title, too: without its state set here, it would close when the language changes.
+    """
+    st.session_state[key] = bool(st.session_state.get(key))
+    return {"key": key, "on_change": "rerun"}
+
+
 def choosing_head(table: pd.DataFrame, key: str, **also: object) -> dict[str, Any]:
     """Keyword arguments for a table indexed by site and head: a click on a row selects its head.
 

@@ -10,7 +10,7 @@ from tests.app.visiting import Visitor
 from viz import language
 
 PAGES: tuple[tuple[str, dict[str, str]], ...] = (
-    ("explore", {}),
+    ("explore", {"open": "lens"}),
     ("step", {"decode": "beam"}),
     ("compare", {"against": "decode=beam"}),
     ("whatif", {}),
@@ -43,6 +43,13 @@ def points(table: Any) -> list[str]:
     return theirs + [text for text in texts if re.search(r"\d[.]\d(?!\d\d\b)", text)]
 
 
+def hovers(chart: Any) -> list[str]:
+    """The texts that a chart shows when it is pointed at: written by us, and numbers that plotly writes."""
+    drawn = json.loads(chart.proto.spec)["data"]
+    written = re.findall(r'"([^"]*)"', json.dumps([trace.get("customdata") for trace in drawn]))
+    return [*written, *(trace["hovertemplate"] for trace in drawn if "hovertemplate" in trace)]
+
+
 @pytest.mark.parametrize(("path", "query"), PAGES)
 def test_tables_had_more_than_two_decimals_in_big_mode_and_points_in_german(path: str, query: dict[str, str]) -> None:
     with language.speaking("de"):  # AppTest calls format functions outside of the session
@@ -51,4 +58,6 @@ def test_tables_had_more_than_two_decimals_in_big_mode_and_points_in_german(path
     assert [points(table) for table in visitor.app.dataframe] == [[] for _table in visitor.app.dataframe]
     shown = {place: long_numbers(table) for place, table in enumerate(visitor.app.dataframe)}
     assert not any(shown.values()), shown
+    texts = {text for chart in visitor.app.get("plotly_chart") for text in hovers(chart)}
+    assert [text for text in texts if re.search(r"\d[.,]\d{3}|\.[3-9]f|\d\.\d", text)] == [], "in what charts say when pointed at"
     assert shown or path in ("explore", "whatif", "positions", "checkpoint"), "there is a table to look at"

@@ -24,10 +24,11 @@ PAGES: tuple[tuple[str, dict[str, str]], ...] = (
     ("step", {"stage": "encoder.0.0.self/scores"}),
     ("masks", {"text": LONGER}),
     ("positions", {"text": LONGER}),
-    ("compare", {"text": LONGER}),
+    ("compare", {"text": LONGER, "against": "decode=beam"}),
     ("whatif", {"text": LONGER}),
     ("training", {"model": "reverse-digits"}),
     ("checkpoint", {}),
+    ("lecture", {}),
 )
 FIRST_LINE = {"": ".st-key-widget-text", "checkpoint": ".stMainBlockContainer > .stVerticalBlock"}
 """What stands below the logo on the pages where the sidebar is put away."""

@@ -47,8 +47,8 @@ TILES = """(node) => {
 
 A_WHILE_MS = 100
 OFTEN_MS = 25
-PICTURES = ".hl canvas, .js-plotly-plot, [data-testid=stAlert]"
-"""What pages of the app draw, or what they say instead."""
+PICTURES = ".hl canvas, .js-plotly-plot, [data-testid=stAlert], .st-key-lecture-copies"
+"""What pages of the app draw, what they say instead, or the end of the page without pictures."""
 
 A_WHILE = "() => new Promise(done => setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(done)), 100))"
 

@@ -8,6 +8,7 @@ import pytest
 from model.errors import UnknownHead
 from model.trace.types import Trace
 from tests import traces
+from viz import language
 from viz.figures.difference import difference
 from viz.theme import DARK, LIGHT
 
@@ -45,6 +46,11 @@ def test_hovering_names_both_texts_and_both_weights(sides: tuple[Trace, Trace]) 
     assert query == "play → with"
     assert (one, other) == (f"{first[1].weights[0, 4, 2]:.4f}", f"{second[1].weights[0, 4, 2]:.4f}")
     assert change == f"{second[1].weights[0, 4, 2].astype(float) - first[1].weights[0, 4, 2]:+.4f}".replace("-", "−")
+    two = difference(first, second, 0, np.arange(6), 6, dark=False, digits=2).data[0].customdata[4][2]
+    assert list(two[2:4]) == [f"{each[1].weights[0, 4, 2]:.2f}" for each in (first, second)], "in big mode"
+    with language.speaking("de"):
+        (layer,) = difference(first, second, 0, np.arange(6), 6, dark=False).data
+    assert layer.customdata[4][2][2] == one.replace(".", ","), "a German page has no decimal points"
     assert "−" in {text[0] for row in figure.data[0].customdata for *_rest, text in row}, "a hyphen is no minus sign"
     assert figure.layout.xaxis.title.text == "key: decoder (English)"
     assert list(figure.layout.yaxis.range) == [5.5, -0.5]

@@ -37,6 +37,8 @@ def test_a_cell_of_the_lens_has_the_likeliest_token_and_hovering_the_others() ->
     assert np.array_equal(cells.z, [[0.6, 0.9], [0.5, 0.7]]), "positions from top to bottom, layers from left to right"
     assert [list(row) for row in cells.text] == [["a", "e"], ["&#36;x&#36;", "a very long w…"]]
     assert cells.customdata[0][0] == "&lt;sos&gt; → a<br><b>a</b>  0.6000<br><b>&lt;b&gt;</b>  0.2000"
+    (short,) = lens(["<sos> → a", "a → b"], ["1", "2"], WORDS, CHANCES, dark=False, title="t", form=".2f").data
+    assert short.customdata[0][0].endswith("<b>a</b>  0.60<br><b>&lt;b&gt;</b>  0.20"), "in big mode"
     assert cells.customdata[1][1].startswith("a → b<br><b>a very long word indeed</b>")
     assert (figure.layout.xaxis.title.text, figure.layout.yaxis.title.text) == ("after layer", "query: decoder")
     assert [(s.y0, s.y1) for s in figure.layout.shapes] == [(0.5, 1.5)]

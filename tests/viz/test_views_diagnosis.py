@@ -1,7 +1,10 @@
-"""What the diagnosis of a file says about whether it was trained."""
+"""What the diagnosis of a file says about whether it was trained, and the columns of its table of tensors."""
 
-from model.inspection.report import Freshness
-from viz.views.checkpoint_diagnosis import evidence
+import pytest
+
+from model.inspection.report import Freshness, HeadNote, Inspection, TensorInfo
+from viz.views import checkpoint_diagnosis
+from viz.views.checkpoint_diagnosis import evidence, tensor_table
 
 
 def seen(untouched: int, fresh: int, untrained: bool) -> Freshness:
@@ -17,3 +20,36 @@ def test_trained_weights_that_resemble_their_draw_say_why_that_is_no_contradicti
 def test_nothing_is_explained_where_nothing_seems_to_contradict() -> None:
     for found in (seen(untouched=15, fresh=19, untrained=True), seen(untouched=0, fresh=0, untrained=False)):
         assert not any("contradiction" in sentence for sentence in evidence(found))
+
+
+def file_of(*tensors: TensorInfo, missing: tuple[str, ...] = ()) -> Inspection:
+    return Inspection("Made up.", {}, 1, tensors, missing)
+
+
+def one(**different: object) -> TensorInfo:
+    return TensorInfo(**{"name": "w", "shape": (2, 2), "dtype": "float32", "status": "matched"} | different)  # type: ignore[arg-type]
+
+
+NUMBERS = ["histogram", "mean", "deviation", "norm"]
+
+
+def test_columns_that_said_the_same_in_each_row_pushed_others_off_a_projector() -> None:
+    assert list(tensor_table(file_of(one(), one()))) == ["name", "shape", *NUMBERS]
+    assert list(tensor_table(file_of(one(), one(dtype="float16")))) == ["name", "shape", "dtype", *NUMBERS]
+    assert list(tensor_table(file_of(one(), one(status="unexpected")))) == ["name", "status", "shape", *NUMBERS]
+    assert list(tensor_table(file_of(one(sparsity=0.0001), one(sparsity=0.0)))) == ["name", "shape", *NUMBERS], "0 % in each row"
+    assert list(tensor_table(file_of(one(sparsity=0.0005), one()))) == ["name", "shape", *NUMBERS, "sparsity"]
+    assert list(tensor_table(file_of(one(), one(nan=2, becomes=("a",))))) == ["name", "shape", *NUMBERS, "nan", "becomes"]
+
+
+def test_a_missing_tensor_brought_empty_columns_of_counts() -> None:
+    table = tensor_table(file_of(one(), missing=("b",)))
+    assert list(table) == ["name", "status", "shape", *NUMBERS]
+    assert list(table["name"]) == ["b", "w"], "problems come first"
+
+
+@pytest.mark.parametrize(("form", "shown"), [(".4f", "0.9952"), (".2f", "1.00")])
+def test_the_similarity_of_two_heads_kept_four_decimals_in_big_mode(monkeypatch: pytest.MonkeyPatch, form: str, shown: str) -> None:
+    monkeypatch.setattr(checkpoint_diagnosis, "decimals", lambda _usual: form)
+    told = checkpoint_diagnosis._note(HeadNote("encoder.0.0.self", 0, "twin", "query-key", 0.99521, 2))
+    assert told.endswith(f"is {shown}.")

@@ -8,6 +8,7 @@ import pytest
 
 from model.trace.types import Array
 from tests.pages import MadeUpEngine, figures, open_view, words
+from viz import language
 from viz.figures.positions import sinusoids
 
 
@@ -116,3 +117,21 @@ def test_a_table_had_more_than_two_decimals_in_big_mode() -> None:
     own = app.dataframe[0].value.to_numpy()
     np.testing.assert_array_equal(own, table.astype(np.float64).round(2))
     assert (own != table).any()
+
+
+def test_an_open_table_and_what_was_chosen_were_lost_when_the_language_changed() -> None:
+    app = open_view("positions", MadeUpEngine())
+    app.session_state["part-positions"] = True
+    app.run()
+    app.segmented_control[0].set_value("decoder")
+    app.toggle[0].set_value(True)
+    app.run()
+    assert len(app.dataframe) == 2
+    app.query_params["lang"] = "de"
+    with language.speaking("de"):  # AppTest calls format functions outside of the session
+        app.run()
+        assert not app.exception, app.exception
+        assert "Zeile" in words(app)
+        assert len(app.dataframe) == 2
+        assert app.toggle[0].value
+        assert app.segmented_control[0].value == "decoder"

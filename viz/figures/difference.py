@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from model.trace.types import Array, Attention, Trace
 from viz import labels
 from viz.figures.frame import ON_AXIS, cell_layer, colour_bar, fitting_height, literal, picture, scale, token_axis
-from viz.texts import _
+from viz.texts import _, decimal_sign
 from viz.theme import Scheme, scheme
 
 
@@ -20,6 +20,7 @@ def difference(
     keys: int,
     dark: bool,
     rounding: float = 0.0,
+    digits: int = 4,
 ) -> go.Figure:
     """Heatmap of w₂ - w₁ of one head: queries from top to bottom, keys from left to right.
 
@@ -33,6 +34,7 @@ def difference(
         keys: number of compared keys, counted from the first.
         dark: whether the page is dark.
         rounding: differences up to this size are drawn as none.
+        digits: decimals of the numbers in the hover.
 
     Raises:
         UnknownHead: a site has no such head.
@@ -43,7 +45,8 @@ def difference(
     change = weights[1] - weights[0]
     apart = np.where(seen, np.where(np.abs(change) <= rounding, 0.0, change), np.nan)
     whole = labels.compared(first, second, rows, keys, longest=None)
-    texts = np.stack([*_grid(*whole), *(_written("%.4f", one) for one in weights), _written("%+.4f", apart)], axis=-1)
+    written = [_written(f"%.{digits}f", one) for one in weights] + [_written(f"%+.{digits}f", apart.round(digits) + 0.0)]
+    texts = np.stack([*_grid(*whole), *written], axis=-1)
     layer = cell_layer(apart, texts, _hover())
     return picture(
         dark,
@@ -55,8 +58,8 @@ def difference(
 
 
 def _written(form: str, numbers: Array) -> Array:
-    """Numbers as text, with minus signs: plotly writes a hyphen into its hover labels."""
-    return np.char.replace(np.char.mod(form, numbers), "-", "−").astype(object)
+    """Numbers as text in the page's language, with minus signs: plotly writes a hyphen into its hover labels."""
+    return np.char.replace(np.char.replace(np.char.mod(form, numbers), "-", "−"), ".", decimal_sign()).astype(object)
 
 
 def _grid(queries: list[str], keys: list[str]) -> tuple[Array, ...]:

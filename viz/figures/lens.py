@@ -15,7 +15,14 @@ MOST_WORDS = 8
 
 
 def lens(
-    positions: Sequence[str], layers: Sequence[str], words: Array, probabilities: Array, dark: bool, title: str, query: int = -1
+    positions: Sequence[str],
+    layers: Sequence[str],
+    words: Array,
+    probabilities: Array,
+    dark: bool,
+    title: str,
+    query: int = -1,
+    form: str = ".4f",
 ) -> go.Figure:
     """Table of the most probable next tokens after each layer (logit lens).
 
@@ -27,6 +34,7 @@ def lens(
         dark: whether the page is dark.
         title: of the axis of positions.
         query: the selected row, outlined; -1: none.
+        form: format specification of the probabilities in the hover.
     """
     colours = scheme(dark)
     best = probabilities[:, :, 0].T  # [position, layer]
@@ -44,7 +52,7 @@ def lens(
         "text": [[literal(_cut(word)) for word in row] for row in words[:, :, 0].T],
         "texttemplate": "%{text}" if len(layers) <= MOST_WORDS else None,
         "textfont": {"color": colours.text},  # without a size plotly chooses one that fits the cells
-        "customdata": _candidates(positions, words, probabilities),
+        "customdata": _candidates(positions, words, probabilities, form),
         "hovertemplate": "%{customdata}<extra></extra>",
     }
     names = [literal(_cut(name)) for name in positions]
@@ -65,11 +73,11 @@ def _cut(text: str) -> str:
     return text if len(text) <= ON_AXIS else text[: ON_AXIS - 1] + "…"
 
 
-def _candidates(positions: Sequence[str], words: Array, probabilities: Array) -> Array:
+def _candidates(positions: Sequence[str], words: Array, probabilities: Array, form: str) -> Array:
     """The hover texts: [position, layer] of the row's label and its candidates, a line each."""
     lines = np.empty(words.shape[1::-1], dtype=object)
     for position, layer in np.ndindex(*lines.shape):
         found = zip(words[layer, position], probabilities[layer, position], strict=True)
-        said = [f"<b>{literal(str(word))}</b>  {number(probability, '.4f')}" for word, probability in found]
+        said = [f"<b>{literal(str(word))}</b>  {number(probability, form)}" for word, probability in found]
         lines[position, layer] = "<br>".join([literal(positions[position]), *said])
     return lines

@@ -11,6 +11,7 @@ from streamlit.elements.lib.column_types import ColumnConfig
 from model.inspection.report import Freshness, HeadNote, Inspection, TensorInfo
 from model.trace.types import Site
 from viz import labels, numeric_tables
+from viz.page import decimals
 from viz.texts import _, _n, clauses, joined, listed, number, phrase
 
 
@@ -163,13 +164,13 @@ def _heads(found: Inspection) -> None:
 
 
 def _note(note: HeadNote) -> str:
-    gaps = {"head": labels.site(Site.parse(note.site), note.head), "value": note.value}
+    head = labels.site(Site.parse(note.site), note.head)
     if note.other is None:
-        return _("{head} is dead: the norm of its W_V W_O is {value:.3g}.", **gaps)
-    gaps |= {"other": note.other + 1}
+        return _("{head} is dead: the norm of its W_V W_O is {value:.3g}.", head=head, value=note.value)
+    gaps = {"head": head, "other": note.other + 1, "value": number(note.value, decimals(4))}
     if note.product == "query-key":
-        return _("{head} attends like head {other}: the cosine similarity of their W_Q W_Kᵀ is {value:.4f}.", **gaps)
-    return _("{head} moves what head {other} moves: the cosine similarity of their W_V W_O is {value:.4f}.", **gaps)
+        return _("{head} attends like head {other}: the cosine similarity of their W_Q W_Kᵀ is {value}.", **gaps)
+    return _("{head} moves what head {other} moves: the cosine similarity of their W_V W_O is {value}.", **gaps)
 
 
 def _parts(found: Inspection) -> None:
@@ -193,10 +194,7 @@ def _parts(found: Inspection) -> None:
 
 
 def tensors(found: Inspection) -> None:
-    """Draws a table of all tensors of the file and those that are missing; problems come first.
-
-    A column that would say the same in each row is left out; a type that all tensors share is named above the table.
-    """
+    """Draws the table of all tensors of the file and those that are missing. A type that all tensors share is named above it."""
     types = {tensor.dtype for tensor in found.tensors}
     st.markdown(f"**{_('Tensors')}**")
     sentences = [
@@ -205,18 +203,33 @@ def tensors(found: Inspection) -> None:
             "Euclidean norm, zeros the share of exact zeros; histograms have 24 bins from the smallest to the largest "
             "value. Only finite values are counted."
         ),
+        _("Columns that would say the same in each row are left out."),
         *(_("All tensors are of type {dtype}.", dtype=labels.markdown(dtype)) for dtype in types if len(types) == 1),
     ]
     st.caption(joined(sentences))
+    table = tensor_table(found)
+    titles = {name: title for name, title in _titles().items() if name in table}
+    columns = _columns(titles)
+    if table["norm"].max() >= 1:
+        columns["norm"] = st.column_config.NumberColumn(titles["norm"], format="localized", step=0.01)
+    numeric_tables.draw(table, titles=titles, columns=columns, hide_index=True, key="tensors")
+
+
+LEAST_ZEROS = 0.0005
+"""Smallest share of zeros that is not written as 0 %."""
+
+
+def tensor_table(found: Inspection) -> pd.DataFrame:
+    """Table of the tensors of a file and those that are missing, problems first, without columns that say the same in each row."""
     words = _statuses()
     rows = [*map(_row, found.tensors), *({"name": labels.plain(name), "status": "missing"} for name in found.missing)]
     rows.sort(key=lambda row: list(words).index(str(row["status"])))
     table = pd.DataFrame(rows, columns=list(_titles())).assign(status=[words[str(row["status"])] for row in rows])
-    told = {"nan", "infinite", "becomes"} & {name for name in table if not table[name].any()}
-    told |= {"status"} if (table["status"] == words["matched"]).all() else set()
-    told |= {"dtype"} if len(types) == 1 else set()
-    titles = {name: title for name, title in _titles().items() if name not in told}
-    numeric_tables.draw(table[list(titles)], titles=titles, columns=_columns(titles), hide_index=True, key="tensors")
+    same = [name for name in ("nan", "infinite", "becomes") if not any(row.get(name) for row in rows)]
+    same += ["status"] if all(row["status"] == "matched" for row in rows) else []
+    same += [] if any((tensor.sparsity or 0) >= LEAST_ZEROS for tensor in found.tensors) else ["sparsity"]
+    same += ["dtype"] if len({tensor.dtype for tensor in found.tensors}) == 1 else []
+    return table.drop(columns=same)
 
 
 def _row(tensor: TensorInfo) -> dict[str, Any]:
@@ -246,7 +259,7 @@ def _titles() -> dict[str, str]:
         "dtype": _("type"),
         "histogram": _("histogram"),
         "mean": _("mean"),
-        "deviation": _("std. deviation"),
+        "deviation": _("deviation"),
         "norm": _("norm"),
         "sparsity": _("zeros"),
         "nan": _("NaN"),
@@ -260,7 +273,7 @@ def _columns(titles: Mapping[str, str]) -> dict[str, ColumnConfig]:
     return {
         "name": st.column_config.TextColumn(titles["name"]),
         "histogram": st.column_config.BarChartColumn(titles["histogram"], y_min=0, y_max=1, width="small"),
-        "sparsity": st.column_config.NumberColumn(titles["sparsity"], format="percent", step=0.001),
+        "sparsity": st.column_config.NumberColumn(titles.get("sparsity"), format="percent", step=0.001),
         "becomes": st.column_config.TextColumn(titles.get("becomes"), width="medium"),
     }
 

@@ -155,7 +155,8 @@ def _apart(page: Page, compared: Compared) -> None:
         st.caption(_("This head cannot be compared; see the reason above."))
         return
     sides = (page.trace, change.first), (compared.second, change.second)
-    figure = difference(*sides, page.head, change.rows, change.keys, page.dark, change.rounding)
+    digits = numeric_tables.usual(4)
+    figure = difference(*sides, page.head, change.rows, change.keys, page.dark, change.rounding, digits)
     told = descriptions.changes(*labels.compared(*sides, change.rows, change.keys, longest=None), change.difference(page.head))
     _chart(page, figure, "difference", _("{what}: {value}", what=title, value=labels.site(page.attention.site, page.head)), told)
     moved = change.by_row[page.head]

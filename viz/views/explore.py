@@ -9,7 +9,7 @@ import streamlit as st
 from viz import canvas, download, export, labels, numeric_tables
 from viz.canvas import standalone
 from viz.link_values import PARTS
-from viz.page import Page, card, choosing_head, decimals, heading, panel, update
+from viz.page import Page, card, choosing_head, decimals, heading, kept_open, panel, update
 from viz.readings import heads
 from viz.readings.alike import most_alike
 from viz.texts import _, _n, listed
@@ -42,8 +42,9 @@ def show(page: Page) -> None:
 
 def _opened(page: Page, name: str, title: str, icon: str, draw: Callable[[], None]) -> None:
     """Draws an expander whose content is computed only while it is open; the link names those that are open."""
-    st.session_state.setdefault(f"part-{name}", name in page.view.opened.split())
-    with st.expander(title, icon=icon, key=f"part-{name}", on_change=_tell_opened) as part:
+    key = f"part-{name}"
+    st.session_state.setdefault(key, name in page.view.opened.split())
+    with st.expander(title, icon=icon, **kept_open(key) | {"on_change": _tell_opened}) as part:
         if part.open:
             draw()
 
@@ -118,7 +119,7 @@ def _facts(page: Page, shown: reading.Shown) -> None:
         notes.insert(0, _weights_alone())
     small = (f'<p class="small">{escape(note)}</p>' for note in notes)
     st.html("".join((heading(_("This head"), _("each row is a probability distribution"), help_of="facts"), *facts, *small)))
-    with st.expander(_("Similar heads"), icon=":material/join_inner:", key="alike", on_change="rerun") as part:
+    with st.expander(_("Similar heads"), icon=":material/join_inner:", **kept_open("alike")) as part:
         if part.open:
             _alike(page)
 
@@ -167,27 +168,27 @@ def _numbers(page: Page, shown: reading.Shown) -> None:
         if reading.is_raw(page, shown):
             st.caption(_("The same as a figure; use the camera button in its corner to save it as SVG."))
             reading_card.figure(page, shown)
-    csv, whole, own = st.columns(3)
-    download.csv(table, page.trace, *reading.file_parts(page, shown), box=csv)
-    whole.download_button(
-        _("Download the run (trace file)"),
-        lambda: export.trace_file(page.trace),
-        export.file_name(page.trace, ending="trace.safetensors"),
-        "application/octet-stream",
-        icon=":material/download:",
-        on_click="ignore",
-    )
-    own.download_button(
-        _("Download the overview as a web page"),
-        lambda: standalone.page(page.trace, page.attention.site, page.head, page.view.query),
-        export.file_name(page.trace, ending="html"),
-        "text/html",
-        icon=":material/download:",
-        on_click="ignore",
-        help=_("One HTML file that works offline and without a server, with everything that the overview can do here."),
-    )
-    explore_figures.button(page, shown, "explore")
-    explore_archive.button(page)
+    with st.container(horizontal=True, key="downloads"):
+        download.csv(table, page.trace, *reading.file_parts(page, shown))
+        st.download_button(
+            _("Download the run (trace file)"),
+            lambda: export.trace_file(page.trace),
+            export.file_name(page.trace, ending="trace.safetensors"),
+            "application/octet-stream",
+            icon=":material/download:",
+            on_click="ignore",
+        )
+        st.download_button(
+            _("Download the overview as a web page"),
+            lambda: standalone.page(page.trace, page.attention.site, page.head, page.view.query),
+            export.file_name(page.trace, ending="html"),
+            "text/html",
+            icon=":material/download:",
+            on_click="ignore",
+            help=_("One HTML file that works offline and without a server, with everything that the overview can do here."),
+        )
+        explore_archive.button(page)
+        explore_figures.button(page, shown, "explore")
 
 
 def _all_heads(page: Page, shown: reading.Shown) -> None:

@@ -13,7 +13,7 @@ from model.trace.types import Array
 from viz import descriptions, download, export, labels, recording
 from viz.figures import lens as figure
 from viz.figures.frame import downloadable
-from viz.page import Page, chart, say
+from viz.page import Page, chart, decimals, say
 from viz.readings import lens
 from viz.texts import _, sentence, titled
 
@@ -85,7 +85,7 @@ def axes(page: Page, found: lens.Lens) -> tuple[list[str], list[str], str]:
 
 def _picture(page: Page, found: lens.Lens, words: Array) -> None:
     positions, layers, title = axes(page, found)
-    drawn = figure.lens(positions, layers, words, found.probabilities, page.dark, title, page.view.query)
+    drawn = figure.lens(positions, layers, words, found.probabilities, page.dark, title, page.view.query, decimals(4))
     name = export.file_name(page.trace, "logit-lens", ending="svg").removesuffix(".svg")
     alt = _("Logit lens: the most likely next token after each layer")
     told = descriptions.lens(positions, layers, words, found.probabilities)

@@ -8,7 +8,7 @@ from model.trace.types import Array, Attention, Site, Trace
 from viz import descriptions, export, labels, numeric_tables
 from viz.figures import masks
 from viz.figures.frame import CONFIG
-from viz.page import Page, bind, card, chart, say, update
+from viz.page import Page, bind, card, chart, kept_open, say, update
 from viz.readings.padding import PaddingEffect, padding_effect
 from viz.texts import _, _n, joined, localized, number, sentence
 
@@ -131,7 +131,7 @@ def _say_what_padding_did(page: Page, padded: Trace | None) -> None:
         st.caption(_("Move the slider to run the sentence again with padding and compare the two runs."))
         return
     effect = padding_effect(page.trace, padded)
-    with st.container(horizontal=True, gap="large"):
+    with st.container(horizontal=True, gap="medium"):
         st.metric(_("largest weight on padding"), _power_of_ten(effect.largest_weight), width="content")
         if effect.rows_without:
             measured = _power_of_ten(effect.largest_difference) if effect.rows else _("none")
@@ -211,7 +211,7 @@ def _tables(trace: Trace, attention: Attention) -> None:
         _("Padding mask"): attention.mask_padding,
         _("Both combined: the mask of this layer"): attention.mask,
     }
-    with st.expander(_("The masks as tables"), icon=":material/table:", key="part-masks", on_change="rerun") as part:
+    with st.expander(_("The masks as tables"), icon=":material/table:", **kept_open("part-masks")) as part:
         for title, allowed in names.items() if part.open else ():
             if allowed is not None:
                 st.caption(title)

@@ -12,7 +12,7 @@ from model.trace.types import Array
 from viz import descriptions, numeric_tables
 from viz.figures import positions
 from viz.figures.frame import CONFIG
-from viz.page import Page, card, chart
+from viz.page import Page, card, chart, kept_open
 from viz.texts import _, _n, titled
 
 MOST_POSITIONS = 256
@@ -86,7 +86,10 @@ def _chosen_stack(page: Page) -> str:
         return stacks[0]
     tables = [stack for stack in stacks if _kind(page, stack) not in TABLELESS]
     start = (tables or stacks)[0]
-    return str(st.segmented_control(_("Positions of"), stacks, format_func=names.__getitem__, default=start, required=True))
+    key = f"stack:{page.info.name}"
+    return str(
+        st.segmented_control(_("Positions of"), stacks, format_func=names.__getitem__, default=start, required=True, key=key)
+    )
 
 
 def _introduce(kind: str, whole: Array, used: int) -> None:
@@ -147,14 +150,14 @@ def _pictures(page: Page, encodings: list[Encoding], used: int) -> None:
         _side_by_side(page, encodings, "curves", lambda table: positions.curves(table, dimensions, page.dark, used))
     with card("alike", "content"):
         _heading(_("Similarity between positions"), _("The dot product of the vectors of every two positions."))
-        cosine = st.toggle(_("Cosine similarity (divide by the lengths of both vectors)"))
+        cosine = st.toggle(_("Cosine similarity (divide by the lengths of both vectors)"), key="cosine")
         _side_by_side(page, encodings, "alike", lambda table: positions.similarity(table, page.dark, cosine))
 
 
 def _numbers(encodings: list[Encoding]) -> None:
     """Draws the vectors as tables, which the keyboard reaches; only while they are open."""
     title = _("The numbers behind these charts")
-    with st.expander(title, icon=":material/table:", key="part-positions", on_change="rerun") as part:
+    with st.expander(title, icon=":material/table:", **kept_open("part-positions")) as part:
         for encoding in encodings if part.open else ():
             st.caption(_("{what}: {value}", what=encoding.title, value=encoding.whose))
             rows, columns = (range(1, size + 1) for size in encoding.table.shape)

@@ -8,7 +8,7 @@ import streamlit as st
 from model.trace.beam_tree import hypotheses, path
 from model.trace.types import Trace
 from viz import canvas, download, figure_dialog, labels, numeric_tables
-from viz.page import Page, address, bind, card, decimals, update
+from viz.page import Page, address, bind, card, decimals, kept_open, update
 from viz.publication.catalogue import Choice, figure_called
 from viz.texts import _
 
@@ -41,7 +41,7 @@ def draw(page: Page) -> None:
                 **bind("hypothesis", **ANOTHER),
             )
         canvas.tree(page.trace, shown, key="tree", chosen=partial(_show, there))
-        with st.expander(_("The search as a table"), icon=":material/table:", key="part-search", on_change="rerun") as part:
+        with st.expander(_("The search as a table"), icon=":material/table:", **kept_open("part-search")) as part:
             if part.open:
                 _numbers(page)
 

@@ -9,7 +9,7 @@ from viz import descriptions, download, export, labels, numeric_tables
 from viz.figures import training as figures
 from viz.figures.frame import downloadable
 from viz.links import MEASURES
-from viz.page import Page, bind, card, chart, choosing_head
+from viz.page import Page, bind, card, chart, choosing_head, kept_open
 from viz.readings.training import Course, explanations, moments, numbers, specialised
 from viz.texts import _, localized, titled
 
@@ -25,7 +25,7 @@ def draw(page: Page, measured: Course) -> None:
         _losses(page, measured, at)
     with card("moments"):
         _moments(page, measured)
-    with st.expander(_("The numbers behind these charts"), icon=":material/table:", key="part-training", on_change="rerun") as part:
+    with st.expander(_("The numbers behind these charts"), icon=":material/table:", **kept_open("part-training")) as part:
         if part.open:
             _numbers(page, measured)
 
