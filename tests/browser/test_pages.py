@@ -21,7 +21,7 @@ PAGES: tuple[tuple[str, dict[str, str]], ...] = (
     ("", {"text": LONGER}),
     ("step", {"text": LONGER}),
     ("step", {"decode": "beam"}),
-    ("step", {"stage": "encoder.0.0.self/scores"}),
+    ("step", {"clock": "computation", "stage": "encoder.0.0.self/scores"}),
     ("masks", {"text": LONGER}),
     ("positions", {"text": LONGER}),
     ("compare", {"text": LONGER, "against": "decode=beam"}),
