@@ -151,7 +151,7 @@ def test_the_engine_gets_a_gpu_unless_the_other_file_takes_it_away() -> None:
 def test_an_image_starts_with_the_files_that_it_copies_and_the_app_needs_no_torch(tmp_path: Path) -> None:
     app, engine = (copied(image, tmp_path / image) for image in IMAGES)
     assert (engine / "checkpoints" / "multi30k-de-en" / "model.safetensors").exists()
-    save_checkpoint(tmp_path / "shelf" / "tiny")
+    save_checkpoint(tmp_path / "shelf" / "tiny", split="words")
     told = {"HEADLIGHT_TOKEN": "secret", "HEADLIGHT_CHECKPOINTS": str(tmp_path / "shelf"), "HEADLIGHT_DEVICE": "cpu"}
     with started("Dockerfile.engine", engine, told) as asked_at:
         told = {"HEADLIGHT_TOKEN": "secret", "HEADLIGHT_ENGINE": f"http://127.0.0.1:{asked_at}"}

@@ -7,7 +7,6 @@ Source: Spearman 1904, "The Proof and Measurement of Association between Two Thi
 """
 
 import numpy as np
-import pandas as pd
 
 from model.attribution.results import WordEffects
 from model.trace.types import Array
@@ -25,6 +24,8 @@ def rank_correlations(effects: WordEffects, strip: str = "") -> Array:
     Returns:
         [token, measure, measure]; NaN where fewer than two inputs can be compared, or a measure has the same amount for all.
     """
+    import pandas as pd  # takes a third of a second: the command line starts without it
+
     own = np.array([not strip or name == strip for name in effects.strips])
     amounts = [np.abs(getattr(effects, name)[:, own]) for name in MEASURES]
     each = [pd.DataFrame(dict(zip(MEASURES, token, strict=True))) for token in zip(*amounts, strict=True)]

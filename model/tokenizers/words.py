@@ -14,8 +14,6 @@ from random import Random
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeAlias
 
-import spacy
-
 from model.errors import BadSetting, EmptyText
 from model.spec.validation import read
 from model.tokenizers import bpe
@@ -90,6 +88,8 @@ class SpacySplit:
         return len(self._rules.vocab.strings)
 
     def _fresh(self) -> Any:
+        import spacy  # takes a second, and many networks read no words of spaCy's
+
         rules: Any = spacy.blank(self._language).tokenizer
         prefixes, suffixes = (getattr(rules, name).__self__ for name in ("prefix_search", "suffix_search"))  # re.Pattern
         rules.prefix_search = prefixes.match  # each of its alternatives begins with ^

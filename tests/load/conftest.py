@@ -18,6 +18,6 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """In a process of its own, with the models `first` and `second`."""
     folder = tmp_path_factory.mktemp("app")
     for seed, name in enumerate(("first", "second")):
-        save_checkpoint(folder / name, SPEC, seed=seed)
+        save_checkpoint(folder / name, SPEC, seed=seed, split="words")
     with serving(ROOT / "app.py", HEADLIGHT_CHECKPOINTS=str(folder), HEADLIGHT_ENGINE="", HEADLIGHT_PUBLIC="1") as served:
         yield served

@@ -12,7 +12,7 @@ FROZEN_SECONDS = 20.0
 
 
 def test_a_few_seconds_of_the_badly_behaved_fail_nobody_and_freeze_nobody() -> None:
-    found = badly_behaved.measure(Plan(people=2, idle=1.0, seconds=4.0, pace=2.0, pickle_steps=200_000))
+    found = badly_behaved.measure(Plan(people=2, idle=0.2, seconds=2.0, pace=4.0, pickle_steps=200_000))
     assert found.errors == []
     assert {kind: set(replies) for kind, replies in found.replies.items()} == EXPECTED
     assert sum(sum(replies.values()) for replies in found.replies.values()) == 8

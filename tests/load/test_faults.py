@@ -37,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkpoint that goes on writing as long as it may."""
     found = tmp_path_factory.mktemp("faults")
     stack = replace(VARIANTS["paper"].stacks["decoder"], max_positions=1000)
-    weights = save_checkpoint(found / "tiny", replace(VARIANTS["paper"], encoder=stack, decoder=stack)).state_dict()
+    weights = save_checkpoint(found / "tiny", replace(VARIANTS["paper"], encoder=stack, decoder=stack), split="words").state_dict()
     weights["output.bias"][END] = -1e4
     native.save_weights(found / "tiny" / "model.safetensors", weights)
     return found

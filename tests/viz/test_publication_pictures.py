@@ -24,7 +24,7 @@ from viz.publication.shapes import Sheet
 from viz.theme import LIGHT
 
 RUN = traces.translation()
-LONG = traces.translation([f"wort{index}" for index in range(400)], [f"token{index}" for index in range(400)], layers=1, heads=1)
+LONG = traces.translation([f"wort{index}" for index in range(200)], [f"token{index}" for index in range(200)], layers=1, heads=1)
 
 
 def drawn(name: str, trace: Trace = RUN, **options: object) -> Sheet:
@@ -72,7 +72,7 @@ def test_what_has_no_room_on_a_page_is_counted(picture: str) -> None:
     (note,) = [note for note in sheet.notes if "fit on the page" in note]
     count = int(note.split()[0])
     drawing = [text for text in Drawn(sheet).texts if text.startswith("token" if picture == "candidates" else ("wort", "token"))]
-    assert count + len(drawing) == (399 if picture == "candidates" else 800)
+    assert count + len(drawing) == (199 if picture == "candidates" else 400)
 
 
 def test_the_map_has_a_box_for_each_part_of_each_layer_and_an_arrow_to_each_that_reads_the_encoder() -> None:

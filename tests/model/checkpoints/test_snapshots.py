@@ -1,5 +1,6 @@
 """Snapshots of a training: each is a model of its own name, loaded as safely as any checkpoint, and not all stay in memory."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -15,17 +16,23 @@ from model.errors import DamagedFile, HeadlightError, MissingFile, ShapeMismatch
 from model.spec.request import RunRequest
 from model.spec.snapshots import Losses, at_step, without_step
 from model.trace.serialization import from_bytes
-from tests.networks import save_checkpoint, save_film, translate
+from tests.networks import VARIANTS, network, save_checkpoint, save_film, translate
 
 CPU = torch.device("cpu")
 STEPS = (0, 1, 2, 4, 8)
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("made")
+    save_film(found / "film", STEPS)
+    save_checkpoint(found / "plain")
+    return found
+
+
 @pytest.fixture
-def shelf(tmp_path: Path) -> Path:
-    save_film(tmp_path / "film", STEPS)
-    save_checkpoint(tmp_path / "plain")
-    return tmp_path
+def shelf(made: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made, tmp_path, dirs_exist_ok=True))
 
 
 def info(engine: LocalEngine, name: str) -> ModelInfo:
@@ -58,7 +65,7 @@ def test_a_name_with_a_step_is_read(name: str, parts: tuple[str, int | None]) ->
 
 @pytest.mark.parametrize("step", STEPS)
 def test_a_snapshot_runs_with_its_own_weights(shelf: Path, step: int) -> None:
-    kept = save_film(shelf / "again", STEPS)[step]
+    kept = network(VARIANTS["paper"], seed=step)
     for parameter in kept.parameters():
         parameter.data = parameter.data.half().float()  # as they are stored
     trace = LocalEngine(shelf, CPU).run(RunRequest(at_step("film", step), "w4 w5 w6", target=(2, 5, 6)))

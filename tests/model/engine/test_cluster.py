@@ -78,7 +78,7 @@ def eventually(met: Callable[[], bool], what: str) -> None:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     found = tmp_path_factory.mktemp("cluster")
-    save_checkpoint(found / "tiny")
+    save_checkpoint(found / "tiny", split="words")
     (found / "damaged").mkdir()
     return found
 

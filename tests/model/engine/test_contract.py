@@ -35,7 +35,7 @@ ENGINES = ["local", "loopback", "http"]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     found = tmp_path_factory.mktemp("contract")
-    save_checkpoint(found / "tiny")
+    save_checkpoint(found / "tiny", split="words")
     (found / "damaged").mkdir()
     return found
 

@@ -47,11 +47,16 @@ def opened(folder: Folder) -> TokenizerProcess:
     return TokenizerProcess(folder.path, rules, 1 << 20)
 
 
+@pytest.fixture(scope="module", params=KINDS)
+def kind(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Folder, TokenizerProcess]:
+    """A family, its folder, and the tokenizer in it: importing the library takes each process a second."""
+    folder = folder_of(tmp_path_factory.mktemp("kind") / request.param, request.param, KINDS[request.param])
+    return request.param, folder, opened(folder)
+
+
 @pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
-@pytest.mark.parametrize("family", KINDS)
-def test_a_text_is_cut_as_the_library_cuts_it(tmp_path: Path, family: str) -> None:
-    folder = folder_of(tmp_path / family, family, KINDS[family])
-    found = opened(folder)
+def test_a_text_is_cut_as_the_library_cuts_it(kind: tuple[str, Folder, TokenizerProcess]) -> None:
+    family, folder, found = kind
     named = slow_tokenizers.SLOW_TOKENIZERS[family].classes[1 if family == "electra" else 0]
     theirs = getattr(transformers, named).from_pretrained(folder.path, local_files_only=True)
     assert found.unknown == (None if family in ("gpt2", "llama") else theirs.unk_token_id)
@@ -66,9 +71,10 @@ def test_a_text_is_cut_as_the_library_cuts_it(tmp_path: Path, family: str) -> No
     assert list(found.encode("the dogs", "source", special=False).ids) == theirs("the dogs", add_special_tokens=False)["input_ids"]
 
 
-@pytest.mark.parametrize(("family", "file"), [("t5", "spiece.model"), ("marian", "source.spm")])
-def test_a_text_is_cut_as_sentencepiece_cuts_it(tmp_path: Path, family: str, file: str) -> None:
-    found, pieces = opened(folder_of(tmp_path, family, KINDS[family])), SentencePieceProcessor(model_proto=KINDS[family][file])
+@pytest.mark.parametrize("kind", ["t5", "marian"], indirect=True)
+def test_a_text_is_cut_as_sentencepiece_cuts_it(kind: tuple[str, Folder, TokenizerProcess]) -> None:
+    family, _folder, found = kind
+    pieces = SentencePieceProcessor(model_proto=KINDS[family]["spiece.model" if family == "t5" else "source.spm"])
     for text in ("the dogs play", "Two DOGS run, é 二 !"):
         wanted = pieces.encode(text, out_type=str)
         if family == "marian":

@@ -2,6 +2,7 @@
 
 import threading
 from dataclasses import replace
+from functools import cache
 
 import pytest
 import torch
@@ -17,7 +18,7 @@ from model.spec.request import Decoding, RunRequest
 from model.trace.progress import Report, report_nothing
 from model.trace.types import Trace
 from tests import runs
-from tests.runs import CPU, SPECS, assert_same, checkpoint
+from tests.runs import CPU, SPECS, assert_same
 
 LENGTH = 12
 
@@ -54,6 +55,7 @@ def long_request(name: str, method: str = "greedy") -> RunRequest:
 
 
 TRANSLATES = "paper"
+checkpoint = cache(runs.checkpoint)
 WRITES = [name for name, spec in SPECS.items() if spec.output is not None and spec.decoder is not None and spec.writer.vocab]
 
 
