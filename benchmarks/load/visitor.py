@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+import httpx
 from streamlit.proto.Alert_pb2 import Alert
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ClientState_pb2 import ClientState
@@ -21,7 +22,7 @@ PATIENCE = 120.0
 """Seconds after which a script run counts as lost."""
 
 AGAIN_SECONDS = 0.1
-"""Seconds after which a page that waits for an answer is requested again; a browser is told when to do so."""
+"""Seconds after which a page that waits for an answer asks again how far it is, as viz/waiting.js does."""
 
 KEPT_RUNS = 2
 """Number of script runs for which a browser caches a large message, so that the server need not send it again."""
@@ -52,11 +53,12 @@ class Visitor:
 
     Args:
         connection: websocket to the server.
+        address: address of the app.
         query: parameters of the link.
     """
 
-    def __init__(self, connection: ClientConnection, query: dict[str, str]) -> None:
-        self._connection = connection
+    def __init__(self, connection: ClientConnection, address: str, query: dict[str, str]) -> None:
+        self._connection, self._address = connection, address
         self._query = urlencode(query)
         self._page = ""
         self._widgets: dict[str, WidgetState] = {}
@@ -111,8 +113,16 @@ class Visitor:
     async def _rerun(self, fragment: str = "") -> None:
         await self._once(fragment)
         while (waiting := next(self._drawings("waiting"), None)) is not None:  # the page waits for an answer of the engine
-            await asyncio.sleep(AGAIN_SECONDS)
+            await self._answer(json.loads(waiting.element.bidi_component.json)["path"])
             await self._once(waiting.fragment)
+
+    async def _answer(self, path: str) -> None:
+        """Waits until the engine has the answer that the route at `path` tells about."""
+        async with httpx.AsyncClient(base_url=self._address, timeout=PATIENCE, trust_env=False, verify=False) as client:
+            seen = 0
+            while not (told := (await client.get(path, params={"seen": seen})).json())["done"]:
+                seen = told["seen"]
+                await asyncio.sleep(AGAIN_SECONDS)
 
     async def _once(self, fragment: str) -> None:
         """Runs the script, or a fragment of it."""
@@ -173,4 +183,4 @@ async def visiting(address: str, **query: str) -> AsyncIterator[Visitor]:
     async with connect(
         stream, subprotocols=spoken, compression=None, max_size=None, open_timeout=PATIENCE, proxy=None
     ) as connection:
-        yield Visitor(connection, query)
+        yield Visitor(connection, address, query)
