@@ -1,6 +1,7 @@
 """The page Step through: two clocks, and of the computation clock every stage of real runs, with the run's own numbers."""
 
 import base64
+import itertools
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -14,6 +15,7 @@ from model.inference.cell import explain_cell
 from model.spec.request import KEEP, RunRequest
 from model.trace import stages
 from model.trace.cell_arithmetic import Explanation
+from model.trace.source_lines import code
 from model.trace.stages import OF_CELLS, Stage
 from model.trace.types import Array, Trace
 from tests import traces
@@ -22,6 +24,7 @@ from tests.pages import MadeUpEngine, figures, open_view, words
 from tests.runs import SPECS, checkpoint, request, traced
 from viz.canvas.scenes import attention, network
 from viz.canvas.wire.transport import unpack
+from viz.walk.formulas import formula
 from viz.walk.titles import titles
 
 
@@ -66,12 +69,23 @@ ROUNDED = 6e-5
 """A table shows four decimals."""
 
 
+@cache
+def kinds(name: str) -> dict[tuple[str, ...], Stage]:
+    """The stages of a network by their part of it, formula and code; of many alike layers the last."""
+    trace = made(name)[1]
+    return {
+        (stage.stack, stage.place.rpartition(".")[2], stage.name, formula(trace, stage), str(code(trace, stage))): stage
+        for stage in stages.walk(trace)
+    }
+
+
 @pytest.mark.parametrize("name", SPECS)
 def test_every_stage_shows_the_numbers_of_the_run(name: str) -> None:
+    """A stage that an earlier network has with the same formula and code is drawn of that one, except for the logits."""
     engine = real(name)
-    kinds = {(stage.stack, stage.place.rpartition(".")[2], stage.name): stage for stage in stages.walk(engine.trace)}
+    seen = {kind for other in itertools.takewhile(lambda other: other != name, SPECS) for kind in kinds(other)}
     app = opened(engine, "")
-    for stage in kinds.values():  # of many alike layers the last
+    for stage in [stage for kind, stage in kinds(name).items() if kind not in seen or stage.name == "logits"]:
         app.query_params["stage"] = str(stage)
         assert not app.run().exception
         assert f"### {titles()[stage.name]}" in words(app)
@@ -143,19 +157,19 @@ def test_formulas_are_bound_to_what_is_on_screen() -> None:
 
 
 def test_each_variant_has_a_formula_of_its_own() -> None:
-    def formula(name: str, stage: str) -> str:
+    def formula_of(name: str, stage: str) -> str:
         return "".join(latex.value for latex in opened(real(name), stage).latex)
 
-    assert "mathrm{FFN}(x)" in formula("paper", "encoder.0.0.feed_forward/residual")
-    assert "LayerNorm" in formula("modern, tied", "encoder.0.0.feed_forward/residual")
-    assert "b^Q" in formula("paper", "encoder.0.0.self/queries")
-    assert "b^Q" not in formula("uneven", "encoder.0.0.self/queries")
-    assert "E^\\top" in formula("modern, tied", "output/logits")
+    assert "mathrm{FFN}(x)" in formula_of("paper", "encoder.0.0.feed_forward/residual")
+    assert "LayerNorm" in formula_of("modern, tied", "encoder.0.0.feed_forward/residual")
+    assert "b^Q" in formula_of("paper", "encoder.0.0.self/queries")
+    assert "b^Q" not in formula_of("uneven", "encoder.0.0.self/queries")
+    assert "E^\\top" in formula_of("modern, tied", "output/logits")
 
 
 def test_the_line_of_code_stands_there_with_its_file() -> None:
     app = opened(real("paper"), "encoder.0.0.self/scores")
-    assert any("query @ key.transpose(-2, -1) * scale" in code.value for code in app.code)
+    assert any("query @ key.transpose(-2, -1) * scale" in each.value for each in app.code)
     assert "model/transformer/attention.py" in words(app)
 
 
