@@ -3,6 +3,7 @@
 import base64
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -137,17 +138,22 @@ print(sys.argv, __name__, layer.in_proj_weight.sum().item())
 
 
 @pytest.mark.slow
-def test_the_command_records_a_program_without_a_change_in_it(tmp_path: Path) -> None:
+def test_the_command_records_a_program_without_a_change_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "train.py").write_text(PROGRAM)
     (tmp_path / "headlight.py").write_text((ROOT / "headlight.py").read_text())  # copied beside the program
     (tmp_path / "model.py").write_text("raise ImportError('a module of the same name as ours')")
-    alone = subprocess.run([sys.executable, "train.py", "--fast"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["train.py", "--fast"])
+    runpy.run_path("train.py", run_name="__main__")
+    alone = capsys.readouterr().out
     command = [sys.executable, "headlight.py", "record", "--out", "x.trace.safetensors", "--calls", "1:3", "--example", "1"]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
         [*command, "train.py", "--fast"], cwd=tmp_path, capture_output=True, text=True, check=True, env=environment
     )
-    assert done.stdout == alone.stdout
+    assert done.stdout == alone
     assert "2 attention sites in x.trace.safetensors" in done.stderr
     trace = from_bytes((tmp_path / "x.trace.safetensors").read_bytes())
     assert [own.mask.shape for own in trace.attention.values()] == [(4, 4), (5, 5)]
