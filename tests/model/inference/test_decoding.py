@@ -155,6 +155,14 @@ def test_hypotheses_are_ranked_by_their_mean_log_probability_and_not_by_their_su
     assert found[0].mean_log_probability == pytest.approx(np.log(0.6 * 0.5) / 2)
 
 
+def test_beam_search_tells_after_each_step_what_it_would_return_there() -> None:
+    """The end at once has ended, so it is told and not a, which is likelier."""
+    read, told = table({(): [0.6, 0.1, 0.3], (0,): [0.2, 0.3, 0.5]}, [0.8, 0.1, 0.1]), list[Hypothesis]()
+    beam(read, lambda _: None, lambda _: None, (9,), 2, 5, writer(), CPU, told.append)
+    assert [h.ids for h in told] == [search(read, max_length=most)[0][0].ids for most in range(1, len(told) + 1)]
+    assert [h.ids for h in told] == [(9, 2), (9, 0, 2)]
+
+
 def test_the_prompt_alone_has_a_mean_of_its_own() -> None:
     assert Hypothesis((9,), log_probability=-3.0).mean_log_probability == -3.0
 
