@@ -34,6 +34,9 @@ def test_cells_are_second_minus_first_on_a_scale_that_is_centred_at_zero(sides: 
             else:
                 expected = float(second[1].weights[3, row, key]) - float(first[1].weights[3, row, key])
                 assert layer.z[place][key] == pytest.approx(expected, abs=1e-12)
+    minus, zero, plus = layer.colorbar.ticktext
+    assert (minus[0], zero, plus[0], minus[1:]) == ("−", "0", "+", plus[1:]), "a zero has no sign"
+    assert float(plus) == pytest.approx(layer.zmax, rel=0.01)
     assert -layer.zmin == layer.zmax == np.nanmax(np.abs(layer.z))
     assert [colour for _place, colour in layer.colorscale] == list((DARK if dark else LIGHT).diverging)
 

@@ -74,7 +74,8 @@ def _hover() -> str:
 
 def _colours(colours: Scheme, apart: Array) -> dict[str, Any]:
     largest = float(np.nanmax(np.abs(apart), initial=0.0)) or 1.0
-    bar = colour_bar(colours, (-largest, 0, largest)) | {"tickformat": "+.3~r"}
+    ends = [labels.number(end, "+.3g") for end in (-largest, largest)]
+    bar = colour_bar(colours, (-largest, 0, largest)) | {"ticktext": [ends[0], "0", ends[1]]}
     return {"colorscale": scale(colours.diverging), "zmin": -largest, "zmax": largest, "colorbar": bar}
 
 

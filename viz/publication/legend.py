@@ -94,8 +94,11 @@ def colour_bar(trace: Mapping[str, Any], named: str, pen: Pen, right: float, y: 
     ]
     drawn.append(Rect(left, top, wide, high, stroke=pen.palette.scheme.line, width_of_stroke=0.1))
     drawn.append(Text(right, y + 0.85 * text, named, size, pen.palette.scheme.faint, "end"))
-    for value in bar.get("tickvals") or (low, end):
-        x, words = left + wide * (float(value) - low) / ((end - low) or 1.0), number(float(value), bar.get("tickformat", ""))
+    values = [float(value) for value in bar.get("tickvals") or (low, end)]
+    for value, words in zip(
+        values, bar.get("ticktext") or [number(value, bar.get("tickformat", "")) for value in values], strict=True
+    ):
+        x = left + wide * (value - low) / ((end - low) or 1.0)
         half = fonts.width(words, size) / 2
         x = min(max(x, left + half), right - half)
         drawn.append(Text(x, top + high + 0.95 * text, words, size, pen.palette.scheme.faint, "middle"))

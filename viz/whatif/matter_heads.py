@@ -35,7 +35,7 @@ def draw(page: Page) -> None:
     left, right = st.columns(2)
     with left:
         chosen = st.segmented_control(
-            _("Number"), list(titles), format_func=titles.__getitem__, default="without", required=True, key=_MEASURE
+            _("Number"), list(titles), format_func=titles.__getitem__, default="without", required=True, key=_MEASURE, wrap=True
         )
     with right:
         token = token_choice(found, "heads")
