@@ -17,7 +17,11 @@ def test_the_page_lists_lectures_and_says_what_is_wrong_with_a_broken_one(
     monkeypatch.setenv(library.VARIABLE, str(tmp_path))
     (tmp_path / "good.en.md").write_text(GOOD, encoding="utf-8")
     (tmp_path / "broken.en.md").write_text("no front matter", encoding="utf-8")
+    page = "http://192.0.2.7:8501/lecture"
+    monkeypatch.setattr("streamlit.runtime.context._context_info_field", lambda name: page if name == "url" else None)
     app = Visitor("lecture").app
+    (joined,) = [each.value for each in app.caption if "Students join" in each.value]
+    assert joined.replace("\\", "").replace("\u2060", "") == "Students join at http://192.0.2.7:8501/class.", "not at “/class”"
     assert any("A \\*good\\* one" in each.value for each in app.markdown)
     links = [each.proto.url for each in app.get("link_button")]
     assert links == ["/hold/good.en", "/hold/good.en/file", "/hold/good.en/handout"]

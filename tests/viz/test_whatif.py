@@ -1,5 +1,6 @@
 """The page What if, without a page: the list of edits, gestures, marks, undo, and edits in words."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -8,12 +9,15 @@ import pytest
 
 from model.spec.edits import EDITS, Allow, Edit, Forbid, SetRow, Sharpen, Silence
 from tests import traces
+from tests.pages import MadeUpEngine
 from viz.canvas.gestures import Gesture
 from viz.edit_words import words
 from viz.links import View
+from viz.page import Page
 from viz.whatif import gestures
 from viz.whatif.contradictions import overruled
 from viz.whatif.edit_list import EditList
+from viz.whatif.experiments import of_any
 from viz.whatif.history import History
 from viz.whatif.matter_words import correlations
 
@@ -193,3 +197,11 @@ def test_methods_are_compared_with_attention_strip_by_strip() -> None:
     )
     found = correlations(table, ["unknown", "attention"])
     assert found.to_numpy().tolist() == [[1.0, -1.0]]
+
+
+def test_names_of_experiments_had_capitals_inside_them() -> None:
+    engine = MadeUpEngine(TRACE)
+    titles = [one.title for one in of_any(Page(engine, engine.models()[0], View(), TRACE, TRACE.last_cross(), 0, dark=False))]
+    assert "No positions: encoder" in titles
+    assert any(title.endswith("hidden from cross-attention") for title in titles)
+    assert [title for title in titles if re.search(r"\s[A-Z]", title)] == []

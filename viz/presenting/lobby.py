@@ -1,5 +1,7 @@
 """The page Lecture: the lectures of this machine, each with what it is about, a link to hold it and one to take it home."""
 
+from urllib.parse import urljoin
+
 import streamlit as st
 
 from model.errors import BadLecture
@@ -23,7 +25,8 @@ def show() -> None:
             _card(library.load(name))
         except BadLecture as error:
             st.warning(labels.markdown(sentence(error)), icon=":material/info:")
-    st.caption(labels.markdown(_("Students join at {address}.", address=class_routes.base())))
+    address = urljoin(st.context.url or "", class_routes.base())
+    st.caption(labels.markdown(_("Students join at {address}.", address=address)))
     lecture_editor.draw()
 
 

@@ -180,14 +180,15 @@ def _any(page: Page) -> Iterator[Experiment]:
     yield Experiment(_("{place} silenced, all heads", place=labels.site(page.attention.site)), (Silence(site=site),))
     if (word := striking_word(trace)) is not None:
         kind, text = word
-        gaps = {"word": labels.word(text), "place": labels.kind("decoder" if kind == "cross" else page.attention.site.stack, kind)}
+        places = {"cross": _("cross-attention"), "self": _("self-attention")}
+        gaps = {"word": labels.word(text), "place": places.get(kind, labels.kind(page.attention.site.stack, kind))}
         yield Experiment(_("“{word}” hidden from {place}", **gaps), (Forbid(kind=kind, key=(text,)),))
         yield Experiment(_("“{word}” hidden from everything", **gaps), (Forbid(key=(text,)),))
-    stacks: tuple[Stack, ...] = ("encoder", "decoder")
-    for stack in stacks:
+    stacks: dict[Stack, str] = {"encoder": _("encoder"), "decoder": _("decoder")}
+    for stack, name in stacks.items():
         positions = (page.info.spec.get(stack) or {}).get("positions", "none")
         if positions not in TABLELESS and any(one.stack == stack for one in trace.attention):
-            yield Experiment(_("No positions: {stack}", stack=labels.stack(stack)), (NoPositions(stack=stack),))
+            yield Experiment(_("No positions: {stack}", stack=name), (NoPositions(stack=stack),))
     if any(attention.mask_causal is not None for attention in trace.attention.values()):
         yield Experiment(_("No causal mask: every token may attend to later ones"), (Allow(stack="decoder", kind="self"),))
     yield Experiment(_("{place} skipped", place=labels.site(page.attention.site)), (SkipSublayer(at=site),))
