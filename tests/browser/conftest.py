@@ -19,13 +19,16 @@ from benchmarks.browsers import FLAGS
 from tests.browser.patience import PATIENCE_MS, expect
 from tests.browser.servers import ROOT, SharedServer, free_port, started
 from tests.browser.tabs import SharedTab, go
-from tests.browser.visits import rest
+from tests.browser.visits import drawn, rest
 
 APP = ROOT / "app.py"
 DRAWINGS = Path(__file__).with_name("canvas_app.py")
 
 NUMBERS = count()
 """Of the pages of drawings that were opened: each has drawings of its own."""
+
+UNHURRIED = "--js-flags=--no-opt --no-maglev"
+"""Scripts run as they are compiled at first: optimizing them takes longer than it saves on pages that are open for seconds."""
 
 LONGEST_FIRST = (
     "test_pages.py",
@@ -65,7 +68,7 @@ def chromium() -> str:
 
 @pytest.fixture(scope="session")
 def browser_type_launch_args(browser_type_launch_args: dict[str, Any]) -> dict[str, Any]:
-    return {**browser_type_launch_args, "executable_path": chromium(), "args": FLAGS}
+    return {**browser_type_launch_args, "executable_path": chromium(), "args": [*FLAGS, UNHURRIED]}
 
 
 @pytest.fixture(scope="session")
@@ -128,7 +131,18 @@ def page(request: pytest.FixtureRequest, context: BrowserContext, tab: SharedTab
 
 def _stays(request: pytest.FixtureRequest) -> bool:
     """Whether a test goes on from the page of the test before, which takes a third of the time of loading one."""
-    return "drawings" in request.fixturenames
+    return bool({"within", "drawings"} & set(request.fixturenames))
+
+
+@pytest.fixture
+def within(watched: Page) -> Callable[[str], Page]:
+    """Opens a page of the app by its link, within the page that the test before has left, and waits until it is drawn."""
+
+    def opened(url: str) -> Page:
+        go(watched, url)
+        return drawn(watched)
+
+    return opened
 
 
 @pytest.fixture

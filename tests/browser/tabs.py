@@ -17,13 +17,16 @@ UNDONE = ("add_init_script", "expose_binding", "expose_function")
 """Methods of a page that return how their effect is undone."""
 
 
-WITHIN = """(url) => {
+WITHIN = """(url) => new Promise((done) => {
   document.activeElement.blur();
   document.querySelector("[data-testid=stMain]").scrollTop = 0;
+  const runs = new MutationObserver(() => { runs.disconnect(); done(); });
+  runs.observe(document.querySelector("[data-testid=stApp]"), { attributeFilter: ["data-test-script-state"] });
   history.pushState(null, "", url);
   dispatchEvent(new PopStateEvent("popstate"));
-}"""
-"""Opens a link of the app that a tab shows: nothing is loaded and compiled again."""
+  setTimeout(done, 10_000);
+})"""
+"""Opens a link of the app that a tab shows, where nothing is loaded and compiled again, and waits until its script runs."""
 
 
 class SharedTab:

@@ -58,14 +58,10 @@ def engine() -> LocalEngine:
 
 
 @pytest.fixture
-def visit(watched: Page, address: str) -> Open:
+def visit(watched: Page, within: Callable[[str], Page], address: str) -> Open:
     """Opens a page of the app by its link, and waits until it is drawn."""
     watched.set_viewport_size({"width": 1440, "height": 1500})
-
-    def go(path: str = "", **query: str) -> Page:
-        return opened(watched, f"{address}/{path}?{urlencode(query)}")
-
-    return go
+    return lambda path="", **query: within(f"{address}/{path}?{urlencode(query)}")
 
 
 def run_of(engine: LocalEngine, text: str, **decoding: Any) -> Trace:
@@ -95,6 +91,7 @@ def test_forty_hovered_cells_are_the_numbers_of_the_run_and_ask_no_server(watche
     def listen(socket: WebSocket) -> None:
         socket.on("framesent", lambda payload: sent.append(payload))
 
+    forget(watched)  # the connection is made anew
     watched.on("websocket", listen)
     page, trace = visit(text=SIX, site=CROSS, head="5"), run_of(engine, SIX)
     places, rng = tiles(page), np.random.default_rng(4)
@@ -249,6 +246,7 @@ def test_a_flip_to_dark_reaches_every_picture_and_people_can_choose_it_and_are_s
     menu.get_by_role("menuitemradio", name="Dark").click()
     expect(drawing(page, "atlas").locator(".card").first).to_have_css("background-color", css(DARK.card))
     expect(page.locator(".st-key-card-heat")).to_have_css("background-color", css(DARK.card))
+    forget(page)
 
 
 def test_hostile_text_is_shown_and_never_run(visit: Open) -> None:

@@ -88,6 +88,11 @@ def loud(page: Page) -> Locator:
 def opened(page: Page, url: str) -> Page:
     """Opens a page by its link and waits for its pictures, or for what it says instead; it warns of nothing."""
     page.goto(url, wait_until="domcontentloaded")
+    return drawn(page)
+
+
+def drawn(page: Page) -> Page:
+    """Waits for a page's pictures, or for what it says instead; it warns of nothing."""
     rest(page, drawn=PICTURES)
     assert loud(page).all_inner_texts() == []
     return page
