@@ -11,6 +11,9 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Page
 
+from model.engine.sent_files import opened_name
+from tests import folders
+from tests.browser.conftest import APP
 from tests.browser.patience import expect
 from tests.browser.visits import (
     chips,
@@ -19,7 +22,6 @@ from tests.browser.visits import (
     hovered_weight,
     loud,
     middle,
-    opened,
     overflow,
     parameters,
     rest,
@@ -30,14 +32,15 @@ from tests.browser.visits import (
 
 pytestmark = pytest.mark.browser
 
-APP = Path(__file__).with_name("what_if_app.py")
 TEXT, FIRST, SITE = "Im Park spielt ein alter Mann Gitarre.", "silence site=encoder.0.0.self head=1", "decoder.0.1.cross"
 BRUSHED = f"{FIRST}; forbid site={SITE} head=3 query=1,2 key=2,3"
 
 
-def opened_with_an_edit(page: Page, serve: Callable[[Path], str]) -> None:
+@pytest.fixture
+def with_an_edit(within: Callable[[str], Page], serve: Callable[[Path], str]) -> Callable[[], Page]:
+    """Opens the page with an edit."""
     link = {"model": "multi30k-de-en", "text": TEXT, "edit": FIRST}
-    opened(page, f"{serve(APP)}/whatif?{urlencode(link)}")
+    return lambda: within(f"{serve(APP)}/whatif?{urlencode(link)}")
 
 
 def silence(page: Page, tile: dict[str, Any]) -> None:
@@ -51,10 +54,9 @@ def edits_of(page: Page) -> tuple[str, str]:
     return parameters(page).get("edit", ""), parameters(page).get("off", "")
 
 
-def test_gestures_become_edits_and_undo_takes_them_back(watched: Page, serve: Callable[[Path], str]) -> None:
-    page = watched
-    page.set_viewport_size({"width": 1440, "height": 1900})
-    opened_with_an_edit(page, serve)
+def test_gestures_become_edits_and_undo_takes_them_back(watched: Page, with_an_edit: Callable[[], Page]) -> None:
+    watched.set_viewport_size({"width": 1440, "height": 1900})
+    page = with_an_edit()
     silence(page, tile_of(page, SITE, 3))
     has_parameters(page, edit=f"{FIRST}; silence site={SITE} head=3")
     rest(page)
@@ -101,10 +103,9 @@ def touch(page: Page, *path: tuple[float, float]) -> None:
     session.detach()
 
 
-def test_a_finger_hides_a_token_and_brushes_cells(watched: Page, serve: Callable[[Path], str]) -> None:
-    page = watched
-    page.set_viewport_size({"width": 768, "height": 1900})
-    opened_with_an_edit(page, serve)
+def test_a_finger_hides_a_token_and_brushes_cells(watched: Page, with_an_edit: Callable[[], Page]) -> None:
+    watched.set_viewport_size({"width": 768, "height": 1900})
+    page = with_an_edit()
     box = chips(page, "source").nth(7).bounding_box()
     assert box is not None
     touch(page, (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2))
@@ -122,12 +123,20 @@ def test_a_finger_hides_a_token_and_brushes_cells(watched: Page, serve: Callable
     rest(page)
 
 
-def test_every_kind_of_model_answers_what_if(watched: Page, serve: Callable[[Path], str]) -> None:
-    page = watched
+def test_every_kind_of_model_answers_what_if(
+    watched: Page, within: Callable[[str], Page], serve: Callable[[Path], str], tmp_path: Path
+) -> None:
+    folders.save(tmp_path / "tiny-gpt2", "gpt2")  # of the transformers library; its network has random weights
+    page = within(f"{serve(APP)}/checkpoint")
     page.set_viewport_size({"width": 1440, "height": 2600})
-    for name in ("tatoeba-en-zh", "wikitext2-lm", "tiny-gpt2"):
-        link = {"model": name} | ({"text": "4 6 5 8 9"} if name == "tiny-gpt2" else {})
-        opened(page, f"{serve(APP)}/whatif?{urlencode(link)}")
+    path = page.get_by_role("textbox", name="Path of a file or folder on this machine")
+    path.fill(str(tmp_path / "tiny-gpt2"))
+    path.press("Enter")
+    expect(page.locator(".st-key-open-in-explore button")).to_be_visible()
+    rest(page)
+    for name in ("tatoeba-en-zh", "wikitext2-lm", tiny := opened_name(tmp_path / "tiny-gpt2")):
+        link = {"model": name} | ({"text": "4 6 5 8 9"} if name == tiny else {})
+        within(f"{serve(APP)}/whatif?{urlencode(link)}")
         before = edits_of(page)
         silence(page, tiles(page)[-1])
         until(page, lambda before=before: edits_of(page) != before)  # type: ignore[misc]
