@@ -66,7 +66,7 @@ def head_maps(attention: MultiHeadAttention) -> HeadMaps:
 
 def _rows(projection: nn.Linear, heads: int) -> Tensor:
     """A projection by head, [head, head_dim, model]. A shared one is zero outside of the head's own columns of the stream."""
-    weight = projection.weight.detach().cpu().double()
+    weight = projection.weight.detach().cpu().double().contiguous()  # kron takes no weights that are stored column by column
     if isinstance(projection, SharedProjection):
         own = torch.eye(heads, dtype=weight.dtype)
         return torch.stack([torch.kron(own[head : head + 1], weight) for head in range(heads)])
