@@ -54,8 +54,8 @@ def main() -> None:
     trace = made(ask.get("case", ""))
     last = [a for a in trace.attention if a.kind == "cross"] or list(trace.attention)
     state = st.session_state
-    if state.get("asked") != ask:
-        state.clear()
+    for name in ("site", "head", "query", "step", "runs") if state.get("asked") != ask else ():
+        state.pop(name, None)  # not what a drawing of the last URL still reports
     state.asked, number = ask, ask.get("number", "")
     state.setdefault("site", ask.get("site", str(last[-1])))
     state.setdefault("head", int(ask.get("head", "0")))
