@@ -247,16 +247,13 @@ def _mount(component: Any, data: bytes, key: str, chosen: Chosen, edited: Edited
     `gone` is a drawing's report that the part cache has evicted a part: the script run that it triggers recreates the part.
     """
 
-    def report(name: str) -> Any:
-        return st.session_state.get(key, {}).get(name)  # one that comes late finds its drawing gone
-
     def tell() -> None:
-        selection = report("selection")
+        selection = st.session_state[key].get("selection")
         if isinstance(selection, Mapping) and (fields := fields_of(selection)):
             chosen(**fields)
 
     def tell_edit() -> None:
-        if edited is not None and (found := gesture(report("edit"))):
+        if edited is not None and (found := gesture(st.session_state[key].get("edit"))):
             edited(found)
 
     component(key=key, data=data, on_selection_change=tell, on_gone_change=_nothing, on_edit_change=tell_edit)
