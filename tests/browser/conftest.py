@@ -139,7 +139,7 @@ def within(watched: Page) -> Callable[[str], Page]:
     """Opens a page of the app by its link, within the page that the test before has left, and waits until it is drawn."""
 
     def opened(url: str) -> Page:
-        go(watched, url)
+        go(watched, url, slow=True)
         return drawn(watched)
 
     return opened
@@ -151,7 +151,7 @@ def drawings(watched: Page, serve: Serve) -> Callable[[str], Page]:
 
     def opened(query: str) -> Page:
         number = next(NUMBERS)
-        go(watched, f"{serve(DRAWINGS)}/?{query}&number={number}")
+        go(watched, f"{serve(DRAWINGS)}/?{query}&number={number}", slow=False)
         expect(watched.get_by_text(f"page {number}", exact=True)).to_be_visible()
         rest(watched, drawn=".hl[data-layout], .hl .chip")
         return watched

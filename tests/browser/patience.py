@@ -14,6 +14,7 @@ from playwright.sync_api._generated import LocatorAssertions
 
 PATIENCE_MS = 60_000
 SHORT_MS = 2_000
+OFTEN_MS = 25
 
 
 class Patient:

@@ -7,6 +7,8 @@ from urllib.parse import urlparse
 
 from playwright.sync_api import BrowserContext, Dialog, Error, Page
 
+from tests.browser.patience import OFTEN_MS, PATIENCE_MS
+
 HOSTS = ("127.0.0.1", "localhost")
 VIEWPORT = {"width": 1280, "height": 720}
 BLANK = "about:blank"
@@ -17,16 +19,16 @@ UNDONE = ("add_init_script", "expose_binding", "expose_function")
 """Methods of a page that return how their effect is undone."""
 
 
-WITHIN = """(url) => new Promise((done) => {
+WITHIN = """(url) => {
   document.activeElement.blur();
   document.querySelector("[data-testid=stMain]").scrollTop = 0;
-  const runs = new MutationObserver(() => { runs.disconnect(); done(); });
-  runs.observe(document.querySelector("[data-testid=stApp]"), { attributeFilter: ["data-test-script-state"] });
+  globalThis.headlightRan = false;
+  const runs = new MutationObserver(() => { runs.disconnect(); globalThis.headlightRan = true; });
+  runs.observe(document.body, { attributeFilter: ["data-test-script-state"], subtree: true });
   history.pushState(null, "", url);
   dispatchEvent(new PopStateEvent("popstate"));
-  setTimeout(done, 10_000);
-})"""
-"""Opens a link of the app that a tab shows, where nothing is loaded and compiled again, and waits until its script runs."""
+}"""
+"""Opens a link of the app that a tab shows, where nothing is loaded and compiled again, and notes when its script runs."""
 
 
 class SharedTab:
@@ -125,11 +127,17 @@ class SharedTab:
         return call
 
 
-def go(page: Page, url: str) -> None:
-    """Opens a link. Where the tab shows a page of the same server, the app goes there by itself, as with the browser's Back."""
+def go(page: Page, url: str, slow: bool) -> None:
+    """Opens a link. Where the tab shows a page of the same server, the app goes there by itself, as with the browser's Back.
+
+    Args:
+        slow: whether the script takes several frames, and is waited for until it runs. A quick one has run before a frame shows it.
+    """
     page.mouse.move(0, 0)
     if urlparse(page.url)[:2] == urlparse(url)[:2]:
         page.evaluate(WITHIN, url)
+        if slow:
+            page.wait_for_function("() => globalThis.headlightRan", polling=OFTEN_MS, timeout=PATIENCE_MS)
     else:
         page.goto(url, wait_until="domcontentloaded")
 

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlparse
 import pytest
 from playwright.sync_api import Locator, Page
 
-from tests.browser.patience import PATIENCE_MS
+from tests.browser.patience import OFTEN_MS, PATIENCE_MS
 
 STILL = """([mark, drawn, least]) => {
   const roots = [document];
@@ -46,7 +46,6 @@ TILES = """(node) => {
 }"""
 
 A_WHILE_MS = 100
-OFTEN_MS = 25
 PICTURES = ".hl canvas, .js-plotly-plot, [data-testid=stAlert], .st-key-lecture-copies"
 """What pages of the app draw, what they say instead, or the end of the page without pictures."""
 
