@@ -9,7 +9,7 @@ from torch import Tensor
 from model.engine.local import LocalEngine
 from model.engine.scheduling.scheduler import Scheduler
 from model.inference import batching
-from model.inference.batching import Call
+from model.inference.calls import Call
 from model.inspection.report import Inspection
 from model.spec.request import RunRequest
 from model.trace.types import Trace

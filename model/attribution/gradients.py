@@ -25,7 +25,7 @@ from model.attribution.copies import Copies
 from model.attribution.example import Example
 from model.attribution.scoring import OnCount, Scorer, forced
 from model.errors import OutOfMemory
-from model.inference.batching import Call
+from model.inference.calls import Call
 from model.inference.interventions import sites
 from model.trace.types import Array
 from model.transformer.attention import Intervention, Run

@@ -20,7 +20,7 @@ from model.attribution.layerwise import Layerwise
 from model.checkpoints.loaded import cache_of
 from model.errors import OutOfMemory
 from model.huggingface.network import ForeignNetwork, ForeignTranslator, ForeignWriter
-from model.inference.batching import Ask, Call
+from model.inference.calls import Ask, Call
 from model.inference.interventions import needs_weights, sites
 from model.inference.long_inputs import LONG
 from model.trace.types import Array

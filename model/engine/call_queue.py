@@ -9,7 +9,7 @@ from torch import Tensor
 
 from model.engine.scheduling.queue import Ticket
 from model.inference import batching
-from model.inference.batching import Call
+from model.inference.calls import Call
 
 GATHER_SECONDS = 0.02
 """Longest time that a call waits for others to be batched with it."""

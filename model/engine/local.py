@@ -30,7 +30,7 @@ from model.engine.sent_files import VOCABULARY_ENDINGS
 from model.engine.stores import CheckpointStore, Stamp
 from model.engine.uploads import Uploads
 from model.errors import BadSetting, HeadlightError, TooManyTokens
-from model.inference.batching import Ask
+from model.inference.calls import Ask
 from model.inference.cell import explain_cell
 from model.inference.inputs import Reader
 from model.inference.precision import run_in

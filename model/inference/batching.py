@@ -1,90 +1,25 @@
-"""Batches: calls of several runs to one network, padded to one size and computed as one call.
+"""Batching: which calls of several runs are computed as one, and what happens if memory is too small for them.
 
-A run makes one `Call` at a time. Calls with equal batch keys become one call with more rows: shorter inputs are padded, the padding
-is masked, and recorded values are cut into what each run would have recorded alone. The results differ by rounding only. Where a
-query would attend to the padding of its batch, every call is computed alone: see `Batch.hides_padding`.
+A run makes one call at a time. Calls with equal batch keys become one batch (batch.py). Where a query would attend to the padding
+of its batch, every call is computed alone: see `Batch.hides_padding`.
 """
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections.abc import Hashable, Sequence
 from itertools import accumulate
-from typing import TypeAlias
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
-from model.checkpoints.loaded import AnyNetwork
 from model.errors import OutOfMemory
-from model.huggingface.network import ForeignEncoder, ForeignNetwork, ForeignTranslator, ForeignWriter
-from model.huggingface.recorded.network import RecordedNetwork
-from model.inference.recorder import Recorder
-from model.trace.types import AXES, Site
-from model.transformer.attention import Intervention, Run
+from model.huggingface.network import ForeignNetwork
+from model.inference.batch import Batch, begins_anywhere
+from model.inference.calls import Call, alone
 from model.transformer.cache import KVCache
-from model.transformer.masks import Mask
 from model.transformer.shared_head import MemoryLayer
-from model.transformer.stacks import CausalLM, EncoderAlone, EncoderDecoder
+from model.transformer.stacks import EncoderDecoder
 
 MOST_POSITIONS = 8192
 """Most rows times positions of one batch; more rows would take memory and save no time."""
-
-
-@dataclass(frozen=True, eq=False)
-class Call:
-    """One call of a network.
-
-    Attributes:
-        network: the network to call.
-        run: recorder, interventions and cache of the calling run.
-        ids: [row, position] of ids, or [row, position, model] of features: the source, or the target so far.
-        source_mask: which source positions may be attended to; None: `ids` are the only input.
-        memory: [row, key, model], the encoder's output; None: the call is one of the encoder, or of a language model.
-        start: first position to compute; earlier ones are in the run's cache.
-        computed_by: computes the result instead of one forward pass; such a call is never batched.
-    """
-
-    network: AnyNetwork
-    run: Run
-    ids: Tensor
-    source_mask: Mask | None = None
-    memory: Tensor | None = None
-    start: int = 0
-    computed_by: Callable[[], Tensor] | None = None
-
-    @property
-    def queries(self) -> int:
-        """Number of positions to compute."""
-        return self.ids.shape[1] - self.start
-
-    @property
-    def source_keys(self) -> int:
-        """Number of keys of cross-attention; 0: the call has none."""
-        return 0 if self.memory is None else self.memory.shape[1]
-
-
-Ask: TypeAlias = Callable[[Call], Tensor]
-"""Answers a call: the encoder's output [row, position, model], or logits [row, query, vocab]."""
-
-
-def alone(call: Call) -> Tensor:
-    """Computes one call by itself: [row, position, model] of an encoder, [row, query, vocab] of a decoder.
-
-    Raises:
-        TypeError: the network has no such call.
-    """
-    if call.computed_by is not None:
-        return call.computed_by()
-    match call.network:
-        case CausalLM() | ForeignWriter() as network:
-            answer: Tensor = network(call.ids, call.run, call.start)
-            return answer
-        case EncoderDecoder() | ForeignTranslator() as network if call.memory is not None and call.source_mask is not None:
-            return network.decode(call.ids, call.memory, call.source_mask, call.run, call.start)
-        case EncoderDecoder() | EncoderAlone() | ForeignEncoder() as network if call.source_mask is not None:
-            return network.encode(call.ids, call.source_mask, call.run)
-    raise TypeError(f"no such call of {type(call.network).__name__}")
 
 
 def batch_key(call: Call) -> Hashable | None:
@@ -108,7 +43,9 @@ def batch_key(call: Call) -> Hashable | None:
         return None
     if any(name.endswith(("/mask_padding", "/mask_causal")) for name in call.run.interventions):
         return None
-    return id(call.network), call.memory is None, call.start  # a step goes with steps that begin at the same position
+    # Where steps may begin at different positions, they are as many positions long, to a factor of 2: padding is computed, too.
+    place = ("step", (call.queries - 1).bit_length()) if begins_anywhere(call) else call.start
+    return id(call.network), call.memory is None, place
 
 
 def room(calls: Sequence[Call]) -> int:
@@ -160,140 +97,3 @@ def release() -> None:
     """Returns cached memory to the device, so that the next attempt can use it."""
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
-
-
-class Batch:
-    """Several calls as one, whose rows are those of the calls, one call after the other.
-
-    Recorders and caches of the runs are changed only after the whole batch was computed, so a failed batch can be tried again.
-    """
-
-    def __init__(self, calls: Sequence[Call]) -> None:
-        self.calls = calls
-        ends = list(accumulate(len(call.ids) for call in calls))
-        self.rows = [slice(end - len(call.ids), end) for call, end in zip(calls, ends, strict=True)]
-        self.recorded: list[tuple[str, Tensor]] = []
-        self.caches = [call.run.cache.copy() for call in calls if isinstance(call.run.cache, KVCache)]
-        masks = [_rows_of(call.source_mask, len(call.ids)) for call in calls if call.source_mask is not None]
-        memories = [call.memory for call in calls if call.memory is not None]
-        self.call = replace(
-            calls[0],
-            run=Run(),  # the real one would hold this batch, which would then keep its tensors until garbage is collected
-            ids=_padded([call.ids for call in calls], 1),
-            source_mask=Mask(_padded(masks, 3)) if masks else None,
-            memory=_padded(memories, 1) if memories else None,
-        )
-
-    def hides_padding(self) -> bool:
-        """Whether no query attends to the padding of its row, and each may attend to some key.
-
-        A query without an allowed key attends to all keys equally, which would be more keys in the batch than alone.
-        """
-        own = [torch.ones((), dtype=torch.bool, device=self.call.ids.device)]
-        if self.call.source_mask is not None:
-            own.append(self.call.source_mask.padding.any(-1).all())
-        if self.call.source_mask is None or self.call.memory is not None:
-            assert not isinstance(self.call.network, EncoderAlone | ForeignNetwork | RecordedNetwork)
-            mask = self.call.network.target_mask(self.call.ids, self.call.start).allowed  # [row or 1, 1, query, key]
-            mask = mask.expand(len(self.call.ids), -1, -1, -1)
-            for call, rows in zip(self.calls, self.rows, strict=True):
-                seen = mask[rows, :, : call.queries]
-                own += [~seen[..., call.ids.shape[1] :].any(), seen.any(-1).all()]
-        return bool(torch.stack(own).all())
-
-    def answers(self) -> list[Tensor]:
-        """The result of each call; its run's recorder and cache are then as if it had been computed alone."""
-        names = {name for call in self.calls for name in call.run.interventions}
-        answer = alone(replace(self.call, run=Run(self._record, {name: self._intervention(name) for name in names}, self)))
-        answers = [answer[rows, : call.queries].clone() for call, rows in zip(self.calls, self.rows, strict=True)]
-        parts = [
-            [(name, self._own(index, name, value).clone()) for name, value in self.recorded if _wants(call, name)]
-            for index, call in enumerate(self.calls)
-        ]
-        for call, cache, own in zip(self.calls, self.caches, parts, strict=True):  # needs no more memory, so it cannot fail halfway
-            assert isinstance(call.run.cache, KVCache)
-            call.run.cache.adopt(cache)
-            for name, value in own:
-                call.run.record(name, value)
-        return answers
-
-    def _record(self, name: str, value: Tensor) -> None:
-        self.recorded.append((name, value))
-
-    def _intervention(self, name: str) -> Intervention:
-        """Interventions of the runs on the value `name`: each gets its own part, in the shape that it would have alone."""
-        changing = [(i, call.run.interventions[name]) for i, call in enumerate(self.calls) if name in call.run.interventions]
-
-        def intervene(value: Tensor, start: int) -> Tensor:
-            parts = [(index, change(self._own(index, name, value), start)) for index, change in changing]
-            if any(part.shape[-1] < value.shape[-1] and _attends_to_padding(name, part) for _, part in parts):
-                raise PaddingSeen(name)
-            heads = max(part.shape[1] for _, part in parts)  # of a mask, where it differs between heads; else the axis is as it was
-            changed = value.expand(-1, max(heads, value.shape[1]), *value.shape[2:]).clone()
-            for index, part in parts:
-                self._own(index, name, changed).copy_(part)
-            return changed
-
-        return intervene
-
-    def _own(self, index: int, name: str, value: Tensor) -> Tensor:
-        """The part of a recorded value [row, …] that belongs to one call: its rows, without padding."""
-        call = self.calls[index]
-        sizes = {"query": call.queries, "own": call.ids.shape[1], "source": call.source_keys}
-        return value[self.rows[index], *(slice(sizes.get(axis)) for axis in _padded_axes(name))]
-
-    def keys_and_values(self, site: Site, compute: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-        """Keys and values from the caches of all runs, padded and joined: [row, head, key, head_dim], as for KVCache."""
-        computed: list[tuple[Tensor, Tensor]] = []
-
-        def own(index: int) -> tuple[Tensor, Tensor]:
-            if not computed:
-                computed.append(compute())
-            k, v = computed[0]
-            return self._own(index, f"attention/{site}/k", k), self._own(index, f"attention/{site}/v", v)
-
-        held = [cache.keys_and_values(site, lambda index=index: own(index)) for index, cache in enumerate(self.caches)]  # type: ignore[misc]
-        return _padded([k for k, _ in held], 2), _padded([v for _, v in held], 2)
-
-    def once(self, site: Site, compute: Callable[[], Tensor]) -> Tensor:
-        """Never called: decoders that cache a stream are not batched."""
-        raise AssertionError("a decoder that keeps a stream was put into a batch")
-
-
-def _wants(call: Call, name: str) -> bool:
-    """Whether the run of a call records a value."""
-    return not isinstance(call.run.record, Recorder) or call.run.record.wants(name)
-
-
-@lru_cache(maxsize=8192)
-def _padded_axes(name: str) -> tuple[str, ...]:
-    """Which axes of a recorded value after [row] may be padded: queries, own or source keys; "" for other axes."""
-    if not name.startswith("attention/"):
-        return ("query",)
-    _, site, kind = name.split("/")
-    keys = "source" if site.endswith("cross") else "query" if kind in ("k", "v") else "own"  # k and v: only those computed now
-    axes = ("head", "query", "key") if kind.startswith("mask") else AXES[kind]
-    return tuple({"query": "query", "key": keys}.get(axis, "") for axis in axes)
-
-
-class PaddingSeen(Exception):
-    """A query would attend to the padding of its row: the batch is dropped, and each of its calls is computed alone."""
-
-
-def _attends_to_padding(name: str, part: Tensor) -> bool:
-    """Whether a changed value makes the softmax spread a row over all keys: no key is allowed, or a score is not finite."""
-    if name.endswith("/mask"):
-        return not part.any(dim=-1).all()
-    return name.endswith("/scores") and not part.isfinite().all()
-
-
-def _rows_of(mask: Mask, rows: int) -> Tensor:
-    return mask.padding.expand(rows, -1, -1, -1)
-
-
-def _padded(parts: Sequence[Tensor], axis: int) -> Tensor:
-    """Tensors padded with zeros to the same size along `axis`, joined along the first axis."""
-    longest = max(part.shape[axis] for part in parts)
-    after = parts[0].dim() - 1 - axis  # pad() counts axes from the last
-    equal = [pad(part, (0, 0) * after + (0, longest - size)) if (size := part.shape[axis]) < longest else part for part in parts]
-    return torch.cat(equal)

@@ -13,7 +13,7 @@ import torch
 from model.checkpoints.loaded import Runner
 from model.errors import BadSetting
 from model.huggingface.loaded import Foreign
-from model.inference.batching import Ask, alone
+from model.inference.calls import Ask, alone
 from model.inference.inputs import Reader
 from model.inference.run import run
 from model.spec.inputs import POSITIONS

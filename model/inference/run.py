@@ -13,8 +13,8 @@ from model.checkpoints.loaded import Runner, cache_of, dtype_of
 from model.errors import BadSetting, MissingSetting, NoStart, UnknownHypothesis
 from model.huggingface.network import ForeignEncoder, ForeignTranslator, ForeignWriter
 from model.huggingface.recorded.network import RecordedNetwork
-from model.inference.batching import Ask, Call, alone
 from model.inference.beam_memory import BeamMemory
+from model.inference.calls import Ask, Call, alone
 from model.inference.decoding import Hypothesis, Read, Writer, beam, certain, forced, greedy, log_probabilities_of, sampler, write
 from model.inference.draft import Draft, draft_for
 from model.inference.edits.edited_run import EditedRun, edited_run

@@ -21,7 +21,7 @@ from model.engine.call_queue import GATHER_SECONDS, CallQueue, PendingCall
 from model.engine.scheduling.queue import SESSION, CallerGone, Queue, Ticket, on_cancel
 from model.errors import Busy, EngineAway, OutOfMemory, RunFailed, Superseded, TookTooLong
 from model.inference import batching
-from model.inference.batching import Ask, Call
+from model.inference.calls import Ask, Call
 from model.trace.progress import Report
 
 MOST_WAITING = 256

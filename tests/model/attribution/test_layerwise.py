@@ -13,7 +13,7 @@ from model.attribution.copies import Copies, Edge
 from model.attribution.example import Example, example_of, forced_run
 from model.attribution.scoring import Scorer
 from model.attribution.scoring import forced as through_the_whole_network
-from model.inference.batching import alone
+from model.inference.calls import alone
 from model.inference.interventions import sites
 from model.inference.run import run
 from model.spec.edits import read_edits

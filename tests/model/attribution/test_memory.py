@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from model.attribution.copies import Copies
 from model.attribution.scoring import Scorer
-from model.inference.batching import alone
+from model.inference.calls import alone
 from tests.model.attribution.test_layerwise import example, some
 
 NAMES = ("paper", "modern, tied", "language model")

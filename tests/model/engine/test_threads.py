@@ -19,7 +19,7 @@ from model.engine.scheduling.queue import Ticket
 from model.engine.scheduling.scheduler import Scheduler
 from model.errors import Busy, HeadlightError, RunFailed
 from model.inference import batching
-from model.inference.batching import Call
+from model.inference.calls import Call, alone
 from model.inference.run import run
 from model.spec.request import RunRequest
 from model.trace.progress import Report
@@ -220,7 +220,7 @@ def test_a_call_that_cannot_be_batched_waits_for_no_other_run() -> None:
 
     def note(call: Call) -> Tensor:
         calls.append(call)
-        return batching.alone(call)
+        return alone(call)
 
     run(found, request(PAPER), CPU, "cpu", note)
     first, second, third = (Ticket(number, print) for number in range(3))

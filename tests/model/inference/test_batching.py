@@ -5,6 +5,7 @@ import time
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import pytest
@@ -15,7 +16,8 @@ from model.checkpoints.native import Checkpoint
 from model.engine.scheduling.scheduler import Scheduler
 from model.errors import OutOfMemory
 from model.inference import batching
-from model.inference.batching import Batch, Call
+from model.inference.batch import Batch
+from model.inference.calls import Call, alone
 from model.inference.run import run
 from model.spec.edits import Silence
 from model.spec.request import Decoding, RunRequest
@@ -49,16 +51,22 @@ def some_requests(name: str) -> list[RunRequest]:
 
 
 def at_once(
-    found: Checkpoint, asked: Sequence[RunRequest], together: Callable[..., Any] = batching.together
+    found: Checkpoint, asked: Sequence[RunRequest], together: Callable[..., Any] = batching.together, ahead: Sequence[int] = ()
 ) -> list[Trace | Exception]:
-    """All requests, as runs that start together and ask one scheduler, which waits for all of them however busy the machine is."""
+    """All requests, as runs that start together and ask one scheduler, which waits for all of them however busy the machine is.
+
+    Args:
+        ahead: how many calls each run makes by itself before, as if it had begun earlier than the others; (): none.
+    """
     scheduler = Scheduler(most_running=len(asked), together=together, gather=60.0)
     answers: list[Trace | Exception] = [ValueError("never ran")] * len(asked)
     all_began = threading.Barrier(len(set(asked)))  # else a run of one call has ended before the thread of the next one starts
 
     def work(request: RunRequest, ask: Callable[..., Any]) -> Trace:
         all_began.wait(60)
-        return run(found, request, CPU, "cpu", ask)
+        begun = count()
+        first = ahead[asked.index(request)] if ahead else 0
+        return run(found, request, CPU, "cpu", lambda call: alone(call) if next(begun) < first else ask(call))
 
     def one(index: int) -> None:
         try:
@@ -91,6 +99,34 @@ def test_a_batch_gives_each_run_what_it_gets_alone(name: str) -> None:
     for request, answer in zip(asked, answers, strict=True):
         assert_same(answer, runs.traced(found, request))
     assert max(sizes) > (0 if name == "memory" else 1)
+
+
+WRITES = [name for name, spec in SPECS.items() if spec.decoder and spec.output and spec.writer.vocab and name != "memory"]
+"""Networks that write and are batched while they do."""
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_runs_that_began_at_different_times_are_batched_and_each_gets_what_it_gets_alone(name: str) -> None:
+    spec, mixed = SPECS[name], list[set[int]]()
+    found, plain = checkpoint(spec), replace(runs.request(spec), decoding=Decoding("sample", max_length=9, seed=3))
+    asked = [replace(plain, source=text) for text in (*TEXTS[:4], "w9 w8")]
+    asked += [replace(asked[0], edits=(Silence(f"{stack}.0.0.self", (0,)),)) for stack in spec.stacks]
+    asked += [
+        replace(asked[3], decoding=Decoding("beam", max_length=6, beam_size=2)),
+        replace(asked[2], decoding=Decoding("greedy")),
+    ]
+
+    def counted(calls: Sequence[Call]) -> list[Any]:
+        if len(starts := {call.start for call in calls}) > 1:
+            mixed.append(starts)
+        batch = Batch(calls)
+        return batch.answers() if batch.hides_padding() else [alone(call) for call in calls]  # an error of a batch is one of a run
+
+    answers = at_once(found, asked, counted, ahead=[1 + 3 * index % 5 for index in range(len(asked))])
+    for request, answer in zip(asked, answers, strict=True):
+        assert_same(answer, runs.traced(found, request))
+    assert spec.decoder is not None
+    assert bool(mixed) == (not spec.decoder.positions.startswith("rotary"))
 
 
 def test_what_a_run_cannot_do_is_said_to_it_alone() -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from model.engine.scheduling.scheduler import Scheduler
-from model.inference.batching import Call, alone
+from model.inference.calls import Call, alone
 from model.inference.draft import DOUBTFUL, LONGEST, Draft
 from model.inference.precision import lowered, run_in
 from model.inference.run import run

@@ -12,7 +12,8 @@ from torch import Tensor
 from model.checkpoints.native import Checkpoint
 from model.errors import TooManyTokens
 from model.inference import batching, long_inputs
-from model.inference.batching import Call
+from model.inference.calls import Call
+from model.inference.calls import alone as by_itself
 from model.inference.edits.edited_run import EditedRun
 from model.inference.interventions import needs_weights
 from model.inference.recorder import Recorder
@@ -63,7 +64,7 @@ def test_each_run_of_a_batch_is_changed_as_it_is_alone() -> None:
         alone = [encoded(found, length, own) for length, own in zip(LENGTHS, others, strict=True)]
         batch = [encoded(found, length, own) for length, own in zip(LENGTHS, others, strict=True)]
         with torch.inference_mode():
-            expected = [batching.alone(call) for call, _ in alone]
+            expected = [by_itself(call) for call, _ in alone]
             answers = batching.together([call for call, _ in batch])
         for (call, ours), answer, (_, theirs), own in zip(batch, answers, alone, expected, strict=True):
             assert isinstance(answer, Tensor), (changes, answer)

@@ -16,7 +16,8 @@ from model.__main__ import main
 from model.checkpoints.native import Checkpoint
 from model.engine.local import LocalEngine
 from model.engine.scheduling.scheduler import Scheduler
-from model.inference.batching import Call, together
+from model.inference.batching import together
+from model.inference.calls import Call
 from model.inference.cell import explain_cell
 from model.inference.precision import FROM_FLOAT32, lowered, run_in
 from model.inference.run import run

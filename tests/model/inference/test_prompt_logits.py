@@ -9,7 +9,8 @@ from torch import Tensor
 from model.checkpoints.loaded import Runner
 from model.errors import TooManyTokens
 from model.inference import long_inputs
-from model.inference.batching import Call, alone, batch_key
+from model.inference.batching import batch_key
+from model.inference.calls import Call, alone
 from model.inference.recorder import Recorder
 from model.inference.run import run
 from model.spec.request import Decoding, RunRequest

@@ -1,0 +1,69 @@
+"""Calls of networks: what a run asks for at a time, and how it is computed by itself."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from torch import Tensor
+
+from model.checkpoints.loaded import AnyNetwork
+from model.huggingface.network import ForeignEncoder, ForeignTranslator, ForeignWriter
+from model.transformer.attention import Run
+from model.transformer.masks import Mask
+from model.transformer.stacks import CausalLM, EncoderAlone, EncoderDecoder
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """One call of a network.
+
+    Attributes:
+        network: the network to call.
+        run: recorder, interventions and cache of the calling run.
+        ids: [row, position] of ids, or [row, position, model] of features: the source, or the target so far.
+        source_mask: which source positions may be attended to; None: `ids` are the only input.
+        memory: [row, key, model], the encoder's output; None: the call is one of the encoder, or of a language model.
+        start: first position to compute; earlier ones are in the run's cache.
+        computed_by: computes the result instead of one forward pass; such a call is never batched.
+    """
+
+    network: AnyNetwork
+    run: Run
+    ids: Tensor
+    source_mask: Mask | None = None
+    memory: Tensor | None = None
+    start: int = 0
+    computed_by: Callable[[], Tensor] | None = None
+
+    @property
+    def queries(self) -> int:
+        """Number of positions to compute."""
+        return self.ids.shape[1] - self.start
+
+    @property
+    def source_keys(self) -> int:
+        """Number of keys of cross-attention; 0: the call has none."""
+        return 0 if self.memory is None else self.memory.shape[1]
+
+
+Ask: TypeAlias = Callable[[Call], Tensor]
+"""Answers a call: the encoder's output [row, position, model], or logits [row, query, vocab]."""
+
+
+def alone(call: Call) -> Tensor:
+    """Computes one call by itself: [row, position, model] of an encoder, [row, query, vocab] of a decoder.
+
+    Raises:
+        TypeError: the network has no such call.
+    """
+    if call.computed_by is not None:
+        return call.computed_by()
+    match call.network:
+        case CausalLM() | ForeignWriter() as network:
+            answer: Tensor = network(call.ids, call.run, call.start)
+            return answer
+        case EncoderDecoder() | ForeignTranslator() as network if call.memory is not None and call.source_mask is not None:
+            return network.decode(call.ids, call.memory, call.source_mask, call.run, call.start)
+        case EncoderDecoder() | EncoderAlone() | ForeignEncoder() as network if call.source_mask is not None:
+            return network.encode(call.ids, call.source_mask, call.run)
+    raise TypeError(f"no such call of {type(call.network).__name__}")
