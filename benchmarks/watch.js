@@ -24,18 +24,25 @@
     };
   }
 
-  const find = (selector, root = document) => {
-    const inside = [...root.querySelectorAll("*")].map((element) => element.shadowRoot && find(selector, element.shadowRoot));
-    return root.querySelector(selector) ?? inside.find(Boolean) ?? null;
+  // The document and its shadow roots. To look for them in each frame takes milliseconds of it, so they are looked for again only if
+  // nothing is found, and not often.
+  const rootsIn = (root) => [root, ...[...root.querySelectorAll("*")].flatMap(({ shadowRoot }) => (shadowRoot ? rootsIn(shadowRoot) : []))];
+  const OFTEN = 200; // ms
+  let roots = [];
+  let looked = -OFTEN;
+  const findAll = (selector) => {
+    const inside = () => roots.flatMap((root) => [...root.querySelectorAll(selector)].filter((element) => element.isConnected));
+    const found = inside();
+    if (found.length || performance.now() - looked < OFTEN) return found;
+    roots = rootsIn(document);
+    looked = performance.now();
+    return inside();
   };
-
-  const findAll = (selector, root = document) =>
-    [...root.querySelectorAll(selector), ...[...root.querySelectorAll("*")].flatMap(({ shadowRoot }) => (shadowRoot ? findAll(selector, shadowRoot) : []))];
 
   const QUIET = 400; // ms without a stroke: the picture is complete
   window.headlightWatch = {
     spans: null,
-    text: (selector) => find(selector)?.textContent ?? "",
+    text: (selector) => findAll(selector)[0]?.textContent ?? "",
     count: (selector) => findAll(selector).length,
     firstAt: null,
     gaps: [],
