@@ -4,6 +4,7 @@ import gc
 import os
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import settings
 from hypothesis.internal.entropy import deterministic_PRNG
 
 from tests import app_runs, sandboxes
+from tests.browser.servers import APP, SharedServer
 
 # Before torch is imported: two threads wait for each other longer than they compute (12 times, measured on a busy machine).
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -105,6 +107,19 @@ def pytest_collection_finish() -> None:
     gc.enable()
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def app_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[SharedServer]:
+    """The app for browser tests, started before the other tests: it takes seconds, for which both processes would wait."""
+    base = tmp_path_factory.getbasetemp()
+    server = SharedServer(APP, base if worker_id == "master" else base.parent)
+    wanted = any(item.get_closest_marker("browser") for item in request.session.items)
+    if wanted:
+        server.join()
+    yield server
+    if wanted:
+        server.leave()
 
 
 def _in_slow_place(path: Path) -> bool:

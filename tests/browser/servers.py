@@ -16,8 +16,11 @@ import pytest
 from filelock import FileLock
 
 ROOT = Path(__file__).parents[2]
+APP = ROOT / "app.py"
 HOST = "127.0.0.1"
 SECONDS_TO_START = 300
+SAID = "said.txt"
+"""What a server writes as errors, in its folder."""
 
 
 def free_port() -> int:
@@ -26,31 +29,36 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _wait_until_healthy(address: str, process: subprocess.Popen[bytes], said: Path) -> None:
+def wait_until_healthy(address: str, process: int, folder: Path) -> None:
+    """Waits for a server of `begun`; the test fails if it ends, or takes too long."""
     deadline = time.monotonic() + SECONDS_TO_START
     while time.monotonic() < deadline:
-        if process.poll() is not None:
-            last = said.read_text("utf-8", "replace")[-4000:]
-            pytest.fail(f"Streamlit ended with {process.returncode} before it served {address}:\n{last}")
+        if not psutil.pid_exists(process) or psutil.Process(process).status() == psutil.STATUS_ZOMBIE:
+            last = (folder / SAID).read_text("utf-8", "replace")[-4000:]
+            pytest.fail(f"Streamlit ended before it served {address}:\n{last}")
         try:
             with urllib.request.urlopen(f"{address}/_stcore/health", timeout=1):
                 return
         except (urllib.error.URLError, TimeoutError, ConnectionError):
             time.sleep(0.1)
-    process.kill()
+    psutil.Process(process).kill()
     pytest.fail(f"Streamlit did not serve {address} within {SECONDS_TO_START} s.")
 
 
-def started(script: Path, port: int, folder: Path, **variables: str) -> tuple[str, subprocess.Popen[bytes]]:
-    """The address and the process of a Streamlit server that answers; what it writes as an error is kept in the folder."""
+def begun(script: Path, port: int, folder: Path, **variables: str) -> tuple[str, subprocess.Popen[bytes]]:
+    """The address and the process of a Streamlit server, which does not answer yet; its errors are written into the folder."""
     options = ["--server.headless=true", f"--server.port={port}", f"--server.address={HOST}"]
     command = [sys.executable, "-m", "streamlit", "run", str(script), *options]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
-    said = folder / "said.txt"
-    with said.open("wb") as log:
+    with (folder / SAID).open("wb") as log:
         process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=log)
-    address = f"http://{HOST}:{port}"
-    _wait_until_healthy(address, process, said)
+    return f"http://{HOST}:{port}", process
+
+
+def started(script: Path, port: int, folder: Path, **variables: str) -> tuple[str, subprocess.Popen[bytes]]:
+    """The address and the process of a Streamlit server that answers; its errors are written into the folder."""
+    address, process = begun(script, port, folder, **variables)
+    wait_until_healthy(address, process.pid, folder)
     return address, process
 
 
@@ -59,7 +67,7 @@ LEFT: list[subprocess.Popen[bytes]] = []
 
 
 class SharedServer:
-    """A server of all processes of a test run: the first that needs it starts it, the last that leaves ends it.
+    """A server of all processes of a test run: the first that wants it starts it, the last that leaves ends it.
 
     It takes seconds of computing until a server is started and has loaded the networks that it is asked for.
 
@@ -73,14 +81,19 @@ class SharedServer:
         self._own: subprocess.Popen[bytes] | None = None
         self._lock, self._note = FileLock(folder / "server.lock"), folder / "server.json"
 
-    def join(self) -> str:
-        """Starts the server if it does not run; its address."""
+    def join(self) -> None:
+        """Starts the server if it does not run, and does not wait for it."""
         with self._lock:
             note = self._read()
             if not psutil.pid_exists(note["server"]):
-                address, self._own = started(self._script, free_port(), self._folder)
+                address, self._own = begun(self._script, free_port(), self._folder)
                 note = {"server": self._own.pid, "address": address, "users": []}
             self._write(note | {"users": [*note["users"], os.getpid()]})
+
+    def address(self) -> str:
+        """Its address, as soon as it answers; after `join`."""
+        note = self._read()
+        wait_until_healthy(note["address"], note["server"], self._folder)
         return str(note["address"])
 
     def leave(self) -> None:

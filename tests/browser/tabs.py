@@ -24,6 +24,7 @@ WITHIN = """(url) => {
   document.querySelector("[data-testid=stMain]").scrollTop = 0;
   globalThis.headlightRan = false;
   const runs = new MutationObserver(() => { runs.disconnect(); globalThis.headlightRan = true; });
+  setTimeout(() => (globalThis.headlightRan = true), 1000); // a busy tab hears of begin and end at once, and shows neither
   runs.observe(document.body, { attributeFilter: ["data-test-script-state"], subtree: true });
   history.pushState(null, "", url);
   dispatchEvent(new PopStateEvent("popstate"));

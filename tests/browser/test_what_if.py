@@ -13,8 +13,8 @@ from playwright.sync_api import Page
 
 from model.engine.sent_files import opened_name
 from tests import folders
-from tests.browser.conftest import APP
 from tests.browser.patience import expect
+from tests.browser.servers import APP
 from tests.browser.visits import (
     chips,
     drawing,
