@@ -37,6 +37,7 @@ class LiveBox {
     Object.assign(this, { path, ms, texts, setTriggerValue });
     this.choices.take(data);
     this.leaving.take(data);
+    this.script.rests().then(() => this.mend(data.text));
     this.button.textContent = texts.live;
     this.button.title = texts.help;
     this.stopping.textContent = texts.stop;
@@ -50,6 +51,15 @@ class LiveBox {
     this.button.setAttribute("aria-checked", on);
     storage.set(on ? "on" : "off");
     if (!on) this.giveUp();
+  }
+
+  /**
+   * Gives the box back what was typed and the script has drawn. A script that ran when it was told may have put the sentence before it
+   * into the box since then: the first run of a server that was just started takes longer than anybody waits.
+   */
+  mend(text) {
+    const box = document.querySelector(BOX);
+    if (box && text === liveScenes.typed && text === this.script.sent && box.value !== text && !this.composing) put(box, text);
   }
 
   listen() {
