@@ -95,7 +95,7 @@ def serve(tmp_path_factory: pytest.TempPathFactory, app_server: SharedServer) ->
 
     yield start
     for process in own:
-        process.terminate()
+        process.kill()  # it would end by itself two seconds after it was asked to
         process.wait(timeout=120)
 
 

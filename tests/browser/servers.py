@@ -103,7 +103,7 @@ class SharedServer:
             note["users"].remove(os.getpid())
             self._write(note)
             if not any(map(psutil.pid_exists, note["users"])):
-                psutil.Process(note["server"]).terminate()
+                psutil.Process(note["server"]).kill()
                 if self._own:
                     self._own.wait(timeout=120)
             elif self._own:
