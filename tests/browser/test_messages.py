@@ -31,6 +31,9 @@ def test_a_sentence_takes_few_messages_and_a_click_leaves_the_sentence_box_alone
     watched.on("websocket", listen)
     watched.set_viewport_size({"width": 1440, "height": 1500})
     page = opened(watched, serve(ROOT / "app.py"))
+    type_sentence(page, "zwei hunde")  # the first sentence of a server takes long: the page tells that it waits
+    drawing(page, "strips").get_by_text("hunde").wait_for()
+    rest(page)
     told.clear()
     type_sentence(page, "ein hund läuft im schnee .")
     drawing(page, "strips").get_by_text("läuft").wait_for()
