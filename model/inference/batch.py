@@ -88,8 +88,10 @@ class Batch:
 
     def answers(self) -> list[Tensor]:
         """The result of each call; its run's recorder and cache are then as if it had been computed alone."""
-        names = {name for call in self.calls for name in call.run.interventions} | self._moved_values().keys()
-        answer = alone(replace(self.call, run=Run(self._record, {name: self._intervention(name) for name in names}, self)))
+        moves = self._moved_values()
+        names = {name for call in self.calls for name in call.run.interventions} | moves.keys()
+        changes = {name: self._intervention(name, moves.get(name, _unmoved)) for name in names}
+        answer = alone(replace(self.call, run=Run(self._record, changes, self)))
         answers = [answer[rows, : call.queries].clone() for call, rows in zip(self.calls, self.rows, strict=True)]
         parts = [
             [(name, self._own(index, name, value).clone()) for name, value in self.recorded if _wants(call, name)]
@@ -122,10 +124,9 @@ class Batch:
     def _record(self, name: str, value: Tensor) -> None:
         self.recorded.append((name, value))
 
-    def _intervention(self, name: str) -> Intervention:
+    def _intervention(self, name: str, move: Callable[[Tensor], Tensor]) -> Intervention:
         """What changes the value `name`: the move of rows, then the runs, each of which gets its own part as it would be alone."""
         changing = [(i, call.run.interventions[name]) for i, call in enumerate(self.calls) if name in call.run.interventions]
-        move = self._moved_values().get(name, _unmoved)
 
         def intervene(value: Tensor, start: int) -> Tensor:
             value = move(value)

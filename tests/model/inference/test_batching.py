@@ -19,7 +19,7 @@ from model.inference import batching
 from model.inference.batch import Batch
 from model.inference.calls import Call, alone
 from model.inference.run import run
-from model.spec.edits import Silence
+from model.spec.edits import Forbid, Silence
 from model.spec.request import Decoding, RunRequest
 from model.trace.types import Trace
 from model.transformer.attention import Run
@@ -111,6 +111,7 @@ def test_runs_that_began_at_different_times_are_batched_and_each_gets_what_it_ge
     found, plain = checkpoint(spec), replace(runs.request(spec), decoding=Decoding("sample", max_length=9, seed=3))
     asked = [replace(plain, source=text) for text in (*TEXTS[:4], "w9 w8")]
     asked += [replace(asked[0], edits=(Silence(f"{stack}.0.0.self", (0,)),)) for stack in spec.stacks]
+    asked.append(replace(asked[1], edits=(Forbid("decoder.0.0.self", query=(3, 4), key=(1,)),)))
     asked += [
         replace(asked[3], decoding=Decoding("beam", max_length=6, beam_size=2)),
         replace(asked[2], decoding=Decoding("greedy")),
