@@ -22,9 +22,9 @@ UNDONE = ("add_init_script", "expose_binding", "expose_function")
 WITHIN = """(url) => {
   document.activeElement.blur();
   document.querySelector("[data-testid=stMain]").scrollTop = 0;
-  globalThis.headlightRan = false;
-  const runs = new MutationObserver(() => { runs.disconnect(); globalThis.headlightRan = true; });
-  setTimeout(() => (globalThis.headlightRan = true), 1000); // a busy tab hears of begin and end at once, and shows neither
+  const run = (globalThis.headlightRun = { seen: false });
+  const runs = new MutationObserver(() => { runs.disconnect(); run.seen = true; });
+  setTimeout(() => (run.seen = true), 1000); // a busy tab hears of begin and end at once, and shows neither
   runs.observe(document.body, { attributeFilter: ["data-test-script-state"], subtree: true });
   history.pushState(null, "", url);
   dispatchEvent(new PopStateEvent("popstate"));
@@ -138,7 +138,7 @@ def go(page: Page, url: str, slow: bool) -> None:
     if urlparse(page.url)[:2] == urlparse(url)[:2]:
         page.evaluate(WITHIN, url)
         if slow:
-            page.wait_for_function("() => globalThis.headlightRan", polling=OFTEN_MS, timeout=PATIENCE_MS)
+            page.wait_for_function("() => headlightRun.seen", polling=OFTEN_MS, timeout=PATIENCE_MS)
     else:
         page.goto(url, wait_until="domcontentloaded")
 
