@@ -1,6 +1,7 @@
 """Time that the KV cache saves, and time that `Run.see` costs where nothing is recorded or changed, for 30 generated tokens."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -11,6 +12,7 @@ from benchmarks.timing import Row, in_turns
 from model.checkpoints import native
 from model.engine.local import CHECKPOINTS
 from model.inference.decoding import Writer, greedy, write
+from model.trace.steps import Step
 from model.transformer.attention import Run
 from model.transformer.cache import KVCache
 from model.transformer.stacks import EncoderDecoder
@@ -56,6 +58,11 @@ def decode(network: EncoderDecoder, cached: bool, make: type[Run] = Run) -> tupl
         def read(ids: torch.Tensor, start: int) -> torch.Tensor:
             return network.decode(ids, memory, mask, run, start if cached else 0)
 
-        writer = Writer(str, None, (), TOKENS + 1)
-        passes = write(read, (START,), greedy, TOKENS, writer, device)
-        return tuple(step.chosen.id for steps in passes for step in steps)
+        writer = Writer(lambda ids: [str(id_) for id_ in ids], None, (), TOKENS + 1)
+        steps: list[Step] = []
+        passes = write((START,), greedy, TOKENS, writer, device, told=steps.extend)
+        with suppress(StopIteration):
+            asked = next(passes)
+            while True:
+                asked = passes.send(read(*asked))
+        return tuple(step.chosen.id for step in steps)

@@ -62,6 +62,11 @@ class CallQueue:
         self._pending.append(PendingCall(ticket, call, batching.batch_key(call)))
         return self._pending[-1]
 
+    def follow(self, pending: PendingCall, call: Call) -> None:
+        """Appends the next call of a run whose last one has just been answered."""
+        pending.call, pending.key, pending.since = call, batching.batch_key(call), time.monotonic()
+        self._pending.append(pending)
+
     def expect(self, ticket: Ticket) -> None:
         """Notes that a run has begun or got an answer: it will call again or end."""
         self._thinking[ticket] = time.monotonic()

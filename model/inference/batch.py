@@ -16,7 +16,7 @@ from torch.nn.functional import pad
 
 from model.huggingface.network import ForeignNetwork
 from model.huggingface.recorded.network import RecordedNetwork
-from model.inference.calls import Call, alone
+from model.inference.calls import Call, computed
 from model.inference.recorder import Recorder
 from model.trace.types import AXES, Site
 from model.transformer.attention import Intervention, Run
@@ -51,6 +51,7 @@ class Batch:
         ends = list(accumulate(len(call.ids) for call in calls))
         self.rows = [slice(end - len(call.ids), end) for call, end in zip(calls, ends, strict=True)]
         self.recorded: list[tuple[str, Tensor]] = []
+        self._places: dict[tuple[int, tuple[str, ...]], tuple[slice, ...]] = {}
         self.caches = [call.run.cache.copy() for call in calls if isinstance(call.run.cache, KVCache)]
         self.start = max(call.start for call in calls)
         self.moved = [self.start - call.start for call in calls]
@@ -91,7 +92,7 @@ class Batch:
         moves = self._moved_values()
         names = {name for call in self.calls for name in call.run.interventions} | moves.keys()
         changes = {name: self._intervention(name, moves.get(name, _unmoved)) for name in names}
-        answer = alone(replace(self.call, run=Run(self._record, changes, self)))
+        answer = computed(replace(self.call, run=Run(self._record, changes, self)))
         answers = [answer[rows, : call.queries].clone() for call, rows in zip(self.calls, self.rows, strict=True)]
         parts = [
             [(name, self._own(index, name, value).clone()) for name, value in self.recorded if _wants(call, name)]
@@ -122,7 +123,8 @@ class Batch:
         return _padded([rows.expand(len(call.ids), -1, -1) for call, rows in zip(self.calls, own, strict=True)], 1)
 
     def _record(self, name: str, value: Tensor) -> None:
-        self.recorded.append((name, value))
+        if any(_wants(call, name) for call in self.calls):
+            self.recorded.append((name, value))
 
     def _intervention(self, name: str, move: Callable[[Tensor], Tensor]) -> Intervention:
         """What changes the value `name`: the move of rows, then the runs, each of which gets its own part as it would be alone."""
@@ -145,13 +147,20 @@ class Batch:
 
     def _own(self, index: int, name: str, value: Tensor) -> Tensor:
         """The part of a recorded value [row, …] that belongs to one call: its rows, without padding."""
+        axes = _padded_axes(name)
+        if (place := self._places.get((index, axes))) is None:
+            place = self._places[index, axes] = self._place(index, axes)
+        return value[place]
+
+    def _place(self, index: int, axes: tuple[str, ...]) -> tuple[slice, ...]:
+        """Where one call is in a value [row, …] with these axes."""
         call, moved = self.calls[index], self.moved[index]
         parts = {
             "query": slice(call.queries),
             "own": slice(moved, moved + call.ids.shape[1]),
             "source": slice(call.source_keys),
         }
-        return value[self.rows[index], *(parts.get(axis, slice(None)) for axis in _padded_axes(name))]
+        return self.rows[index], *(parts.get(axis, slice(None)) for axis in axes)
 
     def keys_and_values(self, site: Site, compute: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
         """Keys and values from the caches of all runs, padded and joined: [row, head, key, head_dim], as for KVCache."""

@@ -13,13 +13,16 @@ from torch import Tensor
 from model.errors import OutOfMemory
 from model.huggingface.network import ForeignNetwork
 from model.inference.batch import Batch, begins_anywhere
-from model.inference.calls import Call, alone
+from model.inference.calls import Call, computed
 from model.transformer.cache import KVCache
 from model.transformer.shared_head import MemoryLayer
 from model.transformer.stacks import EncoderDecoder
 
 MOST_POSITIONS = 8192
 """Most rows times positions of one batch; more rows would take memory and save no time."""
+
+SHORT = 4
+"""Most positions of a short step. Long ones check guesses (draft.py)."""
 
 
 def batch_key(call: Call) -> Hashable | None:
@@ -43,8 +46,8 @@ def batch_key(call: Call) -> Hashable | None:
         return None
     if any(name.endswith(("/mask_padding", "/mask_causal")) for name in call.run.interventions):
         return None
-    # Where steps may begin at different positions, they are as many positions long, to a factor of 2: padding is computed, too.
-    place = ("step", (call.queries - 1).bit_length()) if begins_anywhere(call) else call.start
+    # Where steps may begin at different positions, short ones and long ones are apart: padding is computed, too.
+    place = ("step", call.queries > SHORT) if begins_anywhere(call) else call.start
     return id(call.network), call.memory is None, place
 
 
@@ -80,7 +83,7 @@ def _at_once(calls: Sequence[Call]) -> list[Tensor | Exception]:
 
 def _alone_or_refused(call: Call) -> Tensor | Exception:
     try:
-        return alone(call)
+        return computed(call)
     except Exception as error:
         if not is_out_of_memory(error):
             return error  # goes back to the run that asked

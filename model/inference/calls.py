@@ -25,6 +25,8 @@ class Call:
         memory: [row, key, model], the encoder's output; None: the call is one of the encoder, or of a language model.
         start: first position to compute; earlier ones are in the run's cache.
         computed_by: computes the result instead of one forward pass; such a call is never batched.
+        then: given the result, returns the run's next call, which goes on without waking the run's thread; it must return at once.
+            None, or a None that it returns: the run's thread gets the result.
     """
 
     network: AnyNetwork
@@ -34,6 +36,7 @@ class Call:
     memory: Tensor | None = None
     start: int = 0
     computed_by: Callable[[], Tensor] | None = None
+    then: Callable[[Tensor], "Call | None"] | None = None
 
     @property
     def queries(self) -> int:
@@ -47,10 +50,25 @@ class Call:
 
 
 Ask: TypeAlias = Callable[[Call], Tensor]
-"""Answers a call: the encoder's output [row, position, model], or logits [row, query, vocab]."""
+"""Answers a call: the encoder's output [row, position, model], or logits [row, query, vocab]; of calls that follow each other, the
+last one."""
 
 
 def alone(call: Call) -> Tensor:
+    """Computes a call and those that follow it, each by itself; returns the last result.
+
+    Raises:
+        TypeError: the network has no such call.
+    """
+    while True:
+        answer = computed(call)
+        following = None if call.then is None else call.then(answer)
+        if following is None:
+            return answer
+        call = following
+
+
+def computed(call: Call) -> Tensor:
     """Computes one call by itself: [row, position, model] of an encoder, [row, query, vocab] of a decoder.
 
     Raises:

@@ -1,12 +1,12 @@
 """Decoding: loops that write a target token by token and make a Step for each.
 
-They call the network through one function, `read(ids, start)`, which returns the logits after each position from `start` on;
-earlier positions are in the cache that `read` uses. Greedy decoding, sampling and teacher forcing follow one hypothesis, beam
-search several.
+They have the network read ids from a position on and get the logits after each; earlier positions are in the cache. Greedy
+decoding, sampling and teacher forcing follow one hypothesis, beam search several.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, count, repeat
 from typing import TypeAlias
 
 import torch
@@ -19,6 +19,9 @@ from model.trace.steps import Candidate, Step
 
 Read: TypeAlias = Callable[[Tensor, int], Tensor]
 """ids [batch, position], first position to compute -> logits [batch, query, vocab]."""
+
+Choose: TypeAlias = Callable[[Tensor], Iterator[int]]
+"""Log-probabilities [query, vocab] -> the token that each row chooses; a row chooses only when its token is asked for."""
 
 CANDIDATES = 8
 """Number of likeliest tokens in a Step."""
@@ -42,26 +45,37 @@ class Writer:
     """Everything that decoding needs, except for the network.
 
     Attributes:
-        text_of: returns the text of an id.
+        texts_of: returns the texts of ids.
         end_id: id of the end token; None: there is none.
         suppressed: ids that are never chosen.
         limit: number of positions in the stack, and so the most tokens that it can read.
         normalise: turns logits [..., vocab] into natural log-probabilities, float32 on the CPU.
     """
 
-    text_of: Callable[[int], str]
+    texts_of: Callable[[Sequence[int]], Sequence[str]]
     end_id: int | None
     suppressed: tuple[int, ...]
     limit: int
     normalise: Callable[[Tensor], Tensor] = log_probabilities_of
 
-    def step(self, index: int, chosen: int, log_probabilities: Tensor, computed: tuple[int, int]) -> Step:
-        """The Step that chose the token `chosen`, given the model's `log_probabilities` [vocab]."""
-        likeliest = log_probabilities.topk(min(CANDIDATES, len(log_probabilities)))
-        pairs = zip(likeliest.indices.tolist(), likeliest.values.tolist(), strict=True)
-        candidates = tuple(Candidate(id_, self.text_of(id_), value) for id_, value in pairs)
-        taken = Candidate(chosen, self.text_of(chosen), log_probabilities[chosen].item())
-        return Step(index, taken, candidates, computed)
+    def steps(
+        self, indices: Iterable[int], chosen: Sequence[int], log_probabilities: Tensor, computed: Iterable[tuple[int, int]]
+    ) -> list[Step]:
+        """The Steps of rows that each chose a token, given the model's `log_probabilities` [row, vocab].
+
+        Args:
+            indices, chosen, computed: for each row, the index of its step, its token, and the positions computed for it.
+        """
+        likeliest = log_probabilities.topk(min(CANDIDATES, log_probabilities.shape[-1]))
+        tokens = torch.tensor(chosen, dtype=torch.int64)[:, None]
+        ids = torch.cat([tokens, likeliest.indices], dim=1).tolist()  # [row, 1 + candidate]: the token comes first
+        values = torch.cat([log_probabilities.gather(1, tokens), likeliest.values], dim=1).tolist()
+        texts = iter(self.texts_of([id_ for row in ids for id_ in row]))
+        steps: list[Step] = []
+        for index, places, row, of_row in zip(indices, computed, ids, values, strict=False):  # indices may go on for ever
+            taken, *candidates = (Candidate(id_, next(texts), value) for id_, value in zip(row, of_row, strict=True))
+            steps.append(Step(index, taken, tuple(candidates), places))
+        return steps
 
 
 def forced(read: Read, ids: Sequence[int], writer: Writer, device: torch.device, last: int | None = None) -> list[Step]:
@@ -72,16 +86,17 @@ def forced(read: Read, ids: Sequence[int], writer: Writer, device: torch.device,
     """
     log_probabilities = writer.normalise(read(torch.tensor([list(ids)], device=device), 0)[0])  # [query, vocab]
     following = [*ids[1:], *([] if last is None else [last])]
-    return [writer.step(i, token, log_probabilities[i], (i, i + 1)) for i, token in enumerate(following)]
+    places = [(i, i + 1) for i in range(len(following))]
+    return writer.steps(count(), following, log_probabilities[: len(following)], places)
 
 
-def greedy(log_probabilities: Tensor) -> int:
-    """The likeliest token, given log-probabilities [vocab]; the first of equally likely ones."""
-    return int(log_probabilities.argmax())
+def greedy(log_probabilities: Tensor) -> Iterator[int]:
+    """The likeliest token of each row, given log-probabilities [query, vocab]; the first of equally likely ones."""
+    return iter(log_probabilities.argmax(dim=-1).tolist())
 
 
-def sampler(decoding: Decoding) -> Callable[[Tensor], int]:
-    """A function that samples a token: divides logits by the temperature, keeps the top k, then the smallest set that holds top_p.
+def sampler(decoding: Decoding) -> Choose:
+    """A function that samples tokens: divides logits by the temperature, keeps the top k, then the smallest set that holds top_p.
 
     Nothing can be sampled where logits are NaN: the token is then `greedy`'s, so that the run ends and can be inspected.
 
@@ -89,9 +104,9 @@ def sampler(decoding: Decoding) -> Callable[[Tensor], int]:
     """
     generator = torch.Generator().manual_seed(decoding.seed)
 
-    def choose(log_probabilities: Tensor) -> int:
+    def sample(log_probabilities: Tensor) -> int:
         if log_probabilities.isnan().any():
-            return greedy(log_probabilities)
+            return next(greedy(log_probabilities[None]))
         probabilities, order = (log_probabilities / decoding.temperature).softmax(dim=-1).sort(descending=True, stable=True)
         if decoding.top_k:
             probabilities[decoding.top_k :] = 0
@@ -100,45 +115,52 @@ def sampler(decoding: Decoding) -> Callable[[Tensor], int]:
         probabilities[before >= decoding.top_p] = 0
         return int(order[torch.multinomial(probabilities, 1, generator=generator)])
 
-    return choose
+    return lambda log_probabilities: map(sample, log_probabilities)
+
+
+def chooser(decoding: Decoding) -> Choose:
+    """How a decode of one hypothesis chooses its tokens."""
+    return sampler(decoding) if decoding.method == "sample" else greedy
 
 
 def write(
-    read: Read,
     prompt: Sequence[int],
-    choose: Callable[[Tensor], int],
+    choose: Choose,
     max_length: int,
     writer: Writer,
     device: torch.device,
     begin: Sequence[int] = (),
     draft: Draft | None = None,
-) -> Iterator[tuple[Step, ...]]:
+    told: Callable[[list[Step]], None] = lambda steps: None,
+) -> Generator[tuple[Tensor, int], Tensor, None]:
     """Follows one hypothesis: reads the new tokens, chooses the next one, appends it; until the end token or a limit of length.
 
     Args:
         begin: the first tokens, which are not chosen.
         draft: guesses tokens that are read in one pass with the newest one; None: each pass writes one token.
+        told: called after each pass with its steps.
 
     Yields:
-        The steps of each pass.
+        What to read, the arguments of a Read; its logits are to be sent. So the loop needs no thread that waits for them.
     """
     ids, start, written, draft = list(prompt), 0, 0, draft or Draft()
     while written < max_length:
-        # The prompt is read by itself: its first token then appears as soon as without guesses.
-        guess = draft.after(ids, min(max_length - written - 1, writer.limit - len(ids))) if start else []
-        logits = read(torch.tensor([ids + guess], device=device), start)[0, -1 - len(guess) :]  # [1 + guessed, vocab]
-        steps: list[Step] = []
-        for log_probabilities, guessed in zip(writer.normalise(logits), [*guess, None], strict=True):
-            index = written + len(steps)
-            chosen = begin[index] if index < len(begin) else choose(_suppress(log_probabilities, writer.suppressed))
-            steps.append(writer.step(index, chosen, log_probabilities, (start, len(ids))))
-            start = len(ids)
-            ids.append(chosen)
-            if chosen != guessed or chosen == writer.end_id:  # the rows after it were computed from tokens that were not written
+        guess = draft.after(ids, min(max_length - written - 1, writer.limit - len(ids)))
+        logits = (yield torch.tensor([ids + guess], device=device), start)[0, -1 - len(guess) :]  # [1 + guessed, vocab]
+        log_probabilities, given = writer.normalise(logits), begin[written:]
+        choices = chain(given, choose(_suppress(log_probabilities, writer.suppressed)[len(given) :]))
+        chosen: list[int] = []
+        for guessed, token in zip([*guess, None], choices, strict=False):
+            chosen.append(token)
+            if token != guessed or token == writer.end_id:  # the rows after it were computed from tokens that were not written
                 break
-        draft.settle(len(steps) - 1)
-        written += len(steps)
-        yield tuple(steps)
+        ends = range(len(ids), len(ids) + len(chosen))
+        steps = writer.steps(count(written), chosen, log_probabilities[: len(chosen)], zip([start, *ends], ends, strict=False))
+        start = ends[-1]
+        ids += chosen
+        draft.settle(len(chosen) - 1)
+        written += len(chosen)
+        told(steps)
         if ids[-1] == writer.end_id or len(ids) > writer.limit:
             return
 
@@ -265,12 +287,12 @@ def _continuations(
     so_far = torch.tensor([h.log_probability for h in alive])
     totals = so_far[:, None] + allowed  # [hypothesis, vocab]
     best = totals.flatten().topk(min(count, totals.numel()))
+    places = [divmod(place, totals.shape[1]) for place in best.indices.tolist()]
+    found = [(total, *place) for total, place in zip(best.values.tolist(), places, strict=True) if total > -torch.inf]
+    rows, tokens = [row for _, row, _ in found], [token for _, _, token in found]
+    newest = writer.steps(repeat(index), tokens, log_probabilities[rows], repeat(computed))
     grown: list[Hypothesis] = []
-    for total, place in zip(best.values.tolist(), best.indices.tolist(), strict=True):
-        if total == -torch.inf:
-            break
-        row, token = divmod(place, totals.shape[1])
-        step = writer.step(index, token, log_probabilities[row], computed)
+    for (total, row, token), step in zip(found, newest, strict=True):
         parent = alive[row]
         ids, steps, lineage = (*parent.ids, token), (*parent.steps, step), (*parent.lineage, row)
         grown.append(Hypothesis(ids, total, steps, lineage, first + len(grown)))

@@ -23,13 +23,17 @@ LONGEST = 16
 DOUBTFUL = 8
 """The same for a guess after one that was wrong."""
 
+REPLACED = 4
+"""The same for a guess after a token that the earlier text does not have."""
+
 
 class Draft:
     """Guesses for one decode.
 
-    A place in the earlier text fits if the newest two tokens are those before it, or else the newest one is. Of several places the
-    guess begins at the one nearest to where the last guess ended, in either direction: a text that was changed in the middle often
-    goes on as before, and a common word occurs in many places.
+    The first guess is the beginning of the earlier text. Later, a place in it fits if the newest two tokens are those before it, or
+    else if the newest one is. Of several places the guess begins at the one nearest to where the last guess ended, either way: a
+    text that was changed in the middle often goes on as before, and a common word occurs in many places. If no place fits, the
+    newest token replaced one of the earlier text, and the guess begins behind that one.
 
     Args:
         ids: the ids that an earlier run wrote; empty: nothing is guessed.
@@ -42,17 +46,20 @@ class Draft:
     def __init__(self, ids: Sequence[int] = (), forget: Callable[[int], None] = lambda count: None) -> None:
         self._ids, self._forget = list(ids), forget
         self._place = self._guessed = self.confirmed = 0
-        self._longest = LONGEST
+        self._longest, self._begun = LONGEST, False
 
     def after(self, written: Sequence[int], most: int) -> list[int]:
         """At most `most` ids that may follow the ids `written`: those that followed the same ids in the earlier text."""
-        self._place += 1  # behind the newest token, if the text goes on as the earlier one did
-        places = [place + 1 for place, id_ in enumerate(self._ids) if id_ == written[-1]]
-        both = [place for place in places if place > 1 and self._ids[place - 2] == written[-2]] if len(written) > 1 else []
-        if not places:
-            return []
-        self._place = min(both or places, key=lambda place: abs(place - self._place))
-        found = self._ids[self._place : self._place + max(0, min(most, self._longest))]
+        begun, self._begun, longest = self._begun, True, self._longest
+        if begun:
+            self._place += 1  # behind the newest token, if the text goes on as the earlier one did
+            places = [place + 1 for place, id_ in enumerate(self._ids) if id_ == written[-1]]
+            both = [place for place in places if place > 1 and self._ids[place - 2] == written[-2]]
+            if places:
+                self._place = min(both or places, key=lambda place: abs(place - self._place))
+            else:
+                longest = min(longest, REPLACED)
+        found = self._ids[self._place : self._place + max(0, min(most, longest))]
         self._guessed = len(found)
         return found
 

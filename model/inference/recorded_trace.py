@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 import torch
 
 from model.checkpoints.loaded import Runner, facts, never_recorded
+from model.huggingface.recorded.network import RecordedNetwork
 from model.inference.edits.edited_run import EditedRun
 from model.inference.recorder import Recorder, attentions
 from model.spec.external import AnySpec
 from model.spec.request import RunRequest
 from model.trace.beam_tree import Node
+from model.trace.progress import Progress
 from model.trace.steps import Step
 from model.trace.types import Array, Tokens, Trace
 
@@ -70,6 +72,17 @@ class TraceMaker:
                 return still.trace(shown(written.ids), written, milliseconds)
 
         return make
+
+    def progress(self, shown: Callable[[tuple[int, ...]], Mapping[str, Tokens]], written: Written, most: int) -> Progress:
+        """How far a decode has come that writes at most `most` tokens.
+
+        Args:
+            shown: the strips, given the ids that were written.
+        """
+        chosen = [step.chosen for step in written.steps]
+        ids, texts = tuple(each.id for each in chosen), tuple(each.text for each in chosen)
+        so_far = None if isinstance(self.edited.network, RecordedNetwork) else self.so_far(shown, written)
+        return Progress(ids, texts, most, time.perf_counter() - self.began, so_far=so_far)
 
     @property
     def milliseconds(self) -> float:

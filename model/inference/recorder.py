@@ -40,12 +40,16 @@ class Recorder:
         fused: whether the run uses the fused kernel, which returns no weights. Queries and keys are then always recorded, since the
             weights are computed from them.
         last_logits: whether the logits of most positions are not computed; then none are recorded.
+
+    Attributes:
+        prompt: positions of the decoder's first pass that were given; those after them are guesses (draft.py). None: all were.
     """
 
     def __init__(self, keep: Sequence[Keep] = (), fused: bool = False, last_logits: bool = False) -> None:
         self._keep = frozenset(keep) | ({"qkv"} if fused else set())
         self._fused, self._last_logits = fused, last_logits
         self._pieces: defaultdict[str, list[Tensor]] = defaultdict(list)
+        self.prompt: int | None = None
         self._rows: list[list[int]] = []  # for each decoder step, the batch rows that are still in memory
 
     def __call__(self, name: str, value: Tensor) -> None:
@@ -105,12 +109,12 @@ class Recorder:
         """
         pieces = {name: _deciding(name, own) if one_row else own for name, own in self._pieces.items()}
         places = None if lineage is None else [*map(list.index, self._rows, lineage)]
-        return {name: _readable(_join(name, own, places)) for name, own in pieces.items()}
+        return {name: _readable(_join(name, own, places, self.prompt)) for name, own in pieces.items()}
 
     def snapshot(self) -> "Recorder":
         """The record so far; the run does not change it any more. No tensor is copied."""
         copy = Recorder(fused=self._fused)
-        copy._keep = self._keep
+        copy._keep, copy.prompt = self._keep, self.prompt
         copy._pieces.update({name: list(pieces) for name, pieces in self._pieces.items()})
         copy._rows = [list(rows) for rows in self._rows]
         return copy
@@ -122,7 +126,8 @@ class Recorder:
         named = {
             name if name in ("hidden", "embedded", "stages") else f"attention/*/{name}": reason for name, reason in why.items()
         }
-        stepped = any(len(pieces) > 1 for name, pieces in self._pieces.items() if name.endswith("/scores"))
+        scores = [pieces for name, pieces in self._pieces.items() if name.endswith(".self/scores")]
+        stepped = any(len(pieces) > 1 or pieces[0].shape[-2] > (self.prompt or torch.inf) for pieces in scores)
         named |= {"attention/decoder.*/scores": NAN_UNCOMPUTED} if stepped else {}
         named |= {"logits": ONLY_LAST} if self._last_logits else {}
         return named | ({UNWRITTEN: FUSED} if self._fused else {})
@@ -200,10 +205,15 @@ def _has_own_keys(name: str) -> bool:
     return group == "attention" and site.endswith(".self") and (kind.startswith("mask") or AXES[kind][-1] == "key")
 
 
-def _unscored_future(scores: Tensor) -> Tensor:
-    """Scores [head, query, key] of a pass over several tokens, made like those of steps of one token: NaN in each one's future."""
+def _unscored_future(scores: Tensor, prompt: int = 0) -> Tensor:
+    """Scores [head, query, key] of a pass over several tokens, made like those of steps of one token: NaN in each one's future.
+
+    Args:
+        prompt: number of the first keys that were read together.
+    """
     queries, keys = scores.shape[-2:]
     future = torch.ones(queries, keys, dtype=torch.bool, device=scores.device).triu(keys - queries + 1)
+    future[:, :prompt] = False
     return scores.masked_fill(future, torch.nan)
 
 
@@ -218,11 +228,12 @@ def _padded(piece: Tensor, keys: int, value: float) -> Tensor:
     return torch.nn.functional.pad(piece, (0, keys - piece.shape[-1]), value=value)
 
 
-def _join(name: str, pieces: list[Tensor], places: Sequence[int] | None) -> Tensor:
+def _join(name: str, pieces: list[Tensor], places: Sequence[int] | None, prompt: int | None) -> Tensor:
     """One tensor of one example: concatenates the rows of its steps, with keys padded to the number of the last step.
 
     Args:
         places: index of the example's row in the piece of each decoder step; None: the first row.
+        prompt: as for Recorder.
     """
     rows = places if places is not None and _is_decoded(name) else [0] * len(pieces)
     # A hypothesis may end before the search does. The batch axis stays until the end: that is one operation, not one for each step.
@@ -231,6 +242,8 @@ def _join(name: str, pieces: list[Tensor], places: Sequence[int] | None) -> Tens
     keys = max(piece.shape[-1] for piece in own)
     if name.endswith(".self/scores"):
         own[1:] = [piece if piece.shape[-2] == 1 else _unscored_future(piece) for piece in own[1:]]
+        if prompt is not None and _is_decoded(name):
+            own[0] = _unscored_future(own[0], prompt)
     if kind in _FILL and len(own) > 1:
         own = [piece if piece.shape[-1] == keys else _padded(piece, keys, _FILL[kind]) for piece in own]
     if kind == "mask_padding":  # depends on the keys alone, so the last step's row, which has all keys, holds for every row

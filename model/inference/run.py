@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TypeAlias
 
 import torch
@@ -15,7 +14,7 @@ from model.huggingface.network import ForeignEncoder, ForeignTranslator, Foreign
 from model.huggingface.recorded.network import RecordedNetwork
 from model.inference.beam_memory import BeamMemory
 from model.inference.calls import Ask, Call, alone
-from model.inference.decoding import Hypothesis, Read, Writer, beam, certain, forced, greedy, log_probabilities_of, sampler, write
+from model.inference.decoding import Choose, Hypothesis, Read, Writer, beam, certain, chooser, forced, log_probabilities_of, write
 from model.inference.draft import Draft, draft_for
 from model.inference.edits.edited_run import EditedRun, edited_run
 from model.inference.inputs import Input, Inputs, Reader, valid_positions
@@ -27,7 +26,7 @@ from model.inference.whole_passes import WholePasses
 from model.spec.external import AnySpec
 from model.spec.inputs import POSITIONS
 from model.spec.request import RunRequest
-from model.trace.progress import Progress, Report, report_nothing
+from model.trace.progress import Report, report_nothing
 from model.trace.steps import Step
 from model.trace.types import Tokens, Trace
 from model.transformer.attention import Run
@@ -83,6 +82,9 @@ def run(
 Strips: TypeAlias = Callable[[tuple[int, ...]], dict[str, Tokens]]
 """The strips by name, given the ids that a decode has read or written."""
 
+Reads: TypeAlias = Callable[[Tensor, int], Call]
+"""The call that reads ids [row, position] from a position on: its answer is a Read's."""
+
 Result: TypeAlias = tuple[dict[str, Tokens], Written]
 """Token strips by name, and the result of decoding."""
 
@@ -133,37 +135,36 @@ class _Job:
         mask = network.source_mask(source.tensor, valid_positions(self.request, len(source), self.device))
         memory = self.ask(Call(network, self.run, self.edited.source(source.tensor, mask.padding), mask))
 
-        def read(target: Tensor, start: int) -> Tensor:
+        def reads(target: Tensor, start: int) -> Call:
             beams, target = Mask(mask.padding.expand(len(target), -1, -1, -1)), self.edited.target(target)
-            return self.ask(Call(network, self.run, target, beams, memory.expand(len(target), -1, -1), start))
+            return Call(network, self.run, target, beams, memory.expand(len(target), -1, -1), start)
 
         if self.inputs.target is None:
 
             def shown(ids: tuple[int, ...]) -> dict[str, Tokens]:
                 return {"source": source.tokens, "target": self.reader.tokens("target", ids)}
 
-            start = self._start()
-            found = self._decode(read, start, shown, len(source))
+            found = self._decode(reads, self._start(), shown, len(source))
             return shown(found.ids), found
-        target, steps = self._force(read, self.inputs.target)
+        target, steps = self._force(reads, self.inputs.target)
         return {"source": source.tokens, "target": target}, Written(steps=steps)
 
     def continue_(self, network: CausalLM | ForeignWriter) -> Result:
         """Runs a language model: reads the prompt [1, position] and continues it."""
         source = self.inputs.source
 
-        def read(ids: Tensor, start: int) -> Tensor:
-            return self.ask(Call(network, self.run, self.edited.target(ids), start=start))
+        def reads(ids: Tensor, start: int) -> Call:
+            return Call(network, self.run, self.edited.target(ids), start=start)
 
         self._refuse_target("a language model continues its source")
         if self.spec.output is None:
-            read(source.tensor, 0)
+            self.ask(reads(source.tensor, 0))
             return {"source": source.tokens}, Written()
 
         def shown(ids: tuple[int, ...]) -> dict[str, Tokens]:
             return {"source": source.tokens.then(self.reader.tokens("source", ids[len(source) :]))}
 
-        found = self._decode(read, source.tokens.ids, shown)
+        found = self._decode(reads, source.tokens.ids, shown)
         return shown(found.ids), found
 
     def read(self, network: EncoderAlone | ForeignEncoder) -> Result:
@@ -187,27 +188,30 @@ class _Job:
 
         tokens, written = {"source": source.tokens}, Written()
         if target is not None:
-            tokens["target"], steps = self._force(passes.read, target)
+            tokens["target"], steps = self._force(passes.reads, target)
             written = Written(steps=steps)
         elif network.kind != "encoder":
             self._refuse_target("a language model continues its source")
-            written = self._decode(passes.read, source.tokens.ids if alone else self._start(), shown, 0 if alone else len(source))
+            written = self._decode(passes.reads, source.tokens.ids if alone else self._start(), shown, 0 if alone else len(source))
             tokens = shown(written.ids)
         else:
             self._refuse_target("an encoder alone generates nothing")
         return tokens, replace(written, recording=passes.recorded(tokens, written, self.request))
 
-    def _decode(self, read: Read, prompt: tuple[int, ...], shown: Strips, source: int = 0) -> Written:
+    def _decode(self, reads: Reads, prompt: tuple[int, ...], shown: Strips, source: int = 0) -> Written:
         decoding, writer = self.request.decoding, self._writer()
         most = min(decoding.max_length, writer.limit + 1 - len(prompt))
-        tell = partial(self._tell, most, shown)
+
+        def tell(written: Written) -> None:
+            self.report(lambda: self.maker.progress(shown, written, most))
+
         if source:  # the encoder has run: its maps can be shown before the first token
             tell(Written(prompt))
         if not decoding.max_length:  # nothing is to be written: the prompt is still read
-            return Written(prompt, forced(read, prompt, writer, self.device))
+            return Written(prompt, forced(self._read(reads), prompt, writer, self.device))
         if self.dictated:
             following = iter(self.dictated)
-            return self._write(read, prompt, lambda _: next(following), len(self.dictated), tell)
+            return self._write(reads, prompt, lambda _: following, len(self.dictated), tell)
         if decoding.method == "beam":
             size, longest = decoding.beam_size, decoding.max_length
             memory = BeamMemory(self.spec, size, len(prompt), source, self.request.keep, self.run.fused)
@@ -217,55 +221,52 @@ class _Job:
                 tell(Written(best.ids, best.steps, best.lineage))
 
             prune, begin = self.recorder.prune, self.request.begin
-            found, tree = beam(read, self._select, prune, prompt, size, longest, writer, self.device, told, begin)
+            found, tree = beam(self._read(reads), self._select, prune, prompt, size, longest, writer, self.device, told, begin)
             if decoding.hypothesis >= len(found):
                 raise UnknownHypothesis(asked=decoding.hypothesis, last=len(found) - 1)
             best = found[decoding.hypothesis]
             return Written(best.ids, best.steps, best.lineage, tree)
-        choose = sampler(decoding) if decoding.method == "sample" else greedy
-        return self._write(read, prompt, choose, decoding.max_length, tell)
+        return self._write(reads, prompt, chooser(decoding), decoding.max_length, tell)
 
     def _select(self, rows: Tensor) -> None:
         self.cache.select(rows)
         self.edited.select(rows)
 
     def _write(
-        self,
-        read: Read,
-        prompt: tuple[int, ...],
-        choose: Callable[[Tensor], int],
-        max_length: int,
-        tell: Callable[[Written], None],
+        self, reads: Reads, prompt: tuple[int, ...], choose: Choose, max_length: int, tell: Callable[[Written], None]
     ) -> Written:
         written = Written(prompt)
-        begin = () if self.dictated else self.request.begin
-        draft = None if self.dictated else self.draft
-        for steps in write(read, prompt, choose, max_length, self._writer(), self.device, begin, draft):
+
+        def told(steps: list[Step]) -> None:
+            nonlocal written
             ids = (*written.ids, *(step.chosen.id for step in steps))
             tell(written := Written(ids, (*written.steps, *steps), drafted=self.draft.confirmed))
+
+        self.recorder.prompt = len(prompt)
+        begin, draft = ((), None) if self.dictated else (self.request.begin, self.draft)
+        passes = write(prompt, choose, max_length, self._writer(), self.device, begin, draft, told)
+
+        def following(logits: Tensor | None) -> Call | None:
+            try:
+                return replace(reads(*passes.send(logits)), then=following)  # type: ignore[arg-type]  # None begins a generator
+            except StopIteration:
+                return None
+
+        if first := following(None):
+            self.ask(first)
         return written
 
-    def _tell(self, most: int, shown: Strips, written: Written) -> None:
-        """Reports what is written so far, of `most` tokens; the trace so far is made only if a listener asks for it."""
-        chosen = [step.chosen for step in written.steps]
-        self.report(
-            lambda: Progress(
-                tuple(each.id for each in chosen),
-                tuple(each.text for each in chosen),
-                most,
-                time.perf_counter() - self.maker.began,
-                so_far=None if isinstance(self.edited.network, RecordedNetwork) else self.maker.so_far(shown, written),
-            )
-        )
+    def _read(self, reads: Reads) -> Read:
+        return lambda ids, start: self.ask(reads(ids, start))
 
-    def _force(self, read: Read, target: Input) -> tuple[Tokens, list[Step]]:
+    def _force(self, reads: Reads, target: Input) -> tuple[Tokens, list[Step]]:
         """Feeds the forced target: a text without its end token, which the last row should predict; ids as given."""
         if self.spec.output is None:
-            read(target.tensor, 0)
+            self.ask(reads(target.tensor, 0))
             return target.tokens, []
         ids = target.tokens.ids
         fed, last = (ids[:-1], ids[-1]) if target.unread else (ids, None)
-        return target.tokens, forced(read, fed, self._writer(), self.device, last)
+        return target.tokens, forced(self._read(reads), fed, self._writer(), self.device, last)
 
     def _source(self) -> Input:
         return self.reader.padded(self.inputs.source, self.request.source_pad_to, self.spec)
@@ -284,12 +285,9 @@ class _Job:
             raise BadSetting(name="target", found=self.request.target, allowed=f"left out: {reason}")
 
     def _writer(self) -> Writer:
-        tokenizer = self.checkpoint.tokenizers["source" if self.spec.encoder is None else "target"]
-        normalise = certain if self.spec.output is not None and self.spec.output.softmax == "batch" else log_probabilities_of
+        spec = self.spec
+        tokenizer = self.checkpoint.tokenizers["source" if spec.encoder is None else "target"]
+        normalise = certain if spec.output is not None and spec.output.softmax == "batch" else log_probabilities_of
         return Writer(
-            lambda id_: tokenizer.tokens((id_,), "").texts[0],
-            self.spec.end_id,
-            self.spec.suppressed,
-            self.spec.writer.max_positions,
-            normalise,
+            lambda ids: tokenizer.tokens(ids, "").texts, spec.end_id, spec.suppressed, spec.writer.max_positions, normalise
         )

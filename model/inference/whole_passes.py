@@ -49,15 +49,15 @@ class WholePasses:
         """
         self.network.check_rows(self.source)
 
-    def read(self, ids: Tensor, start: int) -> Tensor:
+    def reads(self, ids: Tensor, start: int) -> Call:
         """Logits [row, position, vocab] after each position of `ids` [row, position]; all positions are computed again."""
         self.fed = ids[0]
         if self.network.kind == "decoder":
-            return self._asked(lambda: self.network(Pass(ids)).logits)
+            return self._call(lambda: self.network(Pass(ids)).logits)
 
         source = self.source.expand(len(ids), *self.source.shape[1:])
         valid = None if self.valid is None else self.valid.expand(len(ids), -1)
-        return self._asked(lambda: self.network(Pass(source, valid, ids)).logits)
+        return self._call(lambda: self.network(Pass(source, valid, ids)).logits)
 
     def recorded(self, tokens: dict[str, Tokens], written: Written, request: RunRequest) -> Trace:
         """The recording of a pass over everything that was read.
@@ -83,13 +83,13 @@ class WholePasses:
             result: Tensor = out[0] if kind == "encoder" else out.logits
             return result
 
-        logits = self._asked(recorded)
+        logits = self.ask(self._call(recorded))
         if kind != "encoder":
             self.run.see("logits", logits)
         return found[0]
 
-    def _asked(self, compute: Callable[[], Tensor]) -> Tensor:
-        """The result of a pass, computed where all networks are.
+    def _call(self, compute: Callable[[], Tensor]) -> Call:
+        """The call of a pass, which is computed where all networks are.
 
         Raises:
             RunFailed: the library raised an error.
@@ -105,7 +105,7 @@ class WholePasses:
                     raise
                 raise RunFailed(error=f"{type(error).__name__}: {' '.join(str(error).split()[:20])}") from error
 
-        return self.ask(Call(self.network, self.run, self.source, computed_by=computed))
+        return Call(self.network, self.run, self.source, computed_by=computed)
 
 
 def _read(strip: Tokens, ids: Tensor | None) -> Sequence[str] | None:

@@ -43,7 +43,7 @@ _LINES = {
     "probabilities, vocab": ("inference/decoding.py", "log_probabilities_of", "return"),
     "probabilities, batch": ("inference/decoding.py", "certain", "return"),
     "chosen, greedy": ("inference/decoding.py", "greedy", "return"),
-    "chosen, sample": ("inference/decoding.py", "sampler", "def choose"),
+    "chosen, sample": ("inference/decoding.py", "sampler", "def sample"),
     "chosen, beam": ("inference/decoding.py", "beam", "return"),
     "chosen, given": ("inference/decoding.py", "forced", "following ="),
 }

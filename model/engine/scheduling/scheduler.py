@@ -1,7 +1,8 @@
 """Scheduler: runs requests of many callers on one device; simultaneous network calls are computed as one batch.
 
 A worker thread executes one run at a time: it tokenizes, chooses tokens and records, and hands network calls to the compute thread.
-The compute thread takes the oldest pending call, with all calls that can be batched with it, as soon as the device is free. A call
+The compute thread takes the oldest pending call, with all calls that can be batched with it, as soon as the device is free. Where
+the next call of a run follows from the answer (`Call.then`: steps of a decode), it is made there, and the worker waits on. A call
 that can be batched waits up to GATHER_SECONDS for runs that began, or got an answer, just before (call_queue.py): a run that is
 slow in its own thread delays the others once, by that time.
 """
@@ -200,17 +201,25 @@ class Scheduler:
         return []
 
     def _answer(self, group: list[PendingCall]) -> None:
+        """Computes a batch. Runs whose next call follows from the answer make it; the threads of the others get the answer."""
         self.batches[len(group)] += 1
         answers: Sequence[Tensor | Exception]
         try:
             answers = self._together([pending.call for pending in group])
         except BaseException as error:
             answers = [_as_exception(error)] * len(group)
+        outcomes = [_outcome(pending.call, answer) for pending, answer in zip(group, answers, strict=True)]
         with self._lock:
-            for pending in group:
-                self._calls.expect(pending.ticket)
-        for pending, answer in zip(group, answers, strict=True):
-            pending.finish(answer)
+            for place, (pending, outcome) in enumerate(zip(group, outcomes, strict=True)):
+                if not isinstance(outcome, Call):
+                    self._calls.expect(pending.ticket)
+                elif (refusal := self._refusal(pending.ticket)) is not None:
+                    outcomes[place] = refusal
+                else:
+                    self._calls.follow(pending, outcome)
+        for pending, outcome in zip(group, outcomes, strict=True):
+            if not isinstance(outcome, Call):
+                pending.finish(outcome)
 
     def _work(self) -> None:
         """A worker thread's loop: one run after the other."""
@@ -248,12 +257,13 @@ class Scheduler:
             self._called.notify()
 
     def _ask(self, ticket: Ticket, call: Call) -> Tensor:
-        """Hands a call to the compute thread and waits for the answer. A run whose callers all left ends here."""
+        """Hands a call to the compute thread and waits for its answer, or that of the last call that follows it.
+
+        A run whose callers all left ends here.
+        """
         with self._lock:
-            if ticket.given_up:
-                raise Superseded(model=getattr(ticket.request, "model", "?"))
-            if self._closed:
-                raise EngineAway(host="this process", seconds=0)
+            if (refusal := self._refusal(ticket)) is not None:
+                raise refusal
             self._ensure_compute_thread()
             pending = self._calls.add(ticket, call)
             self._called.notify()
@@ -261,6 +271,22 @@ class Scheduler:
         if isinstance(pending.answer, Tensor):
             return pending.answer
         raise pending.answer or RuntimeError("a call without an answer")
+
+    def _refusal(self, ticket: Ticket) -> Exception | None:
+        """Why a run may make no more calls; None: it may."""
+        if ticket.given_up:
+            return Superseded(model=getattr(ticket.request, "model", "?"))
+        return EngineAway(host="this process", seconds=0) if self._closed else None
+
+
+def _outcome(call: Call, answer: Tensor | Exception) -> Call | Tensor | Exception:
+    """The call that follows an answered one; if none does, what the run's thread gets."""
+    if call.then is None or isinstance(answer, Exception):
+        return answer
+    try:
+        return call.then(answer) or answer
+    except BaseException as error:
+        return _as_exception(error)
 
 
 def _as_exception(error: BaseException) -> Exception:

@@ -1,7 +1,7 @@
 """Decoding: what is drawn has the probabilities that its settings promise, and searches rank as they say."""
 
 from collections.abc import Callable
-from itertools import chain
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -41,8 +41,7 @@ def exact(temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0) -> Array
 
 
 def drawn(decoding: Decoding, draws: int) -> list[int]:
-    choose, log_probabilities = sampler(decoding), torch.tensor(PROBABILITIES).log().float()
-    return [choose(log_probabilities) for _ in range(draws)]
+    return list(sampler(decoding)(torch.tensor(PROBABILITIES).log().float().expand(draws, -1)))
 
 
 def chi_square(counts: Array, expected: Array) -> tuple[float, int]:
@@ -108,14 +107,20 @@ def test_draws_of_one_run_are_not_those_of_torch_at_large() -> None:
 
 
 def test_where_numbers_are_nan_the_draw_is_the_greedy_choice() -> None:
-    broken = torch.tensor([-1.0, float("nan"), -0.5])
-    assert sampler(Decoding("sample"))(broken) == greedy(broken)
+    broken = torch.tensor([[-1.0, float("nan"), -0.5]])
+    assert list(sampler(Decoding("sample"))(broken)) == list(greedy(broken)) == [1]
+
+
+def test_a_row_draws_only_when_its_token_is_asked_for() -> None:
+    """Rows behind a wrong guess are dropped: had they drawn, the text after them would depend on the guess."""
+    choose, rows = sampler(Decoding("sample", seed=5)), torch.tensor(PROBABILITIES).log().float().expand(40, -1)
+    assert [next(choose(rows)) for _ in range(40)] == list(sampler(Decoding("sample", seed=5))(rows))
 
 
 def test_a_draw_leaves_what_the_page_shows_as_it_was() -> None:
-    given = torch.tensor(PROBABILITIES).log().float()
+    given = torch.tensor(PROBABILITIES).log().float()[None]
     before = given.clone()
-    sampler(Decoding("sample", temperature=0.5, top_k=2, top_p=0.6))(given)
+    list(sampler(Decoding("sample", temperature=0.5, top_k=2, top_p=0.6))(given))
     assert torch.equal(given, before)
 
 
@@ -133,7 +138,7 @@ END = 2
 
 
 def writer(limit: int = 99, suppressed: tuple[int, ...] = (), vocabulary: str = "abE") -> Writer:
-    return Writer(vocabulary.__getitem__, END, suppressed, limit)
+    return Writer(lambda ids: [vocabulary[id_] for id_ in ids], END, suppressed, limit)
 
 
 def search(
@@ -228,8 +233,20 @@ def test_the_sum_of_a_hypothesis_goes_on_from_its_own_beginning() -> None:
 
 
 def decoded(rows: dict[tuple[int, ...], list[float]], prompt: tuple[int, ...] = (9,), max_length: int = 9, **of: Any) -> list[Step]:
-    passes = write(table(rows, [0.2, 0.1, 0.7]), prompt, of.pop("choose", greedy), max_length, writer(**of), CPU)
-    return list(chain.from_iterable(passes))
+    return followed(table(rows, [0.2, 0.1, 0.7]), prompt, max_length, writer(**of))
+
+
+def followed(
+    read: Callable[[Tensor, int], Tensor], prompt: tuple[int, ...], max_length: int, writer: Writer, **of: Any
+) -> list[Step]:
+    """The steps of a greedy decode whose passes `read` computes."""
+    steps: list[Step] = []
+    passes = write(prompt, greedy, max_length, writer, CPU, told=steps.extend, **of)
+    with suppress(StopIteration):
+        asked = next(passes)
+        while True:
+            asked = passes.send(read(*asked))
+    return steps
 
 
 ABE = {(): [0.6, 0.3, 0.1], (0,): [0.1, 0.8, 0.1], (0, 1): [0.1, 0.2, 0.7]}
@@ -246,7 +263,7 @@ def test_a_decode_takes_what_is_chosen_and_goes_on_behind_it_until_the_end() -> 
 
 def test_a_token_behind_the_end_token_in_the_vocabulary_ends_no_text() -> None:
     behind = [0.1, 0.1, 0.1, 0.7]
-    steps = chain.from_iterable(write(table({}, behind), (9,), greedy, 3, writer(vocabulary="abEc"), CPU))
+    steps = followed(table({}, behind), (9,), 3, writer(vocabulary="abEc"))
     assert [step.chosen.id for step in steps] == [3, 3, 3]
     found, _ = search(table({}, behind), size=1, max_length=3, vocabulary="abEc")
     assert [h.ids for h in found] == [(9, 3, 3, 3)]
@@ -270,13 +287,16 @@ def test_a_decode_writes_no_suppressed_token_and_shows_its_probability() -> None
 
 
 def test_of_equally_likely_tokens_the_first_is_greedy() -> None:
-    assert greedy(torch.tensor([-2.0, -1.0, -1.0])) == 1
+    assert list(greedy(torch.tensor([[-2.0, -1.0, -1.0], [-1.0, -2.0, -3.0]]))) == [1, 0]
 
 
 def test_a_step_shows_the_eight_likeliest_tokens_the_best_first() -> None:
     log_probabilities = torch.tensor([0.02, 0.3, 0.08, 0.1, 0.05, 0.04, 0.16, 0.12, 0.07, 0.06]).log()
-    step = writer(vocabulary="abcdefghij").step(3, 5, log_probabilities, (4, 5))
+    rows = torch.stack([log_probabilities, log_probabilities.flip(0)])
+    step, other = writer(vocabulary="abcdefghij").steps((3, 4), (5, 0), rows, ((4, 5), (5, 6)))
     assert "".join(candidate.text for candidate in step.candidates) == "bghdcije"
+    assert "".join(candidate.text for candidate in other.candidates) == "idcghbaf"
+    assert (other.index, other.chosen.id, other.chosen.text, other.computed) == (4, 0, "a", (5, 6))
     assert (step.index, step.chosen.id, step.chosen.text, step.computed) == (3, 5, "f", (4, 5))
     assert step.chosen.log_probability == pytest.approx(np.log(0.04))
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from model.engine.scheduling.scheduler import Scheduler
-from model.inference.calls import Call, alone
+from model.inference.calls import Call, computed
 from model.inference.draft import DOUBTFUL, LONGEST, Draft
 from model.inference.precision import lowered, run_in
 from model.inference.run import run
@@ -31,7 +31,9 @@ class Counted:
 
     def __call__(self, call: Call) -> Tensor:
         self.queries.append(call.queries)
-        return alone(call)
+        answer = computed(call)
+        following = None if call.then is None else call.then(answer)
+        return answer if following is None else self(following)
 
     @property
     def decoded(self) -> list[int]:
@@ -148,34 +150,48 @@ def test_drafted_runs_of_several_callers_are_batched_and_stay_apart() -> None:
 def test_a_draft_goes_on_where_the_newest_two_tokens_are_and_else_the_newest_one_nearest_to_the_last_guess() -> None:
     dropped: list[int] = []
     draft = Draft((4, 5, 6, 5, 7, 8, 9, 5), dropped.append)
-    assert draft.after([1, 4], 10) == [5, 6, 5, 7, 8, 9, 5]
-    draft.settle(2)  # 5 6 were chosen, then another token than 5
+    assert draft.after([1], 10) == [4, 5, 6, 5, 7, 8, 9, 5], "first the whole text"
+    draft.settle(3)  # 4 5 6 were chosen, then another token than 5
     assert dropped == [5]
-    assert draft.after([4, 5, 6, 3], 10) == []  # it never occurs
-    draft.settle(0)
-    assert draft.after([5, 6, 3, 7], 10) == [8, 9, 5]
+    assert draft.after([5, 6, 7], 10) == [8, 9, 5]
     draft.settle(0)
     assert draft.after([3, 7, 4, 5], 10) == [6, 5, 7, 8, 9, 5]  # back to the only "4 5"
     draft.settle(0)
     assert draft.after([5, 9], 1) == [5]
     draft.settle(1)
     assert draft.after([9, 5, 8], 10) == [9, 5]
-    assert draft.after([1, 1], 10) == []
-    assert draft.confirmed == 3
+    assert draft.confirmed == 4
+
+
+def test_a_token_that_the_earlier_text_does_not_have_replaced_one_of_it() -> None:
+    draft = Draft(range(20))
+    assert draft.after([99], 10) == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
+    draft.settle(2)  # 0 1 were chosen, then 55 instead of 2
+    assert draft.after([99, 0, 1, 55], 10) == [3, 4, 5, 6], "behind the one that was replaced, and not many"
+    draft.settle(0)  # 56 was chosen instead of 3, too
+    assert draft.after([99, 0, 1, 55, 56], 10) == [4, 5, 6, 7]
+
+
+def test_a_draft_of_nothing_guesses_nothing() -> None:
+    draft = Draft()
+    assert draft.after([1], 10) == draft.after([1, 2], 10) == []
 
 
 def test_after_a_wrong_guess_the_next_ones_are_shorter_until_one_holds() -> None:
     draft = Draft(range(100))
     lengths = []
-    for newest, confirmed in ((0, 3), (30, 0), (40, 8), (60, 16)):
-        lengths.append(len(draft.after([newest], 100)))
+    for newest, confirmed in ((-1, 3), (30, 0), (40, 8), (60, 16)):
+        lengths.append(len(draft.after([-1, newest], 100)))
         draft.settle(confirmed)
     assert lengths == [LONGEST, DOUBTFUL, DOUBTFUL, LONGEST]
 
 
 @pytest.mark.parametrize(("most", "expected"), [(0, 0), (-3, 0), (3, 3), (100, LONGEST)])
 def test_a_guess_is_never_longer_than_is_allowed(most: int, expected: int) -> None:
-    assert len(Draft(range(50)).after([0], most)) == expected
+    draft = Draft(range(50))
+    assert len(draft.after([0], most)) == expected
+    draft.settle(expected)
+    assert len(draft.after([0, 1], most)) == expected
 
 
 def test_rows_on_trial_are_forgotten_by_the_cache() -> None:

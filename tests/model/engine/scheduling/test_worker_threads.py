@@ -13,8 +13,8 @@ from model.engine.scheduling.scheduler import IDLE_SECONDS, Scheduler
 from model.errors import Busy, EngineAway, TookTooLong
 
 Turn = Callable[[], bool]
-NO_CALL: Any = None
-"""A call that nothing computes."""
+NO_CALL: Any = SimpleNamespace(then=None)
+"""A call that nothing computes and none follows."""
 
 
 def waits(scheduler: Scheduler, *turns: Turn) -> list[float | None]:
