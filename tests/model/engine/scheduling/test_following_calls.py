@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from model.engine.scheduling.scheduler import Scheduler
-from model.errors import Superseded
+from model.errors import RunFailed, Superseded
 from model.inference.calls import Call, alone
 from tests.runs import SPECS, checkpoint, for_session
 
@@ -47,7 +47,7 @@ def test_an_error_on_the_way_is_that_of_its_run_alone(error: BaseException) -> N
 
     scheduler = Scheduler().start()
     try:
-        with pytest.raises(ValueError if isinstance(error, ValueError) else Exception, match=r"three is too many|KeyboardInterrupt"):
+        with pytest.raises((ValueError, RunFailed), match=r"three is too many|KeyboardInterrupt"):
             scheduler.do("one", lambda ask, report: ask(counting(9, then)))
         assert scheduler.do("other", lambda ask, report: ask(counting(9))) == 9
     finally:
