@@ -26,6 +26,9 @@ DOUBTFUL = 8
 REPLACED = 4
 """The same for a guess after a token that the earlier text does not have."""
 
+QUICK = 30_000_000
+"""Parameters up to which a network reads the prompt with a guess. In a larger one the first token would be seen later."""
+
 
 class Draft:
     """Guesses for one decode.
@@ -38,15 +41,16 @@ class Draft:
     Args:
         ids: the ids that an earlier run wrote; empty: nothing is guessed.
         forget: drops the newest rows, as many as its argument says, from the cache and the recorder of the decode.
+        at_once: whether the prompt is read with a guess.
 
     Attributes:
         confirmed: number of guessed tokens that were chosen so far.
     """
 
-    def __init__(self, ids: Sequence[int] = (), forget: Callable[[int], None] = lambda count: None) -> None:
+    def __init__(self, ids: Sequence[int] = (), forget: Callable[[int], None] = lambda count: None, at_once: bool = True) -> None:
         self._ids, self._forget = list(ids), forget
         self._place = self._guessed = self.confirmed = 0
-        self._longest, self._begun = LONGEST, False
+        self._longest, self._begun, self._at_once = LONGEST, False, at_once
 
     def after(self, written: Sequence[int], most: int) -> list[int]:
         """At most `most` ids that may follow the ids `written`: those that followed the same ids in the earlier text."""
@@ -59,6 +63,8 @@ class Draft:
                 self._place = min(both or places, key=lambda place: abs(place - self._place))
             else:
                 longest = min(longest, REPLACED)
+        elif not self._at_once:
+            return []
         found = self._ids[self._place : self._place + max(0, min(most, longest))]
         self._guessed = len(found)
         return found
@@ -91,4 +97,6 @@ def draft_for(checkpoint: Runner, request: RunRequest, cache: KVCache, recorder:
         cache.forget(count)
         recorder.forget(count)
 
-    return Draft([id_ for id_ in earlier if id_ != spec.end_id], forget)  # the end token is never read
+    guesses = [id_ for id_ in earlier if id_ != spec.end_id]  # the end token is never read
+    size = sum(parameter.numel() for parameter in checkpoint.network.parameters())
+    return Draft(guesses, forget, at_once=size <= QUICK)

@@ -47,6 +47,11 @@ from viz.links import NEW_SENTENCE, PARAMETERS, TYPED, View, read, second_side, 
         ("silence", "decoder.0.2.cross:0"),
         ("set", "n_heads=8"),
         ("lang", "de"),
+        ("big", "0"),
+        ("big", "1"),
+        ("open", values.PARTS[0]),
+        ("open", " ".join(values.PARTS)),
+        ("begin", "0"),
     ],
 )
 def test_a_value_on_its_limit_is_taken(name: str, text: str) -> None:
@@ -101,6 +106,10 @@ def test_a_value_on_its_limit_is_taken(name: str, text: str) -> None:
         ("set", f"n_heads={'8' * 201}"),
         ("precision", "float64"),
         ("lang", "xx"),
+        ("big", "-1"),
+        ("big", "2"),
+        ("open", "everything"),
+        ("open", f"{values.PARTS[0]} everything"),
     ],
 )
 def test_a_value_beyond_its_limit_is_refused(name: str, text: str) -> None:
@@ -129,6 +138,7 @@ def test_a_whole_number_has_no_more_digits_than_any_limit() -> None:
         (values.ids, "5,03", "5,3"),
         (values.ids, ",".join(["7"] * MOST_TOKENS), ",".join(["7"] * MOST_TOKENS)),
         (values.ids, "", ""),
+        (values.parts, "  ".join(values.PARTS[::-1]), " ".join(values.PARTS)),
         (values.off, "".join(["a", "ll"]), values.ALL_OFF),
     ],
 )

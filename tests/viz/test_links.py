@@ -83,6 +83,11 @@ def test_defaults_are_left_out() -> None:
     assert links.read({}) == (View(), [])
 
 
+def test_a_default_is_left_out_however_it_was_written() -> None:
+    view, _problems = links.read({"temperature": "1.0", "against": "".join(View().against), "top_p": "1"})
+    assert links.write(view) == {}
+
+
 def test_an_empty_sentence_is_not_the_absence_of_one() -> None:
     assert links.write(View(text="")) == {"text": ""}
     assert links.read({"text": ""})[0].text == ""
@@ -143,6 +148,7 @@ def test_a_text_that_is_too_long_for_a_link_is_cut_so_that_opening_the_link_says
 
 def test_chosen_tokens_are_left_out_in_words_where_they_cannot_begin_a_decode() -> None:
     assert links.read({"begin": "5,3", "max": "2"}) == (View(begin="5,3", max_length=2), [])
+    assert View(begin="5,3").request().begin == (5, 3)
     for query in ({"max": "1"}, {"target": "w5"}):
         view, problems = links.read({"begin": "5,3", **query})
         assert (view, view.request().begin) == (links.read(query)[0], ())
@@ -172,6 +178,7 @@ def test_a_view_asks_for_the_run_that_it_shows() -> None:
     assert request.keep == ("scores",)
     assert replace(view, target="").request().target is None
     assert View().request().source == ""
+    assert View().request().source_pad_to is None
 
 
 def test_the_second_side_of_a_comparison_is_the_first_but_for_what_differs() -> None:

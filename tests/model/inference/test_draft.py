@@ -177,6 +177,21 @@ def test_a_draft_of_nothing_guesses_nothing() -> None:
     assert draft.after([1], 10) == draft.after([1, 2], 10) == []
 
 
+def test_the_prompt_of_a_large_network_is_read_by_itself_so_that_its_first_token_is_seen_soon(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked, network = long_request(TRANSLATES, "sample"), checkpoint(SPECS[TRANSLATES]).network
+    plain, _ = drafted(TRANSLATES, asked, ())
+    size = sum(parameter.numel() for parameter in network.parameters())
+    first = []
+    for most in (size, size - 1):
+        monkeypatch.setattr("model.inference.draft.QUICK", most)
+        found, counted = drafted(TRANSLATES, asked, written(plain))
+        assert_same(found, plain)
+        first.append(counted.decoded[0])
+    assert first == [len(plain.steps), 1]
+
+
 def test_after_a_wrong_guess_the_next_ones_are_shorter_until_one_holds() -> None:
     draft = Draft(range(100))
     lengths = []
