@@ -179,6 +179,9 @@ def test_a_view_asks_for_the_run_that_it_shows() -> None:
     assert replace(view, target="").request().target is None
     assert View().request().source == ""
     assert View().request().source_pad_to is None
+    assert View().request().settings == ()
+    assert dict(View(settings="b=2 a=1").request().settings) == {"a": "1", "b": "2"}
+    assert len({View(), View(head=0), View(head=1)}) == 2, "a view is a value"
 
 
 def test_the_second_side_of_a_comparison_is_the_first_but_for_what_differs() -> None:
