@@ -8,7 +8,7 @@ read less, and each gets the positional encodings and the mask of where it reall
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, chain
 
 import torch
 from torch import Tensor, nn
@@ -66,9 +66,10 @@ class Batch:
             memory=_padded(memories, 1) if memories else None,
             start=self.start,
         )
-        rows = [torch.full((len(call.ids),), moved) for call, moved in zip(calls, self.moved, strict=True)]
-        keys = torch.arange(self.call.ids.shape[1], device=self.call.ids.device)
-        self._own_keys = (keys >= torch.cat(rows).to(keys.device)[:, None])[:, None, None]  # [row, 1, 1, key]
+        own = [[(moved, moved + call.ids.shape[1])] * len(call.ids) for call, moved in zip(calls, self.moved, strict=True)]
+        first, self._end = torch.tensor(list(chain(*own)), device=self.call.ids.device)[:, :, None, None, None].unbind(1)
+        self._keys = torch.arange(self.call.ids.shape[1], device=self.call.ids.device)
+        self._own_keys = self._keys >= first  # [row, 1, 1, key]
 
     def hides_padding(self) -> bool:
         """Whether no query attends to the padding of its row, and each may attend to some key.
@@ -81,10 +82,8 @@ class Batch:
         if self.call.source_mask is None or self.call.memory is not None:
             assert not isinstance(self.call.network, EncoderAlone | ForeignNetwork | RecordedNetwork)
             mask = self.call.network.target_mask(self.call.ids, self.start).allowed & self._own_keys  # [row, 1, query or 1, key]
-            mask = mask.expand(-1, -1, self.call.queries, -1)
-            for call, rows, moved in zip(self.calls, self.rows, self.moved, strict=True):
-                seen = mask[rows, :, : call.queries]
-                own += [~seen[..., moved + call.ids.shape[1] :].any(), seen.any(-1).all()]
+            padding = self._keys[self.start :, None] >= self._end  # [row, 1, query, 1]: what these attend to is for nobody
+            own += [(padding | ~(mask & (self._keys >= self._end))).all(), (padding | mask.any(-1, keepdim=True)).all()]
         return bool(torch.stack(own).all())
 
     def answers(self) -> list[Tensor]:

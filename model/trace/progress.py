@@ -44,7 +44,7 @@ class Progress:
 
 
 Listener: TypeAlias = Callable[[Progress], None]
-"""Receives the progress of a run, in the run's thread: it must return at once."""
+"""Receives the progress of a run, in a thread that other runs wait for: it must return at once."""
 
 Report: TypeAlias = Callable[[Callable[[], Progress]], None]
 """Receives a function that makes the progress; calls it only if somebody listens."""
