@@ -56,7 +56,7 @@ export default ({ parentElement, data, setTriggerValue }) => {
     document.dispatchEvent(new CustomEvent("headlight:waiting")); // live pictures may show what the run writes
     wait(parentElement, data, () => mine.ready(), mine.life.signal);
   }
-  mine.ready = () => setTriggerValue("ready", true);
+  mine.ready = pageLinks.here(() => setTriggerValue("ready", true));
   const call = ++mine.calls;
   return () => { if (call === mine.calls) mine.life.abort(); }; // Streamlit may clean up late, after a newer call
 };

@@ -29,6 +29,7 @@ from model.trace.progress import Progress
 from model.trace.types import Array, Trace
 from viz import calls, labels
 from viz.calls import BY_TOKEN, Call, Calls, NotKept, NotYet, Stopped
+from viz.canvas.assets import read
 from viz.canvas.wire import strings, transport
 from viz.language import decimal_sign
 from viz.texts import _, number, spoken
@@ -46,7 +47,7 @@ _BAR = st.components.v2.component(
     "headlight.waiting",
     html='<p class="waiting" role="status"></p><p class="how-far"></p><p class="written" dir="auto"></p>',
     css=(Path(__file__).parent / "waiting.css").read_text(encoding="utf-8"),
-    js=(Path(__file__).parent / "waiting.js").read_text(encoding="utf-8"),
+    js=f"{read('page_link.js')}\n{(Path(__file__).parent / 'waiting.js').read_text(encoding='utf-8')}",
 )
 
 

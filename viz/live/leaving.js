@@ -3,7 +3,6 @@
 // without the fields of this one, and after a quick click even before it sends what was typed last. A server that was restarted
 // draws the sentence of the URL: the box then gets back what was typed since.
 
-const LINK = "a[data-testid=stSidebarNavLink], a[data-testid=stPageLink-NavLink]";
 const REST = "[data-testid=stApp][data-test-connection-state=CONNECTED][data-test-script-state=notRunning]";
 const KNOWN_MS = 20; // how often it is checked whether the script knows
 const LEAVING_MS = 5000; // after this time the page is left anyway
@@ -60,7 +59,7 @@ class Leaving {
   }
 
   onClick(event) {
-    const link = event.target.closest?.(LINK);
+    const link = event.target.closest?.(PAGE_LINK);
     if (!link || !event.isTrusted || event.ctrlKey || event.metaKey || event.shiftKey || this.safe) return;
     event.preventDefault();
     event.stopImmediatePropagation();
@@ -76,7 +75,7 @@ class Leaving {
     while (!this.safe && performance.now() - began < LEAVING_MS) await new Promise((done) => setTimeout(done, KNOWN_MS));
     const { link } = this;
     this.link = null;
-    const drawn = link.isConnected ? link : [...document.querySelectorAll(LINK)].find(({ href }) => href === link.href);
+    const drawn = link.isConnected ? link : [...document.querySelectorAll(PAGE_LINK)].find(({ href }) => href === link.href);
     drawn?.click();
   }
 }

@@ -34,7 +34,7 @@ class LiveBox {
 
   take({ data, setTriggerValue }) {
     const { path, pause: ms, texts } = data;
-    Object.assign(this, { path, ms, texts, setTriggerValue });
+    Object.assign(this, { path, ms, texts, setTriggerValue: pageLinks.here(setTriggerValue) });
     this.choices.take(data);
     this.leaving.take(data);
     this.script.rests().then(() => this.mend(data.text));

@@ -172,6 +172,17 @@ def test_a_token_that_the_earlier_text_does_not_have_replaced_one_of_it() -> Non
     assert draft.after([99, 0, 1, 55, 56], 10) == [4, 5, 6, 7]
 
 
+def test_of_several_places_a_guess_begins_at_the_one_nearest_to_the_last() -> None:
+    draft = Draft((5, 1, 5, 2, 5, 3, 5, 4))
+    assert draft.after([9], 4) == [5, 1, 5, 2]
+    draft.settle(4)  # and 7 came next
+    assert draft.after([2, 7], 2) == [3, 5]
+    draft.settle(0)
+    assert draft.after([7, 5], 1) == [3], "the 5 just before"
+    draft.settle(0)
+    assert draft.after([7, 5], 1) == [3], "and not the last one"
+
+
 def test_a_draft_of_nothing_guesses_nothing() -> None:
     draft = Draft()
     assert draft.after([1], 10) == draft.after([1, 2], 10) == []

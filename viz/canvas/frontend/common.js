@@ -84,7 +84,7 @@ class Drawing {
 
   /** Handles a call of the component's function: a new scene, a new color scheme, or both. What stands already is not drawn again. */
   show({ data, setStateValue, setTriggerValue }) {
-    Object.assign(this, { setStateValue, setTriggerValue });
+    Object.assign(this, { setStateValue: pageLinks.here(setStateValue), setTriggerValue: pageLinks.here(setTriggerValue) });
     if (data !== this.given) liveScenes.offer(this, data);
     this.given = data;
     const changed = [this.connect(), this.paintedIn(palette(schemeFor(this.root, (this.coming ?? this).header.schemes)))];
@@ -162,6 +162,7 @@ class Drawing {
     if (this.life && !this.life.signal.aborted) return false;
     this.life = new AbortController();
     liveScenes.register(this);
+    pageLinks.before(() => this.reportNow(), this.life.signal);
     this.wanted = new Set();
     const { signal } = this.life;
     document.addEventListener(CHANNEL, ({ detail }) => { this.pointed = detail; if (this.header) this.onPointed(); }, { signal });
@@ -248,6 +249,9 @@ class Drawing {
   choose(selection) {
     this.setStateValue("selection", { ...selection, at: performance.timeOrigin + performance.now() });
   }
+
+  /** Reports at once what waits to be reported; true if there was something. */
+  reportNow() { return false; }
 
   /** Writes the readout below the drawing; `about` becomes its data attributes. */
   say(sentence, about = {}) {

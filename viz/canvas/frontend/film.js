@@ -173,13 +173,20 @@ class Film extends Atlas {
   /** Reports a choice together with its snapshot. */
   choose(selection) {
     clearTimeout(this.resting);
+    this.resting = null;
     super.choose({ ...selection, snapshot: this.header.steps[this.at] });
   }
 
   /** Reports the snapshot to Python once the slider has rested, never while playing. */
   report() {
     clearTimeout(this.resting);
-    if (!this.transport.playing) this.resting = setTimeout(() => this.choose({}), SETTLED_MS);
+    this.resting = this.transport.playing ? null : setTimeout(() => this.reportNow(), SETTLED_MS);
+  }
+
+  reportNow() {
+    const waits = Boolean(this.resting);
+    if (waits) this.choose({});
+    return waits;
   }
 
   draw() {

@@ -159,10 +159,14 @@ class Player extends Drawing {
     Object.assign(this.unsaid, change);
     clearTimeout(this.resting);
     if (this.transport.playing || !Object.keys(this.unsaid).length) return;
-    this.resting = setTimeout(() => {
-      this.choose(this.unsaid);
-      this.forget();
-    }, REPORT_MS);
+    this.resting = setTimeout(() => this.reportNow(), REPORT_MS);
+  }
+
+  reportNow() {
+    const waits = Object.keys(this.unsaid).length > 0;
+    if (waits) this.choose(this.unsaid);
+    this.forget();
+    return waits;
   }
 
   /** Opens the calculation of a cell that is computed already. */

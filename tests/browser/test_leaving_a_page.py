@@ -1,0 +1,96 @@
+"""What a drawing still has to report when its page is left: it is neither lost nor drawn into the next page."""
+
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import Page, WebSocketRoute
+
+from tests.browser.conftest import Serve
+from tests.browser.patience import expect
+from tests.browser.visits import drawing, loud, opened, rest, until
+
+pytestmark = pytest.mark.browser
+
+APP = Path(__file__).parents[2] / "app.py"
+REPORTED_MS = 400
+"""So long the player collects steps before it reports them."""
+
+
+class SlowAnswers:
+    """Holds back what the server says, as a busy one does, while `held`."""
+
+    def __init__(self, page: Page) -> None:
+        self.held, self.page, self._waiting = False, page, list[str | bytes]()
+        page.route_web_socket("**/_stcore/stream", self.join)
+
+    def join(self, browser: WebSocketRoute) -> None:
+        """A page has connected."""
+        self.browser, server = browser, browser.connect_to_server()
+        server.on_message(self.take)
+
+    def take(self, message: str | bytes) -> None:
+        """The server has said something."""
+        if self.held:
+            self._waiting.append(message)
+        else:
+            self.browser.send(message)
+
+    def go_on(self) -> None:
+        """Says what was held back."""
+        self.held = False
+        while self._waiting:
+            self.browser.send(self._waiting.pop(0))
+
+
+def stepping(page: Page, serve: Serve) -> Page:
+    """The page Step through, its player ready for keys."""
+    page = opened(page, f"{serve(APP)}/step?text=ein+hund+spielt+im+schnee")
+    expect(drawing(page, "player")).to_have_attribute("data-step", "0")
+    drawing(page, "player").locator("button").first.focus()
+    return page
+
+
+def step_in(page: Page) -> list[str]:
+    return parse_qs(urlsplit(page.url).query).get("step", [])
+
+
+def test_a_step_that_is_not_reported_yet_goes_along_to_the_next_page(watched: Page, serve: Serve) -> None:
+    page = stepping(watched, serve)
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    page.get_by_role("link", name="Masks").click()
+    page.wait_for_url("**/masks?*")
+    until(page, lambda: step_in(page) == ["2"])
+    page.get_by_role("link", name="Step through").click()
+    page.wait_for_url("**/step?*")
+    expect(drawing(page, "player")).to_have_attribute("data-step", "2")
+
+
+@pytest.mark.parametrize("name", ["Masks", "Positions"])
+def test_what_is_done_on_a_page_that_is_left_is_not_drawn_into_the_next_one(watched: Page, serve: Serve, name: str) -> None:
+    """The server's answer to the link comes late; until then the page is there, and its keys work."""
+    answers = SlowAnswers(watched)
+    page = stepping(watched, serve)
+    answers.held = True
+    page.get_by_role("link", name=name).click()
+    drawing(page, "player").locator("button").first.focus()
+    page.keyboard.press("ArrowRight")
+    expect(drawing(page, "player")).to_have_attribute("data-step", "1")
+    page.wait_for_timeout(2 * REPORTED_MS)
+    answers.go_on()
+    page.wait_for_url(f"**/{name.lower()}?*")
+    rest(page)
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(loud(page)).to_have_count(0)
+    assert urlsplit(page.url).path == f"/{name.lower()}"
+
+
+def test_a_page_whose_link_leads_nowhere_goes_on_to_report(watched: Page, serve: Serve) -> None:
+    """A link that opens another tab, and the link to the page itself, leave nothing."""
+    page = stepping(watched, serve)
+    page.get_by_role("link", name="Step through").click()
+    rest(page)
+    drawing(page, "player").locator("button").first.focus()
+    page.keyboard.press("ArrowRight")
+    until(page, lambda: step_in(page) == ["1"])

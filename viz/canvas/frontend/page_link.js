@@ -1,0 +1,55 @@
+// Links to other pages. Between a click on one and the server's answer, Streamlit sends every report for the page that is left; the
+// server would then draw a part of that page into the new one, which Streamlit cannot show. So what waits to be reported goes out
+// before the click does, and nothing after it.
+
+const PAGE_LINK = "a[data-testid=stSidebarNavLink], a[data-testid=stPageLink-NavLink]";
+const SENT_MS = 100; // after this time Streamlit has sent a report: it collects those of a moment
+const LEFT_MS = 5000; // after this time without another page, reports go out again
+
+class PageLinks {
+  constructor() {
+    this.left = -Infinity; // when another page was asked for
+    this.from = null; // the path of the page that was left then
+    this.waiting = new Set(); // functions that report what waits to be reported; each says whether there was something
+    document.addEventListener("click", (event) => this.onClick(event), { capture: true });
+  }
+
+  /** True if another page was asked for and has not come. */
+  get leaves() {
+    return this.from === location.pathname && performance.now() - this.left < LEFT_MS;
+  }
+
+  /** `report` is called before a page is left, until `signal` aborts. */
+  before(report, signal) {
+    this.waiting.add(report);
+    signal.addEventListener("abort", () => this.waiting.delete(report));
+  }
+
+  onClick(event) {
+    const link = event.target.closest?.(PAGE_LINK);
+    const elsewhere = event.ctrlKey || event.metaKey || event.shiftKey; // another tab or window
+    if (!link || elsewhere || new URL(link.href).pathname === location.pathname) return;
+    if ([...this.waiting].filter((report) => report()).length) {
+      event.preventDefault();
+      event.stopImmediatePropagation();
+      setTimeout(() => this.follow(link), SENT_MS);
+      return;
+    }
+    Object.assign(this, { left: performance.now(), from: location.pathname });
+  }
+
+  /** Goes where a click led. The page may have been drawn again meanwhile. */
+  follow(link) {
+    const drawn = link.isConnected ? link : [...document.querySelectorAll(PAGE_LINK)].find(({ href }) => href === link.href);
+    if (!this.leaves) drawn?.click();
+  }
+
+  /** A function that calls `report` unless the page is being left. */
+  here(report) {
+    return (...told) => {
+      if (!this.leaves) report(...told);
+    };
+  }
+}
+
+const pageLinks = (globalThis.headlightPageLinks ??= new PageLinks());
