@@ -288,7 +288,7 @@ def _continuations(
     totals = so_far[:, None] + allowed  # [hypothesis, vocab]
     best = totals.flatten().topk(min(count, totals.numel()))
     places = [divmod(place, totals.shape[1]) for place in best.indices.tolist()]
-    found = [(total, *place) for total, place in zip(best.values.tolist(), places, strict=True) if total > -torch.inf]
+    found = [(total, *place) for total, place in zip(best.values.tolist(), places, strict=True) if total != -torch.inf]
     rows, tokens = [row for _, row, _ in found], [token for _, _, token in found]
     newest = writer.steps(repeat(index), tokens, log_probabilities[rows], repeat(computed))
     grown: list[Hypothesis] = []

@@ -32,15 +32,24 @@ UNHURRIED = "--js-flags=--no-opt --no-maglev"
 LONGEST_FIRST = (
     "test_pages.py",
     "test_app.py",
-    "test_canvas_component.py",
-    "test_what_if.py",
     "test_big_mode.py",
-    "test_live.py",
-    "test_no_english.py",
+    "test_canvas_component.py",
     "test_canvas_scale.py",
     "test_waiting.py",
     "test_live_bad_input.py",
+    "test_live.py",
     "test_checkpoint.py",
+    "test_what_if.py",
+    "test_no_english.py",
+    "test_walk.py",
+    "test_training.py",
+    "test_visiting.py",
+    "test_leaving_a_page.py",
+    "test_class.py",
+    "test_cells.py",
+    "test_page_alone.py",
+    "test_new_visitor.py",
+    "test_compare.py",
 )
 """A process gets whole files, in this order: a long one at the end would keep the other process waiting."""
 
