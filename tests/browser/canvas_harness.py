@@ -6,6 +6,7 @@ from functools import cache
 
 import streamlit as st
 
+from model.trace.beam_tree import Node
 from model.trace.types import Site, Trace
 from tests import traces
 from viz import canvas
@@ -23,6 +24,9 @@ HOSTILE = [
     "e\u0301\u0302\u0303",
     "a" * 300,
 ]
+
+ENDS = (("a", -0.5), ("b", -1.0), ("c", -2.0))
+"""Hypotheses of a beam search."""
 
 
 @cache
@@ -54,7 +58,7 @@ def main() -> None:
     trace = made(ask.get("case", ""))
     last = [a for a in trace.attention if a.kind == "cross"] or list(trace.attention)
     state = st.session_state
-    for name in ("site", "head", "query", "step", "runs") if state.get("asked") != ask else ():
+    for name in ("site", "head", "query", "step", "runs", "hypothesis") if state.get("asked") != ask else ():
         state.pop(name, None)  # not what a drawing of the last URL still reports
     state.asked, number = ask, ask.get("number", "")
     state.setdefault("site", ask.get("site", str(last[-1])))
@@ -71,9 +75,17 @@ def main() -> None:
         canvas.lines(trace, site, state.head, state.query, key=f"lines{number}", chosen=choose)
     if "player" in show:
         canvas.player(trace, site, state.head, state.step, key=f"player{number}", chosen=choose)
+    if "tree" in show:  # each script run has another one, whose numbers differ in their last digits, as other runs' would
+        canvas.tree(searched(trace, 1e-6 * state.runs), state.setdefault("hypothesis", 0), key=f"tree{number}", chosen=choose)
     st.text_input("a text field", key=f"field{number}")
     st.text(f"chosen {state.site} head {state.head} query {state.query} step {state.step} runs {state.runs}")
     st.text(f"page {number}")
+
+
+def searched(trace: Trace, off: float) -> Trace:
+    """With a beam search that ended with three hypotheses of one token."""
+    tree = [Node(0, -1, place, text, total + off, total + off, "finished", place) for place, (text, total) in enumerate(ENDS)]
+    return replace(trace, tree=tuple(tree))
 
 
 def choose(**fields: str | int) -> None:

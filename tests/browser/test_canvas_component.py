@@ -275,6 +275,20 @@ def test_lines_are_read_by_keys(drawings: Open) -> None:
     chosen(page, r".* query 3")
 
 
+def test_a_tree_whose_numbers_differ_in_their_last_digits_keeps_the_focus(drawings: Open) -> None:
+    """Runs of one search that were batched with different others do: their trees are drawn anew."""
+    page = drawings("show=lines,tree")
+    third = drawing(page, "tree").locator('.node[data-rank="2"]')
+    before, total = runs(page), third.get_attribute("data-total")
+    third.focus()
+    page.keyboard.press("Enter")
+    expect(third).to_have_attribute("aria-current", "true")
+    until(page, lambda: runs(page) > before)
+    rest(page)
+    assert third.get_attribute("data-total") != total
+    expect(third).to_be_focused(timeout=2000)
+
+
 def step_of(page: Page) -> str | None:
     return drawing(page, "player").get_attribute("data-step")
 

@@ -35,8 +35,10 @@ class Tree extends Drawing {
     this.band = el("span", { class: "band" }, texts.pruned);
     this.plan = el("div", { class: "plan" }, this.edges, ...this.steps, this.band, ...this.buttons.values());
     this.window = el("div", { class: "window", role: "application", "aria-label": texts.treeLabel }, this.plan);
+    const focused = this.root.matches(":focus-within") ? heldPlace : null; // another run of the same search differs in its last digits
     this.root.replaceChildren(this.window, this.readout);
     this.say(texts.treeHint);
+    this.buttons.get(focused)?.focus({ preventScroll: true });
   }
 
   button(node) {
