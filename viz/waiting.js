@@ -51,12 +51,12 @@ export default ({ parentElement, data, setTriggerValue }) => {
   let mine = waits.get(parentElement);
   if (mine?.path !== data.path || mine.life.signal.aborted) {
     mine?.life.abort();
-    mine = { path: data.path, life: new AbortController(), calls: 0 };
+    mine = { path: data.path, life: new AbortController(), calls: 0, born: performance.now() };
     waits.set(parentElement, mine);
     document.dispatchEvent(new CustomEvent("headlight:waiting")); // live pictures may show what the run writes
     wait(parentElement, data, () => mine.ready(), mine.life.signal);
   }
-  mine.ready = pageLinks.here(() => setTriggerValue("ready", true));
+  mine.ready = pageLinks.here(() => setTriggerValue("ready", true), mine.born);
   const call = ++mine.calls;
   return () => { if (call === mine.calls) mine.life.abort(); }; // Streamlit may clean up late, after a newer call
 };

@@ -25,6 +25,7 @@ class LiveBox {
     this.stopping = root.querySelector(".stop");
     this.said = root.querySelector(".said");
     this.history = new SentenceHistory();
+    this.born = performance.now();
     this.script = new PageScript();
     this.choices = new Choices(() => this.choose(), (change) => this.setTriggerValue("changed", change));
     this.leaving = new Leaving((box) => this.script.enter(box), () => this.script.rests());
@@ -34,7 +35,7 @@ class LiveBox {
 
   take({ data, setTriggerValue }) {
     const { path, pause: ms, texts } = data;
-    Object.assign(this, { path, ms, texts, setTriggerValue: pageLinks.here(setTriggerValue) });
+    Object.assign(this, { path, ms, texts, setTriggerValue: pageLinks.here(setTriggerValue, this.born) });
     this.choices.take(data);
     this.leaving.take(data);
     this.script.rests().then(() => this.mend(data.text));

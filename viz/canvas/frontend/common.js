@@ -71,7 +71,7 @@ function point(detail) {
 /** Base class of drawings: elements are built for a new scene, pixels drawn on any change. Keeps zoom and focus between script runs. */
 class Drawing {
   constructor(parent, name) {
-    this.name = name;
+    Object.assign(this, { name, born: performance.now() });
     this.readout = el("p", { class: "readout", role: "status", "aria-live": "polite" });
     this.tip = el("div", { class: "tip", popover: "manual", "aria-hidden": "true" });
     this.root = el("div", { class: "hl", "data-drawing": name });
@@ -84,7 +84,8 @@ class Drawing {
 
   /** Handles a call of the component's function: a new scene, a new color scheme, or both. What stands already is not drawn again. */
   show({ data, setStateValue, setTriggerValue }) {
-    Object.assign(this, { setStateValue: pageLinks.here(setStateValue), setTriggerValue: pageLinks.here(setTriggerValue) });
+    const here = (report) => pageLinks.here(report, this.born);
+    Object.assign(this, { setStateValue: here(setStateValue), setTriggerValue: here(setTriggerValue) });
     if (data !== this.given) liveScenes.offer(this, data);
     this.given = data;
     const changed = [this.connect(), this.paintedIn(palette(schemeFor(this.root, (this.coming ?? this).header.schemes)))];

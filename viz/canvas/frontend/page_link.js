@@ -14,9 +14,9 @@ class PageLinks {
     document.addEventListener("click", (event) => this.onClick(event), { capture: true });
   }
 
-  /** True if another page was asked for and has not come. */
-  get leaves() {
-    return this.from === location.pathname && performance.now() - this.left < LEFT_MS;
+  /** True if another page was asked for after the time `since`, at which something was drawn, and has not come. */
+  leaves(since) {
+    return since < this.left && this.from === location.pathname && performance.now() - this.left < LEFT_MS;
   }
 
   /** `report` is called before a page is left, until `signal` aborts. */
@@ -32,7 +32,8 @@ class PageLinks {
     if ([...this.waiting].filter((report) => report()).length) {
       event.preventDefault();
       event.stopImmediatePropagation();
-      setTimeout(() => this.follow(link), SENT_MS);
+      const clicked = performance.now();
+      setTimeout(() => { if (this.left < clicked) this.follow(link); }, SENT_MS);
       return;
     }
     Object.assign(this, { left: performance.now(), from: location.pathname });
@@ -41,13 +42,13 @@ class PageLinks {
   /** Goes where a click led. The page may have been drawn again meanwhile. */
   follow(link) {
     const drawn = link.isConnected ? link : [...document.querySelectorAll(PAGE_LINK)].find(({ href }) => href === link.href);
-    if (!this.leaves) drawn?.click();
+    drawn?.click();
   }
 
-  /** A function that calls `report` unless the page is being left. */
-  here(report) {
+  /** A function that calls `report`, of what was drawn at the time `since`, unless its page is being left. */
+  here(report, since) {
     return (...told) => {
-      if (!this.leaves) report(...told);
+      if (!this.leaves(since)) report(...told);
     };
   }
 }
