@@ -99,7 +99,10 @@ def test_a_cell_is_opened_by_keys_and_its_badge_is_read_and_by_a_click(visit: Op
     card = page.locator(".st-key-card-arithmetic")
     expect(card.get_by_text(re.compile(r"recomputed in float64, largest difference \d·10⁻[⁶⁷⁸]"))).to_be_visible(timeout=PATIENCE)
     cell = LocalEngine(CHECKPOINTS, best_device("cpu")).explain(RunRequest(MODEL, TEXT), "decoder.0.2.cross", 3, query, column)
-    expect(card).to_contain_text(f"The run recorded {cell.ran:.7f}"[:-2])
+    expect(card).to_contain_text("The run recorded")
+    recorded = re.search(r"The run recorded (\d\.\d+)", card.inner_text())
+    assert recorded is not None
+    assert float(recorded[1]) == pytest.approx(cell.ran, abs=1e-6)  # a run in another batch differs in its last digits
     expect(page.locator(MAP)).to_have_attribute("data-stage", "decoder.0.2.cross/weights")
     has_parameters(page, query="1", key="1")
     rest(page)
