@@ -126,7 +126,7 @@ class Recorder:
         named = {
             name if name in ("hidden", "embedded", "stages") else f"attention/*/{name}": reason for name, reason in why.items()
         }
-        scores = [pieces for name, pieces in self._pieces.items() if name.endswith(".self/scores")]
+        scores = [pieces for name, pieces in self._pieces.items() if name.endswith(".self/scores") and _is_decoded(name)]
         stepped = any(len(pieces) > 1 or pieces[0].shape[-2] > (self.prompt or torch.inf) for pieces in scores)
         named |= {"attention/decoder.*/scores": NAN_UNCOMPUTED} if stepped else {}
         named |= {"logits": ONLY_LAST} if self._last_logits else {}

@@ -75,7 +75,6 @@ class Leaving {
     while (!this.safe && performance.now() - began < LEAVING_MS) await new Promise((done) => setTimeout(done, KNOWN_MS));
     const { link } = this;
     this.link = null;
-    const drawn = link.isConnected ? link : [...document.querySelectorAll(PAGE_LINK)].find(({ href }) => href === link.href);
-    drawn?.click();
+    pageLinks.follow(link);
   }
 }

@@ -1,6 +1,6 @@
 """Scheduler: runs requests of many callers on one device; simultaneous network calls are computed as one batch.
 
-A worker thread executes one run at a time: it tokenizes, chooses tokens and records, and hands network calls to the compute thread.
+A worker thread executes one run at a time: it tokenizes, hands network calls to the compute thread, and makes the trace.
 The compute thread takes the oldest pending call, with all calls that can be batched with it, as soon as the device is free. Where
 the next call of a run follows from the answer (`Call.then`: steps of a decode), it is made there, and the worker waits on. A call
 that can be batched waits up to GATHER_SECONDS for runs that began, or got an answer, just before (call_queue.py): a run that is

@@ -203,6 +203,17 @@ def test_the_prompt_of_a_large_network_is_read_by_itself_so_that_its_first_token
     assert first == [len(plain.steps), 1]
 
 
+def test_scores_are_said_to_be_missing_only_where_a_decoder_was_read_in_steps_or_with_guesses() -> None:
+    asked = replace(long_request(TRANSLATES, "sample"), keep=("scores",))
+    note = "attention/decoder.*/scores"
+    one = replace(asked, decoding=replace(asked.decoding, max_length=1))
+    plain, _ = drafted(TRANSLATES, asked, ())
+    alone, _ = drafted(TRANSLATES, one, ())
+    guessed, counted = drafted(TRANSLATES, asked, written(plain))
+    assert len(counted.decoded) < len(plain.steps)
+    assert [note in trace.missing for trace in (plain, alone, guessed)] == [True, False, True]
+
+
 def test_after_a_wrong_guess_the_next_ones_are_shorter_until_one_holds() -> None:
     draft = Draft(range(100))
     lengths = []
