@@ -9,6 +9,7 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
+from threadpoolctl import threadpool_limits
 
 from viz import panel_help, waiting
 from viz.canvas.wire.transport import ROUTE
@@ -24,7 +25,10 @@ async def warm_up(app: st.App) -> AsyncIterator[None]:
     """Loads the networks before the first visitor comes, then excludes all loaded objects from garbage collection.
 
     Streamlit collects garbage after every script run: with torch, pandas and plotly imported that takes 139 ms each time.
+    The matrix products of numpy are those of single heads. With more than one thread each takes as long as with one, and the
+    threads wait for each other on processors that others could use.
     """
+    threadpool_limits(1, "blas")
     start(box.pause_ms)
     end_streams_at_exit()
     gc.collect()

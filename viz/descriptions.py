@@ -69,17 +69,27 @@ def selected(name: str, row: str) -> str:
     return _("{head} is selected. {row}", head=name, row=row).strip()
 
 
-def overview(trace: Trace) -> str:
-    """All heads: for each layer the number of heads, and the head whose rows have the largest weights on average."""
+def peaks(weights: Array) -> list[float]:
+    """Of each head in weights [head, query, key], the largest weight of a row, on average of its rows."""
+    found: list[float] = np.nanmean(weights.max(axis=-1), axis=-1).tolist()
+    return found
+
+
+def overview(trace: Trace, known: Mapping[Site, Sequence[float]] | None = None) -> str:
+    """All heads: for each layer the number of heads, and the head whose rows have the largest weights on average.
+
+    Args:
+        known: `peaks` of sites, if the caller has read their weights: those of a long run are computed each time.
+    """
     said = []
     for site, attention in trace.attention.items():
         if attention.mask.size > LARGE:
             gaps = {"site": labels.site(site), "count": attention.heads}
             said.append(_n("{site}: {count} head.", "{site}: {count} heads.", attention.heads, **gaps))
             continue
-        peaks: list[float] = np.nanmean(attention.weights[:].max(axis=-1), axis=-1).tolist()  # all heads at once
-        sharpest = int(np.argmax(peaks))
-        gaps = {"site": labels.site(site), "count": attention.heads, "head": sharpest + 1, "share": percent(peaks[sharpest])}
+        own = (known or {}).get(site) or peaks(attention.weights[:])
+        sharpest = int(np.argmax(own))
+        gaps = {"site": labels.site(site), "count": attention.heads, "head": sharpest + 1, "share": percent(own[sharpest])}
         said.append(
             _n(
                 "{site}: {count} head, whose largest weight per row is {share} on average.",

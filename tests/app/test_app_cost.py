@@ -10,6 +10,7 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 from streamlit.testing.v1 import AppTest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import app
 from benchmarks import one_line
@@ -87,3 +88,15 @@ def test_what_is_loaded_at_the_start_is_spared_from_every_later_collection(stock
         assert asyncio.run(start()) > 100_000
     finally:
         gc.unfreeze()
+
+
+def test_numpys_products_leave_the_other_processors_alone(stocked: Path) -> None:
+    async def threads() -> set[int]:
+        async with app.warm_up(app.app):
+            return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+    with threadpool_limits(2, "blas"):
+        try:
+            assert asyncio.run(threads()) == {1}
+        finally:
+            gc.unfreeze()

@@ -88,6 +88,8 @@ class Atlas extends Drawing {
   }
 
   arrived() {
+    const { exact } = this.coming?.header.parts ?? {};
+    if (exact && !exact.levels) this.part("exact", this.coming); // fetched together with the overview, not after it
     super.arrived();
     if (this.header && this.large.open) this.large.take(this.large.tile);
     if (!this.hovered) return;

@@ -222,10 +222,11 @@ def _overview(trace: Trace) -> bytes:
     blobs: dict[str, Array] = {}
     masks: dict[tuple[bytes, tuple[int, ...]], str] = {}
     groups: dict[tuple[str, ...], dict[str, Any]] = {}
+    peaks: dict[Site, list[float]] = {}
     heads = sum(attention.heads for attention in trace.attention.values())
     for site, attention in trace.attention.items():
         down, across = blocks(attention.mask, heads)
-        blobs[f"weights/{site}"] = _codes(attention, down, across)
+        blobs[f"weights/{site}"], peaks[site] = _codes(attention, down, across)
         mask = pool(attention.mask, down, across, np.logical_or).astype(np.uint8)
         name = masks.setdefault((mask.tobytes(), mask.shape), f"mask/{len(masks)}")
         blobs[name] = mask
@@ -240,16 +241,22 @@ def _overview(trace: Trace) -> bytes:
                 "names": labels.head_names(trace, attention),
             }
         )
-    header = {"groups": list(groups.values()), "ends": ["0", "1"], "description": descriptions.overview(trace)}
+    header = {"groups": list(groups.values()), "ends": ["0", "1"], "description": descriptions.overview(trace, peaks)}
     return pack(header, blobs)
 
 
-def _codes(attention: Attention, down: int, across: int) -> Array:
-    """All heads of a site, pooled: codes [head, query, key]."""
+def _codes(attention: Attention, down: int, across: int) -> tuple[Array, list[float]]:
+    """All heads of a site, pooled: codes [head, query, key]; and their `peaks`, if their description needs them. Each is read once."""
     if down == across == 1 and attention.mask.size <= WHOLE_CELLS:
-        return encode(allowed(attention.weights[:], attention.mask))
-    pooled = (pool(allowed(attention.head(head), attention.mask), down, across) for head in range(attention.heads))
-    return encode(np.stack(list(pooled)))
+        weights = attention.weights[:]
+        return encode(allowed(weights, attention.mask)), descriptions.peaks(weights)
+    pooled, peaks = list[Array](), list[float]()
+    for head in range(attention.heads):
+        weights = attention.head(head)
+        pooled.append(pool(allowed(weights, attention.mask), down, across))
+        if attention.mask.size <= descriptions.LARGE:
+            peaks += descriptions.peaks(weights[None])
+    return encode(np.stack(pooled)), peaks
 
 
 def blocks(mask: Array, heads: int) -> tuple[int, int]:
