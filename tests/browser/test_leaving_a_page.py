@@ -92,3 +92,24 @@ def test_what_is_done_on_a_page_that_is_left_is_not_drawn_into_the_next_one(watc
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(loud(page)).to_have_count(0)
     assert urlsplit(page.url).path == "/masks"
+
+
+def test_what_is_done_after_the_browsers_back_key_is_not_drawn_into_the_page_before(watched: Page, serve: Serve) -> None:
+    answers = SlowAnswers(watched)
+    page = opened(watched, f"{serve(APP)}/masks?text=ein+hund+spielt+im+schnee")
+    page.get_by_role("link", name="Step through").click()
+    page.wait_for_url("**/step?*")
+    expect(drawing(page, "player")).to_have_attribute("data-step", "0")
+    answers.held = True
+    while urlsplit(page.url).path == "/step":  # parameters of its URL are places in the browser's history, too
+        page.go_back(wait_until="commit")
+    drawing(page, "player").locator("button").first.focus()
+    page.keyboard.press("ArrowRight")
+    expect(drawing(page, "player")).to_have_attribute("data-step", "1")
+    page.wait_for_timeout(2 * REPORTED_MS)
+    answers.go_on()
+    expect(drawing(page, "player")).to_have_count(0)
+    rest(page)
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(loud(page)).to_have_count(0)
+    assert urlsplit(page.url).path == "/masks"

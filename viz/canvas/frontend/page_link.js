@@ -1,6 +1,6 @@
 // Links to other pages. Between a click on one and the server's answer, Streamlit sends every report for the page that is left; the
 // server would then draw a part of that page into the new one, which Streamlit cannot show. So what waits to be reported goes out
-// before the click does, and nothing after it.
+// before the click does, and nothing after it. After the browser's keys "back" and "forward" nothing goes out, either.
 
 const PAGE_LINK = "a[data-testid=stSidebarNavLink], a[data-testid=stPageLink-NavLink]";
 const SENT_MS = 100; // after this time Streamlit has sent a report: it collects those of a moment
@@ -9,9 +9,10 @@ const LEFT_MS = 5000; // after this time without another page, reports go out ag
 class PageLinks {
   constructor() {
     this.left = -Infinity; // when another page was asked for
-    this.from = null; // the path of the page that was left then
+    this.from = null; // the path in the address bar then: a click leaves it as it is, and so does the server until it answers
     this.waiting = new Set(); // functions that report what waits to be reported; each says whether there was something
     document.addEventListener("click", (event) => this.onClick(event), { capture: true });
+    window.addEventListener("popstate", () => this.onBack(), { capture: true });
   }
 
   /** True if another page was asked for after the time `since`, at which something was drawn, and has not come. */
@@ -36,6 +37,16 @@ class PageLinks {
       setTimeout(() => { if (this.left < clicked) this.follow(link); }, SENT_MS);
       return;
     }
+    this.leave();
+  }
+
+  /** The browser's keys lead to another page, or only to other parameters of the one that the sidebar says is shown. */
+  onBack() {
+    const shown = document.querySelector(`${PAGE_LINK}[aria-current]`);
+    if (shown && new URL(shown.href).pathname !== location.pathname) this.leave();
+  }
+
+  leave() {
     Object.assign(this, { left: performance.now(), from: location.pathname });
   }
 
