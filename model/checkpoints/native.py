@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,11 @@ class Checkpoint:
     tokenizers: Mapping[str, Tokenizer]
     fingerprint: str
     notes: tuple[str, ...] = ()
+
+    @cached_property
+    def parameters(self) -> int:
+        """The number of weights."""
+        return sum(parameter.numel() for parameter in self.network.parameters())
 
 
 def check_labels(examples: tuple[str, ...], found: tuple[str, ...]) -> None:

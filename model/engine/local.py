@@ -178,7 +178,7 @@ class LocalEngine:
         request = replace(request, precision=request.precision or default)
         lower = _usable(self._models.in_precision(base, request.precision or default))
         asked = VersionedRequest(request, base.key.version)
-        visitor = SESSION.get().id, base.key
+        visitor = SESSION.get().page, base.key
         if (trace := self._traces.get(asked)) is None:
             earlier, most, runners = self._drafts.get(visitor) or (), self._most_positions, (base.runner, lower.runner)
 

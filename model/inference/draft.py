@@ -12,8 +12,8 @@ takes the place of the smaller network.
 from collections.abc import Callable, Sequence
 
 from model.checkpoints.loaded import Runner
+from model.checkpoints.native import Checkpoint
 from model.inference.recorder import Recorder
-from model.spec.network import ModelSpec
 from model.spec.request import RunRequest
 from model.transformer.cache import KVCache
 
@@ -87,9 +87,9 @@ def draft_for(checkpoint: Runner, request: RunRequest, cache: KVCache, recorder:
     Nothing is guessed where a pass over several tokens computes something else than steps of one token: in networks of other
     libraries, in decoders that are not causal or encode every step at position 0, and in runs with edits.
     """
-    spec = checkpoint.info.spec
-    if not isinstance(spec, ModelSpec) or request.edits:
+    if not isinstance(checkpoint, Checkpoint) or request.edits:
         return Draft()
+    spec = checkpoint.info.spec
     if spec.writer.wiring == "memory" or not spec.writer.causal or spec.writer.decode_positions != "running":
         return Draft()
 
@@ -98,5 +98,4 @@ def draft_for(checkpoint: Runner, request: RunRequest, cache: KVCache, recorder:
         recorder.forget(count)
 
     guesses = [id_ for id_ in earlier if id_ != spec.end_id]  # the end token is never read
-    size = sum(parameter.numel() for parameter in checkpoint.network.parameters())
-    return Draft(guesses, forget, at_once=size <= QUICK)
+    return Draft(guesses, forget, at_once=checkpoint.parameters <= QUICK)

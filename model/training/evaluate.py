@@ -44,7 +44,7 @@ def evaluate(checkpoint: Runner, data: Path | None, split: str, decoding: Decodi
         raise BadSetting(name="checkpoint", found="another kind", allowed="a folder of our own, to be evaluated on its corpus")
     texts = corpus.texts(data, split)
     loss = validation_loss(checkpoint.network, examples(corpus, texts, tokenizers), device)
-    scores = {"loss": loss, "ppl": exp(loss), "parameters": sum(p.numel() for p in checkpoint.network.parameters())}
+    scores = {"loss": loss, "ppl": exp(loss), "parameters": checkpoint.parameters}
     if "target" not in tokenizers:
         return scores
     target = tokenizers["target"]

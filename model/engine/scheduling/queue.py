@@ -21,12 +21,18 @@ class Session:
     """One visitor.
 
     Attributes:
-        id: session id; a newer run of a session supersedes its older one. "": none, so nothing is superseded.
+        id: session id; a newer run of a session supersedes its older one. "": none, so nothing is superseded. What follows a slash
+            distinguishes the parts of a page whose runs do not supersede each other.
         client: the visitor's address, or the session id if the address is unknown; rate limits count for it. "": this process.
     """
 
     id: str = ""
     client: str = ""
+
+    @property
+    def page(self) -> str:
+        """The id without the part of the page."""
+        return self.id.partition("/")[0]
 
 
 NOBODY = Session()

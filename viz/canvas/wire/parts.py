@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import isqrt
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
+from cachetools import cached
 
 from model.trace.types import Array, Attention, Site, Trace
 from viz import descriptions, labels
@@ -162,6 +164,7 @@ def scene(header: Mapping[str, Any], parts: Mapping[str, Blob | Pyramid]) -> byt
     return pack({**header, "partsAddress": address(), "parts": places, "lost": strings.lost()}, blobs)
 
 
+@cached(WeakKeyDictionary(), key=lambda trace: trace)  # each drawing of a run asks for it several times
 def run_key(trace: Trace) -> str:
     """Hash that identifies a run without reading its weights: model, device and time, request, tokens, shapes."""
     texts = {name: strip.texts for name, strip in trace.tokens.items()}
