@@ -177,7 +177,7 @@ def _tokens(browser: Browser, address: str, folder: Path, line: float, repeats: 
     page.locator(".waiting").wait_for(state="detached", timeout=120_000)
     field, spans, gaps = page.locator("[data-testid=stTextInput] input").last, list[float](), list[float]()
     written = f"headlightWatch.count('{STRIPS} .chip[data-probability]')"
-    for turn in range(max(2, repeats // 2)):
+    for turn in range(repeats):
         page.wait_for_timeout(1500)
         field.fill(f"w5 w6 w{7 + turn}")
         page.evaluate(f"headlightWatch.first(() => 0 < {written} && {written} < 60)")
