@@ -34,7 +34,9 @@ RIDDLES = {
 }  # fmt: skip
 """What sentences of the whole catalogue, those of `model` included, no longer say, with what they say instead."""
 
-PYTHON = [path for folder in ("model", "viz", "tests", "benchmarks") for path in sorted((ROOT / folder).rglob("*.py"))]
+PEERS = ROOT / "benchmarks" / ".peers"  # the tools that the benchmark installs
+FOLDERS = ("model", "viz", "tests", "benchmarks")
+PYTHON = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py")) if PEERS not in path.parents]
 PROSE = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "checkpoints").glob("*/CARD.md"))]
 
 

@@ -65,6 +65,20 @@ def exact_at(page: Page, tile: dict[str, Any], query: int, key: int) -> float:
     return float(readout.get_attribute("data-weight") or "nan")
 
 
+def test_the_overview_and_the_selected_head_are_fetched_together(page: Page, address: str) -> None:
+    asked: list[Route] = []
+
+    def answer_both(route: Route) -> None:
+        """Answers nothing until both are asked for."""
+        asked.append(route)
+        for each in asked if len(asked) == 2 else []:
+            each.continue_()
+
+    page.route("**/headlight/*/whole", answer_both)
+    drawn(page, f"{address}/?show=atlas&case=2x2x512")
+    assert len({route.request.url for route in asked}) == len(asked) == 2
+
+
 @pytest.mark.parametrize(("case", "zoom"), [("2x2x128", 0), ("2x2x512", 0), ("1x1x4096", 0), ("1x1x4096", 9)])
 def test_hovered_weights_are_those_of_the_trace(visit: Open, case: str, zoom: int) -> None:
     page, tokens = visit(f"case={case}"), int(case.rpartition("x")[2])

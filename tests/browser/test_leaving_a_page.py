@@ -113,3 +113,15 @@ def test_what_is_done_after_the_browsers_back_key_is_not_drawn_into_the_page_bef
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(loud(page)).to_have_count(0)
     assert urlsplit(page.url).path == "/masks"
+
+
+def test_back_to_other_parameters_of_a_page_does_not_leave_it(watched: Page, serve: Serve) -> None:
+    page = stepping(watched, serve)
+    page.keyboard.press("ArrowRight")
+    until(page, lambda: step_in(page) == ["1"])
+    rest(page)
+    page.go_back(wait_until="commit")
+    assert urlsplit(page.url).path == "/step"
+    assert step_in(page) != ["1"]
+    page.keyboard.press("ArrowRight")
+    until(page, lambda: step_in(page) in (["1"], ["2"]))

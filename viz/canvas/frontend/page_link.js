@@ -42,7 +42,7 @@ class PageLinks {
 
   /** The browser's keys lead to another page, or only to other parameters of the one that the sidebar says is shown. */
   onBack() {
-    const shown = document.querySelector(`${PAGE_LINK}[aria-current]`);
+    const shown = document.querySelector(`:is(${PAGE_LINK})[aria-current]`);
     if (shown && new URL(shown.href).pathname !== location.pathname) this.leave();
   }
 
