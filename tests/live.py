@@ -23,7 +23,7 @@ HERE = {"sec-fetch-site": "same-origin", "content-type": "application/json"}
 def live_session(engine: Engine, name: str = "me", text: str = "w4", **view: Any) -> LiveSession:
     """A live session whose page shows the sentence `text` and the engine's first usable model."""
     found, info = LiveSession(Calls()), next(info for info in engine.models() if not info.problem)
-    patient = PatientEngine(engine, Session(f"{name}/live"))
+    patient = PatientEngine(engine, Session(name).typing)
     found.situation = Situation(info, View(model=info.name, text=text, **view), patient, copy_context())
     return found
 

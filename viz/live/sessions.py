@@ -143,5 +143,4 @@ def attend(info: ModelInfo, view: View) -> None:
     engine = my_engine()
     assert isinstance(engine, PatientEngine)
     language.current()  # the context remembers it from now on: the route cannot ask the session
-    session = replace(engine.session, id=f"{engine.session.id}/live")  # a page's run and a live one do not replace each other
-    my_live().situation = Situation(info, view, replace(engine, session=session), copy_context())
+    my_live().situation = Situation(info, view, replace(engine, session=engine.session.typing), copy_context())

@@ -9,11 +9,13 @@ import threading
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from model.errors import Busy, Superseded
 from model.trace.progress import LISTENER, Listener, Progress
+
+_TYPING = "/live"
 
 
 @dataclass(frozen=True)
@@ -21,8 +23,7 @@ class Session:
     """One visitor.
 
     Attributes:
-        id: session id; a newer run of a session supersedes its older one. "": none, so nothing is superseded. What follows a slash
-            distinguishes the parts of a page whose runs do not supersede each other.
+        id: session id; a newer run of a session supersedes its older one. "": none, so nothing is superseded.
         client: the visitor's address, or the session id if the address is unknown; rate limits count for it. "": this process.
     """
 
@@ -30,9 +31,14 @@ class Session:
     client: str = ""
 
     @property
+    def typing(self) -> "Session":
+        """The session that follows what is typed on the page of this one: neither's runs supersede the other's."""
+        return replace(self, id=f"{self.id}{_TYPING}")
+
+    @property
     def page(self) -> str:
-        """The id without the part of the page."""
-        return self.id.partition("/")[0]
+        """The id of the page's session, of either of the two."""
+        return self.id.removesuffix(_TYPING)
 
 
 NOBODY = Session()

@@ -35,16 +35,16 @@ def test_the_next_run_of_a_session_is_drafted_and_shows_the_same(engine: LocalEn
     assert_same(second, first)
 
 
-def test_the_parts_of_a_page_draft_for_each_other(engine: LocalEngine) -> None:
-    """What is typed on a page is like the sentence that the page has shown."""
+def test_a_page_and_what_is_typed_on_it_draft_for_each_other(engine: LocalEngine) -> None:
     ran(engine, MINE)
-    assert ran(engine, Session("mine/live")).model["drafted"] > 2
-    assert "drafted" not in ran(engine, Session("mines/live")).model
+    assert ran(engine, MINE.typing).model["drafted"] > 2
+    ran(engine, YOURS.typing)
+    assert ran(engine, YOURS).model["drafted"] > 2
 
 
 def test_no_other_session_no_other_model_and_nobody_is_drafted_with_it(engine: LocalEngine) -> None:
     ran(engine, MINE)
-    for session, model in ((YOURS, "one"), (MINE, "other"), (NOBODY, "one"), (NOBODY, "one")):
+    for session, model in ((YOURS, "one"), (Session("mine/yours"), "one"), (MINE, "other"), (NOBODY, "one"), (NOBODY, "one")):
         assert "drafted" not in ran(engine, session, model).model
 
 

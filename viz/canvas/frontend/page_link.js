@@ -9,7 +9,7 @@ const LEFT_MS = 5000; // after this time without another page, reports go out ag
 class PageLinks {
   constructor() {
     this.left = -Infinity; // when another page was asked for
-    this.from = null; // the path in the address bar then: a click leaves it as it is, and so does the server until it answers
+    this.from = null; // the path in the address bar then; after a click it changes with the server's answer
     this.waiting = new Set(); // functions that report what waits to be reported; each says whether there was something
     document.addEventListener("click", (event) => this.onClick(event), { capture: true });
     window.addEventListener("popstate", () => this.onBack(), { capture: true });
@@ -46,6 +46,7 @@ class PageLinks {
     if (shown && new URL(shown.href).pathname !== location.pathname) this.leave();
   }
 
+  /** From now on, drawings of this page report nothing. */
   leave() {
     Object.assign(this, { left: performance.now(), from: location.pathname });
   }

@@ -249,7 +249,7 @@ def _overview(trace: Trace) -> bytes:
 
 
 def _codes(attention: Attention, down: int, across: int) -> tuple[Array, list[float]]:
-    """All heads of a site, pooled: codes [head, query, key]; and their `peaks`, if those are described. Each is read once."""
+    """All heads of a site, pooled: codes [head, query, key]; and `peaks`, if those are described. A head is read once."""
     if down == across == 1 and attention.mask.size <= WHOLE_CELLS:
         weights = attention.weights[:]
         return encode(allowed(weights, attention.mask)), descriptions.peaks(weights)
