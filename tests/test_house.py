@@ -28,6 +28,7 @@ PYTHON = [
 ROOMS = [p for p in PYTHON if p.relative_to(ROOT).parts[0] != "tests"]
 WRITTEN = [*ROOMS, *sorted(p for end in ("js", "css") for p in (ROOT / "viz").rglob(f"*.{end}"))]
 TORCH_FREE = (
+    "sharing.single_flight",
     "errors",
     "spec.network",
     "spec.request",
@@ -235,6 +236,7 @@ def test_a_page_asks_an_engine_and_never_the_network() -> None:
         "model.inspection.report",
         "model.engine.api",
         "model.engine.sent_files",
+        "model.sharing.single_flight",
     )
     for module in modules("viz.views", "viz.walk", "viz.figures", "viz.canvas", "viz.links", "viz.export"):
         wrong = sorted(name for name in imports(module) if within(name, "model") and name not in allowed)

@@ -1,15 +1,15 @@
-"""LRU cache bounded in bytes and entries, and single flight: simultaneous equal computations run once. No torch."""
+"""LRU cache bounded in bytes and entries, and values that are computed once. No torch."""
 
 import math
 import threading
 from collections.abc import Callable, Hashable
-from concurrent.futures import Future
 from operator import itemgetter
 from typing import Generic, TypeVar
 
 import cachetools
 
 from model.errors import TookTooLong
+from model.sharing.single_flight import SingleFlight
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -53,34 +53,6 @@ class LruCache(Generic[Key, Value]):
         with self._lock:
             for key in [key for key in self._entries if of(key)]:
                 del self._entries[key]
-
-
-class SingleFlight(Generic[Key, Value]):
-    """Runs simultaneous equal computations once. No lock is held while one runs."""
-
-    def __init__(self) -> None:
-        self._in_flight: dict[Key, Future[Value]] = {}
-        self._lock = threading.Lock()
-
-    def do(self, key: Key, compute: Callable[[], Value]) -> Value:
-        """The result of `compute`, or of an equal computation that another thread has begun.
-
-        Raises:
-            BaseException: whatever the computation raised, in every waiting thread.
-        """
-        own: Future[Value] = Future()
-        with self._lock:
-            first = self._in_flight.setdefault(key, own)
-        if first is not own:
-            return first.result()
-        try:
-            own.set_result(compute())
-        except BaseException as error:
-            own.set_exception(error)
-        finally:
-            with self._lock:
-                del self._in_flight[key]
-        return own.result()
 
 
 class ComputedOnce(Generic[Key, Value]):

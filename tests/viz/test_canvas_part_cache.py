@@ -1,6 +1,6 @@
 """The part cache: parts are named by their content, never change, and are evicted when there is no room."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -9,6 +9,7 @@ from starlette.testclient import TestClient
 
 from model.trace.types import Site
 from tests import traces
+from tests.flights import at_once
 from viz.canvas.scenes import attention, player
 from viz.canvas.wire import parts, transport
 from viz.canvas.wire.transport import PART_CACHE, Blob, PartCache, unpack
@@ -45,6 +46,19 @@ def test_a_cached_part_is_not_made_again() -> None:
     assert own.get_or_make("key", make) is own.get_or_make("key", make)
     assert made == ["once"]
     assert own.piece(Blob(b"abc").name, "whole") == b"abc"
+
+
+def test_a_part_that_many_ask_for_at_once_is_made_once() -> None:
+    made, own = list[str](), PartCache(100)
+
+    def make(meet: Callable[[], None]) -> Blob:
+        made.append("once")
+        meet()
+        return Blob(b"abc")
+
+    found = at_once(8, lambda meet: own.get_or_make("key", lambda: make(meet)))
+    assert made == ["once"]
+    assert len(set(map(id, found))) == 1
 
 
 def test_what_was_used_longest_ago_makes_room() -> None:

@@ -25,7 +25,7 @@ Where to find things, for tests and other tools (all elements are in the compone
 Drawings on one page tell each other what is pointed at with the event `headlight:query` on the document: `detail` is
 `{queryStrip, query, keyStrip, key}`, with null for absent fields.
 
-May import: model.errors, model.trace, viz.descriptions, viz.labels, viz.links, viz.readings, viz.texts, viz.theme.
+May import: model.errors, model.sharing, model.trace, viz.descriptions, viz.labels, viz.links, viz.readings, viz.texts, viz.theme.
 """
 
 import re

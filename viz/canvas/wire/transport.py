@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 import streamlit as st
@@ -24,6 +24,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from model.sharing.single_flight import SingleFlight
 from model.trace.types import Array
 from viz.texts import current as current_language
 
@@ -141,6 +142,7 @@ class PartCache:
         self._parts: LRUCache[str, Part] = LRUCache(limit, getsizeof=lambda part: min(part.nbytes, limit))
         self._names: LRUCache[str, str] = LRUCache(MOST_KEYS)
         self._lock = threading.Lock()
+        self._flight: SingleFlight[str, Part] = SingleFlight()
 
     @property
     def nbytes(self) -> int:
@@ -148,18 +150,21 @@ class PartCache:
         return int(self._parts.currsize)
 
     def get_or_make(self, key: str, make: Callable[[], T]) -> T:
-        """The cached part of `key`; if there is none, makes and caches it.
+        """The cached part of `key`; if there is none, makes and caches it, once for all threads that ask meanwhile.
 
         Args:
             key: identifies the part without its content, by a run and a place in it; the language is added here, because parts
                 may hold titles.
         """
         key = f"{current_language()}/{key}"
+        kept_or_made = self._kept(key) or self._flight.do(key, lambda: self._kept(key) or self._keep(key, make()))
+        return cast(T, kept_or_made)  # a key always has the same type of part
+
+    def _kept(self, key: str) -> Part | None:
         with self._lock:
-            found = self._parts.get(self._names.get(key, ""))
-        if found is not None:
-            return found  # type: ignore[return-value]  # a key always has the same type of part
-        made = make()
+            return self._parts.get(self._names.get(key, ""))
+
+    def _keep(self, key: str, made: Part) -> Part:
         with self._lock:
             self._parts[made.name] = made
             self._names[key] = made.name
