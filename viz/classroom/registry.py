@@ -31,12 +31,21 @@ class TooManyClasses(Exception):
 
 @dataclass
 class _Open:
-    """A class, what its deck calls when a view was prepared, and when it was last used and whether its file is older than it."""
+    """A class, and what its registry knows of it.
+
+    Attributes:
+        used: time on the monotonic clock at which it was last used.
+        listener: what its deck calls when a view was prepared.
+        dirty: whether its file is older than it.
+        closed: whether it has ended; its file must not be written again.
+        writing: writes its file.
+    """
 
     room: Classroom
     used: float
     listener: Callable[[], None]
     dirty: bool = False
+    closed: bool = False
     writing: "asyncio.Task[None] | None" = None
 
 
@@ -84,6 +93,7 @@ class Registry:
         """Ends a class and deletes its file."""
         found = self._rooms.pop(room.code, None)
         if found is not None:
+            found.closed = True
             room.deck.forget(found.listener)
         room.students.send("over", {"over": True})
         self._files.delete(room.code)
@@ -119,8 +129,9 @@ class Registry:
         while found.dirty:
             await asyncio.sleep(SAVE_SECONDS)
             found.dirty = False
-            if found.room.code in self._rooms:
-                await asyncio.to_thread(self._files.save, found.room.code, store.written(found.room))
+            if not found.closed:
+                content, wanted = store.written(found.room), lambda: not found.closed
+                await asyncio.to_thread(self._files.save, found.room.code, content, wanted)
 
     def _make_room(self) -> None:
         """Forgets unused classes.

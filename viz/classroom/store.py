@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,12 +17,16 @@ from typing import Any, get_args
 
 from model.engine import log
 from viz.classroom.classroom import Classroom
+from viz.classroom.codes import read_code
 from viz.classroom.deck import Deck
 from viz.classroom.poll import Phase, Poll
 
 VARIABLE = "HEADLIGHT_CLASSES"
 LIFE_SECONDS = 24 * 3600
 """Age at which the file of a class is deleted."""
+
+FILE, PART = ".json", ".part"
+"""Endings of the file of a class, and of one that is being written."""
 
 MOST_BYTES = 2**24
 _log = logging.getLogger(log.NAME)
@@ -43,14 +48,26 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._reported = False
+        self._lock = threading.Lock()
+        """Held while a file takes its place or is deleted: a class that was closed meanwhile must not come back."""
 
-    def save(self, code: str, content: dict[str, Any]) -> None:
-        """Writes the file of a class in place of an earlier one. May be called in any thread."""
+    def save(self, code: str, content: dict[str, Any], wanted: Callable[[], bool] = lambda: True) -> None:
+        """Writes the file of a class in place of an earlier one. May be called in any thread.
+
+        Args:
+            wanted: whether the class is still to be kept; asked when everything is written.
+        """
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile("w", dir=self._folder, delete=False, encoding="utf-8") as file:
-                json.dump(content, file)
-            Path(file.name).replace(self._path(code))
+            handle, name = tempfile.mkstemp(PART, f"{code}.", self._folder, text=True)
+            try:
+                with open(handle, "w", encoding="utf-8") as file:
+                    json.dump(content, file)
+                with self._lock:
+                    if wanted():
+                        Path(name).replace(self._path(code))
+            finally:
+                Path(name).unlink(missing_ok=True)  # the disk was full, or the class was closed
         except OSError as error:
             self._report(error)
 
@@ -74,18 +91,20 @@ class Store:
 
     def delete(self, code: str) -> None:
         """Deletes the file of a class."""
-        with suppress(OSError):
+        with self._lock, suppress(OSError):
             self._path(code).unlink()
 
     def clean(self) -> None:
-        """Deletes the files of classes that are too old."""
-        with suppress(OSError):
-            for path in self._folder.glob("*.json"):
-                if time.time() - path.stat().st_mtime > LIFE_SECONDS:
+        """Deletes the files of classes that are too old, also those that a process which was killed left half written."""
+        for path in self._folder.glob("*"):
+            code = path.name.partition(".")[0]
+            with suppress(OSError):
+                old = time.time() - path.stat().st_mtime > LIFE_SECONDS
+                if old and code == read_code(code) != "" and path.suffix in (FILE, PART):
                     path.unlink()
 
     def _path(self, code: str) -> Path:
-        return self._folder / f"{code}.json"
+        return self._folder / f"{code}{FILE}"
 
     def _report(self, error: Exception) -> None:
         if not self._reported:
