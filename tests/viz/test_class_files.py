@@ -65,7 +65,7 @@ def test_a_full_disk_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.M
 
     files = Store(tmp_path)
     files.save(CODE, {"step": 1})
-    monkeypatch.setattr(*((json, "dump") if failing == "dump" else (Path, "replace")), full)
+    monkeypatch.setattr("json.dump" if failing == "dump" else "pathlib.Path.replace", full)
     for _ in range(3):
         files.save(CODE, {"step": 2})
     assert [path.name for path in tmp_path.iterdir()] == [f"{CODE}.json"]

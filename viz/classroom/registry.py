@@ -15,18 +15,30 @@ from viz.classroom.open_files import allow_many_connections
 from viz.classroom.store import Store
 
 MOST_CLASSES = 100
-IDLE_SECONDS = 12 * 3600
-"""Time after which a class without followers and changes makes room for another."""
+MOST_EACH = 20
+"""Most classes that one address may have open, where addresses are counted. A university may have one address for all its rooms."""
+
+IDLE_SECONDS = 60.0
+"""Time after which a class that nobody follows or uses may make room for another. Its file stays: its code opens it again."""
 
 SAVE_SECONDS = 0.5
 """Time in which changes are collected before they are written."""
 
-WRONG_CODES, WRONG_SECONDS = 60, 60.0
-"""Most wrong codes that one address may send within so many seconds; after that it cannot join for as long."""
+WRONG_CODES, WRONG_SECONDS = 1000, 60.0
+"""Most wrong codes that one address may send within so many seconds. A university may have one address for all its students; of
+2^40 codes nobody finds one of a hundred at this rate."""
 
 
 class TooManyClasses(Exception):
-    """As many classes are open as this process holds."""
+    """No room for another class: somebody follows each of those that are open.
+
+    Attributes:
+        of_address: whether those of one address are meant, not all that this process holds.
+    """
+
+    def __init__(self, of_address: bool) -> None:
+        super().__init__()
+        self.of_address = of_address
 
 
 @dataclass
@@ -34,6 +46,7 @@ class _Open:
     """A class, and what its registry knows of it.
 
     Attributes:
+        opener: the address that opened it, while this process lasts; empty: addresses are not counted.
         used: time on the monotonic clock at which it was last used.
         listener: what its deck calls when a view was prepared.
         dirty: whether its file is older than it.
@@ -42,6 +55,7 @@ class _Open:
     """
 
     room: Classroom
+    opener: str
     used: float
     listener: Callable[[], None]
     dirty: bool = False
@@ -60,34 +74,43 @@ class Registry:
     def __init__(self, open_deck: Callable[[str], Deck], files: Store) -> None:
         self._open_deck, self._files = open_deck, files
         self._rooms: dict[str, _Open] = {}
-        self._wrong: TTLCache[str, int] = TTLCache(10_000, WRONG_SECONDS)
+        self._wrong: TTLCache[str, list[int]] = TTLCache(10_000, WRONG_SECONDS)
 
-    def open(self, lecture: str) -> tuple[Classroom, str]:
+    def open(self, lecture: str, opener: str = "") -> tuple[Classroom, str]:
         """Opens a class; returns it and the lecturer's key, which is stored nowhere.
+
+        Args:
+            opener: the address that asks for it; empty: addresses are not counted.
 
         Raises:
             LookupError: there is no such lecture.
             TooManyClasses: there is no room for another class.
         """
-        self._make_room()
+        self._files.clean()
+        self._make_room(opener)
         allow_many_connections()
         key = new_token()
-        room = self._keep(Classroom(new_code(), hashed(key), self._open_deck(lecture), time.time()))
+        room = self._keep(Classroom(new_code(), hashed(key), self._open_deck(lecture), time.time()), opener)
         self._changed(room)
         return room, key
 
     def find(self, code: str) -> Classroom | None:
-        """The class with this code, also one from before a restart."""
+        """The class with this code, also one from before a restart, or one that made room for another.
+
+        Raises:
+            TooManyClasses: there is no room for it.
+        """
         if (found := self._rooms.get(code)) is not None:
             found.used = time.monotonic()
             return found.room
-        if len(self._rooms) >= MOST_CLASSES or not code:
-            return None
         try:
-            room = self._files.load(code, self._open_deck)
+            room = self._files.load(code, self._open_deck) if code else None
         except LookupError:
             return None
-        return None if room is None else self._keep(room)
+        if room is None:
+            return None
+        self._make_room()
+        return self._keep(room)
 
     def close(self, room: Classroom) -> None:
         """Ends a class and deletes its file."""
@@ -100,19 +123,19 @@ class Registry:
 
     def may_try(self, address: str) -> bool:
         """Whether an address may try another code."""
-        return int(self._wrong.get(address, 0)) < WRONG_CODES
+        return sum(self._wrong.get(address, ())) < WRONG_CODES
 
     def tried_wrong(self, address: str) -> None:
-        """Counts a wrong code of an address."""
-        self._wrong[address] = self._wrong.get(address, 0) + 1
+        """Counts a wrong code of an address; the time runs from the first."""
+        self._wrong.setdefault(address, [0])[0] += 1
 
-    def _keep(self, room: Classroom) -> Classroom:
+    def _keep(self, room: Classroom, opener: str = "") -> Classroom:
         loop = asyncio.get_running_loop()
 
         def listener() -> None:
             loop.call_soon_threadsafe(room.refresh)
 
-        self._rooms[room.code] = _Open(room, time.monotonic(), listener)
+        self._rooms[room.code] = _Open(room, opener, time.monotonic(), listener)
         room.saved = self._changed
         room.deck.listen(listener)
         return room
@@ -133,16 +156,20 @@ class Registry:
                 content, wanted = store.written(found.room), lambda: not found.closed
                 await asyncio.to_thread(self._files.save, found.room.code, content, wanted)
 
-    def _make_room(self) -> None:
-        """Forgets unused classes.
+    def _make_room(self, opener: str = "") -> None:
+        """Puts the class that was not used for longest away where there are too many, of an address or of all.
 
         Raises:
             TooManyClasses: all are in use.
         """
-        now = time.monotonic()
-        idle = [one for one in self._rooms.values() if now - one.used > IDLE_SECONDS and not one.room.students.followers]
-        for one in idle:
-            self.close(one.room)
-        self._files.clean()
-        if len(self._rooms) >= MOST_CLASSES:
-            raise TooManyClasses
+        for address, most in ([(opener, MOST_EACH)] if opener else []) + [("", MOST_CLASSES)]:
+            crowd = [one for one in self._rooms.values() if address in ("", one.opener)]
+            if len(crowd) < most:
+                continue
+            since = time.monotonic() - IDLE_SECONDS
+            idle = [one for one in crowd if one.used < since and not (one.room.students.followers or one.room.lecturers.followers)]
+            if not idle:
+                raise TooManyClasses(of_address=bool(address))
+            oldest = min(idle, key=lambda one: one.used)
+            del self._rooms[oldest.room.code]
+            oldest.room.deck.forget(oldest.listener)

@@ -105,17 +105,24 @@ class ClassRoutes:
             Route(f"{one}/qr.svg", answered(self._qr)),
         ]
 
-    def found(self, request: Request) -> Classroom:
-        """The class of a request.
+    def found(self, request: Request, key: str = "") -> Classroom:
+        """The class of a request. Wrong codes of others in the same network never stop its lecturer or a device that joined.
+
+        Args:
+            key: the lecturer's key, where it was sent otherwise than in the cookie.
 
         Raises:
-            Refusal: there is no such class, or this address sent too many wrong codes.
+            Refusal: there is no such class, too many are open, or this address sent too many wrong codes.
         """
-        address, code = address_of(request), read_code(request.path_params["code"])
-        room = self._registry.find(code) if self._registry.may_try(address) or DEVICE in request.cookies else None
-        if room is not None and (self._registry.may_try(address) or hashed(request.cookies[DEVICE]) in room.devices):
+        address, key, device = address_of(request), key or request.cookies.get(KEY, ""), request.cookies.get(DEVICE, "")
+        may_try = self._registry.may_try(address)
+        try:
+            room = self._registry.find(read_code(request.path_params["code"])) if may_try or key or device else None
+        except TooManyClasses:
+            raise _too_many() from None
+        if room is not None and (may_try or room.admits(key) or hashed(device) in room.devices):
             return room
-        if not self._registry.may_try(address):
+        if not may_try:
             raise Refusal(429, _("Too many wrong codes came from your network. Wait a minute, then try again."))
         self._registry.tried_wrong(address)
         raise Refusal(404, _("There is no class with this code. Compare it with the one on the screen."))
@@ -132,15 +139,15 @@ class ClassRoutes:
         return room
 
     async def _open(self, request: Request) -> Response:
-        order = await json_of(request)
-        if is_public():
-            access_limits().limit.admit(address_of(request))
+        order, opener = await json_of(request), address_of(request) if is_public() else ""
+        if opener:
+            access_limits().limit.admit(opener)
         try:
-            room, key = self._registry.open(str(order.get("lecture", ""))[:200])
+            room, key = self._registry.open(str(order.get("lecture", ""))[:200], opener)
         except LookupError:
             raise Refusal(404, _("There is no such lecture here.")) from None
-        except TooManyClasses:
-            raise Refusal(503, _("Too many classes are open on this server.")) from None
+        except TooManyClasses as error:
+            raise _too_many(error.of_address) from None
         if type(order.get("step")) is int and 0 <= order["step"] < len(room.deck.slides):
             room.go(order["step"])
         response = JSONResponse({"code": room.code, "shown": shown(room.code), "key": key}, headers=_NO_STORE)
@@ -180,7 +187,8 @@ class ClassRoutes:
 
     async def _take_key(self, request: Request) -> Response:
         """Gives the lecturer's second device the key, which it sends once."""
-        room, key = self.found(request), str((await json_of(request)).get("key", ""))
+        key = str((await json_of(request)).get("key", ""))
+        room = self.found(request, key)
         if not room.admits(key):
             self._registry.tried_wrong(address_of(request))
             raise Refusal(403, _("This is not the key of the class."))
@@ -206,6 +214,12 @@ class ClassRoutes:
         code = segno.make(f"{origin.scheme}://{origin.netloc}{base()}/{room.code}", error="m")
         code.save(picture, kind="svg", border=4, scale=8, dark="#000000", light="#ffffff", xmldecl=False, omitsize=True)
         return Response(picture.getvalue(), media_type="image/svg+xml", headers=_NO_STORE)
+
+
+def _too_many(of_address: bool = False) -> Refusal:
+    if of_address:
+        return Refusal(429, _("Too many classes are open from your network. Close one that is no longer needed."))
+    return Refusal(503, _("Too many classes are open on this server."))
 
 
 def counts(room: Classroom) -> pd.DataFrame:

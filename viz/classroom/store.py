@@ -61,7 +61,7 @@ class Store:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(PART, f"{code}.", self._folder, text=True)
             try:
-                with open(handle, "w", encoding="utf-8") as file:
+                with os.fdopen(handle, "w", encoding="utf-8") as file:
                     json.dump(content, file)
                 with self._lock:
                     if wanted():
