@@ -7,6 +7,7 @@ have: a list of texts, a table token -> id or id -> token, or a table of these u
 from io import BytesIO
 from typing import Any, BinaryIO
 
+from model.errors import OverLimit
 from model.safe_loading import limits
 from model.safe_loading.file_type import LEGACY, ZIP
 from model.safe_loading.inert_values import Inert
@@ -23,6 +24,9 @@ DEPTH = 3
 FEW = 64
 """Most entries of a table of vocabularies."""
 
+MOST = 5_000_000
+"""Most entries that are looked at, those of a table that is named twice counted twice."""
+
 UNUSED = "freqs"
 """Attribute of torchtext's older vocabularies that looks like a table of ids: how often each text was seen."""
 
@@ -36,27 +40,43 @@ def find(file: BinaryIO, size: int, path: str) -> Any:
     head = file.read(32)
     file.seek(0)
     if head.startswith(ZIP):
-        return plain(read_archive(file, size, path)[0])
-    if LEGACY in head:
-        return plain(read_stream(file, size, path)[0])
-    return plain(Machine(path).follow(BytesIO(file.read(limits.MAX_HEADER))))
+        root = read_archive(file, size, path)[0]
+    elif LEGACY in head:
+        root = read_stream(file, size, path)[0]
+    else:
+        root = Machine(path).follow(BytesIO(file.read(limits.MAX_HEADER)))
+    return Texts(path).of(root)
 
 
-def plain(node: Any, depth: int = 0) -> Any:
-    """The texts in a value of the pickle machine; None: there are none."""
-    match node:
-        case Inert(kind=kind, state=(_, _, [*texts], *_)) if kind == COMPILED:
-            return plain(texts, depth)
-        case Inert(state=dict() as attributes):
-            return plain(attributes, depth)
-        case [*texts] if texts and all(type(text) is str for text in texts):
-            return texts
-        case dict() if node and _is_table(node):
-            return node
-        case dict() if depth < DEPTH and len(node) <= FEW:
-            found = {key: plain(value, depth + 1) for key, value in node.items() if type(key) is str and key != UNUSED}
-            return {key: value for key, value in found.items() if value is not None} or None
-    return None
+class Texts:
+    """Looks for texts in the values of one pickle, which may name one table again and again."""
+
+    def __init__(self, path: str) -> None:
+        self._path, self._left = path, MOST
+
+    def of(self, node: Any, depth: int = 0) -> Any:
+        """The texts in a value of the pickle machine; None: there are none.
+
+        Raises:
+            OverLimit: there is too much to look at.
+        """
+        if isinstance(node, list | tuple | dict):
+            self._left -= len(node)
+        if self._left < 0:
+            raise OverLimit(path=self._path, what="the number of its texts", found=f"over {MOST:,}", allowed=f"{MOST:,}")
+        match node:
+            case Inert(kind=kind, state=(_, _, [*_] as texts, *_)) if kind == COMPILED:
+                return self.of(texts, depth)
+            case Inert(state=dict() as attributes):
+                return self.of(attributes, depth)
+            case [_, *_] if all(type(text) is str for text in node):
+                return node
+            case dict() if node and _is_table(node):
+                return node
+            case dict() if depth < DEPTH and len(node) <= FEW:
+                found = {key: self.of(value, depth + 1) for key, value in node.items() if type(key) is str and key != UNUSED}
+                return {key: value for key, value in found.items() if value is not None} or None
+        return None
 
 
 def _is_table(node: dict[Any, Any]) -> bool:

@@ -39,12 +39,14 @@ class Search:
         """
         if isinstance(node, Inert) and node.is_module:
             self.objects.append(node.kind)
-        if (entries := _entries(node)) is None or depth > limits.MAX_DEPTH or id(node) in self._seen:
-            self._note(node, name)
+        # A file may name one table a million times: what was looked through is not listed again, or small files take hours.
+        is_known = id(node) in self._seen
+        entries = None if is_known or depth > limits.MAX_DEPTH else _entries(node)
+        if entries is None or isinstance(node, Inert):
+            self._note(node, name, is_known)
+        if entries is None:
             return
         self._seen.add(id(node))
-        if isinstance(node, Inert):
-            self._note(node, name)
         tensors = {key: value for key, value in entries if type(key) is str and isinstance(value, Tensor)}
         is_table = any(len(tensor.shape) >= self._axes for tensor in tensors.values())
         if is_table and self.tables.setdefault(name, tensors) is not tensors:
@@ -53,9 +55,11 @@ class Search:
             if not (is_table and type(key) is str and isinstance(value, Tensor)):
                 self.look(value, f"{name}.{shown(_word(key))}".removeprefix("."), depth + 1)
 
-    def _note(self, node: Any, name: str) -> None:
+    def _note(self, node: Any, name: str, is_known: bool) -> None:
         if len(self.others) < limits.MAX_OTHER_ENTRIES:
-            self.others.append(_other_entry(node, name))
+            self.others.append(_other_entry(node, name, is_known))
+            if _is_optimizer(node):
+                self._seen.add(id(node))
 
 
 def find(root: Any, path: str) -> tuple[dict[str, dict[str, Tensor]], list[OtherEntry]]:
@@ -96,11 +100,12 @@ def _is_optimizer(node: Any) -> bool:
     return isinstance(node, dict) and "state" in node and "param_groups" in node
 
 
-def _other_entry(node: Any, name: str) -> OtherEntry:
+def _other_entry(node: Any, name: str, is_known: bool) -> OtherEntry:
+    """What `node` is; the bytes of an optimizer are counted under its first name."""
     if isinstance(node, Tensor):
         return OtherEntry(name, "torch.Tensor", size=_size(node))
     if _is_optimizer(node):
-        return OtherEntry(name, OPTIMIZER, size=sum(_size(tensor) for tensor in _tensors_of_optimizer(node)))
+        return OtherEntry(name, OPTIMIZER, size=0 if is_known else sum(map(_size, _tensors_of_optimizer(node))))
     if isinstance(node, Inert | Named):
         return OtherEntry(name, shown(node.kind if isinstance(node, Inert) else node.name))
     value = shown(node, 200) if isinstance(node, str) else node

@@ -14,8 +14,9 @@ import torch
 from torch import nn
 
 from model import errors
-from model.safe_loading import limits, reader
+from model.safe_loading import limits, reader, state_dicts
 from model.safe_loading.reader import read_tensors
+from model.safe_loading.sandbox_process import look_into
 from tests.model.safe_loading.forge import Call, Forged, Storage, archive, headed, pickled, saved, stream, zipped
 from tests.model.safe_loading.refused import LINE, MARKER, OLD, PAYLOAD, refusal, repacked, tensor
 
@@ -224,6 +225,54 @@ LARGES: dict[str, tuple[bytes, dict[str, str]]] = {
 def test_a_file_beyond_a_limit_names_it(name: str) -> None:
     data, fields = LARGES[name]
     assert str(refusal(data, errors.OverLimit)) == TOO_MUCH.format(**fields)
+
+
+def shared(levels: int, width: int, bottom: Any) -> Any:
+    """Tables in a table; every entry of one names the same table below it."""
+    below = bottom if levels == 1 else shared(levels - 1, width, bottom)
+    return dict.fromkeys(map(str, range(width)), below)
+
+
+class Counted(dict[str, Any]):
+    """A table that counts how many of its entries are listed."""
+
+    listed = 0
+
+    def items(self) -> Any:
+        Counted.listed += len(self)
+        return super().items()
+
+
+def test_tables_that_name_one_another_again_and_again_are_looked_through_once() -> None:
+    """Listed before it was known, each of the 20 × 20 names of the last table cost its whole length."""
+    Counted.listed = 0
+    root = Counted.fromkeys("abc", Counted.fromkeys(map(str, range(20)), Counted.fromkeys(map(str, range(20)), 1)))
+    with pytest.raises(errors.NoWeights):
+        state_dicts.find(root, "x.pt")
+    assert Counted.listed <= 2 * (3 + 20 + 20) + 3, "twice: for matrices, then for any tensors; and once for the sentence"
+
+
+def test_an_optimizer_that_is_named_twice_is_counted_once() -> None:
+    momentum = {"state": {0: {"exp_avg": torch.ones(4, 4)}}, "param_groups": []}
+    with tempfile.TemporaryFile() as file:
+        file.write(saved({"model": {"weight": torch.ones(2, 2)}, "a": momentum, "b": momentum}))
+        found = look_into(file, "x.pt", "plan")["plan"]["others"]
+    assert [(entry["name"], entry["size"]) for entry in found] == [("a", 64), ("b", 0)]
+
+
+def test_a_small_file_of_tables_in_tables_is_refused_with_its_contents() -> None:
+    """Listed again for each name, they took the whole minute that a file gets."""
+    data = saved(shared(6, 14_000, 1))
+    assert len(data) < 1_400_000
+    assert str(refusal(data, errors.NoWeights)).startswith("x.pt contains no table of named tensors, only a table of other things")
+
+
+def test_a_vocabulary_that_is_named_too_often_is_refused() -> None:
+    """64 × 64 × 64 names of one list of texts."""
+    with tempfile.TemporaryFile() as file:
+        file.write(pickled(shared(3, 64, ["a"] * 10_000)))
+        with pytest.raises(errors.OverLimit, match="the number of its texts is over 5,000,000"):
+            look_into(file, "x.pt", "vocabulary")
 
 
 def test_a_file_larger_than_the_limit_is_not_read_at_all() -> None:
