@@ -67,4 +67,4 @@ def spare() -> None:
         forking.wait(60)
 
     atexit.register(end)
-    vars(sandbox_process)["subprocess"] = SimpleNamespace(run=run, TimeoutExpired=subprocess.TimeoutExpired)
+    vars(sandbox_process)["subprocess"] = SimpleNamespace(run=run, PIPE=subprocess.PIPE, TimeoutExpired=subprocess.TimeoutExpired)

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from model.checkpoints import snapshots
 from model.checkpoints.layouts.raw_folder import ANSWERS, WEIGHT_FILES
 from model.engine.api import ModelInfo
-from model.engine.lru_cache import ComputedOnce, LruCache
+from model.engine.lru_cache import ComputedOnce, LruCache, OpeningSlots
 from model.engine.sent_files import opened_name
 from model.engine.shared_uploads import NO_PEERS, PeerUploads
 from model.errors import BadTrace, HeadlightError, UnknownModel
@@ -28,6 +28,9 @@ TRACE_PREFIX = "trace-"
 MOST_BYTES = 512 * 2**20
 MOST_TRACES = 32
 MOST_INFOS = 4096
+
+OPENED_AT_ONCE = 1
+"""Uploaded traces that are read at the same time: an archive may unpack to a gigabyte."""
 
 
 class CheckpointStore:
@@ -170,6 +173,7 @@ class TraceStore:
         self._sent: LruCache[str, OpenedTrace] = LruCache(MOST_BYTES, _nbytes, MOST_TRACES)
         self._read: ComputedOnce[tuple[str, str], OpenedTrace] = ComputedOnce(LruCache(MOST_BYTES, _nbytes, MOST_TRACES))
         self._infos: ComputedOnce[tuple[str, str], ModelInfo] = ComputedOnce(LruCache(MOST_INFOS, lambda info: 1))
+        self._slots = OpeningSlots(OPENED_AT_ONCE)
 
     def names(self) -> list[str]:
         """Names of the traces in the folder now, sorted, and of those opened by path that are still there."""
@@ -245,7 +249,8 @@ class TraceStore:
         return found
 
     def _keep(self, key: str, data: bytes, name: str) -> OpenedTrace:
-        found = OpenedTrace(key, title_of(name), read_bytes(data, name))
+        with self._slots:
+            found = OpenedTrace(key, title_of(name), read_bytes(data, name))
         self._sent.keep(key, found)
         return found
 

@@ -11,16 +11,17 @@ except ImportError:
     resource = None  # type: ignore[assignment]  # Windows
 
 
-def limit_this_process(memory: int, seconds: int | None = None) -> None:
-    """Limits memory and forbids writing files and core dumps, for the life of the process.
+def limit_this_process(memory: int, seconds: int | None = None, written: int = 0) -> None:
+    """Limits memory and the size of written files, and forbids core dumps, for the life of the process.
 
     Args:
         memory: bytes of address space.
         seconds: CPU time for the life of the process; None: see `allow_seconds`.
+        written: most bytes of a file that it writes; 0: it can write none.
     """
     if resource is None:
         return
-    wanted = [(resource.RLIMIT_AS, memory), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0)]
+    wanted = [(resource.RLIMIT_AS, memory), (resource.RLIMIT_FSIZE, written), (resource.RLIMIT_CORE, 0)]
     for what, most in wanted + ([] if seconds is None else [(resource.RLIMIT_CPU, seconds)]):
         with suppress(ValueError, OSError):
             resource.setrlimit(what, (most, most))

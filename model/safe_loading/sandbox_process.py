@@ -6,7 +6,7 @@ from tempfile import TemporaryFile
 from typing import IO, Any, Literal
 
 from model import errors
-from model.errors import OverLimit
+from model.errors import OverLimit, WireError
 from model.safe_loading import limits, plan
 from model.safe_loading.worker import ROOT, bare_python
 
@@ -14,6 +14,8 @@ CHILD = (
     "import sys; root, path, what = sys.argv[1:]; sys.path.insert(0, root); from model.safe_loading.sandbox import main; "
     "main(path, what)"
 )
+
+UNPACKING = "import sys; sys.path.insert(0, sys.argv[1]); from model.safe_loading.packed_trace import main; main()"
 
 
 def look_into(file: IO[bytes], path: str, what: Literal["plan", "vocabulary"]) -> dict[str, Any]:
@@ -38,6 +40,33 @@ def look_into(file: IO[bytes], path: str, what: Literal["plan", "vocabulary"]) -
     if "error" in answer:
         raise getattr(errors, answer["error"])(**answer["fields"] | {"path": path})
     return answer
+
+
+def unpacked(file: IO[bytes]) -> bytes:
+    """The trace in an open archive, unpacked by another process.
+
+    Raises:
+        WireError: it is too large, too slow to unpack, or damaged.
+    """
+    file.seek(0)
+    slow = f"unpacking it takes more than {limits.MAX_SECONDS} seconds"
+    with TemporaryFile() as into:
+        try:
+            done = subprocess.run(
+                bare_python(UNPACKING, str(ROOT)),
+                stdin=file,
+                stdout=into,
+                stderr=subprocess.PIPE,
+                timeout=limits.MAX_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise WireError(detail=slow) from error
+        if done.returncode:
+            said = done.stderr.decode("utf-8", "replace").strip()
+            raise WireError(detail=json.loads(said) if said.startswith('"') else slow)
+        into.seek(0)
+        return into.read()
 
 
 def read_pickled_vocabulary(content: bytes, name: str) -> Any:

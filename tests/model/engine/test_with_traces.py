@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from model.attribution.questions import Heads
+from model.engine import stores
 from model.engine.http.access import AccessLimits
 from model.engine.http.client import RemoteEngine
 from model.engine.http.server import application
@@ -16,6 +17,7 @@ from model.errors import BadTrace, NotACheckpoint, RecordedRun, UnknownModel, Un
 from model.spec.edits import Edit
 from model.spec.request import Decoding, RunRequest
 from model.trace.serialization import from_bytes, to_bytes
+from model.trace.types import Trace
 from tests import opened
 from tests.hosts import Loopback
 
@@ -120,3 +122,16 @@ def test_a_trace_behind_an_engine_server_is_the_same(engine: EngineWithTraces) -
     name = remote.receive(opened.file(opened.program()), "vit.trace.safetensors")
     assert remote.describe(name).recorded
     assert remote.run(RunRequest(name, "")).recorded == opened.program().recorded
+
+
+def test_uploaded_traces_are_read_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An archive may unpack to a gigabyte."""
+    store, others = stores.TraceStore(tmp_path), list[bool]()
+
+    def read(data: bytes, name: str) -> Trace:
+        others.append(store._slots._free.acquire(blocking=False))
+        return RUN
+
+    monkeypatch.setattr(stores, "read_bytes", read)
+    store.receive(DATA, "a.trace.safetensors")
+    assert others == [False], "no other was let in meanwhile"

@@ -4,16 +4,20 @@ import io
 import json
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.numpy import load, save
 
-from model.errors import BadTrace
+from model.errors import BadTrace, WireError
+from model.safe_loading import packed_trace, sandbox_process
 from model.trace import trace_files
 from model.trace.serialization import from_bytes, to_bytes
 from model.trace.types import Array, Trace
@@ -143,15 +147,60 @@ def test_packed_bytes_that_are_damaged_are_refused_in_words(packing: int) -> Non
         trace_files.read_bytes(bytes(data), "run.zip")
 
 
-def test_a_zip_bomb_is_refused_before_it_is_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trace_files, "MOST_UNPACKED", 2**20)
+def claiming(length: int) -> bytes:
+    """A file of zeros behind a header that lists so many bytes."""
+    said = json.dumps({"w": {"dtype": "F32", "shape": [length // 4], "data_offsets": [0, length]}}).encode()
+    return len(said).to_bytes(8, "little") + said + bytes(length)
+
+
+BOMBS = {
+    "zeros": (bytes(2**24), "its header cannot be read"),
+    "too much for its size": (claiming(2**25), r"it would have 33,554,5\d\d bytes unpacked; at most 20,\d{3},\d{3} are read"),
+    "another length": (claiming(2**12) + bytes(2**13), "its header says another length"),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_zip_bomb_is_refused_before_it_is_unpacked(name: str) -> None:
+    data, words = BOMBS[name]
+    bomb, into = packed(**{"run.trace.safetensors": data}), io.BytesIO()
+    with pytest.raises(BadTrace, match=words):
+        trace_files.read_bytes(bomb, "bomb.zip")
+    with pytest.raises(WireError):
+        packed_trace.unpack(io.BytesIO(bomb), into)
+    assert not into.getvalue(), "not a byte of it was written"
+
+
+def test_an_archive_is_unpacked_by_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = packed(**{"run.trace.safetensors": DATA})
+    monkeypatch.setattr(zipfile.ZipFile, "open", lambda *_: pytest.fail("unpacked in this process"))
+    assert same(trace_files.read_bytes(data, "run.zip"), RUN)
+
+
+def test_an_archive_that_lies_about_its_size_is_refused() -> None:
     bomb = packed(**{"run.trace.safetensors": bytes(2**21)})
     assert len(bomb) < 2**14
-    with pytest.raises(BadTrace, match=r"it would have 2,097,152 bytes unpacked; at most 1,048,576 are read"):
-        trace_files.read_bytes(bomb, "bomb.zip")
-    liar = bomb.replace((2**21).to_bytes(4, "little"), (9).to_bytes(4, "little"))  # says that it has 9 bytes
+    liar = bomb.replace((2**21).to_bytes(4, "little"), (9).to_bytes(4, "little"))
     with pytest.raises(BadTrace):
         trace_files.read_bytes(liar, "liar.zip")
+
+
+def test_another_process_that_takes_too_much_memory_or_time_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = packed(**{"run.trace.safetensors": DATA})
+    monkeypatch.setattr(sandbox_process, "UNPACKING", "raise SystemExit(3)")
+    with pytest.raises(BadTrace, match="unpacking it takes more than 60 seconds"):
+        trace_files.read_bytes(data, "run.zip")
+
+
+@given(st.binary(max_size=400), st.integers(0, 3000))
+def test_whatever_an_archive_holds_it_is_unpacked_within_its_bound_or_refused(data: bytes, cut: int) -> None:
+    """Bytes put in the place of others, anywhere."""
+    whole = bytearray(packed(**{"run.trace.safetensors": DATA}))
+    whole[cut : cut + len(data)] = data
+    into = io.BytesIO()
+    with suppress(WireError):
+        packed_trace.unpack(io.BytesIO(bytes(whole)), into)
+    assert len(into.getvalue()) <= packed_trace.SPARE + packed_trace.MOST_GAIN * len(whole)
 
 
 @pytest.mark.parametrize(
@@ -171,6 +220,6 @@ def test_other_files_are_no_traces(data: bytes) -> None:
 
 def test_a_long_list_of_files_in_an_archive_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     data = packed(**{"run.trace.safetensors": DATA})
-    monkeypatch.setattr(trace_files, "MOST_DIRECTORY", 60)
+    monkeypatch.setattr(packed_trace, "MOST_DIRECTORY", 60)
     monkeypatch.setattr(zipfile, "ZipFile", lambda file: pytest.fail("the list was read"))
     assert not trace_files.holds_trace(data)
