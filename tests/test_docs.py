@@ -190,6 +190,6 @@ def test_links_into_the_app_open_what_they_promise(path: Path) -> None:
         assert not model or locate(model, ROOT / "checkpoints").exists(), link
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [path for path in PAGES if path.name != "CHANGELOG.md"], ids=lambda path: path.name)
 def test_pages_stay_short(path: Path) -> None:
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 200
