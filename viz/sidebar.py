@@ -134,7 +134,7 @@ def decoding(info: ModelInfo, view: View, tied: Callable[[str], dict[str, Any]])
         st.caption(_("This model has no output layer over a vocabulary: it reads but does not generate."))
         return
     methods = {
-        "greedy": _("Greedy: always the most likely token"),
+        "greedy": _("Greedy: most likely token"),
         "sample": _("Sampling: draw at random"),
         "beam": _("Beam search"),
     }

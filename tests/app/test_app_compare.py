@@ -15,6 +15,7 @@ from tests.app.visiting import Visitor
 from tests.viz.test_views_explore import decoded
 
 LAYER = "decoder.0.1.cross"
+SIDES = 2
 
 
 def probabilities(engine: LocalEngine, model: str, ids: tuple[int, ...]) -> list[float]:
@@ -29,6 +30,10 @@ def test_a_silenced_last_layer_shows_its_effect_on_the_tokens_of_the_first_side(
     heads = 2
     visitor = Visitor("compare", text="w4 w5 w6", max="8", feed="first", against=f"silence={LAYER}:0 {LAYER}:1")
     assert visitor.problems == []
+    assert any("no map changed" in caption.value for caption in visitor.app.caption)
+    atlases = [part.proto.component_name for part in visitor.app.get("bidi_component")].count("headlight.atlas")
+    assert atlases == SIDES, "maps without a change are not drawn"
+    assert not [frame for frame in visitor.app.dataframe if "heads-by-change" in frame.proto.id], "nor is a table of zeros"
     shutil.copytree(stocked / "tiny", stocked / "without")  # the same network, whose last cross-attention adds its bias alone
     weights = load_file(stocked / "without" / "model.safetensors")
     name = "decoder.layers.1.cross_attention.output.weight"

@@ -1,5 +1,6 @@
 """The page What if on networks with random weights: what it answers, its chips, undo and redo, and every kind of network."""
 
+import re
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
@@ -67,7 +68,7 @@ def test_both_questions_are_answered_with_the_numbers_of_runs_made_here(stocked:
     for one, other in zip(first.exp(), last.exp(), strict=True):
         assert f"{one:.3f} → {other:.3f}" in said
     total = f"{float((last - first).sum()):+.2f}".replace("-", "−")
-    assert f"(change {total})" in said
+    assert f"(change {total} nats)" in said
     assert visitor.scene("atlas")["silenced"] == ["decoder.0.1.cross/0", "decoder.0.1.cross/1"]
 
 
@@ -262,3 +263,29 @@ def test_words_are_measured_beside_attention(stocked: Path) -> None:
     assert visitor.problems == []
     assert "Attention is not explanation" in " ".join(text.value for text in visitor.app.markdown)
     assert [frame for frame in visitor.app.dataframe if "attention rollout" in frame.value.columns]
+
+
+def test_the_first_edit_of_ones_own_replaces_the_example(stocked: Path) -> None:
+    visitor = Visitor("whatif", text=TEXT)
+    (example,) = chips(visitor)
+    visitor.open("edit-form")
+    visitor.app.selectbox(key="form:kind").set_value("no-positions")
+    visitor._run()
+    visitor.press("form:add")
+    assert visitor.url["edit"] == "no-positions stack=encoder"
+    visitor.press("edits-undo")
+    assert chips(visitor) == [example]
+    tick(visitor, "edit-on-0")
+    assert chips(visitor) == [example]
+    assert visitor.url["off"] == "0"
+
+
+def test_what_changed_most_is_selected_and_strong_and_a_kind_of_attention_without_a_change_is_not_drawn(stocked: Path) -> None:
+    visitor = Visitor("whatif", text=TEXT, edit="forbid site=decoder.0.1.cross head=1 key=w5")
+    (changed,) = [scene for scene in visitor.scenes("atlas") if "marks" not in scene]
+    assert (changed["selection"]["site"], changed["selection"]["head"]) == ("decoder.0.1.cross", 1)
+    said = [text for caption in visitor.app.caption if "than rounding in" in (text := caption.value.replace("\\", ""))]
+    assert said == ["No weight changed by more than rounding in: Encoder self-attention, Decoder self-attention."]
+    rows = re.findall(r'<tr class="(\w*)"><th scope="row"><bdi>(.*?)</bdi>.*?</td><td>.*?</i></span>(.*?)</td></tr>', html(visitor))
+    strong = [float(number) for kind, _token, number in rows if kind]
+    assert strong == [max(float(number) for _kind, _token, number in rows)]

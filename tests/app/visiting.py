@@ -105,10 +105,13 @@ class Visitor:
         return len(drawings) + len(self.app.get("plotly_chart"))
 
     def scene(self, drawing: str) -> dict[str, Any]:
-        """What a drawing was told, without its numbers."""
+        """What the first drawing of a kind was told, without its numbers."""
+        return self.scenes(drawing)[0]
+
+    def scenes(self, drawing: str) -> list[dict[str, Any]]:
+        """What all drawings of a kind were told, without their numbers."""
         found = [d.proto.bytes for d in self.app.get("bidi_component") if d.proto.component_name == f"headlight.{drawing}"]
-        header: dict[str, Any] = json.loads(found[0][4 : 4 + int.from_bytes(found[0][:4], "little")])
-        return header
+        return [json.loads(each[4 : 4 + int.from_bytes(each[:4], "little")]) for each in found]
 
     def tokens(self, strip: str) -> list[str]:
         """The texts of a strip on the page Explore."""

@@ -16,7 +16,7 @@ SAID_OTHERWISE = {
     "lecture": ("lecture check",),
     "reading": ("After reading", "reading of the last layer"),
     "score": ("scores 1",),
-    "token": ("probability of the top token", "The token", "Greedy: always the most likely token"),
+    "token": ("probability of the top token", "The token", "Greedy: most likely token"),
     "trace": ("to trace it back",),
 }
 """Sentences in which an English word means something else, or is left out for want of room: by what they contain."""

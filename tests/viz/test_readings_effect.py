@@ -15,10 +15,10 @@ def random_logits(seed: int) -> Array:
     return np.random.default_rng(seed).normal(scale=3, size=(4, 50)).astype(np.float32)
 
 
-def test_the_divergence_is_that_of_torch_in_bits() -> None:
+def test_the_divergence_is_that_of_torch_in_nats() -> None:
     first, second = random_logits(1), random_logits(2)
     one, other = (torch.tensor(logits).double().log_softmax(dim=-1) for logits in (first, second))
-    wanted = torch.nn.functional.kl_div(other, one, reduction="none", log_target=True).sum(dim=-1) / np.log(2)
+    wanted = torch.nn.functional.kl_div(other, one, reduction="none", log_target=True).sum(dim=-1)
     assert divergence(first, second) == pytest.approx(wanted.numpy(), rel=1e-9)
 
 
@@ -27,7 +27,7 @@ def test_what_rounding_makes_is_no_divergence_and_no_change() -> None:
     assert before.logits is not None
     found = effect(before, replace(before, logits=before.logits + np.float32(1e-6)), 1)
     assert (found.change == 0).all()
-    assert (found.bits == 0).all()
+    assert (found.divergence == 0).all()
 
 
 def test_each_token_has_its_log_probabilities_in_both_runs() -> None:
@@ -40,13 +40,13 @@ def test_each_token_has_its_log_probabilities_in_both_runs() -> None:
     for logits, told in ((before.logits, found.before), (now.logits, found.now)):
         wanted = torch.tensor(logits).double().log_softmax(dim=-1)[3:].gather(1, ids[:, None])[:, 0]
         assert told == pytest.approx(wanted.numpy(), rel=1e-9)
-    assert found.bits == pytest.approx(divergence(before.logits[3:], now.logits[3:]))
+    assert found.divergence == pytest.approx(divergence(before.logits[3:], now.logits[3:]))
 
 
 def test_nan_stays_nan_and_has_no_total() -> None:
     before = traces.translation(layers=1, heads=2)
     broken = effect(before, replace(before, logits=np.full_like(before.logits, np.nan)), 1)
-    assert np.isnan(broken.bits).all()
+    assert np.isnan(broken.divergence).all()
     assert np.isnan(broken.now).all()
     assert not broken.finite
     assert effect(before, before, 1).finite

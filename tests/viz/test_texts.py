@@ -30,7 +30,7 @@ COUNTED = re.compile(rf"\{{\w+(:,)?\}} ((?!(?:{VERBS})\b)\w+ )?(?!(?:{VERBS})\b)
 NEVER_ONE = {
     "{written} tokens",  # the first one is never guessed
     "{all} tokens", "{columns} weights", "{count} heads", "{count} positions", "{count} snapshots", "{keys} weights", "{loss} nats",
-    "{bits} bits", "{longest} characters", "{most:,} cells", "{number} nats",
+    "{bits} bits", "{longest} characters", "{most:,} cells", "{number} nats", "{change} nats", "{divergence} nats",
     "{longest} encoder positions", "{most} positions", "{most} tokens", "{positions} positions",
     "{positions} vectors", "{value} nats", "{weights:,} weights", "{width} numbers",
 }  # fmt: skip

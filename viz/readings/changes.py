@@ -160,6 +160,16 @@ def table(found: Mapping[Site, Change], queries: Mapping[Site, list[str]]) -> pd
     return table_of_heads(rows).sort_values("change", ascending=False, kind="stable", na_position="last")
 
 
+def most_changed(found: Mapping[Site, Change]) -> tuple[Site, int]:
+    """Site and head of the largest mean change; the first of equal ones. `found` holds at least one head."""
+
+    def moved(place: tuple[Site, int]) -> float:
+        rows = found[place[0]].by_row[place[1]]
+        return float(rows[~np.isnan(rows)].mean()) if not np.isnan(rows).all() else -1.0
+
+    return max(((site, head) for site, change in found.items() for head in range(change.heads)), key=moved)
+
+
 def _row(change: Change, head: int, queries: list[str]) -> dict[str, object]:
     moved = change.by_row[head]
     counted = np.flatnonzero(~np.isnan(moved))

@@ -2,7 +2,7 @@
 
 Of each token written: its natural log-probability in both runs, and how far the two distributions that it was taken from lie apart:
 
-    Kullback-Leibler divergence in bits = Σ p log₂(p / q)      p: without the edits, q: with them, over the vocabulary
+    Kullback-Leibler divergence in nats = Σ p ln(p / q)      p: without the edits, q: with them, over the vocabulary
 
 0: the same distribution. It has no upper limit.
 
@@ -18,7 +18,7 @@ from model.trace.types import Array, Trace
 from viz import labels
 
 ROUNDING = 1e-5
-"""Differences of log-probabilities, bits and weights up to this are what rounding of float32 makes, and count as none."""
+"""Differences of log-probabilities, divergences and weights up to this are what rounding of float32 makes, and count as none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,13 +28,13 @@ class Effect:
     Attributes:
         texts: the tokens.
         before, now: [token], natural log-probabilities without and with the edits; NaN and infinities as they were computed.
-        bits: [token], the divergence of the two distributions.
+        divergence: [token], of the two distributions, in nats.
     """
 
     texts: tuple[str, ...]
     before: Array
     now: Array
-    bits: Array
+    divergence: Array
 
     @property
     def change(self) -> Array:
@@ -64,23 +64,23 @@ def effect(before: Trace, now: Trace, first: int) -> Effect:
     ids = [strip.ids[place] for place in places]
     one, other = _log_softmax(before.logits[rows]), _log_softmax(now.logits[rows])
     each = range(len(rows))
-    return Effect(tuple(strip.texts[place] for place in places), one[each, ids], other[each, ids], _bits(one, other))
+    return Effect(tuple(strip.texts[place] for place in places), one[each, ids], other[each, ids], _divergence(one, other))
 
 
 def divergence(first: Array, second: Array) -> Array:
-    """Kullback-Leibler divergence in bits of the distributions of two sets of logits: two of [row, vocab] -> [row].
+    """Kullback-Leibler divergence in nats of the distributions of two sets of logits: two of [row, vocab] -> [row].
 
     What rounding makes is 0.
     """
-    return _bits(_log_softmax(first), _log_softmax(second))
+    return _divergence(_log_softmax(first), _log_softmax(second))
 
 
-def _bits(one: Array, other: Array) -> Array:
+def _divergence(one: Array, other: Array) -> Array:
     """The divergence of log-probabilities: two of [row, vocab] -> [row]."""
     with np.errstate(invalid="ignore"):
         p = np.exp(one)
         terms = np.where(p > 0, p * (one - other), 0.0)
-        found: Array = np.maximum(terms.sum(axis=-1), 0.0) / np.log(2)
+        found: Array = np.maximum(terms.sum(axis=-1), 0.0)
     return np.where(found <= ROUNDING, 0.0, found)
 
 

@@ -11,7 +11,7 @@ from viz import canvas, descriptions, download, export, labels, numeric_tables
 from viz.figures import heatmap
 from viz.figures.difference import difference
 from viz.figures.frame import downloadable
-from viz.page import Page, card, chart, choosing_head, say, update
+from viz.page import Page, card, chart, choosing_head, kept_open, say, update
 from viz.readings import changes
 from viz.texts import _, clauses, titled
 from viz.views import compare_names, compare_notes, compare_outputs, compare_runs, compare_sides
@@ -51,6 +51,16 @@ def _both(page: Page, compared: Compared) -> None:
         _atlas(page, compared.second, other, "second")
     with card("changes"):
         _changes(page, compared)
+    if compared.found and not compared.changed:
+        with st.expander(_("The equal maps, and the table of heads"), icon=":material/equal:", **kept_open("equal")) as part:
+            if part.open:
+                _heads(page, compared)
+    else:
+        _heads(page, compared)
+
+
+def _heads(page: Page, compared: Compared) -> None:
+    """Draws the selected head on both sides, and all heads in order of their change."""
     with card("selected"):
         _selected(page, compared)
     if compared.found:
@@ -109,7 +119,7 @@ def _changes(page: Page, compared: Compared) -> None:
     )
     for note in compare_notes.notes(compared):
         st.caption(labels.markdown(note))
-    if compared.found:
+    if compared.changed:
         site, head = page.attention.site, page.head
         chosen = partial(_follow, _Place.of(page), False)
         canvas.changes(page.trace, compared.second, compared.found, site, head, key="atlas-changes", chosen=chosen)

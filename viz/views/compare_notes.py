@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from model.trace.types import Site, Trace
 from viz import labels
@@ -32,6 +33,11 @@ class Compared:
         """The run of the second side."""
         return self.runs.second
 
+    @cached_property
+    def changed(self) -> bool:
+        """Whether any weight of any head changed by more than rounding."""
+        return any(change.changed for change in self.found.values())
+
 
 def notes(compared: Compared) -> list[str]:
     """The sentences, in their order above the picture."""
@@ -43,9 +49,9 @@ def _rounding(compared: Compared) -> list[str]:
     if not compared.found:
         return []
     limit = labels.power_of_ten(next(iter(compared.found.values())).rounding)
-    if any(change.changed for change in compared.found.values()):
+    if compared.changed:
         return [_("Differences of at most {limit} are rounding, so they are drawn as 0.", limit=limit)]
-    unchanged = _("No attention weight changed by more than {limit}, which is rounding: nothing is drawn.", limit=limit)
+    unchanged = _("No attention weight changed by more than {limit}, which is rounding: no map changed.", limit=limit)
     return [unchanged, said] if (said := compare_outputs.effect_in_words(compared.runs)) else [unchanged]
 
 

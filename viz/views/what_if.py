@@ -1,5 +1,6 @@
 """The page What if: change anything while the network runs, and see what it was for."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -7,15 +8,16 @@ import numpy as np
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
-from model.spec.edits import AtSites, write_edits
-from model.trace.types import Tokens
-from viz import canvas, links, recording
+from model.spec.edits import write_edits
+from model.trace.types import Site, Tokens
+from viz import canvas, labels, links, recording
 from viz.canvas.gestures import Gesture
 from viz.links import ALL_OFF, WITHOUT_EDITS, differing
-from viz.page import Page, card, heading, say, update
+from viz.page import Page, card, current_view, heading, say, update
 from viz.readings import changes
-from viz.readings.effect import ROUNDING, effect
-from viz.texts import _
+from viz.readings.changes import Change, most_changed
+from viz.readings.effect import effect
+from viz.texts import _, listed
 from viz.whatif import chips, experiments, form, gestures, matters, runs
 from viz.whatif import effect as effect_view
 from viz.whatif.edit_list import EditList
@@ -40,7 +42,27 @@ def show(page: Page, steps: StreamlitPage, comparison: StreamlitPage) -> None:
     if begins:
         edits = EditList(experiments.first(page).edits)
         begin_with(edits.edits)
-    page = _at_edit(page, edits)
+    top, waits, effects, overviews = (st.container(key=f"whatif-{name}") for name in ("edits", "waits", "effects", "overviews"))
+    answers = runs.answers(page, edits.active, waits)
+    fed = Fed(page.trace, page.trace, 1) if answers is None or isinstance(answers.fed, str) else answers.fed
+    changed = changes.changes(fed.before, fed.now)[0] if fed.now is not fed.before else {}
+    page = _at_change(page, changed)
+    with top:
+        _edits(page, edits, begins, steps, comparison)
+    with effects:
+        if answers is not None:
+            _effect(page, answers)
+    with overviews:
+        _overviews(page, edits, fed, changed)
+    matters.draw(page)
+
+
+def _edits(page: Page, edits: EditList, begins: bool, steps: StreamlitPage, comparison: StreamlitPage) -> None:
+    """Draws the list of edits with all that makes one.
+
+    Args:
+        begins: whether the list is the example that the page begins with.
+    """
     with card("edits"):
         intro = _("The edits below change the run while it is computed. Everything on this page is the real result.")
         example = _("This is an example: switch it off and on, or make your own edit.")
@@ -54,27 +76,14 @@ def show(page: Page, steps: StreamlitPage, comparison: StreamlitPage) -> None:
             if edits.active:
                 _links(page, edits, steps, comparison)
     _strips(page, edits)
-    waits, effects, overviews = (
-        st.container(key=f"whatif-{name}") for name in ("waits", "effects", "overviews")
-    )  # keep their places
-    answers = runs.answers(page, edits.active, waits)
-    found = Fed(page.trace, page.trace, 1) if answers is None or isinstance(answers.fed, str) else answers.fed
-    with effects:
-        if answers is not None:
-            _effect(page, answers)
-    with overviews:
-        _overviews(page, edits, found)
-    matters.draw(page)
 
 
-def _at_edit(page: Page, edits: EditList) -> Page:
-    """The page at the head that an edit names, unless one was chosen."""
-    if page.view.site:
+def _at_change(page: Page, changed: Mapping[Site, Change]) -> Page:
+    """The page at the head that changed most, unless one was chosen."""
+    if current_view()[0].site or not any(map(_moved, changed.values())):  # the view of `page` names the site that it opens on
         return page
-    places = ((edit.site, edit.head[0]) for edit in edits.active if isinstance(edit, AtSites) and edit.site and edit.head)
-    there = {str(site): attention for site, attention in page.trace.attention.items()}
-    found = next(((there[site], head) for site, head in places if site in there and head < there[site].heads), None)
-    return page if found is None else replace(page, attention=found[0], head=found[1])
+    site, head = most_changed(changed)
+    return replace(page, attention=page.trace.at(site), head=head)
 
 
 def _links(page: Page, edits: EditList, steps: StreamlitPage, comparison: StreamlitPage) -> None:
@@ -133,8 +142,12 @@ def _drawn(ground: _Ground, made: Gesture) -> None:
         change_edits(lambda edits: gestures.drawn(edits, made, ground.strips, ground.shapes.get(made.site, (0, 0))))
 
 
-def _overviews(page: Page, edits: EditList, found: Fed) -> None:
-    """Draws all heads with the edits, where edits can be drawn, and the heads without them beside the difference."""
+def _overviews(page: Page, edits: EditList, found: Fed, changed: Mapping[Site, Change]) -> None:
+    """Draws all heads with the edits, where edits can be drawn, the kinds of attention that changed, and the heads without edits.
+
+    Args:
+        changed: the sites that can be compared.
+    """
     site, head = page.attention.site, page.head
     st.html(
         heading(_("All heads now"), _("The run reads the tokens that were generated before. Enlarge a head to brush its cells."))
@@ -144,19 +157,32 @@ def _overviews(page: Page, edits: EditList, found: Fed) -> None:
     canvas.editable_atlas(found.now, site, head, page.view.query, marked, key="whatif-now", chosen=update, edited=edited)
     if found.now is found.before:
         return
-    compared, _refused = changes.changes(found.before, found.now)
     st.html(
         heading(
             _("What changed"),
             _("Weight now minus weight before. The color scale is a square root, so that small changes are visible."),
         )
     )
-    if not compared:
+    moved = {_kind(place) for place, change in changed.items() if _moved(change)}
+    shown = {place: change for place, change in changed.items() if _kind(place) in moved}
+    if not changed:
         st.caption(_("The two runs cannot be compared."))
-    elif not any(np.nanmax(change.by_row, initial=0.0) > ROUNDING for change in compared.values()):
+    elif not shown:
         st.caption(_("No weight changed by more than rounding."))
     else:
-        canvas.changes(found.before, found.now, compared, site, head, key="whatif-changes", chosen=update)
+        canvas.changes(found.before, found.now, shown, site, head, key="whatif-changes", chosen=update)
+        if unmoved := [labels.kind(*kind) for kind in dict.fromkeys(map(_kind, changed)) if kind not in moved]:
+            st.caption(labels.markdown(_("No weight changed by more than rounding in: {kinds}.", kinds=listed(unmoved))))
     with st.expander(_("All heads before"), icon=":material/grid_view:", key="part-before", on_change="rerun") as part:
         if part.open:
             canvas.atlas(found.before, site, head, page.view.query, key="whatif-before", chosen=update)
+
+
+def _moved(change: Change) -> bool:
+    """Whether any row of a site changed by more than rounding."""
+    return bool(np.nanmax(change.by_row, initial=0.0) > 0)
+
+
+def _kind(site: Site) -> tuple[str, str]:
+    """What shares a card of an overview: stack and kind of attention."""
+    return site.stack, site.kind

@@ -61,44 +61,51 @@ def _summary(found: Effect) -> str:
     if not found.finite:
         return _("With these edits some probabilities are NaN, so there is no total.")
     gaps = {"before": _number(found.before.sum()), "now": _number(found.now.sum()), "change": _signed(found.change.sum())}
-    most = int(np.nanargmax(found.bits)) if not np.isnan(found.bits).all() else 0
-    if not found.change.any() and not found.bits.any():
+    most = _most_changed(found)
+    if most is None:
         return _("Log-probability of the whole output: {before}. No token changed by more than rounding.", **gaps)
-    gaps |= {"token": labels.word(found.texts[most]), "bits": number(found.bits[most], ".2f")}
+    gaps |= {"token": labels.word(found.texts[most]), "divergence": number(found.divergence[most], ".2f")}
     return _(
         "The same tokens are fed to both runs. Log-probability of the whole output: {before} before, {now} now (change "
-        "{change}). The prediction changed most at “{token}” (divergence {bits}).",
+        "{change} nats). The prediction changed most at “{token}” (divergence {divergence} nats).",
         **gaps,
     )
+
+
+def _most_changed(found: Effect) -> int | None:
+    """The token whose distribution changed most; None if none changed by more than rounding."""
+    if not found.change.any() and not found.divergence.any():
+        return None
+    return 0 if np.isnan(found.divergence).all() else int(np.nanargmax(found.divergence))
 
 
 def _table(found: Effect) -> str:
     if not len(found.texts):
         return ""
-    scale = max(float(np.nanmax(found.bits, initial=0.0)), 1.0)
-    titles = (_("token"), _("probability, before ○ and now ● (log scale)"), _("change (nats)"), _("divergence (bits)"))
+    scale, most = max(float(np.nanmax(found.divergence, initial=0.0)), LONGEST_BAR), _most_changed(found)
+    titles = (_("token"), _("probability, before ○ and now ● (log scale)"), _("change (nats)"), _("divergence (nats)"))
     head = "".join(f'<th scope="col">{escape(title)}</th>' for title in titles)
-    rows = "".join(_row(found, place, scale) for place in range(len(found.texts)))
+    rows = "".join(_row(found, place, scale, place == most) for place in range(len(found.texts)))
     return f'<div class="effect-scroll"><table class="effect"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
 
 
-def _row(found: Effect, place: int, scale: float) -> str:
-    before, now, bits = found.before[place], found.now[place], found.bits[place]
+def _row(found: Effect, place: int, scale: float, most: bool) -> str:
+    """One token as HTML; the one whose distribution changed `most` is drawn strong."""
+    before, now, divergence = found.before[place], found.now[place], found.divergence[place]
     change = found.change[place]
     one, other = float(np.exp(before)), float(np.exp(now))
-    strong = " strong" if not abs(change) < STRONG else ""
     said = _("before {before}, now {now}", before=number(one, decimals(3)), now=number(other, decimals(3)))
     bell = f'<span class="bell" style="--a:{_place(before):.4f};--b:{_place(now):.4f}"><i></i><i></i><i></i></span>'
-    bar = f'<span class="bits" style="--share:{_share(bits / scale):.4f}"><i></i></span>'
+    bar = f'<span class="divergence" style="--share:{_share(divergence / scale):.4f}"><i></i></span>'
     numbers = f'<span class="numbers">{number(one, decimals(3))} → {number(other, decimals(3))}</span>'
     return (
-        f'<tr class="{strong.strip()}"><th scope="row"><bdi>{escape(labels.plain(found.texts[place]))}</bdi></th>'
-        f'<td title="{escape(said)}">{bell}{numbers}</td><td>{escape(_signed(change))}</td><td>{bar}{_number(bits)}</td></tr>'
+        f'<tr class="{"strong" if most else ""}"><th scope="row"><bdi>{escape(labels.plain(found.texts[place]))}</bdi></th>'
+        f'<td title="{escape(said)}">{bell}{numbers}</td><td>{escape(_signed(change))}</td><td>{bar}{_number(divergence)}</td></tr>'
     )
 
 
-STRONG = 0.1
-"""Changes of a log-probability from here on are drawn strong."""
+LONGEST_BAR = float(np.log(2))
+"""In nats: a divergence of one bit fills the bar, or the largest one, if that is larger."""
 
 
 def _place(log_probability: float) -> float:

@@ -60,10 +60,13 @@ def history() -> History:
 
 def current_edits() -> EditList:
     """The edits of the state, or the example that the page begins with."""
+    return EditList(st.session_state.get(_EXAMPLE, ())) if _is_example() else EditList.of(current_view()[0])
+
+
+def _is_example() -> bool:
+    """Whether the state has no edits, so that the page shows its example."""
     view = current_view()[0]
-    if view.all_edits() or view.off == ALL_OFF:
-        return EditList.of(view)
-    return EditList(st.session_state.get(_EXAMPLE, ()))
+    return not view.all_edits() and view.off != ALL_OFF
 
 
 def begin_with(example: tuple[Edit, ...]) -> None:
@@ -75,6 +78,7 @@ def change_edits(change: Callable[[EditList], EditList], **also: object) -> None
     """Changes the edits of the state, which undo can take back; for callbacks.
 
     Two gestures may come before the page is drawn again: a callback changes what the state holds then, not what the page showed.
+    The first edit of one's own replaces the example: with both, the result would be that of neither.
 
     Args:
         change: the list after the change, of the list before it.
@@ -82,6 +86,8 @@ def change_edits(change: Callable[[EditList], EditList], **also: object) -> None
     """
     before = current_edits()
     after = change(before)
+    if _is_example() and any(edit not in before.edits for edit in after.edits):
+        after = change(EditList())
     if after != before:
         history().leave(_state())
         update(**{**also, **after.fields()})

@@ -2,6 +2,7 @@
 
 const NUMBERS = 38; // width of a weight beside a token
 const LINE = 18; // height of a line of titles
+const EMPHASIS = 650; // weight of the emphasized label
 const FAINTEST = 0.004; // smaller weights would be invisible as lines
 
 class Lines extends Drawing {
@@ -53,7 +54,7 @@ class Lines extends Drawing {
     const count = Math.max(queries.length, keys.length);
     const row = Math.max(18, Math.min(27, mapHeight(this.canvas, 110, 560, 560) / count));
     const pen = this.canvas.getContext("2d");
-    pen.font = this.font(13);
+    pen.font = this.font(13, EMPHASIS); // any label may be emphasized: it would be cut then
     const narrow = this.width < 420;
     const [edge, share] = narrow ? [0, 0.31] : [NUMBERS, 0.32]; // if narrow, weights on the left take space from labels
     const room = (labels) => Math.min(this.width * share, Math.max(...labels.map((label) => pen.measureText(label).width)) + 2);
@@ -143,7 +144,7 @@ class Lines extends Drawing {
     const weight = !other ? 0 : side === "key" ? this.weight(active.index, index) : this.weight(index, active.index);
     const numbered = weight >= 0.005;
     const [x, room, align, beyond] = side === "query" ? [left, left, "right", -1] : [right, this.width - right, "left", 1];
-    pen.font = this.font(13, mine ? 650 : 400);
+    pen.font = this.font(13, mine ? EMPHASIS : 400);
     const text = fitted(pen, label, numbered ? room - NUMBERS : room);
     const strong = side === "query" ? this.colours.accent : this.colours.second;
     pen.globalAlpha = other ? Math.min(1, 0.5 + (2 * weight) / this.header.largest) : 1;
