@@ -1,7 +1,7 @@
 """Calls of networks: what a run asks for at a time, and how it is computed by itself."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from torch import Tensor
@@ -47,6 +47,29 @@ class Call:
     def source_keys(self) -> int:
         """Number of keys of cross-attention; 0: the call has none."""
         return 0 if self.memory is None else self.memory.shape[1]
+
+
+@dataclass(frozen=True)
+class Passes:
+    """The calls of one decode, each of which follows from the answer to the one before.
+
+    A function that named itself as the next one would be a reference cycle: what it holds, all tensors of the run, would stay in
+    memory until Python looks for such cycles.
+
+    Attributes:
+        read: the call that reads ids [row, position] from a position on.
+        passes: yields what to read, and is sent the logits.
+    """
+
+    read: Callable[[Tensor, int], Call]
+    passes: Generator[tuple[Tensor, int], Tensor, None]
+
+    def next_call(self, logits: Tensor | None) -> Call | None:
+        """The call after the one that answered `logits`, or the first one; None: the decode has ended."""
+        try:
+            return replace(self.read(*self.passes.send(logits)), then=self.next_call)  # type: ignore[arg-type]  # None begins it
+        except StopIteration:
+            return None
 
 
 Ask: TypeAlias = Callable[[Call], Tensor]

@@ -13,7 +13,7 @@ from model.errors import BadSetting, MissingSetting, NoStart, UnknownHypothesis
 from model.huggingface.network import ForeignEncoder, ForeignTranslator, ForeignWriter
 from model.huggingface.recorded.network import RecordedNetwork
 from model.inference.beam_memory import BeamMemory
-from model.inference.calls import Ask, Call, alone
+from model.inference.calls import Ask, Call, Passes, alone
 from model.inference.decoding import Choose, Hypothesis, Read, Writer, beam, certain, chooser, forced, log_probabilities_of, write
 from model.inference.draft import Draft, draft_for
 from model.inference.edits.edited_run import EditedRun, edited_run
@@ -246,13 +246,7 @@ class _Job:
         begin, draft = ((), None) if self.dictated else (self.request.begin, self.draft)
         passes = write(prompt, choose, max_length, self._writer(), self.device, begin, draft, told)
 
-        def following(logits: Tensor | None) -> Call | None:
-            try:
-                return replace(reads(*passes.send(logits)), then=following)  # type: ignore[arg-type]  # None begins a generator
-            except StopIteration:
-                return None
-
-        if first := following(None):
+        if first := Passes(reads, passes).next_call(None):
             self.ask(first)
         return written
 

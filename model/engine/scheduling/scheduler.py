@@ -184,6 +184,7 @@ class Scheduler:
             with torch.inference_mode():
                 while group := self._next_calls():
                     self._answer(group)
+                    del group  # else what these runs computed stays in memory until the next call
         except BaseException as error:
             _log.exception({"event": "the compute thread ends"})
             with self._lock:
@@ -203,7 +204,6 @@ class Scheduler:
     def _answer(self, group: list[PendingCall]) -> None:
         """Computes a batch. Runs whose next call follows from the answer make it; the threads of the others get the answer."""
         self.batches[len(group)] += 1
-        answers: Sequence[Tensor | Exception]
         try:
             answers = self._together([pending.call for pending in group])
         except BaseException as error:

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 from torch import Tensor
@@ -42,7 +42,7 @@ Traced = Callable[[RunRequest], Trace]
 
 
 class EditedRun:
-    """The edits of one run.
+    """The edits of one run. Its interventions do not refer to it: a cycle would keep the tensors of the run in memory.
 
     Args:
         checkpoint: the network and its tokenizers.
@@ -61,12 +61,11 @@ class EditedRun:
         self._spec, self._edits = checkpoint.info.spec, request.edits
         writes = self._spec.output is not None and self._spec.decoder is not None and "target" not in given
         growing = "" if not writes or not request.decoding.max_length else "target" if self._spec.encoder else "source"
-        self.strips = Strips(given, growing, self._text_of)
+        self.strips = Strips(given, growing, partial(_text_of, checkpoint))
         self._notes = Notes()
         self._pasts: list[Past] = []
         self._masks: dict[str, Tensor] = {}
         self._layers: dict[str, Tensor] = {}
-        self._valid: Tensor | None = None
         self._parts = Parts(self._spec, self.strips, self._notes)
         self._words = ExchangedWords(checkpoint, self._edits, self.strips, self._parts)
         self.network: AnyNetwork = stack_edits.reordered(checkpoint.network, self._swaps())
@@ -80,7 +79,7 @@ class EditedRun:
         Args:
             padding: [batch, 1, 1, position] of bool, True where there is no padding.
         """
-        self._valid = None if padding is None else padding[0, 0, 0]
+        self.strips.valid = None if padding is None else padding[0, 0, 0]
         return self._words.read("encoder", ids)
 
     def target(self, ids: Tensor) -> Tensor:
@@ -138,10 +137,6 @@ class EditedRun:
             found[name].append(change)
         return dict(found)
 
-    def _text_of(self, id_: int) -> str:
-        strip = "source" if self._spec.encoder is None else "target"
-        return self._checkpoint.tokenizers[strip].tokens((id_,), strip).texts[0]
-
     def _together(self, kinds: tuple[type[Edit], ...]) -> Iterator[tuple[str, Intervention]]:
         """Edits of masks, and of positions: those of one value make one function."""
         own = [edit for edit in self._edits if isinstance(edit, kinds)]
@@ -182,11 +177,12 @@ class EditedRun:
             raise edit.refuse(f"there are {len(edit.numbers)} numbers for {keys} keys")
         if edit.numbers and abs(sum(edit.numbers) - 1) > 1e-6:
             self._notes.say(f"The numbers of “{edit}” sum to {sum(edit.numbers):g}; each was divided by that.")
-        return rows_set(self._parts.place(site), edit, lambda: self._masks[f"attention/{site}/mask"])
+        masks = self._masks
+        return rows_set(self._parts.place(site), edit, lambda: masks[f"attention/{site}/mask"])
 
     def _silence(self, edit: Silence, site: Site) -> Intervention:
-        whole = site.stack == "encoder" or self._parts.rows_of_source(site)
-        past = Past((lambda: self._valid if site.stack == "encoder" else None) if whole else None)
+        whole, strips = site.stack == "encoder" or self._parts.rows_of_source(site), self.strips
+        past = Past((lambda: strips.valid if site.stack == "encoder" else None) if whole else None)
         self._pasts.append(past)
         means = self._means() if edit.by == "examples" else {}
         return silenced(self._parts.place(site), edit, past, means.get(site))
@@ -258,6 +254,11 @@ class EditedRun:
                 yield from (f"attention/{site}/mask" for site in self._parts.of(edit))
             if isinstance(edit, SkipLayer):
                 yield from (before for _name, before in self._parts.skipped(edit))
+
+
+def _text_of(checkpoint: Runner, id_: int) -> str:
+    strip = "source" if checkpoint.info.spec.encoder is None else "target"
+    return checkpoint.tokenizers[strip].tokens((id_,), strip).texts[0]
 
 
 def _chained(changes: list[Intervention]) -> Intervention:

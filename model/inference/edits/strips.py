@@ -18,6 +18,9 @@ class Strips:
         given: the strips as far as they are known before the run.
         growing: the strip that the run itself writes, `source` or `target`; empty: none.
         text_of: the text of an id of that strip.
+
+    Attributes:
+        valid: [position] of bool, which positions of the encoder's input are no padding; None: all.
     """
 
     def __init__(self, given: Mapping[str, Tokens], growing: str, text_of: Callable[[int], str]) -> None:
@@ -25,6 +28,7 @@ class Strips:
         self.growing = growing
         self._text_of = cache(text_of)
         self._rows: list[tuple[str, ...]] = []
+        self.valid: Tensor | None = None
 
     def read(self, ids: Tensor) -> None:
         """Takes the ids [row, position] that the next call of the decoder reads."""

@@ -1,0 +1,69 @@
+"""What a run computed is freed with its trace: nothing of it is part of a reference cycle, which only garbage collection frees."""
+
+import gc
+import threading
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from model.checkpoints.loaded import AnyNetwork, cache_of
+from model.engine.local import LocalEngine
+from model.inference import run
+from model.spec.edits import read_edits
+from model.spec.request import KEEP, Decoding, RunRequest
+from model.transformer.cache import KVCache
+from tests.networks import save_checkpoint
+from tests.runs import CPU
+
+GREEDY = RunRequest("tiny", "w4 w6 w5", decoding=Decoding(max_length=5))
+
+
+@pytest.fixture
+def uncollected() -> Iterator[None]:
+    """No garbage collection meanwhile."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def edited(text: str) -> RunRequest:
+    return RunRequest("tiny", "w4 w6 w5", decoding=Decoding(max_length=5), edits=read_edits(text))
+
+
+REQUESTS = {
+    "greedy": GREEDY,
+    "sampled": RunRequest("tiny", "w4 w6 w5", decoding=Decoding("sample", max_length=5)),
+    "beam": RunRequest("tiny", "w4 w6 w5", decoding=Decoding("beam", max_length=5, beam_size=2)),
+    "forced": RunRequest("tiny", "w4 w6 w5", target="w4 w5"),
+    "everything kept": RunRequest("tiny", "w4 w6 w5", decoding=Decoding(max_length=5), keep=KEEP),
+    "a mean": edited("silence stack=encoder head=0 by=sentence"),
+    "a uniform row": edited("set-row stack=decoder kind=cross to=uniform"),
+    "a word": edited("embed stack=encoder at=1 word=w7"),
+    "a patch": edited('patch stack=encoder value=context head=0 source="w5 w6 w4"'),
+    "a layer": edited("skip-layer stack=encoder layer=0"),
+}
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_keys_and_values_of_a_run_are_freed_without_garbage_collection(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    made: list[weakref.ref[KVCache]] = []
+    freed: list[threading.Event] = []
+
+    def watched(network: AnyNetwork) -> KVCache:
+        freed.append(event := threading.Event())
+        made.append(weakref.ref(cache := cache_of(network), lambda _: event.set()))
+        return cache
+
+    save_checkpoint(tmp_path / "tiny")
+    engine = LocalEngine(tmp_path, CPU, cache_bytes=0)
+    engine.run(GREEDY)
+    monkeypatch.setattr(run, "cache_of", watched)
+    request.getfixturevalue("uncollected")
+    engine.run(REQUESTS[name])
+    assert freed, "the run made no cache to watch"
+    assert all(event.wait(20) for event in freed), "something still refers to what the run computed"
