@@ -26,7 +26,7 @@ from model.cli.view import view
 from model.engine import environment
 from model.engine.environment import best_device
 from model.engine.local import CHECKPOINTS
-from model.errors import BadSetting
+from model.errors import BadSetting, in_english
 from model.inference.cell import explain_cell
 from model.inference.precision import FROM_FLOAT32, lowered, run_in
 from model.inspection.finite import warning_of_file, warning_of_run
@@ -110,7 +110,7 @@ def inspect(checkpoint: str, settings: tuple[str, ...], as_json: bool) -> None:
     """Says what CHECKPOINT is and why, what its weights file contains, and which questions it leaves open."""
     found = loader.inspect(loader.locate(checkpoint, CHECKPOINTS), parse_settings(settings))
     if as_json:
-        click.echo(json.dumps(asdict(found), ensure_ascii=False))
+        click.echo(json.dumps(json.loads(json.dumps(asdict(found)), object_hook=in_english), ensure_ascii=False))
     else:
         click.echo("\n".join(_lines(found)))
     _warn(warning_of_file(found))
@@ -175,10 +175,10 @@ def train(recipe: str, data: Path | None, out: Path, snapshots: str | None, devi
 
 def _lines(found: Inspection) -> Iterator[str]:
     """An inspection report as lines of text."""
-    yield found.what
+    yield str(found.what)
     yield from (f"for it: {phrase}" for phrase in found.in_favour)
     yield from (f"against it: {phrase}" for phrase in found.against)
-    yield from found.notes
+    yield from map(str, found.notes)
     for asked in found.ask:
         answer = asked.answer or ("MUST BE ANSWERED" if asked.needed else "not answered")
         origin = f" from {asked.origin}" if asked.origin else ""

@@ -11,7 +11,7 @@ from model.trace.recorded import Recorded
 from model.trace.types import Site, Trace
 from viz import labels, links
 from viz.links import View
-from viz.texts import _, _n, joined, phrase
+from viz.texts import _, _n, joined, said
 
 _SEEN = "recorded-runs"
 MOST_SEEN = 20
@@ -109,11 +109,7 @@ def not_recorded(trace: Trace) -> list[str]:
     if trace.recorded is None:
         return []
     own = {name: why for name, why in trace.missing.items() if trace.of_program or name.startswith("attention/")}
-    return [
-        _("{name}: {value}", name=name, value=joined(map(phrase, why.split("; "))))
-        for name, why in own.items()
-        if not name.startswith("attention/*/")
-    ]
+    return [_("{name}: {value}", name=name, value=said(why)) for name, why in own.items() if not name.startswith("attention/*/")]
 
 
 def draw_sites(trace: Trace, site: Site, notes: list[str]) -> None:

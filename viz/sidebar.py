@@ -15,7 +15,7 @@ from viz import labels, language, lecture_editor
 from viz.links import ANOTHER_MODEL, LARGEST_SEED, NEW_SENTENCE, PRECISIONS, View
 from viz.page import bind, update
 from viz.sentence import most_characters
-from viz.texts import _, joined, listed, phrase
+from viz.texts import _, joined, listed, said
 
 ICON = Path(__file__).parent / "icon.svg"
 WORDMARK = Path(__file__).parent / "wordmark.svg"
@@ -33,7 +33,7 @@ def draw(info: ModelInfo, usable: Sequence[ModelInfo], view: View) -> None:
         st.sidebar.caption(labels.markdown(_("A recorded run, opened from a trace file.")))
         return
     with st.sidebar:
-        st.caption(labels.markdown(joined((info.summary, _size(info)))))
+        st.caption(labels.markdown(joined((said(info.summary), _size(info)))))
         decoding(info, view, lambda field: bind(field, **NEW_SENTENCE))
         precision(bind("precision"))
         if info.translates:
@@ -93,7 +93,7 @@ def languages() -> None:
 
 def status(trace: Trace) -> None:
     """Draws the run's device and duration."""
-    gaps = {"device": phrase(str(trace.model["device"])), "milliseconds": trace.model["milliseconds"]}
+    gaps = {"device": said(trace.model["device"]), "milliseconds": trace.model["milliseconds"]}
     st.caption(labels.markdown(_("{device} · {milliseconds:.0f} ms", **gaps)))
     if drafted := trace.model.get("drafted"):
         gaps = {"drafted": drafted, "written": len(trace.steps)}

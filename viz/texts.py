@@ -5,7 +5,6 @@ language of the current call. A text that is written down when a module is impor
 translated where it is shown, with `translated`.
 """
 
-import string
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -13,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from model.engine.api import ModelInfo
-from model.errors import HeadlightError, from_json
+from model.errors import HeadlightError, Phrase, Words, from_json
+from model.errors.phrase import Filler
 from model.trace.types import Trace
 from viz import language, phrases
 from viz.language import N_ as N_
@@ -23,15 +23,14 @@ from viz.language import group_sign as group_sign
 from viz.language import localized as localized
 from viz.language import of_request as of_request
 from viz.language import speaking as speaking
-from viz.phrases import phrase as phrase
 
 
-class _Filler(string.Formatter):
+class _Filler(Filler):
     """Fills gaps; numbers get the signs of the current language."""
 
     def format_field(self, value: Any, format_spec: str) -> str:
         """One gap as text."""
-        text = str(format(value, format_spec))
+        text = super().format_field(value, format_spec)
         counts = isinstance(value, float | np.floating) or (isinstance(value, int | np.integer) and format_spec)
         return localized(text) if counts else text
 
@@ -92,12 +91,24 @@ def clauses(texts: Iterable[str]) -> str:
 
 def sentence(error: HeadlightError) -> str:
     """The sentence of an error in the current language."""
-    fields = {name: phrases.said(name, value) for name, value in error.fields.items()}
-    if error.singular:
-        text = _n(error.singular, error.template, error.count(), **fields)
-    else:
-        text = _(error.on_screen or error.template, **fields)
-    return " ".join(text.split())
+    return " ".join(said(error.on_page).split())
+
+
+def said(words: Words) -> str:
+    """What `model` says, in the current language; a plain text, such as a name or a sentence of an older version, as it is."""
+    if isinstance(words, str):
+        return phrases.phrase(words)
+    spoken = language.catalogue(current())
+    one, many, fields = words.singular, words.template, words.fields
+    template = spoken.ngettext(one, many, int(str(fields[words.count]))) if one else spoken.gettext(many)
+    return _FILLER.vformat(template, (), {name: _in_gap(phrases.said(name, value)) for name, value in fields.items()})
+
+
+def _in_gap(value: object) -> object:
+    """A clause, or several, in the current language; a name or a number as it is."""
+    if isinstance(value, tuple):
+        return clauses(map(said, value))
+    return said(value) if isinstance(value, Phrase) else value
 
 
 def spoken(info: ModelInfo) -> ModelInfo:
@@ -105,7 +116,7 @@ def spoken(info: ModelInfo) -> ModelInfo:
     return replace(
         info,
         title=info.title if info.recorded else translated(info.title),  # a trace is called like its file
-        summary=phrase(info.summary),
+        summary=translated(info.summary) if isinstance(info.summary, str) else said(info.summary),
         languages={strip: translated(name) for strip, name in info.languages.items()},
         example_labels=tuple(map(translated, info.example_labels)),
     )

@@ -22,6 +22,7 @@ from model.attribution.questions import Answer, Question
 from model.engine.api import Engine, ModelInfo
 from model.engine.http.access import AccessLimits
 from model.engine.scheduling.queue import NOBODY, Session, in_session
+from model.errors import Words
 from model.inspection.report import Inspection
 from model.spec.request import RunRequest, Settings
 from model.trace.cell_arithmetic import Explanation
@@ -136,7 +137,7 @@ class PatientEngine:
     limits: AccessLimits | None = None
 
     @property
-    def device(self) -> str:
+    def device(self) -> Words:
         """As for Engine."""
         return self.engine.device
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
 from model.attribution.questions import Answer, Question
+from model.errors import Words
 from model.inspection.report import Inspection
 from model.spec.request import RunRequest, Settings
 from model.spec.snapshots import Losses
@@ -40,7 +41,7 @@ class ModelInfo:
 
     name: str
     title: str
-    summary: str
+    summary: Words
     languages: Mapping[str, str]
     examples: tuple[str, ...]
     parameters: int
@@ -74,7 +75,7 @@ class Engine(Protocol):
     """Runs networks. Every method may raise a HeadlightError, whose text can be shown on screen."""
 
     @property
-    def device(self) -> str:
+    def device(self) -> Words:
         """The device as shown on screen: "CPU · 2 threads", "CUDA · NVIDIA H200"."""
 
     def models(self) -> tuple[ModelInfo, ...]:

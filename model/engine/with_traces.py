@@ -8,7 +8,7 @@ from model.engine.api import ModelInfo, SharedEngine
 from model.engine.local import LocalEngine
 from model.engine.shared_uploads import NO_PEERS, PeerUploads
 from model.engine.stores import OpenedTrace, TraceStore
-from model.errors import RecordedRun, UnknownTensor
+from model.errors import RecordedRun, UnknownTensor, Words
 from model.inspection.report import Inspection
 from model.spec.request import RunRequest, Settings
 from model.trace.cell_arithmetic import Explanation
@@ -28,7 +28,7 @@ class EngineWithTraces:
         self.engine, self._traces = engine, traces
 
     @property
-    def device(self) -> str:
+    def device(self) -> Words:
         """The device as shown on screen."""
         return self.engine.device
 

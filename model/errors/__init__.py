@@ -100,6 +100,12 @@ from model.errors.notfound import UnknownModel as UnknownModel
 from model.errors.notfound import UnknownSite as UnknownSite
 from model.errors.notfound import UnknownStage as UnknownStage
 from model.errors.notfound import UnknownTensor as UnknownTensor
+from model.errors.phrase import Phrase as Phrase
+from model.errors.phrase import Words as Words
+from model.errors.phrase import counted as counted
+from model.errors.phrase import gap_of as gap_of
+from model.errors.phrase import in_english as in_english
+from model.errors.phrase import phrase as phrase
 from model.errors.root import HeadlightError as HeadlightError
 from model.errors.tokenizing import NoTokenizer as NoTokenizer
 from model.errors.tokenizing import TokenizerDied as TokenizerDied
@@ -120,11 +126,16 @@ from model.errors.unavailable import Unavailable as Unavailable
 
 
 def from_json(data: Mapping[str, Any]) -> HeadlightError:
-    """The error in JSON values."""
-    kind = globals().get(str(data.get("error")))
+    """The error in JSON values, also those of another version.
+
+    Raises:
+        ValueError, KeyError, TypeError, AttributeError: they are no error.
+    """
+    name, fields = str(data["error"]), {name: gap_of(value) for name, value in data["fields"].items()}
+    kind = globals().get(name)
     if not isinstance(kind, type) or not issubclass(kind, HeadlightError):
-        return HeadlightError(detail=f"an error of another version of Headlight: {data.get('error')}")
-    return kind(**data["fields"])
+        return HeadlightError(detail=phrase("An error of another version of Headlight: {name}.", name=name))
+    return kind(**fields)
 
 
 class InputError(HeadlightError):
@@ -158,7 +169,7 @@ class TokenOutOfRange(InputError):
 class BadSetting(InputError):
     """A value outside what is allowed. Fields: name, found, allowed."""
 
-    template = "{name} is {found!r}, but it must be {allowed}: change it and run again."
+    template = "{name}: “{found}” is not accepted. Allowed: {allowed}."
 
 
 class MissingSetting(InputError):
@@ -243,12 +254,11 @@ class NoVocabulary(InputError):
     """Text for a model without a vocabulary. Fields: strip, found."""
 
     template = (
-        "The {strip} text is {found!r}, but the file contains weights and no vocabulary. Give token ids separated by "
+        "“{found}” cannot be read: the file contains weights and no vocabulary. Give token ids separated by "
         "spaces (--{strip}-ids), or specify the vocabulary (--set {strip}_vocab=FILE)."
     )
     on_screen = (
-        "The {strip} text is {found!r}, but this file contains weights and no vocabulary. Type token ids separated by "
-        "spaces, such as 2 5 3."
+        "“{found}” cannot be read: this file contains weights and no vocabulary. Type token ids separated by spaces, such as 2 5 3."
     )
 
 

@@ -10,13 +10,13 @@ class NotFound(HeadlightError):
 class UnknownModel(NotFound):
     """Fields: asked, there."""
 
-    template = "No model is called {asked!r}. Available: {there}."
+    template = "No model is called “{asked}”. Available: {there}."
 
 
 class UnknownSite(NotFound):
     """Fields: asked, there."""
 
-    template = "This run has no attention site {asked!r}. Available sites: {there}."
+    template = "This run has no attention layer “{asked}”. Available: {there}."
 
 
 class UnknownHead(NotFound):
@@ -34,10 +34,10 @@ class UnknownHypothesis(NotFound):
 class UnknownStage(NotFound):
     """Fields: asked, there."""
 
-    template = "This run has no stage {asked!r}. Available stages: {there}."
+    template = "This run has no stage “{asked}”. Available: {there}."
 
 
 class UnknownTensor(NotFound):
     """Fields: asked, there."""
 
-    template = "There is no tensor {asked!r}. Available tensors: {there}."
+    template = "There is no tensor “{asked}”. Available: {there}."

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from model.errors.phrase import Phrase, filling, plain_gap
+
 
 class HeadlightError(Exception):
     """Base class. `str(error)` is one line that can be shown to the user.
@@ -18,13 +20,18 @@ class HeadlightError(Exception):
 
     def __init__(self, **fields: object) -> None:
         self.fields = fields
-        template = self.singular if self.singular and self.count() == 1 else self.template
-        super().__init__(" ".join(template.format(**fields).split()))
+        super().__init__(" ".join(str(self.said(self.template)).split()))
 
-    def count(self) -> int:
-        """The number that decides between `singular` and `template`: that of the field `counted`, 0 if it holds another value."""
-        count = self.fields[self.counted]
-        return count if isinstance(count, int) else 0
+    def said(self, template: str) -> Phrase:
+        """One of its templates with its fields."""
+        counts = self.singular and isinstance(self.fields.get(self.counted), int)
+        fields = {name: filling(value) for name, value in self.fields.items()}
+        return Phrase(template, fields, self.singular, self.counted) if counts else Phrase(template, fields)
+
+    @property
+    def on_page(self) -> Phrase:
+        """What a page says."""
+        return self.said(self.on_screen or self.template)
 
     def __reduce__(self) -> tuple[Callable[..., "HeadlightError"], tuple[type["HeadlightError"], dict[str, object]]]:
         """Pickles class and fields; an exception's default would keep the sentence only."""
@@ -32,8 +39,7 @@ class HeadlightError(Exception):
 
     def to_json(self) -> dict[str, Any]:
         """The error as JSON values, which `errors.from_json` reads."""
-        plain = {name: v if isinstance(v, str | int | float | bool | None) else str(v) for name, v in self.fields.items()}
-        return {"error": type(self).__name__, "fields": plain}
+        return {"error": type(self).__name__, "fields": {name: plain_gap(filling(value)) for name, value in self.fields.items()}}
 
 
 def _made_again(kind: type[HeadlightError], fields: dict[str, object]) -> HeadlightError:

@@ -40,10 +40,10 @@ class NoTokenizer(TokenizerFailed):
     """Text for a folder without a supported tokenizer. Fields: strip, found, needed."""
 
     template = (
-        "The {strip} text is {found!r}, but this folder has no tokenizer that Headlight supports. Give token ids "
+        "“{found}” cannot be read: this folder has no tokenizer that Headlight supports. Give token ids "
         "separated by spaces (--{strip}-ids), or put the tokenizer’s files into the folder ({needed})."
     )
     on_screen = (
-        "The {strip} text is {found!r}, but this folder has no tokenizer that Headlight supports. Type token ids "
+        "“{found}” cannot be read: this folder has no tokenizer that Headlight supports. Type token ids "
         "separated by spaces, such as 2 5 3, or put the tokenizer’s files into the folder ({needed})."
     )

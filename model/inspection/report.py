@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from model.errors import Words
+
 
 @dataclass(frozen=True)
 class TensorInfo:
@@ -113,12 +115,12 @@ class Asked:
     """
 
     name: str
-    allowed: str
-    consequence: str
+    allowed: Words
+    consequence: Words
     needed: bool
     answer: str | None
     choices: tuple[str, ...] = ()
-    origin: str = ""
+    origin: Words = ""
 
 
 @dataclass(frozen=True)
@@ -146,16 +148,16 @@ class Inspection:
         problem: the error that a run would end with, as JSON values; empty where the model can run, or where only answers are open.
     """
 
-    what: str
+    what: Words
     spec: dict[str, Any]
     parameters: int
     tensors: tuple[TensorInfo, ...]
     missing: tuple[str, ...]
     ask: tuple[Asked, ...] = ()
     layout: str = ""
-    in_favour: tuple[str, ...] = ()
-    against: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    in_favour: tuple[Words, ...] = ()
+    against: tuple[Words, ...] = ()
+    notes: tuple[Words, ...] = ()
     prefix: str = ""
     candidate: str = ""
     parts: tuple[Part, ...] = ()

@@ -77,7 +77,7 @@ def main(path: str, what: str) -> None:
         with os.fdopen(0, "rb") as file:
             answer = f'{{"{what}": {ANSWERS[what](file, path)}}}'
     except HeadlightError as error:
-        answer = json.dumps({"error": type(error).__name__, "fields": error.fields})
+        answer = json.dumps(error.to_json())
     except MemoryError:
         found, most = "not enough", f"{limits.MAX_MEMORY:,} bytes"
         fields = {"path": path, "what": "the memory to inspect it", "found": found, "allowed": most}

@@ -38,7 +38,7 @@ def look_into(file: IO[bytes], path: str, what: Literal["plan", "vocabulary"]) -
             path=path, what="the memory or time to inspect it", found="more than its process may use", allowed=allowed
         ) from error
     if "error" in answer:
-        raise getattr(errors, answer["error"])(**answer["fields"] | {"path": path})
+        raise errors.from_json({"error": answer["error"], "fields": answer["fields"] | {"path": path}})
     return answer
 
 

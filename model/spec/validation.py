@@ -12,7 +12,7 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from model.errors import BadSetting
+from model.errors import BadSetting, Phrase, phrase
 
 Value = TypeVar("Value")
 
@@ -63,6 +63,8 @@ def _read(kind: Any, data: Any, name: str) -> Any:
         return data
     if hasattr(kind, "from_text") and isinstance(data, str):
         return kind.from_text(data)
+    if kind is Phrase:
+        return _read_phrase(data, name)
     if is_dataclass(kind):
         return _read_dataclass(kind, kind.today(data) if hasattr(kind, "today") else data, name)
     if origin in (Union, UnionType):
@@ -90,6 +92,15 @@ def _read_dataclass(kind: Any, data: Any, name: str) -> Any:
         raise BadSetting(name=f"a field of {name}", found=_short(unknown[0]), allowed=f"one of {', '.join(hints)}")
     needed = {f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING} | data.keys()
     return kind(**{key: _read(hint, data.get(key), f"{name}.{key}") for key, hint in hints.items() if key in needed})
+
+
+def _read_phrase(data: Any, name: str) -> Phrase:
+    if isinstance(data, Phrase):
+        return data
+    try:
+        return Phrase.from_json(data)
+    except ValueError as error:
+        raise BadSetting(name=name, found=_short(data), allowed=phrase("a sentence with its gaps filled")) from error
 
 
 def _read_union(members: tuple[Any, ...], data: Any, name: str) -> Any:

@@ -6,7 +6,7 @@ from typing import Any, Literal, NoReturn
 
 import numpy as np
 
-from model.errors import BadSetting, HeadlightError, WireError
+from model.errors import BadSetting, HeadlightError, WireError, Words
 from model.spec.edits import Allow, Forbid, Patch, SetRow
 from model.spec.external import AnySpec
 from model.spec.request import RunRequest
@@ -34,9 +34,9 @@ _FACTS: Mapping[str, Any] = {
     "languages": Mapping[str, str],
     "spec": AnySpec,
     "dtype": Literal["float32", "bfloat16", "float16"],
-    "device": str,
+    "device": Words,
     "milliseconds": float,
-    "notes": tuple[str, ...],
+    "notes": tuple[Words, ...],
     "from_float32": Mapping[str, float | None],
 }
 """Types of the facts that pages read; all but `spec` and the last may not be missing. Others are kept as they are."""

@@ -13,7 +13,7 @@ import numpy as np
 from safetensors import SafetensorError, deserialize
 from safetensors.numpy import save
 
-from model.errors import BadSetting, UnknownSite, WireError
+from model.errors import BadSetting, Phrase, UnknownSite, WireError, Words
 from model.spec.validation import read
 from model.trace.beam_tree import Node
 from model.trace.lazy_attention import LazyAttention
@@ -23,6 +23,9 @@ from model.trace.types import AXES, SCHEMA, TENSORS_OF_ATTENTION, UNWRITTEN, Arr
 
 ENTRY = "headlight"
 """Key of the metadata entry that holds everything that is not an array."""
+
+PHRASES = "phrases"
+"""Key, among the facts in a file, of the phrases that its notes and reasons are; these stand there in English for older readers."""
 
 DTYPES = {"F32": np.float32, "U8": np.uint8, "I64": np.int64}
 """Number types of a trace, by their names in a safetensors file."""
@@ -59,7 +62,7 @@ class _Header:
     tokens: Mapping[str, _Strip]
     sites: Mapping[str, tuple[str, str]]
     steps: tuple[Step, ...]
-    missing: Mapping[str, str]
+    missing: Mapping[str, Words]
     unwritten: Mapping[str, _Made] = field(default_factory=dict)
     tree: tuple[Node, ...] = ()
     recorded: Recorded | None = None
@@ -75,12 +78,12 @@ def to_bytes(trace: Trace) -> bytes:
     """The bytes of the trace's file, `*.trace.safetensors`."""
     header = _Header(
         schema=trace.schema,
-        model=dict(trace.model),
+        model=_plain(trace),
         request=dict(trace.request),
         tokens={name: _Strip(t.texts, t.special, t.unknown) for name, t in trace.tokens.items()},
         sites={str(site): (a.query_tokens, a.key_tokens) for site, a in trace.attention.items()},
         steps=trace.steps,
-        missing=dict(trace.missing),
+        missing={name: str(why) for name, why in trace.missing.items()},
         unwritten={str(site): _Made(w.scale, w.empty_rows) for site, w in _unwritten(trace)},
         tree=trace.tree,
         recorded=trace.recorded,
@@ -89,6 +92,30 @@ def to_bytes(trace: Trace) -> bytes:
         name: value for name, value in asdict(header).items() if name != "recorded" or value
     }  # older readers refuse the name
     return save(_arrays(trace), metadata={ENTRY: json.dumps(entries)})
+
+
+def _plain(trace: Trace) -> dict[str, Any]:
+    """The facts of a trace as older readers know them: the words in English, and beside them the phrases that said them."""
+    device, notes = trace.model.get("device"), trace.model.get("notes", ())
+    facts = dict(trace.model) | ({"notes": list(map(str, notes))} if notes else {})
+    facts |= {"device": str(device)} if device else {}
+    said = dict.fromkeys(each for each in (device, *notes, *trace.missing.values()) if isinstance(each, Phrase))
+    return facts | ({PHRASES: [each.to_json() for each in said]} if said else {})
+
+
+def _with_phrases(header: dict[str, Any]) -> dict[str, Any]:
+    """A header with phrases instead of their English sentences.
+
+    Raises:
+        ValueError: there is something else among the phrases.
+    """
+    if not isinstance(header["model"], dict) or PHRASES not in header["model"]:
+        return header
+    model = dict(header["model"])
+    known: dict[str, Words] = {str(each): each for each in map(Phrase.from_json, model.pop(PHRASES))}
+    model |= {"notes": [known.get(note, note) for note in model["notes"]]} if "notes" in model else {}
+    model |= {"device": known.get(model["device"], model["device"])} if "device" in model else {}
+    return header | {"model": model, "missing": {name: known.get(why, why) for name, why in header["missing"].items()}}
 
 
 def from_bytes(data: bytes) -> Trace:
@@ -123,8 +150,8 @@ def trace_of(file_header: Any, stored: dict[str, Array]) -> Trace:
     if type(schema) is not int or schema != SCHEMA:  # True == 1 == 1.0 in Python
         raise WireError(detail=f"its schema is {schema!r}, this version reads {SCHEMA}")
     try:
-        return _trace(read(_Header, header, "header"), stored)
-    except (BadSetting, UnknownSite, KeyError, ValueError) as error:
+        return _trace(read(_Header, _with_phrases(header), "header"), stored)
+    except (BadSetting, UnknownSite, AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise WireError(detail=f"its parts do not fit together: {error}") from error
 
 

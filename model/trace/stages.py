@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from model.errors import UnknownStage
+from model.errors import UnknownStage, Words
 from model.spec.network import ROTARY
 from model.trace.types import Array, Site, Trace
 
@@ -196,7 +196,7 @@ def tensor(trace: Trace, stage: Stage, head: int) -> Array | None:
     return None if whole is None else whole[head]
 
 
-def why_missing(trace: Trace, stage: Stage) -> str:
+def why_missing(trace: Trace, stage: Stage) -> Words:
     """Why the run did not record a stage's tensor; empty: the trace does not say."""
     name = path(stage)
     return next((why for key, why in trace.missing.items() if fnmatchcase(name, key) or name.startswith(f"{key}/")), "")

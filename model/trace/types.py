@@ -15,7 +15,7 @@ from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
-from model.errors import UnknownHead, UnknownSite
+from model.errors import UnknownHead, UnknownSite, Words
 from model.trace.beam_tree import Node
 from model.trace.lazy_attention import Array as Array
 from model.trace.lazy_attention import LazyAttention
@@ -206,7 +206,7 @@ class Trace:
     logits: Array | None = None
     steps: tuple[Step, ...] = ()
     tree: tuple[Node, ...] = ()
-    missing: Mapping[str, str] = field(default_factory=dict)
+    missing: Mapping[str, Words] = field(default_factory=dict)
     recorded: Recorded | None = None
     schema: int = SCHEMA
 

@@ -42,12 +42,12 @@ def test_an_option_that_is_left_out_is_the_fields_default(each: str) -> None:
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        (["--max-length", "1001"], "max_length is 1001, but it must be from 0 to 1000: change it and run again."),
-        (["--top-p", "0"], "top_p is 0.0, but it must be above 0 and at most 1: change it and run again."),
-        (["--top-k", "-1"], "top_k is -1, but it must be 0 (all) or a number of tokens: change it and run again."),
+        (["--max-length", "1001"], "max_length: “1001” is not accepted. Allowed: from 0 to 1000."),
+        (["--top-p", "0"], "top_p: “0.0” is not accepted. Allowed: above 0 and at most 1."),
+        (["--top-k", "-1"], "top_k: “-1” is not accepted. Allowed: 0 (all) or a number of tokens."),
         (
             ["--seed", str(2**63)],
-            f"seed is {2**63}, but it must be 0 or a positive whole number below 2^63: change it and run again.",
+            f"seed: “{2**63}” is not accepted. Allowed: 0 or a positive whole number below 2^63.",
         ),
         (["--beam-size", "x"], "Invalid value for '--beam-size': 'x' is not a valid integer."),
         (["--temperature", "x"], "Invalid value for '--temperature': 'x' is not a valid float."),
@@ -56,9 +56,9 @@ def test_an_option_that_is_left_out_is_the_fields_default(each: str) -> None:
         (["--precision", "x"], "Invalid value for '--precision': 'x' is not one of 'float32', 'bfloat16', 'float16'."),
         (
             ["--source-ids", "2"],
-            "--source is 'several forms', but it must be one of --source, --source-ids and --source-features",
+            "--source: “several forms” is not accepted. Allowed: one of --source, --source-ids and --source-features",
         ),
-        (["--target-ids", "x"], "--target-ids is 'x', but it must be whole numbers with commas between, such as 2,5,3"),
+        (["--target-ids", "x"], "--target-ids: “x” is not accepted. Allowed: whole numbers with commas between, such as 2,5,3"),
     ],
     ids=str,
 )
@@ -81,5 +81,5 @@ def test_a_field_with_an_option_is_all_that_a_new_option_takes(monkeypatch: pyte
     command.main(["--least-length", "5"], standalone_mode=False)
     command.main([], standalone_mode=False)
     assert asked == [5, 3]
-    with pytest.raises(BadSetting, match=r"^least_length is 12, but it must be from 1 to 9"):
+    with pytest.raises(BadSetting, match=r"^least_length: “12” is not accepted. Allowed: from 1 to 9"):
         Longer(least_length=12)

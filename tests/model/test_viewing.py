@@ -123,8 +123,11 @@ def test_traces_are_opened_on_explore_and_bad_ones_start_nothing(tmp_path: Path,
     ("arguments", "sentence"),
     [
         (["nowhere.pt"], "nowhere.pt is missing. A checkpoint folder needs model.safetensors"),
-        ([str(FILE), "--set", "source_vocab=nowhere.txt"], "source_vocab is 'nowhere.txt', but it must be a file that can be read"),
-        ([str(FILE), "--set", "source_vocab=w.exe"], "it must be a file that ends in .txt, .json, .vocab, .model, .spm"),
+        (
+            [str(FILE), "--set", "source_vocab=nowhere.txt"],
+            "source_vocab: “nowhere.txt” is not accepted. Allowed: a file that can be read",
+        ),
+        ([str(FILE), "--set", "source_vocab=w.exe"], "Allowed: a file that ends in .txt, .json, .vocab, .model, .spm"),
     ],
 )
 def test_what_cannot_be_opened_is_one_line_and_starts_nothing(

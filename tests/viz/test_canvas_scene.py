@@ -175,7 +175,7 @@ def test_what_is_not_there_is_refused_in_words() -> None:
         scene.lines(trace, CROSS, 9, -1)
     with pytest.raises(UnknownHead, match="no head -1"):
         player.scene(trace, CROSS, -1, -1)
-    with pytest.raises(UnknownSite, match=r"no attention site 'decoder\.0\.9\.cross'"):
+    with pytest.raises(UnknownSite, match=r"no attention layer “decoder\.0\.9\.cross”"):
         scene.strips(trace, Site("decoder", 0, 9, "cross"), -1)
 
 

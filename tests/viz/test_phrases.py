@@ -33,8 +33,8 @@ def test_a_phrase_with_gaps_keeps_what_fills_them() -> None:
 
 def test_what_people_typed_is_never_taken_for_a_phrase() -> None:
     with language.speaking("de"):
-        assert "'no stack'" in texts.sentence(UnknownModel(asked="no stack", there="a, b"))
-        assert "'kein Stapel'" in texts.sentence(BadSetting(name="n", found="no stack", allowed="given"))
+        assert "„no stack“" in texts.sentence(UnknownModel(asked="no stack", there="a, b"))
+        assert "„kein Stapel“" in texts.sentence(BadSetting(name="n", found="no stack", allowed="given"))
 
 
 def test_a_name_that_is_also_a_word_of_the_pages_stays_as_it_is() -> None:
@@ -67,7 +67,7 @@ def said_of(file: Path) -> list[str]:
     except HeadlightError as error:
         return [texts.sentence(error)]
     asked = [part for each in found.ask for part in (each.consequence, each.allowed, each.origin)]
-    said = [checkpoint_diagnosis.what(found), *map(texts.phrase, (*found.in_favour, *found.against, *found.notes, *asked))]
+    said = [checkpoint_diagnosis.what(found), *map(texts.said, (*found.in_favour, *found.against, *found.notes, *asked))]
     return said + (checkpoint_diagnosis.evidence(found.freshness) if found.freshness else [])
 
 
@@ -81,10 +81,8 @@ def test_an_inspection_says_nothing_in_english_on_a_chinese_page(file: Path) -> 
 
 def test_why_something_was_not_recorded_is_said_in_the_language_of_the_page() -> None:
     with language.speaking("zh-CN"):
-        assert texts.phrase(NO_ROW).startswith("它的架构不在 Headlight 的表中")
-        assert texts.phrase(f"A run records nothing else, and nothing can be changed in it: {NO_ROW}.").endswith(
-            "只记录算出的内容。"
-        )
+        assert texts.said(NO_ROW).startswith("它的架构不在 Headlight 的表中")
+        assert texts.said(f"A run records nothing else, and nothing can be changed in it: {NO_ROW}.").endswith("只记录算出的内容。")
 
 
 def test_reasons_that_stand_together_stayed_english() -> None:

@@ -150,11 +150,15 @@ def test_vocabularies_are_sent_and_tokens_have_names(stocked: Path) -> None:  # 
         (
             "src.txt",
             "\n".join(GERMAN[:-1]).encode(),
-            "source_vocab is '27 texts', but it must be as many as the network has ids, 28",
+            "source_vocab: “27 texts” is not accepted. Allowed: as many as the network has ids, 28",
         ),
-        ("src.json", json.dumps(dict.fromkeys(GERMAN, 0)).encode(), "source_vocab is 'src.json', but it must be a JSON list"),
-        ("src.txt", b"\xff\xfe\x00", "it must be a text file that can be read (UnicodeDecodeError)"),
-        ("src.txt", bytes(MOST_WORDS + 1), "but it must be at most 8,388,608 bytes long"),
+        (
+            "src.json",
+            json.dumps(dict.fromkeys(GERMAN, 0)).encode(),
+            "source_vocab: “src.json” is not accepted. Allowed: a JSON list",
+        ),
+        ("src.txt", b"\xff\xfe\x00", "Allowed: a text file that can be read (UnicodeDecodeError)"),
+        ("src.txt", bytes(MOST_WORDS + 1), "Allowed: at most 8,388,608 bytes long"),
     ],
 )
 def test_a_vocabulary_that_does_not_fit_is_one_sentence_and_changes_nothing(
@@ -189,7 +193,7 @@ def test_vocabularies_that_went_and_files_of_the_server_are_refused(stocked: Pat
 def test_a_wrong_answer_is_one_sentence_and_the_form_stays(stocked: Path) -> None:  # noqa: F811
     visitor = sent("mine.pt", (GOLDEN / "000_tiny_a.pt").read_bytes())
     answer(visitor, **TOLD | {"source_pad_id": "many"})
-    assert visitor.problems == ["source_pad_id is 'many', but it must be a whole number from 0 to 27: change it and run again."]
+    assert visitor.problems == ["source_pad_id: “many” is not accepted. Allowed: a whole number from 0 to 27."]
     assert visitor.view.settings == ""
     answer(visitor, source_pad_id="1")
     assert visitor.problems == [], "the other answers are still there"

@@ -99,7 +99,7 @@ def test_no_difference_at_all_is_not_called_rounding() -> None:
 
 def test_a_link_that_pads_too_far_is_answered_in_words() -> None:
     app = open_view("masks", MadeUpEngine(), pad="99")
-    assert "source_pad_to is 99, but it must be from 12 to 30" in words(app).replace("\\", "")
+    assert "source_pad_to: “99” is not accepted. Allowed: from 12 to 30" in words(app).replace("\\", "")
     assert not app.metric
     assert app.slider[0].value == 30
 

@@ -227,9 +227,9 @@ def test_a_stage_that_was_not_recorded_says_why() -> None:
     ("query", "text"),
     [
         ({"stage": "decoder.0.9.cross/weights"}, "This run has no stage"),
-        ({"stage": "decoder.0.1.cross/nothing"}, "Available stages: decoder.0.1.cross/normed"),
-        ({"stage": "decoder.0.1.cross/weights", "query": "2", "key": "77"}, "key is 77, but it must be from 0 to 5"),
-        ({"stage": "decoder.0.1.cross/weights", "query": "44", "key": "0"}, "query is 44, but it must be from 0 to 4"),
+        ({"stage": "decoder.0.1.cross/nothing"}, "Available: decoder.0.1.cross/normed"),
+        ({"stage": "decoder.0.1.cross/weights", "query": "2", "key": "77"}, "key: “77” is not accepted. Allowed: from 0 to 5"),
+        ({"stage": "decoder.0.1.cross/weights", "query": "44", "key": "0"}, "query: “44” is not accepted. Allowed: from 0 to 4"),
     ],
 )
 def test_what_is_not_there_is_answered_in_a_sentence(query: dict[str, str], text: str) -> None:
@@ -241,7 +241,7 @@ def test_what_is_not_there_is_answered_in_a_sentence(query: dict[str, str], text
 def test_a_run_without_queries_says_so_instead_of_the_arithmetic() -> None:
     engine = MadeUpEngine(trace=traces.translation(layers=1, heads=2))
     said = words(opened(engine, "decoder.0.0.cross/weights", query="1", key="1")).replace("\\", "")
-    assert "There is no tensor 'attention/decoder.0.0.cross/q'" in said
+    assert "There is no tensor “attention/decoder.0.0.cross/q”" in said
 
 
 def test_the_map_has_every_stage_once_and_in_order() -> None:

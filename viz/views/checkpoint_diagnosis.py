@@ -8,19 +8,20 @@ import pandas as pd
 import streamlit as st
 from streamlit.elements.lib.column_types import ColumnConfig
 
+from model.errors import Phrase
 from model.inspection.report import Freshness, HeadNote, Inspection, TensorInfo
 from model.trace.types import Site
 from viz import labels, numeric_tables
 from viz.page import decimals
-from viz.texts import _, _n, clauses, joined, listed, number, phrase
+from viz.texts import _, _n, clauses, joined, listed, number, said
 
 
 def summary(found: Inspection) -> None:
     """Draws the layout, the evidence for it, and notes."""
     st.markdown(f"**{labels.markdown(what(found))}**")
     if found.in_favour:
-        st.caption(labels.markdown(_("Evidence for this layout: {evidence}.", evidence=clauses(map(phrase, found.in_favour)))))
-        against = clauses(map(phrase, found.against))
+        st.caption(labels.markdown(_("Evidence for this layout: {evidence}.", evidence=clauses(map(said, found.in_favour)))))
+        against = clauses(map(said, found.against))
         st.caption(
             labels.markdown(_("Evidence against it: {evidence}.", evidence=against)) if against else _("No evidence against it.")
         )
@@ -31,17 +32,19 @@ def summary(found: Inspection) -> None:
     if found.candidate:
         st.caption(labels.markdown(_("The weights are stored under “{keys}” in the file.", keys=found.candidate)))
     for note in found.notes:
-        st.caption(labels.markdown(phrase(note)))
+        st.caption(labels.markdown(said(note)))
     _counts(found)
 
 
 def what(found: Inspection) -> str:
     """The kind of the file: its name, and the layout's title in the language of the page."""
+    if isinstance(found.what, Phrase):
+        return said(found.what)
     name, mark, title = found.what.removesuffix(".").partition(": ")
-    said = phrase(found.what)
-    if not mark or said != found.what:
-        return said
-    return _("{sentence}.", sentence=_("{name}: {value}", name=name, value=phrase(title)))
+    known = said(found.what)
+    if not mark or known != found.what:
+        return known
+    return _("{sentence}.", sentence=_("{name}: {value}", name=name, value=said(title)))
 
 
 def _counts(found: Inspection) -> None:
@@ -107,7 +110,7 @@ def _trained(fresh: Freshness) -> None:
 def evidence(fresh: Freshness) -> list[str]:
     """The evidence for and against untrained weights, a sentence each."""
     draws = listed(
-        _n("{count} resembles {draw}", "{count} resemble {draw}", count, count=count, draw=phrase(draw))
+        _n("{count} resembles {draw}", "{count} resemble {draw}", count, count=count, draw=said(draw))
         for draw, count in fresh.draws.items()
     )
     gaps = {"norms": fresh.norms, "untouched": fresh.untouched_norms, "matrices": fresh.matrices, "fresh": fresh.fresh_matrices}

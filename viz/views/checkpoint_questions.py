@@ -13,7 +13,7 @@ from viz import labels
 from viz.link_values import settings_text
 from viz.links import ANOTHER_MODEL, View
 from viz.page import card, say, update
-from viz.texts import _, phrase, sentence
+from viz.texts import _, said, sentence
 from viz.views import checkpoint_diagnosis, checkpoint_words
 
 _WRONG, _READING, _OPENED = "checkpoint:wrong", "widget:reading-of-file", "checkpoint:opened"
@@ -121,10 +121,10 @@ def _field(question: Asked, key: str) -> None:
         placeholder = _("choose …") if question.needed else _("not specified")
         st.selectbox(label, question.choices, index=index, placeholder=placeholder, format_func=labels.plain, key=key)
     else:
-        st.text_input(label, question.answer or "", placeholder=phrase(question.allowed), key=key)
-    st.caption(labels.markdown(_("{name}: {value}", name=question.name, value=phrase(question.consequence))))
+        st.text_input(label, question.answer or "", placeholder=said(question.allowed), key=key)
+    st.caption(labels.markdown(_("{name}: {value}", name=question.name, value=said(question.consequence))))
     if question.origin:
-        st.caption(labels.markdown(_("The answer comes from {origin}.", origin=phrase(question.origin))))
+        st.caption(labels.markdown(_("The answer comes from {origin}.", origin=said(question.origin))))
 
 
 def _files(model: str, view: View, files: Sequence[Asked]) -> None:

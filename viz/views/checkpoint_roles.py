@@ -14,7 +14,7 @@ from viz import labels
 from viz.link_values import settings_text
 from viz.links import View
 from viz.page import current_view, say, update
-from viz.texts import N_, _, current, phrase, sentence, translated
+from viz.texts import N_, _, current, said, sentence, translated
 
 SETTING = "layout_file"
 _LISTED = ("layout", "custom")
@@ -178,7 +178,7 @@ def _result(wrong: Sequence[BadLayoutFile]) -> None:
 def _mistake(detail: str) -> str:
     """A mistake in the current language, and with it the role that no tensor has."""
     role = detail.removeprefix(_ABSENT)
-    return phrase(detail) if role == detail else _("no tensor is {role}", role=_role(role))
+    return said(detail) if role == detail else _("no tensor is {role}", role=_role(role))
 
 
 def _use(engine: Engine, told: LayoutFile) -> None:

@@ -5,13 +5,13 @@ import streamlit as st
 from viz import archive, export
 from viz.archive import About, Place
 from viz.page import Page, address
-from viz.texts import _
+from viz.texts import _, said
 
 
 def button(page: Page) -> None:
     """Draws the button; the archive is made when it is pressed."""
     place = Place(page.attention.site, page.head, page.view.query)
-    about = About("" if page.info.recorded else address(), page.info.summary)
+    about = About("" if page.info.recorded else address(), said(page.info.summary))
     st.download_button(
         _("Take it all (one archive)"),
         lambda: archive.archive(page.trace, place, about),

@@ -20,7 +20,7 @@ from viz.page import Page, address, panel, say, update
 from viz.publication.catalogue import Choice, Figure, standard_figures
 from viz.publication.film import Snapshot, filmstrip
 from viz.readings.training import Course, Frame, course, fed
-from viz.texts import _, _n, listed, number, sentence
+from viz.texts import _, _n, listed, number, said, sentence
 from viz.views import training_curves, training_runs
 
 
@@ -170,7 +170,7 @@ def _films(page: Page) -> None:
     for info in others:
         st.button(
             labels.markdown(info.title),
-            help=labels.markdown(info.summary),
+            help=labels.markdown(said(info.summary)),
             key=f"film-of-{info.name}",
             icon=":material/play_circle:",
             on_click=lambda info=info: training_runs.switch(info),

@@ -14,7 +14,7 @@ from viz.figures import stages as figures
 from viz.figures.frame import CONFIG
 from viz.page import Page, address, bind, card, chart, decimals, say, update
 from viz.publication.catalogue import Choice, standard_figures
-from viz.texts import _, _n, phrase
+from viz.texts import _, _n, said
 from viz.walk import formulas, numbers, sentences, titles
 
 
@@ -86,7 +86,7 @@ def _title(page: Page, trace: Trace, stage: Stage) -> str:
 def _not_recorded(trace: Trace, stage: Stage) -> str:
     why = stages.why_missing(trace, stage)
     if why:
-        return _("No numbers for this stage: {why}.", why=phrase(why))
+        return _("No numbers for this stage: {why}.", why=said(why))
     return _("No numbers for this stage: this run did not record them.")
 
 

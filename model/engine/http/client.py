@@ -36,7 +36,7 @@ from model.engine.http.protocol import (
 from model.engine.lru_cache import LruCache
 from model.engine.scheduling.queue import SESSION
 from model.engine.sent_files import sent_names
-from model.errors import BadSetting, EngineAway, EngineMismatch, HeadlightError, Refused, UnknownModel, from_json
+from model.errors import BadSetting, EngineAway, EngineMismatch, HeadlightError, Refused, UnknownModel, Words, from_json
 from model.inspection.report import Inspection
 from model.spec.request import KEEP, RunRequest, Settings
 from model.trace import serialization
@@ -97,7 +97,7 @@ class RemoteEngine:
         self._client.close()
 
     @property
-    def device(self) -> str:
+    def device(self) -> Words:
         """The server's device as shown on screen."""
         return protocol.unpack_infos(self._ask_cached("models", EmptyBody()))[0]
 

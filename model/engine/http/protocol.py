@@ -16,7 +16,7 @@ from safetensors.numpy import load, save
 from model.attribution import serialization as attributions
 from model.attribution.questions import QUESTIONS, Question
 from model.engine.api import Engine, ModelInfo
-from model.errors import WireError
+from model.errors import Phrase, WireError, Words, in_english
 from model.inspection.report import Inspection
 from model.spec.edits import Edit
 from model.spec.request import RunRequest, Settings
@@ -33,15 +33,19 @@ WIRE_VERSION = f"{VERSION}.{SCHEMA}"
 
 WIRE_VERSION_HEADER, SESSION_HEADER = "headlight-speaks", "x-session-id"
 
+PHRASES = "phrases"
+
 ADDED_FIELDS = (
     ("models", "example_labels"),
     ("describe", "example_labels"),
     ("inspect", "problem"),
     ("models", "recorded"),
     ("describe", "recorded"),
+    ("", PHRASES),
 )
 """Fields of JSON replies that did not exist at first, by endpoint, oldest first: append new ones, with a default. Clients refuse
-fields that they do not know, so FIELDS_HEADER of a request says how many of these its client knows; the server omits the others."""
+fields that they do not know, so FIELDS_HEADER of a request says how many of these its client knows; the server omits the others.
+Who does not know PHRASES gets their sentences in English."""
 
 FIELDS_HEADER = "headlight-fields"
 JSON, TRACE, ARRAYS = "application/json", "application/x-headlight-trace", "application/x-safetensors"
@@ -116,7 +120,7 @@ def pack(value: Any) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, RunRequest):
+    if isinstance(value, RunRequest | Phrase):
         return value.to_json()
     return str(value) if isinstance(value, Edit) else {field.name: getattr(value, field.name) for field in fields(value)}
 
@@ -124,10 +128,16 @@ def _plain(value: Any) -> Any:
 def without_unknown_fields(reply: bytes, what: str, known: str) -> bytes:
     """A JSON reply of an endpoint for a client that knows the first `known` of ADDED_FIELDS; "", as it sent no header: none."""
     first = int(known) if known.isascii() and known.isdecimal() and len(known) < 4 else 0
-    unknown = {name for endpoint, name in ADDED_FIELDS[first:] if endpoint == what}
-    if not unknown:
+    unknown = {name for endpoint, name in ADDED_FIELDS[first:] if endpoint in (what, "")}
+    if not unknown or ENDPOINTS[what].media != JSON:
         return reply
-    return pack(json.loads(reply, object_hook=lambda found: {name: each for name, each in found.items() if name not in unknown}))
+
+    def told(found: dict[str, Any]) -> Any:
+        """An object of the reply as this client knows it; phrases within a phrase came first."""
+        known = {name: each for name, each in found.items() if name not in unknown}
+        return in_english(known) if PHRASES in unknown else known
+
+    return pack(json.loads(reply, object_hook=told))
 
 
 def pack_infos(engine: Engine) -> bytes:
@@ -135,10 +145,11 @@ def pack_infos(engine: Engine) -> bytes:
     return pack({"device": engine.device, "models": [asdict(info) for info in engine.models()]})
 
 
-def unpack_infos(data: bytes) -> tuple[str, tuple[ModelInfo, ...]]:
+def unpack_infos(data: bytes) -> tuple[Words, tuple[ModelInfo, ...]]:
     """The device, and all models."""
     found = json.loads(data)
-    return found["device"], read(tuple[ModelInfo, ...], found["models"], "models")
+    device = found["device"]
+    return device if isinstance(device, str) else Phrase.from_json(device), read(tuple[ModelInfo, ...], found["models"], "models")
 
 
 def unpack_info(data: bytes) -> ModelInfo:

@@ -138,7 +138,7 @@ def test_the_command_line_exports_and_runs_it(tmp_path: Path, capsys: pytest.Cap
     assert main(["run", str(GOLDEN / "000_tiny_a.pt"), *told, *source, str(tmp_path / "a.trace.safetensors")]) == 0
     capsys.readouterr()
     assert main(["export", str(GOLDEN / "000_tiny_a.pt"), *told, "--out", str(tmp_path / "out")]) == 1
-    assert "it must be a folder that is not there yet (File exists)" in capsys.readouterr().err
+    assert "Allowed: a folder that is not there yet (File exists)" in capsys.readouterr().err
     assert main(["export", str(GOLDEN / "000_tiny_a.pt"), "--out", str(tmp_path / "other")]) == 1
     assert "leaves these settings open: encoder_heads" in capsys.readouterr().err
     assert not (tmp_path / "other").exists()

@@ -60,7 +60,7 @@ def test_rows_of_zeros_and_nan_are_near_nothing() -> None:
     "name", ["near/source/99", "near/target/x", "heads/encoder.0.9.self/key", "heads/x/key", "singular/encoder.0.0.self/key", "x"]
 )
 def test_what_is_not_there_is_refused_in_words(name: str) -> None:
-    with pytest.raises(UnknownTensor, match="Available tensors: positions/STACK, heads/SITE/PART"):
+    with pytest.raises(UnknownTensor, match="Available: positions/STACK, heads/SITE/PART"):
         of(translator(VARIANTS["paper"]), name)
 
 

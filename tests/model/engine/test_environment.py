@@ -48,7 +48,7 @@ def test_threads_are_chosen_and_counted_in_words(monkeypatch: pytest.MonkeyPatch
 
 def test_a_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADLIGHT_DEVICE", "abacus")
-    with pytest.raises(BadSetting, match=r"HEADLIGHT_DEVICE is 'abacus', but it must be auto or .*cpu on this machine"):
+    with pytest.raises(BadSetting, match=r"HEADLIGHT_DEVICE: “abacus” is not accepted. Allowed: auto or .*cpu on this machine"):
         LocalEngine.from_environment()
 
 
@@ -65,7 +65,9 @@ def test_the_precision_of_runs_that_ask_for_none_is_chosen(tmp_path: Path, monke
 @pytest.mark.parametrize("threads", ["many", "0", "-1", "1.5", "99999", "٣", "0000199999", "1" * 5000])
 def test_a_number_of_threads_that_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch, threads: str) -> None:
     monkeypatch.setenv("HEADLIGHT_THREADS", threads)
-    with pytest.raises(BadSetting, match=rf"HEADLIGHT_THREADS is '{threads[:40]}', but it must be a whole number from 1 to 1024"):
+    with pytest.raises(
+        BadSetting, match=rf"HEADLIGHT_THREADS: “{threads[:40]}” is not accepted. Allowed: a whole number from 1 to 1024"
+    ):
         LocalEngine.from_environment()
 
 
@@ -96,7 +98,7 @@ def test_nonsense_in_the_environment_ends_the_start_of_the_process_with_one_sent
     sentences = [line for line in done.stderr.splitlines() if "missing ScriptRunContext" not in line]
     assert done.returncode == 2
     assert len(sentences) == 1
-    assert sentences[0].startswith(f"{variable} is '{value}', but it must be ")
+    assert sentences[0].startswith(f"{variable}: “{value}” is not accepted. Allowed: ")
 
 
 @pytest.mark.slow
@@ -113,4 +115,4 @@ def test_nonsense_in_the_environment_ends_the_start_with_one_sentence(
         page.start()
     assert ended.value.code == 2
     (sentence,) = [line for line in capsys.readouterr().err.splitlines() if "missing ScriptRunContext" not in line]
-    assert sentence.startswith(f"{variable} is '{value}', but it must be ")
+    assert sentence.startswith(f"{variable}: “{value}” is not accepted. Allowed: ")

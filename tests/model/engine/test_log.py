@@ -48,7 +48,7 @@ def test_its_words_are_told_where_texts_were_asked_for(monkeypatch: pytest.Monke
 
 def test_another_wish_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADLIGHT_LOG", "all")
-    with pytest.raises(BadSetting, match="HEADLIGHT_LOG is 'all', but it must be texts, or left out"):
+    with pytest.raises(BadSetting, match=r"HEADLIGHT_LOG: “all” is not accepted. Allowed: texts, or left out"):
         logbook.configure()
 
 

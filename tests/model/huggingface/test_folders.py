@@ -239,7 +239,7 @@ def test_the_engine_offers_a_folder_with_all_it_needs(bert: Path) -> None:
 def test_only_float32_is_computed_in_and_another_type_is_refused_in_words(bert: Path) -> None:
     engine = LocalEngine(bert.parent, CPU, precision="bfloat16")
     assert engine.run(RunRequest("tiny-bert", "the cat")).model["dtype"] == "float32"
-    with pytest.raises(BadSetting, match=r"precision is 'float16', but it must be float32 for a model that the transf"):
+    with pytest.raises(BadSetting, match=r"precision: “float16” is not accepted. Allowed: float32 for a model that the transf"):
         engine.run(RunRequest("tiny-bert", "the cat", precision="float16"))
 
 

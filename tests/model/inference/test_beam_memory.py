@@ -133,7 +133,7 @@ def test_a_beam_that_could_take_gigabytes_is_refused(size: int, tokens: int, fit
         memory.refuse_too_many(tokens)
         return
     with pytest.raises(
-        BadSetting, match=r"beam_size is 32, but it must be at most 3 if up to 1000 tokens are generated"
+        BadSetting, match=r"beam_size: “32” is not accepted. Allowed: at most 3 if up to 1000 tokens are generated"
     ) as refused:
         memory.refuse_too_many(tokens)
     assert "17.6 GB" in str(refused.value)

@@ -85,29 +85,35 @@ def test_a_request_cannot_be_changed() -> None:
 def test_a_decoding_outside_what_is_allowed_is_refused_in_words(field: str, bad: Any, allowed: str) -> None:
     with pytest.raises(BadSetting) as caught:
         Decoding(**{field: bad})
-    assert str(caught.value) == f"{field} is {bad!r}, but it must be {allowed}: change it and run again."
+    assert str(caught.value) == f"{field}: “{bad}” is not accepted. Allowed: {allowed}."
 
 
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"model": None}, "run request.model is None, but it must be a text"),
-        ({"source": 5}, "run request.source is 5, but it must be a text or a list, each item a whole number"),
-        ({"source": [1, "2"]}, "run request.source is [1, '2'], but it must be a text or a list, each item a whole number"),
-        ({"source": [True]}, "run request.source is [True], but it must be a text or a list, each item a whole number"),
-        ({"target": {}}, "run request.target is {}, but it must be a text or a list, each item a whole number"),
-        ({"source_valid": "3"}, "run request.source_valid is '3', but it must be a whole number"),
-        ({"source_pad_to": 3.0}, "run request.source_pad_to is 3.0, but it must be a whole number"),
-        ({"keep": "scores"}, "run request.keep is 'scores', but it must be a list, each item scores or qkv or"),
-        ({"keep": ["score"]}, "run request.keep[0] is 'score', but it must be scores or qkv or"),
-        ({"decoding": {"max_length": 1.5}}, "run request.decoding.max_length is 1.5, but it must be a whole number"),
-        ({"decoding": {"max_length": True}}, "run request.decoding.max_length is True, but it must be a whole number"),
-        ({"decoding": {"max_length": 2000}}, "max_length is 2000, but it must be from 0 to 1000"),
-        ({"decoding": {"methd": "greedy"}}, "a field of run request.decoding is 'methd', but it must be one of method, max_length"),
-        ({"interventions": [{"site": "x"}]}, "run request.interventions[0].head is None, but it must be a whole number"),
-        ({"interventions": ["x"]}, "run request.interventions[0] is 'x', but it must be an object with site, head"),
-        ({"edits": [7]}, "run request.edits[0] is 7, but it must be a text"),
-        ({"more": 1}, "a field of run request is 'more', but it must be one of model, source"),
+        ({"model": None}, "run request.model: “None” is not accepted. Allowed: a text"),
+        ({"source": 5}, "run request.source: “5” is not accepted. Allowed: a text or a list, each item a whole number"),
+        (
+            {"source": [1, "2"]},
+            "run request.source: “[1, '2']” is not accepted. Allowed: a text or a list, each item a whole number",
+        ),
+        ({"source": [True]}, "run request.source: “[True]” is not accepted. Allowed: a text or a list, each item a whole number"),
+        ({"target": {}}, "run request.target: “{}” is not accepted. Allowed: a text or a list, each item a whole number"),
+        ({"source_valid": "3"}, "run request.source_valid: “3” is not accepted. Allowed: a whole number"),
+        ({"source_pad_to": 3.0}, "run request.source_pad_to: “3.0” is not accepted. Allowed: a whole number"),
+        ({"keep": "scores"}, "run request.keep: “scores” is not accepted. Allowed: a list, each item scores or qkv or"),
+        ({"keep": ["score"]}, "run request.keep[0]: “score” is not accepted. Allowed: scores or qkv or"),
+        ({"decoding": {"max_length": 1.5}}, "run request.decoding.max_length: “1.5” is not accepted. Allowed: a whole number"),
+        ({"decoding": {"max_length": True}}, "run request.decoding.max_length: “True” is not accepted. Allowed: a whole number"),
+        ({"decoding": {"max_length": 2000}}, "max_length: “2000” is not accepted. Allowed: from 0 to 1000"),
+        (
+            {"decoding": {"methd": "greedy"}},
+            "a field of run request.decoding: “methd” is not accepted. Allowed: one of method, max_length",
+        ),
+        ({"interventions": [{"site": "x"}]}, "run request.interventions[0].head: “None” is not accepted. Allowed: a whole number"),
+        ({"interventions": ["x"]}, "run request.interventions[0]: “x” is not accepted. Allowed: an object with site, head"),
+        ({"edits": [7]}, "run request.edits[0]: “7” is not accepted. Allowed: a text"),
+        ({"more": 1}, "a field of run request: “more” is not accepted. Allowed: one of model, source"),
     ],
     ids=str,
 )
@@ -118,12 +124,12 @@ def test_a_request_of_other_types_is_refused_in_words(changes: dict[str, Any], s
 
 
 def test_a_thing_that_cannot_be_kept_is_refused_in_words() -> None:
-    with pytest.raises(BadSetting, match=r"^keep is 'gradients, score', but it must be among scores, qkv, "):
+    with pytest.raises(BadSetting, match=r"^keep: “gradients, score” is not accepted. Allowed: among scores, qkv, "):
         RunRequest("m", "x", keep=("score", "gradients"))  # type: ignore[arg-type]
 
 
 def test_a_number_type_that_is_not_computed_in_is_refused_in_words() -> None:
-    with pytest.raises(BadSetting, match=r"^precision is 'int4', but it must be float32 or bfloat16 or float16"):
+    with pytest.raises(BadSetting, match=r"^precision: “int4” is not accepted. Allowed: float32 or bfloat16 or float16"):
         RunRequest("m", "x", precision="int4")  # type: ignore[arg-type]
 
 

@@ -140,5 +140,5 @@ def test_pieces_come_back_from_json() -> None:
 )
 def test_joins_that_the_vocabulary_does_not_allow_are_refused(vocabulary: list[str], joins: list[str]) -> None:
     data: dict[str, Any] = {"split": "words", "vocabulary": [*SPECIALS, *vocabulary], "joins": joins}
-    with pytest.raises(BadSetting, match=r"^tokenizer\.joins is '.*', but it must be pairs of pieces of the vocabulary"):
+    with pytest.raises(BadSetting, match=r"^tokenizer\.joins: “.*” is not accepted. Allowed: pairs of pieces of the vocabulary"):
         from_json(data)

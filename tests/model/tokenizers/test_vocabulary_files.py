@@ -248,5 +248,5 @@ def test_a_network_reads_and_writes_by_word_pieces(tmp_path: Path) -> None:
 
 def test_pieces_of_another_size_than_the_network_has_are_refused(tmp_path: Path) -> None:
     path = write(tmp_path, {"vocab.txt": of_size(SIZE + 1)}) / "vocab.txt"
-    with pytest.raises(BadSetting, match="source_vocab is '29 texts', but it must be as many as the network has ids, 28"):
+    with pytest.raises(BadSetting, match=r"source_vocab: “29 texts” is not accepted. Allowed: as many as the network has ids, 28"):
         load(GOLDEN / "000_tiny_a.pt", SETTINGS["000_tiny_a"] | {"source_vocab": str(path)}, CPU)

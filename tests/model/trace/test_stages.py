@@ -137,7 +137,7 @@ def test_a_run_that_nobody_described_shows_what_is_known_of_it() -> None:
 
 @pytest.mark.parametrize("text", ["decoder.0.1.cross/nothing", "decoder.7.1.cross/weights", "", "x", "output/"])
 def test_a_stage_that_is_not_there_is_answered_in_a_sentence(text: str) -> None:
-    with pytest.raises(UnknownStage, match=r"This run has no stage .*Available stages: (decoder|encoder|output)"):
+    with pytest.raises(UnknownStage, match=r"This run has no stage .*Available: (decoder|encoder|output)"):
         stages.find(made("paper"), text)
 
 

@@ -53,9 +53,7 @@ def test_a_site_comes_back_from_its_text_form(stack: str, pass_: int, layer: int
     ],
 )
 def test_a_text_that_names_no_site_is_refused_in_words(text: str) -> None:
-    with pytest.raises(
-        UnknownSite, match=r"Available sites: sites of the form stack\.pass\.layer\.kind, such as encoder\.0\.0\.self\."
-    ):
+    with pytest.raises(UnknownSite, match=r"Available: sites of the form stack\.pass\.layer\.kind, such as encoder\.0\.0\.self\."):
         Site.parse(text)
 
 
@@ -75,8 +73,7 @@ def test_at_takes_a_site_or_its_text_and_names_the_sites_there_are() -> None:
     with pytest.raises(UnknownSite) as caught:
         trace.at("decoder.0.7.cross")
     assert str(caught.value) == (
-        "This run has no attention site 'decoder.0.7.cross'. Available sites: encoder.0.0.self, decoder.0.0.self, "
-        "decoder.0.0.cross."
+        "This run has no attention layer “decoder.0.7.cross”. Available: encoder.0.0.self, decoder.0.0.self, decoder.0.0.cross."
     )
 
 

@@ -194,19 +194,19 @@ def test_a_block_of_random_words_is_repeated_to_the_length_of_a_text() -> None:
 
 @pytest.mark.parametrize("corpus", [TABLE, REVERSAL, REPETITION], ids=["table", "reversal", "repetition"])
 def test_a_split_that_there_is_not_is_refused(corpus: Table | Reversal | Repetition) -> None:
-    with pytest.raises(BadSetting, match="split is 'dev', but it must be train or val or test"):
+    with pytest.raises(BadSetting, match=r"split: “dev” is not accepted. Allowed: train or val or test"):
         corpus.texts(None, "dev")
 
 
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
-        ({"kind": "video"}, "d.kind is 'video', but it must be parallel or table or text or reversal or repetition"),
-        ({"source": "x"}, "d.target is None, but it must be a text"),
-        ({"kind": "table", "files": "x"}, "a field of d is 'files', but it must be one of file, seed, held_out, origin"),
+        ({"kind": "video"}, "d.kind: “video” is not accepted. Allowed: parallel or table or text or reversal or repetition"),
+        ({"source": "x"}, "d.target: “None” is not accepted. Allowed: a text"),
+        ({"kind": "table", "files": "x"}, "a field of d: “files” is not accepted. Allowed: one of file, seed, held_out, origin"),
         (
             {"kind": "reversal", "shortest": 3, "longest": 2, "strings": 10, "seed": 0, "held_out": 0.1},
-            "shortest is 3, but it must be at most 2, the longest",
+            "shortest: “3” is not accepted. Allowed: at most 2, the longest",
         ),
         (
             {
@@ -219,7 +219,7 @@ def test_a_split_that_there_is_not_is_refused(corpus: Table | Reversal | Repetit
                 "seed": 0,
                 "held_out": 0.1,
             },
-            "shortest is 3, but it must be at most 2, the longest",
+            "shortest: “3” is not accepted. Allowed: at most 2, the longest",
         ),
         (
             {
@@ -232,7 +232,7 @@ def test_a_split_that_there_is_not_is_refused(corpus: Table | Reversal | Repetit
                 "seed": 0,
                 "held_out": 0.1,
             },
-            "words is 'a', but it must be at least two words",
+            "words: “a” is not accepted. Allowed: at least two words",
         ),
     ],
 )

@@ -22,7 +22,7 @@ def test_pairs_become_ids_with_start_and_end() -> None:
 
 
 def test_no_texts_are_refused() -> None:
-    with pytest.raises(BadSetting, match="split is 'empty', but it must be made of at least one text"):
+    with pytest.raises(BadSetting, match=r"split: “empty” is not accepted. Allowed: made of at least one text"):
         examples(PARALLEL, [], {})
 
 

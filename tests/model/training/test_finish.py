@@ -62,7 +62,7 @@ def test_calibration_finds_the_best_three_numbers() -> None:
 def test_an_output_layer_without_bias_is_refused() -> None:
     network = translator(VARIANTS["paper"])
     weights = {name: value for name, value in network.state_dict().items() if name != "output.bias"}
-    with pytest.raises(BadSetting, match="calibrate is True, but it must be false where the output layer has no bias"):
+    with pytest.raises(BadSetting, match=r"calibrate: “True” is not accepted. Allowed: false where the output layer has no bias"):
         calibrate(network, weights, PAIRS, PAIRS, 0, CPU)
 
 

@@ -135,8 +135,8 @@ def test_inspect_says_what_is_open_and_leaves_status_0(capsys: pytest.CaptureFix
     ("arguments", "sentence"),
     [
         ("--source-ids 2", "000_tiny_a.pt (layout tutorial) leaves these settings open: encoder_heads"),
-        ("--source-ids 2 --set n_heads", "--set is 'n_heads', but it must be of the form NAME=VALUE"),
-        ("--source-ids 2 --source hallo", "--source is 'several forms', but it must be one of --source, --source-ids"),
+        ("--source-ids 2 --set n_heads", "--set: “n_heads” is not accepted. Allowed: of the form NAME=VALUE"),
+        ("--source-ids 2 --source hallo", "--source: “several forms” is not accepted. Allowed: one of --source, --source-ids"),
         ("", "The source is missing: give --source, --source-ids or --source-features"),
     ],
 )
@@ -188,12 +188,12 @@ def test_an_engine_loads_a_file_once_for_each_set_of_settings(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (f"{FEATURES}:nomask", "it must be FILE:TENSOR with one of the tensors"),
-        (f"{FEATURES}:masked.input.trg", r"it must be one example of the 2: .*masked\.input\.trg\[0\] and so on"),
-        (f"{FEATURES}:masked.input.trg[2]", "it must be one example of the 2"),
-        (f"{FEATURES}:nomask.self_attn", r"of shape \[1, 2, 4, 4\]', but it must be \[position, model\]"),
-        ("nowhere.npy", r"it must be FILE\[:TENSOR\[ROW\]\] with a \.safetensors or \.npy file"),
-        ("random:0", "positions is 0, but it must be from 1"),
+        (f"{FEATURES}:nomask", "Allowed: FILE:TENSOR with one of the tensors"),
+        (f"{FEATURES}:masked.input.trg", r"Allowed: one example of the 2: .*masked\.input\.trg\[0\] and so on"),
+        (f"{FEATURES}:masked.input.trg[2]", "Allowed: one example of the 2"),
+        (f"{FEATURES}:nomask.self_attn", r"of shape \[1, 2, 4, 4\]” is not accepted. Allowed: \[position, model\]"),
+        ("nowhere.npy", r"Allowed: FILE\[:TENSOR\[ROW\]\] with a \.safetensors or \.npy file"),
+        ("random:0", "positions: “0” is not accepted. Allowed: from 1"),
     ],
 )
 def test_features_that_cannot_be_read_are_one_sentence(text: str, sentence: str) -> None:

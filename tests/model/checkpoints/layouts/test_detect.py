@@ -95,7 +95,7 @@ def test_several_tables_are_asked_about(tmp_path: Path) -> None:
     one, other = (forced(path, TUTORIAL | {"candidate": name}) for name in ("model", "ema"))
     assert one.logits is not None
     assert not (one.logits == other.logits).all()
-    with pytest.raises(BadSetting, match="the setting candidate is 'best', but it must be one of model, ema"):
+    with pytest.raises(BadSetting, match=r"the setting candidate: “best” is not accepted. Allowed: one of model, ema"):
         load(path, TUTORIAL | {"candidate": "best"}, CPU)
 
 
@@ -145,16 +145,22 @@ def test_open_questions_are_named_with_what_to_add() -> None:
 @pytest.mark.parametrize(
     ("told", "sentence"),
     [
-        ({"n_heads": "3"}, "encoder_heads is '3', but it must be 1 or 2 or 4 or 8 or 16"),
-        ({"n_heads": "two"}, "encoder_heads is 'two', but it must be 1 or 2"),
-        ({"n_heads": "2", "head_dim": "4"}, "head_dim is 4, but it must be 8, the head width for encoder_heads=2 with 16 columns"),
-        ({"decoder_passes": "3"}, "decoder_passes is '3', but it must be 1 or 2"),
-        ({"pad_id": "28"}, "source_pad_id is '28', but it must be a whole number from 0 to 27"),
-        ({"pad_id": "-1"}, "source_pad_id is '-1', but it must be a whole number"),
-        ({"activation": "tanh"}, "activation is 'tanh', but it must be relu or gelu or gelu-tanh"),
-        ({"n_head": "2"}, "the setting n_head is '2', but it must be a setting of the layout tutorial: encoder_heads, n_heads"),
-        ({"layout": "tutorail"}, "the setting layout is 'tutorail', but it must be one of tutorial, tutorial-parts"),
-        ({"source_vocab": "nowhere.json"}, "source_vocab is 'nowhere.json', but it must be a text file that can be read"),
+        ({"n_heads": "3"}, "encoder_heads: “3” is not accepted. Allowed: 1 or 2 or 4 or 8 or 16"),
+        ({"n_heads": "two"}, "encoder_heads: “two” is not accepted. Allowed: 1 or 2"),
+        (
+            {"n_heads": "2", "head_dim": "4"},
+            "head_dim: “4” is not accepted. Allowed: 8, the head width for encoder_heads=2 with 16 columns",
+        ),
+        ({"decoder_passes": "3"}, "decoder_passes: “3” is not accepted. Allowed: 1 or 2"),
+        ({"pad_id": "28"}, "source_pad_id: “28” is not accepted. Allowed: a whole number from 0 to 27"),
+        ({"pad_id": "-1"}, "source_pad_id: “-1” is not accepted. Allowed: a whole number"),
+        ({"activation": "tanh"}, "activation: “tanh” is not accepted. Allowed: relu or gelu or gelu-tanh"),
+        (
+            {"n_head": "2"},
+            "the setting n_head: “2” is not accepted. Allowed: a setting of the layout tutorial: encoder_heads, n_heads",
+        ),
+        ({"layout": "tutorail"}, "the setting layout: “tutorail” is not accepted. Allowed: one of tutorial, tutorial-parts"),
+        ({"source_vocab": "nowhere.json"}, "source_vocab: “nowhere.json” is not accepted. Allowed: a text file that can be read"),
     ],
 )
 def test_a_wrong_answer_is_one_sentence(told: dict[str, str], sentence: str) -> None:
@@ -237,12 +243,12 @@ def test_without_a_vocabulary_text_is_refused_and_ids_are_shown() -> None:
             "003_tiny_a",
             (2, 4, 8),
             (2, 4),
-            "the target is '2 tokens long', but it must be 1 token or as long as the source, 3 tokens",
+            "the target: “2 tokens long” is not accepted. Allowed: 1 token or as long as the source, 3 tokens",
         ),
         ("003_tiny_a", (2,) * 7, (2,), "The source input has 7 tokens, but the limit is 6"),
-        ("002_tiny_encoder", (2, 5), None, r"source is \(2, 5\), but it must be features: this network has no embedding"),
+        ("002_tiny_encoder", (2, 5), None, r"source: “\(2, 5\)” is not accepted. Allowed: features: this network has no embedding"),
         ("000_tiny_a", (2, 28), (2,), "The source contains the token id 28, but valid ids run from 0 to 27"),
-        ("001_tiny_a", (2, 4), (2,), r"target is \(2,\), but it must be left out: a language model continues its source"),
+        ("001_tiny_a", (2, 4), (2,), r"target: “\(2,\)” is not accepted. Allowed: left out: a language model continues its source"),
     ],
 )
 def test_an_input_that_does_not_fit_is_one_sentence(name: str, source: Any, target: Any, sentence: str) -> None:

@@ -139,7 +139,7 @@ def test_a_layout_with_a_mistake_runs_nothing(tmp_path: Path) -> None:
     with pytest.raises(BadLayoutFile, match=r"“block.0.adapter.w” has no role"):
         inspect(path, {"layout_file": layout})
     _path, layout = written(tmp_path, state, replace(foreign(PLAIN)[1], facts={"activation": "mish"}))
-    with pytest.raises(BadSetting, match="activation is 'mish', but it must be relu or gelu"):
+    with pytest.raises(BadSetting, match=r"activation: “mish” is not accepted. Allowed: relu or gelu"):
         inspect(path, {"layout_file": layout})
 
 

@@ -1,0 +1,157 @@
+"""Phrases: what `model` says, as a template and the values of its gaps, until a page or a terminal says it in its language.
+
+English is the language of the templates, and `str` of a phrase is the English sentence. A page translates the template, which is a
+whole sentence or clause, and then fills the gaps; it recognizes nothing in a finished text, so what people typed is never searched.
+"""
+
+import re
+import string
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeAlias
+
+Gap: TypeAlias = "str | int | float | Phrase | tuple[str | Phrase, ...]"
+"""What fills a gap: a name or a number; a phrase, or several, only where it is a clause of its own, such as a reason."""
+
+DEEPEST = 4
+"""Most levels of phrases in the gaps of others, when they come from elsewhere."""
+
+_FORM = re.compile(r",?(\.\d{1,2}[efg%])?")
+"""The ways to write a number: 1,234 or 0.25; a width from elsewhere could ask for gigabytes of blanks."""
+
+
+class Filler(string.Formatter):
+    """Fills the gaps of a template in English. A gap says how a number is written, "{count:,}"; a text in it stays as it is."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        """One gap as text."""
+        if isinstance(value, tuple):
+            return "; ".join(map(str, value))
+        return str(value) if isinstance(value, str | Phrase) else format(value, format_spec)
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """A sentence, or a clause of its own, that `model` says. `phrase` and `counted` make them.
+
+    Attributes:
+        template: the English sentence with named gaps.
+        fields: what fills the gaps, by name.
+        singular: the template for 1 thing, where it counts; empty: it does not.
+        count: the name of the field with that number.
+
+    """
+
+    template: str
+    fields: Mapping[str, Gap] = field(default_factory=dict)
+    singular: str = ""
+    count: str = ""
+
+    def __post_init__(self) -> None:
+        """Checks the gaps: a phrase may come from a file or a server.
+
+        Raises:
+            ValueError: no field fills one of them, or it looks into a value.
+        """
+        for template in (self.template, self.singular):
+            for _text, name, form, conversion in string.Formatter().parse(template):
+                if name is not None and (
+                    name not in self.fields or not name.isidentifier() or conversion or not _FORM.fullmatch(form or "")
+                ):
+                    raise ValueError(f"no field fills the gap {name} of a phrase")
+        if self.singular and not isinstance(self.fields.get(self.count), int):
+            raise ValueError(f"a phrase counts no {self.count}")
+
+    def __hash__(self) -> int:
+        """Of the template, because fields are a dictionary."""
+        return hash((self.template, self.singular))
+
+    def __str__(self) -> str:
+        """The sentence in English."""
+        return self._english
+
+    @cached_property
+    def _english(self) -> str:
+        template = self.singular if self.singular and self.fields[self.count] == 1 else self.template
+        return Filler().vformat(template, (), self.fields)
+
+    def to_json(self) -> dict[str, Any]:
+        """The phrase as JSON values."""
+        plain = {"template": self.template, "fields": {name: plain_gap(value) for name, value in self.fields.items()}}
+        return plain | ({"singular": self.singular, "count": self.count} if self.singular else {})
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Phrase":
+        """The phrase in JSON values of `to_json`, perhaps from a stranger.
+
+        Raises:
+            ValueError: they are none.
+        """
+        return _phrase_of(data, 1)
+
+
+Words: TypeAlias = str | Phrase
+"""What is shown: a text as it is, such as a name or what an older version wrote, or a phrase in the language of the page."""
+
+
+def phrase(template: str, /, **fields: Gap) -> Phrase:
+    """A phrase; translators find its template by this call, so it is written out here."""
+    return Phrase(template, fields)
+
+
+def counted(one: str, many: str, count: int, /, **fields: Gap) -> Phrase:
+    """A phrase about `count` things, which fills the gap {count}: `one` for 1 of them, `many` for another number."""
+    return Phrase(many, {"count": count, **fields}, one, "count")
+
+
+def filling(value: object) -> Gap:
+    """A value as what fills a gap: a path or a list, for example, as its text."""
+    if isinstance(value, str | int | float | Phrase):
+        return value
+    return value if isinstance(value, tuple) and all(isinstance(each, str | Phrase) for each in value) else str(value)
+
+
+def plain_gap(value: Gap) -> Any:
+    """What fills a gap, as JSON values."""
+    match value:
+        case Phrase():
+            return value.to_json()
+        case tuple():
+            return list(map(plain_gap, value))
+    return value
+
+
+def gap_of(data: Any, depth: int = 1) -> Gap:
+    """What fills a gap, from JSON values, perhaps from a stranger.
+
+    Raises:
+        ValueError: they are nothing that does.
+    """
+    if depth > DEEPEST:
+        raise ValueError("phrases in phrases in phrases")
+    match data:
+        case Mapping():
+            return _phrase_of(data, depth)
+        case str() | int() | float():
+            return data
+        case None:  # older versions wrote it
+            return str(data)
+        case Sequence():
+            return tuple(each if isinstance(each, str) else _phrase_of(each, depth + 1) for each in data)
+    raise ValueError(f"a {type(data).__name__} fills no gap")
+
+
+def in_english(found: dict[str, Any]) -> Any:
+    """An object of a JSON text, a phrase as its English sentence: the `object_hook` for programs that know no phrases."""
+    return str(gap_of(found)) if {"template", "fields"} <= found.keys() else found
+
+
+def _phrase_of(data: Any, depth: int) -> Phrase:
+    if not isinstance(data, Mapping) or not {"template", "fields"} <= data.keys() <= {"template", "fields", "singular", "count"}:
+        raise ValueError("a phrase has a template and fields")
+    fields, *texts = (data.get(name, "") for name in ("fields", "template", "singular", "count"))
+    if not isinstance(fields, Mapping) or not all(isinstance(text, str) for text in (*texts, *fields)):
+        raise ValueError("a phrase has a template and fields")
+    template, singular, count = texts
+    return Phrase(template, {name: gap_of(value, depth + 1) for name, value in fields.items()}, singular, count)
