@@ -5,6 +5,9 @@ import threading
 import time
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -36,12 +39,16 @@ class Stopped(Exception):
 
     Attributes:
         progress: how far it had come; None: nothing was written.
-        trace: what it had recorded until then; None: nothing that can be shown.
     """
 
-    def __init__(self, progress: Progress | None = None, trace: Trace | None = None) -> None:
+    def __init__(self, progress: Progress | None) -> None:
         super().__init__()
-        self.progress, self.trace = progress, trace
+        self.progress = progress
+
+    @property
+    def trace(self) -> Trace | None:
+        """What it had recorded until then, made when it is asked for; None: nothing that can be shown."""
+        return self.progress.so_far() if self.progress is not None and self.progress.so_far is not None else None
 
 
 class NotKept(Exception):
@@ -119,8 +126,8 @@ class Calls:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._on_their_way: dict[Hashable, Call] = {}
-        self._stopped: Hashable = None
-        self._came_to = Stopped()
+        self._stopped: tuple[Hashable, Progress | None] | None = None
+        """The request that the visitor stopped, and how far it had come."""
         self._live: Call | None = None
         self._answers: dict[Hashable, Any] = {}
         self._seen: WeakValueDictionary[Hashable, Trace] = WeakValueDictionary()
@@ -137,7 +144,9 @@ class Calls:
             Stopped: the visitor stopped an equal call.
             BaseException: an error of `compute`.
         """
-        if isinstance(held := self._answers.get(key), HeadlightError):
+        with self._lock:
+            held = self._answers.get(key)
+        if isinstance(held, HeadlightError):
             raise held
         if held is not None:
             return held
@@ -145,18 +154,8 @@ class Calls:
             call = self._begin(key, compute, runs)
             if not call.wait(min(until, call.began + PATIENCE_S) - time.monotonic()):
                 raise NotYet(call)
-            with self._lock:
-                self._on_their_way.pop(key, None)
-            try:
-                self._answers[key] = value = call.answer()
-            except Superseded:  # by an older, canceled call of this session that reached the engine late
-                continue
-            except HeadlightError as error:  # the page may request something else instead
-                self._answers[key] = error
-                raise
-            if isinstance(value, Trace):
-                self._seen[key] = value
-            return value
+            with suppress(Superseded):  # by an older, canceled call of this session that reached the engine late
+                return self._take(key, call)
         return call.answer()
 
     def follow(self, key: Hashable, compute: Callable[[], Any]) -> Call:
@@ -171,9 +170,8 @@ class Calls:
         """Cancels the call that follows what is typed. As after `stop`, an equal request is not started again until `resume`."""
         with self._lock:
             if self._live is not None and not self._live.done.done():
-                key = self._live.key
-                self._stopped, self._came_to = key, self._how_far(self._live)
-                for call in (self._live, self._on_their_way.pop(key, None)):
+                self._note_stopped(self._live)
+                for call in (self._live, self._on_their_way.pop(self._live.key, None)):
                     if call is not None:
                         call.give_up()
 
@@ -183,29 +181,33 @@ class Calls:
         Raises:
             NotKept: it is no longer cached.
         """
-        if (found := self._seen.get(key)) is None:
+        with self._lock:
+            found = self._seen.get(key)
+        if found is None:
             raise NotKept
         return found
 
     def stop(self) -> None:
         """Cancels pending calls. The last request is not started again until `resume`."""
         with self._lock:
-            for key, call in self._on_their_way.items():
-                self._stopped = key
-                self._came_to = self._how_far(call)
+            for call in self._on_their_way.values():
+                self._note_stopped(call)
                 call.give_up()
             self._on_their_way.clear()
             if self._live is not None:
                 self._live.give_up()
 
-    def _how_far(self, call: Call) -> Stopped:
-        """How far a call came."""
+    def _note_stopped(self, call: Call) -> None:
+        """Notes how far a call came. Its trace is made once, when a page shows it: here others would wait for it."""
         progress = call.feed.newest
-        return Stopped(progress, progress.so_far() if progress is not None and progress.so_far is not None else None)
+        if progress is not None and progress.so_far is not None:
+            progress = replace(progress, so_far=cache(progress.so_far))
+        self._stopped = call.key, progress
 
     def resume(self) -> None:
         """Allows the stopped call to start again."""
-        self._stopped = None
+        with self._lock:
+            self._stopped = None
 
     def completed(self) -> None:
         """Called when a page, or a part of it, has been drawn. If no call is pending, the page has all its answers."""
@@ -215,12 +217,27 @@ class Calls:
 
     def _begin(self, key: Hashable, compute: Callable[[], Any], runs: bool) -> Call:
         with self._lock:
-            if key == self._stopped:
-                raise Stopped(self._came_to.progress, self._came_to.trace)
+            if self._stopped is not None and self._stopped[0] == key:
+                raise Stopped(self._stopped[1])
             if (call := self._on_their_way.get(key)) is None:
                 self._leave(runs)
                 call = self._on_their_way[key] = Call(key, compute, runs)
             return call
+
+    def _take(self, key: Hashable, call: Call) -> Any:
+        """Keeps the answer of a call that has ended, or its error: the page may request something else instead."""
+        with self._lock:
+            self._on_their_way.pop(key, None)
+            try:
+                self._answers[key] = value = call.answer()
+            except Superseded:
+                raise
+            except HeadlightError as error:
+                self._answers[key] = error
+                raise
+            if isinstance(value, Trace):
+                self._seen[key] = value
+            return value
 
     def _leave(self, runs: bool) -> None:
         """Drops calls that no page needs any more: finished ones, and other runs when a run starts."""

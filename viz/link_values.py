@@ -12,6 +12,7 @@ from model.errors import HeadlightError
 from model.spec.edits import MOST_EDITS, Silence, read_edits, write_edits
 from model.spec.edits import silences as silenced_heads
 from model.spec.request import MOST_TOKENS
+from model.spec.sent_text import whole_number
 from model.trace.types import Site
 from viz.language import LANGUAGES, matching
 from viz.texts import _, listed
@@ -34,10 +35,9 @@ def whole(lowest: int, highest: int = 10**9) -> Callable[[str], int]:
     """Parser for integers between two limits, inclusive."""
 
     def read(text: str) -> int:
-        digits = text.removeprefix("-")
-        if not digits.isascii() or not digits.isdigit() or len(digits) > 20 or not lowest <= int(text) <= highest:
+        if (number := whole_number(text, lowest, highest)) is None:
             raise ValueError(_("a whole number from {lowest} to {highest}", lowest=shown(lowest, ","), highest=shown(highest, ",")))
-        return int(text)
+        return number
 
     return read
 

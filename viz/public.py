@@ -2,7 +2,6 @@
 
 import os
 from functools import cache
-from urllib.parse import urlsplit
 
 import streamlit as st
 from starlette.responses import PlainTextResponse
@@ -11,6 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from model.engine.client_address import FORWARDED_HEADER, client_address
 from model.engine.http.access import AccessLimits, is_loopback
 from model.engine.scheduling.queue import Session
+from model.spec.sent_text import split_address
 
 PASSED_ON = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
 """Headers with which proxies name the real visitor."""
@@ -30,12 +30,13 @@ def is_owner() -> bool:
     True if the server listens only on loopback, the visitor comes from loopback, and no proxy forwarded the request.
     """
     headers = st.context.headers
-    asked = urlsplit(f"//{headers.get('host', '')}").hostname or ""
+    asked = split_address(f"//{headers.get('host', '')}")
     return (
         not is_public()
         and is_loopback(str(st.get_option("server.address") or ""))
         and st.context.ip_address is None  # Streamlit's value for 127.0.0.1 and ::1
-        and is_loopback(asked)
+        and asked is not None
+        and is_loopback(asked.hostname or "")
         and not any(name in headers for name in PASSED_ON)
     )
 

@@ -25,6 +25,7 @@ from model.engine.scheduling.queue import NOBODY, Session, in_session
 from model.errors import Words
 from model.inspection.report import Inspection
 from model.spec.request import RunRequest, Settings
+from model.spec.sent_text import whole_number
 from model.trace.cell_arithmetic import Explanation
 from model.trace.progress import Progress
 from model.trace.types import Array, Trace
@@ -38,6 +39,9 @@ from viz.texts import _, number, spoken
 PATH = f"{transport.PATH}/waiting"
 ANSWER_SECONDS = 1.0
 """Seconds that the route waits for an answer before it responds."""
+
+MOST_REPORTS = 10**9
+"""Largest number of reports that a browser may say it has seen."""
 
 _CALLS, _WAITS = "calls", "waits"
 _RUNS = ("run", "explain", "attribute")
@@ -242,8 +246,8 @@ async def _answer(request: Request) -> Response:
     call: Call | None = BY_TOKEN.get(request.path_params["token"])
     told: dict[str, object] = {"done": True}
     if call is not None:
-        seen = request.query_params.get("seen", "")
-        await asyncio.wait([asyncio.wrap_future(call.feed.after(int(seen) if seen.isdecimal() else 0))], timeout=ANSWER_SECONDS)
+        seen = whole_number(request.query_params.get("seen", ""), 0, MOST_REPORTS) or 0
+        await asyncio.wait([asyncio.wrap_future(call.feed.after(seen))], timeout=ANSWER_SECONDS)
         told = {"done": call.done.done(), "seen": call.feed.count}
         if (progress := call.feed.newest) is not None:
             told |= {"written": progress.done, "most": progress.most, "rate": round(progress.rate, 1), "text": _text(progress)}

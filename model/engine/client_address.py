@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from ipaddress import IPv6Address, ip_address
 
 from model.errors import BadSetting
+from model.spec.sent_text import whole_number
 
 VARIABLE = "HEADLIGHT_PROXIES"
 MOST_PROXIES = 16
@@ -18,9 +19,9 @@ def trusted_proxies(environment: Mapping[str, str]) -> int:
         BadSetting: it is not a valid number.
     """
     asked = environment.get(VARIABLE) or "0"
-    if not (asked.isascii() and asked.isdecimal() and len(asked) < 4 and int(asked) <= MOST_PROXIES):
+    if (found := whole_number(asked, 0, MOST_PROXIES)) is None:
         raise BadSetting(name=VARIABLE, found=asked[:40], allowed=f"a whole number from 0 to {MOST_PROXIES}")
-    return int(asked)
+    return found
 
 
 def client_address(peer: str, forwarded: Iterable[str], proxies: int) -> str:

@@ -29,6 +29,7 @@ from model.engine.scheduling.scheduler import DEADLINE, MOST_RUNNING
 from model.engine.uploads import Uploads
 from model.engine.with_traces import with_traces
 from model.errors import BadSetting, Refused
+from model.spec.sent_text import whole_number
 
 MOST_REPLICAS = 1024
 REQUESTS_PER_REPLICA = MOST_RUNNING // 2
@@ -150,7 +151,7 @@ def run_cluster(host: str, port: int, replicas: str) -> None:
 def _replicas(asked: str) -> tuple[int, int]:
     """Least and most replicas."""
     least, dash, most = asked.partition("-")
-    numbers = [int(part) for part in (least, most if dash else least) if part.isascii() and part.isdecimal() and len(part) < 6]
-    if len(numbers) < 2 or not 1 <= numbers[0] <= numbers[1] <= MOST_REPLICAS:
+    first, last = (whole_number(part, 1, MOST_REPLICAS) for part in (least, most if dash else least))
+    if first is None or last is None or first > last:
         raise BadSetting(name="replicas", found=asked, allowed=f"a number from 1 to {MOST_REPLICAS}, or two of them such as 2-8")
-    return numbers[0], numbers[1]
+    return first, last

@@ -9,6 +9,7 @@ from model.attribution.scoring import BATCH_BYTES
 from model.errors import BadSetting
 from model.spec.inputs import POSITIONS, PUBLIC_MEASURED, PUBLIC_POSITIONS
 from model.spec.request import Precision
+from model.spec.sent_text import whole_number
 
 MOST_THREADS = 1024
 MOST_BATCH = 2**20
@@ -58,10 +59,10 @@ def threads() -> int | None:
         BadSetting: it is not a valid number of threads.
     """
     asked = os.environ.get("HEADLIGHT_THREADS") or ""
-    digits = asked.isascii() and asked.isdecimal() and len(asked) <= len(str(MOST_THREADS))
-    if asked and not (digits and 1 <= int(asked) <= MOST_THREADS):
+    found = whole_number(asked, 1, MOST_THREADS)
+    if asked and found is None:
         raise BadSetting(name="HEADLIGHT_THREADS", found=asked[:40], allowed=f"a whole number from 1 to {MOST_THREADS}")
-    return int(asked) if asked else None
+    return found
 
 
 def most_positions() -> int:
@@ -81,9 +82,9 @@ def batch_bytes() -> int:
         BadSetting: it is not a valid number.
     """
     asked = os.environ.get("HEADLIGHT_BATCH") or str(BATCH_BYTES >> 20)
-    if not (asked.isascii() and asked.isdecimal() and len(asked) <= len(str(MOST_BATCH)) and 1 <= int(asked) <= MOST_BATCH):
+    if (found := whole_number(asked, 1, MOST_BATCH)) is None:
         raise BadSetting(name="HEADLIGHT_BATCH", found=asked[:40], allowed=f"a whole number of MiB from 1 to {MOST_BATCH:,}")
-    return int(asked) << 20
+    return found << 20
 
 
 def precision() -> Precision:

@@ -10,7 +10,8 @@ from weakref import ref
 import pytest
 
 from model.engine.scheduling.queue import on_cancel
-from model.errors import Superseded
+from model.errors import BadSetting, Superseded
+from model.trace.progress import Progress
 from model.trace.types import Trace
 from tests import traces
 from viz.calls import Calls, NotKept, NotYet, Stopped
@@ -70,6 +71,79 @@ def test_what_is_no_run_leaves_a_run_on_its_way_alone() -> None:
     run.go.set()
     assert answered(calls, "run", run) == "value"
     assert run.begun == 1
+
+
+class CountedLock:
+    """A lock that knows whether it is held."""
+
+    def __init__(self) -> None:
+        self.held, self.taken, self._lock = False, 0, threading.Lock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        self.held, self.taken = True, self.taken + 1
+
+    def __exit__(self, *_raised: object) -> None:
+        self.held = False
+        self._lock.release()
+
+
+class Guarded(dict[Any, Any]):
+    """Answers, which are read and changed only while a lock is held."""
+
+    def __init__(self, lock: CountedLock) -> None:
+        self.lock = lock
+
+    def __setitem__(self, key: object, value: object) -> None:
+        assert self.lock.held
+        super().__setitem__(key, value)
+
+    def get(self, key: object, *default: Any) -> Any:
+        assert self.lock.held
+        return super().get(key, *default)
+
+
+def test_the_state_is_read_and_changed_under_its_lock_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, lock = Calls(), CountedLock()
+    monkeypatch.setattr(calls, "_lock", lock)
+    monkeypatch.setattr(calls, "_answers", Guarded(lock))
+
+    def fails() -> None:
+        raise BadSetting(name="seed", found="x", allowed="a number")
+
+    assert answered(calls, "key", lambda: "value") == "value"
+    for _ in range(2):
+        with pytest.raises(BadSetting):
+            answered(calls, "bad", fails)
+    taken = lock.taken
+    calls.resume()
+    assert lock.taken == taken + 1
+
+
+@pytest.mark.parametrize("stop", [Calls.stop, Calls.stop_following])
+def test_stopping_makes_no_trace_the_page_that_shows_it_does_once(stop: Callable[[Calls], None]) -> None:
+    calls, slow, made = Calls(), Blocked(), list[Trace]()
+
+    def so_far() -> Trace:
+        assert not calls._lock.locked()
+        made.append(traces.translation())
+        return made[-1]
+
+    call = calls.follow("slow", slow)
+    with pytest.raises(NotYet):
+        calls.ask("slow", slow, AT_ONCE)
+    for each in (call, calls._on_their_way["slow"]):
+        each.feed.put(Progress((4,), ("w4",), 60, 0.5, so_far=so_far))
+    stop(calls)
+    assert made == [], "others wait meanwhile"
+    slow.go.set()
+    shown = []
+    for _ in range(2):
+        with pytest.raises(Stopped) as stopped:
+            calls.ask("slow", slow, AT_ONCE)
+        shown.append(stopped.value.trace)
+    assert shown == made * 2
+    assert len(made) == 1
 
 
 def test_what_is_stopped_is_given_up_and_not_begun_again_until_it_is_resumed() -> None:

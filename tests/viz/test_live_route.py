@@ -142,6 +142,9 @@ def test_a_choice_is_drawn_before_the_script_knows_it(client: httpx.AsyncClient)
         ({**HERE, "sec-fetch-site": "none"}, 403),
         ({"content-type": "application/json", "origin": "http://evil.example"}, 403),
         ({"content-type": "application/json", "origin": "null"}, 403),
+        ({"content-type": "application/json", "origin": "http://["}, 403),
+        ({"content-type": "application/json", "origin": "http://here:99999999"}, 403),
+        ({"content-type": "application/json", "origin": "", "host": ""}, 403),
         ({"content-type": "application/json"}, 403),
         ({"content-type": "application/json", "origin": "http://here"}, 200),
         ({"content-type": "text/plain", "origin": "http://here"}, 415),
@@ -330,6 +333,19 @@ def test_stop_ends_the_run_and_the_script_shows_what_it_had_written(client: http
     assert found.value.trace is not None
     assert len(found.value.trace.steps) == 2
     assert len(engine.asked) == 1, "the script does not run it again"
+
+
+def test_a_text_that_no_run_takes_is_refused_before_an_answer_begins_and_nothing_of_it_is_logged(
+    client: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = Typed()
+    answer = post(client, live_session(engine), {"text": "secret" * 50_000})
+    assert (answer.status_code, answer.text) == (
+        422,
+        "The source text has 300,000 characters, but the limit is 262,144. Shorten it.",
+    )
+    assert engine.asked == []
+    assert "secret" not in caplog.text
 
 
 def test_the_pause_is_a_setting_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:

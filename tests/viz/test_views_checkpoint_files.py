@@ -214,6 +214,8 @@ def test_a_file_of_the_folder_that_asks_is_asked_on_explore_and_is_left_by_the_l
         ("127.0.0.1", "10.0.0.7", {"host": "127.0.0.1:8501"}, "", False),
         ("127.0.0.1", None, {"host": "example.org"}, "", False),
         ("127.0.0.1", None, {}, "", False),
+        ("127.0.0.1", None, {"host": "["}, "", False),
+        ("127.0.0.1", None, {"host": "localhost:x"}, "", False),
         ("127.0.0.1", None, {"host": "127.0.0.1", "x-forwarded-for": "127.0.0.1"}, "", False),
         ("127.0.0.1", None, {"host": "127.0.0.1", "via": "1.1 proxy"}, "", False),
         ("127.0.0.1", None, {"host": "127.0.0.1:8501"}, "1", False),

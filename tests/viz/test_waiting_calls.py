@@ -80,7 +80,7 @@ def test_a_page_without_progress_is_told_that_it_waits_and_one_without_a_call_to
     monkeypatch.setattr(waiting, "ANSWER_SECONDS", 0.01)
     compute = Written()
     call = Call("key", compute, runs=True)
-    for query in ("", "?seen=0", "?seen=x", "?seen="):
+    for query in ("", "?seen=0", "?seen=x", "?seen=", "?seen=" + "9" * 5000, "?seen=-1", "?seen=²", "?seen=1_0", "?seen=%00"):
         assert ask(call, query) == {"done": False, "seen": 0}
     compute.go.set()
     assert ask(None) == {"done": True}

@@ -9,7 +9,6 @@ import io
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any
-from urllib.parse import urlsplit
 
 import pandas as pd
 import segno
@@ -20,6 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from model.engine.client_address import FORWARDED_HEADER, client_address
 from model.errors import HeadlightError
+from model.spec.sent_text import split_address
 from viz import export
 from viz.canvas.wire import transport
 from viz.classroom.classroom import BadSteering, Classroom
@@ -207,8 +207,8 @@ class ClassRoutes:
 
     async def _qr(self, request: Request) -> Response:
         """QR picture of the class's address; the browser knows under which host and scheme the page was reached."""
-        room, origin = self._steered(request), urlsplit(request.query_params.get("origin", "")[:200])
-        if origin.scheme not in ("http", "https") or not origin.hostname:
+        room, origin = self._steered(request), split_address(request.query_params.get("origin", "")[:200])
+        if origin is None or origin.scheme not in ("http", "https") or not origin.hostname:
             raise Refusal(400, _("The class cannot do this: {what}.", what="origin"))
         picture = io.BytesIO()
         code = segno.make(f"{origin.scheme}://{origin.netloc}{base()}/{room.code}", error="m")

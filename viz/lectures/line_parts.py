@@ -4,6 +4,7 @@ import json
 import re
 
 from model.errors import HeadlightError
+from model.spec.sent_text import whole_number
 from model.trace.types import Site
 from viz.lectures.lecture import Head, Named, Token
 from viz.texts import _
@@ -73,9 +74,9 @@ class Parts:
     def whole(self, what: str) -> int:
         """The next part, a whole number."""
         part = self.take(what)
-        if not part.isascii() or not part.isdigit() or len(part) > 9:
+        if (number := whole_number(part, 0, 10**9 - 1)) is None:
             raise Unreadable(_("{what} must be a whole number, not {found}", what=what, found=part))
-        return int(part)
+        return number
 
     def token(self, what: str) -> Token:
         """A token: an index, or its text, with #2 for the second of that text."""

@@ -3,9 +3,10 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from model.errors import BadLecture
+from model.spec.sent_text import split_address
 from viz import links
 from viz.lectures import claims
 from viz.lectures.lecture import Claim, Lecture, Point, Problem, Question, Step
@@ -265,9 +266,7 @@ def _view(draft: _Draft, models: Sequence[str], problems: list[Problem]) -> tupl
 
 def parse_link(link: str) -> tuple[str, View, list[str]]:
     """The page and the view of a link, with or without the address of the app, and a sentence for each problem."""
-    try:
-        url = urlsplit(link.strip())
-    except ValueError:
+    if (url := split_address(link.strip())) is None:
         return "", View(), [_("“{link}” is not a link", link=link[:80])]
     page = url.path.strip("/") or PAGES[0]  # the app opens on Explore
     if page not in PAGES or url.scheme not in ("", "http", "https"):

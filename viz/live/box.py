@@ -7,6 +7,7 @@ from pathlib import Path
 import streamlit as st
 
 from model.errors import BadSetting
+from model.spec.sent_text import whole_number
 from viz.canvas.assets import BASE, read
 from viz.canvas.wire import strings
 from viz.live.route import PATH
@@ -37,9 +38,9 @@ def pause_ms() -> int:
         BadSetting: it is not a valid number.
     """
     asked = os.environ.get("HEADLIGHT_LIVE") or str(PAUSE_MS)
-    if not (asked.isascii() and asked.isdecimal() and len(asked) <= len(str(LONGEST_MS)) and int(asked) <= LONGEST_MS):
+    if (found := whole_number(asked, 0, LONGEST_MS)) is None:
         raise BadSetting(name="HEADLIGHT_LIVE", found=asked[:40], allowed=f"a whole number of ms from 0 to {LONGEST_MS:,}")
-    return int(asked)
+    return found
 
 
 def switch() -> None:

@@ -18,7 +18,6 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import suppress
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
 from starlette.requests import ClientDisconnect, Request
@@ -29,6 +28,7 @@ from model.engine import log
 from model.engine.scheduling.queue import CallerGone
 from model.errors import HeadlightError, Superseded
 from model.spec.inputs import CHARACTERS_PER_POSITION, POSITIONS
+from model.spec.sent_text import split_address
 from model.trace.progress import Progress
 from model.trace.types import Trace
 from viz import prepare
@@ -174,8 +174,8 @@ def same_origin(headers: Mapping[str, str]) -> bool:
     """Whether a browser says that a page of this app asks. `Sec-Fetch-Site` also holds behind a proxy that changes the host."""
     if site := headers.get("sec-fetch-site"):
         return site == "same-origin"
-    origin = urlsplit(headers.get("origin", "")).netloc
-    return bool(origin) and origin == headers.get("host")
+    origin = split_address(headers.get("origin", ""))
+    return origin is not None and bool(origin.netloc) and origin.netloc == headers.get("host")
 
 
 async def _serve(request: Request) -> Response:
@@ -196,6 +196,10 @@ async def _serve(request: Request) -> Response:
         return _refused(413, "The question is too long.")
     except (ValueError, RecursionError, ClientDisconnect):
         return _refused(400, 'The question must be {"text": "…"}, perhaps with a "change".')
+    try:
+        live.situation.of(question).request()  # refused here: an answer that has begun can only break off
+    except HeadlightError as error:
+        return _refused(422, live.situation.context.copy().run(sentence, error))
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "Content-Encoding": "identity"}
     return StreamingResponse(frames(live, live.situation, question, _gone(request)), headers=headers, media_type=MEDIA)
 

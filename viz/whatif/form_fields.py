@@ -7,6 +7,8 @@ import streamlit as st
 
 from model.errors import BadSetting
 from model.spec.edits import Token
+from model.spec.inputs import POSITIONS
+from model.spec.sent_text import whole_number
 from model.trace.types import Site, Tokens
 from viz import labels
 from viz.page import Page
@@ -134,4 +136,5 @@ def numbers() -> tuple[float, ...]:
 
 def typed_token(text: str) -> Token:
     """A typed token: a position, counted from 1 as on screen, or a word."""
-    return int(text) - 1 if text.isascii() and text.isdigit() and text != "0" else text
+    position = whole_number(text, 1, POSITIONS)
+    return text if position is None else position - 1

@@ -13,6 +13,7 @@ from model.engine.sent_files import names_server_file
 from model.errors import BadSetting, Refused
 from model.spec.inputs import POSITIONS, PUBLIC_POSITIONS
 from model.spec.request import Decoding, RunRequest, check_size
+from model.spec.sent_text import whole_number
 
 BODY = 4 * 2**20
 """Most bytes of a JSON body."""
@@ -113,8 +114,8 @@ class AccessLimits:
         if upload and not self.uploads:
             raise Refused(what="The upload", found="a file", allowed="this host takes no files")
         most, found = self.uploads if upload else BODY, bytearray()
-        if announced.isascii() and announced.isdecimal() and int(announced[:20]) > most:
-            raise _too_long(int(announced[:20]), most)
+        if (length := whole_number(announced[:20], 0, 10**20)) is not None and length > most:
+            raise _too_long(length, most)
         async for piece in stream:
             found += piece
             if len(found) > most:

@@ -116,7 +116,7 @@ def _line(line: bytes | bytearray) -> tuple[dict[str, Any], int, int]:
         values = json.loads(line)
         values.pop("so_far", None)
         return values, int(values.get("status", 0)), max(0, int(values.get("trace", 0)))
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError, OverflowError) as error:
         raise WireError(detail=f"{type(error).__name__}: {error}") from error
 
 

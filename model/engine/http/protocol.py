@@ -20,6 +20,7 @@ from model.errors import Phrase, WireError, Words, in_english
 from model.inspection.report import Inspection
 from model.spec.edits import Edit
 from model.spec.request import RunRequest, Settings
+from model.spec.sent_text import whole_number
 from model.spec.validation import read
 from model.trace import serialization
 from model.trace.cell_arithmetic import Explanation
@@ -127,7 +128,7 @@ def _plain(value: Any) -> Any:
 
 def without_unknown_fields(reply: bytes, what: str, known: str) -> bytes:
     """A JSON reply of an endpoint for a client that knows the first `known` of ADDED_FIELDS; "", as it sent no header: none."""
-    first = int(known) if known.isascii() and known.isdecimal() and len(known) < 4 else 0
+    first = whole_number(known, 0, 999) or 0
     unknown = {name for endpoint, name in ADDED_FIELDS[first:] if endpoint in (what, "")}
     if not unknown or ENDPOINTS[what].media != JSON:
         return reply

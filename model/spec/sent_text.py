@@ -1,0 +1,25 @@
+"""Readers of short texts that anybody may send: a number, an address. What is malformed is None, never an error."""
+
+from urllib.parse import SplitResult, urlsplit
+
+
+def whole_number(text: str, lowest: int, highest: int) -> int | None:
+    """The whole number that a text writes in digits, perhaps after a minus sign; None: it writes none, or one outside the limits.
+
+    `int` also reads blanks, underscores and the digits of other scripts, and fails on more than 4,300 digits.
+    """
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdecimal() and len(digits) <= 20):
+        return None
+    number = int(text)
+    return number if lowest <= number <= highest else None
+
+
+def split_address(text: str) -> SplitResult | None:
+    """The parts of a web address; None: it is malformed, such as `http://[` or one whose port is no number."""
+    try:
+        parts = urlsplit(text)
+        _ = parts.port  # is read, and may fail, only when it is asked for
+    except ValueError:
+        return None
+    return parts
