@@ -17,7 +17,7 @@ from viz.classroom.feed import end_streams_at_exit
 from viz.live import box, route
 from viz.page import show_failure, start
 from viz.presenting.routes import ROUTES as LECTURES
-from viz.public import Uploads
+from viz.public import Pace, Uploads
 
 
 @asynccontextmanager
@@ -59,6 +59,6 @@ ROUTES = [
     *(Route(f"/{{page}}/_stcore/{what}", not_here) for what in ("health", "host-config")),
 ]
 
-BEFORE = [Middleware(Uploads)]
+BEFORE = [Middleware(Uploads), Middleware(Pace)]
 
 app = st.App("viz/main.py", lifespan=warm_up, routes=ROUTES, middleware=BEFORE, on_script_error=show_failure)

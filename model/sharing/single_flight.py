@@ -20,6 +20,10 @@ class SingleFlight(Generic[Key, Value]):
         self._in_flight: dict[Key, Future[Value]] = {}
         self._lock = threading.Lock()
 
+    def __contains__(self, key: Key) -> bool:
+        """Whether a computation of this key is in flight."""
+        return key in self._in_flight
+
     def do(self, key: Key, compute: Callable[[], Value]) -> Value:
         """The result of `compute`, or of an equal computation that another thread has begun.
 

@@ -111,7 +111,10 @@ def test_a_phone_follows_the_keys_answers_looks_around_and_returns(watched: Page
 
 def test_the_file_is_drawn_from_a_disk_without_a_network(browser: Browser, serve: Serve, page: Page, tmp_path: Path) -> None:
     file = tmp_path / "masks.html"
-    file.write_bytes(page.request.get(f"{serve(ROOT / 'app.py')}/hold/masks.en/file", timeout=PATIENCE_MS).body())
+    with page.expect_download(timeout=PATIENCE_MS) as download:  # starts by itself when the lecture is prepared
+        page.goto(f"{serve(ROOT / 'app.py')}/hold/masks.en/file")
+        expect(page.locator("#state")).to_have_text("The download has started. You can close this page.")
+    download.value.save_as(file)
     noise: list[str] = []
     context = browser.new_context(offline=True, viewport={"width": 1024, "height": 768})
     alone = context.new_page()

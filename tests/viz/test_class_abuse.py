@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from model.engine.http.access import AccessLimits
 from tests.decks import opened
-from viz.classroom import registry, routes
+from viz.classroom import registry
 from viz.classroom.codes import hashed, new_code
 from viz.classroom.registry import MOST_CLASSES, MOST_EACH, Registry
 from viz.classroom.routes import DEVICE, KEY, ClassRoutes
@@ -43,7 +43,7 @@ class Public:
 @pytest.fixture
 def public(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Public]:
     monkeypatch.setenv("HEADLIGHT_PUBLIC", "1")
-    monkeypatch.setattr(routes, "access_limits", lambda: LIMITS)
+    monkeypatch.setattr("viz.public.access_limits", lambda: LIMITS)
     found = Public(tmp_path, monkeypatch)
     with found.client:
         yield found

@@ -17,7 +17,6 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from model.engine.client_address import FORWARDED_HEADER, client_address
 from model.errors import HeadlightError
 from model.spec.sent_text import split_address
 from viz import export
@@ -27,7 +26,7 @@ from viz.classroom.codes import hashed, new_token, read_code, shown
 from viz.classroom.feed import MOST_FOLLOWERS, Feed
 from viz.classroom.poll import MOST_DEVICES
 from viz.classroom.registry import Registry, TooManyClasses
-from viz.public import access_limits, is_public
+from viz.public import address_of, charge, is_public
 from viz.texts import _, of_request, sentence, speaking
 
 DEVICE, KEY = "headlight-device", "headlight-key"
@@ -52,12 +51,6 @@ class Refusal(Exception):
 def base() -> str:
     """Path below which the classes are: `/class`, below the base path of the server."""
     return f"{transport.address().removesuffix(transport.PATH)}/class"
-
-
-def address_of(request: Request) -> str:
-    """The visitor's address, also behind trusted proxies."""
-    peer = request.client.host if request.client else ""
-    return client_address(peer, request.headers.getlist(FORWARDED_HEADER), access_limits().proxies)
 
 
 class EventStream(StreamingResponse):
@@ -140,8 +133,7 @@ class ClassRoutes:
 
     async def _open(self, request: Request) -> Response:
         order, opener = await json_of(request), address_of(request) if is_public() else ""
-        if opener:
-            access_limits().limit.admit(opener)
+        charge(request, 1)
         try:
             room, key = self._registry.open(str(order.get("lecture", ""))[:200], opener)
         except LookupError:

@@ -1,9 +1,11 @@
 """A lecture that is held: its slides, and its pictures and answers, which a thread prepares in the background."""
 
+import json
 import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from model.engine import log
@@ -11,6 +13,7 @@ from model.engine.api import Engine
 from model.errors import HeadlightError
 from model.trace import stages
 from viz import labels
+from viz.canvas.wire.transport import content_hash
 from viz.classroom.deck import Answer, Layout, Question, Slide
 from viz.language import speaking
 from viz.lectures import answers
@@ -59,8 +62,9 @@ class LectureDeck:
         self._prepared: dict[int, Prepared] = {}
         self._first = 0
         self._lock = threading.Lock()
-        self._listeners: list[Callable[[], None]] = []
+        self._listeners = set[Callable[[], None]]()
         self._thread: threading.Thread | None = None
+        self._all_prepared = threading.Event()
 
     @property
     def name(self) -> str:
@@ -103,9 +107,20 @@ class LectureDeck:
         return found.answer if found is not None else None
 
     @property
+    def prepared(self) -> int:
+        """Number of steps that are prepared."""
+        return len(self._prepared)
+
+    @property
     def is_prepared(self) -> bool:
         """Whether all steps are prepared."""
-        return len(self._prepared) == len(self.slides)
+        return self._all_prepared.is_set()
+
+    @cached_property
+    def content(self) -> str:
+        """Hash of the lecture and of what its runs gave; only once all steps are prepared."""
+        assert self.is_prepared
+        return content_hash(repr(self.lecture).encode(), json.dumps(told(self)).encode())
 
     def prepare(self, step: int) -> None:
         """Prepares a step and those that follow, then the others."""
@@ -116,30 +131,39 @@ class LectureDeck:
                 self._thread.start()
 
     def wait(self) -> None:
-        """Returns when all steps are prepared."""
+        """Returns when all steps are prepared. Not for requests: they would keep the threads of all others waiting."""
         self.prepare(0)
-        if (thread := self._thread) is not None:
-            thread.join()
+        self._all_prepared.wait()
 
     def listen(self, listener: Callable[[], None]) -> None:
         """Calls `listener` in the thread that prepares, after each step."""
         with self._lock:
-            self._listeners.append(listener)
+            self._listeners.add(listener)
 
     def forget(self, listener: Callable[[], None]) -> None:
         """Ends `listen`."""
         with self._lock:
-            self._listeners.remove(listener)
+            self._listeners.discard(listener)
 
     def _prepare_all(self) -> None:
         while (step := self._next()) is not None:
             found = self._prepare(step)
             self.slides[step] = found.slide
             self._prepared[step] = found
-            with self._lock:
-                listeners = list(self._listeners)
-            for listener in listeners:
+            if self.prepared == len(self.slides):
+                self._all_prepared.set()
+            self._tell()
+
+    def _tell(self) -> None:
+        """Calls the listeners. One that fails is forgotten: its event loop has ended, and the others wait for the next step."""
+        with self._lock:
+            listeners = list(self._listeners)
+        for listener in listeners:
+            try:
                 listener()
+            except Exception:
+                _log.exception("A listener of the lecture %s failed and is called no more.", self.name)
+                self.forget(listener)
 
     def _next(self) -> int | None:
         """The step to prepare next: the first one, from the present step on, that is not prepared."""

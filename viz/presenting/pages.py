@@ -33,8 +33,9 @@ SCRIPTS: Mapping[str, tuple[str, ...]] = {
     "student": (*_DRAWN, "student.js"),
     "speaker": ("tables.js", "question.js", "words.js", "talk.js", "speaker.js"),
     "file": (*_DRAWN, "talk.js", "file.js"),
+    "making": ("making.js",),
 }
-"""Files of each page's script, after those of the drawings."""
+"""Files of each page's script, after those of the drawings where it draws."""
 
 _OPTION = "--server.address=0.0.0.0"
 """In a sentence; no line breaks inside it."""
@@ -92,6 +93,20 @@ def refused(problem: str, status: int, lectures: str) -> Response:
     body = Template(_read("refused.html")).substitute(title=title, problem=escape(problem), list=escape(lectures), lectures=listed)
     html = _html("join", title, current(), body, {}, policy="", more="", source="", script="")
     return Response(html, status, _HEADERS, "text/html")
+
+
+def making(deck: LectureDeck, lectures: str) -> Response:
+    """The page in the place of a download that is still being made: shows how far it is, then starts the download.
+
+    Args:
+        lectures: URL path of the list of lectures.
+    """
+    gaps = {"heading": escape(deck.title), "steps": str(len(deck.slides)), "prepared": str(deck.prepared)}
+    gaps |= {"list": escape(lectures), "lectures": escape(_("Lectures"))}
+    response = _spoken("making", deck.title, current(), {"texts": strings.making()}, **gaps)
+    response.status_code = 202
+    response.headers.update({"Cache-Control": "no-store", "Vary": "Accept", "Retry-After": "1"})
+    return response
 
 
 def file(deck: LectureDeck) -> bytes:
@@ -176,7 +191,7 @@ def _body(kind: str, **gaps: str) -> str:
 
 @cache
 def _script(kind: str) -> str:
-    return "\n".join((drawings(), *map(_read, SCRIPTS[kind])))
+    return "\n".join((*([drawings()] if kind != "making" else []), *map(_read, SCRIPTS[kind])))
 
 
 @cache

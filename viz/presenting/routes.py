@@ -1,113 +1,41 @@
-"""Routes of lectures: the lecturer's page and its data, the pages of students and speakers, and the file to take home.
+"""Routes of lectures: the lecturer's page and its data, the pages of students and speakers, and the downloads.
 
 `LECTURES` opens lectures; each is prepared once, for all who hold it.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
-from cachetools import LRUCache
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from model.engine.scheduling.queue import Session
-from model.errors import BadLecture, HeadlightError
+from model.errors import HeadlightError, Refused
 from viz.canvas.wire import transport
 from viz.classroom import store
-from viz.classroom.codes import new_token, read_code
-from viz.classroom.feed import Feed
+from viz.classroom.codes import read_code
 from viz.classroom.registry import Registry
-from viz.classroom.routes import KEY, ClassRoutes, EventStream, Refusal, address_of, answered, base, json_of
+from viz.classroom.routes import KEY, ClassRoutes, EventStream, Refusal, answered, base, json_of
 from viz.classroom.store import Store
-from viz.language import speaking
-from viz.lectures import library
 from viz.page import the_engine
-from viz.presenting import handout, packed_views, pages
-from viz.presenting.deck import LectureDeck, told
-from viz.presenting.packed_views import PackedView, remember
-from viz.presenting.pictures import picture
+from viz.presenting import packed_views, pages
+from viz.presenting.deck import LectureDeck
+from viz.presenting.downloads import KINDS, Downloads
+from viz.presenting.open_lectures import Lectures
+from viz.presenting.packed_views import remember
 from viz.presenting.resolve import CannotShow
-from viz.public import access_limits, is_public
+from viz.public import access_limits, address_of, charge, is_fetched_by_another_site, is_public
 from viz.texts import _, sentence
 from viz.waiting import PatientEngine
 
-MOST_LECTURES = 16
-"""Most lectures that are kept prepared."""
+_OFF_THE_PATH = ThreadPoolExecutor(4, "headlight-off-the-path")
+"""Waits for runs of other sentences: in the threads of Starlette they would keep the parts of drawings waiting."""
 
 _NO_STORE = {"Cache-Control": "no-store"}
-
-
-class Held:
-    """A lecture that is open, and the events that say what was prepared. Used on the event loop only.
-
-    Args:
-        deck: the lecture.
-    """
-
-    def __init__(self, deck: LectureDeck) -> None:
-        self.deck, self.feed = deck, Feed()
-        self._loop = asyncio.get_running_loop()
-        deck.listen(self._prepared)
-        self.tell()
-
-    def _prepared(self) -> None:
-        """Called in the thread that prepares."""
-        self._loop.call_soon_threadsafe(self.tell)
-
-    def tell(self) -> None:
-        """Tells what is prepared."""
-        self.feed.send("prepared", told(self.deck))
-
-
-class Lectures:
-    """The lectures of this process by name, each opened once while its file stays the same.
-
-    Args:
-        engine_for: the engine for a session of this name and address.
-    """
-
-    def __init__(self, engine_for: Callable[[str, str], PatientEngine]) -> None:
-        self._engine_for = engine_for
-        self._decks: LRUCache[tuple[str, int], LectureDeck] = LRUCache(MOST_LECTURES)
-        self._held: LRUCache[int, Held] = LRUCache(MOST_LECTURES)
-
-    def deck(self, name: str) -> LectureDeck:
-        """The lecture of this name.
-
-        Raises:
-            LookupError: there is none, or its file cannot be read.
-        """
-        path = library.files().get(name)
-        if path is None:
-            raise LookupError(_("There is no such lecture here."))
-        try:
-            key = name, path.stat().st_mtime_ns
-            if key not in self._decks:
-                self._decks[key] = LectureDeck(library.load(name), self._engine_for(f"lecture {name} {new_token()}", ""))
-        except (BadLecture, OSError) as error:
-            raise LookupError(sentence(error) if isinstance(error, HeadlightError) else str(error)) from error
-        return self._decks[key]
-
-    def held(self, deck: LectureDeck) -> Held:
-        """The events of a lecture. Called on the event loop."""
-        if id(deck) not in self._held or self._held[id(deck)].deck is not deck:
-            self._held[id(deck)] = Held(deck)
-        return self._held[id(deck)]
-
-    def run(self, deck: LectureDeck, step: int, text: str, address: str) -> PackedView:
-        """The picture of a step's view with another sentence. Waits for the run.
-
-        Raises:
-            HeadlightError, CannotShow: the run is not possible, or has no picture.
-        """
-        one = deck.lecture.steps[step]
-        view = replace(one.view, text=text, target="", begin="", query=-1, key=-1, step=-1, hypothesis=0)
-        engine = self._engine_for(f"off the path {new_token()}", address)
-        with speaking(deck.language):
-            return PackedView.of(picture(engine, one.page, view).packed())
 
 
 def _engine_for(name: str, address: str) -> PatientEngine:
@@ -117,8 +45,14 @@ def _engine_for(name: str, address: str) -> PatientEngine:
 
 
 LECTURES = Lectures(_engine_for)
+DOWNLOADS = Downloads()
 REGISTRY = Registry(LECTURES.deck, Store(store.folder()))
 CLASSES = ClassRoutes(REGISTRY)
+
+
+def _lectures() -> str:
+    """URL path of the list of lectures."""
+    return f"{transport.address().removesuffix(transport.PATH)}/lecture"
 
 
 def path_of(name: str) -> str:
@@ -126,43 +60,61 @@ def path_of(name: str) -> str:
     return f"{transport.address().removesuffix(transport.PATH)}/hold/{name}"
 
 
-def _deck_of(request: Request) -> LectureDeck:
+async def _deck_of(request: Request) -> LectureDeck:
+    """The lecture of a request.
+
+    Raises:
+        Refusal: there is none, or a page of another site makes the browser ask.
+    """
+    if is_fetched_by_another_site(request):
+        raise Refusal(403, _("Only pages of this app may ask."))
     try:
-        return LECTURES.deck(request.path_params["name"])
+        return await run_in_threadpool(LECTURES.deck, request.path_params["name"])
     except LookupError as error:
         raise Refusal(404, str(error)) from None
+
+
+def _asks_for_json(request: Request) -> bool:
+    return "application/json" in request.headers.get("accept", "")
 
 
 def _as_page(endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
     """The endpoint of a link: who follows it reads a refusal on a page."""
 
     async def respond(request: Request) -> Response:
+        if _asks_for_json(request):
+            return await endpoint(request)
         try:
             return await endpoint(request)
         except Refusal as refusal:
-            return pages.refused(str(refusal), refusal.status, f"{path_of('').removesuffix('hold/')}lecture")
+            problem, status = str(refusal), refusal.status
+        except Refused as error:  # the pace
+            problem, status = sentence(error), 429
+        return pages.refused(problem, status, _lectures())
 
     return answered(respond)
 
 
 async def _hold(request: Request) -> Response:
-    deck = await run_in_threadpool(_deck_of, request)
+    charge(request, 1)
+    deck = await _deck_of(request)
     deck.prepare(0)
     return pages.lecturer(deck, path_of(deck.name))
 
 
 async def _events(request: Request) -> Response:
-    return EventStream(LECTURES.held(_deck_of(request)).feed)
+    return EventStream(LECTURES.held(await _deck_of(request)).feed)
 
 
 async def _view(request: Request) -> Response:
     """Runs another sentence in the view of a step."""
-    deck, asked = _deck_of(request), await json_of(request)
+    deck, asked = await _deck_of(request), await json_of(request)
     step, text = asked.get("step"), asked.get("text")
     if type(step) is not int or not 0 <= step < len(deck.slides) or not isinstance(text, str) or not text.strip():
         raise Refusal(400, _("This is not a message of the page."))
     try:
-        view = await run_in_threadpool(LECTURES.run, deck, step, text, address_of(request))
+        running = asyncio.get_running_loop().run_in_executor(_OFF_THE_PATH, LECTURES.run, deck, step, text, address_of(request))
+        view = await running
     except HeadlightError as error:
         raise Refusal(409, sentence(error)) from None
     except CannotShow as error:
@@ -171,23 +123,20 @@ async def _view(request: Request) -> Response:
     return JSONResponse({"view": view.name}, headers=_NO_STORE)
 
 
-async def _file(request: Request) -> Response:
-    deck = _deck_of(request)
-
-    def make() -> bytes:
-        deck.wait()
-        return pages.file(deck)
-
-    name = f'attachment; filename="{deck.name}.html"'
-    data = await run_in_threadpool(make)
-    return Response(data, headers=_NO_STORE | {"Content-Disposition": name, "Content-Encoding": "identity"}, media_type="text/html")
-
-
-async def _handout(request: Request) -> Response:
-    deck = _deck_of(request)
-    data = await run_in_threadpool(handout.pdf, deck)
-    name = f'attachment; filename="{deck.name}.pdf"'
-    return Response(data, headers=_NO_STORE | {"Content-Disposition": name}, media_type="application/pdf")
+async def _download(kind: str, request: Request) -> Response:
+    """The file to take home or the handout; while it is made, 202 and a page that shows how far it is, or JSON for that page."""
+    deck = await _deck_of(request)
+    made = DOWNLOADS.get(deck, kind, lambda cost: charge(request, cost))
+    if made is not None and not made.data:
+        raise Refusal(500, _("This file could not be made; the server’s log says why."))
+    if _asks_for_json(request):
+        how_far = {"prepared": deck.prepared, "steps": len(deck.slides)}
+        return JSONResponse(how_far, 202 if made is None else 200, headers=_NO_STORE)
+    if made is None:
+        return pages.making(deck, _lectures())
+    charge(request, 1)
+    named = {"Content-Disposition": f'attachment; filename="{deck.name}.{KINDS[kind].ending}"', "Content-Encoding": "identity"}
+    return Response(made.data, headers=_NO_STORE | named, media_type=KINDS[kind].media)
 
 
 async def _join(request: Request) -> Response:
@@ -229,7 +178,6 @@ ROUTES = [
     Route(path_of("{name}"), _as_page(_hold)),
     Route(f"{path_of('{name}')}/events", answered(_events)),
     Route(f"{path_of('{name}')}/view", answered(_view), methods=["POST"]),
-    Route(f"{path_of('{name}')}/file", _as_page(_file)),
-    Route(f"{path_of('{name}')}/handout", _as_page(_handout)),
+    *(Route(f"{path_of('{name}')}/{kind}", _as_page(partial(_download, kind))) for kind in KINDS),
 ]
 """For `st.App(routes=…)`; must come before the route of parts."""

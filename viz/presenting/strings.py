@@ -26,6 +26,16 @@ def scripts() -> dict[str, str]:
     }
 
 
+def making() -> dict[str, str]:
+    """Sentences of the page that waits for a download."""
+    return {
+        "preparing": _("The lecture is being prepared: step {prepared} of {steps}. The download starts by itself."),
+        "packing": _("The file is being made. The download starts by itself."),
+        "begun": _("The download has started. You can close this page."),
+        "failed": _("The download could not be started. Reload this page."),
+    }
+
+
 def page() -> dict[str, str]:
     """Sentences of the pages themselves."""
     return {
@@ -53,6 +63,7 @@ def page() -> dict[str, str]:
         "csv": _("Download the counts as CSV"),
         "sentence": _("Sentence"),
         "run": _("Run"),
+        "making": _("The file is being made. The download starts by itself."),
         "patience": _("A script inside this page draws the lecture; it needs a browser from 2023 or later."),
     }
 
