@@ -1,6 +1,6 @@
 """Checks of every Hugging Face folder: no network larger than its file, each tensor in its place, errors in one sentence."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
@@ -74,8 +74,12 @@ def name_of(path: Path) -> str:
     return path.name or path.resolve().name
 
 
-def notes(folder: Folder, weights: Mapping[str, Tensor], left_over: Mapping[str, str]) -> tuple[str, ...]:
-    """Notes on the files for viewers, a sentence each."""
+def notes(folder: Folder, broken: Sequence[str], left_over: Mapping[str, str]) -> tuple[str, ...]:
+    """Notes on the files for viewers, a sentence each.
+
+    Args:
+        broken: names of the tensors with numbers that are not finite.
+    """
     found = []
     if FOREIGN_CODE in folder.config:
         found.append(
@@ -88,6 +92,6 @@ def notes(folder: Folder, weights: Mapping[str, Tensor], left_over: Mapping[str,
         )
     if left_out := ignored(folder):
         found.append(f"Decoding here ignores these of the folder's generation settings: {', '.join(left_out)}.")
-    if broken := [name for name, tensor in weights.items() if tensor.is_floating_point() and not tensor.isfinite().all()]:
+    if broken:
         found.append(f"{len(broken)} tensors contain NaN or infinite numbers; the first is {broken[0]}.")
     return (*found, *noted(left_over))

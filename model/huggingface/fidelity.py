@@ -95,12 +95,12 @@ def left_over(folder: Folder, network: nn.Module, unexpected: set[str], weights:
     ignored = library.ignored(network)
     state = network.state_dict().keys()
     found: dict[str, str] = {}
-    for name, tensor in weights.items():
+    for name in weights:
         bare = name.removeprefix(prefix)
         taken = not {name, bare, prefix + name}.isdisjoint(state)
         if not {name, bare} & unexpected and (taken or not ignored.search(name)):
             continue
-        found[name] = BEHIND if _HEADS.fullmatch(bare) else _what_is(bare, tensor, network)
+        found[name] = BEHIND if _HEADS.fullmatch(bare) else _what_is(bare, weights[name], network)
     if wrong := [name for name, what in found.items() if not what]:
         names, kind = shortened(wrong), folder.model_type
         one, several = (

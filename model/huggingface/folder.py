@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections import ChainMap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from model.errors import DamagedFile, MissingFile, UnsupportedModel
 from model.huggingface.families import FAMILIES, Family, Kind
-from model.safe_loading.reader import read_tensors
+from model.safe_loading.reader import NotFinite, StoredTensors, read_tensors
 
 CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer.json"
 VOCABULARY_FILES = (
@@ -44,6 +45,21 @@ _NOT_TAKEN = (FOREIGN_CODE, "custom_pipelines", "attn_implementation", "_attn_im
 
 
 @dataclass(frozen=True)
+class Weights:
+    """The tensors of a folder's weight files.
+
+    Attributes:
+        tensors: by name; perhaps each is read only when it is asked for.
+        shapes: a tensor of the same shape and dtype for each, of which nothing needs to be read.
+        broken: names of those that were read and have numbers that are not finite.
+    """
+
+    tensors: Mapping[str, Tensor]
+    shapes: Mapping[str, Tensor]
+    broken: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Folder:
     """A folder with a network of the transformers library, not yet validated.
 
@@ -71,17 +87,30 @@ class Folder:
         """The settings without those that name code or change the arithmetic."""
         return {name: value for name, value in self.config.items() if name not in _NOT_TAKEN}
 
-    def weights(self) -> dict[str, Tensor]:
-        """All tensors by name.
+    def weights(self) -> Weights:
+        """All tensors, read at once.
 
         Raises:
             CheckpointError: a file is missing, damaged or unsafe.
         """
-        tensors = dict[str, Tensor]()
+        tensors, broken = dict[str, Tensor](), list[str]()
         for path in self.weight_files():
-            candidates = read_tensors(path).candidates
-            tensors |= candidates.get("") or next(iter(candidates.values()))
-        return tensors
+            opened = read_tensors(path)
+            name = "" if "" in opened.candidates else next(iter(opened.candidates))
+            tensors |= opened.candidates[name]
+            problems = [problem.fields for problem in opened.problems if isinstance(problem, NotFinite)]
+            broken += [str(fields["tensor"]) for fields in problems if fields["candidate"] == name]
+        return Weights(tensors, tensors, tuple(broken))
+
+    def stored(self) -> Weights:
+        """All tensors, each read when it is asked for.
+
+        Raises:
+            CheckpointError: as for `weights`.
+        """
+        files = [StoredTensors(path) for path in self.weight_files()]
+        stand_ins = {name: tensor for file in files for name, tensor in file.stand_ins().items()}
+        return Weights(ChainMap(*reversed(files)), stand_ins)  # type: ignore[arg-type]  # it is only read
 
     def weight_files(self) -> list[Path]:
         """The weight files, all in this folder.
@@ -108,7 +137,9 @@ class Folder:
         digest = hashlib.sha256()
         cut_by = (TOKENIZER,) if (self.path / TOKENIZER).is_file() else VOCABULARY_FILES
         for path in (*(self.path / name for name in (CONFIG, GENERATION, *cut_by)), *self.weight_files()):
-            digest.update(path.read_bytes() if path.is_file() else b"")
+            if path.is_file():
+                with path.open("rb") as file:
+                    hashlib.file_digest(file, lambda: digest)  # in pieces: the whole would take as much memory again
         return digest.hexdigest()
 
 

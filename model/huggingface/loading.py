@@ -1,14 +1,14 @@
 """Loads or inspects a Hugging Face folder."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from model.huggingface import fidelity, library
 from model.huggingface.checks import check_report, check_size, described, name_of, notes, said_by_the_library
 from model.huggingface.config import spec_of
-from model.huggingface.folder import Folder, open_folder
+from model.huggingface.folder import Folder, Weights, open_folder
 from model.huggingface.loaded import Foreign, ForeignInfo
 from model.huggingface.network import NETWORKS, NO_SCORES, NO_STAGES, AnyForeign, ForeignTranslator, ForeignWriter
 from model.huggingface.parts import parts
@@ -34,7 +34,7 @@ def load(path: Path, device: torch.device) -> Foreign:
     folder = open_folder(path)
     if folder.family is None:
         return recorded.load(folder, device)
-    network, left_over, weights = _network(folder)
+    weights, network, left_over = _network(folder, Folder.weights)
     tokenizers = tokenizers_of(folder, network.spec)
     _probe(network.to(device), folder, device)
     title = name_of(path)
@@ -42,11 +42,15 @@ def load(path: Path, device: torch.device) -> Foreign:
     info = ForeignInfo(
         title, title, f"Run by {network.spec.program}.", {strip: strip for strip in tokenizers}, examples, network.spec
     )
-    return Foreign(info, network, tokenizers, folder.fingerprint(), (_RUN_BY, *_about(folder), *notes(folder, weights, left_over)))
+    said = (_RUN_BY, *_about(folder), *notes(folder, weights.broken, left_over))
+    return Foreign(info, network, tokenizers, folder.fingerprint(), said)
 
 
 def inspect(path: Path) -> Inspection:
     """The inspection report of a folder, with what a run records.
+
+    The network is built from shapes alone, and the file is read once, one tensor after another. A folder of an architecture without
+    a row is loaded as a whole: only a run of it tells where its attention is.
 
     Raises:
         CheckpointError, BadSetting: as for `load`.
@@ -54,22 +58,24 @@ def inspect(path: Path) -> Inspection:
     folder = open_folder(path)
     if folder.family is None:
         return recorded.inspect(folder)
-    network, left_over, weights = _network(folder)
+    weights, network, left_over = _network(folder, Folder.stored)
     tokenizers_of(folder, network.spec)
+    tensors = tuple(described(name, weights.tensors[name], left_over) for name in weights.shapes)
+    broken = [tensor.name for tensor in tensors if tensor.nan or tensor.infinite]
     return Inspection(
         what=f"{name_of(path)}: a folder of the transformers library, architecture {folder.model_type}.",
         spec=to_json(network.spec),
         parameters=sum(parameter.numel() for parameter in network.parameters()),
-        tensors=tuple(described(name, tensor, left_over) for name, tensor in weights.items()),
+        tensors=tensors,
         missing=(),
         parts=parts(network),
-        tied=tied(weights),
-        notes=(_RUN_BY, *_about(folder), *notes(folder, weights, left_over), *_recorded(network)),
+        tied=tied(tensors, weights.tensors),
+        notes=(_RUN_BY, *_about(folder), *notes(folder, broken, left_over), *_recorded(network)),
     )
 
 
-def _network(folder: Folder) -> tuple[AnyForeign, dict[str, str], dict[str, Tensor]]:
-    """The network, its unused tensors, and the weights as stored."""
+def _network(folder: Folder, read: Callable[[Folder], Weights]) -> tuple[Weights, AnyForeign, dict[str, str]]:
+    """The weights as `read` reads them, the network with their shapes, and its unused tensors."""
     family = folder.family
     assert family is not None, "an architecture without a row is opened by `recorded`"
     kind = family.kind
@@ -78,14 +84,14 @@ def _network(folder: Folder) -> tuple[AnyForeign, dict[str, str], dict[str, Tens
         program = f"transformers {library.VERSION}, {library.class_name(kind, config)}"
         fidelity.check_settings(folder, config)
         spec = spec_of(folder, family, config, program)
-    weights = folder.weights()
+    weights = read(folder)
     with said_by_the_library(folder):
-        check_size(folder, library.outline(kind, config), weights)
-        filled, report = library.filled(kind, config, weights)
+        check_size(folder, library.outline(kind, config), weights.shapes)
+        filled, report = library.filled(kind, config, weights.shapes)
     check_report(folder, spec.program, report)
-    left_over = fidelity.left_over(folder, filled, set(report["unexpected_keys"]), weights)
+    left_over = fidelity.left_over(folder, filled, set(report["unexpected_keys"]), weights.tensors)
     windowed = getattr(config, "sliding_window", None) is not None
-    return NETWORKS[kind](filled, family, spec, lambda: library.new_past(kind), windowed), left_over, weights
+    return weights, NETWORKS[kind](filled, family, spec, lambda: library.new_past(kind), windowed), left_over
 
 
 @torch.inference_mode()

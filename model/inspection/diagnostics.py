@@ -50,7 +50,7 @@ def diagnosed(found: Inspection, tensors: Mapping[str, Tensor], network: nn.Modu
         found,
         notes=notes,
         parts=parts(network) if network is not None else (),
-        tied=tied(tensors),
+        tied=tied(found.tensors, tensors),
         freshness=freshness(found.tensors),
         heads=head_circuits.notes(network) if compared and network is not None else (),
         heads_seen=sum(sites.values()) if compared else 0,
@@ -68,12 +68,17 @@ def parts(network: nn.Module) -> tuple[Part, ...]:
     return tuple(Part(stack, kind, count) for (stack, kind), count in counts.items())
 
 
-def tied(tensors: Mapping[str, Tensor]) -> tuple[tuple[str, ...], ...]:
-    """Groups of matrices with identical bytes. Matrices whose numbers are all equal are left out, since they prove nothing."""
-    groups: defaultdict[tuple[object, ...], list[str]] = defaultdict(list)
-    for name, tensor in tensors.items():
-        if tensor.dim() > 1 and tensor.numel() > 1:
-            groups[tensor.shape, tensor.dtype, _sample(tensor)].append(name)
+def tied(infos: Iterable[TensorInfo], tensors: Mapping[str, Tensor]) -> tuple[tuple[str, ...], ...]:
+    """Groups of matrices with identical bytes. Matrices whose numbers are all equal are left out, since they prove nothing.
+
+    Args:
+        infos: the tensors with their statistics. Only those with the same statistics are read.
+        tensors: by name.
+    """
+    groups: defaultdict[TensorInfo, list[str]] = defaultdict(list)
+    for info in infos:
+        if len(info.shape) > 1 and math.prod(info.shape) > 1:
+            groups[replace(info, name="", status="", becomes=())].append(info.name)
     alike = [names for names in groups.values() if len(names) > 1]
     found: defaultdict[tuple[int, bytes], list[str]] = defaultdict(list)
     for number, names in enumerate(alike):
@@ -81,11 +86,6 @@ def tied(tensors: Mapping[str, Tensor]) -> tuple[tuple[str, ...], ...]:
             if not bool((tensors[name] == tensors[name].flatten()[0]).all()):
                 found[number, _digest(tensors[name])].append(name)
     return tuple(tuple(names) for names in found.values() if len(names) > 1)
-
-
-def _sample(tensor: Tensor) -> bytes:
-    """A digest of a few of the numbers: most tensors differ in it, so they are not read whole."""
-    return _digest(tensor.flatten()[:: max(1, tensor.numel() // 64)])
 
 
 def _digest(tensor: Tensor) -> bytes:

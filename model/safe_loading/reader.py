@@ -21,6 +21,8 @@ from model.safe_loading.sandbox_process import look_into
 
 OpenFile = BufferedReader | BufferedRandom
 USUAL = frozenset({"float32", "int64", "bool"})
+PIECE = 2**15
+"""Numbers that are summed at once: torch does not split so few among its threads, which wait for each other on a busy machine."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,48 @@ def read_tensors(path: Path) -> OpenedFile:
     """
     with _open(path) as file:
         return _read(file, str(path))
+
+
+class StoredTensors(Mapping[str, Tensor]):
+    """The tensors of a file that claims to be a checkpoint, by name. Each is read when it is asked for, so that memory holds no
+    more than the caller does. Nothing in the file is executed.
+
+    Args:
+        path: of the file.
+
+    Raises:
+        CheckpointError: it is not a checkpoint, or unsafe or damaged; the error says why and what to do.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with _open(path) as file:
+            found = _describe(file, str(path))
+        self._described = found.candidates.get("") or next(iter(found.candidates.values()))
+        self._storages = found.storages
+        self._last: tuple[str, Tensor] = ("", torch.empty(0, dtype=torch.uint8))
+
+    def __getitem__(self, name: str) -> Tensor:
+        """A tensor, read now. Tensors that share bytes share memory while they are read one after another."""
+        found = self._described[name]
+        if self._last[0] != found.storage:
+            with _open(self._path) as file:
+                self._last = found.storage, _storage(file, self._storages[found.storage], str(self._path))
+        return _tensor(self._last[1], found)
+
+    def __iter__(self) -> Iterator[str]:
+        """The names, in the order of the file."""
+        return iter(self._described)
+
+    def __len__(self) -> int:
+        """The number of tensors."""
+        return len(self._described)
+
+    def stand_ins(self) -> dict[str, Tensor]:
+        """A tensor of the same shape and dtype for each, made of a single zero: nothing is read."""
+        return {
+            name: torch.zeros((), dtype=getattr(torch, found.dtype)).expand(found.shape) for name, found in self._described.items()
+        }
 
 
 def read_upload(data: bytes, name: str) -> OpenedFile:
@@ -152,7 +196,8 @@ def _not_finite(candidate: str, name: str, tensor: Tensor) -> NotFinite | None:
     if not (tensor.is_floating_point() or tensor.is_complex()):
         return None
     values = tensor.float() if tensor.is_floating_point() and tensor.element_size() == 1 else tensor
-    if torch.isfinite(values.sum()):  # one non-finite number makes the sum non-finite
+    pieces = values.reshape(-1).split(PIECE)
+    if all(piece.sum().isfinite() for piece in pieces):  # one non-finite number makes the sum non-finite
         return None
     nan, infinite = int(values.isnan().sum()), int(values.isinf().sum())
     if not nan + infinite:

@@ -5,14 +5,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import Tensor
 
 import headlight
 from model.errors import UnsupportedModel
 from model.huggingface import fidelity, library
 from model.huggingface.checks import check_report, check_size, described, name_of, notes, said_by_the_library
 from model.huggingface.families import FAMILIES
-from model.huggingface.folder import Folder
+from model.huggingface.folder import Folder, Weights
 from model.huggingface.loaded import Foreign, ForeignInfo
 from model.huggingface.recorded.inputs import reads
 from model.huggingface.recorded.network import NO_ROW, RecordedNetwork
@@ -34,14 +33,14 @@ class _Opened:
 
     Attributes:
         network: on the CPU.
-        weights: as stored.
+        weights: as stored, all of them read.
         left_over: descriptions of the tensors that the network does not use.
         notes: sentences for viewers.
         sites: the attention of the probe.
     """
 
     network: RecordedNetwork
-    weights: Mapping[str, Tensor]
+    weights: Weights
     left_over: Mapping[str, str]
     notes: tuple[str, ...]
     sites: tuple[headlight.Site, ...]
@@ -79,13 +78,14 @@ def inspect(folder: Folder) -> Inspection:
     opened = _opened(folder)
     network = opened.network
     tokenizers_of(replace(folder, kind=network.kind), network.spec)
+    tensors = tuple(described(name, tensor, opened.left_over) for name, tensor in opened.weights.tensors.items())
     return Inspection(
         what=f"{name_of(folder.path)}: a folder of the transformers library, architecture {folder.model_type}.",
         spec=to_json(network.spec),
         parameters=sum(parameter.numel() for parameter in network.parameters()),
-        tensors=tuple(described(name, tensor, opened.left_over) for name, tensor in opened.weights.items()),
+        tensors=tensors,
         missing=(),
-        tied=tied(dict(opened.weights)),
+        tied=tied(tensors, opened.weights.tensors),
         notes=(*opened.notes, *_listed(opened.sites)),
     )
 
@@ -96,11 +96,11 @@ def _opened(folder: Folder) -> _Opened:
     with said_by_the_library(folder):
         outline = library.outline(folder.kind, config)
         form = reads(folder, outline, config)
-        check_size(folder, outline, weights)
-        filled, report = library.filled(folder.kind, config, weights, library.EAGER)
+        check_size(folder, outline, weights.shapes)
+        filled, report = library.filled(folder.kind, config, weights.tensors, library.EAGER)
     program = f"transformers {library.VERSION}, {library.class_name(folder.kind, config)}"
     check_report(folder, program, report)
-    left_over = fidelity.left_over(folder, filled, set(report["unexpected_keys"]), weights)
+    left_over = fidelity.left_over(folder, filled, set(report["unexpected_keys"]), weights.tensors)
 
     def network(sites: tuple[headlight.Site, ...] = ()) -> RecordedNetwork:
         return RecordedNetwork(filled, folder.kind, form, spec_of(folder, config, filled, form, program, sites))
@@ -109,7 +109,7 @@ def _opened(folder: Folder) -> _Opened:
         reads_ahead = folder.kind == "decoder" and not looks_back_only(network())
         folder = replace(folder, kind="encoder") if reads_ahead else folder
         sites, compared = probed(folder, network())
-    said = (*_about(folder, network(), compared, reads_ahead), *notes(folder, weights, left_over))
+    said = (*_about(folder, network(), compared, reads_ahead), *notes(folder, weights.broken, left_over))
     return _Opened(network(sites), weights, left_over, said, sites)
 
 
