@@ -14,10 +14,11 @@ from threadpoolctl import threadpool_limits
 from viz import panel_help, waiting
 from viz.canvas.wire.transport import ROUTE
 from viz.classroom.feed import end_streams_at_exit
+from viz.every_answer import EveryAnswer, known_hosts
 from viz.live import box, route
 from viz.page import show_failure, start
 from viz.presenting.routes import ROUTES as LECTURES
-from viz.public import Pace, Uploads
+from viz.public import ClosedPaths, Pace
 
 
 @asynccontextmanager
@@ -59,6 +60,6 @@ ROUTES = [
     *(Route(f"/{{page}}/_stcore/{what}", not_here) for what in ("health", "host-config")),
 ]
 
-BEFORE = [Middleware(Uploads), Middleware(Pace)]
+BEFORE = [Middleware(EveryAnswer), Middleware(known_hosts), Middleware(ClosedPaths), Middleware(Pace)]
 
 app = st.App("viz/main.py", lifespan=warm_up, routes=ROUTES, middleware=BEFORE, on_script_error=show_failure)

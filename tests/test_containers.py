@@ -125,6 +125,10 @@ def test_only_the_pages_are_published_and_only_to_this_machine_unless_told() -> 
     assert "ports" not in services["engine"]
     (published,) = services["app"]["ports"]
     assert published == "${HEADLIGHT_PUBLISH:-127.0.0.1:8501}:" + of("Dockerfile", "EXPOSE")[0]
+    told = services["app"]["environment"]
+    assert told["HEADLIGHT_HOSTS"] == "${HEADLIGHT_HOSTS:-localhost}", (
+        "in a container the app cannot see that it is published on loopback"
+    )
     for name, image in zip(("app", "engine"), IMAGES, strict=True):
         assert services[name]["build"] == {"context": ".", "dockerfile": image}
         assert services[name]["cap_drop"] == ["ALL"]

@@ -18,8 +18,8 @@ from viz.texts import of_request, sentence, speaking
 PASSED_ON = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
 """Headers with which proxies name the real visitor."""
 
-UPLOADS = "/_stcore/upload_file"
-"""Path at which Streamlit accepts files, even if no page has an uploader."""
+UPLOADS, METRICS = "/_stcore/upload_file", "/_stcore/metrics"
+"""Paths at which Streamlit accepts files, even if no page has an uploader, and tells about its sessions and caches."""
 
 
 def is_public() -> bool:
@@ -116,8 +116,10 @@ def is_fetched_by_another_site(connection: HTTPConnection) -> bool:
     return headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and headers.get("sec-fetch-mode") != "navigate"
 
 
-class Uploads:
-    """ASGI middleware that closes the connection of a refused upload: uvicorn would read the rest, gigabytes even, to discard it.
+class ClosedPaths:
+    """ASGI middleware that closes Streamlit's paths for files and metrics in public mode.
+
+    It also closes the connection of a refused upload: uvicorn would read the rest, gigabytes even, to discard it.
 
     Args:
         app: the wrapped app.
@@ -127,14 +129,16 @@ class Uploads:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request. In public mode, refuses uploads before a byte is read."""
+        """Answers one request. In public mode, refuses metrics, and uploads before a byte is read."""
 
         async def ending(message: Message) -> None:
             if message["type"] == "http.response.start" and message["status"] >= 400:
                 message["headers"] = [*message["headers"], (b"connection", b"close")]
             await send(message)
 
-        if scope["type"] != "http" or UPLOADS not in scope["path"]:
+        if scope["type"] == "http" and METRICS in scope["path"] and is_public():
+            await PlainTextResponse("This server shows nobody its metrics.", 403)(scope, receive, send)
+        elif scope["type"] != "http" or UPLOADS not in scope["path"]:
             await self._app(scope, receive, send)
         elif is_public():
             await PlainTextResponse("This server takes no files.", 403)(scope, receive, ending)

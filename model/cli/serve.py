@@ -8,7 +8,8 @@ import uvicorn
 from model.engine import log
 from model.engine.client_address import MOST_PROXIES, VARIABLE
 from model.engine.http.access import AccessLimits, is_loopback
-from model.engine.http.server import application
+from model.engine.http.hosts import KnownHosts, more_hosts
+from model.engine.http.server import application, refusal
 from model.engine.with_traces import from_environment
 from model.errors import BadSetting
 
@@ -45,6 +46,7 @@ def serve(host: str, port: int, cluster: bool, replicas: str, proxies: int | Non
     if proxies is not None:
         os.environ[VARIABLE] = str(proxies)  # for the replicas of a cluster
     access = checked_access(host)
+    more_hosts(os.environ)  # refused here: a cluster would start a failing replica again and again
     if cluster:
         _cluster(host, port, replicas)
         return
@@ -53,7 +55,7 @@ def serve(host: str, port: int, cluster: bool, replicas: str, proxies: int | Non
     engine = from_environment()
     engine.models()
     uvicorn.run(
-        application(engine, access),
+        KnownHosts(application(engine, access), host, os.environ, refusal),
         host=host,
         port=port,
         loop="asyncio",  # fixed, whatever other packages are installed

@@ -16,13 +16,12 @@ from ray import serve
 from ray.serve.config import AutoscalingConfig, HTTPOptions, RequestRouterConfig
 from ray.serve.experimental.consistent_hash_router import ConsistentHashRouter
 from ray.serve.schema import LoggingConfig
-from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from model.engine import environment, log
 from model.engine.http.access import AccessLimits, is_loopback
-from model.engine.http.protocol import WIRE_VERSION, WIRE_VERSION_HEADER
-from model.engine.http.server import CALLERS, application, status_of
+from model.engine.http.hosts import KnownHosts
+from model.engine.http.server import CALLERS, application, refusal
 from model.engine.local import LocalEngine
 from model.engine.replicas import ClusterUploads, UploadsProcess, stay_on_loopback
 from model.engine.scheduling.scheduler import DEADLINE, MOST_RUNNING
@@ -64,7 +63,7 @@ class Replica:
         """The application of this replica, built by Ray Serve."""
         access = AccessLimits.from_environment(os.environ)
         host = application(self._engine, access)
-        return host if access.token else LoopbackOnly(host)
+        return host if access.token else LoopbackOnly(KnownHosts(host, "127.0.0.1", os.environ, refusal))
 
 
 class LoopbackOnly:
@@ -84,7 +83,7 @@ class LoopbackOnly:
         if scope["type"] != "http" or is_loopback(address):
             return await self._host(scope, receive, send)
         error = Refused(what="The token", found="not set there", allowed="callers of the host's own machine; set HEADLIGHT_TOKEN")
-        return await JSONResponse(error.to_json(), status_of(error), {WIRE_VERSION_HEADER: WIRE_VERSION})(scope, receive, send)
+        return await refusal(error)(scope, receive, send)
 
 
 def app(arguments: dict[str, str]) -> serve.Application:

@@ -2,14 +2,17 @@
 
 from urllib.parse import SplitResult, urlsplit
 
+DIGITS = 20
+
 
 def whole_number(text: str, lowest: int, highest: int) -> int | None:
     """The whole number that a text writes in digits, perhaps after a minus sign; None: it writes none, or one outside the limits.
 
-    `int` also reads blanks, underscores and the digits of other scripts, and fails on more than 4,300 digits.
+    `int` also reads blanks, underscores and the digits of other scripts, and fails on more than 4,300 digits. Here a number has no
+    more digits than the longer limit, and at most DIGITS.
     """
-    digits = text.removeprefix("-")
-    if not (digits.isascii() and digits.isdecimal() and len(digits) <= 20):
+    digits, most = text.removeprefix("-"), max(len(str(abs(lowest))), len(str(abs(highest))))
+    if not (digits.isascii() and digits.isdecimal() and len(digits) <= min(most, DIGITS)):
         return None
     number = int(text)
     return number if lowest <= number <= highest else None

@@ -42,9 +42,7 @@ _OPTION = "--server.address=0.0.0.0"
 
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; connect-src 'self'; "
-    "img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'self'",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
+    "img-src 'self' data:; base-uri 'none'; form-action 'self'",
     "Cache-Control": "no-cache",
 }
 

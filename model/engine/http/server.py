@@ -171,6 +171,11 @@ def status_of(error: HeadlightError) -> int:
     return 422
 
 
+def refusal(error: HeadlightError) -> Response:
+    """The reply to a request that no endpoint sees."""
+    return JSONResponse(error.to_json(), status_of(error), {WIRE_VERSION_HEADER: WIRE_VERSION})
+
+
 def _with_error_replies(asked: Answer, metrics: EngineMetrics) -> Answer:
     """Replies to every error: a known one as it is, others get an incident number, under which the log has them."""
 

@@ -15,7 +15,7 @@ def test_what_is_no_number_is_none(text: str) -> None:
 
 
 def test_numbers_are_read_within_their_limits() -> None:
-    assert [whole_number(text, 0, 10) for text in ("0", "10", "007", "11", "-1")] == [0, 10, 7, None, None]
+    assert [whole_number(text, 0, 10) for text in ("0", "10", "07", "11", "-1", "007")] == [0, 10, 7, None, None, None]
     assert whole_number("-3", -3, 3) == -3
     assert whole_number(str(2**63), 0, 2**63) == 2**63
 

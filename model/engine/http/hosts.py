@@ -1,0 +1,78 @@
+"""The names under which a server answers.
+
+A page of another site can give its own name the address 127.0.0.1 (DNS rebinding). To a browser that page and a server on this
+machine are then one site, so the page could read and send whatever the server's own pages can. It cannot choose what the browser
+sends as `Host`, the name: a server that only this machine can reach answers to this machine's own names alone.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from model.engine.http.access import is_loopback
+from model.errors import BadSetting, Refused
+from model.spec.sent_text import split_address
+
+VARIABLE = "HEADLIGHT_HOSTS"
+POLICY = 1008
+"""Code with which a WebSocket is closed that is not allowed; the browser gets the status 403."""
+
+_NAME = re.compile(r"\*|(\*\.)?[\w.-]+|\[[0-9a-fA-F:.]+\]")
+
+
+def more_hosts(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The names in HEADLIGHT_HOSTS, joined by commas: `app.example.org`, `*.example.org`, `[2001:db8::1]`, or `*` for any name.
+
+    Raises:
+        BadSetting: one of them is not of this form, for example because it has a port.
+    """
+    names = tuple(name.strip().lower() for name in environment.get(VARIABLE, "").split(",") if name.strip())
+    for name in names:
+        if not _NAME.fullmatch(name):
+            raise BadSetting(name=VARIABLE, found=name[:80], allowed="names without a port, joined by commas, or *")
+    return names
+
+
+class KnownHosts:
+    """ASGI middleware that answers only to this machine's own names and those in HEADLIGHT_HOSTS, also where a WebSocket is opened.
+
+    A server that other machines can reach answers to every name unless HEADLIGHT_HOSTS lists some: nobody knows by which address a
+    phone in the room finds it.
+
+    Args:
+        app: the wrapped app.
+        address: the address that the server listens on; empty: all addresses of the machine.
+        environment: the environment variables.
+        refusal: makes the answer to another name; its text is for whoever runs the server.
+    """
+
+    def __init__(self, app: ASGIApp, address: str, environment: Mapping[str, str], refusal: Callable[[Refused], Response]) -> None:
+        self._app, self._refusal = app, refusal
+        self._more = more_hosts(environment)
+        self._any = "*" in self._more or not (self._more or is_loopback(address))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Passes a request on, or refuses it."""
+        if scope["type"] not in ("http", "websocket") or self._any or self.knows(host := Headers(scope=scope).get("host", "")):
+            return await self._app(scope, receive, send)
+        if scope["type"] == "websocket":
+            return await send({"type": "websocket.close", "code": POLICY})
+        allowed = "localhost or 127.0.0.1 from this machine; HEADLIGHT_HOSTS lists other names"
+        return await self._refusal(Refused(what="The name of the host", found=host[:80] or "missing", allowed=allowed))(
+            scope, receive, send
+        )
+
+    def knows(self, host: str) -> bool:
+        """Whether the server answers to a `Host` header."""
+        parts = split_address(f"//{host}")
+        if parts is None or parts.netloc != host or "@" in host:
+            return False
+        name = (parts.hostname or "").rstrip(".")
+        return is_loopback(name) or any(_is(name, each) for each in self._more)
+
+
+def _is(name: str, allowed: str) -> bool:
+    return name.endswith(allowed[1:]) if allowed.startswith("*.") else name == allowed.strip("[].")

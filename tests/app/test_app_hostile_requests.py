@@ -1,0 +1,104 @@
+"""The whole app as it is served, before requests that no page of it sends: each gets an answer, none a traceback."""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.browser.servers import APP, SAID, free_port, started
+
+HEADERS = {"x-content-type-options": "nosniff", "referrer-policy": "no-referrer"}
+DIGITS = "9" * 5000
+PATHS = [
+    "/",
+    "/explore",
+    "/masks?seed=" + DIGITS,
+    "/_stcore/health",
+    "/_stcore/host-config",
+    "/media/none",
+    "/component/none/x",
+    "/static/none.js",
+    "/class",
+    f"/class/{DIGITS}",
+    "/class/%00%ff",
+    "/class/00000000/events",
+    "/class/00000000/qr.svg?origin=http://[",
+    "/hold/masks.en",
+    f"/hold/{DIGITS}",
+    f"/hold/{DIGITS}/handout",
+    "/hold/..%2f..%2fetc/file",
+    f"/headlight/waiting/x?seen={DIGITS}",
+    f"/headlight/script/{DIGITS}",
+    f"/headlight/{DIGITS}/{DIGITS}",
+    "/headlight/%00/%00",
+    "/docs/..%2f..%2fREADME.md",
+    "/_stcore/metrics",
+    "/%2e%2e/%2e%2e/etc/passwd",
+    "//evil.example/..",
+]
+STRANGE = {
+    "origin": "http://[",
+    "cookie": f"headlight-device={DIGITS}; headlight-key=\xff; ;;==",
+    "x-forwarded-for": "[, ,::",
+    "accept-language": f"de;q={DIGITS}, ;;,*",
+    "range": f"bytes={DIGITS}-",
+    "if-none-match": DIGITS,
+    "content-type": "application/json",
+}
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[httpx.Client, int, Path]]:
+    """A public server on loopback, and what it writes as errors."""
+    folder, port = tmp_path_factory.mktemp("hostile"), free_port()
+    settings = {"HEADLIGHT_PUBLIC": "1", "HEADLIGHT_CLASSES": str(folder / "classes"), "HEADLIGHT_DEVICE": "cpu"}
+    address, process = started(APP, port, folder, **settings)
+    try:
+        with httpx.Client(base_url=address, timeout=60) as client:
+            yield client, port, folder / SAID
+    finally:
+        process.terminate()
+        process.wait(120)
+
+
+def upgraded(port: int, host: str, origin: str) -> str:
+    """The status line of the answer to the request for a WebSocket."""
+    head = (
+        f"GET /_stcore/stream HTTP/1.1\r\nHost: {host}\r\nOrigin: {origin}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+        "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", port), 60) as caller:
+        caller.sendall(head.encode())
+        return caller.recv(4096).decode("latin-1").partition("\r\n")[0]
+
+
+def test_no_request_ends_in_an_error_and_every_answer_carries_its_headers(
+    served: tuple[httpx.Client, int, Path],
+) -> None:
+    client, _port, said = served
+    before = said.read_text("utf-8")
+    for path in PATHS:
+        for method, headers in (("GET", dict[str, str]()), ("GET", STRANGE), ("POST", STRANGE), ("DELETE", STRANGE)):
+            sent = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
+            answer = client.request(method, path, headers=sent, content=b"[" if method == "POST" else None)
+            assert answer.status_code < 500, (method, path)
+            assert HEADERS.items() <= dict(answer.headers).items(), (method, path)
+            assert answer.headers["content-security-policy"].endswith("frame-ancestors 'self'"), (method, path)
+    assert client.get("/_stcore/metrics").status_code == 403
+    assert "Traceback" not in said.read_text("utf-8").removeprefix(before)
+
+
+def test_a_page_of_another_site_reaches_nothing_by_a_name_for_this_machine(served: tuple[httpx.Client, int, Path]) -> None:
+    client, port, _said = served
+    for path in PATHS:
+        assert client.get(path, headers={"host": f"evil.example:{port}"}).status_code == 403, path
+    for method, path in (("POST", "/class"), ("POST", "/headlight/live/x"), ("PUT", "/_stcore/upload_file/a/b")):
+        evil = {"host": "evil.example", "origin": "http://evil.example", "content-type": "application/json"}
+        assert client.request(method, path, headers=evil, content=b"{}").status_code == 403
+    evil_host = f"evil.example:{port}"
+    assert " 403 " in upgraded(port, evil_host, f"http://{evil_host}")
+    assert " 403 " in upgraded(port, f"127.0.0.1:{port}", f"http://{evil_host}")
+    for name in (f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"):
+        assert " 101 " in upgraded(port, name, f"http://{name}")
