@@ -16,7 +16,7 @@ from model.engine import log
 from model.engine.http.hosts import KnownHosts
 from model.errors import BadSetting
 
-FRAMES = "HEADLIGHT_FRAME_ANCESTORS"
+FRAMES = "HEADLIGHT_FRAMES"
 _SITE = re.compile(r"(https?://)?(\*\.)?[\w.-]+(:\d{1,5}|:\*)?|\*|https:")
 
 _log = logging.getLogger(log.NAME)
@@ -29,7 +29,7 @@ def known_hosts(app: ASGIApp) -> KnownHosts:
 
 
 def frame_ancestors(environment: Mapping[str, str]) -> str:
-    """The policy on sites that may show the app in a frame: itself, and those in HEADLIGHT_FRAME_ANCESTORS, joined by blanks.
+    """The policy on sites that may show the app in a frame: itself, and those in HEADLIGHT_FRAMES, joined by blanks.
 
     Raises:
         BadSetting: one of them is not the origin of a site, such as https://course.example.org.

@@ -109,7 +109,7 @@ def test_a_visitor_who_leaves_is_no_incident(caplog: pytest.LogCaptureFixture) -
 
 
 def test_a_course_platform_may_be_allowed_to_show_the_app_in_a_frame(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HEADLIGHT_FRAME_ANCESTORS", "https://course.example.org  https://*.uni.example:8443")
+    monkeypatch.setenv("HEADLIGHT_FRAMES", "https://course.example.org  https://*.uni.example:8443")
     with serving() as client:
         allowed = "frame-ancestors 'self' https://course.example.org https://*.uni.example:8443"
         assert client.get("/none").headers["content-security-policy"] == allowed
@@ -119,8 +119,8 @@ def test_a_course_platform_may_be_allowed_to_show_the_app_in_a_frame(monkeypatch
     "sites", ["https://a; script-src *", "https://a, b", "'none'", "javascript:x", "https://a/b", "a\x00", "é é;"]
 )
 def test_what_is_no_site_is_refused_when_the_server_starts(sites: str) -> None:
-    with pytest.raises(BadSetting, match="HEADLIGHT_FRAME_ANCESTORS"):
-        frame_ancestors({"HEADLIGHT_FRAME_ANCESTORS": sites})
+    with pytest.raises(BadSetting, match="HEADLIGHT_FRAMES"):
+        frame_ancestors({"HEADLIGHT_FRAMES": sites})
 
 
 def test_streamlits_metrics_are_closed_in_public_mode(monkeypatch: pytest.MonkeyPatch) -> None:
