@@ -63,6 +63,59 @@ def assert_in_sight(page: Page, selector: str) -> None:
     assert inner["y"] + inner["height"] <= side["y"] + side["height"] + 1
 
 
+def assert_counts_are_hidden_until_asked_for_or_closed(page: Page) -> None:
+    """The projector of a class that has answered a question; at the end the question is closed."""
+    expect(page.locator("#question .number")).to_have_count(0)
+    page.keyboard.press("a")
+    expect(page.locator("#question .number").first).to_be_visible()
+    page.get_by_role("button", name="Show the answers so far").click()
+    expect(page.locator("#question .number")).to_have_count(0)
+    page.keyboard.press("PageDown")
+    expect(page.locator("#question .note")).to_have_text("The question is closed. Answers: 1")
+    expect(page.locator("#question .number").first).to_be_visible()
+    expect(page.get_by_role("button", name="Show the answers so far")).to_have_count(0)
+
+
+def test_the_class_dialog_is_closed_by_a_button_that_has_the_focus(watched: Page, serve: Serve) -> None:
+    watched.goto(f"{serve(ROOT / 'app.py')}/hold/masks.en")
+    watched.keyboard.press("c")
+    expect(watched.locator("#class").get_by_role("button", name="Close")).to_be_focused()
+    watched.keyboard.press("Space")
+    expect(watched.locator("#class")).to_be_hidden()
+    assert watched.locator("body").get_attribute("data-shown") is not None
+
+
+def test_nobody_has_answered_where_there_is_no_class(watched: Page, serve: Serve) -> None:
+    watched.goto(f"{serve(ROOT / 'app.py')}/hold/attention.en")
+    watched.locator("#cover .option").first.wait_for()
+    expect(watched.locator("#question .number")).to_have_count(0)
+    watched.keyboard.press("PageDown")
+    expect(watched.locator("#question .right")).to_have_count(1)
+    expect(watched.locator("#question .number:not(.run)")).to_have_count(0)
+
+
+def test_an_address_leads_to_its_step_also_while_a_class_runs(watched: Page, serve: Serve) -> None:
+    address = f"{serve(ROOT / 'app.py')}/hold/attention.en"
+    watched.goto(address)
+    code_of(watched)
+    watched.evaluate("location.hash = '#8'")
+    expect(watched.locator("#title")).to_have_text(title_of(watched, 8))
+    watched.goto("about:blank")
+    watched.goto(f"{address}#5")
+    speaker = watched.context.new_page()
+    code = watched.evaluate("JSON.parse(sessionStorage.getItem('headlight-class-attention.en')).code")
+    speaker.goto(f"{address.removesuffix('/hold/attention.en')}/class/{code}/speaker")
+    expect(speaker.locator("#title")).to_have_text(title_of(watched, 5))
+    expect(watched.locator("#title")).to_have_text(title_of(watched, 5))
+    speaker.close()
+
+
+def title_of(page: Page, step: int) -> str:
+    """The title of a step of the lecture that a page holds."""
+    title: str = page.evaluate("(step) => JSON.parse(document.getElementById('page').textContent).slides[step].title", step)
+    return title
+
+
 def test_a_phone_follows_the_keys_answers_looks_around_and_returns(watched: Page, phone: Page, serve: Serve) -> None:
     address = serve(ROOT / "app.py")
     watched.goto(f"{address}/hold/attention.en")
@@ -74,11 +127,13 @@ def test_a_phone_follows_the_keys_answers_looks_around_and_returns(watched: Page
     expect(phone.locator("#question .note")).to_contain_text("counted")
     expect(watched.locator("#question .note")).to_contain_text("Answers: 1")
     assert phone.locator("#stage").is_hidden(), "a question hides its view"
-    for _key in ("close", "reveal"):
-        watched.keyboard.press("PageDown")
+    assert_counts_are_hidden_until_asked_for_or_closed(watched)
+    watched.keyboard.press("PageDown")
     shown(watched, 0)
     expect(watched.locator("#question .right")).to_have_count(1)
-    assert_in_sight(watched, "#question .right")
+    for selector in ("#title", "#question .right", "#words > :first-child"):
+        assert_in_sight(watched, selector)
+    assert phone.locator("#title").bounding_box()["y"] < phone.locator("#stage").bounding_box()["y"]  # type: ignore[index]  # seen
     phone.locator("#stage .hl[data-layout]").first.wait_for()
     phone.locator(".hl[data-drawing=strips] .chip[data-selectable]").nth(2).tap()
     expect(phone.locator("#back")).to_be_visible()
@@ -126,7 +181,9 @@ def test_the_file_is_drawn_from_a_disk_without_a_network(browser: Browser, serve
     for _step in range(30):
         alone.keyboard.press("PageDown")
         alone.wait_for_timeout(60)
-    assert alone.evaluate("document.querySelector('#chapters .chapter:last-child .dot:last-child[aria-current]') !== null")
+    assert alone.evaluate("document.querySelector('#chapters .dot:last-child[aria-current]') !== null")
+    assert alone.evaluate("document.querySelector('#chapters option:last-child').selected"), "the last chapter"
+    assert alone.evaluate("[...document.fonts].map(({ family, status }) => family + status)") == ["Source Sansloaded"]
     assert noise == []
     assert_exact(alone, tmp_path / "exact.html")
     with pytest.raises(Error, match="ERR_INTERNET_DISCONNECTED"):

@@ -19,10 +19,11 @@ from tests.app.conftest import tiny  # noqa: F401
 from viz.canvas.assets import KINDS
 from viz.canvas.wire.transport import unpack
 from viz.classroom.deck import Deck
-from viz.lectures import reader
+from viz.language import LANGUAGES, speaking
+from viz.lectures import answers, reader
 from viz.lectures.lecture import Lecture
-from viz.presenting import handout, markup, open_lectures, pages, routes, strings
-from viz.presenting.deck import LectureDeck, told
+from viz.presenting import handout, lobby, markup, open_lectures, pages, routes, strings
+from viz.presenting.deck import LectureDeck, _right, told
 from viz.presenting.formulas import mathml
 from viz.presenting.packed_views import PackedView
 from viz.presenting.pages import FOLDER
@@ -211,6 +212,21 @@ def test_the_run_gives_the_options_and_the_answer(deck: LectureDeck) -> None:
     number = deck.answer(10)
     assert number is not None
     assert number.number is not None
+
+
+def test_every_option_that_shows_the_largest_weight_is_right() -> None:
+    found = answers.Answer(("1", "2", "3"), right=1, shares=(0.9251, 0.9349, 0.2))
+    assert _right("head", found) == (0, 1), "both are shown as 0.93"
+    assert _right("token", found) == (1,), "one token was generated"
+    assert _right("number", answers.Answer(number=0.5)) == ()
+
+
+@pytest.mark.parametrize("spoken", LANGUAGES)
+def test_the_list_begins_with_the_lectures_in_the_language_of_the_page(spoken: str) -> None:
+    with speaking(spoken):
+        languages = [one.language for one in lobby._lectures()]
+    assert languages[0] == spoken
+    assert languages == sorted(languages, key=lambda each: each != spoken), "the others follow"
 
 
 def test_a_point_is_placed_in_the_run(deck: LectureDeck) -> None:

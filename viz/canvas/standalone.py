@@ -20,6 +20,7 @@ from model.trace.types import Attention, Site, Trace
 from viz import labels
 from viz.canvas.assets import BASE, OF_AN_ATLAS, OF_STRIPS, read
 from viz.canvas.scenes import attention as scene
+from viz.canvas.typeface import carried_face
 from viz.canvas.wire import parts, strings
 from viz.canvas.wire.parts import Pyramid
 from viz.canvas.wire.transport import WHOLE, pack, unpack
@@ -48,11 +49,12 @@ def page(trace: Trace, site: Site, head: int, query: int, in_notebook: bool = Fa
         UnknownSite, UnknownHead: the trace has no such site or head.
     """
     script = read(*BASE, *OF_STRIPS, *OF_AN_ATLAS, "page.js", *(("notebook.js",) if in_notebook else ()))
+    styles = ("common.css", "chips.css", "atlas.css", "page.css", *(("notebook.css",) if in_notebook else ()))
     gaps = {
         "language": current_language(),
         "title": escape(translated(labels.model(trace)) or "Headlight"),
-        "policy": f"default-src 'none'; style-src 'unsafe-inline'; script-src '{_fingerprint(script)}'",
-        "style": schemes() + read("common.css", "chips.css", "atlas.css", "page.css", *(("notebook.css",) if in_notebook else ())),
+        "policy": f"default-src 'none'; style-src 'unsafe-inline'; font-src data:; script-src '{_fingerprint(script)}'",
+        "style": (schemes() if in_notebook else carried_face() + schemes()) + read(*styles),
         "patience": escape(_("A script inside this page draws the picture; it needs a browser from 2023 or later.")),
         "tokens": escape(_("Tokens")),
         "folded": "" if max(map(len, trace.tokens.values())) > LONGEST else "open",

@@ -221,8 +221,15 @@ def answered(runs: StepRuns, step: Step) -> tuple[Answer, Question]:
     found = answers.answer(runs, asked)
     layout: Layout = "number" if asked.kind == "number" else "tokens" if found.strip else "list"
     shown = found.options if asked.kind == "output" else tuple(map(labels.plain, found.options))  # tokens, else sentences
-    right = (found.right,) if found.right >= 0 else ()
-    return Answer(right, found.shares, found.number), Question(markup.html(asked.prompt), layout, shown)
+    return Answer(_right(asked.kind, found), found.shares, found.number), Question(markup.html(asked.prompt), layout, shown)
+
+
+def _right(kind: str, found: answers.Answer) -> tuple[int, ...]:
+    """The right options: of a question for the largest weight all whose weight is shown with the same two decimals."""
+    if kind in ("key", "head"):
+        shown = [f"{share:.2f}" for share in found.shares]
+        return tuple(index for index, text in enumerate(shown) if text == shown[found.right])
+    return (found.right,) if found.right >= 0 else ()
 
 
 def placed(runs: StepRuns, point: Point) -> dict[str, Any]:

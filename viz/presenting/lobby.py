@@ -11,7 +11,7 @@ from viz.language import LANGUAGES
 from viz.lectures import library
 from viz.lectures.lecture import Lecture
 from viz.presenting.routes import path_of
-from viz.texts import _, sentence
+from viz.texts import _, _n, current, sentence
 
 
 def show() -> None:
@@ -20,33 +20,38 @@ def show() -> None:
     st.caption(
         _("A lecture shows one view after the other, beside its words. A class follows it on phones: press C while you hold one.")
     )
-    for name in library.files():
-        try:
-            _card(library.load(name))
-        except BadLecture as error:
-            st.warning(labels.markdown(sentence(error)), icon=":material/info:")
+    for lecture in _lectures():
+        _card(lecture)
     address = urljoin(st.context.url or "", class_routes.base())
     st.caption(labels.markdown(_("Students join at {address}.", address=address)))
     lecture_editor.draw()
+
+
+def _lectures() -> list[Lecture]:
+    """The lectures that can be read, those in the language of the page first; for each other one a warning is drawn."""
+    found = list[Lecture]()
+    for name in library.files():
+        try:
+            found.append(library.load(name))
+        except BadLecture as error:
+            st.warning(labels.markdown(sentence(error)), icon=":material/info:")
+    return sorted(found, key=lambda lecture: lecture.language != current())
 
 
 def _card(lecture: Lecture) -> None:
     """Draws one lecture."""
     with st.container(border=True, key=f"lecture-{lecture.name}"):
         st.markdown(f"**{labels.markdown(lecture.title)}**")
-        gaps = {
-            "minutes": lecture.minutes,
-            "steps": len(lecture.steps),
-            "language": LANGUAGES.get(lecture.language, lecture.language),
-        }
-        st.caption(labels.markdown(_("Minutes: {minutes}; steps: {steps}; language: {language}", **gaps)))
+        steps = len(lecture.steps)
+        gaps = {"minutes": lecture.minutes, "steps": steps, "language": LANGUAGES.get(lecture.language, lecture.language)}
+        about = _n("{minutes} min · {steps} step · {language}", "{minutes} min · {steps} steps · {language}", steps, **gaps)
+        st.caption(labels.markdown(about))
         if lecture.chapters:
             st.caption(labels.markdown(" · ".join(title for title, _first in lecture.chapters)))
         if lecture.problems:
-            gaps = {"name": lecture.name, "count": len(lecture.problems)}
-            st.caption(
-                labels.markdown(_("Lines of {name} that could not be read: {count}. The command lecture check names them.", **gaps))
-            )
+            problems = {"name": lecture.name, "count": len(lecture.problems)}
+            text = _("Lines of {name} that could not be read: {count}. The command lecture check names them.", **problems)
+            st.caption(labels.markdown(text))
         with st.container(horizontal=True):
             st.link_button(_("Hold this lecture"), path_of(lecture.name), icon=":material/co_present:")
             st.link_button(_("Save as one file"), f"{path_of(lecture.name)}/file", icon=":material/download:")

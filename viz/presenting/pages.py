@@ -18,6 +18,7 @@ from starlette.routing import Route
 
 from viz.canvas.assets import drawings
 from viz.canvas.standalone import schemes
+from viz.canvas.typeface import carried_face, served_face
 from viz.canvas.wire import transport
 from viz.classroom import routes as class_routes
 from viz.classroom.deck import Deck, Slide
@@ -42,7 +43,7 @@ _OPTION = "--server.address=0.0.0.0"
 
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; connect-src 'self'; "
-    "img-src 'self' data:; base-uri 'none'; form-action 'self'",
+    "img-src 'self' data:; font-src 'self'; base-uri 'none'; form-action 'self'",
     "Cache-Control": "no-cache",
 }
 
@@ -130,7 +131,7 @@ def _file(deck: LectureDeck) -> str:
     }
     script = _script("file")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; font-src data:; script-src 'sha256-{digest}'"
     more = "".join(
         f'<script type="application/octet-stream" id="view-{name}">{base64.b64encode(view.data).decode("ascii")}</script>\n'
         for name, view in views.items()
@@ -177,7 +178,7 @@ def _spoken(kind: str, title: str, language: str, told: Mapping[str, Any], **gap
 
 def _html(kind: str, title: str, language: str, body: str, page: Mapping[str, Any], **parts: str) -> str:
     data = json.dumps(page, ensure_ascii=False).replace("<", "\\u003c")
-    style = schemes() + _read("presenting.css")
+    style = (carried_face() if kind == "file" else served_face()) + schemes() + _read("presenting.css")
     gaps = {"kind": kind, "title": title, "language": escape(language), "body": body, "page": data, "style": style}
     return Template(_read("page.html")).substitute(gaps, **parts)
 

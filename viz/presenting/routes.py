@@ -15,6 +15,7 @@ from starlette.routing import Route
 
 from model.engine.scheduling.queue import Session
 from model.errors import HeadlightError, Refused
+from viz.canvas import typeface
 from viz.canvas.wire import transport
 from viz.classroom import store
 from viz.classroom.codes import read_code
@@ -170,6 +171,7 @@ async def _speaker(request: Request) -> Response:
 
 ROUTES = [
     packed_views.ROUTE,
+    typeface.ROUTE,
     pages.ROUTE,
     *CLASSES.all(),
     Route(base(), answered(_join)),

@@ -13,6 +13,7 @@ def scripts() -> dict[str, str]:
         "counted": _("Your answer is counted."),
         "closed": _("The question is closed."),
         "answers": _("Answers: {count}"),
+        "early": _("Show the answers so far"),
         "followers": _("Devices: {count}"),
         "runSays": _("The run gives {number}."),
         "right": _("right"),
@@ -61,6 +62,7 @@ def page() -> dict[str, str]:
             "address of this computer."
         ),
         "csv": _("Download the counts as CSV"),
+        "close": _("Close"),
         "sentence": _("Sentence"),
         "run": _("Run"),
         "making": _("The file is being made. The download starts by itself."),
@@ -76,6 +78,7 @@ def listed_keys() -> list[tuple[str, str]]:
         ("Home", _("back to the lecture")),
         ("T", _("another sentence in this view")),
         ("C", _("the class: code and QR picture")),
+        ("A", _("show the answers of the class before the question is closed, or hide them")),
         ("S", _("the speaker’s window")),
         ("L", _("a pointer, which the class sees")),
         ("B", _("black screen")),

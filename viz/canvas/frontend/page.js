@@ -52,4 +52,5 @@ const folded = document.querySelector("details");
 folded.addEventListener("toggle", draw);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 document.querySelector(".waiting").remove();
+await document.fonts.load('1em "Source Sans"').catch(() => []); // labels are measured
 draw();

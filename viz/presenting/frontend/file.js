@@ -20,7 +20,7 @@ const load = (name) => inflated(document.getElementById(`view-${name}`).textCont
 const stage = new Stage(at("stage"), { load });
 const question = new QuestionBox(at("question"), texts, async () => "counted");
 question.redraw = () => talk.setPhase("revealed");
-const talk = new Talk(slides, draw, Math.min(Number(location.hash.slice(1)) || 0, slides.length - 1));
+const talk = new Talk(slides, draw, stepOf(location.hash, slides));
 
 function draw() {
   const now = talk.shown(views, answers);
@@ -44,5 +44,6 @@ const back = () => talk.back();
 onKeys({ PageDown: next, ArrowRight: next, PageUp: back, ArrowLeft: back });
 at("next").addEventListener("click", next);
 at("back").addEventListener("click", back);
+addEventListener("hashchange", () => { if (stepOf(location.hash, slides) !== talk.step) talk.go(stepOf(location.hash, slides)); });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => stage.again());
 draw();

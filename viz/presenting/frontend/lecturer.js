@@ -20,8 +20,10 @@ let settling = null;
 
 const stage = new Stage(at("stage"), { load: loadFrom(page.views), chosen: (choice) => { if (!moving) steer({ choice }); } });
 const question = new QuestionBox(at("question"), texts, null);
+question.redraw = () => draw();
 let moving = false; // whether the page itself moves, so that what it selects is no choice
-const talk = new Talk(slides, (what) => { steer(what); draw(); }, Math.min(Number(location.hash.slice(1)) || 0, slides.length - 1));
+const talk = new Talk(slides, (what) => { steer(what); draw(); }, stepOf(location.hash, slides));
+const named = location.hash !== "" && performance.getEntriesByType("navigation")[0]?.type !== "reload"; // a link to a step was followed
 
 function notice(text) {
   at("notice").textContent = text;
@@ -55,7 +57,6 @@ function draw() {
   prepareAround();
   at("chapters").replaceChildren(...chapterStrip(talk));
   at("home").hidden = !talk.away;
-  document.querySelector("#chapters .now")?.scrollIntoView({ inline: "center", block: "nearest" });
 }
 
 /** Draws the views ahead that the next keys show: that of a question, those of the next steps, the one before. */
@@ -85,7 +86,13 @@ async function openClass() {
 /** Goes on with the class that this tab opened before it was loaded again. */
 async function resumeClass() {
   const opened = JSON.parse(sessionStorage.getItem(OPENED) ?? "null");
-  if (opened) await asked(`${page.classes}/${opened.code}/steer`, {}).then(() => followClass(opened), () => {}); // else it is over
+  if (opened) await asked(`${page.classes}/${opened.code}/steer`, {}).then(() => goOnWith(opened), () => {}); // else it is over
+}
+
+/** Follows the class again, at its step or at the one that the address names. */
+function goOnWith(opened) {
+  followClass(opened);
+  if (named) steer({ step: talk.step });
 }
 
 /** Takes the newest state of the class, which another window may have steered, once own orders have come back. */
@@ -105,6 +112,8 @@ function settle() {
 /** Follows what happens in a class. */
 function followClass(opened) {
   room = opened;
+  question.polled = true;
+  draw();
   follow(`${page.classes}/${room.code}/lecturer`, {
     step: (state) => { latest = state; settle(); },
     counts: (found) => { counts = found; question.show(talk.step, talk.shown(made.views, made.answers).question, counts); },
@@ -178,7 +187,7 @@ onKeys({
   PageDown: next, ArrowRight: next, ArrowDown: next, " ": next, PageUp: back, ArrowLeft: back, ArrowUp: back,
   Home: () => (talk.away ? talk.home() : draw()), b: () => talk.blacken(), ".": () => talk.blacken(), l: togglePointer,
   "+": () => resize(size + BY), "=": () => resize(size + BY), "-": () => resize(size - BY), "−": () => resize(size - BY), f: fullScreen,
-  w: () => { document.body.classList.toggle("wordless"); stage.again(); }, c: showClass, s: openSpeaker,
+  w: () => { document.body.classList.toggle("wordless"); stage.again(); }, c: showClass, s: openSpeaker, a: () => question.toggleEarly(),
   t: () => { at("text").value = ""; at("other").showModal(); }, "?": () => at("keys").showModal(), h: () => at("keys").showModal(),
 });
 for (const [id, act] of Object.entries({ next, back, home: () => talk.home(), "open-class": showClass, "open-keys": () => at("keys").showModal(), "open-other": () => at("other").showModal(), "open-speaker": openSpeaker, full: fullScreen })) {
@@ -196,6 +205,7 @@ follow(`${page.deck}/events`, {
     else prepareAround();
   },
 }, () => {});
+addEventListener("hashchange", () => { if (stepOf(location.hash, slides) !== talk.step) talk.go(stepOf(location.hash, slides)); });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => stage.again());
 setSize(size);
 draw();

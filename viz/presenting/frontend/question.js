@@ -4,9 +4,17 @@ const SHORT = 4; // options of at most so many characters are side by side
 const LONG = 16; // longer options break into lines beside their numbers
 
 class QuestionBox {
-  /** Draws into `box`. `answered(value)` sends an answer and gives the server's outcome; null: no answers here. */
+  /**
+   * Draws into `box`. `answered(value)` sends an answer and gives the server's outcome; null: no answers here.
+   * While a class answers (`polled`), its counts are hidden until the question is closed, or shown at once (`early`).
+   */
   constructor(box, texts, answered) {
-    Object.assign(this, { box, texts, answered, own: new Map() });
+    Object.assign(this, { box, texts, answered, own: new Map(), polled: false, early: false });
+  }
+
+  toggleEarly() {
+    this.early = !this.early;
+    this.redraw?.();
   }
 
   /** Shows the question of a step with the counts that are known; null: none. */
@@ -17,19 +25,28 @@ class QuestionBox {
     const { prompt, layout, phase, answer } = question;
     const head = el("div", { class: "prompt" });
     setWords(head, prompt);
-    const body = layout === "number" ? this.number(step, phase, counts) : this.options(step, question, counts);
+    const told = counts?.answered && (this.early || phase !== "open") ? counts : null;
+    const body = layout === "number" ? this.number(step, phase, told) : this.options(step, question, told);
     const said = answer?.text ? [el("p", { class: "answer" }, answer.text)] : [];
     const known = answer && answer.number !== null ? [el("p", { class: "answer" }, fill(this.texts.runSays, { number: significant(answer.number, 4) }))] : [];
     const short = layout === "list" && question.options.length > 4 && question.options.every((text) => text.length <= SHORT);
     this.box.className = `question ${layout} ${phase}${short ? " short" : ""}`;
-    this.box.replaceChildren(head, ...body, ...known, ...said, this.note(step, phase, counts));
+    this.box.replaceChildren(head, ...body, ...known, ...said, this.note(step, phase, counts), ...this.earlySwitch(phase));
+  }
+
+  /** The switch that shows the counts of an open question. */
+  earlySwitch(phase) {
+    if (!this.polled || phase !== "open") return [];
+    const onclick = ({ currentTarget }) => { currentTarget.blur(); this.toggleEarly(); };
+    return [el("button", { type: "button", class: "early", "aria-pressed": String(this.early), onclick }, this.texts.early)];
   }
 
   /** What became of the own answer, or how many came. */
   note(step, phase, counts) {
     const { texts, own } = this;
     const count = counts ? fill(texts.answers, { count: counts.answered }) : "";
-    const mine = this.answered && (own.has(step) ? texts.counted : phase === "open" ? "" : texts.closed);
+    const closed = (this.answered && phase !== "open") || (this.polled && phase === "closed") ? texts.closed : "";
+    const mine = own.has(step) ? texts.counted : closed;
     return el("p", { class: "note", role: "status" }, [mine, count].filter(Boolean).join(" "));
   }
 

@@ -5,6 +5,7 @@ const { texts, minutes } = page;
 const at = (id) => document.getElementById(id);
 const here = location.pathname.replace(/\/speaker\/?$/, "");
 const question = new QuestionBox(at("question"), texts, null);
+question.early = true; // only the speaker sees this window
 
 let state = null;
 let counts = null;

@@ -8,6 +8,7 @@ class Stage {
   constructor(box, { load, chosen = () => {} }) {
     Object.assign(this, { box, load, chosen, pictures: new Map(), sheets: new Map(), ahead: [], name: null });
     addEventListener("resize", () => this.resized());
+    document.fonts.load('1em "Source Sans"').then((found) => { if (found.length) this.again(); }, () => {}); // labels are measured
   }
 
   /** The unpacked picture; a promise. */

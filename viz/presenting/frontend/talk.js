@@ -76,33 +76,37 @@ function placeQuestion(covered) {
   document.getElementById("stage").classList.toggle("covered", covered);
 }
 
-/** Scrolls the words: a step begins at its top; when the run answers, its answer comes into sight. Else they stay where they are. */
+/** Scrolls the words: a step, and the answer of its run, begin at the top; what is right comes into sight if it is further below. */
 function scrollWords(step, phase) {
   const side = document.querySelector(".side");
   const now = `${step}/${phase}`;
   if (side.dataset.at === now) return;
   side.dataset.at = now;
   side.scrollTop = 0;
-  if (phase !== "revealed") return;
-  const box = document.getElementById("question");
-  for (const each of [box, box.querySelector(".right, .answer")]) each?.scrollIntoView({ block: "nearest" });
+  if (phase === "revealed") document.querySelector("#question :is(.right, .answer)")?.scrollIntoView({ block: "nearest" });
 }
 
-/** The strip of chapters; each has a mark for each of its steps. */
+/** The step that an address names, counted from 0. */
+function stepOf(hash, slides) {
+  return Math.min(Math.max(0, Math.trunc(Number(hash.slice(1))) || 0), slides.length - 1);
+}
+
+/** The chapters as a list that opens, the present one as "3 / 8 · Masks"; beside it a mark for each of its steps. */
 function chapterStrip(talk) {
   const chapters = [];
   talk.slides.forEach(({ chapter }, step) => {
     if (!chapters.length || chapters.at(-1).chapter !== chapter) chapters.push({ chapter, steps: [] });
     chapters.at(-1).steps.push(step);
   });
-  return chapters.map(({ chapter, steps }) => {
-    const dots = steps.map((step) => el("button", {
-      type: "button", class: "dot", title: talk.slides[step].title || `${step + 1}`, onclick: () => talk.go(step),
-      "aria-label": `${step + 1} ${talk.slides[step].title}`, "aria-current": step === talk.step ? "step" : false,
-    }));
-    const now = steps.includes(talk.step);
-    return el("div", { class: now ? "chapter now" : "chapter" }, el("span", { class: "name" }, chapter || "·"), el("span", { class: "dots" }, ...dots));
-  });
+  const now = chapters.findIndex(({ steps }) => steps.includes(talk.step));
+  const named = ({ chapter }, at) => [`${at + 1} / ${chapters.length}`, chapter].filter(Boolean).join(" · ");
+  const list = el("select", { "aria-label": document.getElementById("chapters").getAttribute("aria-label"), onchange: () => talk.go(Number(list.value)) },
+    ...chapters.map((each, at) => el("option", { value: each.steps[0], selected: at === now }, named(each, at))));
+  const dots = chapters[now].steps.map((step) => el("button", {
+    type: "button", class: "dot", title: talk.slides[step].title || `${step + 1}`, onclick: () => talk.go(step),
+    "aria-label": `${step + 1} ${talk.slides[step].title}`, "aria-current": step === talk.step ? "step" : false,
+  }));
+  return [list, el("span", { class: "dots" }, ...dots)];
 }
 
 /** Calls the function of a key before drawings see it, unless something that takes keys has the focus. */
