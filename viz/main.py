@@ -200,6 +200,9 @@ def _page(around: Surroundings, drawn: Drawn, text: str | None) -> None:
             for page in pages:
                 banner(page)
                 drawn.show(page)
+            if not pages:  # the sentence cannot be run: the last picture stays, and steps back
+                with st.container(key="stale"):
+                    _show_last(around.info, view, foot, drawn, None)
             if waiting.waits():  # a part of the page: when its answer is there, all is drawn again
                 around.problems[:] = st.session_state[_UNSAID] = said
     except EngineAway as error:  # also while the page is drawn: it may request what is not cached

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Any, Literal
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -18,6 +18,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from model.engine import log, open_engine
 from model.engine.api import Engine, ModelInfo, SharedEngine
+from model.engine.http.access import is_loopback
 from model.errors import EngineAway, HeadlightError
 from model.trace.types import Attention, Trace
 from viz import experiment, figure_dialog, labels, language, links, panel_help, public, recording
@@ -202,8 +203,10 @@ def decimals(usual: int) -> str:
 
 
 def address() -> str:
-    """The address that shows the current state again, for captions."""
+    """The address that shows the current state again, for captions; empty if it means another machine to every reader."""
     place = (st.context.url or "").partition("?")[0]
+    if is_loopback(urlsplit(place).hostname or ""):
+        return ""
     return f"{place}?{urlencode(links.write(current_view()[0]))}" if place else ""
 
 

@@ -10,6 +10,9 @@ from starlette.routing import Route
 
 from viz.texts import _
 
+CLOSES = (Path(__file__).parent / "panel_help.js").read_text(encoding="utf-8")
+"""Script of a page with panels: closes a help when something else is pressed."""
+
 DOCS = Path(__file__).parents[1] / "docs"
 ADDRESS = "/headlight/docs"
 
@@ -64,7 +67,10 @@ def _of_explore() -> dict[str, tuple[str, str, str]]:
         ),
         "lines": (
             _("Lines"),
-            _("The same weights as lines: the wider a line, the larger its weight. Hover over a token to isolate its lines."),
+            _(
+                "The same weights as lines: the wider a line, the larger its weight. Hover over or touch a token to isolate "
+                "its lines."
+            ),
             "glossary.md",
         ),
         "facts": (

@@ -97,7 +97,7 @@ def last_page(
         stopped: what the run of `view` had recorded until it was stopped: shown instead, if there is any.
     """
     trace, before = (stopped, view) if stopped is not None else _last() or (None, view)
-    if trace is None or before.model != view.model or not trace.attention or (unedited and trace.request.get("edits")):
+    if trace is None or before.model != view.model or undrawable(trace) or (unedited and trace.request.get("edits")):
         return []
     attention, before = select(trace, replace(before, site=view.site, head=view.head, query=view.query), problems, opens_on)
     before = replace(before, site=str(attention.site))

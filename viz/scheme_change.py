@@ -1,13 +1,16 @@
-"""Redraws the page when the reader changes between light and dark, as Plotly keeps its colors; tells the browser the language."""
+"""Redraws the page when the reader changes between light and dark, as Plotly keeps its colors; tells the browser the language, and
+closes open help.
+"""
 
 import streamlit as st
 
-from viz import language, streamlit_words
+from viz import language, panel_help, streamlit_words
 
 _WATCH = st.components.v2.component(
     "headlight.scheme",
     html="<span hidden></span>",
     js=streamlit_words.SCRIPT
+    + panel_help.CLOSES
     + """
 const seen = new WeakMap();
 

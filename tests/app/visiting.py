@@ -89,6 +89,11 @@ class Visitor:
         return [warning.value.replace("\\", "").replace("\u2060", "") for warning in self.app.warning]
 
     @property
+    def stale(self) -> bool:
+        """Whether the page shows the last picture, since what is asked for now cannot be run."""
+        return _holds(self.app.main, "stale")
+
+    @property
     def url(self) -> dict[str, str]:
         """The parameters in the address bar."""
         return {name: value if isinstance(value, str) else value[-1] for name, value in self.app.query_params.items()}
@@ -117,3 +122,9 @@ class Visitor:
         """The texts of a strip on the page Explore."""
         strips = {each["name"]: each["tokens"] for each in self.scene("strips")["strips"]}
         return [token["text"] for token in strips[strip]]
+
+
+def _holds(block: Any, key: str) -> bool:
+    """Whether a container with this key stands somewhere in a block, and holds something."""
+    own = getattr(getattr(block, "proto", None), "id", "").endswith(f"-{key}")
+    return bool(own and block.children) or any(_holds(child, key) for child in getattr(block, "children", {}).values())

@@ -29,3 +29,17 @@ def another_language(page: Page, tag: str) -> Iterator[None]:
     session.send("Emulation.setUserAgentOverride", {"userAgent": ""})
     session.detach()
     page.goto("about:blank")
+
+
+@contextmanager
+def a_phone(page: Page, width: int = 390, height: int = 844) -> Iterator[None]:
+    """A window without mouse and keyboard, used with fingers. Open the page inside."""
+    session = page.context.new_cdp_session(page)
+    session.send("Emulation.setTouchEmulationEnabled", {"enabled": True})
+    features = [{"name": "hover", "value": "none"}, {"name": "pointer", "value": "coarse"}]
+    session.send("Emulation.setEmulatedMedia", {"features": features})
+    with another_screen(page, width, height, 1):
+        yield
+    session.send("Emulation.setEmulatedMedia", {"features": []})
+    session.send("Emulation.setTouchEmulationEnabled", {"enabled": False})
+    session.detach()

@@ -49,7 +49,14 @@ def test_axes_are_named() -> None:
     assert layout.yaxis.range[0] > layout.yaxis.range[1], "the first query is on top"
 
 
-@pytest.mark.parametrize("count", [16, 40])
+def test_the_padding_mask_of_the_first_example_has_signs() -> None:
+    """With four tokens of padding it has 14 columns: only legend and hover said what they mean."""
+    trace = traces.translation(source=["wort"] * 14, layers=1)
+    attention = trace.at("encoder.0.0.self")
+    assert masks.mask(trace, attention, attention.mask, "boolean", dark=True).data[0].texttemplate == "%{text}"
+
+
+@pytest.mark.parametrize("count", [masks.MOST_SIGNS + 1, 40])
 def test_where_signs_no_longer_fit_legend_and_hover_say_them(count: int) -> None:
     trace = traces.translation(source=["wort"] * count, layers=1)
     attention = trace.at("encoder.0.0.self")

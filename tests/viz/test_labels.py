@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from model.trace.types import Kind, Site, Tokens, Trace
 from tests.traces import attention, strip, translation
-from viz import labels
+from viz import labels, visible
 
 any_text = st.text(st.characters(), max_size=60)
 
@@ -32,7 +32,7 @@ def one(text: str, unknown: bool = False) -> Tokens:
         ("   ", "␣␣␣"),
         ("\u00a0\u3000\u2028", "␣␣␣"),
         ("\t", "␉"),
-        ("\n", "␊"),
+        ("\n", "↵"),
         ("\x00", "␀"),
         ("\x1b[31m", "␛[31m"),
         ("\x7f", "␡"),
@@ -46,6 +46,8 @@ def one(text: str, unknown: bool = False) -> Tokens:
         ("🐕", "🐕"),
         ("👨\u200d👩\u200d👧", "👨\u200d👩\u200d👧"),
         ("❤\ufe0f", "❤\ufe0f"),
+        ("\u200d", "U+200D"),
+        ("##\u200d\ufe0f", "##U+200DU+FE0F"),
         ("می\u200cخواهم", "می\u200cخواهم"),
         ("e\u0301", "e\u0301"),
         ("\u0301", "◌\u0301"),
@@ -225,12 +227,12 @@ def test_labels_of_long_tokens_do_not_stay_in_memory_for_ever(convert: Callable[
         held, _peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert held < 1.5 * labels.CACHE_BYTES
+    assert held < 1.5 * visible.CACHE_BYTES
 
 
 def test_a_short_label_of_a_long_token_is_made_of_its_beginning() -> None:
     long = "a\n" * 1_000_000
-    assert labels.token(one(long), 0) == ("a␊" * 12)[:23] + "…"
+    assert labels.token(one(long), 0) == ("a↵" * 12)[:23] + "…"
     assert labels.token(one("x" * 24), 0) == "x" * 24
     assert labels.token(one("x" * 25), 0) == "x" * 23 + "…"
     assert labels.token(one("\x9b" * 5), 0) == ("U+009B" * 4)[:23] + "…"
@@ -238,7 +240,7 @@ def test_a_short_label_of_a_long_token_is_made_of_its_beginning() -> None:
 
 def test_a_text_is_converted_once() -> None:
     calls = list[str]()
-    remembered = labels._remembered(lambda text: calls.append(text) or text.upper())  # type: ignore[func-returns-value]
+    remembered = visible.remembered(lambda text: calls.append(text) or text.upper())  # type: ignore[func-returns-value]
     assert [remembered("a"), remembered("a"), remembered("b")] == ["A", "A", "B"]
     assert calls == ["a", "b"]
 

@@ -29,6 +29,10 @@ CROSS = RUN.of("decoder", "cross")[-1]
 ISOLATED = re.compile("\\u2068[^\\u2068\\u2069]*\\u2069")
 
 
+def test_the_sign_of_a_piece_stands_where_the_piece_before_it_does() -> None:
+    assert labels.word("##حبا") == "##\u2068حبا\u2069"
+
+
 def directions(text: str) -> set[str]:
     """The directions of a text's letters and digits outside of isolates: R for right to left, L for left to right and digits."""
     kinds = {unicodedata.bidirectional(letter) for letter in ISOLATED.sub("", text)}

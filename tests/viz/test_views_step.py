@@ -24,6 +24,7 @@ from tests.pages import MadeUpEngine, figures, open_view, words
 from tests.runs import SPECS, checkpoint, request, traced
 from viz.canvas.scenes import attention, network
 from viz.canvas.wire.transport import unpack
+from viz.walk import calculation
 from viz.walk.formulas import formula
 from viz.walk.titles import titles
 
@@ -182,12 +183,25 @@ def test_a_cell_opens_its_arithmetic(stage: str) -> None:
     assert "recomputed in float64, largest difference" in said
     assert ":green-badge" in said
     assert f"The run recorded {cell.ran:.7f}." in said
-    assert any(f"{cell.weight:.4f}" in latex.value for latex in app.latex)
+    assert any(calculation.number(cell.weight) in latex.value for latex in app.latex)
     bars = [figure for figure in figures(app) if figure["data"][0]["type"] == "bar"]
     np.testing.assert_array_equal(numbers(bars[0]["data"][0]["y"]), cell.q)
     np.testing.assert_array_equal(numbers(bars[0]["data"][2]["y"]), cell.products)
     np.testing.assert_array_equal(numbers(bars[1]["data"][0]["x"]), cell.weights)
     np.testing.assert_array_equal(numbers(bars[1]["data"][1]["x"]), cell.moved)
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [(1.04954, "1.0495"), (0.000861, "0.0008610"), (-0.33461, "-0.3346"), (0.0, "0.0000"), (8.612e-9, r"8.612 \cdot 10^{-9}")],
+)
+def test_a_small_number_of_a_formula_has_significant_digits(value: float, written: str) -> None:
+    """0.0009 / 1.0495 was said to be 0.0008."""
+    assert calculation.number(value) == written
+
+
+def test_what_is_subtracted_has_brackets_only_if_it_is_negative() -> None:
+    assert [calculation.minus(value) for value in (6.7074, -6.7074)] == ["- 6.7074", "- (-6.7074)"]
 
 
 def test_a_tampered_run_turns_the_badge_red() -> None:

@@ -61,7 +61,7 @@ def test_the_browser_is_told_the_tokens_written_so_far() -> None:
     call = Call("key", compute, runs=True)
     until(lambda: call.feed.count == 2)
     told = ask(call, "?seen=1")
-    assert told == {"done": False, "seen": 2, "written": 3, "most": 60, "rate": 4.0, "text": "w4 ␣w5 ␊"}
+    assert told == {"done": False, "seen": 2, "written": 3, "most": 60, "rate": 4.0, "text": "w4 ␣w5 ↵"}
     compute.go.set()
     assert call.wait(60)
     until(lambda: call.feed.count == 3)

@@ -5,7 +5,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-BASE = ("colours.js", "part_fetcher.js", "zoom.js", "keyboard.js", "page_link.js", "live_scenes.js", "common.js", "words.js")
+BASE = (
+    "colours.js",
+    "part_fetcher.js",
+    "zoom.js",
+    "keyboard.js",
+    "page_link.js",
+    "live_scenes.js",
+    "dialog_focus.js",
+    "common.js",
+    "words.js",
+)
 """Files at the start of every drawing."""
 
 OF_AN_ATLAS = ("touch.js", "paint.js", "heatmap.js", "tiles.js", "brush.js", "large.js", "names.js", "card.js", "atlas.js")

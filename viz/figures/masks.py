@@ -12,8 +12,11 @@ from viz.theme import Scheme, scheme
 
 Form: TypeAlias = Literal["boolean", "additive"]
 
-MOST_SIGNS = 13
+MOST_SIGNS = 20
 """Most rows and columns whose cells show their value as a sign: on a phone, more signs would overlap."""
+
+LARGE_SIGNS = 13
+"""Up to so many rows and columns the signs are large; above, they would overlap on a phone."""
 
 MOST_APART = 30
 """Most rows and columns with gaps between the cells."""
@@ -50,7 +53,9 @@ def mask(trace: Trace, attention: Attention, allowed: Array, form: Form, dark: b
         "ygap": int(size <= MOST_APART),
         "text": np.where(allowed, yes, no),
         "texttemplate": "%{text}" if size <= MOST_SIGNS else None,
-        "textfont": {"size": 11},  # without a color, plotly takes black or white, whichever is seen on the cell
+        "textfont": {
+            "size": 11 if size <= LARGE_SIGNS else 8
+        },  # without a color, plotly takes black or white, whichever is seen on the cell
         "customdata": whole_labels(trace, attention),
         "hovertemplate": _("query: {query}<br>key: {key}<br>{value}", **_GAPS) + "<extra></extra>",
     }

@@ -9,6 +9,7 @@ const ENTER_MS = 700; // how long Enter waits for a picture before the script ru
 const BOX = ".st-key-sentence [data-testid=stTextInput] input";
 const AHEAD = "headlightAhead"; // attribute of the page: it shows a sentence that its script has not drawn yet
 const BUSY = "headlightLive"; // attribute of the page: an answer is on its way
+const REFUSED = "data-headlight-refused"; // attribute of the page: what is typed cannot be run
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 const painted = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
 
@@ -133,6 +134,7 @@ class LiveBox {
     await this.script.rests(holds);
     if (!holds()) return;
     this.forget();
+    if (this.failed) this.said.textContent = ""; // the script says it, too
     this.script.tell(box);
   }
 
@@ -195,6 +197,7 @@ class LiveBox {
     this.said.textContent = error ?? (progress?.written ? fill(this.texts.how_far, progress) : "");
     this.stopping.hidden = !progress;
     if (error) this.failed = this.refused = true;
+    document.documentElement.toggleAttribute(REFUSED, Boolean(error));
     if (error || stopped) return;
     liveScenes.draw(scenes);
     if (liveScenes.ahead) document.documentElement.dataset[AHEAD] = "";
@@ -209,6 +212,7 @@ class LiveBox {
     this.failed = true;
     this.said.textContent = "";
     this.stopping.hidden = true;
+    document.documentElement.removeAttribute(REFUSED);
     delete document.documentElement.dataset[BUSY];
     liveScenes.giveUp();
     if (!liveScenes.ahead) delete document.documentElement.dataset[AHEAD];

@@ -101,7 +101,8 @@ def numbers(table: Array, rows: Sequence[str], columns: Sequence[str], axes: tup
         "value": _("value"),
         "none": "",
         "cellValue": "{query}, {key}: {value}",
-        "cellsHint": "",
+        "hint": "",
+        "hintTouch": "",
         "cellsLabel": "{head}",
     }
     return _cells(texts, (list(rows), list(columns)), table, codes, np.ones(table.shape, np.uint8), "scores")
@@ -116,7 +117,9 @@ def mask(allowed: Array, rows: Sequence[str], columns: Sequence[str], texts: Map
     """
     values = np.where(allowed, 0.0, -np.inf).astype(np.float32)
     codes = np.where(allowed, 128, 1).astype(np.uint8)
-    return _cells(dict(texts) | {"cellsHint": ""}, (list(rows), list(columns)), values, codes, allowed.astype(np.uint8), "mask")
+    return _cells(
+        dict(texts) | {"hint": "", "hintTouch": ""}, (list(rows), list(columns)), values, codes, allowed.astype(np.uint8), "mask"
+    )
 
 
 def _cells(

@@ -16,7 +16,7 @@ from viz.canvas import standalone
 from viz.canvas.scenes import attention as scene
 from viz.canvas.scenes import changes, film, network, tree
 from viz.canvas.scenes import player as player_scene
-from viz.canvas.wire import parts, strings
+from viz.canvas.wire import hints, parts, strings
 from viz.canvas.wire.transport import unpack
 from viz.figures.positions import alike
 from viz.links import View
@@ -82,8 +82,7 @@ def _run(page: Page, heading: str = "") -> Picture:
     scenes = {"strips": scene.strips(trace, site, query), "atlas": atlas}
     shown = [Panel("Strips", "strips", heading, follows=True), Panel("Atlas", "atlas", half=True, follows=True)]
     if max(page.attention.mask.shape) <= LONGEST:
-        hint = {"hint": _("Hover over a token to isolate its lines. Click a query to select it.")}
-        scenes["lines"] = panels.changed(scene.lines(trace, site, head, query), hint)
+        scenes["lines"] = panels.changed(scene.lines(trace, site, head, query), hints.lines_alone())
         shown.append(Panel("Lines", "lines", half=True, follows=True))
     return Picture(shown, scenes, pieces, _choice(page))
 
@@ -138,7 +137,9 @@ def _numbers_of(page: Page, trace: Trace, stage: Stage) -> tuple[str, bytes]:
         rows = [[labels.token(strip, at), str(number)] for at, number in enumerate(strip.ids)]
         return "Table", tables.table((_("token"), _("id")), rows)
     if stage.name in OF_CELLS:
-        return "Cells", panels.changed(scene.cells(trace, stage, page.head, page.view.query, page.view.key), {"cellsHint": ""})
+        return "Cells", panels.changed(
+            scene.cells(trace, stage, page.head, page.view.query, page.view.key), {"hint": "", "hintTouch": ""}
+        )
     if stage.name in ("logits", "probabilities", "chosen"):
         return "Bars", _of_vocabulary(page, trace)
     array = stages.tensor(trace, stage, page.head)

@@ -61,14 +61,16 @@ def refused() -> str:
 
 
 def forget_refusal() -> None:
-    """Clears the refusal; called when another model is chosen."""
-    st.session_state.pop(_REFUSED, None)
+    """Clears the refusal, and the path that it is about; called when something else is chosen."""
+    if st.session_state.pop(_REFUSED, None) is not None:
+        st.session_state[_PATH] = ""
 
 
 def _open_path() -> None:
     """Opens the typed path, without the quotation marks that copied paths often have."""
-    forget_refusal()
-    if not (typed := str(st.session_state[_PATH]).strip().strip("\"'")):
+    typed = str(st.session_state[_PATH]).strip().strip("\"'")
+    st.session_state.pop(_REFUSED, None)
+    if not typed:
         return
     try:
         path = Path(typed).expanduser()
@@ -82,6 +84,7 @@ def _open_path() -> None:
 def _receive(engine: Engine) -> None:
     """Opens the uploaded files, or remembers why not."""
     forget_refusal()
+    st.session_state[_PATH] = ""  # what is said from now on is about these files
     files = st.session_state[f"{_SENT}:{st.session_state.get(_ROUND, 0)}"]
     try:
         _take({file.name: engine.receive(file.getvalue(), file.name) for file in files})
@@ -134,5 +137,5 @@ def _refuse_too_large(name: str, megabytes: float) -> None:
             "where the file is, with python -m model view FILE: then nothing is uploaded.",
             **gaps,
         )
-    st.session_state[_REFUSED] = text
+    st.session_state[_REFUSED], st.session_state[_PATH] = text, ""
     _empty()

@@ -34,6 +34,9 @@ def show(page: Page) -> None:
         _lines(page, shown, drawn.get("lines"))
     with facts, card("facts", helped=False):
         _facts(page, shown)
+    with st.expander(_("Similar heads"), icon=":material/join_inner:", **kept_open("alike")) as part:
+        if part.open:
+            _alike(page)
     _opened(page, "numbers", _("Numbers and downloads"), ":material/table:", lambda: _numbers(page, shown))
     _opened(page, "heads", _("Statistics of all heads"), ":material/leaderboard:", lambda: _all_heads(page, shown))
     _opened(page, "lens", _("Logit lens: what each layer would predict"), ":material/search:", lambda: lens.draw(page))
@@ -119,9 +122,6 @@ def _facts(page: Page, shown: reading.Shown) -> None:
         notes.insert(0, _weights_alone())
     small = (f'<p class="small">{escape(note)}</p>' for note in notes)
     st.html("".join((heading(_("This head"), _("each row is a probability distribution"), help_of="facts"), *facts, *small)))
-    with st.expander(_("Similar heads"), icon=":material/join_inner:", **kept_open("alike")) as part:
-        if part.open:
-            _alike(page)
 
 
 def _weights_alone() -> str:
@@ -141,7 +141,7 @@ def _alike(page: Page) -> None:
         _("Jensen-Shannon divergence between the rows of two heads, averaged: 0 bits = identical, 1 bit = nothing in common.")
     )
     found = most_alike(page.trace, page.attention, page.head)
-    with st.container(gap=None):
+    with st.container(horizontal=True, gap="small", key="alike-heads"):
         for one in found:
             gaps = {"head": labels.site(one.site, one.head), "bits": shown_number(one.divergence, decimals(3))}
             chosen = {"site": str(one.site), "head": one.head}

@@ -36,8 +36,8 @@ def draw(page: Page, shown: Shown, cells: bytes | None) -> None:
     else:
         queries, keys = page.attention.mask.shape
         sentence = _(
-            "This map has {queries} × {keys} weights; at most {most} × {most} are drawn here. Double-click the head in "
-            "the overview to see every weight.",
+            "This map has {queries} × {keys} weights; at most {most} × {most} are drawn here. Enlarge the head in the "
+            "overview to see every weight.",
             queries=queries,
             keys=keys,
             most=LONGEST,

@@ -35,8 +35,8 @@ def show(page: Page) -> None:
         if measured is not None:
             training_curves.draw(page, measured)
         return
-    _say_none(page)
     other = _another_film(page)
+    _say_none(page, other)
     if other is not None:
         _film(other, partial(training_runs.switch, other.info, other.view.text))
     _films(page)
@@ -120,28 +120,29 @@ def _about(page: Page, frames: Sequence[Frame]) -> None:
         st.caption(
             _(
                 "Every snapshot reads the same target, so that their rows can be compared: the finished model’s "
-                "output, or the target that you type in the sidebar. Use the left and right arrow keys to step and "
-                "Space to play."
+                "output, or the target that you type in the sidebar. Step and play with the buttons, or with the arrow keys "
+                "and Space."
             )
         )
 
 
-def _say_none(page: Page) -> None:
-    """Says that this model has no snapshots."""
-    st.info(
-        labels.markdown(
-            _(
-                "No snapshots were saved while “{title}” was trained, so there is no training film. Choose one of these models "
-                "instead:",
-                title=page.info.title,
-            )
-        ),
-        icon=":material/movie:",
-    )
+def _say_none(page: Page, other: Page | None) -> None:
+    """Says that this model has no snapshots, and whose film is shown instead."""
+    gaps = {"title": page.info.title}
+    if other is None:
+        text = _("No snapshots were saved while “{title}” was trained, so it has no training film.", **gaps)
+    else:
+        text = _(
+            "No snapshots were saved while “{title}” was trained, so it has no training film. Shown here is that of “{other}”; "
+            "choosing anything in it switches to that model.",
+            other=other.info.title,
+            **gaps,
+        )
+    st.info(labels.markdown(text), icon=":material/movie:")
 
 
 def _another_film(page: Page) -> Page | None:
-    """The page of another model that has a film: one of the same languages, on the same sentence, if there is one; says so."""
+    """The page of another model that has a film: one of the same languages, on the same sentence, if there is one."""
     films = sorted(_with_film(page), key=lambda info: info.languages != page.info.languages)
     if not films:
         return None
@@ -153,8 +154,6 @@ def _another_film(page: Page) -> Page | None:
     except HeadlightError as error:
         say(sentence(error))
         return None
-    about = _("Shown here is the training film of “{title}”. Choosing anything in it switches to that model.", title=info.title)
-    st.caption(labels.markdown(about))
     return replace(page, info=info, view=view, trace=trace, attention=trace.last_cross(), head=0)
 
 

@@ -23,7 +23,7 @@ def dialog(page: Page) -> None:
 
     @st.dialog(labels.markdown(labels.site(page.attention.site, page.head)), width="large", on_dismiss=lambda: update(key=-1))
     def opened() -> None:
-        with waiting.shown():
+        with st.container(key="cell-dialog"), waiting.shown():
             draw(page, page.view.query, page.view.key, printed=False)  # a dialog opens no other dialog
 
     opened()

@@ -37,10 +37,25 @@ def verdict(found: Explanation) -> str:
 
 
 def number(value: float) -> str:
-    """A number for a formula, with four decimals; NaN and infinities by name."""
+    """A number for a formula: four decimals, or four significant digits where it is small; NaN and infinities by name."""
     if math.isnan(value):
         return r"\mathrm{NaN}"
-    return localized(f"{value:.4f}").replace(",", "{,}") if math.isfinite(value) else (r"\infty" if value > 0 else r"-\infty")
+    if math.isinf(value):
+        return r"\infty" if value > 0 else r"-\infty"
+    size = math.floor(math.log10(abs(value))) if value else 0
+    if size < SMALLEST:
+        digits, power = f"{value:.3e}".split("e")
+        return rf"{localized(digits).replace(',', '{,}')} \cdot 10^{{{int(power)}}}"
+    return localized(f"{value:.{max(4, 3 - size)}f}").replace(",", "{,}")
+
+
+SMALLEST = -5
+"""Power of ten below which a number is written with one."""
+
+
+def minus(value: float) -> str:
+    """What subtracts a number in a formula; a negative one stands in brackets."""
+    return rf"- ({number(value)})" if value < 0 else rf"- {number(value)}"
 
 
 def score(found: Explanation) -> Iterator[Line]:
@@ -74,9 +89,9 @@ def weight(found: Explanation) -> Iterator[Line]:
     yield Line(
         _("Softmax: the exponential of the score (after subtracting the row’s largest score), divided by the sum over the row:")
     )
-    value, largest = number(found.scores[found.key]), number(found.scores.max())
+    value, largest = number(found.scores[found.key]), minus(found.scores.max())
     above, below, result = number(found.exponentials[found.key]), number(found.total), number(found.weight)
-    softmax = rf"\frac{{\exp({value} - ({largest}))}}{{\sum_k \exp(S'_k - ({largest}))}}"
+    softmax = rf"\frac{{\exp({value} {largest})}}{{\sum_k \exp(S'_k {largest})}}"
     yield Line(rf"{softmax} = \frac{{{above}}}{{{below}}} = \mathbf{{{result}}}", formula=True)
     yield Line(_("The run recorded {weight}.", weight=shown(found.ran, ".7f")))
 

@@ -42,7 +42,7 @@ class Atlas extends Drawing {
     const hole = el("span", { class: "hole" });
     this.legend.replaceChildren(texts.scale, el("span", {}, least), this.ramp, el("span", {}, most), hole, texts.masked);
     this.root.dataset.drawing = signed ? "changes" : "atlas";
-    this.say(texts.hint);
+    this.say(hintOf(texts));
   }
 
   take() {
@@ -180,7 +180,7 @@ class Atlas extends Drawing {
     if (!this.hovered) return;
     this.hovered = null;
     this.hideTip();
-    this.say(this.header.texts.hint);
+    this.say(hintOf(this.header.texts));
     point({});
   }
 

@@ -32,6 +32,11 @@ class Card {
     this.listen();
   }
 
+  /** Whether each tile has its name above it, and the card no names at its edges. */
+  get named() {
+    return this.alone || this.inLine;
+  }
+
   /** Makes the tiles from the numbers of an overview; `group` may be the same kind of attention in another run. */
   take(group, blobs) {
     this.group = group;
@@ -60,11 +65,21 @@ class Card {
     const together = Math.max(alone ? innerHeight * 0.5 : TALLEST, Math.min((innerHeight / zoomOf(this.canvas)) * 0.62, sites.length * (COMFORTABLE + GAP)));
     const tallest = Math.max(30, Math.floor(together / sites.length) - GAP);
     this.alone = widest < READABLE && sites.length > 1;
+    this.inLine = false;
     if (this.alone) return this.arrangeLayer(room);
     const size = Math.max(SMALLEST, Math.min(widest, tallest));
+    const lined = Math.min(Math.floor((room - EDGE) / this.tiles.length) - GAP, Math.floor(together) - NAMES);
+    this.inLine = alone && sites.length > 1 && lined > size; // few heads: all layers side by side fill the width
+    if (this.inLine) return this.arrangeLine(lined);
     for (const tile of this.tiles) Object.assign(tile, { x: EDGE + tile.head * (size + GAP), y: EDGE + tile.row * (size + GAP) });
     Object.assign(this, { left, size, shown: this.tiles, step: size + GAP });
     Object.assign(this, { width: EDGE + this.across * (size + GAP), height: EDGE + sites.length * (size + GAP) });
+  }
+
+  /** Arranges all heads in one line, each with its name above. */
+  arrangeLine(size) {
+    this.tiles.forEach((tile, at) => Object.assign(tile, { x: EDGE + at * (size + GAP), y: NAMES }));
+    Object.assign(this, { left: 0, size, shown: this.tiles, width: EDGE + this.tiles.length * (size + GAP), height: NAMES + size + GAP });
   }
 
   /** Arranges the heads of one layer in lines, each with its name above. */
@@ -89,7 +104,7 @@ class Card {
     this.names.draw(this, hovered?.card === this ? hovered : null);
     const ratio = resolution(this.canvas);
     const pen = sized(this.canvas, this.width, this.height);
-    const painted = [this.width, this.height, ratio, this.alone && this.layer, this.atlas.colours.background].join();
+    const painted = [this.width, this.height, ratio, this.inLine, this.alone && this.layer, this.atlas.colours.background].join();
     if (this.painted !== painted) this.paint(ratio);
     this.painted = painted;
     pen.drawImage(this.base, 0, 0, this.base.width / ratio, this.base.height / ratio);
@@ -107,7 +122,9 @@ class Card {
       const { x, y } = tile;
       paint(pen, tile.cells, colours, { x: pixel(x), y: pixel(y), width: side, height: side });
       pen.strokeRect(x - 0.5, y - 0.5, this.size + 1, this.size + 1);
-      if (this.alone) pen.fillText(fill(header.texts.headShort, { head: tile.head + 1 }), x, y - 8);
+      if (!this.named) continue;
+      const layer = this.inLine ? `${this.group.sites[tile.row].label} ` : "";
+      pen.fillText(layer + fill(header.texts.headShort, { head: tile.head + 1 }), x, y - 8);
     }
   }
 

@@ -60,7 +60,7 @@ class Cells extends Drawing {
     if (query >= 0 && key >= 0) this.map.cursor ??= { row: query, column: key };
     this.opened = { row: query, column: key };
     this.map.room = this.header.scale === "mask" ? 18 : 36; // pixels a number needs
-    this.say(texts.cellsHint);
+    this.say(hintOf(texts));
   }
 
   draw() {

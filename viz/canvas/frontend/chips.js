@@ -1,5 +1,7 @@
 // Tokens as chips, and the candidates of a step as bars, for the strips and the player.
 
+const PIECE = "##"; // begins a piece that continues a word; it stands on the left, where the word begins, in each script
+
 /** One token as a chip. `row` is its query row, in a decoder the row that generated it. */
 function chip(token, position, listeners) {
   const node = el(
@@ -13,7 +15,7 @@ function chip(token, position, listeners) {
       "data-probability": token.probability,
       ...listeners,
     },
-    el("bdi", {}, token.label),
+    el("bdi", { dir: token.label.startsWith(PIECE) ? "ltr" : null }, token.label),
   );
   if (token.probability !== undefined) node.append(el("span", { class: "bar" }, shareOf(token.probability)));
   return node;

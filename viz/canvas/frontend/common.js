@@ -132,9 +132,7 @@ class Drawing {
   }
 
   /** Names of the parts that a scene needs before it can be drawn. */
-  needs() {
-    return [];
-  }
+  needs() { return []; }
 
   /** A part of a scene, {header, blobs}; null while it is being fetched: `arrived` is called afterwards. */
   part(name, { header, blobs } = this) {
@@ -246,8 +244,9 @@ class Drawing {
     return `${weight} ${size}px ${(this.family ??= getComputedStyle(this.root).fontFamily)}`;
   }
 
-  /** Reports a choice to Python. `at` makes the same choice, made twice, two reports. */
+  /** Reports a choice to Python. `at` makes the same choice, made twice, two reports. A cell opens a dialog beside or below the map. */
   choose(selection) {
+    if (selection.key >= 0 && document.querySelector(".stApp")) makeRoomForDialog(this.root);
     this.setStateValue("selection", { ...selection, at: performance.timeOrigin + performance.now() });
   }
 

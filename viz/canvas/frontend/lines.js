@@ -24,7 +24,7 @@ class Lines extends Drawing {
     this.canvas.setAttribute("aria-label", fill(texts.label, { head: name }));
     if (run !== this.run) this.focus = null;
     this.run = run;
-    this.say(texts.hint);
+    this.say(hintOf(texts));
   }
 
   /** The tokens of a side, `query` or `key`. */
@@ -181,7 +181,7 @@ class Lines extends Drawing {
     this.focus = token;
     const { queryStrip, keyStrip, texts } = this.header;
     if (token) this.read(token);
-    else this.say(texts.hint);
+    else this.say(hintOf(texts));
     point(!token ? {} : token.side === "query" ? { queryStrip, query: token.index } : { keyStrip, key: token.index });
   }
 

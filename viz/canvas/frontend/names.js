@@ -20,11 +20,11 @@ class CardNames {
     return Math.ceil(Math.max(...this.labels.map((label) => pen.measureText(label).width))) + 7;
   }
 
-  /** Puts the names beside the tiles of a card and highlights those of the tile `active`. A single layer needs none. */
-  draw({ alone, left, size, step }, active) {
-    for (const box of this.boxes) box.hidden = alone;
+  /** Puts the names beside the tiles of a card and highlights those of the tile `active`. Tiles with names of their own need none. */
+  draw({ named, left, size, step }, active) {
+    for (const box of this.boxes) box.hidden = named;
     this.boxes[0].parentElement.style.setProperty("--left", `${left}px`);
-    if (alone) return;
+    if (named) return;
     const form = [left, size].join();
     if (form !== this.form) this.arrange(size, step);
     this.form = form;

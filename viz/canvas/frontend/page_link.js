@@ -65,4 +65,31 @@ class PageLinks {
   }
 }
 
+const ANSWERED_MS = 3000; // within this time the last step of what played is in the address bar
+
+/** The browser's history of what plays: the address bar follows each step, but all steps of a play are one entry. */
+class PlayedEntry {
+  constructor() {
+    this.until = -Infinity;
+    const push = history.pushState.bind(history);
+    history.pushState = (state, unused, url) => {
+      const plays = performance.now() < this.until && new URL(url ?? "", location.href).pathname === location.pathname;
+      if (plays && this.entered) return history.replaceState(state, unused, url);
+      this.entered = plays;
+      return push(state, unused, url);
+    };
+  }
+
+  begin() {
+    if (this.until === Infinity) return;
+    Object.assign(this, { until: Infinity, entered: false });
+  }
+
+  end() {
+    this.until = performance.now() + ANSWERED_MS;
+  }
+}
+
+const playedEntry = (globalThis.headlightPlayedEntry ??= new PlayedEntry());
+
 const pageLinks = (globalThis.headlightPageLinks ??= new PageLinks());

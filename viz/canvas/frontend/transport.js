@@ -61,6 +61,7 @@ class Transport {
 
   run() {
     clearInterval(this.playing);
+    playedEntry.begin();
     this.playing = setInterval(() => {
       this.go(this.step + 1);
       if (this.step >= this.steps - 1) this.pause();
@@ -71,6 +72,7 @@ class Transport {
     if (!this.playing) return;
     clearInterval(this.playing);
     this.playing = null;
+    playedEntry.end();
     this.draw();
     this.rested();
   }

@@ -37,7 +37,7 @@ class Tree extends Drawing {
     this.window = el("div", { class: "window", role: "application", "aria-label": texts.treeLabel }, this.plan);
     const focused = this.root.matches(":focus-within") ? heldPlace : null; // another run of the same search differs in its last digits
     this.root.replaceChildren(this.window, this.readout);
-    this.say(texts.treeHint);
+    this.say(hintOf(texts));
     this.buttons.get(focused)?.focus({ preventScroll: true });
   }
 
@@ -73,7 +73,7 @@ class Tree extends Drawing {
 
   leave() {
     this.over = null;
-    this.say(this.header.texts.treeHint);
+    this.say(hintOf(this.header.texts));
     this.mark();
   }
 

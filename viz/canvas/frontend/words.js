@@ -2,6 +2,13 @@
 
 let described = 0; // drawings with a description, counted for the ids of their descriptions
 
+const touched = matchMedia("(hover: none) and (pointer: coarse)");
+
+/** The hint of a drawing's texts: that for fingers where there is neither mouse nor keyboard. */
+function hintOf(texts) {
+  return touched.matches ? texts.hintTouch : texts.hint;
+}
+
 class Words {
   constructor() {
     this.about = el("p", { class: "unseen", id: `headlight-about-${++described}` });

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from model.trace.types import Trace
+from viz.canvas.wire import hints
 from viz.texts import _, _n, translated
 
 
@@ -106,7 +107,7 @@ def atlas() -> dict[str, str]:
         "closer": _("Zoom in"),
         "farther": _("Zoom out"),
         "scale": _("weight"),
-        "hint": _("Hover to read a weight, click to select a head, double-click to enlarge it."),
+        **hints.atlas(),
     }
 
 
@@ -118,7 +119,7 @@ def editing() -> dict[str, Any]:
         "openLabel": _(
             "{head}, enlarged. Arrow keys move between cells, Enter applies the tool to a cell, S silences the head, Escape closes."
         ),
-        "hint": _("Double-click a head to enlarge it and forbid cells. S silences the head under the pointer."),
+        **hints.editing(),
         "toolsLabel": _("What a click or a drag over cells does"),
         "tools": {
             "look": (_("Look"), _("Click to select a cell, drag to move the picture")),
@@ -147,7 +148,7 @@ def changes() -> dict[str, str]:
         "weight": _("change"),
         "scale": _("change in weight"),
         "cell": _("{head}: the weight from “{query}” to “{key}” changed by {weight}"),
-        "hint": _("Hover to see how much a weight changed, click to select a head, double-click to enlarge it."),
+        **hints.changes(),
     }
 
 
@@ -206,9 +207,7 @@ def lines() -> dict[str, str]:
         ),
         "fromQuery": _("“{query}” attends most to “{key}”: {weight}"),
         "toKey": _("“{key}” receives most attention from “{query}”: {weight}"),
-        "hint": _(
-            "Hover over a token to isolate its lines. Click a query to select it, then a key to see how that weight was calculated."
-        ),
+        **hints.lines(),
     }
 
 
@@ -239,7 +238,7 @@ def cells(stage: str) -> dict[str, str]:
         "value": names[stage],
         "none": absent[stage],
         "cellValue": _("“{query}” attends to “{key}”: {value}"),
-        "cellsHint": _("Click a cell (or press Enter) to see how it was calculated."),
+        **hints.cells(),
         "cellsLabel": _("{head}. Arrow keys move between cells, Enter shows the calculation of a cell."),
     }
 
@@ -251,10 +250,7 @@ def tree() -> dict[str, str]:
             "Tree of the beam search. Left moves to the parent, right to the most likely continuation, up and down to "
             "other hypotheses of the same step; Enter shows a numbered hypothesis."
         ),
-        "treeHint": _(
-            "Hover over a box to trace it back to the start. Click a numbered box (or press Enter) to see the attention of "
-            "that hypothesis."
-        ),
+        **hints.tree(),
         "pruned": _("Pruned"),
         "kept": _("“{token}”: log-probability {own}, {total} including all previous tokens; kept."),
         "finished": _("“{token}”: log-probability {own}, {total} including all previous tokens; finished."),

@@ -1,0 +1,115 @@
+"""What stands on a page has room: nothing lies over what it explains, no word is cut, no map scrolls that could be whole."""
+
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+from playwright.sync_api import Page
+
+from tests.browser.emulation import a_phone
+from tests.browser.patience import expect
+from tests.browser.servers import APP
+from tests.browser.test_pages import box, overlap
+from tests.browser.visits import drawing, middle, rest, tile_of, type_sentence, until
+
+pytestmark = pytest.mark.browser
+
+Serve = Callable[[Path], str]
+Within = Callable[[str], Page]
+MODEL = {"model": "multi30k-de-en", "text": "Im Park spielt ein alter Mann Gitarre."}
+HOLDS_FOCUS = (
+    "() => { let at = document.activeElement; while (at?.shadowRoot) at = at.shadowRoot.activeElement; return at?.tagName; }"
+)
+CUT = """(node) => {
+  const pen = CanvasRenderingContext2D.prototype, { fillText } = pen;
+  pen.fillText = function (text, ...at) { (node.texts ??= []).push(text); return fillText.call(this, text, ...at); };
+  node.restore = () => { pen.fillText = fillText; };
+}"""
+
+
+def test_explore_has_room_for_labels_calculations_similar_heads_and_typed_words(
+    watched: Page, within: Within, serve: Serve
+) -> None:
+    watched.set_viewport_size({"width": 1440, "height": 900})
+    page = within(f"{serve(APP)}/?{urlencode(MODEL)}")
+    lines = drawing(page, "lines").locator("canvas")
+    lines.evaluate(CUT)
+    places = drawing(page, "lines").evaluate("node => JSON.parse(node.dataset.layout)")
+    row = next(place for place in places if (place["side"], place["index"]) == ("query", 3))
+    lines.click(position={"x": row["x"] - 10, "y": row["y"] - lines.evaluate("node => node.offsetTop")})
+    page.wait_for_url("**query=3**")
+    rest(page)
+    texts = lines.evaluate("node => { node.restore(); return node.texts; }")
+    assert "man → plays" in texts
+    assert not [text for text in texts if text.endswith("…")], "the label of the selected row was cut"
+
+    heat = drawing(page, "cells").locator("canvas")
+    page.mouse.click(*middle(tile_of(page, "decoder.0.2.cross", 0, "cells"), 3, 3))
+    calculation = page.get_by_role("dialog")
+    expect(calculation.get_by_text("How this weight was calculated")).to_be_visible()
+    until(page, lambda: not overlap(box(calculation), box(heat)))
+    page.keyboard.press("Escape")
+    expect(calculation).to_have_count(0)
+    until(page, lambda: page.evaluate(HOLDS_FOCUS) == "CANVAS")
+
+    page.get_by_text("Similar heads").click()
+    expect(page.locator(".st-key-alike-heads button").first).to_be_visible()
+    assert box(page.locator(".st-key-alike-heads"))["width"] > 800
+
+    a_help_closes_at_a_press_elsewhere(page)
+    type_sentence(page, "Ein alter Mann " * 25)
+    page.get_by_role("textbox", name="Input sentence").focus()
+    counter = page.locator(".st-key-sentence [data-testid=InputInstructions]")
+    expect(counter).to_contain_text("/1600")
+    typed = page.locator(".st-key-sentence input")
+    room = typed.evaluate("node => node.getBoundingClientRect().right - parseFloat(getComputedStyle(node).paddingRight)")
+    assert box(counter)["x"] >= room, "the counter lay over the typed words"
+
+
+def a_help_closes_at_a_press_elsewhere(page: Page) -> None:
+    page.locator(".st-key-panel-overview .help summary").click()
+    expect(page.locator(".help[open]")).to_have_count(1)
+    page.locator(".st-key-card-facts .heading").click()
+    expect(page.locator(".help[open]")).to_have_count(0)
+
+
+def test_few_heads_fill_the_card(watched: Page, within: Within, serve: Serve) -> None:
+    watched.set_viewport_size({"width": 1440, "height": 900})
+    page = within(f"{serve(APP)}/?model=induction")
+    card = drawing(page, "atlas").locator(".card")
+    expect(card).to_have_count(1)
+    until(page, lambda: box(card.locator("canvas"))["width"] > 0.8 * box(card)["width"])
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (1024, 768)])
+def test_the_map_of_the_network_has_room_and_a_play_is_one_entry_of_the_history(
+    watched: Page, within: Within, serve: Serve, size: tuple[int, int]
+) -> None:
+    width, height = size
+    watched.set_viewport_size({"width": width, "height": height})
+    page = within(f"{serve(APP)}/step?{urlencode(MODEL | {'clock': 'computation', 'stage': 'encoder.0.0.self/scores'})}")
+    network = drawing(page, "network")
+    if height >= 900:
+        assert network.locator(".window").evaluate("node => node.scrollHeight - node.clientHeight") <= 1, "it scrolled in its box"
+    assert network.locator(".title").evaluate_all("all => all.filter((one) => one.scrollWidth > one.clientWidth).length") == 0
+    keys, speed = box(network.locator(".keys")), box(network.locator("select"))
+    assert keys["y"] <= speed["y"] + speed["height"] / 2 <= keys["y"] + keys["height"], "the list of speeds stood in another line"
+    entries = page.evaluate("history.length")
+    network.locator(".play").click()
+    page.wait_for_url("**weights**")
+    page.wait_for_url(lambda url: "weights" not in url)
+    network.locator(".play").click()
+    rest(page)
+    assert page.evaluate("history.length") == entries + 1
+
+
+def test_a_phone_is_told_of_fingers_and_its_tables_cover_nothing(watched: Page, within: Within, serve: Serve) -> None:
+    with a_phone(watched):
+        page = within(f"{serve(APP)}/whatif?{urlencode(MODEL)}")
+        hints = drawing(page, "atlas").first.locator(".readout")
+        expect(hints).to_contain_text("two fingers")
+        expect(page.locator("kbd").filter(visible=True)).to_have_count(0)
+        page = within(f"{serve(APP)}/checkpoint?{urlencode(MODEL)}")
+        for caption, toolbar in (("Search the table", page.get_by_test_id("stElementToolbar").last),):
+            assert not overlap(box(page.get_by_text(caption)), box(toolbar))
