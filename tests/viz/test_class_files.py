@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from tests.decks import opened
-from viz.classroom import registry
+from viz.classroom import registry, store
+from viz.classroom.classroom import Classroom
+from viz.classroom.deck import Deck
 from viz.classroom.registry import Registry
 from viz.classroom.store import LIFE_SECONDS, Store
 
@@ -41,19 +43,69 @@ def test_a_class_that_is_closed_while_its_file_is_written_does_not_come_back(
     async def closed() -> str:
         files = HeldStore(tmp_path)
         classes = Registry(opened, files)
-        room, _key = classes.open("plain")
+        room, _key = await classes.open("plain")
         writing = classes._rooms[room.code].writing
         assert writing is not None
         assert await asyncio.to_thread(files.written.wait, 60)
         classes.close(room)
         files.go.set()
         await writing
-        assert classes.find(room.code) is None
+        assert await classes.fetch(room.code) is None
         return room.code
 
     code = asyncio.run(closed())
     assert list(tmp_path.iterdir()) == []
     assert Store(tmp_path).load(code, opened) is None
+
+
+class HeldReads(Store):
+    """Stops after a file was read, until `go` is set."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.read, self.go, self.threads = threading.Event(), threading.Event(), list[int]()
+
+    def load(self, code: str, open_deck: Callable[[str], Deck]) -> Classroom | None:
+        self.threads.append(threading.get_ident())
+        found = super().load(code, open_deck)
+        self.read.set()
+        assert self.go.wait(60)
+        return found
+
+
+async def kept_in_a_file(folder: Path) -> str:
+    """The code of a class of a process that has ended."""
+    room, _key = await Registry(opened, Store(folder)).open("plain")
+    Store(folder).save(room.code, store.written(room))
+    return room.code
+
+
+def test_a_class_that_many_look_for_after_a_restart_is_one_class_and_its_file_is_read_elsewhere(tmp_path: Path) -> None:
+    async def asked() -> None:
+        code, files = await kept_in_a_file(tmp_path), HeldReads(tmp_path)
+        files.go.set()
+        classes = Registry(opened, files)
+        found = await asyncio.gather(*(classes.fetch(code) for _ in range(8)))
+        assert found[0] is not None
+        assert {id(each) for each in found} == {id(found[0])}
+        assert threading.get_ident() not in files.threads
+
+    asyncio.run(asked())
+
+
+def test_a_class_that_is_closed_while_its_file_is_read_does_not_come_back(tmp_path: Path) -> None:
+    async def closed() -> None:
+        code, files = await kept_in_a_file(tmp_path), HeldReads(tmp_path)
+        classes = Registry(opened, files)
+        late = asyncio.ensure_future(classes.fetch(code))
+        assert await asyncio.to_thread(files.read.wait, 60)
+        room = classes._keep(Store(tmp_path).load(code, opened) or pytest.fail("there is a file"))
+        classes.close(room)
+        files.go.set()
+        assert await late is None
+        assert classes._rooms == {}
+
+    asyncio.run(closed())
 
 
 @pytest.mark.parametrize("failing", ["dump", "replace"])

@@ -212,7 +212,7 @@ def test_a_class_goes_on_at_its_step_after_a_restart(tmp_path: Path) -> None:
         assert not {held.key, device} & set(re.findall(r"[\w-]+", content)), "the file must not hold what admits somebody"
 
     async def restarted() -> Classroom | None:
-        return Registry(opened, Store(tmp_path)).find(held.code)
+        return await Registry(opened, Store(tmp_path)).fetch(held.code)
 
     room = asyncio.run(restarted())
     assert room is not None
@@ -227,7 +227,7 @@ def test_a_damaged_file_of_a_class_is_no_class(tmp_path: Path, content: str) -> 
     (tmp_path / "00000000.json").write_text(content)
 
     async def found() -> Classroom | None:
-        return Registry(opened, Store(tmp_path)).find("00000000")
+        return await Registry(opened, Store(tmp_path)).fetch("00000000")
 
     assert asyncio.run(found()) is None
 

@@ -1,4 +1,4 @@
-"""The classes of this process. Used on the event loop only; files are written in other threads."""
+"""The classes of this process. Used on the event loop only; files are read and written in other threads."""
 
 import asyncio
 import time
@@ -27,6 +27,10 @@ SAVE_SECONDS = 0.5
 WRONG_CODES, WRONG_SECONDS = 1000, 60.0
 """Most wrong codes that one address may send within so many seconds. A university may have one address for all its students; of
 2^40 codes nobody finds one of a hundred at this rate."""
+
+
+READ_SECONDS = 60.0
+"""Time for which it is known that a class was closed: its file may just be read for somebody who came before."""
 
 
 class TooManyClasses(Exception):
@@ -75,8 +79,9 @@ class Registry:
         self._open_deck, self._files = open_deck, files
         self._rooms: dict[str, _Open] = {}
         self._wrong: TTLCache[str, list[int]] = TTLCache(10_000, WRONG_SECONDS)
+        self._ended: TTLCache[str, bool] = TTLCache(10_000, READ_SECONDS)
 
-    def open(self, lecture: str, opener: str = "") -> tuple[Classroom, str]:
+    async def open(self, lecture: str, opener: str = "") -> tuple[Classroom, str]:
         """Opens a class; returns it and the lecturer's key, which is stored nowhere.
 
         Args:
@@ -86,31 +91,38 @@ class Registry:
             LookupError: there is no such lecture.
             TooManyClasses: there is no room for another class.
         """
-        self._files.clean()
+        await asyncio.to_thread(self._files.clean)
+        deck = await asyncio.to_thread(self._open_deck, lecture)
         self._make_room(opener)
         allow_many_connections()
         key = new_token()
-        room = self._keep(Classroom(new_code(), hashed(key), self._open_deck(lecture), time.time()), opener)
+        room = self._keep(Classroom(new_code(), hashed(key), deck, time.time()), opener)
         self._changed(room)
         return room, key
 
     def find(self, code: str) -> Classroom | None:
+        """The class with this code, if it is held."""
+        if (found := self._rooms.get(code)) is None:
+            return None
+        found.used = time.monotonic()
+        return found.room
+
+    async def fetch(self, code: str) -> Classroom | None:
         """The class with this code, also one from before a restart, or one that made room for another.
 
         Raises:
             TooManyClasses: there is no room for it.
         """
-        if (found := self._rooms.get(code)) is not None:
-            found.used = time.monotonic()
-            return found.room
+        if (found := self.find(code)) is not None:
+            return found
         try:
-            room = self._files.load(code, self._open_deck) if code else None
+            read = await asyncio.to_thread(self._files.load, code, self._open_deck) if code else None
         except LookupError:
             return None
-        if room is None:
-            return None
+        if (found := self.find(code)) is not None or read is None or code in self._ended:
+            return found  # somebody else fetched it, or closed it, meanwhile
         self._make_room()
-        return self._keep(room)
+        return self._keep(read)
 
     def close(self, room: Classroom) -> None:
         """Ends a class and deletes its file."""
@@ -118,6 +130,7 @@ class Registry:
         if found is not None:
             found.closed = True
             room.deck.forget(found.listener)
+        self._ended[room.code] = True
         room.students.send("over", {"over": True})
         self._files.delete(room.code)
 

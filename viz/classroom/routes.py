@@ -98,7 +98,7 @@ class ClassRoutes:
             Route(f"{one}/qr.svg", answered(self._qr)),
         ]
 
-    def found(self, request: Request, key: str = "") -> Classroom:
+    async def found(self, request: Request, key: str = "") -> Classroom:
         """The class of a request. Wrong codes of others in the same network never stop its lecturer or a device that joined.
 
         Args:
@@ -110,7 +110,7 @@ class ClassRoutes:
         address, key, device = address_of(request), key or request.cookies.get(KEY, ""), request.cookies.get(DEVICE, "")
         may_try = self._registry.may_try(address)
         try:
-            room = self._registry.find(read_code(request.path_params["code"])) if may_try or key or device else None
+            room = await self._registry.fetch(read_code(request.path_params["code"])) if may_try or key or device else None
         except TooManyClasses:
             raise _too_many() from None
         if room is not None and (may_try or room.admits(key) or hashed(device) in room.devices):
@@ -120,13 +120,13 @@ class ClassRoutes:
         self._registry.tried_wrong(address)
         raise Refusal(404, _("There is no class with this code. Compare it with the one on the screen."))
 
-    def _steered(self, request: Request) -> Classroom:
+    async def _steered(self, request: Request) -> Classroom:
         """The class of a request of its lecturer.
 
         Raises:
             Refusal: without the key.
         """
-        room = self.found(request)
+        room = await self.found(request)
         if not room.admits(request.cookies.get(KEY, "")):
             raise Refusal(403, _("Only the lecturer steers the class."))
         return room
@@ -135,7 +135,7 @@ class ClassRoutes:
         order, opener = await json_of(request), address_of(request) if is_public() else ""
         charge(request, 1)
         try:
-            room, key = self._registry.open(str(order.get("lecture", ""))[:200], opener)
+            room, key = await self._registry.open(str(order.get("lecture", ""))[:200], opener)
         except LookupError:
             raise Refusal(404, _("There is no such lecture here.")) from None
         except TooManyClasses as error:
@@ -147,7 +147,7 @@ class ClassRoutes:
         return response
 
     async def _events(self, request: Request) -> Response:
-        room = self.found(request)
+        room = await self.found(request)
         if room.students.followers >= MOST_FOLLOWERS:
             raise Refusal(503, _("The class is full."))
         response = EventStream(room.students)
@@ -158,10 +158,10 @@ class ClassRoutes:
         return response
 
     async def _lecturer(self, request: Request) -> Response:
-        return EventStream(self._steered(request).lecturers)
+        return EventStream((await self._steered(request)).lecturers)
 
     async def _answer(self, request: Request) -> Response:
-        room, sent = self.found(request), await json_of(request)
+        room, sent = await self.found(request), await json_of(request)
         device = request.cookies.get(DEVICE, "")
         if hashed(device) not in room.devices:
             raise Refusal(403, _("This device has not joined the class. Reload the page."))
@@ -170,7 +170,7 @@ class ClassRoutes:
         return JSONResponse({"outcome": outcome}, status, headers=_NO_STORE)
 
     async def _steer(self, request: Request) -> Response:
-        room, order = self._steered(request), await json_of(request)
+        room, order = await self._steered(request), await json_of(request)
         try:
             room.steer(order)
         except BadSteering as error:
@@ -180,7 +180,7 @@ class ClassRoutes:
     async def _take_key(self, request: Request) -> Response:
         """Gives the lecturer's second device the key, which it sends once."""
         key = str((await json_of(request)).get("key", ""))
-        room = self.found(request, key)
+        room = await self.found(request, key)
         if not room.admits(key):
             self._registry.tried_wrong(address_of(request))
             raise Refusal(403, _("This is not the key of the class."))
@@ -189,17 +189,17 @@ class ClassRoutes:
         return response
 
     async def _close(self, request: Request) -> Response:
-        self._registry.close(self._steered(request))
+        self._registry.close(await self._steered(request))
         return Response(status_code=204, headers=_NO_STORE)
 
     async def _csv(self, request: Request) -> Response:
-        room = self._steered(request)
+        room = await self._steered(request)
         name = f'attachment; filename="class-{room.code}.csv"'
         return Response(export.csv(counts(room)), media_type="text/csv", headers=_NO_STORE | {"Content-Disposition": name})
 
     async def _qr(self, request: Request) -> Response:
         """QR picture of the class's address; the browser knows under which host and scheme the page was reached."""
-        room, origin = self._steered(request), split_address(request.query_params.get("origin", "")[:200])
+        room, origin = await self._steered(request), split_address(request.query_params.get("origin", "")[:200])
         if origin is None or origin.scheme not in ("http", "https") or not origin.hostname:
             raise Refusal(400, _("The class cannot do this: {what}.", what="origin"))
         picture = io.BytesIO()

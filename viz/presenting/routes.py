@@ -151,7 +151,7 @@ async def _join(request: Request) -> Response:
 
 async def _student(request: Request) -> Response:
     try:
-        room = CLASSES.found(request)
+        room = await CLASSES.found(request)
     except Refusal as refusal:
         return pages.join(str(refusal), refusal.status)
     if request.path_params["code"] != room.code:  # cookies belong to one spelling of the path
@@ -161,7 +161,7 @@ async def _student(request: Request) -> Response:
 
 async def _speaker(request: Request) -> Response:
     try:
-        room = CLASSES.found(request)
+        room = await CLASSES.found(request)
     except Refusal as refusal:
         return pages.join(str(refusal), refusal.status)
     if not room.admits(request.cookies.get(KEY, "")):
