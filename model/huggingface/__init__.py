@@ -1,9 +1,10 @@
 """Hugging Face folders: networks of the transformers library are run by the library's own code and recorded.
 
 `folder` reads the files without executing anything, `config` makes the spec, `families` maps each architecture's module names,
-`library` wraps the transformers library, `fidelity` refuses foreign settings, `loading` builds the network, `network` runs it,
-`attention` and `hooks` record it, `tokenizer` and `slow_tokenizers` (without tokenizer.json) split texts, `parts` counts
-parameters, `checks` are those of every folder, `recorded` runs and records architectures without a row.
+`sizes` refuses absurd settings before anything is built, `library` wraps the transformers library, `fidelity` refuses foreign
+settings, `loading` builds the network, `network` runs it, `attention` and `hooks` record it, `tokenizer` and `slow_tokenizers`
+(without tokenizer.json) split texts, `parts` counts parameters, `checks` are those of every folder, `recorded` runs and records
+architectures without a row.
 
 May import: model.errors, model.inspection, model.safe_loading, model.spec, model.tokenizers, model.trace, model.transformer.
 """

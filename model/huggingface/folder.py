@@ -41,7 +41,10 @@ MOST_SHARDS = 200
 FOREIGN_CODE = "auto_map"
 """The setting that names Python files of the folder. They are never run."""
 
-_NOT_TAKEN = (FOREIGN_CODE, "custom_pipelines", "attn_implementation", "_attn_implementation", "experts_implementation", "dtype")
+_CHANGING = ("custom_pipelines", "attn_implementation", "_attn_implementation", "experts_implementation", "dtype")
+_LABELS = ("num_labels", "id2label", "label2id")
+_NOT_TAKEN = (FOREIGN_CODE, *_CHANGING, *_LABELS)
+"""Settings that the library does not get. It would write a table of all labels, of which no network here makes use."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +87,8 @@ class Folder:
 
     @property
     def safe_config(self) -> dict[str, Any]:
-        """The settings without those that name code or change the arithmetic."""
-        return {name: value for name, value in self.config.items() if name not in _NOT_TAKEN}
+        """The settings without those that name code, change the arithmetic or size what is not run."""
+        return _taken(self.config)
 
     def weights(self) -> Weights:
         """All tensors, read at once.
@@ -141,6 +144,13 @@ class Folder:
                 with path.open("rb") as file:
                     hashlib.file_digest(file, lambda: digest)  # in pieces: the whole would take as much memory again
         return digest.hexdigest()
+
+
+def _taken(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings without those of _NOT_TAKEN, on every level: a network may be made of others."""
+    return {
+        name: _taken(value) if isinstance(value, Mapping) else value for name, value in settings.items() if name not in _NOT_TAKEN
+    }
 
 
 def is_here(path: Path) -> bool:

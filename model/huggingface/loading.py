@@ -13,6 +13,7 @@ from model.huggingface.loaded import Foreign, ForeignInfo
 from model.huggingface.network import NETWORKS, NO_SCORES, NO_STAGES, AnyForeign, ForeignTranslator, ForeignWriter
 from model.huggingface.parts import parts
 from model.huggingface.recorded import loading as recorded
+from model.huggingface.sizes import check_sizes
 from model.huggingface.tokenizer import tokenizers_of
 from model.inspection.diagnostics import tied
 from model.inspection.report import Inspection
@@ -79,6 +80,7 @@ def _network(folder: Folder, read: Callable[[Folder], Weights]) -> tuple[Weights
     family = folder.family
     assert family is not None, "an architecture without a row is opened by `recorded`"
     kind = family.kind
+    check_sizes(folder)
     with said_by_the_library(folder):
         config = library.config_of(folder.model_type, folder.safe_config)
         program = f"transformers {library.VERSION}, {library.class_name(kind, config)}"

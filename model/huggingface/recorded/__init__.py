@@ -1,5 +1,5 @@
 """Architectures without a row in FAMILIES: the library's network runs as a whole, and `headlight.py` records what it computes.
 
-`inputs` says what such a network reads, `sizes` refuses absurd settings before anything is built, `network` calls and records it,
+`inputs` says what such a network reads, `network` calls and records it,
 `sites` turns the recording into sites of a trace, `probe` runs it once, `spec` describes it, `loading` opens the folder.
 """

@@ -7,8 +7,8 @@ from typing import Any, Literal, TypeAlias
 
 from torch import Tensor, nn
 
-from model.errors import UnsupportedModel
-from model.huggingface.folder import Folder
+from model.errors import DamagedFile, UnsupportedModel
+from model.huggingface.folder import CONFIG, Folder
 
 Form: TypeAlias = Literal["ids", "patches", "frames", "samples"]
 
@@ -20,6 +20,9 @@ FRAMES = ("whisper",)
 
 FEWEST_SAMPLES = 10
 """Positions of the example for a network that reads samples of sound."""
+
+MOST_JOINED = 2**16
+"""Most samples of sound that a network joins to one position: more than a second of it."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,7 @@ def reads(folder: Folder, network: nn.Module, config: Any) -> Reads:
 
     Raises:
         UnsupportedModel: more than one kind of input, or one whose arrangement is not known.
+        DamagedFile: it joins more samples to one position than any network does.
     """
     argument = str(getattr(network, "main_input_name", "input_ids"))
     form = _FORMS.get(argument)
@@ -94,7 +98,10 @@ def reads(folder: Folder, network: nn.Module, config: Any) -> Reads:
         rows = 2 * config.max_source_positions
         return Reads(form, argument, rows, config.num_mel_bins, example=rows)
     if form == "samples" and hasattr(config, "conv_stride"):
-        return Reads(form, argument, 0, 1, example=FEWEST_SAMPLES * prod(config.conv_stride))
+        if (joined := prod(config.conv_stride)) > MOST_JOINED:
+            detail = f"its conv_stride joins {joined:,} samples to one position, not up to {MOST_JOINED:,}"
+            raise DamagedFile(path=folder.path / CONFIG, detail=detail)
+        return Reads(form, argument, 0, 1, example=FEWEST_SAMPLES * joined)
     raise UnsupportedModel(path=folder.path, reason=f"it reads {argument}, and their arrangement is not known here")
 
 

@@ -16,8 +16,8 @@ from model.huggingface.loaded import Foreign, ForeignInfo
 from model.huggingface.recorded.inputs import reads
 from model.huggingface.recorded.network import NO_ROW, RecordedNetwork
 from model.huggingface.recorded.probe import looks_back_only, probed
-from model.huggingface.recorded.sizes import check_sizes
 from model.huggingface.recorded.spec import spec_of
+from model.huggingface.sizes import check_sizes
 from model.huggingface.tokenizer import tokenizers_of
 from model.inspection.diagnostics import tied
 from model.inspection.report import Inspection

@@ -17,7 +17,8 @@ from safetensors.torch import load_file, save_file
 from model import __main__ as command_line
 from model.checkpoints import loader
 from model.engine.local import LocalEngine
-from model.errors import BadSetting, HeadlightError
+from model.errors import BadSetting, DamagedFile, HeadlightError
+from model.huggingface.folder import open_folder
 from model.inference.run import run
 from model.spec.request import KEEP, RunRequest
 from model.tokenizers.subwords.writing import BYTES
@@ -105,9 +106,9 @@ SPOILT: dict[str, tuple[Callable[[Path], None], str]] = {
     "pickled weights": (_pickled, "Opening .* would call .*. Nothing was called, and the file was not opened"),
     "a missing tensor": (_without(QUERY), f"it lacks {QUERY}"),
     "a tensor of another shape": (_with(QUERY, torch.zeros(3, 24)), r"query.weight is \[3, 24\], not \[24, 24\]"),
-    "absurd width": (_config(hidden_size=60_000, intermediate_size=10**9), "network of [0-9,]+ parameters, but the weights"),
-    "absurd vocabulary": (_config(vocab_size=10**12), "ForeignSpec|vocab is 1000000000000, not"),
-    "absurd depth": (_config(num_hidden_layers=10**9), "layers is 1000000000, not a whole number from 0 to 1,000"),
+    "absurd width": (_config(hidden_size=60_000, intermediate_size=10**7), "network of [0-9,]+ parameters, but the weights"),
+    "absurd vocabulary": (_config(vocab_size=10**12), "vocab_size is 1000000000000, not a whole number up to 16,777,216"),
+    "absurd depth": (_config(num_hidden_layers=10**9), "num_hidden_layers is 1000000000, not a whole number up to 1,000"),
     "a size that is no number": (_config(hidden_size="wide"), "config.json cannot be read"),
     "heads that do not divide": (_config(num_attention_heads=5), "config.json cannot be read"),
     "quantised": (_config(quantization_config={"quant_method": "gptq"}), "its weights are quantized, which is not read here"),
@@ -293,3 +294,40 @@ def test_two_networks_are_not_built_at_the_same_time_because_the_library_replace
 
 def test_every_byte_has_a_sign() -> None:
     assert sorted(BYTES.values()) == list(range(256))
+
+
+ENORMOUS = {"num_hidden_layers": 10**9, "block_repeats": [900, 900, 2000], "local_radius": 10**6, "vocab_size": 10**9}
+
+
+@pytest.mark.parametrize("name", ENORMOUS)
+def test_an_enormous_setting_is_refused_before_the_library_sees_it(
+    bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    from model.huggingface import library  # here, because it imports the library
+
+    def config_of(*given: object) -> None:
+        raise AssertionError("the library makes lists as long as some numbers, before it makes a network")
+
+    monkeypatch.setattr(library, "config_of", config_of)
+    folder = copied(bert, tmp_path / "enormous")
+    folders.change_config(folder, **{name: ENORMOUS[name]})
+    for opened in (lambda: loader.load(folder, {}, CPU), lambda: loader.inspect(folder, {})):
+        with pytest.raises(DamagedFile, match=rf"{name} is \d+, not a whole number up to"):
+            opened()
+
+
+def test_labels_are_not_handed_to_the_library_which_writes_a_table_of_them(bert: Path, tmp_path: Path) -> None:
+    folder = copied(bert, tmp_path / "labels")
+    labels = {"num_labels": 10**9, "id2label": {"0": "a"}, "label2id": {"a": 0}}
+    folders.change_config(folder, **labels, text_config=labels | {"hidden_size": 24})
+    taken = open_folder(folder).safe_config
+    assert taken.keys().isdisjoint(labels)
+    assert taken["text_config"] == {"hidden_size": 24}
+    assert loader.inspect(folder, {}).parameters == loader.inspect(bert, {}).parameters
+    assert loader.load(folder, {}, CPU).info.spec == loader.load(bert, {}, CPU).info.spec
+
+
+def test_a_number_by_which_nothing_grows_may_be_any(bert: Path, tmp_path: Path) -> None:
+    folder = copied(bert, tmp_path / "free")
+    folders.change_config(folder, max_length=10**9)
+    assert loader.inspect(folder, {}).parameters

@@ -1,5 +1,6 @@
 """Settings of config.json that would make the library build an absurd network: they are refused before it builds anything."""
 
+import math
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -7,15 +8,16 @@ from typing import Any
 from model.errors import DamagedFile
 from model.huggingface.folder import CONFIG, Folder
 
-MOST_LAYERS = 1000
 LARGEST = 2**24
-"""Largest whole number of any other setting."""
+"""Largest whole number of a setting that MOST does not name."""
 
-_COUNTS = re.compile(r".*(layer|depth|block|stage|expert|group|stack).*", re.IGNORECASE)
-"""Names of settings that may say how many modules there are."""
-
-_FREE = re.compile(r".*(theta|base|seed|_id|_ids|size_in_bytes).*")
-"""Names of settings by which nothing grows."""
+MOST = (
+    (re.compile(r".*(theta|base|seed|_id|_ids|size_in_bytes|max_length|num_labels).*"), math.inf),
+    (re.compile(r".*(layer|depth|block|stage|expert|group|stack|repeat).*", re.IGNORECASE), 1000),
+    (re.compile(r".*(radius|stride).*"), 1024),
+)
+"""The largest whole number by the name of a setting, the first that fits: those by which nothing grows, those that may say how many
+modules there are, and those by which a run grows, however short its input is."""
 
 DEEPEST = 8
 """Most levels of settings inside of settings."""
@@ -28,8 +30,8 @@ def check_sizes(folder: Folder) -> None:
         DamagedFile: a setting is too large, or nested too deeply.
     """
     for name, value in _numbers(folder, folder.config, 0):
-        most = MOST_LAYERS if _COUNTS.fullmatch(name) else LARGEST
-        if value > most and not _FREE.fullmatch(name):
+        most = next((most for names, most in MOST if names.fullmatch(name)), LARGEST)
+        if value > most:
             raise DamagedFile(path=folder.path / CONFIG, detail=f"{name} is {value}, not a whole number up to {most:,}")
 
 
