@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from threadpoolctl import threadpool_limits
 
-from viz import panel_help, waiting
+from viz import memory_metrics, panel_help, waiting
 from viz.canvas.wire.transport import ROUTE
 from viz.classroom.feed import end_streams_at_exit
 from viz.every_answer import EveryAnswer, known_hosts
@@ -31,6 +31,7 @@ async def warm_up(app: st.App) -> AsyncIterator[None]:
     """
     threadpool_limits(1, "blas")
     start(box.pause_ms)
+    memory_metrics.register()
     end_streams_at_exit()
     gc.collect()
     gc.freeze()

@@ -6,7 +6,7 @@ from math import inf, isnan
 from typing import Literal
 
 from benchmarks import alternatives as other
-from benchmarks import app_resources, drawing, handling, live, peers, recording, whatif
+from benchmarks import app_resources, drawing, handling, live, memory, peers, recording, whatif
 from benchmarks.timing import Row
 
 
@@ -147,6 +147,7 @@ def _process() -> Iterator[Aim]:
     yield Aim("server CPU of a click that selects a head", "server CPU of a click that selects a head…", "milliseconds", 10, "ms")
     few, many = app_resources.FEW, app_resources.MANY
     yield Aim(f"memory after {many} sentences, of that after {few}", f"memory after {many} sentences", "ratio", 1.15)
+    yield Aim(f"memory of {memory.SENTENCES} sentences of {memory.TOKENS} tokens, of the budget", memory.LAST, "ratio", 1.5)
     yield Aim("what each of 72 heads mattered, times one forced run", whatif.WITHOUT, "ratio", 8)
     yield Aim("prune until it breaks, times one forced run", whatif.PRUNE, "ratio", 100)
 

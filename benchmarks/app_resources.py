@@ -15,6 +15,9 @@ CLICKS = 20
 FEW, MANY = 50, 500
 """Number of different sentences between the two measurements of memory."""
 
+MEMORY_MIB = 64
+"""The byte budget of the app here: it is used up by the fewer sentences, so that more of them need no more memory."""
+
 AT_REST = "[data-testid=stApp][data-test-script-state=notRunning]"
 
 
@@ -24,7 +27,7 @@ def measure(repeats: int) -> Iterator[Row]:
     Raises:
         NoBrowser: there is no Chromium here.
     """
-    with browsing() as browser, serving(ROOT / "app.py") as app:
+    with browsing() as browser, serving(ROOT / "app.py", HEADLIGHT_MEMORY=str(MEMORY_MIB)) as app:
         page = browser.context().new_page()
         page.goto(app.address)
         page.wait_for_selector(".hl[data-drawing=atlas][data-layout]", timeout=60_000)

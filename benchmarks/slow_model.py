@@ -30,14 +30,19 @@ SPEC = ModelSpec(
 
 def save_slow_model(folder: Path) -> None:
     """Writes the checkpoint folder; its words are w4, w5, …, and it never writes the end token."""
-    vocabulary = SPECIALS + tuple(f"w{number}" for number in range(len(SPECIALS), 50_257))
+    save_model(folder, MODEL, SPEC)
+
+
+def save_model(folder: Path, name: str, spec: ModelSpec) -> None:
+    """Writes the checkpoint folder of a language model with random weights and the words w4, w5, …"""
+    vocabulary = SPECIALS + tuple(f"w{number}" for number in range(len(SPECIALS), spec.writer.vocab))
     info = native.Info(
-        name=MODEL,
-        title="Slow",
+        name=name,
+        title=name.capitalize(),
         summary="Random weights.",
         languages={"source": "Words"},
         examples=("w4 w5",),
         data={},
-        spec=SPEC,
+        spec=spec,
     )
-    native.save(folder, info, build(SPEC).state_dict(), {"source": WordTokenizer("words", vocabulary, framed=False)})
+    native.save(folder, info, build(spec).state_dict(), {"source": WordTokenizer("words", vocabulary, framed=False)})

@@ -28,6 +28,8 @@ PYTHON = [
 ROOMS = [p for p in PYTHON if p.relative_to(ROOT).parts[0] != "tests"]
 WRITTEN = [*ROOMS, *sorted(p for end in ("js", "css") for p in (ROOT / "viz").rglob(f"*.{end}"))]
 TORCH_FREE = (
+    "sharing.budget",
+    "sharing.lru_cache",
     "sharing.single_flight",
     "errors",
     "spec.network",
@@ -42,7 +44,7 @@ TORCH_FREE = (
     "inspection.report",
     "engine",
     "engine.api",
-    "engine.lru_cache",
+    "engine.opening_slots",
     "engine.scheduling.queue",
 )
 LAZY = ("model.engine", "model.engine.with_traces")
@@ -236,6 +238,8 @@ def test_a_page_asks_an_engine_and_never_the_network() -> None:
         "model.inspection.report",
         "model.engine.api",
         "model.engine.sent_files",
+        "model.sharing.budget",
+        "model.sharing.lru_cache",
         "model.sharing.single_flight",
     )
     for module in modules("viz.views", "viz.walk", "viz.figures", "viz.canvas", "viz.links", "viz.export"):

@@ -7,6 +7,7 @@ model.sharing, model.spec, model.tokenizers, model.trace.
 import os
 
 from model.engine.api import SharedEngine
+from model.engine.memory import set_budget
 from model.engine.sent_files import paths_to_open
 from model.errors import BadSetting
 
@@ -22,6 +23,7 @@ def open_engine() -> SharedEngine:
         BadTrace: HEADLIGHT_OPEN names a trace that cannot be drawn.
     """
     if url := os.environ.get("HEADLIGHT_ENGINE"):
+        set_budget()
         from model.engine.http.client import RemoteEngine
 
         if not url.startswith(("http://", "https://")):

@@ -18,9 +18,8 @@ from model.checkpoints import export as model_export
 from model.checkpoints import tensors as model_tensors
 from model.checkpoints.loaded import Runner
 from model.checkpoints.native import Checkpoint
-from model.engine import environment
+from model.engine import environment, memory
 from model.engine.api import ModelInfo
-from model.engine.lru_cache import LruCache
 from model.engine.model_cache import Loaded, ModelCache, ModelKey, Outcome
 from model.engine.model_info import unusable
 from model.engine.model_list import ModelList
@@ -35,15 +34,14 @@ from model.inference.cell import explain_cell
 from model.inference.inputs import Reader
 from model.inference.precision import run_in
 from model.inspection.report import Inspection
+from model.sharing.budget import BUDGET, Budget
+from model.sharing.lru_cache import LruCache
 from model.spec.request import KEEP, Precision, RunRequest, Settings
 from model.trace.cell_arithmetic import Explanation
 from model.trace.progress import Progress, Report
 from model.trace.types import Array, Trace
 
 CHECKPOINTS = Path(__file__).parents[2] / "checkpoints"
-CACHE_BYTES = 64 * 2**20
-ATTRIBUTION_BYTES = 16 * 2**20
-VARIANT_BYTES = 512 * 2**20
 MOST_DRAFTS = 1024
 """Sessions whose newest text is remembered: what the next run of the session guesses from (model/inference/draft.py)."""
 
@@ -72,8 +70,8 @@ class LocalEngine:
     Args:
         folder: the folder of checkpoints.
         device: where networks compute.
-        cache_bytes: size of the trace cache.
-        variant_bytes: memory for networks of uploads, files with settings and snapshots; the newest always stays.
+        cache_bytes: most bytes of traces, besides the budget; 0: none is cached.
+        budget: bounds all caches together.
         scheduler: schedules the runs, not yet started; None: one with the default limits.
         precision: default precision of runs, if the network supports it.
         uploads: store of uploaded files; None: one for this process alone.
@@ -83,8 +81,8 @@ class LocalEngine:
         self,
         folder: Path,
         device: torch.device,
-        cache_bytes: int = CACHE_BYTES,
-        variant_bytes: int = VARIANT_BYTES,
+        cache_bytes: float = math.inf,
+        budget: Budget = BUDGET,
         scheduler: Scheduler | None = None,
         precision: Precision = "float32",
         uploads: Uploads | None = None,
@@ -93,23 +91,24 @@ class LocalEngine:
         self._device = device
         self._precision, self._most_positions = precision, environment.most_positions()
         self._uploads = uploads or Uploads()
-        self._models = ModelCache(self._store, self._uploads, device, lambda: self.device, variant_bytes)
-        self._list = ModelList(self.describe, self._models.version, self._models.is_weight_file)
-        self._traces: LruCache[VersionedRequest, Trace] = LruCache(cache_bytes, attrgetter("nbytes"))
-        self._attributions: LruCache[VersionedRequest, Result] = LruCache(ATTRIBUTION_BYTES, attrgetter("nbytes"))
+        self._models = ModelCache(self._store, self._uploads, device, lambda: self.device, budget)
+        self._list = ModelList(self.describe, self._models.version, self._models.is_weight_file, self._models.forget_gone)
+        self._traces: LruCache[VersionedRequest, Trace] = LruCache(cache_bytes, attrgetter("nbytes"), budget=budget, kind="traces")
+        self._results: LruCache[VersionedRequest, Result] = LruCache(math.inf, attrgetter("nbytes"), budget=budget, kind="results")
         self._drafts: LruCache[tuple[str, ModelKey], tuple[int, ...]] = LruCache(math.inf, len, MOST_DRAFTS)
         self.scheduler = (scheduler or Scheduler()).start()
 
     @classmethod
     def from_environment(cls, uploads: Uploads | None = None) -> "LocalEngine":
-        """The engine of the app. HEADLIGHT_CHECKPOINTS, HEADLIGHT_DEVICE, HEADLIGHT_THREADS and HEADLIGHT_PRECISION, if set,
-        choose the folder of checkpoints, the device, the CPU threads and the default precision.
+        """The engine of the app. HEADLIGHT_CHECKPOINTS, HEADLIGHT_DEVICE, HEADLIGHT_THREADS, HEADLIGHT_PRECISION and
+        HEADLIGHT_MEMORY, if set, choose the folder of checkpoints, the device, CPU threads, the default precision and memory.
 
         The default is half of the cores: two threads on a busy two-core machine can be ten times slower than one.
 
         Raises:
             BadSetting: a variable has a value that is not allowed.
         """
+        memory.set_budget()
         torch.set_num_threads(environment.threads() or max(1, (os.cpu_count() or 2) // 2))
         folder = Path(os.environ.get("HEADLIGHT_CHECKPOINTS") or CHECKPOINTS)
         return cls(folder, environment.device(), precision=environment.precision(), uploads=uploads)
@@ -148,10 +147,10 @@ class LocalEngine:
         Raises:
             UnknownModel: there is no such model.
         """
-        upload, found = self._uploads.get(model), self._models.network(model, settings)
-        if not isinstance(found, Loaded):
+        upload, found = self._uploads.get(model), self._models.info(model, settings)
+        if isinstance(found, HeadlightError):
             return unusable(model, upload.name if upload else self._store.title(model), found)
-        return found.info if upload else self._store.with_training(found.info)
+        return found if upload else self._store.with_training(found)
 
     def inspect(self, model: str, settings: Settings = ()) -> Inspection:
         """The inspection report of a model's file or folder.
@@ -228,7 +227,7 @@ class LocalEngine:
             raise TooManyTokens(what="run", found=longest, allowed=allowed, reason=reason)
         about = replace(question.request, precision=trace.request["precision"])
         asked = VersionedRequest(question.about(about), base.key.version)
-        if (found := self._attributions.get(asked)) is None:
+        if (found := self._results.get(asked)) is None:
 
             def work(ask: Ask, report: Report) -> Result:
                 began = time.perf_counter()
@@ -240,7 +239,7 @@ class LocalEngine:
                 return answer(question, request, prompt, runner, trace, place)
 
             found = self.scheduler.do(asked, work)
-            self._attributions.keep(asked, found)
+            self._results.keep(asked, found)
         return found  # type: ignore[return-value]  # the kind of result that the question says
 
     def tensors(self, model: str, names: tuple[str, ...], settings: Settings = ()) -> dict[str, Array]:

@@ -16,15 +16,17 @@ import torch
 from model.checkpoints import loader
 from model.checkpoints.loaded import Runner
 from model.engine.api import ModelInfo
-from model.engine.lru_cache import ComputedOnce, LruCache, OpeningSlots
 from model.engine.model_info import describe
+from model.engine.opening_slots import OpeningSlots
 from model.engine.sent_files import uses_sent_vocabulary
 from model.engine.stores import CheckpointStore, Stamp
 from model.engine.uploads import UPLOAD_PREFIX, Uploads
-from model.errors import DamagedFile, HeadlightError, NoRoom
+from model.errors import DamagedFile, HeadlightError, NoRoom, UnknownModel
 from model.inference.batching import is_out_of_memory, release
 from model.inference.precision import lowered
 from model.inspection.report import Inspection
+from model.sharing.budget import Budget
+from model.sharing.lru_cache import ComputedOnce, LruCache
 from model.spec.request import Precision, Settings
 
 Value = TypeVar("Value")
@@ -32,7 +34,11 @@ Value = TypeVar("Value")
 MOST_VARIANTS = 64
 """Most networks of uploads, files with settings and snapshots kept in memory: visitors can ask for any number of them."""
 
-INSPECTION_BYTES = 64 * 2**20
+MOST_INFOS = 4096
+CUDA_VARIANT_BYTES = 512 * 2**20
+"""Memory of a CUDA device for networks of uploads, files with settings and snapshots; the newest always stays."""
+
+KIND = "networks"
 TENSOR_BYTES = 2048
 """Approximate size of one tensor's statistics in an inspection."""
 
@@ -85,20 +91,26 @@ class ModelCache:
         uploads: the uploaded files.
         device: where networks compute.
         device_name: the device's name for errors.
-        variant_bytes: memory for networks of uploads, files with settings and snapshots; the newest always stays. Networks of
-            the folder without settings are never dropped.
+        budget: bounds these caches and others together.
     """
 
     def __init__(
-        self, store: CheckpointStore, uploads: Uploads, device: torch.device, device_name: Callable[[], str], variant_bytes: int
+        self, store: CheckpointStore, uploads: Uploads, device: torch.device, device_name: Callable[[], str], budget: Budget
     ) -> None:
         self._store, self._uploads, self._device, self._device_name = store, uploads, device, device_name
-        self._plain: ComputedOnce[ModelKey, Outcome | None] = ComputedOnce(LruCache(math.inf, _nbytes), _stays)
+        elsewhere = device.type == "cuda"  # networks take none of the process's memory there
+        shared, most = (None, CUDA_VARIANT_BYTES) if elsewhere else (budget, math.inf)
+        self._plain: ComputedOnce[ModelKey, Outcome | None] = ComputedOnce(
+            LruCache(math.inf, _nbytes, budget=shared, kind=KIND), _stays
+        )
         self._variants: ComputedOnce[ModelKey, Outcome | None] = ComputedOnce(
-            LruCache(max(1, variant_bytes), _nbytes, MOST_VARIANTS), _stays
+            LruCache(most, _nbytes, MOST_VARIANTS, shared, KIND), _stays
         )
         self._inspections: ComputedOnce[ModelKey, Inspection | HeadlightError | None] = ComputedOnce(
-            LruCache(INSPECTION_BYTES, _inspection_bytes, MOST_VARIANTS), _stays
+            LruCache(math.inf, _inspection_bytes, MOST_VARIANTS, budget, "inspections"), _stays
+        )
+        self._infos: ComputedOnce[ModelKey, ModelInfo | HeadlightError | None] = ComputedOnce(
+            LruCache(math.inf, lambda info: 0, MOST_INFOS), _stays
         )
         self._slots = OpeningSlots(FILES_AT_ONCE)
 
@@ -127,6 +139,31 @@ class ModelCache:
         """
         plain = self._store.holds(name) and not settings
         return self._current(self._plain if plain else self._variants, name, settings, self._load)
+
+    def info(self, name: str, settings: Settings = ()) -> ModelInfo | HeadlightError:
+        """Facts about a model, or the error of loading it. They stay known when its network was dropped: each page lists them.
+
+        Raises:
+            UnknownModel: there is no such model.
+        """
+        return self._current(self._infos, name, settings, self._describe)
+
+    def forget_gone(self) -> None:
+        """Drops what was made of files that were deleted or replaced since."""
+        caches = (self._plain, self._variants, self._inspections, self._infos)
+        gone = {key for key in {key for cache in caches for key in cache.kept()} if not self._is_current(key)}
+        for cache in caches:
+            cache.forget(gone.__contains__)
+
+    def _is_current(self, key: ModelKey) -> bool:
+        try:
+            return self.version(key.name) in (key.version, None)  # None: they are being written
+        except UnknownModel:
+            return False
+
+    def _describe(self, key: ModelKey) -> ModelInfo | HeadlightError:
+        found = self.network(key.name, key.settings)
+        return found.info if isinstance(found, Loaded) else found
 
     def in_precision(self, loaded: Loaded, precision: Precision) -> Outcome:
         """A loaded network in `precision`, or the error of converting it."""
@@ -170,8 +207,7 @@ class ModelCache:
 
     def _unchanged(self, key: ModelKey, make: Callable[[ModelKey], Value]) -> Value | None:
         """The result of `make`; None: the files changed meanwhile. Drops results of older files first."""
-        for cache in (self._plain, self._variants, self._inspections):
-            cache.forget(lambda other: other.name == key.name and other.version != key.version)
+        self.forget_gone()
         made = make(key)
         return made if self.version(key.name) == key.version else None
 
@@ -210,7 +246,7 @@ class ModelCache:
         return NoRoom(device=self._device_name(), model=key.name)
 
 
-def _stays(key: ModelKey, found: Outcome | Inspection | None) -> bool:
+def _stays(key: ModelKey, found: Outcome | Inspection | ModelInfo | None) -> bool:
     """Whether an outcome may be cached. Some errors may go away: there may be memory, or the missing vocabulary, next time."""
     for_good = not (key.name.startswith(UPLOAD_PREFIX) or uses_sent_vocabulary(key.settings))
     return found is not None and (not isinstance(found, HeadlightError) or (for_good and not isinstance(found, NoRoom)))

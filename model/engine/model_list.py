@@ -25,12 +25,18 @@ class ModelList:
         describe: facts about the model of a name; its network is loaded if needed.
         version: the version of a model's files.
         is_weight_file: whether a name is that of a weight file, which may take a minute to open.
+        changed: called when a list has other models or versions than the list before.
     """
 
     def __init__(
-        self, describe: Callable[[str], ModelInfo], version: Callable[[str], Stamp | None], is_weight_file: Callable[[str], bool]
+        self,
+        describe: Callable[[str], ModelInfo],
+        version: Callable[[str], Stamp | None],
+        is_weight_file: Callable[[str], bool],
+        changed: Callable[[], None],
     ) -> None:
-        self._describe, self._version, self._is_weight_file = describe, version, is_weight_file
+        self._describe, self._version, self._is_weight_file, self._changed = describe, version, is_weight_file, changed
+        self._versions: dict[str, Stamp | None] = {}
         self._files = ThreadPoolExecutor(FILES_AT_ONCE, "headlight-opening-files")
         self._folders = ThreadPoolExecutor(FOLDERS_AT_ONCE, "headlight-opening-folders")
         self._opened: dict[str, Stamp] = {}
@@ -44,6 +50,9 @@ class ModelList:
             UnknownModel: one of them is gone meanwhile.
         """
         versions = {name: self._version(name) for name in names}
+        if versions != self._versions:
+            self._versions = versions
+            self._changed()
         opening = {
             name: self._begun(name, version) for name, version in versions.items() if version and not self._known(name, version)
         }

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from model.engine.lru_cache import LruCache
+from model.sharing.lru_cache import LruCache
 
 MOST_BYTES = 512 * 2**20
 MOST_FILES = 64

@@ -11,10 +11,12 @@ from typing import TypeAlias
 from model.checkpoints import snapshots
 from model.checkpoints.layouts.raw_folder import ANSWERS, WEIGHT_FILES
 from model.engine.api import ModelInfo
-from model.engine.lru_cache import ComputedOnce, LruCache, OpeningSlots
+from model.engine.opening_slots import OpeningSlots
 from model.engine.sent_files import opened_name
 from model.engine.shared_uploads import NO_PEERS, PeerUploads
 from model.errors import BadTrace, HeadlightError, UnknownModel
+from model.sharing.budget import BUDGET
+from model.sharing.lru_cache import ComputedOnce, LruCache
 from model.spec.snapshots import at_step, without_step
 from model.trace.trace_files import ENDING, read_bytes, read_path
 from model.trace.types import Trace
@@ -171,7 +173,9 @@ class TraceStore:
         self._folder, self._peers = folder, peers
         self._paths: dict[str, Path] = {}
         self._sent: LruCache[str, OpenedTrace] = LruCache(MOST_BYTES, _nbytes, MOST_TRACES)
-        self._read: ComputedOnce[tuple[str, str], OpenedTrace] = ComputedOnce(LruCache(MOST_BYTES, _nbytes, MOST_TRACES))
+        self._read: ComputedOnce[tuple[str, str], OpenedTrace] = ComputedOnce(
+            LruCache(MOST_BYTES, _nbytes, MOST_TRACES, BUDGET, "opened traces")
+        )
         self._infos: ComputedOnce[tuple[str, str], ModelInfo] = ComputedOnce(LruCache(MOST_INFOS, lambda info: 1))
         self._slots = OpeningSlots(OPENED_AT_ONCE)
 

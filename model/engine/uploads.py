@@ -15,12 +15,13 @@ from model.checkpoints.layouts.given_answers import FILES, STEERING, GivenAnswer
 from model.checkpoints.layouts.layout_files import SETTING
 from model.checkpoints.layouts.loading import Diagnosis, checkpoint_of, examine, inspection_of
 from model.checkpoints.native import Checkpoint
-from model.engine.lru_cache import LruCache, OpeningSlots
+from model.engine.opening_slots import OpeningSlots
 from model.engine.sent_files import VOCABULARY_ENDINGS, VOCABULARY_PREFIX, sent_names, unreadable, vocabulary_name
 from model.engine.shared_uploads import NO_PEERS, PeerUploads
 from model.errors import BadSetting, NotACheckpoint, NoWeights, WholeObject
 from model.inspection.report import Inspection
 from model.safe_loading.reader import OpenedFile, read_upload
+from model.sharing.lru_cache import LruCache
 from model.sharing.single_flight import SingleFlight
 from model.tokenizers.vocabulary_files import MERGES, holds_pickled_vocabulary, vocabulary_in
 

@@ -1,4 +1,4 @@
-"""Work that several threads ask for at once is done once. Without torch.
+"""What the threads of a process share: work that several ask for at once, and memory: caches under one budget. Without torch.
 
 May import: nothing of this project.
 """

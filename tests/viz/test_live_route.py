@@ -17,6 +17,7 @@ from benchmarks.live import drawn_texts
 from model.engine.http.access import AccessLimits
 from model.engine.scheduling.queue import CANCEL_TOKEN, SESSION, CallerGone, CancelToken, Session
 from model.errors import BadSetting, TooManyCharacters
+from model.sharing.budget import BUDGET
 from model.spec.request import RunRequest
 from model.trace.progress import LISTENER, Progress
 from model.trace.types import Trace
@@ -25,8 +26,7 @@ from tests.live import HERE, asking, framed, live_session
 from tests.pages import MadeUpEngine
 from viz import language
 from viz.calls import Calls, NotYet, Stopped
-from viz.canvas.wire import transport
-from viz.canvas.wire.transport import PART_CACHE, unpack
+from viz.canvas.wire.transport import unpack
 from viz.links import View
 from viz.live import box, route, sessions
 from viz.live.sessions import BY_TOKEN, LiveSession, Question
@@ -280,7 +280,7 @@ def test_a_minute_of_typing_leaves_nothing_behind(client: httpx.AsyncClient) -> 
     while threading.active_count() > before + 4 and time.monotonic() < until:
         time.sleep(0.05)
     assert threading.active_count() <= before + 4
-    assert PART_CACHE.nbytes <= transport.LIMIT
+    assert sum(BUDGET.held().values()) <= BUDGET.most_bytes
 
 
 def test_who_leaves_ends_the_run_and_stop_keeps_what_was_written() -> None:

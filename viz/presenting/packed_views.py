@@ -4,18 +4,19 @@ A picture is kept as long as a lecture that is held shows it, or as it is among 
 """
 
 import gzip
+import math
 from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
 
-from cachetools import LRUCache
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from model.sharing.budget import BUDGET
+from model.sharing.lru_cache import LruCache
 from viz.canvas.wire import transport
 from viz.canvas.wire.transport import content_hash
 
-RECENT_BYTES = 64 * 2**20
 _HEADERS = {"Cache-Control": "private, max-age=31536000, immutable", "Content-Encoding": "gzip"}
 
 
@@ -42,12 +43,12 @@ class PackedView:
 
 
 _VIEWS: WeakValueDictionary[str, PackedView] = WeakValueDictionary()
-_RECENT: LRUCache[str, PackedView] = LRUCache(RECENT_BYTES, getsizeof=lambda view: min(len(view.data), RECENT_BYTES))
+_RECENT: LruCache[str, PackedView] = LruCache(math.inf, lambda view: len(view.data), budget=BUDGET, kind="pictures")
 
 
 def remember(view: PackedView) -> None:
     """Keeps a picture that no lecture holds, while it is among the most recent ones. Call it on the event loop."""
-    _RECENT[view.name] = view
+    _RECENT.keep(view.name, view)
 
 
 def address() -> str:

@@ -1,6 +1,7 @@
 """RemoteEngine: HTTP client of an engine server. Needs no torch."""
 
 import json
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -33,11 +34,12 @@ from model.engine.http.protocol import (
     TensorsQuery,
     TextsQuery,
 )
-from model.engine.lru_cache import LruCache
 from model.engine.scheduling.queue import SESSION
 from model.engine.sent_files import sent_names
 from model.errors import BadSetting, EngineAway, EngineMismatch, HeadlightError, Refused, UnknownModel, Words, from_json
 from model.inspection.report import Inspection
+from model.sharing.budget import BUDGET
+from model.sharing.lru_cache import LruCache
 from model.spec.request import KEEP, RunRequest, Settings
 from model.trace import serialization
 from model.trace.cell_arithmetic import Explanation
@@ -45,7 +47,6 @@ from model.trace.types import Array, Trace
 
 Value = TypeVar("Value")
 
-CACHE_BYTES = 64 * 2**20
 TIMEOUT = httpx.Timeout(150.0, connect=2.0)
 """Longer than the server's own deadline, so that its error arrives."""
 
@@ -71,11 +72,11 @@ class RemoteEngine:
         url: `http://HOST:PORT` of `python -m model serve`.
         token: the server's HEADLIGHT_TOKEN.
         transport: HTTP transport; None: the network.
-        cache_bytes: size of the trace cache.
+        cache_bytes: most bytes of traces, besides the budget of the process; 0: none is cached.
     """
 
     def __init__(
-        self, url: str, token: str = "", transport: httpx.BaseTransport | None = None, cache_bytes: int = CACHE_BYTES
+        self, url: str, token: str = "", transport: httpx.BaseTransport | None = None, cache_bytes: float = math.inf
     ) -> None:
         self._url = url.rstrip("/")
         headers = {"authorization": f"Bearer {token}"} if token else {}
@@ -83,7 +84,7 @@ class RemoteEngine:
         self._client = httpx.Client(
             base_url=self._url, headers=headers, timeout=TIMEOUT, transport=transport, limits=limits, trust_env=False
         )
-        self._traces: LruCache[RunRequest, Trace] = LruCache(cache_bytes, attrgetter("nbytes"))
+        self._traces: LruCache[RunRequest, Trace] = LruCache(cache_bytes, attrgetter("nbytes"), budget=BUDGET, kind="traces")
         self._replies: LruCache[tuple[str, bytes], tuple[float, bytes]] = LruCache(
             REPLY_BYTES * MOST_REPLIES, lambda answer: len(answer[1]), MOST_REPLIES
         )

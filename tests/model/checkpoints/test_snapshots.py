@@ -13,6 +13,7 @@ from model.checkpoints.layouts.given_answers import TextsOf
 from model.engine.api import ModelInfo
 from model.engine.local import LocalEngine
 from model.errors import DamagedFile, HeadlightError, MissingFile, ShapeMismatch, UnknownModel
+from model.sharing.budget import Budget
 from model.spec.request import RunRequest
 from model.spec.snapshots import Losses, at_step, without_step
 from model.trace.serialization import from_bytes
@@ -127,7 +128,7 @@ def test_only_so_many_snapshots_stay_loaded(shelf: Path, monkeypatch: pytest.Mon
     true_load = loader.load
     monkeypatch.setattr(loader, "load", load)
     size = sum(p.nbytes for p in LocalEngine(shelf, CPU).checkpoint("plain").network.parameters())
-    engine = LocalEngine(shelf, CPU, cache_bytes=0, variant_bytes=2 * size)
+    engine = LocalEngine(shelf, CPU, cache_bytes=0, budget=Budget(2 * size))
     loaded.clear()
     for step in (0, 1, 0, 2, 0, 1):
         engine.run(RunRequest(at_step("film", step), "w4"))

@@ -17,6 +17,7 @@ from model.engine import model_cache
 from model.engine.local import LocalEngine
 from model.engine.model_cache import ModelKey
 from model.errors import DamagedFile, HeadlightError, MissingFile, NoRoom, UnknownModel, from_json
+from model.sharing.budget import Budget
 from model.spec.request import Precision, RunRequest, Settings
 from model.spec.snapshots import at_step
 from model.transformer.stacks import EncoderDecoder
@@ -175,7 +176,7 @@ def test_a_folder_whose_diagnosis_ended_in_an_error_was_opened_again_for_each_re
 
 
 def test_networks_of_files_with_settings_are_kept_up_to_a_number_of_bytes(tmp_path: Path) -> None:
-    engine = LocalEngine(tmp_path, CPU, variant_bytes=1)
+    engine = LocalEngine(tmp_path, CPU, budget=Budget(1))
     name = engine.receive((GOLDEN / "001_tiny_a.pt").read_bytes(), "lm.pt")
     first = engine.checkpoint(name, (("n_heads", "2"),))
     assert engine.checkpoint(name, (("n_heads", "2"),)) is first, "the last one stays, however large"
@@ -188,19 +189,40 @@ def test_networks_of_files_with_settings_are_kept_up_to_a_number_of_bytes(tmp_pa
     assert roomy.checkpoint(name, (("n_heads", "2"),)) is first
 
 
-def test_models_of_the_folder_stay_and_those_with_settings_give_way_to_newer_ones(tmp_path: Path) -> None:
+def test_a_network_that_had_to_go_is_loaded_again_and_lists_need_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number, name in enumerate(("a", "b")):
         save_checkpoint(tmp_path / name, seed=number)
-    (tmp_path / "raw.pt").write_bytes((GOLDEN / "001_tiny_a.pt").read_bytes())
-    engine = LocalEngine(tmp_path, CPU, variant_bytes=1)
-    plain, inspected = engine.checkpoint("a"), engine.inspect("a")
-    engine.checkpoint("b")
-    (raw,) = [info.name for info in engine.models() if info.name.startswith("raw")]
-    told = engine.checkpoint(raw, (("n_heads", "2"),))
-    engine.checkpoint(raw, (("n_heads", "1"),))
-    assert engine.checkpoint(raw, (("n_heads", "2"),)) is not told
-    assert engine.checkpoint("a") is plain
-    assert engine.inspect("a") is inspected
+    engine = LocalEngine(tmp_path, CPU, budget=Budget(1))
+    listed, first = engine.models(), weakref.ref(engine.checkpoint("a"))
+    newest = engine.checkpoint("b")
+    gc.collect()
+    assert first() is None, "the newest network stays, however large, and no other"
+    assert engine.checkpoint("b") is newest
+    loads, load = list[Path](), loader.load
+
+    def counted(path: Path, *others: Any) -> Any:
+        loads.append(path)
+        return load(path, *others)
+
+    monkeypatch.setattr(loader, "load", counted)
+    assert engine.models() == listed
+    assert engine.describe("a") == listed[0]
+    assert not loads, "a list of models loads the networks that had to go"
+    engine.checkpoint("a")
+    assert len(loads) == 1
+
+
+def test_the_network_of_a_checkpoint_that_was_deleted_or_replaced_is_let_go_by_the_next_list(tmp_path: Path) -> None:
+    for number, name in enumerate(("deleted", "replaced", "stays")):
+        save_checkpoint(tmp_path / name, seed=number)
+    engine = LocalEngine(tmp_path, CPU)
+    engine.models()
+    networks = {name: weakref.ref(engine.checkpoint(name).network) for name in ("deleted", "replaced", "stays")}
+    shutil.rmtree(tmp_path / "deleted")
+    other_weights(tmp_path / "replaced")
+    assert [info.name for info in engine.models()] == ["replaced", "stays"]
+    gc.collect()
+    assert {name for name, network in networks.items() if network() is None} == {"deleted", "replaced"}
 
 
 def test_the_network_of_older_files_is_freed(tmp_path: Path) -> None:

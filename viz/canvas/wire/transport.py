@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
+from operator import attrgetter
 from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
@@ -24,12 +25,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from model.sharing.budget import BUDGET
+from model.sharing.lru_cache import LruCache
 from model.sharing.single_flight import SingleFlight
 from model.trace.types import Array
 from viz.texts import current as current_language
 
 PATH = "/headlight"
-LIMIT = 256 * 2**20
 MOST_KEYS = 2**14
 """Most keys remembered; the part of a forgotten key is made again."""
 
@@ -132,22 +134,22 @@ class Blob:
 
 
 class PartCache:
-    """LRU cache of parts, bounded in bytes and keyed by content: equal parts are held once. Thread-safe.
+    """LRU cache of parts under the budget of the process, keyed by content: equal parts are held once. Thread-safe.
 
     Args:
-        limit: bytes of all parts together. The part used last stays, even if it is larger than the limit.
+        limit: most bytes of all parts together, besides. The part used last stays, even if it is larger than the limit.
     """
 
-    def __init__(self, limit: int = LIMIT) -> None:
-        self._parts: LRUCache[str, Part] = LRUCache(limit, getsizeof=lambda part: min(part.nbytes, limit))
+    def __init__(self, limit: float = math.inf) -> None:
+        self._parts: LruCache[str, Part] = LruCache(limit, attrgetter("nbytes"), budget=BUDGET, kind="parts")
         self._names: LRUCache[str, str] = LRUCache(MOST_KEYS)
         self._lock = threading.Lock()
         self._flight: SingleFlight[str, Part] = SingleFlight()
 
     @property
     def nbytes(self) -> int:
-        """Bytes held; a part larger than the limit counts as the limit."""
-        return int(self._parts.currsize)
+        """Bytes held."""
+        return int(self._parts.nbytes)
 
     def get_or_make(self, key: str, make: Callable[[], T]) -> T:
         """The cached part of `key`; if there is none, makes and caches it, once for all threads that ask meanwhile.
@@ -162,24 +164,24 @@ class PartCache:
 
     def _kept(self, key: str) -> Part | None:
         with self._lock:
-            return self._parts.get(self._names.get(key, ""))
+            name = self._names.get(key, "")
+        return self._parts.get(name)
 
     def _keep(self, key: str, made: Part) -> Part:
+        self._parts.keep(made.name, made)
         with self._lock:
-            self._parts[made.name] = made
             self._names[key] = made.name
         return made
 
     def piece(self, name: str, path: str) -> bytes | None:
         """Bytes of a piece of the part with the hash `name`; None if it is not cached."""
-        with self._lock:
-            found = self._parts.get(name)
+        found = self._parts.get(name)
         return found.piece(path) if found is not None else None
 
     def clear(self) -> None:
         """Empties the cache."""
+        self._parts.forget()
         with self._lock:
-            self._parts.clear()
             self._names.clear()
 
 

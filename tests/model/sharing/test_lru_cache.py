@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from model.engine import lru_cache
-from model.engine.lru_cache import ComputedOnce, LruCache, OpeningSlots
-from model.errors import TookTooLong
+from model.sharing.lru_cache import ComputedOnce, LruCache
 from model.spec.request import RunRequest
 from model.trace.types import Trace
 
@@ -161,14 +159,3 @@ def test_equal_computations_run_once_and_a_kept_value_is_not_computed_again() ->
     assert begun == ["one", "not kept", "three"]
     cache.keep("c", "kept since")
     assert once._computed("c", lambda: compute("four")) == "kept since"
-
-
-def test_slots_are_given_back_also_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lru_cache, "SLOT_SECONDS", 0.01)
-    slots = OpeningSlots(1)
-    with pytest.raises(KeyError), slots:
-        raise KeyError
-    with slots, pytest.raises(TookTooLong), slots:
-        pass
-    with slots:
-        pass
