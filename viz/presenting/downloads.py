@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from model.engine import log
-from model.engine.lru_cache import LruCache
+from model.sharing.lru_cache import LruCache
 from model.sharing.single_flight import SingleFlight
 from viz.presenting import handout, pages
 from viz.presenting.deck import LectureDeck

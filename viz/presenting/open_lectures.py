@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from weakref import WeakValueDictionary
 
-from model.engine.lru_cache import ComputedOnce, LruCache
 from model.errors import BadLecture, HeadlightError
+from model.sharing.lru_cache import ComputedOnce, LruCache
 from viz.classroom.codes import new_token
 from viz.classroom.feed import Feed
 from viz.language import speaking
