@@ -169,7 +169,8 @@ class Ticket:
             waiter.listener(self.newest)
 
     def finish(self, outcome: Any) -> None:
-        """Sets the outcome for all waiters."""
+        """Sets the outcome for all waiters. The progress refers to the run, which refers to this ticket: it is let go."""
+        self.newest = None
         for waiter in self.waiters:
             waiter.finish(outcome)
 

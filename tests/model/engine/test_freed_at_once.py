@@ -4,6 +4,7 @@ import gc
 import threading
 import weakref
 from collections.abc import Iterator
+from contextvars import Context
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from model.engine.local import LocalEngine
 from model.inference import run
 from model.spec.edits import read_edits
 from model.spec.request import KEEP, Decoding, RunRequest
+from model.trace.progress import LISTENER, ProgressFeed
 from model.transformer.cache import KVCache
 from tests.networks import save_checkpoint
 from tests.runs import CPU
@@ -47,9 +49,10 @@ REQUESTS = {
 }
 
 
+@pytest.mark.parametrize("listening", [False, True])
 @pytest.mark.parametrize("name", REQUESTS)
 def test_keys_and_values_of_a_run_are_freed_without_garbage_collection(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+    name: str, listening: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     made: list[weakref.ref[KVCache]] = []
     freed: list[threading.Event] = []
@@ -64,6 +67,8 @@ def test_keys_and_values_of_a_run_are_freed_without_garbage_collection(
     engine.run(GREEDY)
     monkeypatch.setattr(run, "cache_of", watched)
     request.getfixturevalue("uncollected")
-    engine.run(REQUESTS[name])
+    feed = ProgressFeed()
+    Context().run(lambda: (LISTENER.set(feed.put if listening else None), engine.run(REQUESTS[name])))
+    feed.end()
     assert freed, "the run made no cache to watch"
     assert all(event.wait(20) for event in freed), "something still refers to what the run computed"
