@@ -25,9 +25,14 @@ def font() -> bytes:
     return next((path.read_bytes() for path in sorted(_FOLDER.glob(_PATTERN))), b"")
 
 
+@cache
+def _hash() -> str:
+    return content_hash(font())
+
+
 def font_address() -> str:
     """URL path of the font, which holds the hash of its content."""
-    return f"{address()}/font/{content_hash(font())}.woff2"
+    return f"{address()}/font/{_hash()}.woff2"
 
 
 def served_face() -> str:
