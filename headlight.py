@@ -66,6 +66,11 @@ COMPILED = (
     "variable TORCH_COMPILE_DISABLE=1."
 )
 
+APART = (
+    "the steps of a decode were not joined: the keys of earlier steps are others in a later step, as where a beam search "
+    "reorders its cache. Each step is a site of its own."
+)
+
 
 # --- Axes -----------------------------------------------------------------------------------------------------------------
 #
@@ -1118,10 +1123,14 @@ def _name_stacks(sites: Sequence[Site], events: Sequence[Site]) -> None:
 # --- Joining the steps of a decode ----------------------------------------------------------------------------------------
 
 
-def _joined(sites: Sequence[Site]) -> list[Site]:
+def _joined(sites: Sequence[Site], apart: Callable[[str, str], None]) -> list[Site]:
     """Joins the sites whose keys continue those of an earlier site of the same module: the steps of a decode with a cache.
 
     Cross-attention is joined where the self-attention before it was.
+
+    Args:
+        sites: in the order in which they ran.
+        apart: told a module, and why, whose steps could not be joined.
     """
     found, last, continues = list[Site](), dict[tuple[str, str], list[Site]](), False
     for site in sites:
@@ -1132,6 +1141,8 @@ def _joined(sites: Sequence[Site]) -> list[Site]:
             open_.remove(earlier)
             open_.append(earlier)
         else:
+            if any(_is_next_step(other, site) for other in open_):
+                apart(site.module, APART)
             found.append(site)
             open_.append(site)
         if site.kind != "cross":
@@ -1152,6 +1163,14 @@ def _continued(earlier: Site, site: Site, self_continued: bool) -> bool:
     read, now, rows = _reads(earlier), _reads(site), site.shape[1]
     same = now == read + rows and read <= site.k.shape[1] and bool(np.array_equal(earlier.k[:, :read], site.k[:, :read]))
     return same and earlier.shape[1] == read
+
+
+def _is_next_step(earlier: Site, site: Site) -> bool:
+    """Whether `site` reads as many keys as the step after `earlier` would, of the same heads: only their numbers differ."""
+    if site.kind == "cross" or earlier.k is None or site.k is None or earlier.entered == site.entered:
+        return False
+    alike = len(earlier.k) == len(site.k) and earlier.k.shape[-1] == site.k.shape[-1]
+    return alike and _reads(earlier) > 1 and _reads(site) == _reads(earlier) + site.shape[1] and earlier.call < site.call
 
 
 def _reads(site: Site) -> int:
@@ -1194,15 +1213,19 @@ def _trim(site: Site) -> None:
 
 
 class _Modules:
-    """Which module runs, by hooks that PyTorch calls for every module; the program's modules are not changed."""
+    """Which module runs, by hooks that PyTorch calls for every module; the program's modules are not changed.
 
-    def __init__(self, model: nn.Module | None, begin: Callable[[nn.Module], None], end: Callable[[], None]) -> None:
+    torch.compile traces these hooks with the modules that it compiles. They do nothing then, so that what is compiled is what
+    would be compiled without a recording; the modules inside a compiled part are not known.
+    """
+
+    def __init__(self, model: nn.Module | None, end: Callable[[], None], compiled: Callable[[str], None]) -> None:
         self.running: list[nn.Module] = []
         self.numbers: list[int] = []
         self.count = 0
         self.names: dict[int, str] = {}
         self.kept = list[nn.Module]()  # so that no other module gets the id of one that is named
-        self.begin, self.end, self.thread = begin, end, threading.get_ident()
+        self.end, self.compiled, self.thread = end, compiled, threading.get_ident()
         self.hooks: list[Any] = []
         if model is not None:
             self._name(model)
@@ -1229,18 +1252,22 @@ class _Modules:
         self.kept.append(root)
         for name, module in root.named_modules():
             self.names[id(module)] = name or type(root).__name__
+            if type(module).__name__ == "OptimizedModule" or module._compiled_call_impl is not None:
+                self.compiled(name)
 
     def _enters(self, module: nn.Module, args: Any) -> None:
+        if torch.compiler.is_compiling():
+            return
         if threading.get_ident() == self.thread and torch._C._current_autograd_node() is None:
-            if not self.running:
-                if id(module) not in self.names:
-                    self._name(module)
-                self.begin(module)
+            if not self.running and id(module) not in self.names:
+                self._name(module)
             self.running.append(module)
             self.count += 1
             self.numbers.append(self.count)
 
     def _leaves(self, module: nn.Module, args: Any, out: Any) -> None:
+        if torch.compiler.is_compiling():
+            return
         if threading.get_ident() == self.thread and any(module is own for own in self.running):
             while self.running.pop() is not module:
                 self.numbers.pop()
@@ -1314,10 +1341,9 @@ class Recording:
         self.call, self.seen_in_call, self.finished, self.nbytes = 0, False, False, 0
         self.on_finish: Callable[[], None] | None = None
         self.dtype, self.device, self.began, self.milliseconds = "float32", "cpu", 0.0, 0.0
-        self.modules = _Modules(model, self._begin_call, self._end_call)
+        self.modules = _Modules(model, self._end_call, self._is_compiled)
         self.watch = _Watch(self)
         if model is not None:
-            self._check_compiled(model)
             first = next(model.parameters(), None)
             if first is not None:
                 self.dtype, self.device = str(first.dtype).removeprefix("torch."), str(first.device)
@@ -1337,13 +1363,11 @@ class Recording:
         self.modules.stop()
         self._finish()
 
-    def _check_compiled(self, module: nn.Module) -> None:
-        if type(module).__name__ == "OptimizedModule" and "attention/*" not in self.missing:
-            self.missing["attention/*"] = COMPILED
-            warnings.warn(COMPILED, stacklevel=3)
-
-    def _begin_call(self, module: nn.Module) -> None:
-        self._check_compiled(module)
+    def _is_compiled(self, name: str) -> None:
+        """Says of a compiled module that it is one, unless that is said of a module around it; an empty name is the whole model."""
+        if "attention/*" not in self.missing and not any(f"attention/{name}.".startswith(f"{other}.") for other in self.missing):
+            self.missing[f"attention/{name or '*'}"] = COMPILED
+            warnings.warn(COMPILED, stacklevel=5)
 
     def _end_call(self) -> None:
         if self.seen_in_call and not self.finished:
@@ -1363,7 +1387,7 @@ class Recording:
         for site in self.events:
             if site.problem and self.wants(site):
                 self.not_understood(site.module, f"attention by {site.operation}: {site.problem}")
-        self.sites = _joined([site for site in self.events if not site.problem])
+        self.sites = _joined([site for site in self.events if not site.problem], self.not_understood)
         _name_stacks(self.sites, self.events)
         if self.on_finish is not None:
             self.on_finish()

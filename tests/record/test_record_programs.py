@@ -1,7 +1,9 @@
 """Whole programs: they run to the same bits, their sites are told apart, and a decode is joined."""
 
 import copy
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -286,6 +288,109 @@ def test_a_compiled_model_is_told_what_to_do() -> None:
     with pytest.warns(UserWarning, match="TORCH_COMPILE_DISABLE=1"):
         recording = headlight.record(compiled)
     assert "before it is compiled" in recording.missing["attention/*"]
+
+
+class WithPart(nn.Module):
+    """A model, one part of which is a module of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.part, self.last = Layer(), Layer()
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = self.last(self.part(x))
+        return found
+
+
+def compiler(backend: str) -> str:
+    """The backend, if this machine can compile for it."""
+    if backend == "inductor" and shutil.which("g++") is None:
+        pytest.skip("inductor needs a C++ compiler: install g++")
+    return backend
+
+
+@pytest.fixture
+def compiling() -> Iterator[None]:
+    """Forgets afterwards what was compiled."""
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+BACKENDS = ["eager", "aot_eager", pytest.param("inductor", marks=pytest.mark.slow)]  # seconds of a C++ compiler
+
+
+def test_steps_whose_cache_is_reordered_stay_apart_and_say_so() -> None:
+    """As a beam search does: the example goes on from what another hypothesis had read."""
+    model = Layer().eval()
+    both = torch.cat([TARGET[:1], TARGET[:1] + 1])
+    with torch.no_grad(), headlight.record(model) as recording:
+        for step in range(3):
+            model(both[:, step : step + 1], causal=True, cached=True)
+            assert model.cache is not None
+            keys, values = model.cache
+            model.cache = keys.flip(0), values.flip(0)
+    assert len(recording.sites) > 1
+    assert recording.missing == {"attention/Layer": headlight.APART}
+
+
+@pytest.mark.filterwarnings("ignore")  # PyTorch's own, while it compiles
+@pytest.mark.usefixtures("compiling")
+@pytest.mark.parametrize("warm", [True, False])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_program_with_a_compiled_part_runs_as_ever_and_the_part_is_named(backend: str, warm: bool) -> None:
+    model: Any = WithPart().eval()
+    model.part = torch.compile(model.part, backend=compiler(backend), fullgraph=True)  # full: nothing of ours breaks its graph
+    with torch.no_grad():
+        first = model(SOURCE) if warm else None
+        with headlight.record(model) as recording:
+            found = model(SOURCE)
+        assert torch.equal(found, model(SOURCE) if first is None else first)
+    assert recording.missing == {"attention/part": headlight.COMPILED}
+    assert "last" in [site.module for site in recording.sites]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.usefixtures("compiling")
+@pytest.mark.parametrize("given", ["the model", "nothing", "compiled in place"])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_compiled_model_runs_as_ever_and_is_told_once(backend: str, given: str) -> None:
+    model: Any = WithPart().eval()
+    compiled: Any = model
+    if given == "compiled in place":
+        model.compile(backend=compiler(backend), fullgraph=True)
+    else:
+        compiled = torch.compile(model, backend=compiler(backend), fullgraph=True)
+    with torch.no_grad():
+        expected = compiled(SOURCE)
+        with headlight.record(None if given == "nothing" else model) as recording:
+            assert torch.equal(compiled(SOURCE), expected)
+    assert recording.missing == {"attention/*": headlight.COMPILED}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.usefixtures("compiling")
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_training_of_a_compiled_model_is_the_same_to_the_bit(backend: str) -> None:
+    """With dropout: what is compiled under a recording draws the same numbers."""
+
+    def losses(is_recorded: bool) -> list[float]:
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        layers = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, 0.1, batch_first=True), 1, enable_nested_tensor=False)
+        model: Any = torch.compile(layers, backend=compiler(backend))
+        optimizer, found = torch.optim.SGD(layers.parameters(), 0.1), list[float]()
+        with headlight.record(layers) if is_recorded else nullcontext():
+            for _step in range(3):
+                optimizer.zero_grad()
+                loss = model(torch.ones(2, 4, 8)).square().mean()
+                loss.backward()
+                optimizer.step()
+                found.append(loss.item())
+        return [*found, torch.rand(1).item()]
+
+    assert losses(True) == losses(False)
 
 
 def test_nothing_of_the_program_is_kept_alive() -> None:
