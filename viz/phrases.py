@@ -50,6 +50,9 @@ NOT_IN_ERRORS = (
     "this kernel is not known",
     "torch.compile hides what a model computes. Record the model before it is compiled, or run the program with the environment "
     "variable TORCH_COMPILE_DISABLE=1.",
+    "unpacking it takes more than {0} seconds",
+    "the steps of a decode were not joined: the keys of earlier steps are others in a later step, as where a beam search "
+    "reorders its cache. Each step is a site of its own.",
     "LayerNorm (standard; without a bias: bias-free), LayerNorm with the deviation of a sample (unbiased), or RMSNorm (rms).",
     "The kind of positional encoding: no tensor is a table of positions.",
     "No tensor is the output layer: it shares the weights of the embedding (tied), or there is none (none).",

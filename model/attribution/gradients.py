@@ -6,8 +6,14 @@ log-probability, x the vectors and b those of the baseline:
     gradient × input        ∂F/∂x_i · x_i
     integrated gradients    (x_i − b_i) · ∫ ∂F/∂x_i (b + α (x − b)) dα, from α = 0 to 1
 
-The integrated gradients of a token sum to F(x) − F(b). The integral is computed by Gauss-Legendre quadrature with more and more
-points, until each sum is within TOLERANCE of that difference, or there are MOST_POINTS.
+The integrated gradients of a token sum to F(x) − F(b), and so do those of each part of the way: the part from α to β sums to its
+own F(β) − F(α). What its sum lacks is therefore known for every part, and the parts that lack most are halved again and again
+(adaptive Gauss-Legendre quadrature), until what is lacking is at most TOLERANCE of the difference, and no chance (CHANCE).
+Where that is not reached with MOST_POINTS, or the parts become too narrow for float32, the token has no integrated gradients.
+
+That is the rule for a baseline of zeros in a deep network with RMSNorm, such as Llama's: near zero each norm divides by √ε alone
+and so magnifies its input about 300 times, in every layer again. So F keeps changing at every scale down to α = 10⁻⁷⁰, and no
+number of points is enough. A token as the baseline has a length, and no such place on its way.
 
 Sources: Sundararajan, Taly and Yan 2017, "Axiomatic Attribution for Deep Networks", equation 1 and proposition 1 (completeness);
 Shrikumar et al. 2016, "Not Just a Black Box", for gradient × input.
@@ -30,9 +36,15 @@ from model.inference.interventions import sites
 from model.trace.types import Array
 from model.transformer.attention import Intervention, Run
 
-FIRST_POINTS, MOST_POINTS = 16, 512
-TOLERANCE = 0.01
-"""How far the sum of integrated gradients may be from the difference, as a share of it."""
+PARTS, POINTS = 4, 4
+"""Parts of the way at first, and points in each part."""
+
+MOST_POINTS, NARROWEST = 2048, 2.0**-18
+"""Points after which a token is given up, and the width of a part that float32 still divides well."""
+
+TOLERANCE, CHANCE = 0.01, 0.1
+"""How much the integrated gradients of a token may lack: as a share of the difference, and, where the lacks of all parts are added
+without their signs, as a share of all amounts, so that large errors cannot cancel out by chance."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,13 +52,18 @@ class Gradients:
     """Gradient measures of one example.
 
     Attributes:
-        gradient, integrated: [token, input], over the inputs of all stacks, one after the other.
+        gradient: [token, input], over the inputs of all stacks, one after the other.
+        integrated: [token, input]; NaN for a token whose integral was not found within TOLERANCE.
         difference: [token], F(x) − F(b).
+        lacking: [token], how far their sum was from the difference.
+        points: how many points of the way were used.
     """
 
     gradient: Array
     integrated: Array
     difference: Array
+    lacking: Array
+    points: int
 
 
 def gradients(scorer: Scorer, baseline: Mapping[str, int | None], on_count: OnCount) -> Gradients:
@@ -54,37 +71,103 @@ def gradients(scorer: Scorer, baseline: Mapping[str, int | None], on_count: OnCo
 
     Args:
         baseline: by stack the id at every position of the baseline; None: vectors of zeros.
-        on_count: called with the number of tokens done so far.
+        on_count: called with the number of gradients computed so far, and how many there are as far as is known.
     """
     inputs, there = _vectors(scorer, {}), _vectors(scorer, baseline)
-    scores = _ask(scorer, lambda: _interpolated(scorer.example, there, inputs, np.array([0.0, 1.0])).scores)
-    difference, left = scores[1] - scores[0], np.arange(scores.shape[1])
     zeros = {name: torch.zeros_like(x) for name, x in inputs.items()}
-    gradient = _summed(scorer, (zeros, inputs), np.ones(1), np.ones(1), left)
-    integrated, points = np.zeros_like(gradient), FIRST_POINTS
-    while len(left) and points <= MOST_POINTS:
-        integrated[left] = _integrated(scorer, (there, inputs), points, left)
-        left = left[np.abs(integrated.sum(axis=1) - difference)[left] > TOLERANCE * np.abs(difference[left])]
-        points *= 2
-        on_count(len(difference) - len(left), len(difference))
-    return Gradients(gradient, integrated, difference)
+    every = np.arange(len(scorer.example.following))
+    gradient = _weighed(scorer, (zeros, inputs), np.ones(1), np.ones(1), every)[0]
+    integral = _Integral(scorer, (there, inputs), on_count)
+    found, lacking, left = np.full_like(gradient, np.nan), np.full(len(every), np.nan), every
+    while len(left):
+        integral.measure(left)
+        each, sums = integral.lacking[:, left], integral.sums[:, left].sum(axis=0)
+        allowed, lacking[left] = TOLERANCE * np.abs(integral.difference[left]), np.abs(each.sum(axis=0))
+        good = (lacking[left] <= allowed) & (np.abs(each).sum(axis=0) <= CHANCE * np.abs(sums).sum(axis=1))
+        found[left[good]] = sums[good]
+        left = left[~good]
+        if not len(left) or not integral.halve(_worst(np.abs(each[:, ~good]), allowed[~good])):
+            break
+    return Gradients(gradient, found, integral.difference, lacking, integral.points)
+
+
+def _worst(lacking: Array, allowed: Array) -> Array:
+    """[part] of bool: for each token the parts that lack most, so many that the others lack less than half of what is allowed."""
+    order = np.argsort(lacking, axis=0)
+    rest = np.cumsum(np.take_along_axis(lacking, order, axis=0), axis=0)
+    is_worst = np.zeros(lacking.shape, bool)
+    np.put_along_axis(is_worst, order, rest >= allowed / 2, axis=0)
+    return np.asarray(is_worst.any(axis=1))
 
 
 Ends: TypeAlias = tuple[dict[str, Tensor], dict[str, Tensor]]
 """The vectors [1, position, model] at both ends of the integral, by stack: of the baseline, and of the input."""
 
 
-def _integrated(scorer: Scorer, ends: Ends, points: int, tokens: Array) -> Array:
-    """[token, input], with so many points."""
-    places, weights = np.polynomial.legendre.leggauss(points)
-    places, weights = (places + 1) / 2, weights / 2  # from [-1, 1] to [0, 1]
-    size = scorer.rows(graph=True)
-    chunks = [slice(begin, begin + size) for begin in range(0, points, size)]
-    return np.asarray(sum(_summed(scorer, ends, places[own], weights[own], tokens) for own in chunks))
+class _Integral:
+    """The integral from baseline to input, as the sum over parts of the way.
+
+    Attributes:
+        difference: [token], over the whole way.
+        sums: [part, token, input], integrated gradients of each part.
+        points: how many were used so far.
+    """
+
+    def __init__(self, scorer: Scorer, ends: Ends, on_count: OnCount) -> None:
+        self._scorer, self._ends, self._on_count = scorer, ends, on_count
+        self._places, self._weights = np.polynomial.legendre.leggauss(POINTS)
+        self._edges = np.linspace(0, 1, PARTS + 1)
+        self._scores = self._score(self._edges)
+        self._done = np.zeros(PARTS, bool)
+        self.points, self._gradients = 0, 0
+        self.difference: Array = self._scores[-1] - self._scores[0]
+        self.sums: Array = np.zeros((PARTS, len(self.difference), sum(x.shape[1] for x in ends[1].values())))
+
+    @property
+    def lacking(self) -> Array:
+        """[part, token], what the sum of each part lacks."""
+        return np.asarray(np.diff(self._scores, axis=0) - self.sums.sum(axis=2))
+
+    def measure(self, tokens: Array) -> None:
+        """Computes the parts that were not computed yet, for some tokens."""
+        ahead = np.flatnonzero(~self._done)
+        known = self._gradients + len(ahead) * POINTS * len(tokens)
+        at_once = max(1, self._scorer.rows(graph=True) // POINTS)
+        for begin in range(0, len(ahead), at_once):
+            parts = ahead[begin : begin + at_once]
+            width = np.diff(self._edges)[parts, None] / 2
+            places = self._edges[parts, None] + width * (self._places + 1)
+            found = _weighed(self._scorer, self._ends, places.ravel(), (width * self._weights).ravel(), tokens)
+            self.sums[parts[:, None], tokens] = found.reshape(len(parts), POINTS, *found.shape[1:]).sum(axis=1)
+            self._gradients += places.size * len(tokens)
+            self._on_count(self._gradients, known)
+        self.points += len(ahead) * POINTS
+        self._done[:] = True
+
+    def halve(self, which: Array) -> bool:
+        """Halves some parts; False, and nothing is halved: one is too narrow, or that would be too many points."""
+        if self.points + 2 * POINTS * which.sum() > MOST_POINTS or (np.diff(self._edges)[which] <= NARROWEST).any():
+            return False
+        middles = (self._edges[:-1] + self._edges[1:])[which] / 2
+        copies, behind = 1 + which, np.flatnonzero(which) + 1
+        self._done = np.repeat(~which, copies)
+        self.sums = np.repeat(self.sums, copies, axis=0)
+        self._edges = np.insert(self._edges, behind, middles)
+        self._scores = np.insert(self._scores, behind, self._score(middles), axis=0)
+        return True
+
+    def _score(self, places: Array) -> Array:
+        """[place, token], log-probabilities at some places of the way."""
+        example, size = self._scorer.example, self._scorer.rows(graph=True)
+
+        def scores(own: Array) -> Array:
+            return _ask(self._scorer, lambda: _interpolated(example, *self._ends, own).scores)
+
+        return np.concatenate([scores(places[begin : begin + size]) for begin in range(0, len(places), size)])
 
 
-def _summed(scorer: Scorer, ends: Ends, places: Array, weights: Array, tokens: Array) -> Array:
-    """[token, input]: Σ weight · gradient · (input − baseline) over some points between baseline and input.
+def _weighed(scorer: Scorer, ends: Ends, places: Array, weights: Array, tokens: Array) -> Array:
+    """[point, token, input]: weight · gradient · (input − baseline) at each of some points between baseline and input.
 
     Half of the points at a time where memory does not suffice.
     """
@@ -99,7 +182,7 @@ def _summed(scorer: Scorer, ends: Ends, places: Array, weights: Array, tokens: A
         if len(places) == 1:
             raise
     parts = np.array_split(np.arange(len(places)), 2)
-    return np.asarray(sum(_summed(scorer, ends, places[part], weights[part], tokens) for part in parts))
+    return np.concatenate([_weighed(scorer, ends, places[part], weights[part], tokens) for part in parts])
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +202,7 @@ class _Points:
     leaves: dict[str, Tensor]
 
     def attributed(self, weights: Array, tokens: Array, steps: Mapping[str, Tensor]) -> Tensor:
-        """[token, input]: the gradients by the leaves times `steps`, weighed and summed over the points."""
+        """[point, token, input]: the gradients by the leaves times `steps`, weighed."""
         each = torch.tensor(weights, dtype=self.scores.dtype, device=self.scores.device)[:, None]
         (states,) = torch.autograd.grad((self.scores * each).sum(), self.last, retain_graph=True)  # once for all tokens
         rows = []
@@ -127,9 +210,9 @@ class _Points:
             own = torch.zeros_like(states)
             own[:, self.first + token] = states[:, self.first + token]
             found = torch.autograd.grad(self.last, list(self.leaves.values()), own, retain_graph=True)
-            parts = [(part * steps[name]).sum(dim=(0, 2)) for name, part in zip(self.leaves, found, strict=True)]
-            rows.append(torch.cat(parts))
-        return torch.stack(rows)
+            parts = [(part * steps[name]).sum(dim=2) for name, part in zip(self.leaves, found, strict=True)]
+            rows.append(torch.cat(parts, dim=1))
+        return torch.stack(rows, dim=1)
 
 
 def _interpolated(example: Example, there: dict[str, Tensor], inputs: dict[str, Tensor], places: Array) -> _Points:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from model.errors import Phrase, Words
 from model.trace.types import Array
 
 
@@ -145,13 +146,13 @@ class WordEffects(Result):
         unknown: [token, input], the change where the input is replaced by the unknown token.
         padding: [token, input], the change where it is replaced by padding, which the masks hide, too.
         gradient: [token, input], gradient × input: how the log-probability would change with the input's vector, to first order.
-        integrated: [token, input], integrated gradients from the baseline to the input.
+        integrated: [token, input], integrated gradients from the baseline to the input; NaN for a token without any (`missing`).
         difference: [token], log-probability minus that of the baseline: what the integrated gradients of a token sum to.
         residue: [token], what their sum lacks.
         attention: [token, input], weights of the row that wrote the token, the mean over heads and layers, for each strip.
         rollout: [token, input], attention rollout of that row.
-        baseline: what every position of the baseline holds: the unknown token, padding, or zeros.
-        missing: measures that are not there, each with the reason.
+        baseline: what every position of the baseline holds: the unknown token, padding, the end token, or zeros.
+        missing: measures that are not there, for some or all target tokens, each with the reason.
     """
 
     inputs: tuple[str, ...]
@@ -166,7 +167,7 @@ class WordEffects(Result):
     attention: Array
     rollout: Array
     baseline: str
-    missing: Mapping[str, str]
+    missing: Mapping[str, Words]
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,6 +202,8 @@ def plain(value: Any) -> Any:
         return [plain(item) for item in value]
     if isinstance(value, Mapping):
         return {name: plain(item) for name, item in value.items()}
+    if isinstance(value, Phrase):
+        return str(value)
     if isinstance(value, float) and not np.isfinite(value):
         return None
     return vars(value) if isinstance(value, Head) else value

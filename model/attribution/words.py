@@ -15,9 +15,10 @@ import numpy as np
 
 from model.attribution.copies import Copies
 from model.attribution.example import Example
-from model.attribution.gradients import gradients
+from model.attribution.gradients import TOLERANCE, Gradients, gradients
 from model.attribution.results import WordEffects
 from model.attribution.scoring import OnCount, Scorer, ignore_count
+from model.errors import Phrase, phrase
 from model.inference.interventions import sites
 from model.spec.external import AnySpec
 from model.trace.rollout import origins
@@ -54,14 +55,16 @@ def word_effects(scorer: Scorer, trace: Trace, on_count: OnCount = ignore_count)
     """
     example, spec = scorer.example, scorer.example.runner.info.spec
     inputs = _Inputs(0 if example.source is None else example.source.shape[1], example.fed.shape[1])
-    missing = dict[str, str]()
+    missing = dict[str, Phrase]()
     base, unknown = _left_out(scorer, inputs, dict.fromkeys(spec.stacks, spec.unk_id))
     padding = _left_out(scorer, inputs, _padding(spec))[1]
-    for name, found in (("unknown", unknown), ("padding", padding)):
-        if np.isnan(found).all():
-            missing[name] = f"this model has no {'unknown token' if name == 'unknown' else 'padding'}, or reads no ids"
+    if np.isnan(unknown).all():
+        missing["unknown"] = phrase("No token was replaced by the unknown token: this model has none, or reads no ids.")
+    if np.isnan(padding).all():
+        missing["padding"] = phrase("No token was replaced by padding: this model has none, or reads no ids.")
     stand_in, named = _baseline(spec, example)
     by_gradient = gradients(scorer, stand_in, on_count)
+    missing |= _unsettled(by_gradient, example.tokens)
     later = inputs.later(example)
     attention, rolled = _attention(trace, example, inputs), _rollout(trace, example, inputs)
     hidden = {
@@ -83,7 +86,7 @@ def word_effects(scorer: Scorer, trace: Trace, on_count: OnCount = ignore_count)
         strips=strips,
         positions=positions,
         difference=by_gradient.difference,
-        residue=by_gradient.difference - by_gradient.integrated.sum(axis=1),
+        residue=by_gradient.difference - by_gradient.integrated.sum(axis=1),  # NaN where there are none
         baseline=named,
         missing=missing,
         **{name: np.where(later, np.nan, found) for name, found in hidden.items()},
@@ -99,11 +102,35 @@ def _padding(spec: AnySpec) -> dict[str, int | None]:
 def _baseline(spec: AnySpec, example: Example) -> tuple[Mapping[str, int | None], str]:
     """The id or vector at every position of the baseline, by stack, and its name."""
     reads_ids = example.source is None or not example.source.is_floating_point()
-    choices = ((dict.fromkeys(spec.stacks, spec.unk_id), "the unknown token"), (_padding(spec), "padding"))
-    for ids, name in choices:
+    choices: Mapping[str, Mapping[str, int | None]] = {
+        "the unknown token": dict.fromkeys(spec.stacks, spec.unk_id),
+        "padding": _padding(spec),
+        "the end token": dict.fromkeys(spec.stacks, spec.end_id),
+    }
+    for name, ids in choices.items():
         if reads_ids and None not in ids.values():
             return ids, name
     return dict.fromkeys(spec.stacks), "zeros"
+
+
+def _unsettled(found: Gradients, tokens: tuple[str, ...]) -> dict[str, Phrase]:
+    """Why some tokens have no integrated gradients, with what the first of them lacks."""
+    without = np.flatnonzero(np.isnan(found.integrated).all(axis=1))
+    if not len(without):
+        return {}
+    why = phrase(
+        "Integrated gradients were not found for {count} of {all} target tokens: with {points} points, their sum still misses the "
+        "difference in log-probability by more than {share:.0%}. The sum of the first of them, {token}, misses {difference:.2f} by "
+        "{lacking:.2f}.",
+        count=len(without),
+        all=len(tokens),
+        points=found.points,
+        share=TOLERANCE,
+        token=tokens[without[0]],
+        difference=float(found.difference[without[0]]),
+        lacking=float(found.lacking[without[0]]),
+    )
+    return {"integrated": why}
 
 
 def _left_out(scorer: Scorer, inputs: _Inputs, ids: Mapping[str, int | None]) -> tuple[Array, Array]:

@@ -146,10 +146,17 @@ def _of_words(found: WordEffects) -> Iterator[str]:
         for column, text in enumerate(found.inputs):
             numbers = [getattr(found, name)[row, column] for name in MEASURES]
             if not np.isnan(numbers).all():
-                yield f"{token:12}{found.strips[column] + ' ' + text:18}" + "".join(f"{number:11.4f}" for number in numbers)
-        yield f"{token:12}{'difference from ' + found.baseline}: {found.difference[row]:.4f}, residue {found.residue[row]:.4f}"
+                yield f"{token:12}{found.strips[column] + ' ' + text:18}" + "".join(map(_cell, numbers))
+        residue = "no integrated gradients" if np.isnan(found.residue[row]) else f"residue {found.residue[row]:.4f}"
+        yield f"{token:12}{'difference from ' + found.baseline}: {found.difference[row]:.4f}, {residue}"
+    yield from (f"{name}: {why}" for name, why in found.missing.items())
     for strip, own in _correlations(found).items():
         yield from (f"rank correlation over {strip}: {pair} {value:.2f}" for pair, value in own.items() if value is not None)
+
+
+def _cell(number: float) -> str:
+    """A number in a column; a dash for a measure that is not there, whose reason stands below."""
+    return f"{'-':>11}" if np.isnan(number) else f"{number:11.4f}"
 
 
 def _of_edges(found: EdgeEffects) -> Iterator[str]:

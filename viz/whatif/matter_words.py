@@ -15,7 +15,7 @@ from viz.figures.frame import CONFIG
 from viz.figures.grid import grid
 from viz.page import Page, chart, decimals
 from viz.readings.ranks import spearman
-from viz.texts import _, number
+from viz.texts import _, number, said
 from viz.whatif.measured import request, token_choice
 
 ATTENTION = ("attention", "rollout")
@@ -40,8 +40,12 @@ def draw(page: Page) -> None:
     alt = _("What “{token}” depended on: methods by input tokens; the table below has the numbers", token=found.tokens[token])
     chart(figure, printed=(page.trace, alt), config=CONFIG, key="matters-words", alt=alt)
     st.markdown(f"**{_('Do they agree with attention?')}**")
-    numeric_tables.draw(correlations(table, measures).dropna(axis="columns", how="all"), decimals=2, key="matters-words-ranks")
-    st.caption(_complete(found, token))
+    ranks = correlations(table, measures).dropna(axis="columns", how="all")
+    numeric_tables.draw(ranks, decimals=2, key="matters-words-ranks")
+    if ranks.isna().to_numpy().any():
+        st.caption(_("An empty cell: a method gives the same amount to all these tokens, or there is only one."))
+    for words in filter(None, (_complete(found, token), *map(said, found.missing.values()))):
+        st.caption(labels.markdown(words))
     _what_attention_is_not()
     _numbers(page, table, found.tokens[token])
 
@@ -104,18 +108,15 @@ def _picture(page: Page, inputs: Sequence[str], table: pd.DataFrame, measures: S
 
 
 def _complete(found: WordEffects, token: int) -> str:
-    """Whether integrated gradients add up to what they should."""
+    """How closely integrated gradients add up to what they should; empty: there are none."""
     difference, residue = float(found.difference[token]), float(found.residue[token])
     if np.isnan(difference) or np.isnan(residue):
-        return _("Integrated gradients are not available for this model.")
-    gaps = {
-        "sum": number(difference - residue, decimals(4)),
-        "difference": number(difference, decimals(4)),
-        "share": number(abs(residue) / max(abs(difference), 1e-9), ".2%"),
-    }
+        return ""
     return _(
         "Integrated gradients sum to {sum}; the log-probability is {difference} above that of the baseline: {share} apart.",
-        **gaps,
+        sum=number(difference - residue, decimals(4)),
+        difference=number(difference, decimals(4)),
+        share=number(abs(residue) / max(abs(difference), 1e-9), ".2%"),
     )
 
 

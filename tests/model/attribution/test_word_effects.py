@@ -1,14 +1,23 @@
 """What tokens depended on: leaving out against runs one by one, gradients against finite differences and against completeness."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
-from model.attribution.gradients import FIRST_POINTS
+from model.attribution import gradients, words
 from model.attribution.questions import Words
 from model.attribution.rank_correlation import MEASURES, mean_correlation, rank_correlations
+from model.attribution.results import WordEffects
+from model.attribution.serialization import from_bytes, to_bytes
 from model.trace.rollout import rollout
-from model.trace.types import Site
+from model.trace.types import Array, Site
 from model.transformer.attention import Run
 from tests.model.attribution.conftest import Answering
 from tests.model.attribution.test_heads import TARGET, asked
@@ -121,7 +130,52 @@ def test_rank_correlations_compare_amounts(ask: Answering) -> None:
     assert mean_correlation(effects, "unknown", "attention", "source") == pytest.approx(found[:, first, second].mean())
 
 
-def test_gradients_of_one_point_at_a_time_are_the_same(ask: Answering, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("model.attribution.gradients.MOST_POINTS", 2 * FIRST_POINTS)
+def test_gradients_of_one_point_at_a_time_are_the_same(ask: Answering) -> None:
     runner, question = checkpoint(SPECS["paper"]), Words(asked(SPECS["paper"]))
     np.testing.assert_allclose(ask(runner, question, most_bytes=1).integrated, ask(runner, question).integrated, atol=1e-4)
+
+
+def test_integrals_that_are_not_found_are_left_out_and_say_why(ask: Answering, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gradients, "MOST_POINTS", gradients.PARTS * gradients.POINTS)
+    effects = ask(checkpoint(SPECS["paper"]), Words(asked(SPECS["paper"])))
+    unsettled = np.isnan(effects.integrated).all(axis=1)
+    assert unsettled.any()
+    assert np.isnan(effects.residue[unsettled]).all()
+    assert f"not found for {unsettled.sum()} of {len(effects.tokens)} target tokens: with 16 points" in str(
+        effects.missing["integrated"]
+    )
+    column = MEASURES.index("integrated")
+    assert np.isnan(rank_correlations(effects)[unsettled, column]).all(), "and no correlation is computed from them"
+    assert (np.abs(effects.residue[~unsettled]) <= 0.01 * np.abs(effects.difference[~unsettled])).all()
+    again = from_bytes(WordEffects, to_bytes(effects))
+    assert again.missing == effects.missing
+    assert effects.to_json()["missing"]["integrated"] == str(effects.missing["integrated"])
+
+
+def test_errors_that_cancel_out_by_chance_are_no_integral(ask: Answering, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two halves that miss their differences by +9 and −9."""
+
+    def cancelling(self: gradients._Integral, tokens: Array) -> None:
+        self.points = gradients.MOST_POINTS
+        self.sums[:] = 0
+        self.sums[:, :, 0] = np.diff(self._scores, axis=0)
+        self.sums[0, :, 0] += 9
+        self.sums[1, :, 0] -= 9
+
+    monkeypatch.setattr(gradients._Integral, "measure", cancelling)
+    effects = ask(checkpoint(SPECS["paper"]), Words(asked(SPECS["paper"])))
+    assert np.isnan(effects.integrated).all()
+
+
+@given(arrays(np.float64, (5, 3), elements=st.floats(0, 100)), st.floats(0.01, 10))
+def test_what_is_not_halved_lacks_little(lacking: Array, allowed: float) -> None:
+    worst = gradients._worst(lacking, np.full(3, allowed))
+    assert (lacking[~worst].sum(axis=0) < allowed).all()
+    assert worst.any() or (lacking.sum(axis=0) < allowed).all()
+
+
+def test_without_unknown_token_and_padding_the_end_token_is_the_baseline() -> None:
+    """Not zeros: near zero, layers of RMSNorm change at every scale, and no integral is found."""
+    spec = replace(SPECS["language model"], unk_id=None, pad_id=None)
+    example: Any = SimpleNamespace(source=None)
+    assert words._baseline(spec, example) == ({"decoder": spec.end_id}, "the end token")
