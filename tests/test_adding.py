@@ -90,7 +90,7 @@ view, problems = links.read({"zoom": "3", "against": "zoom=2"})
 assert (view.zoom, problems) == (3, []), problems
 assert links.write(view) == {"zoom": "3", "against": "zoom=2"}
 assert links.second_side(view).zoom == 2
-assert "zoom to “10”, but it must be a whole number from 1 to 9." in links.read({"zoom": "10"})[1][0]
+assert "zoom to “10”. Allowed: a whole number from 1 to 9." in links.read({"zoom": "10"})[1][0]
 assert links.NEW_SENTENCE["zoom"] == links.ANOTHER_MODEL["zoom"] == 7
 assert "zoom" in links.TYPED
 """,

@@ -206,12 +206,12 @@ def _contents(trace: Trace) -> str:
     lines = [
         _("A run of {title}, recorded by Headlight.", title=labels.model(trace)),
         "",
-        _("{name}: the whole run; safetensors alone can read it (docs/trace.md of Headlight).", name=ARCHIVE),
-        _("figures/: pictures. overview.html opens in any browser, without a network."),
+        _("{name}: the whole run; the safetensors library is enough to read it (docs/trace.md of Headlight).", name=ARCHIVE),
+        _("figures/: pictures. overview.html opens in any browser, also offline."),
         _("tables/: numbers as CSV."),
-        _("model.md: the model card. request.json: what was asked. link.txt: the link to this view."),
+        _("model.md: the model card. request.json: the run request. link.txt: the link to this view."),
         _("notebook.ipynb: opens the run and draws pictures; it needs numpy, safetensors and matplotlib."),
         "",
-        _("To open it: drop this archive on the page Checkpoint, or python -m model view ARCHIVE."),
+        _("To open it, drop this archive on the Checkpoint page, or run python -m model view ARCHIVE."),
     ]
     return "\n".join(lines) + "\n"

@@ -60,7 +60,7 @@ def _row(name: str, keys: Sequence[str], places: Sequence[int], shares: Sequence
     gaps = {"row": name, "key": keys[places[0]], "share": percent(shares[0])}
     if len(shares) > 1 and shares[1] >= WORTH_NAMING:
         gaps |= {"next": keys[places[1]], "second": percent(shares[1])}
-        return _("Row “{row}”: {share} on “{key}”, then “{next}” {second}.", **gaps)
+        return _("Row “{row}”: {share} on “{key}”, then {second} on “{next}”.", **gaps)
     return _("Row “{row}”: {share} on “{key}”.", **gaps)
 
 
@@ -265,7 +265,7 @@ def tree(nodes: tuple[Node, ...]) -> str:
 
 def percent(share: float) -> str:
     """A share in whole percent: "93 %"."""
-    return _("less than 1 %") if 0 < share < 0.005 else _("{number} %", number=number_of(100 * share, ".0f"))
+    return _("less than 1%") if 0 < share < 0.005 else _("{number}%", number=number_of(100 * share, ".0f"))
 
 
 def number(value: float, sign: bool = False) -> str:

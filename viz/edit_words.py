@@ -47,12 +47,12 @@ def words(edit: Edit, strips: Strips | None = None) -> str:
         case Silence():
             return _silence(edit)
         case Sharpen():
-            return _("{where}: scores times {factor:g}", where=_where(edit), factor=edit.factor)
+            return _("{where}: scores × {factor:g}", where=_where(edit), factor=edit.factor)
         case Patch():
             return _patch(edit, known)
         case Embed():
             gaps = {"at": _tokens([edit.at], known.get(_strip(edit.stack, known))), "word": edit.word}
-            return _("{stack}: the embedding of “{word}” in place of {at}", stack=labels.stack(edit.stack), **gaps)
+            return _("{stack}: {at} with the embedding of “{word}”", stack=labels.stack(edit.stack), **gaps)
     return _positions_or_layers(edit, known)
 
 
@@ -64,22 +64,22 @@ def _edges(edit: Forbid | Allow, strips: Strips) -> str:
     }
     allows, anybody = isinstance(edit, Allow), not edit.query
     if allows:
-        return _("{where}: all may attend to {keys}", **gaps) if anybody else _("{where}: {queries} may attend to {keys}", **gaps)
+        return _("{where}: allowed: all tokens → {keys}", **gaps) if anybody else _("{where}: allowed: {queries} → {keys}", **gaps)
     if anybody:
-        return _("{where}: no token may attend to {keys}", **gaps)
-    return _("{where}: {queries} may not attend to {keys}", **gaps)
+        return _("{where}: forbidden: all tokens → {keys}", **gaps)
+    return _("{where}: forbidden: {queries} → {keys}", **gaps)
 
 
 def _row(edit: SetRow, strips: Strips) -> str:
     gaps = {"where": _where(edit), "queries": _side(edit.query, edit, strips, "query")}
     if edit.to == "one-hot":
         assert edit.key is not None
-        return _("{where}: {queries} attend to {key} alone", key=_side((edit.key,), edit, strips, "key"), **gaps)
+        return _("{where}: all weight: {queries} → {key}", key=_side((edit.key,), edit, strips, "key"), **gaps)
     if edit.to == "numbers":
-        return _("{where}: {queries} attend with typed weights", **gaps)
+        return _("{where}: typed weights: {queries}", **gaps)
     if edit.to == "head":
-        return _("{where}: {queries} attend like head {other}", other=(edit.other or 0) + 1, **gaps)
-    return _("{where}: {queries} attend to everything equally", **gaps)
+        return _("{where}: weights of head {other}: {queries}", other=(edit.other or 0) + 1, **gaps)
+    return _("{where}: uniform weights: {queries}", **gaps)
 
 
 def _silence(edit: Silence) -> str:
@@ -96,8 +96,8 @@ def _patch(edit: Patch, strips: Strips) -> str:
     gaps = {"value": values[edit.value], "where": _where(edit)}
     gaps["at"] = _side(edit.at, edit, strips, "query")
     if edit.source is not None:
-        return _("{where}: {value} of {at} taken from “{sentence}”", sentence=edit.source, **gaps)
-    return _("{where}: {value} of {at} taken from another run", **gaps)
+        return _("{where}: {value} taken from “{sentence}”: {at}", sentence=edit.source, **gaps)
+    return _("{where}: {value} taken from another run: {at}", **gaps)
 
 
 def _positions_or_layers(edit: Edit, strips: Strips) -> str:
@@ -108,7 +108,7 @@ def _positions_or_layers(edit: Edit, strips: Strips) -> str:
         case SwapPositions():
             strip = strips.get(_strip(edit.stack, strips))
             gaps = {"a": _tokens([edit.a], strip), "b": _tokens([edit.b], strip)}
-            return _("{stack}: the positions of {a} and {b} swapped", stack=stack, **gaps)
+            return _("{stack}: positions swapped: {a} ↔ {b}", stack=stack, **gaps)
         case ShiftPositions():
             return _("{stack}: positions shifted by {by}", stack=stack, by=edit.by)
         case SinusoidalPositions():
@@ -136,7 +136,7 @@ def _where(edit: AtSites) -> str:
     if not edit.head:
         return place
     if len(edit.head) > MOST_NAMED:
-        return _("{place}, {count} heads", place=place, count=len(edit.head))
+        return _("{place}, heads: {count}", place=place, count=len(edit.head))
     return _("{place}, heads {heads}", place=place, heads=listed(str(head + 1) for head in edit.head))
 
 

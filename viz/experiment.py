@@ -35,8 +35,8 @@ def sentence(request: Mapping[str, Any]) -> str:
             return _n("Experiment: {count} edit", "Experiment: {count} edits", len(edits), count=len(edits))
         return _("Experiment: {edits}", edits=clauses(map(words, edits)))
     if len(heads) > MOST_NAMED:
-        return _("Experiment: {count} heads silenced", count=len(heads))
-    return _("Experiment: {heads} silenced", heads=clauses(labels.site(Site.parse(site), head) for site, head in heads))
+        return _("Experiment: heads silenced: {count}", count=len(heads))
+    return _("Experiment: silenced: {heads}", heads=clauses(labels.site(Site.parse(site), head) for site, head in heads))
 
 
 def continued(trace: Trace) -> str:

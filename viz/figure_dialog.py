@@ -71,7 +71,7 @@ def _draw(figures: list[Figure], trace: Trace, link: str, first: str) -> None:
         st.image(files.png(sheet, PREVIEW_DOTS), caption=_size(sheet), width="stretch")
         for note in sheet.notes:
             st.caption(labels.markdown(note))
-    st.caption(_("A caption for it:"))
+    st.caption(_("Caption:"))
     st.code(caption(trace, chosen.title, link), language=None, wrap_lines=True)
     _downloads(sheet, trace, chosen.name)
 
@@ -91,10 +91,10 @@ def _options() -> Options:
     )
     kinds: dict[Maps, str] = {"vector": _("vectors"), "image": _("lossless image")}
     maps = st.segmented_control(
-        _("Cells of maps"), get_args(Maps), format_func=kinds.__getitem__, default="vector", required=True, key="figure:maps"
+        _("Map cells"), get_args(Maps), format_func=kinds.__getitem__, default="vector", required=True, key="figure:maps"
     )
     title = st.toggle(_("Title"), value=True, key="figure:title")
-    names = st.toggle(_("Names of tokens"), value=True, key="figure:labels")
+    names = st.toggle(_("Token labels"), value=True, key="figure:labels")
     return Options(width or ONE_COLUMN, size, title, scheme or "light", names, maps or "vector")
 
 

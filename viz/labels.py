@@ -139,7 +139,7 @@ def kind(stack: str, kind_: str) -> str:
         ("program", "self"): _("Self-attention"),
         ("program", "cross"): _("Cross-attention"),
         (stack, "unknown"): _("Attention"),
-    }.get((stack, kind_), _("Attention to memory"))
+    }.get((stack, kind_), _("Memory attention"))
 
 
 @cached(LRUCache(4096), key=lambda site, head=None: (language.current(), site, head), lock=threading.Lock())

@@ -30,9 +30,9 @@ def add(page: str) -> None:
     view = current_view()[0]
     model = without_step(view.model)[0]
     draft = _draft() or drafts.begin(_("My lecture"), language.current(), model)
-    step = drafts.step_of(page, view, view.text or view.model, _("What is to be seen here?"))
+    step = drafts.step_of(page, view, view.text or view.model, _("What should students notice?"))
     _keep(draft.added(step, model), len(draft.steps))
-    st.toast(_("Step {number} of your lecture. The page Lecture edits it and saves the file.", number=len(draft.steps) + 1))
+    st.toast(_("Step {number} of your lecture. Edit it and save the file on the Lecture page.", number=len(draft.steps) + 1))
 
 
 def _draft() -> Draft | None:
@@ -51,7 +51,7 @@ def draw() -> None:
     st.markdown(f"### {_('Write a lecture')}")
     draft = _draft()
     if draft is None:
-        st.caption(_("“Add this view to a lecture” in the sidebar of any page begins one. Or begin with a copy:"))
+        st.caption(_("To start one, click “Add this view to a lecture” in the sidebar of any page. Or start from a copy:"))
         _copies()
         return
     number = st.session_state[_STEP]
@@ -104,12 +104,12 @@ def _step(draft: Draft, number: int) -> None:
     )
     st.session_state[_TEXT] = draft.steps[number]
     st.text_area(
-        _("Text of the step, as docs/lectures.md describes it"), key=_TEXT, height=320, max_chars=LONGEST_STEP, on_change=_changed
+        _("Text of the step (format: docs/lectures.md)"), key=_TEXT, height=320, max_chars=LONGEST_STEP, on_change=_changed
     )
     with st.container(horizontal=True, key="lecture-step-buttons"):
         for label, icon, key, changed, place in (
-            (_("Earlier"), "arrow_upward", "lecture-earlier", draft.moved(number, -1), number - 1),
-            (_("Later"), "arrow_downward", "lecture-later", draft.moved(number, 1), number + 1),
+            (_("Move up"), "arrow_upward", "lecture-earlier", draft.moved(number, -1), number - 1),
+            (_("Move down"), "arrow_downward", "lecture-later", draft.moved(number, 1), number + 1),
             (_("Remove"), "delete", "lecture-remove", draft.without(number), number),
         ):
             st.button(label, icon=f":material/{icon}:", key=key, on_click=_keep, args=(changed, place))
@@ -134,17 +134,17 @@ def _problems(draft: Draft) -> None:
         gaps = {"line": problem.line, "sentence": problem.sentence}
         st.warning(labels.markdown(_("Line {line}: {sentence}", **gaps)), icon=":material/info:")
     st.caption(
-        labels.markdown(_("Claims (expect:) are tested by the command {command}.", command="python -m model lecture check FILE"))
+        labels.markdown(_("Claims (expect:) are checked by the command {command}.", command="python -m model lecture check FILE"))
     )
 
 
 def _save(draft: Draft) -> None:
     """Draws the name of the file and the buttons that save it and end the draft."""
     st.session_state[_TYPED_NAME] = st.session_state.get(_NAME, "my-lecture")
-    name = st.text_input(_("Name of the file"), key=_TYPED_NAME, max_chars=60, on_change=_rename)
+    name = st.text_input(_("File name"), key=_TYPED_NAME, max_chars=60, on_change=_rename)
     file = f"{name}.{_language(draft)}"
     if not library.is_name(file):
-        st.caption(_("A name has letters, digits, - and _."))
+        st.caption(_("A name consists of letters, digits, - and _."))
         return
     with st.container(horizontal=True, key="lecture-save"):
         st.download_button(
@@ -159,7 +159,7 @@ def _save(draft: Draft) -> None:
         if (folder := os.environ.get(library.VARIABLE)) and is_owner():
             into = Path(folder) / f"{file}.md"
             st.button(
-                _("Save into the folder of lectures"),
+                _("Save to the lectures folder"),
                 icon=":material/save:",
                 key="lecture-write",
                 on_click=_write,
@@ -184,7 +184,7 @@ def _write(path: Path, text: str) -> None:
     except OSError as error:
         st.toast(labels.markdown(_("The file could not be written: {reason}", reason=error.strerror or str(error))))
         return
-    st.toast(labels.markdown(_("Written: {file}", file=path.name)))
+    st.toast(labels.markdown(_("Saved: {file}", file=path.name)))
 
 
 def _discard() -> None:

@@ -60,7 +60,7 @@ def number(lowest: float, highest: float) -> Callable[[str], float]:
 def text(given: str) -> str:
     """Parses a text of limited length."""
     if len(given) > LONGEST_TEXT:
-        raise ValueError(_("text of at most {longest} characters", longest=LONGEST_TEXT))
+        raise ValueError(_("at most {longest} characters", longest=LONGEST_TEXT))
     return given
 
 
@@ -69,7 +69,7 @@ def choice(*allowed: str) -> Callable[[str], str]:
 
     def read(text: str) -> str:
         if text not in allowed:
-            raise ValueError(_("one of {allowed}", allowed=listed(allowed)))
+            raise ValueError(listed(allowed))
         return text
 
     return read
@@ -78,14 +78,14 @@ def choice(*allowed: str) -> Callable[[str], str]:
 def parts(text: str) -> str:
     """Parses parts of Explore, joined by spaces."""
     if any(part not in PARTS for part in text.split()):
-        raise ValueError(_("one of {allowed}", allowed=listed(PARTS)))
+        raise ValueError(listed(PARTS))
     return " ".join(part for part in PARTS if part in text.split())
 
 
 def language(text: str) -> str:
     """Parses the name of a language, such as "de" or "zh-Hant"; empty: none."""
     if text and not matching(text):
-        raise ValueError(_("one of {allowed}", allowed=listed(LANGUAGES)))
+        raise ValueError(listed(LANGUAGES))
     return matching(text)
 
 
@@ -94,7 +94,7 @@ def site(text: str) -> str:
     try:
         return str(Site.parse(text))
     except HeadlightError as error:
-        raise ValueError(_("a site such as decoder.0.2.cross")) from error
+        raise ValueError(_("an attention layer such as decoder.0.2.cross")) from error
 
 
 def stage(text: str) -> str:
@@ -183,5 +183,5 @@ def settings(given: str) -> str:
     values = pairs(given)
     files = any(names_server_file(name, value) for name, value in values.items())
     if not all(_SETTING.fullmatch(pair) for pair in typed) or len(values) < len(typed) or files:
-        raise ValueError(_("settings such as n_heads=8, each name at most once, none of them a file"))
+        raise ValueError(_("settings such as n_heads=8, each name at most once, but no files"))
     return settings_text(values)

@@ -282,9 +282,9 @@ def read(query: Mapping[str, str]) -> tuple[View, list[str]]:
             view = replace(view, **{known[name].field: known[name].read(text)})
         except ValueError as error:
             gaps = {"name": name, "text": text[:40], "allowed": error}
-            problems.append(_("This link sets {name} to “{text}”, but it must be {allowed}. The default is shown.", **gaps))
+            problems.append(_("The link sets {name} to “{text}”. Allowed: {allowed}. The default is used.", **gaps))
     if view.begin and not view.chosen_ids():
-        problems.append(_("This link’s chosen tokens were left out: they need a decode that is long enough, and no forced target."))
+        problems.append(_("The tokens chosen in this link were ignored: they need a long enough decoding and no forced target."))
         view = replace(view, begin="")
     return view, problems
 

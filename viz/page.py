@@ -226,8 +226,8 @@ def show_failure(exception: Exception) -> bool:
     parameters = {name: value for name, value in asked.items() if log.logs_texts() or name not in links.TYPED}
     _log.error({"event": "incident", "incident": incident, "view": parameters}, exc_info=exception)
     text = _(
-        "Something went wrong inside Headlight (incident {incident}; details are in the server log). You have not lost "
-        "anything: change the sentence or the settings, or reload the page.",
+        "Something went wrong inside Headlight (incident {incident}; details are in the server log). Nothing is "
+        "lost: change the sentence or the settings, or reload the page.",
         incident=incident,
     )
     st.error(text, icon=":material/error:")
@@ -277,7 +277,7 @@ def _recorded(page: Page) -> None:
     said = (recording.about(page.trace), experiment.sentence(page.trace.request), experiment.continued(page.trace))
     with st.container(key="recorded", gap=None):
         st.markdown(f":material/history: {labels.markdown(' · '.join(filter(None, said)))}")
-        absent = _("Its network is not here: nothing can be typed, changed or computed again.")
+        absent = _("A recording contains no model, so nothing can be typed, changed or recomputed.")
         recording.draw_sites(page.trace, page.attention.site, [absent])
 
 

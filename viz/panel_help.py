@@ -68,14 +68,14 @@ def _of_explore() -> dict[str, tuple[str, str, str]]:
         "lines": (
             _("Lines"),
             _(
-                "The same weights as lines: the wider a line, the larger its weight. Hover over or touch a token to isolate "
-                "its lines."
+                "The same weights as lines: the wider a line, the larger its weight. Hover over a token or tap it to "
+                "isolate its lines."
             ),
             "glossary.md",
         ),
         "facts": (
             _("Statistics of the head"),
-            _("Each number sums up the weights of the selected head in this run. Click a number to read what it means."),
+            _("Each number summarizes the weights of the selected head in this run. Click a number to read what it means."),
             "readings.md",
         ),
     }
@@ -100,12 +100,15 @@ def _of_step() -> dict[str, tuple[str, str, str]]:
         ),
         "stage": (
             _("A stage"),
-            _("The formula, the numbers of this run, and the line of code that computed them. Nothing is computed again for it."),
+            _("The formula, the numbers of this run, and the line of code that computed them. Nothing is recomputed for this."),
             "stages.md",
         ),
         "arithmetic": (
             _("How this weight was calculated"),
-            _("It follows one weight from query and key to the softmax. It is recomputed in float64 and compared with the run."),
+            _(
+                "Follows one weight from query and key to the softmax. The weight is recomputed in float64 and "
+                "compared with the run."
+            ),
             "stages.md",
         ),
     }
@@ -115,7 +118,7 @@ def _of_masks_and_positions() -> dict[str, tuple[str, str, str]]:
     return {
         "mask-causal": (
             _("Causal mask"),
-            _("A cell says whether its row may attend to its column. Masked cells lie in the future of their row."),
+            _("A cell shows whether its row may attend to its column. Masked cells lie in the future of their row."),
             "glossary.md",
         ),
         "mask-both": (
@@ -125,7 +128,10 @@ def _of_masks_and_positions() -> dict[str, tuple[str, str, str]]:
         ),
         "mask-padding": (
             _("Padding mask"),
-            _("Padding makes sentences equally long, so that they can be computed together. This mask keeps it from being read."),
+            _(
+                "Padding makes sentences equally long, so that they can be computed together. This mask makes sure "
+                "that nothing attends to it."
+            ),
             "glossary.md",
         ),
         "padding-effect": (
@@ -135,7 +141,10 @@ def _of_masks_and_positions() -> dict[str, tuple[str, str, str]]:
         ),
         "introduction": (
             _("Positional encoding"),
-            _("Attention alone does not know the order of tokens. A vector for each position is added to the embedding there."),
+            _(
+                "Attention alone does not know the order of tokens. Therefore, a vector for each position is added to its "
+                "embedding."
+            ),
             "glossary.md",
         ),
         "table": (
@@ -145,7 +154,7 @@ def _of_masks_and_positions() -> dict[str, tuple[str, str, str]]:
         ),
         "curves": (
             _("Curves"),
-            _("Each curve follows one dimension over the positions. Sinusoids of different wavelengths tell near and far apart."),
+            _("Each curve follows one dimension over the positions. Sinusoids of different wavelengths distinguish near from far."),
             "glossary.md",
         ),
         "alike": (
@@ -170,12 +179,12 @@ def _of_training() -> dict[str, tuple[str, str, str]]:
         ),
         "heads": (
             _("All heads during training"),
-            _("Each line follows one head over the snapshots. A steep rise is the time at which the head specialized."),
+            _("Each line follows one head over the snapshots. A steep rise is the moment at which the head specialized."),
             "readings.md",
         ),
         "losses": (
             _("Loss"),
-            _("The loss says how unlikely the right tokens were; lower is better. The dashed line is the snapshot shown."),
+            _("The loss measures how unlikely the correct tokens were; lower is better. The dashed line is the snapshot shown."),
             "training.md",
         ),
         "moments": (
@@ -208,12 +217,12 @@ def _of_compare() -> dict[str, tuple[str, str, str]]:
         ),
         "selected": (
             _("The selected head on both sides"),
-            _("The same head in both runs, and the difference. Rows and columns that have no counterpart are left out."),
+            _("The same head in both runs, and the difference. Rows and columns without a counterpart are omitted."),
             "readings.md",
         ),
         "ranking": (
             _("Heads, most changed first"),
-            _("A row is a head, with how much its weights changed. Choose a row to see that head."),
+            _("Each row is a head and how much its weights changed. Choose a row to see that head."),
             "readings.md",
         ),
     }
@@ -232,13 +241,16 @@ def _of_what_if() -> dict[str, tuple[str, str, str]]:
             "what-if.md",
         ),
         "likelihood": (
-            _("How likely the old output is now"),
-            _("The edited model reads the old output and says how likely each token is. Where that changes, the edit matters."),
+            _("How likely the previous output is now"),
+            _(
+                "The edited model reads the previous output and gives the probability of each token. Where that "
+                "changes, the edit matters."
+            ),
             "what-if.md",
         ),
         "matters": (
             _("What matters"),
-            _("Each part is removed alone, and the output is scored again. What changes the output most comes first."),
+            _("Each part is removed on its own, and the output is scored again. What changes the output most comes first."),
             "what-if.md",
         ),
     }
@@ -248,22 +260,25 @@ def _of_checkpoint() -> dict[str, tuple[str, str, str]]:
     return {
         "diagnosis": (
             _("What the file is"),
-            _("The names and shapes of the tensors tell which program wrote the file. The evidence for and against is listed."),
+            _("The names and shapes of the tensors show which program wrote the file. The evidence for and against is listed."),
             "add-a-layout.md",
         ),
         "roles": (
-            _("Say what is what"),
+            _("Assign roles"),
             _("A layout says what each tensor of a file is. It is checked against the shapes before anything runs."),
             "add-a-layout.md",
         ),
         "recorded-run": (
             _("A recorded run"),
-            _("What the trace file holds: the program that ran, and every attention in it. Its numbers are shown as they are."),
+            _(
+                "The contents of the trace file: the program that ran and each of its attention layers. The numbers "
+                "are shown unchanged."
+            ),
             "record.md",
         ),
         "numbers": (
             _("Diagnosis"),
-            _("It tells whether the weights look trained, and which heads are dead or duplicates. Nothing is run for it."),
+            _("Shows whether the weights look trained, and which heads are dead or duplicates. Nothing is run for this."),
             "glossary.md",
         ),
         "weights": (
@@ -273,7 +288,7 @@ def _of_checkpoint() -> dict[str, tuple[str, str, str]]:
         ),
         "tensors": (
             _("Tensors"),
-            _("Every tensor of the file with its statistics. Search it, or sort it by a column."),
+            _("Every tensor of the file with its statistics. Search the table, or sort it by a column."),
             "glossary.md",
         ),
     }

@@ -118,7 +118,7 @@ def _run(view: View, problems: list[str]) -> tuple[Trace, View]:
         return _run(replace(view, hypothesis=0), problems)
     except (BadEdit, CannotChange, UnknownSite, UnknownHead) as error:
         if view.edits:
-            problems.append(_("This link’s edits were left out. {problem}", problem=sentence(error)))
+            problems.append(_("The edits of this link were ignored. {problem}", problem=sentence(error)))
             return _run(replace(view, edits=""), problems)
         text = _("This link silences heads that this model does not have ({heads}). No head was silenced.", heads=view.silence)
         problems.append(text)
@@ -222,7 +222,7 @@ def wait_for_host(error: EngineAway, shown: bool) -> None:
     """
     seconds = error.fields["seconds"]
     if shown:
-        say(_("The engine has not answered for {seconds} s. You are looking at the last result until it is back.", seconds=seconds))
+        say(_("The engine has not answered for {seconds} s. Showing the last result until it is back.", seconds=seconds))
     else:
         say(sentence(error))
         if _LAST in st.session_state and _last() is None:

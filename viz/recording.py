@@ -31,7 +31,9 @@ def as_it_ran(view: View, problems: list[str]) -> View:
     """
     default = View(text="")
     if any(getattr(view, field) not in (None, getattr(default, field)) for field in _TYPED):
-        problems.append(_("This is a recorded run, so the text or the edits of this link were left out: you see what ran."))
+        problems.append(
+            _("This is a recorded run, so the text or the edits of this link were ignored: the run is shown as it was recorded.")
+        )
     fields = [parameter.field for parameter in links.PARAMETERS if parameter.of_a_run and parameter.field != "model"]
     return replace(view, hypothesis=0, pad_to=0, **{field: getattr(default, field) for field in fields})
 
@@ -79,21 +81,21 @@ def badge(trace: Trace) -> str:
     gaps = {"count": len(sites), "all": len(trace.recorded.sites)}
     known = [own.difference for own in sites.values() if own.difference is not None]
     text = _n(
-        "A fused kernel ran at {count} of {all} sites: its weights were recomputed from queries and keys.",
-        "A fused kernel ran at {count} of {all} sites: their weights were recomputed from queries and keys.",
+        "A fused kernel ran in {count} of {all} attention layers: its weights were recomputed from queries and keys.",
+        "A fused kernel ran in {count} of {all} attention layers: their weights were recomputed from queries and keys.",
         len(sites),
         **gaps,
     )
     if not known:
         return joined((text, _("They could not be compared with what the kernel returned, since it applied dropout.")))
     largest = labels.power_of_ten(max(known, key=lambda value: (value != value, value)))  # NaN counts as the largest
-    return joined((text, _("Weights · values differ from what the kernel returned by at most {largest}.", largest=largest)))
+    return joined((text, _("Weights · values differ by at most {largest} from what the kernel returned.", largest=largest)))
 
 
 def at_site(recorded: Recorded, site: Site) -> str:
     """Sentence on the selected site of a recorded program: module, operation, and how its weights were obtained."""
     own = recorded.sites[str(site)]
-    gaps = {"module": own.module or _("outside of any module"), "operation": own.operation}
+    gaps = {"module": own.module or _("outside any module"), "operation": own.operation}
     if own.origin == "computed":
         return _("Module: {module}. The program computed these weights ({operation}).", **gaps)
     if own.difference is None:

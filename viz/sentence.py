@@ -37,7 +37,7 @@ def sentence_box(info: ModelInfo, beside: Callable[[], None]) -> None:
         beside()
     if info.reads == "features":
         st.caption(
-            _("This model reads vectors instead of words. They are random: the first number says how many, the second is the seed.")
+            _("This model reads vectors instead of words. They are random: the first number is how many, the second is the seed.")
         )
 
 

@@ -39,7 +39,7 @@ def draw(info: ModelInfo, usable: Sequence[ModelInfo], view: View) -> None:
         if info.translates:
             st.text_input(
                 _("Forced target ({language})", language=info.languages.get("target", info.title)),
-                placeholder=_("leave empty to let the model decide") if info.writes else _("the target to be read"),
+                placeholder=_("leave empty to let the model decide") if info.writes else _("the target that the model reads"),
                 help=_(
                     "Teacher forcing: the model reads these words instead of its own output. Each word shows the "
                     "probability that the model gave it."
@@ -113,7 +113,9 @@ def waiting(names: Sequence[str], damaged: Sequence[str], opening: Sequence[str]
     """Lists the files whose questions must be answered before use, those that cannot be used, and those still being opened."""
     if names:
         gaps = {"names": listed(names)}
-        st.sidebar.caption(labels.markdown(_("Not ready: answer these questions on the Checkpoint page: {names}.", **gaps)))
+        st.sidebar.caption(
+            labels.markdown(_("Not ready, answer the questions about them on the Checkpoint page: {names}.", **gaps))
+        )
     if damaged:
         gaps = {"names": listed(damaged)}
         st.sidebar.caption(labels.markdown(_("Cannot be used; the Checkpoint page says why: {names}.", **gaps)))

@@ -63,7 +63,7 @@ _WORDS = {
     "Sort ascending": N_("Sort ascending"),
     "Sort descending": N_("Sort descending"),
     "Stop": N_("Stop"),
-    "System": N_("As the system"),
+    "System": N_("Use system setting"),
     "Theme": N_("Light or dark"),
     "Type to search": N_("Type to search"),
     "Unpin column": N_("Unpin this column"),
@@ -83,10 +83,10 @@ def words() -> dict[str, str]:
         "Remove {name}": _("Remove: {name}", name=_GAP),
         "Shortcut {name}": _("Key: {name}", name=_GAP),
         "The page that you have requested does not seem to exist. Running the app's main page.": _(
-            "There is no such page here. The first page is shown."
+            "This page does not exist. Showing the first page."
         ),
         "You have requested page /{name}, but no corresponding file was found in the app's pages/ directory. Running the app's "
-        "main page.": _("There is no page {name} here. The first page is shown.", name=_GAP),
+        "main page.": _("There is no page {name}. Showing the first page.", name=_GAP),
         "{name} per file": _("{name} per file", name=_GAP),
     }
     return {word: translated(ours) for word, ours in _WORDS.items()} | named

@@ -47,7 +47,7 @@ def test_the_last_result_stays_and_the_page_recovers_without_a_reload(cord: Cord
     cord.cut = True
     visitor.type("text", "w6 w7 w8")
     (problem,) = visitor.problems
-    assert re.fullmatch(r"The engine has not answered for \d+ s\. You are looking at the last result until it is back\.", problem)
+    assert re.fullmatch(r"The engine has not answered for \d+ s\. Showing the last result until it is back\.", problem)
     assert visitor.drawn == drawn
     assert visitor.tokens("source")[1:-1] == ["w4", "w5"]
     cord.cut = False

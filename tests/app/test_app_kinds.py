@@ -163,7 +163,7 @@ def test_files_that_wait_for_answers_do_not_cry_on_every_page(stocked: Path) -> 
     visitor = Visitor(model="tiny")
     assert visitor.problems == []
     assert (
-        f"Not ready: answer these questions on the Checkpoint page: {', '.join(f'{name}.pt' for name in sorted(PARTS))}."
+        f"Not ready, answer the questions about them on the Checkpoint page: {', '.join(f'{name}.pt' for name in sorted(PARTS))}."
         in said(visitor)
     )
     asked = Visitor(model=f"{PARTS[0]}.pt")

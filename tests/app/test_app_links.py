@@ -116,12 +116,15 @@ def test_another_link_in_the_same_tab_replaces_the_state(stocked: Path) -> None:
         ({"step": "9", "max": "4"}, "This run has 4 steps, so step 10 does not exist. Starting at the first."),
         (
             {"head": "-1"},
-            "This link sets head to “-1”, but it must be a whole number from 0 to 1,000,000,000. The default is shown.",
+            "The link sets head to “-1”. Allowed: a whole number from 0 to 1,000,000,000. The default is used.",
         ),
-        ({"top_p": "0"}, "This link sets top_p to “0”, but it must be a number from 0.01 to 1. The default is shown."),
+        (
+            {"top_p": "0"},
+            "The link sets top_p to “0”. Allowed: a number from 0.01 to 1. The default is used.",
+        ),
         (
             {"decode": "**x**"},
-            "This link sets decode to “**x**”, but it must be one of greedy, sample, beam. The default is shown.",
+            "The link sets decode to “**x**”. Allowed: greedy, sample, beam. The default is used.",
         ),
         ({"colour": "<img>"}, "This link contains an unknown parameter “colour”, which was ignored."),
         (

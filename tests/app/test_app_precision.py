@@ -68,9 +68,7 @@ def test_two_types_are_compared(stocked: Path) -> None:
 
 def test_a_type_that_is_not_computed_in_is_said_and_the_default_shown(stocked: Path) -> None:
     visitor = Visitor(text="w4 w5", precision="int4")
-    assert visitor.problems == [
-        "This link sets precision to “int4”, but it must be one of float32, bfloat16, float16. The default is shown."
-    ]
+    assert visitor.problems == ["The link sets precision to “int4”. Allowed: float32, bfloat16, float16. The default is used."]
     assert visitor.drawn
 
 

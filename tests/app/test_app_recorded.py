@@ -51,7 +51,9 @@ def test_a_dropped_trace_is_shown_with_the_numbers_of_its_file(filled: Path) -> 
 
 def test_a_link_never_makes_a_recorded_run_show_another_text(filled: Path) -> None:
     visitor = Visitor(model="run.trace.safetensors", text="something else", edit="silence kind=cross", decode="beam")
-    assert visitor.problems == ["This is a recorded run, so the text or the edits of this link were left out: you see what ran."]
+    assert visitor.problems == [
+        "This is a recorded run, so the text or the edits of this link were ignored: the run is shown as it was recorded."
+    ]
     assert visitor.url == {"model": "run.trace.safetensors", "text": ""} or "text" not in visitor.url
     assert visitor.tokens("source") == list(RUN.tokens["source"].texts)
 
@@ -62,14 +64,14 @@ def test_a_click_on_another_next_token_keeps_the_run_that_was_recorded(filled: P
     assert visitor.tokens("target") == list(RUN.tokens["target"].texts)
     assert "begin" not in visitor.url
     visitor.open("part-numbers")
-    assert "Take it all (one archive)" in [each.proto.label for each in visitor.app.get("download_button")]
+    assert "Download everything (.zip)" in [each.proto.label for each in visitor.app.get("download_button")]
 
 
 def test_the_search_of_a_recorded_beam_shows_the_hypothesis_that_the_file_holds(shelf: Path) -> None:
     (shelf / "beam.trace.safetensors").write_bytes(opened.GREEDY.with_name("beam.trace.safetensors").read_bytes())
     visitor = Visitor("step", model="beam.trace.safetensors", hypothesis="1")
     assert not visitor.problems
-    assert "it holds the attention of one hypothesis" in said(visitor)
+    assert "it holds the attention of only one hypothesis" in said(visitor)
     assert visitor.scene("tree")
     assert "widget:hypothesis" not in [box.key for box in visitor.app.selectbox]
 
@@ -86,8 +88,8 @@ def test_two_recordings_are_compared_and_a_fused_kernel_has_its_badge(filled: Pa
     uploaded(visitor, one=opened.file(opened.program(seed=1)), two=opened.file(opened.program(seed=2)))
     visitor.go("explore")
     told = said(visitor)
-    assert "A fused kernel ran at 1 of 2 sites" in told
-    assert "differ from what the kernel returned by at most 3·10⁻⁷" in told
+    assert "A fused kernel ran in 1 of 2 attention layers" in told
+    assert "differ by at most 3·10⁻⁷ from what the kernel returned" in told
     assert "Module: blocks.1.attn" in told
     first = next(name for name, title in visitor.app.session_state["recorded-runs"].items() if title == "one")
     visitor.go("compare")

@@ -1,4 +1,4 @@
-"""Say what is what: a file that no layout fits is described on the page Checkpoint, and its heads are then shown."""
+"""Assigning roles: a file that no layout fits is described on the page Checkpoint, and its heads are then shown."""
 
 from pathlib import Path
 

@@ -285,7 +285,7 @@ def test_what_changed_most_is_selected_and_strong_and_a_kind_of_attention_withou
     (changed,) = [scene for scene in visitor.scenes("atlas") if "marks" not in scene]
     assert (changed["selection"]["site"], changed["selection"]["head"]) == ("decoder.0.1.cross", 1)
     said = [text for caption in visitor.app.caption if "than rounding in" in (text := caption.value.replace("\\", ""))]
-    assert said == ["No weight changed by more than rounding in: Encoder self-attention, Decoder self-attention."]
+    assert said == ["No weight changed by more than the rounding error in: Encoder self-attention, Decoder self-attention."]
     rows = re.findall(r'<tr class="(\w*)"><th scope="row"><bdi>(.*?)</bdi>.*?</td><td>.*?</i></span>(.*?)</td></tr>', html(visitor))
     strong = [float(number) for kind, _token, number in rows if kind]
     assert strong == [max(float(number) for _kind, _token, number in rows)]

@@ -91,7 +91,7 @@ def test_a_file_too_large_to_be_sent_is_answered_in_words_and_opened_by_its_path
     os.truncate(large, 129 * 2**20)
     expect(page.get_by_test_id("stMetricLabel").get_by_text("parameters", exact=True)).to_be_visible()
     page.locator("input[type=file]").first.set_input_files(large)
-    said = page.get_by_text("large.pt has 129 MB, but an upload may have at most 128 MB")
+    said = page.get_by_text("large.pt is 129 MB, but an upload may be at most 128 MB")
     expect(said).to_be_visible()
     expect(page.get_by_text("parameters", exact=True)).to_have_count(0)
     path = page.get_by_role("textbox", name="Path of a file or folder on this machine")

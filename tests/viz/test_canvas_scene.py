@@ -145,7 +145,7 @@ def test_a_given_target_is_called_so() -> None:
     trace = traces.translation()
     forced = replace(trace, request={**trace.request, "target": "two dogs"})
     header, _blobs = unpack(scene.strips(forced, CROSS, -1))
-    assert header["strips"][1]["title"] == "Target as given (English)"
+    assert header["strips"][1]["title"] == "Forced target (English)"
 
 
 def test_lines_and_player_hold_exact_weights() -> None:

@@ -26,9 +26,9 @@ def test_a_head_is_told_row_by_row_with_the_largest_weights_of_the_trace(trace: 
     attention = trace.at(CROSS)
     rows, keys = labels.queries(trace, attention, longest=None), labels.keys(trace, attention, longest=None)
     text = descriptions.head(trace, attention, 1)
-    told = re.findall(r"Row “([^”]+)”: (\d+) % on “([^”]+)”(?:, then “([^”]+)” (\d+) %)?\.", text)
+    told = re.findall(r"Row “([^”]+)”: (\d+)% on “([^”]+)”(?:, then (\d+)% on “([^”]+)”)?\.", text)
     assert [row for row, *_rest in told] == rows
-    for (_row, share, key, following, second), weights in zip(told, attention.head(1), strict=True):
+    for (_row, share, key, second, following), weights in zip(told, attention.head(1), strict=True):
         first, then = np.argsort(-weights, kind="stable")[:2]
         assert (key, int(share)) == (keys[first], round(100 * float(weights[first])))
         assert not following or (following, int(second)) == (keys[then], round(100 * float(weights[then])))
@@ -36,8 +36,8 @@ def test_a_head_is_told_row_by_row_with_the_largest_weights_of_the_trace(trace: 
 
 def test_a_row_reads_well() -> None:
     keys = ["hunde", "spielen", "ball"]
-    assert descriptions.row("dogs", keys, np.array([0.93, 0.04, 0.03])) == "Row “dogs”: 93 % on “hunde”, then “spielen” 4 %."
-    assert descriptions.row("dogs", keys, np.array([0.996, 0.004, 0.0])) == "Row “dogs”: 100 % on “hunde”."
+    assert descriptions.row("dogs", keys, np.array([0.93, 0.04, 0.03])) == "Row “dogs”: 93% on “hunde”, then 4% on “spielen”."
+    assert descriptions.row("dogs", keys, np.array([0.996, 0.004, 0.0])) == "Row “dogs”: 100% on “hunde”."
     assert descriptions.row("dogs", keys, np.zeros(3)) == "Row “dogs”: no weights."
 
 
@@ -54,7 +54,7 @@ def test_the_overview_names_the_sharpest_head_of_each_layer(trace: Trace) -> Non
         peaks = [float(attention.head(head).max(axis=-1).mean()) for head in range(attention.heads)]
         best = int(np.argmax(peaks))
         assert f"{labels.site(site)}: 2 heads; head {best + 1} is the sharpest" in text
-        assert f"{100 * peaks[best]:.0f} % on average" in text
+        assert f"{100 * peaks[best]:.0f}% on average" in text
 
 
 def test_masks_are_told_as_ranges_of_keys(trace: Trace) -> None:
@@ -90,7 +90,7 @@ def test_the_head_that_changed_most_is_named_for_each_site(trace: Trace) -> None
     moved[cross] = np.array([[0.1, np.nan, 0.0], [0.5, 0.3, np.nan]])
     moved[first] = np.full((2, 3), np.nan)
     told = descriptions.all_changes(moved)
-    assert f"{labels.site(cross)}: head 2 changed most, 40 % of each row’s weight moved on average." in told
+    assert f"{labels.site(cross)}: head 2 changed most, 40% of each row’s weight moved on average." in told
     assert labels.site(first) not in told
     assert told.count("no head changed") == len(trace.attention) - 2
 
@@ -105,7 +105,7 @@ def test_a_lens_says_since_which_layer_the_last_word_is_the_likeliest() -> None:
     words = np.array([[["a"], ["x"]], [["b"], ["y"]], [["b"], ["x"]]], object)
     shares = np.array([[[0.2], [0.3]], [[0.4], [0.5]], [[0.93], [0.61]]])
     told = descriptions.lens(["one", "two"], ["1", "2", "3"], words, shares)
-    assert told == ("Row “one”: “b” 93 %, the most likely since layer 2. Row “two”: “x” 61 %, the most likely since layer 3.")
+    assert told == ("Row “one”: “b” 93%, the most likely since layer 2. Row “two”: “x” 61%, the most likely since layer 3.")
 
 
 def test_every_drawing_of_weights_carries_its_description(trace: Trace) -> None:

@@ -26,8 +26,8 @@ def test_an_unaltered_run_says_nothing() -> None:
 
 def test_few_silenced_heads_are_named_and_many_are_counted() -> None:
     said = experiment.sentence(silencing(0, 4).to_json())
-    assert said == "Experiment: Cross-attention, layer 2, head 1; Cross-attention, layer 2, head 5 silenced"
-    assert experiment.sentence(silencing(*range(8)).to_json()) == "Experiment: 8 heads silenced"
+    assert said == "Experiment: silenced: Cross-attention, layer 2, head 1; Cross-attention, layer 2, head 5"
+    assert experiment.sentence(silencing(*range(8)).to_json()) == "Experiment: heads silenced: 8"
 
 
 def test_drawings_are_told_which_heads_are_silenced_and_call_them_so() -> None:

@@ -12,10 +12,11 @@ ROOT = Path(__file__).parents[2]
 COLUMNS = {"Deutsch": "de", "简体中文": "zh-CN", "繁體中文": "zh-TW"}
 SAID_OTHERWISE = {
     "class": ("library", "a class token", "the class that saved it"),
-    "edit": ("edits it and saves",),
+    "edit": ("Edit it and save",),
     "lecture": ("lecture check",),
-    "reading": ("After reading", "reading of the last layer"),
     "score": ("scores 1",),
+    "source": ("source or target",),
+    "stack": ("stack.pass.layer.kind",),
     "token": ("probability of the top token", "The token", "Greedy: most likely token"),
     "trace": ("to trace it back",),
 }

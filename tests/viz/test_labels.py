@@ -205,7 +205,7 @@ def test_axes_of_a_language_model_and_of_a_model_without_languages() -> None:
         ("encoder", "self", "Encoder self-attention"),
         ("decoder", "self", "Decoder self-attention"),
         ("decoder", "cross", "Cross-attention"),
-        ("decoder", "memory", "Attention to memory"),
+        ("decoder", "memory", "Memory attention"),
     ],
 )
 def test_sites_are_counted_from_one(stack: str, kind: Kind, name: str) -> None:

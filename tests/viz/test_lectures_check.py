@@ -76,7 +76,7 @@ def test_what_is_true_passes(engine: LocalEngine) -> None:
         ('output = "1 4 1"', "The run gives “1 4 1 3”"),
         ('weight decoder.0.0.cross head 0 "4" → "4" < 0.1', "not true"),
         ('weight decoder.0.0.cross head 7 "4" → "4" > 0.1', "There is no head 7"),
-        ('weight decoder.0.9.cross head 0 "4" → "4" > 0.1', "no attention site"),
+        ('weight decoder.0.9.cross head 0 "4" → "4" > 0.1', "no attention layer"),
         ('weight decoder.0.0.cross head 0 "4" → "9" > 0.1', "no token or row “9”"),
         ('weight decoder.0.0.cross head 0 "4"#2 → "4" > 0.1', "“4”#2"),
         ('probability "x" at 0 > 0', "no token “x”"),
@@ -101,7 +101,8 @@ def test_a_model_that_is_not_here_is_named(engine: LocalEngine) -> None:
     assert [line for line, _sentence in found] == [1, 7]
     assert all("absent" in sentence for _line, sentence in found)
     assert (
-        "missing in the line models:" in problems(engine, lines().replace("models: reverse-digits", "models: wikitext2-lm"))[0][1]
+        "which the line models: at the top does not list"
+        in problems(engine, lines().replace("models: reverse-digits", "models: wikitext2-lm"))[0][1]
     )
 
 

@@ -97,7 +97,7 @@ def test_an_empty_sentence_is_not_the_absence_of_one() -> None:
 @pytest.mark.parametrize(
     ("name", "text", "must"),
     [
-        ("decode", "nucleus", "one of greedy, sample, beam"),
+        ("decode", "nucleus", "greedy, sample, beam"),
         ("max", "-1", "a whole number from 0 to 1,000"),
         ("max", "1001", "a whole number from 0 to 1,000"),
         ("head", "1.5", "a whole number from 0 to 1,000,000,000"),
@@ -115,27 +115,27 @@ def test_an_empty_sentence_is_not_the_absence_of_one() -> None:
         ("top_k", "1000001", "a whole number from 0 to 1,000,000"),
         ("top_p", "", "a number from 0.01 to 1"),
         ("top_p", "1.5", "a number from 0.01 to 1"),
-        ("site", "decoder.0.cross", "a site such as decoder.0.2.cross"),
-        ("site", "decoder.0.2.sideways", "a site such as decoder.0.2.cross"),
-        ("site", f"decoder.0.{'9' * 5000}.cross", "a site such as decoder.0.2.cross"),
+        ("site", "decoder.0.cross", "an attention layer such as decoder.0.2.cross"),
+        ("site", "decoder.0.2.sideways", "an attention layer such as decoder.0.2.cross"),
+        ("site", f"decoder.0.{'9' * 5000}.cross", "an attention layer such as decoder.0.2.cross"),
         ("pad", "100001", "a whole number from 0 to 100,000"),
         ("silence", "decoder.0.2.cross", "heads such as decoder.0.2.cross:4"),
         ("silence", "decoder.0.2.cross:x", "heads such as decoder.0.2.cross:4"),
         ("begin", "5,x", "token ids such as 5,3"),
         ("begin", ",".join("5" * 1001), "token ids such as 5,3"),
-        ("text", "x" * 4001, "text of at most 4000 characters"),
-        ("against", "decode=nucleus", "one of greedy, sample, beam"),
+        ("text", "x" * 4001, "at most 4000 characters"),
+        ("against", "decode=nucleus", "greedy, sample, beam"),
         ("against", "head=3", "the differences, such as text=Ein Hund.&decode=beam, each name at most once"),
         ("against", "text=a&text=b", "the differences, such as text=Ein Hund.&decode=beam, each name at most once"),
         ("against", "beam", "a whole number from 1 to 32"),
-        ("against", "set=source_vocab=/etc/passwd", "settings such as n_heads=8, each name at most once, none of them a file"),
-        ("against", "text=" + "%" * 2000, "text of at most 4000 characters"),
+        ("against", "set=source_vocab=/etc/passwd", "settings such as n_heads=8, each name at most once, but no files"),
+        ("against", "text=" + "%" * 2000, "at most 4000 characters"),
     ],
 )
 def test_a_value_that_cannot_be_read_is_said_and_replaced_by_its_default(name: str, text: str, must: str) -> None:
     view, problems = links.read({name: text, "model": "kept"})
     assert view == View(model="kept")
-    assert problems == [f"This link sets {name} to “{text[:40]}”, but it must be {must}. The default is shown."]
+    assert problems == [f"The link sets {name} to “{text[:40]}”. Allowed: {must}. The default is used."]
 
 
 def test_a_text_that_is_too_long_for_a_link_is_cut_so_that_opening_the_link_says_so() -> None:
@@ -143,7 +143,7 @@ def test_a_text_that_is_too_long_for_a_link_is_cut_so_that_opening_the_link_says
     assert len(written["text"]) <= 2 * LONGEST_TEXT
     view, problems = links.read(written)
     assert view == View(target="y")
-    assert [problem[:28] for problem in problems] == ["This link sets text to “xxxx"]
+    assert [problem[:27] for problem in problems] == ["The link sets text to “xxxx"]
 
 
 def test_chosen_tokens_are_left_out_in_words_where_they_cannot_begin_a_decode() -> None:
@@ -152,7 +152,7 @@ def test_chosen_tokens_are_left_out_in_words_where_they_cannot_begin_a_decode() 
     for query in ({"max": "1"}, {"target": "w5"}):
         view, problems = links.read({"begin": "5,3", **query})
         assert (view, view.request().begin) == (links.read(query)[0], ())
-        assert [problem[:35] for problem in problems] == ["This link’s chosen tokens were left"]
+        assert [problem[:35] for problem in problems] == ["The tokens chosen in this link were"]
 
 
 def test_a_new_sentence_and_another_model_start_without_the_chosen_tokens() -> None:

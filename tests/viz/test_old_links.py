@@ -117,9 +117,9 @@ OLD: list[tuple[str, dict[str, Any], list[str], dict[str, str]]] = [
         "/explore?text=w4&beam=two&colour=blue&site=decoder.0.cross",
         {"text": "w4"},
         [
-            "This link sets beam to “two”, but it must be a whole number from 1 to 32. The default is shown.",
+            "The link sets beam to “two”. Allowed: a whole number from 1 to 32. The default is used.",
             "This link contains an unknown parameter “colour”, which was ignored.",
-            "This link sets site to “decoder.0.cross”, but it must be a site such as decoder.0.2.cross. The default is shown.",
+            "The link sets site to “decoder.0.cross”. Allowed: an attention layer such as decoder.0.2.cross. The default is used.",
         ],
         {"text": "w4"},
     ),

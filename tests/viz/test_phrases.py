@@ -18,7 +18,7 @@ def test_a_phrase_inside_an_error_is_said_in_the_language_of_the_page() -> None:
     error = TooManyTokens(what="source text", found=120, allowed=100, reason="it has no more positions")
     assert "source text" in texts.sentence(error)
     with language.speaking("zh-CN"):
-        assert texts.sentence(error) == "源文本有 120 个词元，但上限是 100（它没有更多的位置）。请缩短。"
+        assert texts.sentence(error) == "原文文本有 120 个词元，但上限是 100（它没有更多的位置）。请缩短。"
     with language.speaking("de"):
         assert "Text (Quelle): 120 Tokens" in texts.sentence(error)
 
@@ -34,7 +34,7 @@ def test_a_phrase_with_gaps_keeps_what_fills_them() -> None:
 def test_what_people_typed_is_never_taken_for_a_phrase() -> None:
     with language.speaking("de"):
         assert "„no stack“" in texts.sentence(UnknownModel(asked="no stack", there="a, b"))
-        assert "„kein Stapel“" in texts.sentence(BadSetting(name="n", found="no stack", allowed="given"))
+        assert "„kein Stack“" in texts.sentence(BadSetting(name="n", found="no stack", allowed="given"))
 
 
 def test_a_name_that_is_also_a_word_of_the_pages_stays_as_it_is() -> None:

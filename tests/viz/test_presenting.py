@@ -297,7 +297,7 @@ def test_a_link_to_a_lecture_that_is_not_here_opens_a_page_that_says_so(client: 
     assert answer.status_code == 404
     assert answer.headers["content-type"].startswith("text/html")
     assert '<p class="message">&lt;b&gt;</p>' in answer.text
-    assert '<a href="/lecture">Lektionen</a>' in answer.text
+    assert '<a href="/lecture">Vorlesungen</a>' in answer.text
 
 
 def test_the_script_and_the_pictures_are_served_by_their_hash(client: TestClient, deck: LectureDeck) -> None:

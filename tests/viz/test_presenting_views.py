@@ -112,7 +112,7 @@ def test_the_check_names_the_line_of_a_view_that_a_lecture_cannot_show(engine: L
     lecture = reader.read(HEAD.format(model="tiny") + "\n---\n".join(steps), "mine.en")
     found = not_drawn(lecture, engine)
     assert [problem.line for problem in found] == [11, 15]
-    assert found[0].sentence == "The page checkpoint cannot be shown inside a lecture."
+    assert found[0].sentence == "The checkpoint page cannot be shown inside a lecture."
     assert "No snapshots" in found[1].sentence
 
 

@@ -238,8 +238,8 @@ def test_forty_tokens_in_one_column_are_as_small_as_may_be_and_the_figure_says_w
     assert {round(key.size / MM, 2) for key in keys} == {SMALLEST_FONT}
     places = sorted(key.x for key in keys)
     assert min(np.diff(places)) >= SMALLEST_FONT * MM * 0.99, "no label covers the next"
-    assert any("one token of 2 is named" in note for note in narrow.notes)
-    assert not any("is named" in note for note in wide.notes)
+    assert any("one token in 2 is labeled" in note for note in narrow.notes)
+    assert not any("is labeled" in note for note in wide.notes)
     assert {f"wort{index}" for index in range(38)} <= set(Drawn(wide).texts)
 
 

@@ -28,6 +28,7 @@ VERBS = "as|is|has|was|moves|attends|resembles|contains|exists"
 COUNTED = re.compile(rf"\{{\w+(:,)?\}} ((?!(?:{VERBS})\b)\w+ )?(?!(?:{VERBS})\b)[a-z]+s\b")
 """A gap before a plural: "{count} special tokens"."""
 NEVER_ONE = {
+    "{strip} tokens",  # a name
     "{written} tokens",  # the first one is never guessed
     "{all} tokens", "{columns} weights", "{count} heads", "{count} positions", "{count} snapshots", "{keys} weights", "{loss} nats",
     "{bits} bits", "{longest} characters", "{most:,} cells", "{number} nats", "{change} nats", "{divergence} nats",

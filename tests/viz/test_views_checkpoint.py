@@ -272,7 +272,7 @@ def test_a_link_to_an_upload_that_went_is_answered_in_a_sentence(stocked: Path) 
 def test_a_link_names_no_file_of_the_server(stocked: Path, settings: str) -> None:  # noqa: F811
     visitor = Visitor(set=settings)
     assert len(visitor.problems) == 1
-    assert "none of them a file" in visitor.problems[0]
+    assert "but no files" in visitor.problems[0]
     assert visitor.view.settings == ""
 
 

@@ -119,7 +119,7 @@ def lines_drawn(app: AppTest) -> tuple[dict[str, Any], Array]:
     return header, unpack(blobs["exact"].tobytes())[1]["exact"]
 
 
-FOLLOW = "These numbers describe the weights of the heads; they do not follow the chosen reading."
+FOLLOW = "These numbers describe the weights of the heads; they do not depend on the chosen view."
 
 
 @pytest.mark.parametrize("name", ["head", "entropy"])
@@ -272,7 +272,7 @@ def test_the_lens_has_a_column_for_each_layer_and_asks_for_states_only_when_it_i
     for layer, state in enumerate(trace.hidden.values()):
         logits = state.astype(np.float64) @ tensors["output.weight"].T + tensors["output.bias"]
         assert [row[layer] for row in said["text"]] == [f"word{id_}" for id_ in logits.argmax(axis=-1)]
-    assert "Only the reading of the last layer is the model’s real output" in words(app)
+    assert "Only the last layer’s prediction is the model’s real output" in words(app)
 
 
 def test_a_model_without_an_output_layer_has_no_lens_and_the_page_says_so() -> None:
@@ -314,7 +314,7 @@ def test_the_table_and_its_file_are_those_of_the_reading() -> None:
         "Download as CSV",
         "Download the run (trace file)",
         "Download the overview as a web page",
-        "Take it all (one archive)",
+        "Download everything (.zip)",
     ]
 
 

@@ -145,29 +145,29 @@ def test_closed_and_opened_cells_are_marked() -> None:
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
-        ("forbid key=gitarre", "Everywhere: no token may attend to “gitarre”"),
-        ("forbid kind=cross key=hunde", "Cross-attention: no token may attend to “hunde”"),
+        ("forbid key=gitarre", "Everywhere: forbidden: all tokens → “gitarre”"),
+        ("forbid kind=cross key=hunde", "Cross-attention: forbidden: all tokens → “hunde”"),
         (
             "forbid site=decoder.0.2.cross head=4 query=0 key=3",
-            "Cross-attention, layer 3, head 5: “<sos>” may not attend to “hunde”",
+            "Cross-attention, layer 3, head 5: forbidden: “<sos>” → “hunde”",
         ),
-        ("allow stack=decoder kind=self", "Decoder self-attention: all may attend to all tokens"),
-        ("set-row kind=cross", "Cross-attention: all tokens attend to everything equally"),
-        ("set-row site=decoder.0.2.cross to=one-hot key=3 query=1", "Cross-attention, layer 3: “two” attend to “hunde” alone"),
+        ("allow stack=decoder kind=self", "Decoder self-attention: allowed: all tokens → all tokens"),
+        ("set-row kind=cross", "Cross-attention: uniform weights: all tokens"),
+        ("set-row site=decoder.0.2.cross to=one-hot key=3 query=1", "Cross-attention, layer 3: all weight: “two” → “hunde”"),
         ("silence site=decoder.0.2.cross head=0,4,6", "Cross-attention, layer 3, heads 1, 5, 7: silenced"),
         ("silence stack=encoder by=sentence", "Encoder: replaced by its mean over this sentence"),
-        ("sharpen kind=cross factor=0.5", "Cross-attention: scores times 0.5"),
+        ("sharpen kind=cross factor=0.5", "Cross-attention: scores × 0.5"),
         ("no-positions stack=encoder", "Encoder: no positions"),
-        ("swap-positions stack=encoder a=zwei b=3", "Encoder: the positions of “zwei” and “hunde” swapped"),
+        ("swap-positions stack=encoder a=zwei b=3", "Encoder: positions swapped: “zwei” ↔ “hunde”"),
         ("shift-positions stack=decoder by=2", "Decoder: positions shifted by 2"),
         ("sinusoidal-positions stack=decoder", "Decoder: sinusoids as positions"),
         ("skip-layer stack=encoder layer=1", "Encoder: layer 2 skipped"),
         ("skip-sublayer at=decoder.0.2.feed_forward", "Decoder, layer 3: feed-forward skipped"),
         ("swap-layers stack=encoder a=0 b=2", "Encoder: layers 1 and 3 swapped"),
-        ("embed stack=encoder at=3 word=katze", "Encoder: the embedding of “katze” in place of “hunde”"),
+        ("embed stack=encoder at=3 word=katze", "Encoder: “hunde” with the embedding of “katze”"),
         (
             'patch stack=encoder value=hidden at=hunde take=pferd source="Ein Pferd."',
-            "Encoder: layer output of “hunde” taken from “Ein Pferd.”",
+            "Encoder: layer output taken from “Ein Pferd.”: “hunde”",
         ),
     ],
 )
@@ -203,5 +203,5 @@ def test_names_of_experiments_had_capitals_inside_them() -> None:
     engine = MadeUpEngine(TRACE)
     titles = [one.title for one in of_any(Page(engine, engine.models()[0], View(), TRACE, TRACE.last_cross(), 0, dark=False))]
     assert "No positions: encoder" in titles
-    assert any(title.endswith("hidden from cross-attention") for title in titles)
+    assert any(title.endswith("hidden from: cross-attention") for title in titles)
     assert [title for title in titles if re.search(r"\s[A-Z]", title)] == []

@@ -44,7 +44,7 @@ GAVE = {
     "All encoder self-attention silenced": "an old man is playing a guitar in the park .",
     "Only one head of the last cross-attention": "a man is playing a guitar in a park .",
     "Cross-attention attends to everything equally": "a man is playing a saxophone in a park .",
-    "Cross-attention attends to one word each": "an old man plays a guitar in the park .",
+    "Each row of cross-attention attends to one word": "an old man plays a guitar in the park .",
     "The last cross-attention skipped": "a man is playing a guitar in a park .",
     "The first two encoder layers swapped": "the old man is playing a guitar .",
     "Swap two positions: who is taller?": "我 比 他 高 。",

@@ -116,7 +116,7 @@ class ClassRoutes:
         if room is not None and (may_try or room.admits(key) or hashed(device) in room.devices):
             return room
         if not may_try:
-            raise Refusal(429, _("Too many wrong codes came from your network. Wait a minute, then try again."))
+            raise Refusal(429, _("Too many wrong codes from your network. Wait a minute, then try again."))
         self._registry.tried_wrong(address)
         raise Refusal(404, _("There is no class with this code. Compare it with the one on the screen."))
 
@@ -128,7 +128,7 @@ class ClassRoutes:
         """
         room = await self.found(request)
         if not room.admits(request.cookies.get(KEY, "")):
-            raise Refusal(403, _("Only the lecturer steers the class."))
+            raise Refusal(403, _("Only the lecturer can control the class."))
         return room
 
     async def _open(self, request: Request) -> Response:
@@ -174,7 +174,7 @@ class ClassRoutes:
         try:
             room.steer(order)
         except BadSteering as error:
-            raise Refusal(400, _("The class cannot do this: {what}.", what=error)) from None
+            raise Refusal(400, _("The class does not accept this: {what}.", what=error)) from None
         return Response(status_code=204, headers=_NO_STORE)
 
     async def _take_key(self, request: Request) -> Response:
@@ -201,7 +201,7 @@ class ClassRoutes:
         """QR picture of the class's address; the browser knows under which host and scheme the page was reached."""
         room, origin = await self._steered(request), split_address(request.query_params.get("origin", "")[:200])
         if origin is None or origin.scheme not in ("http", "https") or not origin.hostname:
-            raise Refusal(400, _("The class cannot do this: {what}.", what="origin"))
+            raise Refusal(400, _("The class does not accept this: {what}.", what="origin"))
         picture = io.BytesIO()
         code = segno.make(f"{origin.scheme}://{origin.netloc}{base()}/{room.code}", error="m")
         code.save(picture, kind="svg", border=4, scale=8, dark="#000000", light="#ffffff", xmldecl=False, omitsize=True)
@@ -234,7 +234,7 @@ async def json_of(request: Request) -> dict[str, Any]:
         Refusal: it is another type, too long, or no object.
     """
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-        raise Refusal(415, _("This is not a message of the page."))
+        raise Refusal(415, _("This message does not come from the page."))
     body = bytearray()
     async for piece in request.stream():
         body += piece
@@ -245,7 +245,7 @@ async def json_of(request: Request) -> dict[str, Any]:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise Refusal(400, _("This is not a message of the page."))
+        raise Refusal(400, _("This message does not come from the page."))
     return found
 
 

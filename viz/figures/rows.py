@@ -45,7 +45,7 @@ def entropy(trace: Trace, attention: Attention, values: Array, most: Array, dark
         "name": _("uniform attention"),
     }
     marks |= {"marker": {"symbol": "line-ns", "size": 9, "line": {"width": 1.5, "color": colours.second}}}
-    marks |= {"hovertemplate": _("query: {query}<br>uniform attention would be {value} nats", **_GAPS) + "<extra></extra>"}
+    marks |= {"hovertemplate": _("query: {query}<br>with uniform attention: {value} nats", **_GAPS) + "<extra></extra>"}
     down = token_axis(colours, labels.query_axis(trace, attention.site), labels.queries(trace, attention, ON_AXIS))
     across = axis(colours, _("entropy of the row (nats)")) | {"range": [0, 1.04 * max(float(np.nanmax(most, initial=0.0)), 0.1)]}
     layout: dict[str, Any] = {"xaxis": across, "yaxis": down | {"range": [len(values) - 0.5, -0.5]}, "bargap": 0.35}

@@ -75,5 +75,5 @@ def _token(runs: StepRuns, question: Question) -> Answer:
 
 def _index(options: tuple[str, ...], found: str) -> int:
     if found not in options:
-        raise BadClaim(reason=_("the run gives “{found}”, which is none of the options", found=found))
+        raise BadClaim(reason=_("the run gives “{found}”, which is not one of the options", found=found))
     return options.index(found)

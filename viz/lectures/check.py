@@ -118,7 +118,7 @@ def located(runs: StepRuns, point: Point) -> Located:
             return Located(stage=str(stages.find(trace, point.stage)))
         case "token":
             if point.strip not in trace.tokens:
-                raise BadClaim(reason=_("this run has no {strip} strip", strip=point.strip))
+                raise BadClaim(reason=_("this run has no {strip} tokens", strip=point.strip))
             return Located(key=place(trace.tokens[point.strip], point.key), strip=point.strip)
     attention, head = runs.attention(trace, point.head)
     query = None if point.query is None else row(trace, attention, point.query)
@@ -148,4 +148,6 @@ def _models(lecture: Lecture, engine: Engine) -> Iterator[Problem]:
     for step in lecture.steps:
         name = without_step(step.view.model)[0]
         if step.page and name not in lecture.models:
-            yield Problem(step.line, _("the model “{name}” of the view is missing in the line models: at the top", name=name))
+            yield Problem(
+                step.line, _("the view uses the model “{name}”, which the line models: at the top does not list", name=name)
+            )

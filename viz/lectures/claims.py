@@ -23,9 +23,9 @@ def subject(parts: Parts) -> Subject:
     Raises:
         Unreadable: the line does not begin with a subject.
     """
-    kind = parts.take(_("what is claimed"))
+    kind = parts.take(_("claim"))
     if kind not in _SUBJECTS:
-        raise Unreadable(_("“{kind}” is none of {there}", kind=kind, there=", ".join(_SUBJECTS)))
+        raise Unreadable(_("“{kind}” is not one of: {there}", kind=kind, there=", ".join(_SUBJECTS)))
     return _SUBJECTS[kind](kind, parts)
 
 
@@ -36,7 +36,7 @@ def _alone(kind: str, _parts: Parts) -> Subject:
 def _cell(kind: str, parts: Parts) -> Subject:
     head, row = parts.head(), parts.row()
     parts.expect("→")
-    return Subject(kind, head=head, query=row, key=parts.token(_("the column")))
+    return Subject(kind, head=head, query=row, key=parts.token(_("column")))
 
 
 def _row(kind: str, parts: Parts) -> Subject:
@@ -44,7 +44,7 @@ def _row(kind: str, parts: Parts) -> Subject:
 
 
 def _column(kind: str, parts: Parts) -> Subject:
-    return Subject(kind, head=parts.head(), key=parts.token(_("the column")))
+    return Subject(kind, head=parts.head(), key=parts.token(_("column")))
 
 
 def _head(kind: str, parts: Parts) -> Subject:
@@ -52,32 +52,32 @@ def _head(kind: str, parts: Parts) -> Subject:
 
 
 def _candidate(kind: str, parts: Parts) -> Subject:
-    text = parts.quoted(_("the token"))
+    text = parts.quoted(_("token"))
     parts.expect("at")
-    return Subject(kind, name=text, at=parts.token(_("the step")))
+    return Subject(kind, name=text, at=parts.token(_("step")))
 
 
 def _measure(kind: str, parts: Parts) -> Subject:
-    name = parts.take(_("the measure"))
+    name = parts.take(_("measure"))
     if name not in MEASURES:
-        raise Unreadable(_("“{kind}” is none of {there}", kind=name, there=", ".join(MEASURES)))
+        raise Unreadable(_("“{kind}” is not one of: {there}", kind=name, there=", ".join(MEASURES)))
     return Subject(kind, name=name, head=parts.head())
 
 
 def _lens(kind: str, parts: Parts) -> Subject:
-    layer = parts.whole(_("the layer"))
+    layer = parts.whole(_("layer"))
     parts.expect("at")
-    return Subject(kind, number=layer, at=parts.token(_("the step")))
+    return Subject(kind, number=layer, at=parts.token(_("step")))
 
 
 def _loss(kind: str, parts: Parts) -> Subject:
-    return Subject(kind, number=parts.whole(_("the position of the first token")) if parts.skip("from") else 0)
+    return Subject(kind, number=parts.whole(_("position of the first token")) if parts.skip("from") else 0)
 
 
 def _padding(kind: str, parts: Parts) -> Subject:
     name = parts.take(_("weight or difference"))
     if name not in ("weight", "difference"):
-        raise Unreadable(_("“{kind}” is none of {there}", kind=name, there="weight, difference"))
+        raise Unreadable(_("“{kind}” is not one of: {there}", kind=name, there="weight, difference"))
     return Subject(kind, name=name)
 
 
@@ -116,9 +116,9 @@ def scope(parts: Parts) -> Scope:
             parts.expect("edits")
             said = replace(said, side="plain")
         elif parts.skip("with"):
-            said = replace(said, edits=_edits(parts.take(_("the edits in braces"))))
+            said = replace(said, edits=_edits(parts.take(_("edits in braces"))))
         elif parts.skip("snapshot"):
-            said = replace(said, snapshot=parts.whole(_("the step of the snapshot")))
+            said = replace(said, snapshot=parts.whole(_("step of the snapshot")))
         else:
             break
     if said != Scope():
@@ -145,15 +145,15 @@ def claim(text: str, line: int) -> Claim:
     """
     parts = Parts(text)
     where, what = scope(parts), subject(parts)
-    written = parts.take(_("the relation"))
+    written = parts.take(_("relation"))
     textual = what.kind in TEXTS
     allowed = ["=", "≠", *sorted(WORDS)] if textual else [*dict.fromkeys(RELATIONS.values())]
     relation = RELATIONS.get(written, written)
     if relation not in allowed:
-        raise Unreadable(_("“{kind}” is none of {there}", kind=written, there=", ".join(allowed)))
+        raise Unreadable(_("“{kind}” is not one of: {there}", kind=written, there=", ".join(allowed)))
     if where.change and textual:
-        raise Unreadable(_("only a number can change"))
-    value = parts.quoted(_("the value")) if textual else _number(parts.take(_("the value")))
+        raise Unreadable(_("change needs a number"))
+    value = parts.quoted(_("value")) if textual else _number(parts.take(_("value")))
     parts.end()
     return Claim(text, line, what, where, relation, value, textual)
 
@@ -163,7 +163,7 @@ def _number(text: str) -> str:
     try:
         float(plain)
     except ValueError as error:
-        raise Unreadable(_("{what} must be a number, not {found}", what=_("the value"), found=text)) from error
+        raise Unreadable(_("{what}: {found} is not a number", what=_("value"), found=text)) from error
     return plain
 
 
@@ -180,7 +180,7 @@ def question(prompt: str, answer: str, options: tuple[str, ...], line: int) -> Q
     where = scope(parts)
     if parts.skip("token"):
         parts.expect("at")
-        what = Subject("token", at=parts.token(_("the step")))
+        what = Subject("token", at=parts.token(_("step")))
         parts.end()
         return Question(prompt, "token", options, what, where, line)
     numeric, what = parts.skip("number"), subject(parts)
@@ -189,9 +189,9 @@ def question(prompt: str, answer: str, options: tuple[str, ...], line: int) -> Q
         return Question(prompt, "number", (), what, where, line)
     kind = _ASKED.get(what.kind)
     if numeric or kind is None:
-        raise Unreadable(_("a question asks for a token, key, weight, output or number, not for “{kind}”", kind=what.kind))
+        raise Unreadable(_("a question can ask for a token, key, weight, output or number, but not for “{kind}”", kind=what.kind))
     if kind == "output" and len(options) < 2:
-        raise Unreadable(_("a question for an output needs at least two lines option:"))
+        raise Unreadable(_("a question about an output needs at least two option: lines"))
     return Question(prompt, kind, options if kind == "output" else (), what, where, line)
 
 
@@ -205,13 +205,13 @@ def point(text: str, line: int) -> Point:
     if told.startswith("stage "):
         return Point("stage", note.strip(), line, stage=told.removeprefix("stage ").strip())
     parts = Parts(told)
-    kind = parts.take(_("what is pointed at"))
+    kind = parts.take(_("target of the pointer"))
     match kind:
         case "token":
             strip = parts.take(_("source or target"))
             if strip not in ("source", "target"):
-                raise Unreadable(_("“{kind}” is none of {there}", kind=strip, there="source, target"))
-            found = Point("token", note.strip(), line, strip=strip, key=parts.token(_("the token")))
+                raise Unreadable(_("“{kind}” is not one of: {there}", kind=strip, there="source, target"))
+            found = Point("token", note.strip(), line, strip=strip, key=parts.token(_("token")))
         case "row":
             found = Point("row", note.strip(), line, head=parts.head(), query=parts.row())
         case "cell":
@@ -219,8 +219,8 @@ def point(text: str, line: int) -> Point:
             found = Point("cell", note.strip(), line, head=cell.head, query=cell.query, key=cell.key)
         case "head":
             site = parts.head().site
-            found = Point("head", note.strip(), line, head=Head(site, parts.whole(_("the number of the head"))))
+            found = Point("head", note.strip(), line, head=Head(site, parts.whole(_("head number"))))
         case _unknown:
-            raise Unreadable(_("“{kind}” is none of {there}", kind=kind, there="token, row, cell, head, stage"))
+            raise Unreadable(_("“{kind}” is not one of: {there}", kind=kind, there="token, row, cell, head, stage"))
     parts.end()
     return found

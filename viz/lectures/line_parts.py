@@ -41,7 +41,7 @@ class Parts:
     def take(self, what: str) -> str:
         """The next part, which is `what` in an error."""
         if not self._parts:
-            raise Unreadable(_("{what} is missing at the end", what=what))
+            raise Unreadable(_("missing at the end: {what}", what=what))
         return self._parts.pop(0)
 
     def skip(self, part: str) -> bool:
@@ -65,17 +65,17 @@ class Parts:
         """The next part, a text in quotes."""
         part = self.take(what)
         if not part.startswith('"'):
-            raise Unreadable(_("{what} must be in double quotes, not {found}", what=what, found=part))
+            raise Unreadable(_("{what}: {found} is not in double quotes", what=what, found=part))
         try:
             return str(json.loads(part)).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         except ValueError as error:
-            raise Unreadable(_("{found} is not a text in quotes as JSON writes it", found=part)) from error
+            raise Unreadable(_("{found} is not a quoted string in JSON syntax", found=part)) from error
 
     def whole(self, what: str) -> int:
         """The next part, a whole number."""
         part = self.take(what)
         if (number := whole_number(part, 0, 10**9 - 1)) is None:
-            raise Unreadable(_("{what} must be a whole number, not {found}", what=what, found=part))
+            raise Unreadable(_("{what}: {found} is not a whole number", what=what, found=part))
         return number
 
     def token(self, what: str) -> Token:
@@ -83,11 +83,11 @@ class Parts:
         if not self.next.startswith('"'):
             return self.whole(what)
         text = self.quoted(what)
-        return Named(text, self.whole(_("the number after #")) if self.skip("#") else 1)
+        return Named(text, self.whole(_("number after #")) if self.skip("#") else 1)
 
     def row(self) -> Token:
         """A row: as a token; `after` names the row of a decoder by the token that it reads."""
-        after, found = self.skip("after"), self.token(_("the row"))
+        after, found = self.skip("after"), self.token(_("row"))
         return Named(found.text, found.number, after=True) if after and isinstance(found, Named) else found
 
     def head(self) -> Head:
@@ -98,4 +98,4 @@ class Parts:
                 site = str(Site.parse(self.take("")))
             except HeadlightError as error:
                 raise Unreadable(str(error)) from error
-        return Head(site, self.whole(_("the number of the head")) if self.skip("head") else -1)
+        return Head(site, self.whole(_("head number")) if self.skip("head") else -1)

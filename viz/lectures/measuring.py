@@ -79,7 +79,7 @@ def distribution(trace: Trace, step: Step) -> Array:
         BadClaim: the network writes nothing.
     """
     if trace.logits is None:
-        raise BadClaim(reason=_("this network generates nothing"))
+        raise BadClaim(reason=_("this network generates no text"))
     logits = trace.logits[_logits_row(trace, step)].astype(np.float64)
     highest = logits.max()
     found: Array = logits - highest - np.log(np.exp(logits - highest).sum())
@@ -195,7 +195,7 @@ def _lens(runs: StepRuns, trace: Trace, subject: Subject) -> str:
     names = output_names(runs.spec)
     found = lens(trace, runs.spec, runs.tensors(names), count=1)
     if not 0 <= subject.number < len(found.layers):
-        raise BadClaim(reason=_("there is no layer {layer}: layers count from 0", layer=subject.number))
+        raise BadClaim(reason=_("there is no layer {layer}: layers are counted from 0", layer=subject.number))
     position = _logits_row(trace, trace.steps[step_of(trace, subject.at)])
     id_ = int(found.ids[subject.number, position, 0])
     return next(text for text, own in runs.ids(trace).items() if own == id_)

@@ -62,12 +62,12 @@ def decode(data: bytes, name: str) -> str:
         BadLecture: it is too large, or not UTF-8.
     """
     if len(data) > LARGEST:
-        raise BadLecture(lecture=name, line=1, reason=_("it is larger than 1 MB"))
+        raise BadLecture(lecture=name, line=1, reason=_("the file is larger than 1 MB"))
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise BadLecture(lecture=name, line=line, reason=_("it is not UTF-8 text")) from error
+        raise BadLecture(lecture=name, line=line, reason=_("the file is not UTF-8 text")) from error
 
 
 def read(text: str, name: str) -> Lecture:
@@ -85,11 +85,11 @@ def read(text: str, name: str) -> Lecture:
     problems = list[Problem]()
     drafts = [draft for draft in _drafts(lines, first, problems) if draft.words or draft.said or draft.heading or draft.chapter]
     if not drafts:
-        raise BadLecture(lecture=name, line=first + 1, reason=_("it has no step"))
+        raise BadLecture(lecture=name, line=first + 1, reason=_("the file has no steps"))
     if len(drafts) > MOST_STEPS:
         gaps = {"count": len(drafts), "most": MOST_STEPS}
         raise BadLecture(
-            lecture=name, line=drafts[MOST_STEPS].line, reason=_("it has too many steps: {count}, and the limit is {most}", **gaps)
+            lecture=name, line=drafts[MOST_STEPS].line, reason=_("too many steps: {count}; the limit is {most}", **gaps)
         )
     steps, chapter = list[Step](), ""
     for number, draft in enumerate(drafts):
@@ -107,7 +107,7 @@ def _front_matter(lines: Sequence[str], name: str) -> tuple[Mapping[str, tuple[s
 
     ends = [number for number, line in enumerate(lines[:50]) if line.rstrip() == "---"]
     if len(ends) < 2 or ends[0] != 0:
-        raise refuse(1, _("its first line must be ---, followed by title, language, minutes and models, and by another ---"))
+        raise refuse(1, _("the first line must be ---, followed by title, language, minutes and models, and by another ---"))
     found: dict[str, tuple[str, ...]] = {}
     for number, line in enumerate(lines[1 : ends[1]], start=2):
         key, colon, value = (part.strip() for part in line.partition(":"))
@@ -115,10 +115,12 @@ def _front_matter(lines: Sequence[str], name: str) -> tuple[Mapping[str, tuple[s
             continue
         if not colon or key not in FRONT_MATTER or key in found:
             gaps = {"line": line.strip()[:40], "there": ", ".join(FRONT_MATTER)}
-            raise refuse(number, _("“{line}” is not one of the lines {there}, each once, as NAME: VALUE", **gaps))
+            raise refuse(
+                number, _("“{line}” is not accepted here. Write each of these lines once, as NAME: VALUE: {there}", **gaps)
+            )
         found[key] = tuple(part.strip() for part in value.split(",") if part.strip()) if key == "models" else (value,)
     if missing := [key for key in FRONT_MATTER if not any(found.get(key, ()))]:
-        raise refuse(ends[1] + 1, _("the front matter lacks {missing}", missing=", ".join(missing)))
+        raise refuse(ends[1] + 1, _("missing at the top of the file: {missing}", missing=", ".join(missing)))
     minutes = found["minutes"][0]
     if not (minutes.isascii() and minutes.isdigit() and 1 <= len(minutes) <= 4):
         raise refuse(1, _("minutes must be a whole number, not {found}", found=minutes[:40]))
@@ -163,7 +165,7 @@ def _take(draft: _Draft, number: int, line: str, last: bool, problems: list[Prob
         return True
     if said:
         gaps = {"word": said[1], "there": ", ".join(INSTRUCTIONS)}
-        problems.append(Problem(number, _("“{word}:” is not an instruction. The instructions are: {there}.", **gaps)))
+        problems.append(Problem(number, _("“{word}:” is not an instruction. Instructions: {there}", **gaps)))
     elif line.startswith("# ") and not draft.chapter:
         draft.chapter = line[2:].strip()
     elif line.startswith("## ") and not draft.heading:
@@ -241,7 +243,7 @@ def _question(draft: _Draft, problems: list[Problem]) -> Question | None:
         return None
     line = (asked or answers or options)[0][0]
     if len(asked) != 1 or len(answers) != 1:
-        problems.append(Problem(line, _("a question needs one line question: and one line answer:")))
+        problems.append(Problem(line, _("a question needs one question: line and one answer: line")))
         return None
     try:
         return claims.question(harmless(asked[0][1]), answers[0][1], tuple(text for _line, text in options), line)
@@ -255,7 +257,7 @@ def _view(draft: _Draft, models: Sequence[str], problems: list[Problem]) -> tupl
     found = draft.all("view")
     if len(found) != 1:
         line = found[1][0] if found else draft.line
-        problems.append(Problem(line, _("a step needs one line view:, but it has {count}", count=len(found))))
+        problems.append(Problem(line, _("a step needs exactly one view: line; found: {count}", count=len(found))))
     if not found:
         return "", View(model=models[0]), ""
     line, link = found[0]
@@ -271,7 +273,7 @@ def parse_link(link: str) -> tuple[str, View, list[str]]:
     page = url.path.strip("/") or PAGES[0]  # the app opens on Explore
     if page not in PAGES or url.scheme not in ("", "http", "https"):
         gaps = {"link": link[:80], "there": ", ".join(f"/{name}" for name in PAGES)}
-        return "", View(), [_("“{link}” leads to no page of the app; the pages are {there}", **gaps)]
+        return "", View(), [_("“{link}” is not a page of the app. Pages: {there}", **gaps)]
     query: dict[str, str] = {}
     for name, value in parse_qsl(url.query, keep_blank_values=True):
         query[name] = f"{query[name]}; {value}" if name == "edit" and name in query else value

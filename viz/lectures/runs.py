@@ -163,7 +163,7 @@ def _checked(index: int, count: int, strip: Tokens, token: Token | None) -> int:
 def _missing(strip: Tokens, token: Token | None) -> BadClaim:
     name = f"“{token.text}”" + (f"#{token.number}" if token.number > 1 else "") if isinstance(token, Named) else str(token)
     there = " ".join(strip.texts)
-    return BadClaim(reason=_("there is no token or row {name} in: {there}", name=name, there=there))
+    return BadClaim(reason=_("no token or row {name} in: {there}", name=name, there=there))
 
 
 def step_of(trace: Trace, at: Token | None) -> int:

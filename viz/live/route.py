@@ -181,7 +181,7 @@ def same_origin(headers: Mapping[str, str]) -> bool:
 async def _serve(request: Request) -> Response:
     """Answers one question of a sentence box, or stops the run that the last one asked for."""
     if not same_origin(request.headers):
-        return _refused(403, "Only pages of this app may ask.")
+        return _refused(403, "Only pages of this app can request this.")
     live = BY_TOKEN.get(request.path_params["token"])
     if live is None or live.situation is None:
         return _refused(404, "This session has ended: reload the page.")

@@ -18,7 +18,7 @@ def show() -> None:
     """Draws the page."""
     st.markdown(f"### {_('Lectures')}")
     st.caption(
-        _("A lecture shows one view after the other, beside its words. A class follows it on phones: press C while you hold one.")
+        _("A lecture shows one view after another, each beside its text. A class can follow on phones: press C while presenting.")
     )
     for lecture in _lectures():
         _card(lecture)
@@ -50,9 +50,9 @@ def _card(lecture: Lecture) -> None:
             st.caption(labels.markdown(" · ".join(title for title, _first in lecture.chapters)))
         if lecture.problems:
             problems = {"name": lecture.name, "count": len(lecture.problems)}
-            text = _("Lines of {name} that could not be read: {count}. The command lecture check names them.", **problems)
+            text = _("Lines of {name} that could not be read: {count}. The command lecture check lists them.", **problems)
             st.caption(labels.markdown(text))
         with st.container(horizontal=True):
-            st.link_button(_("Hold this lecture"), path_of(lecture.name), icon=":material/co_present:")
+            st.link_button(_("Start the lecture"), path_of(lecture.name), icon=":material/co_present:")
             st.link_button(_("Save as one file"), f"{path_of(lecture.name)}/file", icon=":material/download:")
             st.link_button(_("Handout as PDF"), f"{path_of(lecture.name)}/handout", icon=":material/picture_as_pdf:")

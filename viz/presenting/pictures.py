@@ -54,7 +54,7 @@ def picture(engine: Engine, page: str, view: View) -> Picture:
         CannotShow: this page, or this run, has no picture.
     """
     if page not in _PAGES:
-        raise CannotShow(_("The page {page} cannot be shown inside a lecture.", page=page or "?"))
+        raise CannotShow(_("The {page} page cannot be shown inside a lecture.", page=page or "?"))
     return _PAGES[page](engine, view)
 
 
@@ -203,7 +203,7 @@ def _positions(engine: Engine, view: View) -> Picture:
             "Cells",
             "alike",
             _("Similarity between positions"),
-            _("The dot product of the vectors of every two positions."),
+            _("The dot products of the vectors of all pairs of positions."),
             half=True,
         ),
     ]

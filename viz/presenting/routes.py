@@ -68,7 +68,7 @@ async def _deck_of(request: Request) -> LectureDeck:
         Refusal: there is none, or a page of another site makes the browser ask.
     """
     if is_fetched_by_another_site(request):
-        raise Refusal(403, _("Only pages of this app may ask."))
+        raise Refusal(403, _("Only pages of this app can request this."))
     try:
         return await run_in_threadpool(LECTURES.deck, request.path_params["name"])
     except LookupError as error:
@@ -112,7 +112,7 @@ async def _view(request: Request) -> Response:
     deck, asked = await _deck_of(request), await json_of(request)
     step, text = asked.get("step"), asked.get("text")
     if type(step) is not int or not 0 <= step < len(deck.slides) or not isinstance(text, str) or not text.strip():
-        raise Refusal(400, _("This is not a message of the page."))
+        raise Refusal(400, _("This message does not come from the page."))
     try:
         running = asyncio.get_running_loop().run_in_executor(_OFF_THE_PATH, LECTURES.run, deck, step, text, address_of(request))
         view = await running
@@ -165,7 +165,7 @@ async def _speaker(request: Request) -> Response:
     except Refusal as refusal:
         return pages.join(str(refusal), refusal.status)
     if not room.admits(request.cookies.get(KEY, "")):
-        return pages.join(_("Only the lecturer steers the class."), 403)
+        return pages.join(_("Only the lecturer can control the class."), 403)
     return pages.speaker(room.deck)
 
 

@@ -7,10 +7,10 @@ def scripts() -> dict[str, str]:
     """Sentences that the scripts use."""
     return {
         "place": _("step {step} of {steps}"),
-        "back": _("You are looking around. Back to the lecture"),
-        "wentOn": _("The lecture went on."),
+        "back": _("You are exploring on your own. Back to the lecture"),
+        "wentOn": _("The lecture has moved on."),
         "late": _("The answer came too late: the question is closed."),
-        "counted": _("Your answer is counted."),
+        "counted": _("Your answer has been counted."),
         "closed": _("The question is closed."),
         "answers": _("Answers: {count}"),
         "early": _("Show the answers so far"),
@@ -18,11 +18,11 @@ def scripts() -> dict[str, str]:
         "runSays": _("The run gives {number}."),
         "right": _("right"),
         "number": _("your number"),
-        "percent": _("{number} %"),
+        "percent": _("{number}%"),
         "send": _("Send"),
         "noPicture": _("This view could not be loaded. Reload the page."),
         "running": _("Running …"),
-        "lost": _("The connection is lost. It is tried again."),
+        "lost": _("Connection lost. Reconnecting …"),
         "clock": _("{passed} of {minutes} min"),
     }
 
@@ -30,8 +30,8 @@ def scripts() -> dict[str, str]:
 def making() -> dict[str, str]:
     """Sentences of the page that waits for a download."""
     return {
-        "preparing": _("The lecture is being prepared: step {prepared} of {steps}. The download starts by itself."),
-        "packing": _("The file is being made. The download starts by itself."),
+        "preparing": _("The lecture is being prepared: step {prepared} of {steps}. The download will start automatically."),
+        "packing": _("The file is being made. The download will start automatically."),
         "begun": _("The download has started. You can close this page."),
         "failed": _("The download could not be started. Reload this page."),
     }
@@ -40,7 +40,7 @@ def making() -> dict[str, str]:
 def page() -> dict[str, str]:
     """Sentences of the pages themselves."""
     return {
-        "lost": _("The connection is lost. It is tried again."),
+        "lost": _("Connection lost. Reconnecting …"),
         "over": _("The class is over."),
         "stage": _("The view of this step"),
         "preparing": _("This view is being prepared."),
@@ -65,7 +65,7 @@ def page() -> dict[str, str]:
         "close": _("Close"),
         "sentence": _("Sentence"),
         "run": _("Run"),
-        "making": _("The file is being made. The download starts by itself."),
+        "making": _("The file is being made. The download will start automatically."),
         "patience": _("A script inside this page draws the lecture; it needs a browser from 2023 or later."),
     }
 
@@ -77,12 +77,12 @@ def listed_keys() -> list[tuple[str, str]]:
         ("PageUp ←", _("previous step")),
         ("Home", _("back to the lecture")),
         ("T", _("another sentence in this view")),
-        ("C", _("the class: code and QR picture")),
-        ("A", _("show the answers of the class before the question is closed, or hide them")),
+        ("C", _("the class: code and QR code")),
+        ("A", _("show or hide the answers of the class before the question is closed")),
         ("S", _("the speaker’s window")),
-        ("L", _("a pointer, which the class sees")),
+        ("L", _("a pointer that the class sees")),
         ("B", _("black screen")),
-        ("W", _("hide the words, or show them")),
-        ("+ −", _("size of type")),
+        ("W", _("hide or show the text")),
+        ("+ −", _("text size")),
         ("F", _("full screen")),
     ]

@@ -89,7 +89,7 @@ def _notes(groups: list[_Group]) -> list[str]:
     if down * across == 1:
         return []
     gaps = {"down": down, "across": across}
-    return [_("Cells of this overview stand for blocks ({down} × {across}): each is the largest weight of its block.", **gaps)]
+    return [_("Each cell of this overview stands for a block ({down} × {across}) and shows its largest weight.", **gaps)]
 
 
 def _drawn(trace: Trace, group: _Group, pen: Pen, left: float, y: float, side: float, vectors: bool) -> tuple[list[Shape], float]:

@@ -219,7 +219,7 @@ class _Chart:
             elif trace.get("x") is not None:
                 yield from marks.scatter(trace, x, y, self.pen)
         if "texts" in left_out:
-            self.notes.append(_("The texts in the cells are left out: they do not fit at this width."))
+            self.notes.append(_("The labels in the cells are omitted: they do not fit at this width."))
         if "image" in left_out:
             self.notes.append(
                 _("The map is an image: only maps of up to {most:,} cells are drawn as vectors.", most=marks.MOST_VECTORS)

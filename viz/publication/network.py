@@ -31,7 +31,7 @@ def network(trace: Trace, options: Options, title: str = "", description: str = 
     if max(_height(plan, options.font_size) for plan in plans) > 0.9 * TALLEST:
         plans, notes = (
             [_once(plan) for plan in plans],
-            [_("Layers with equal parts are drawn once: all of them do not fit on the page.")],
+            [_("Layers with the same parts are drawn once, because not all layers fit on the page.")],
         )
     size = options.font_size
     if (high := max(_height(plan, size) for plan in plans)) > 0.9 * TALLEST:

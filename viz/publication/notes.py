@@ -20,7 +20,7 @@ LINE_OF_TITLE = 1.5
 def left_out(axis: str, each: int) -> str:
     """Sentence for an axis that names only some of its tokens."""
     gaps = {"axis": axis, "each": each, "least": SMALLEST_FONT}
-    return _("{axis}: one token of {each} is named, because at {least:g} pt more do not fit. A wider figure names more.", **gaps)
+    return _("{axis}: one token in {each} is labeled, because no more fit at {least:g} pt. A wider figure labels more.", **gaps)
 
 
 def without_font(shapes: Iterable[Shape]) -> list[str]:
@@ -40,8 +40,8 @@ def without_font(shapes: Iterable[Shape]) -> list[str]:
 def no_room(count: int) -> str:
     """Sentence for tokens that have no room on a page."""
     return _n(
-        "{count} token is left out: it does not fit on the page.",
-        "{count} tokens are left out: they do not fit on the page.",
+        "{count} token is omitted: it does not fit on the page.",
+        "{count} tokens are omitted: they do not fit on the page.",
         count,
         count=count,
     )

@@ -36,7 +36,7 @@ def tree(trace: Trace, options: Options, title: str = "", description: str = "",
     if plan.shortened:
         notes.append(_("Long tokens are shortened: a wider figure has more room for them."))
     if not plan.numbered:
-        notes.append(_("The log-probabilities are left out: make the figure wider, or generate fewer tokens, to see them."))
+        notes.append(_("The log-probabilities are omitted: make the figure wider, or generate fewer tokens, to see them."))
     notes += without_font(drawn)
     return Sheet(options.width, plan.bottom, pen.palette.scheme.background, tuple(drawn), title, description, tuple(notes))
 
@@ -48,7 +48,7 @@ def _fitting(tree: tuple[Node, ...], pen: Pen) -> tuple[list[int], list[str]]:
     if (1 + max(layout(tree, places).values())) * high <= 0.85 * TALLEST:
         return places, []
     kept = [place for place in places if tree[place].fate != "pruned"]
-    return kept, [_("The continuations that the search dropped are left out: they do not fit on the page.")]
+    return kept, [_("The pruned continuations are omitted: they do not fit on the page.")]
 
 
 class _Plan:

@@ -86,10 +86,8 @@ def _not_finite(found: Inspection) -> None:
     gaps = {"nan": sum(t.nan for t in bad), "infinite": sum(t.infinite for t in bad), "tensors": len(bad)}
     if bad:
         say = _n(
-            "{tensors} tensor contains {nan:,} NaN and {infinite:,} infinite values; everything computed from them "
-            "will not be finite either.",
-            "{tensors} tensors contain {nan:,} NaN and {infinite:,} infinite values; everything computed from them "
-            "will not be finite either.",
+            "{tensors} tensor contains {nan:,} NaN and {infinite:,} infinite values; nothing computed from them is finite.",
+            "{tensors} tensors contain {nan:,} NaN and {infinite:,} infinite values; nothing computed from them is finite.",
             len(bad),
             **gaps,
         )
@@ -133,12 +131,12 @@ def evidence(fresh: Freshness) -> list[str]:
             ),
         )
     if draws:
-        found.append(_("Of these, {draws}.", draws=draws))
+        found.append(_("Of these: {draws}.", draws=draws))
     if fresh.fresh_matrices and not fresh.untrained:
         found.append(
             _(
-                "That is no contradiction: training often keeps the mean and spread of a matrix. Untrained weights show them in "
-                "nearly all matrices, with every normalization layer untouched."
+                "That is no contradiction: training often keeps the mean and spread of a matrix. In an untrained "
+                "model nearly all matrices look like that, and every normalization layer is untouched."
             )
         )
     return found
@@ -160,7 +158,7 @@ def _heads(found: Inspection) -> None:
             )
         st.caption(
             _(
-                "Dead: the norm of W_V W_O is below 1 % of the largest in the same attention layer. Duplicate: the "
+                "Dead: the norm of W_V W_O is below 1% of the largest in the same attention layer. Duplicate: the "
                 "cosine similarity of W_Q W_Kᵀ or of W_V W_O is at least 0.99. Biases are ignored.",
             ).replace("_", "\\_")
         )
@@ -206,7 +204,7 @@ def tensors(found: Inspection) -> None:
             "Euclidean norm, zeros the share of exact zeros; histograms have 24 bins from the smallest to the largest "
             "value. Only finite values are counted."
         ),
-        _("Columns that would say the same in each row are left out."),
+        _("Columns with the same value in every row are omitted."),
         *(_("All tensors are of type {dtype}.", dtype=labels.markdown(dtype)) for dtype in types if len(types) == 1),
     ]
     st.caption(joined(sentences))

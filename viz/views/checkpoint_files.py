@@ -28,7 +28,7 @@ def offer(engine: Engine) -> None:
         st.text_input(
             _("Path of a file or folder on this machine"),
             placeholder="~/models/tut6-model.pt",
-            help=_("The file is read in place and may have up to 8 GB. The command python -m model view FILE does the same."),
+            help=_("The file is read in place and may be up to 8 GB. The command python -m model view FILE does the same."),
             key=_PATH,
             on_change=_open_path,
         )
@@ -128,12 +128,12 @@ def _refuse_too_large(name: str, megabytes: float) -> None:
     gaps = {"name": name, "size": megabytes, "most": limit()}
     if public.is_owner():
         text = _(
-            "{name} has {size:,.0f} MB, but an upload may have at most {most} MB. Type its path into the field above instead.",
+            "{name} is {size:,.0f} MB, but an upload may be at most {most} MB. Type its path into the field above instead.",
             **gaps,
         )
     else:
         text = _(
-            "{name} has {size:,.0f} MB, but this server accepts at most {most} MB. Start Headlight on the machine "
+            "{name} is {size:,.0f} MB, but this server accepts at most {most} MB. Start Headlight on the machine "
             "where the file is, with python -m model view FILE: then nothing is uploaded.",
             **gaps,
         )

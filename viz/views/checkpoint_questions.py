@@ -137,7 +137,7 @@ def _titles() -> dict[str, str]:
     """Titles of the questions; a question without one is shown by its name."""
     return {
         "n_heads": _("Number of heads"),
-        "key_heads": _("Number of heads of keys and values"),
+        "key_heads": _("Number of key and value heads"),
         "rotary_base": _("Base of rotary positions"),
         "variant": _("Options that the file does not show"),
         "norm_epsilon": _("ε of the normalization"),

@@ -32,7 +32,7 @@ def show(engine: Engine, model: str, view: View) -> None:
     except HeadlightError as error:
         say(sentence(error))
         return
-    st.markdown(f"**{_('Say what is what')}**")
+    st.markdown(f"**{_('Assign roles')}**")
     st.caption(
         _(
             "No known layout fits, so the roles of these tensors are not known, and Headlight does not guess them. If you know the "
@@ -80,8 +80,10 @@ def _head(model: str) -> tuple[Network, int, str]:
     kinds = {"language model": _("a language model"), "encoder": _("an encoder"), "translator": _("an encoder-decoder")}
     numbers = {0: _("the first number in a name"), 1: _("the second number in a name"), -1: _("the last number in a name")}
     left, middle, right = st.columns(3)
-    network = left.selectbox(_("The network is"), get_args(Network), format_func=kinds.__getitem__, key=f"roles-network:{model}")
-    which = middle.selectbox(_("The layer’s number is"), list(numbers), format_func=numbers.__getitem__, key=f"roles-layer:{model}")
+    network = left.selectbox(_("Kind of network"), get_args(Network), format_func=kinds.__getitem__, key=f"roles-network:{model}")
+    which = middle.selectbox(
+        _("The layer number is taken from"), list(numbers), format_func=numbers.__getitem__, key=f"roles-layer:{model}"
+    )
     typed = right.text_input(_("Name of the layout"), "my-program", max_chars=80, key=f"roles-name:{model}")
     name = "".join(letter for letter in typed if letter.isalnum() or letter in " ._-").strip()
     return network, which, name or "my-program"
@@ -119,18 +121,18 @@ _PARTS = (
     N_("value"),
     N_("output"),
     N_("query, key, value"),
-    N_("cross query"),
-    N_("cross key"),
-    N_("cross value"),
-    N_("cross output"),
+    N_("cross-attention query"),
+    N_("cross-attention key"),
+    N_("cross-attention value"),
+    N_("cross-attention output"),
     N_("attention norm"),
-    N_("cross norm"),
+    N_("cross-attention norm"),
     N_("feed-forward in"),
     N_("feed-forward gate"),
     N_("feed-forward out"),
     N_("feed-forward norm"),
     N_("final norm"),
-    N_("behind the network"),
+    N_("after the network"),
 )
 """The parts of a role, without the stack and "bias"."""
 
@@ -178,7 +180,7 @@ def _result(wrong: Sequence[BadLayoutFile]) -> None:
 def _mistake(detail: str) -> str:
     """A mistake in the current language, and with it the role that no tensor has."""
     role = detail.removeprefix(_ABSENT)
-    return said(detail) if role == detail else _("no tensor is {role}", role=_role(role))
+    return said(detail) if role == detail else _("no tensor for the role: {role}", role=_role(role))
 
 
 def _use(engine: Engine, told: LayoutFile) -> None:

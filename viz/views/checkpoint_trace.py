@@ -31,7 +31,7 @@ def show(engine: Engine, info: ModelInfo, explore: StreamlitPage) -> None:
         return
     with card("recorded-run", "content"):
         st.markdown(f"**{labels.markdown(recording.about(trace))}**")
-        st.caption(_("A trace holds one finished run. Its network is not here: nothing can be typed, changed or computed again."))
+        st.caption(_("A trace holds one finished run and no model, so nothing can be typed, changed or recomputed."))
         if badge := recording.badge(trace):
             st.caption(labels.markdown(badge))
         if st.button(_("Open in Explore"), icon=":material/grid_view:", key="open-in-explore"):

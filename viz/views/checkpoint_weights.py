@@ -31,8 +31,8 @@ def _heads(engine: Engine, model: str, found: Inspection, view: View) -> None:
     st.markdown(f"**{_('Weights of a head')}**")
     st.caption(
         _(
-            "W_Q W_Kᵀ determines where a head looks and W_V W_O what it moves. A singular value tells how strongly one "
-            "direction is passed on."
+            "W_Q W_Kᵀ determines where a head looks and W_V W_O what it moves. A singular value shows how strongly "
+            "one direction is passed on."
         ).replace("_", "\\_")
     )
     where, which, what = st.columns([2, 1, 2])

@@ -115,9 +115,9 @@ def ask_for(engine: Engine, model: str) -> None:
         st.text_input(_("Or the path of a vocabulary on this machine"), key=_PATH, on_change=_open_path, args=(engine, model))
     st.caption(
         _(
-            "A vocabulary is a text file with one token per line, a JSON list or object (itos or stoi, also of both "
-            "languages), a SentencePiece model or a tokenizer.json. It needs one entry per embedding row. Tokens are "
-            "then shown as words, and you can type words."
+            "A vocabulary is a text file with one token per line, a JSON list or object (itos or stoi, for one or "
+            "both languages), a SentencePiece model or a tokenizer.json. It needs one entry per embedding row. "
+            "Tokens are then shown as words, and you can type words."
         )
     )
     watch("questions", MOST_MEGABYTES, _refuse_too_large)
@@ -182,5 +182,5 @@ def _are_words(names: Sequence[str], endings: Sequence[str] = VOCABULARY_ENDINGS
 
 def _refuse_too_large(name: str, megabytes: float) -> None:
     gaps = {"name": name, "size": megabytes, "most": MOST_MEGABYTES}
-    st.session_state[_WRONG] = _("{name} has {size:,.0f} MB, but a vocabulary may have at most {most} MB.", **gaps)
+    st.session_state[_WRONG] = _("{name} is {size:,.0f} MB, but a vocabulary may be at most {most} MB.", **gaps)
     st.session_state[_ROUND] = st.session_state.get(_ROUND, 0) + 1

@@ -26,7 +26,7 @@ def show(page: Page) -> None:
         st.info(_("Both sides are identical so far. Choose above what should be different on side B."), icon=":material/info:")
         _atlas(page, page.trace, _("Side A"), "first")
         return
-    st.caption(labels.markdown(_("Side B differs in {differences}.", differences=clauses(different))))
+    st.caption(labels.markdown(_("Differences on side B: {differences}.", differences=clauses(different))))
     if page.trace.steps and not page.info.recorded:
         compare_sides.feed(page)
     found = compare_runs.runs(page)
@@ -52,7 +52,7 @@ def _both(page: Page, compared: Compared) -> None:
     with card("changes"):
         _changes(page, compared)
     if compared.found and not compared.changed:
-        with st.expander(_("The equal maps, and the table of heads"), icon=":material/equal:", **kept_open("equal")) as part:
+        with st.expander(_("Unchanged maps, and the table of heads"), icon=":material/equal:", **kept_open("equal")) as part:
             if part.open:
                 _heads(page, compared)
     else:
@@ -108,7 +108,7 @@ def _follow(place: _Place, own: bool, **fields: str | int) -> None:
     if head < place.heads.get(site, 0):
         update(site=str(site), head=head, query=fields.get("query", place.query) if own else -1)
     else:
-        st.toast(_("{head} exists only on side B.", head=labels.site(site, head)))
+        st.toast(_("Only on side B: {head}.", head=labels.site(site, head)))
 
 
 def _changes(page: Page, compared: Compared) -> None:

@@ -65,7 +65,7 @@ def _name(page: Page, view: View, field: str, longest: int | None) -> str:
             return shown
         case "silence":
             count = len(view.silence.split())
-            return _("{count} heads silenced", count=count) if longest and count > 1 else shown or _("nothing silenced")
+            return _("heads silenced: {count}", count=count) if longest and count > 1 else shown or _("nothing silenced")
         case "text":
             return _("“{value}”", value=shown)
         case "method":

@@ -50,8 +50,8 @@ def _rounding(compared: Compared) -> list[str]:
         return []
     limit = labels.power_of_ten(next(iter(compared.found.values())).rounding)
     if compared.changed:
-        return [_("Differences of at most {limit} are rounding, so they are drawn as 0.", limit=limit)]
-    unchanged = _("No attention weight changed by more than {limit}, which is rounding: no map changed.", limit=limit)
+        return [_("Differences of at most {limit} are rounding errors, so they are drawn as 0.", limit=limit)]
+    unchanged = _("No attention weight changed by more than the rounding error ({limit}): no map changed.", limit=limit)
     return [unchanged, said] if (said := compare_outputs.effect_in_words(compared.runs)) else [unchanged]
 
 

@@ -110,10 +110,10 @@ def _notes(runs: Runs, found: Sequence[Both]) -> list[str]:
     """Sentences on the effect, on tokens that are left out, and on changes that are only rounding."""
     notes = [said] if (said := effect_in_words(runs)) else []
     if not any(token.change for token in found):
-        notes.append(_("No probability changed by more than {limit}, which is rounding.", limit=labels.power_of_ten(ROUNDING)))
+        notes.append(_("No probability changed by more than the rounding error ({limit}).", limit=labels.power_of_ten(ROUNDING)))
     if len(found) > MOST_DRAWN:
         gaps = {"most": MOST_DRAWN, "count": len(found)}
-        notes.append(_("Shown are the {most} tokens that changed most, of {count}. The table above has all of them.", **gaps))
+        notes.append(_("Showing the {most} tokens that changed most, of {count}. The table above has all of them.", **gaps))
     if not runs.fed and len(found) < max(len(runs.first.steps), len(runs.second.steps)):
         notes.append(
             _("Only tokens that both sides generated are compared. The switch above lets both sides read the same tokens.")

@@ -94,7 +94,7 @@ def _differ(field: str, value: object) -> None:
 def _model(page: Page, second: View) -> None:
     titles = _others(page.engine, page.info)
     if not titles and page.info.recorded:
-        st.caption(_("There is no other recorded run yet. Open a second trace on the page Checkpoint, then come back."))
+        st.caption(_("There is no other recorded run yet. Open a second trace on the Checkpoint page, then come back."))
     elif not titles:
         st.caption(_("There is no other model yet. Put a second checkpoint folder into checkpoints/ and reload."))
     names = list(dict.fromkeys([*titles, second.model]))

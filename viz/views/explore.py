@@ -95,7 +95,7 @@ def _lines(page: Page, shown: reading.Shown, scene: bytes | None) -> None:
         st.caption(_("Lines are drawn for at most {most} tokens per side.", most=reading.LONGEST))
         return
     if shown.values.ndim == 1:
-        st.caption(_("This reading has one number for each row. The lines show the weights of the selected head instead."))
+        st.caption(_("This view has one number for each row. The lines show the weights of the selected head instead."))
     canvas.draw("lines", scene, key="lines", chosen=update)
 
 
@@ -125,7 +125,7 @@ def _facts(page: Page, shown: reading.Shown) -> None:
 
 
 def _weights_alone() -> str:
-    return _("These numbers describe the weights of the heads; they do not follow the chosen reading.")
+    return _("These numbers describe the weights of the heads; they do not depend on the chosen view.")
 
 
 def _fact(explanation: heads.Explanation, value: float) -> str:
@@ -185,7 +185,7 @@ def _numbers(page: Page, shown: reading.Shown) -> None:
             "text/html",
             icon=":material/download:",
             on_click="ignore",
-            help=_("One HTML file that works offline and without a server, with everything that the overview can do here."),
+            help=_("One HTML file with everything that the overview can do here; it works offline and without a server."),
         )
         explore_archive.button(page)
         explore_figures.button(page, shown, "explore")

@@ -13,7 +13,7 @@ def button(page: Page) -> None:
     place = Place(page.attention.site, page.head, page.view.query)
     about = About("" if page.info.recorded else address(), said(page.info.summary))
     st.download_button(
-        _("Take it all (one archive)"),
+        _("Download everything (.zip)"),
         lambda: archive.archive(page.trace, place, about),
         export.file_name(page.trace, ending="zip"),
         "application/zip",
@@ -21,7 +21,7 @@ def button(page: Page) -> None:
         on_click="ignore",
         key="archive",
         help=_(
-            "The run, figures, tables, the link, the model card, and a notebook that draws the run again. Drop the archive on the "
-            "page Checkpoint to open it here."
+            "The run, figures, tables, the link, the model card, and a notebook that draws the run again. Drop the "
+            "archive on the Checkpoint page to open it here."
         ),
     )

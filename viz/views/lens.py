@@ -109,7 +109,7 @@ def _explain(page: Page) -> None:
     )
     meaning = _("What the model would predict if its output layer read the state after this layer.")
     caution = _(
-        "Only the reading of the last layer is the model’s real output. Earlier layers were never trained to feed the "
+        "Only the last layer’s prediction is the model’s real output. Earlier layers were never trained to feed the "
         "output layer directly, and a word that does not show up may still be encoded in the state."
     )
     for text in (meaning, caution):

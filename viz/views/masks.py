@@ -35,7 +35,14 @@ def show(page: Page) -> None:
         form = _chosen_form()
     if page.trace.recorded is not None:
         with card("mask-both"):
-            _mask(page, page.trace, page.attention, page.attention.mask, ("both", form, _("The mask of this site")), _about_one())
+            _mask(
+                page,
+                page.trace,
+                page.attention,
+                page.attention.mask,
+                ("both", form, _("The mask of this attention layer")),
+                _about_one(),
+            )
         _tables(page.trace, page.attention)
         return
     trace = padded or page.trace
@@ -96,7 +103,7 @@ def _why_not(page: Page) -> str:
     """Why this source cannot be padded; empty if it can."""
     spec, longest = page.info.spec, page.info.max_source
     if page.info.recorded:
-        return _("This is a recorded run, so no padding can be added: you see the masks that ran.")
+        return _("This is a recorded run, so no padding can be added: the masks are those of the recording.")
     if spec["encoder"] is None:
         return _("A language model continues right after its prompt, so the prompt is not padded here.")
     if page.info.reads == "features":
@@ -169,7 +176,7 @@ def _about_output(effect: PaddingEffect) -> str:
         return _("Output: identical, down to the last digit of every logit (logits reach {logit}).", **gaps)
     if effect.is_rounding:
         return _(
-            "Output: the same words. The remaining difference is rounding, because longer sums are added in a "
+            "Output: the same words. The remaining difference is rounding error, because longer sums are added in a "
             "different order (logits reach {logit}).",
             **gaps,
         )
@@ -268,11 +275,11 @@ def _about_causal(attention: Attention) -> str:
 
 
 def _about_one() -> str:
-    return _("What the program allowed. A recording does not tell which part of a mask is causal and which hides padding.")
+    return _("What the program allowed. A recording does not show which part of a mask is causal and which part hides padding.")
 
 
 def _about_both() -> str:
     return _(
         "A key is allowed only if every mask allows it. In additive form the masks are summed, and one −∞ is enough: "
-        "exp(−∞) = 0, so the softmax gives that key exactly no weight."
+        "exp(−∞) = 0, so the softmax gives that key a weight of exactly 0."
     )

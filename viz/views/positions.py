@@ -87,9 +87,7 @@ def _chosen_stack(page: Page) -> str:
     tables = [stack for stack in stacks if _kind(page, stack) not in TABLELESS]
     start = (tables or stacks)[0]
     key = f"stack:{page.info.name}"
-    return str(
-        st.segmented_control(_("Positions of"), stacks, format_func=names.__getitem__, default=start, required=True, key=key)
-    )
+    return str(st.segmented_control(_("Stack"), stacks, format_func=names.__getitem__, default=start, required=True, key=key))
 
 
 def _introduce(kind: str, whole: Array, used: int) -> None:
@@ -149,7 +147,7 @@ def _pictures(page: Page, encodings: list[Encoding], used: int) -> None:
         dimensions = _chosen_dimensions(encodings[0].table.shape[1])
         _side_by_side(page, encodings, "curves", lambda table: positions.curves(table, dimensions, page.dark, used))
     with card("alike", "content"):
-        _heading(_("Similarity between positions"), _("The dot product of the vectors of every two positions."))
+        _heading(_("Similarity between positions"), _("The dot products of the vectors of all pairs of positions."))
         cosine = st.toggle(_("Cosine similarity (divide by the lengths of both vectors)"), key="cosine")
         _side_by_side(page, encodings, "alike", lambda table: positions.similarity(table, page.dark, cosine))
 

@@ -111,7 +111,7 @@ def _value_weighted(page: Page) -> Shown | str:
 def _rollout(page: Page) -> Shown | str:
     site = page.attention.site
     if page.trace.recorded is not None:
-        return _("A recording of a program does not say how its sites follow each other, so there is no rollout.")
+        return _("A recording of a program does not show how its attention layers follow one another, so there is no rollout.")
     if not can_be_rolled_out(page.trace, site):
         return _(
             "In this decoder the queries come from the encoder’s output, so there is no residual stream that rollout could follow."
@@ -135,9 +135,9 @@ def _rest(page: Page, values: Array) -> str:
     """Sentence on where the rest of a decoder's rollout is."""
     gaps = {"share": float(np.nanmean(values.sum(axis=-1)))}
     if page.attention.site.kind == "cross":
-        return _("On average, {share:.0%} of a row falls on source tokens; the rest on the target tokens read so far.", **gaps)
+        return _("On average, {share:.0%} of a row falls on source tokens, and the rest on the target tokens read so far.", **gaps)
     return _(
-        "On average, {share:.0%} of a row falls on target tokens; the rest on source tokens, read in earlier layers.",
+        "On average, {share:.0%} of a row falls on target tokens, and the rest on source tokens read in earlier layers.",
         **gaps,
     )
 
@@ -155,8 +155,8 @@ def _without(found: Shown, hidden: Array) -> Shown:
         return replace(found, notes=(*found.notes, _("All of these keys are special tokens, so none was hidden.")))
     kept = maps.without(found.values, hidden)
     note = _n(
-        "{count} special token hidden; it held {share:.0%} of the weight. What remains of each row is rescaled to sum to 1.",
-        "{count} special tokens hidden; they held {share:.0%} of the weight. What remains of each row is rescaled to sum to 1.",
+        "{count} special token hidden; it held {share:.0%} of the weight. The rest of each row is rescaled to sum to 1.",
+        "{count} special tokens hidden; they held {share:.0%} of the weight. The rest of each row is rescaled to sum to 1.",
         int(hidden.sum()),
         count=int(hidden.sum()),
         share=kept.share,

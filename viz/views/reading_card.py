@@ -67,7 +67,7 @@ def _controls(page: Page, shown: Shown) -> None:
     titles = {name: reading.title for name, reading in catalogue(page.attention.site).items()}
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.selectbox(
-            _("Reading"),
+            _("View"),
             links.READINGS,
             format_func=titles.__getitem__,
             label_visibility="collapsed",
@@ -124,12 +124,13 @@ def _about_sink(page: Page, found: Sink) -> str:
     gaps["value"] = found.value
     if found.value < SMALL_VALUE:
         return _(
-            "Attention sink: on average, {share:.0%} of a row’s weight goes to “{token}” (key {key}), but the value vector there "
-            "has only {value:.2f} times the average length. The head rests there: this weight moves little.",
+            "Attention sink: on average, {share:.0%} of a row’s weight goes to “{token}” (key {key}), but the value "
+            "vector there is only {value:.2f} times as long as the average. The head rests there: this weight moves "
+            "little.",
             **gaps,
         )
     return _(
-        "On average, {share:.0%} of a row’s weight goes to “{token}” (key {key}). The value vector there has "
-        "{value:.2f} times the average length, so this weight does move something.",
+        "On average, {share:.0%} of a row’s weight goes to “{token}” (key {key}). The value vector there is "
+        "{value:.2f} times as long as the average, so this weight does move something.",
         **gaps,
     )

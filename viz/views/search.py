@@ -30,12 +30,12 @@ def draw(page: Page) -> None:
             )
         )
         if page.info.recorded:
-            st.caption(_("This is a recorded run: it holds the attention of one hypothesis, the highlighted one."))
+            st.caption(_("This is a recorded run: it holds the attention of only one hypothesis, the highlighted one."))
             shown, there = int((page.trace.request.get("decoding") or {}).get("hypothesis", 0)), 0
         else:
             shown, there = page.view.hypothesis, len(hypotheses(page.trace.tree))
             st.selectbox(
-                _("Hypothesis on display"),
+                _("Hypothesis shown"),
                 range(there),
                 format_func=partial(_in_words, page.trace, decimals(3)),
                 **bind("hypothesis", **ANOTHER),

@@ -133,8 +133,8 @@ def _say_none(page: Page, other: Page | None) -> None:
         text = _("No snapshots were saved while “{title}” was trained, so it has no training film.", **gaps)
     else:
         text = _(
-            "No snapshots were saved while “{title}” was trained, so it has no training film. Shown here is that of “{other}”; "
-            "choosing anything in it switches to that model.",
+            "No snapshots were saved while “{title}” was trained, so it has no training film. This is the film of "
+            "“{other}”; choosing anything in it switches to that model.",
             other=other.info.title,
             **gaps,
         )

@@ -64,7 +64,7 @@ def _edits(page: Page, edits: EditList, begins: bool, steps: StreamlitPage, comp
         begins: whether the list is the example that the page begins with.
     """
     with card("edits"):
-        intro = _("The edits below change the run while it is computed. Everything on this page is the real result.")
+        intro = _("The edits below change the run while it is computed. Everything on this page is a real result.")
         example = _("This is an example: switch it off and on, or make your own edit.")
         st.html(heading(_("What if …"), example if begins else intro))
         chips.draw(page, edits)
@@ -150,7 +150,9 @@ def _overviews(page: Page, edits: EditList, found: Fed, changed: Mapping[Site, C
     """
     site, head = page.attention.site, page.head
     st.html(
-        heading(_("All heads now"), _("The run reads the tokens that were generated before. Enlarge a head to brush its cells."))
+        heading(
+            _("All heads now"), _("The run reads the tokens that were generated before. Enlarge a head to drag over its cells.")
+        )
     )
     edited = partial(_drawn, _Ground.of(page))
     marked = gestures.marks(edits.active, found.before, found.now)
@@ -168,11 +170,11 @@ def _overviews(page: Page, edits: EditList, found: Fed, changed: Mapping[Site, C
     if not changed:
         st.caption(_("The two runs cannot be compared."))
     elif not shown:
-        st.caption(_("No weight changed by more than rounding."))
+        st.caption(_("No weight changed by more than the rounding error."))
     else:
         canvas.changes(found.before, found.now, shown, site, head, key="whatif-changes", chosen=update)
         if unmoved := [labels.kind(*kind) for kind in dict.fromkeys(map(_kind, changed)) if kind not in moved]:
-            st.caption(labels.markdown(_("No weight changed by more than rounding in: {kinds}.", kinds=listed(unmoved))))
+            st.caption(labels.markdown(_("No weight changed by more than the rounding error in: {kinds}.", kinds=listed(unmoved))))
     with st.expander(_("All heads before"), icon=":material/grid_view:", key="part-before", on_change="rerun") as part:
         if part.open:
             canvas.atlas(found.before, site, head, page.view.query, key="whatif-before", chosen=update)

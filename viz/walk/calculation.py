@@ -102,8 +102,8 @@ def share(found: Explanation) -> Iterator[Line]:
         gaps = {"share": shown(100 * found.share, ".1f"), "length": shown(found.moved[found.key], ".4f")}
         yield Line(
             _(
-                "This cell supplies {share} % of the head’s context vector: the component in that vector’s direction, so "
-                "that a row adds up to 100 %. It moves the residual stream by a vector of length {length}.",
+                "This cell supplies {share}% of the head’s context vector: the component in that vector’s direction, "
+                "so that a row adds up to 100%. It moves the residual stream by a vector of length {length}.",
                 **gaps,
             )
         )

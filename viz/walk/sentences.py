@@ -43,15 +43,15 @@ def sentence(trace: Trace, stage: Stage) -> str:
 def _of_program(stage: Stage) -> str:
     """Sentence on a stage of a recorded program, of which only what was seen is known."""
     return {
-        "tokens": _("The texts that were given to the recorder; without them, the positions, counted from 1."),
+        "tokens": _("The tokens that were given to the recorder; without them, the positions, counted from 1."),
         "queries": _("The query of each position in this head, as the program computed it."),
         "keys": _("The key of each position in this head, as the program computed it."),
         "values": _("The value of each position in this head, as the program computed it."),
         "scores": _("The scores, as the program computed them, before the mask."),
-        "mask": _("Where the program let each query look."),
+        "mask": _("Which keys the program let each query attend to."),
         "weights": _("The weights of this head: no entry is negative, and each row sums to 1."),
         "context": _("For each query, the values are added up, weighted by the attention."),
-        "output": _("What the program made of the heads of this site."),
+        "output": _("What the program computed from the heads of this attention layer."),
     }[stage.name]
 
 
@@ -136,8 +136,8 @@ def _hidden(stack: Mapping[str, Any]) -> str:
 def _residual(stack: Mapping[str, Any]) -> str:
     if stack.get("norm_order") == "pre":
         return _(
-            "The sublayer’s output is added to the stream from before the normalization: the residual stream itself is "
-            "never normalized."
+            "The sublayer’s output is added to the stream as it was before the normalization: the residual stream "
+            "itself is never normalized."
         )
     return _("The sublayer’s output is added to its input, so information that a sublayer ignores is not lost.")
 
@@ -145,8 +145,8 @@ def _residual(stack: Mapping[str, Any]) -> str:
 def _normed(stack: Mapping[str, Any]) -> str:
     if stack.get("norm") == "rms":
         return _(
-            "RMSNorm: each position’s vector is divided by its root mean square and multiplied by learned parameters. Its mean "
-            "stays where it is."
+            "RMSNorm: each position’s vector is divided by its root mean square and multiplied by learned "
+            "parameters. Its mean is not subtracted."
         )
     if stack.get("norm_order") == "pre":
         return _("Pre-norm: each position’s vector is normalized to mean 0 and standard deviation 1 before the sublayer reads it.")

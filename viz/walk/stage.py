@@ -146,7 +146,7 @@ def _row(page: Page, trace: Trace) -> int:
         written = f" → {labels.token(after, row + 1)}" if row + 1 < len(after) else ""
         return f"{row + 1} {rows[row]}{written}"
 
-    row: int = st.selectbox(_("After reading"), range(len(rows)), format_func=name, **tied)
+    row: int = st.selectbox(_("Last token read"), range(len(rows)), format_func=name, **tied)
     return row
 
 

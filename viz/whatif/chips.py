@@ -24,7 +24,7 @@ def draw(page: Page, edits: EditList) -> None:
         for place in range(len(edits.edits)):
             _chip(page, edits, place, opposed.get(place))
         if not edits.edits:
-            st.caption(_("No edit yet: hide a token, brush cells of a head, or choose an experiment."))
+            st.caption(_("No edit yet: hide a token, drag over cells of a head, or choose an experiment."))
 
 
 def buttons(page: Page, edits: EditList) -> None:
@@ -50,7 +50,7 @@ def _chip(page: Page, edits: EditList, place: int, later: int | None) -> None:
         st.checkbox(labels.markdown(said), key=key, on_change=_switch, args=(key, place, edit))
         if later is not None:
             wins = words(edits.edits[later], page.trace.tokens)
-            st.caption(labels.markdown(_("Where a later edit says the opposite, that one wins: {edit}", edit=wins)))
+            st.caption(labels.markdown(_("Where two edits contradict each other, the later one wins: {edit}", edit=wins)))
         if len(edits.edits) > 1:
             up, down = _("Apply earlier: {edit}", edit=said), _("Apply later: {edit}", edit=said)
             _small(f"up-{place}", "arrow_upward", up, partial(_move, place, edit, -1), place > 0)
@@ -91,7 +91,7 @@ def _experiments(page: Page) -> None:
         st.caption(_("With this sentence"))
         _offer(experiments.of_any(page), "any")
         if own := experiments.of_model(page.info.name):
-            st.caption(_("With their own sentence"))
+            st.caption(_("With the experiment’s sentence"))
             _offer(own, "own")
 
 

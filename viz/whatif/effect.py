@@ -63,7 +63,7 @@ def _summary(found: Effect) -> str:
     gaps = {"before": _number(found.before.sum()), "now": _number(found.now.sum()), "change": _signed(found.change.sum())}
     most = _most_changed(found)
     if most is None:
-        return _("Log-probability of the whole output: {before}. No token changed by more than rounding.", **gaps)
+        return _("Log-probability of the whole output: {before}. No token changed by more than the rounding error.", **gaps)
     gaps |= {"token": labels.word(found.texts[most]), "divergence": number(found.divergence[most], ".2f")}
     return _(
         "The same tokens are fed to both runs. Log-probability of the whole output: {before} before, {now} now (change "

@@ -143,7 +143,7 @@ def _heads() -> tuple[Experiment, ...]:
         Experiment(_("All encoder self-attention silenced"), (Silence(stack="encoder"),), PARK),
         Experiment(_("Only one head of the last cross-attention"), (Silence(site=LAST, head=(1, 2, 3, 4, 5, 6, 7)),), PARK),
         Experiment(_("Cross-attention attends to everything equally"), (SetRow(kind="cross"),), PARK),
-        Experiment(_("Cross-attention attends to one word each"), (Sharpen(kind="cross", factor=20.0),), PARK),
+        Experiment(_("Each row of cross-attention attends to one word"), (Sharpen(kind="cross", factor=20.0),), PARK),
         Experiment(_("The last cross-attention skipped"), (SkipSublayer(at=LAST),), PARK),
         Experiment(_("The first two encoder layers swapped"), (SwapLayers(stack="encoder", a=0, b=1),), PARK),
     )
@@ -182,7 +182,7 @@ def _any(page: Page) -> Iterator[Experiment]:
         kind, text = word
         places = {"cross": _("cross-attention"), "self": _("self-attention")}
         gaps = {"word": labels.word(text), "place": places.get(kind, labels.kind(page.attention.site.stack, kind))}
-        yield Experiment(_("“{word}” hidden from {place}", **gaps), (Forbid(kind=kind, key=(text,)),))
+        yield Experiment(_("“{word}” hidden from: {place}", **gaps), (Forbid(kind=kind, key=(text,)),))
         yield Experiment(_("“{word}” hidden from everything", **gaps), (Forbid(key=(text,)),))
     stacks: dict[Stack, str] = {"encoder": _("encoder"), "decoder": _("decoder")}
     for stack, name in stacks.items():

@@ -103,7 +103,7 @@ def _two_tokens(page: Page) -> dict[str, Any]:
 
 
 def _shift(page: Page) -> dict[str, Any]:
-    return _stack(page) | {"by": int(st.number_input(_("By how many positions"), value=1, step=1, key="form:by"))}
+    return _stack(page) | {"by": int(st.number_input(_("Shift by (positions)"), value=1, step=1, key="form:by"))}
 
 
 def _layer(page: Page) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def _layer(page: Page) -> dict[str, Any]:
 
 def _two_layers(page: Page) -> dict[str, Any]:
     found = _stack(page)
-    titles = {"a": _("One layer"), "b": _("The other layer")}
+    titles = {"a": _("First layer"), "b": _("Second layer")}
     return found | {name: fields.layer(page, found["stack"], name, title) for name, title in titles.items()}
 
 
@@ -121,7 +121,7 @@ def _embed(page: Page) -> dict[str, Any]:
     found = _stack(page)
     return found | {
         "at": fields.token(page, found, "at"),
-        "word": st.text_input(_("Word whose embedding it gets"), key="form:word"),
+        "word": st.text_input(_("Word whose embedding the token gets"), key="form:word"),
     }
 
 
@@ -135,7 +135,9 @@ def _patch(page: Page) -> dict[str, Any]:
     found: dict[str, Any] = _stack(page) if value == "hidden" else fields.place(page, with_heads=value != "output")
     found |= {"value": value, "at": fields.tokens(page, found, "at")}
     source = st.text_input(_("Sentence of the other run (empty: the same)"), key="form:source", max_chars=1000)
-    take = st.text_input(_("Its tokens, in the same order, separated by spaces (empty: the same positions)"), key="form:take")
+    take = st.text_input(
+        _("Tokens of the other run, in the same order, separated by spaces (empty: the same positions)"), key="form:take"
+    )
     return found | ({"source": source} if source else {}) | {"take": tuple(fields.typed_token(one) for one in take.split())}
 
 

@@ -67,7 +67,7 @@ def tokens(page: Page, at: Mapping[str, Any], role: str) -> tuple[Token, ...]:
 
 def token(page: Page, at: Mapping[str, Any], role: str) -> Token:
     """One token."""
-    titles = {"key": _("Key"), "a": _("One token"), "b": _("The other token"), "at": _("Token")}
+    titles = {"key": _("Key"), "a": _("First token"), "b": _("Second token"), "at": _("Token")}
     there = _there(page, at, role)
     forget_what_is_gone(f"form:{role}:one", there)
     return st.selectbox(titles[role], list(there), format_func=there.__getitem__, index=_usual(role, there), key=f"form:{role}:one")

@@ -34,7 +34,7 @@ def draw(page: Page) -> None:
         _map(page, found, strip, [labels.site(Site.parse(site)) for site in found.sites])
     sites = {"": _("no attention layer")} | {site: labels.site(Site.parse(site)) for site in found.sites}
     forget_what_is_gone("matters:edges:site", sites)
-    site = st.selectbox(_("Each head of"), list(sites), format_func=sites.__getitem__, key="matters:edges:site")
+    site = st.selectbox(_("Show the heads of"), list(sites), format_func=sites.__getitem__, key="matters:edges:site")
     if site:
         each = page.engine.attribute(Edges(request(page), found.token, site))
         names = [_("head {head}", head=head + 1) for head in each.heads]
@@ -59,14 +59,16 @@ def _map(page: Page, found: EdgeEffects, strip: str, names: list[str]) -> None:
 
     def said(row: int, column: int, change: float) -> str:
         gaps = {"place": names[row], "key": keys[column], "number": labels.number(change, form)}
-        return joined([_("{place} on “{key}”: {number} nats", **gaps), *(emptied if found.emptied[row, column] else [])])
+        return joined([_("{place}, key “{key}”: {number} nats", **gaps), *(emptied if found.emptied[row, column] else [])])
 
     hover = [[said(row, column, values[line, column]) for column in range(len(keys))] for line, row in enumerate(rows)]
     figure = grid([names[row] for row in rows], keys, values, hover, page.dark, _("nats"))
     each = "heads" if found.heads[rows[0]] >= 0 else "sites"
     places = tuple((found.sites[row], found.heads[row]) for row in rows)
     act = partial(_forbid, places, found.first + found.token - 1)
-    alt = _("What forbidding each edge does to “{token}”: one row per place, one column per key", token=_token(found))
+    alt = _(
+        "What forbidding each edge does to “{token}”: one row per attention layer or head, one column per key", token=_token(found)
+    )
     clickable(figure, f"matters-edges-{each}-{strip}", act, alt, (page.trace, alt.partition(":")[0]))
 
 

@@ -29,13 +29,13 @@ def draw(page: Page) -> None:
     found = page.engine.attribute(Heads(request(page)))
     titles = {
         "without": _("without this head"),
-        "alone": _("this head alone"),
+        "alone": _("with this head only"),
         "share": _("share of this head"),
     }
     left, right = st.columns(2)
     with left:
         chosen = st.segmented_control(
-            _("Number"), list(titles), format_func=titles.__getitem__, default="without", required=True, key=_MEASURE, wrap=True
+            _("Measure"), list(titles), format_func=titles.__getitem__, default="without", required=True, key=_MEASURE, wrap=True
         )
     with right:
         token = token_choice(found, "heads")
@@ -52,8 +52,8 @@ def _meaning(name: str) -> str:
     return {
         "without": _("Change in log-probability (nats) when this head is silenced. Click to silence the head above."),
         "alone": _(
-            "Change in log-probability (nats) when every other head of its attention layer is silenced: 0 means as good as "
-            "all of them."
+            "Change in log-probability (nats) when every other head of its attention layer is silenced: 0 means that "
+            "it does as well alone as all of them together."
         ),
         "share": _(
             "Shapley value (nats): its share of what all heads of its attention layer add, averaged over the orders in "
@@ -77,7 +77,7 @@ def _map(page: Page, found: HeadEffects, numbers: Array, title: str) -> None:
     columns = [_("H{head}", head=head + 1) for head in range(width)]
     figure = grid([labels.site(Site.parse(site)) for site in sites], columns, values, hover, page.dark, _("nats"))
     silence = partial(_silence_cell, tuple(sites))
-    alt = _("{title}: layers by heads; the table below has the numbers", title=title)
+    alt = _("{title}: layers × heads; the table below has the numbers", title=title)
     clickable(figure, "matters-heads", silence, alt, (page.trace, title))
 
 
@@ -108,9 +108,9 @@ def _redundancy(found: HeadEffects, token: int | None) -> str:
         "sum": _signed(without[own].sum()),
     }
     return _(
-        "Change in nats when the head that matters most is silenced ({head}): {cost}. When all heads of one layer are "
-        "silenced ({place}): {all}, although one by one these add up to {sum}. Heads can replace each other, so "
-        "silencing one at a time shows too little.",
+        "Change in nats when the head that matters most is silenced ({head}): {cost}. When all heads of one layer "
+        "are silenced ({place}): {all}, although their individual changes add up to only {sum}. Heads can replace "
+        "each other, so silencing one at a time shows too little.",
         **gaps,
     )
 
@@ -137,8 +137,8 @@ def _scatter(page: Page, found: HeadEffects, table: pd.DataFrame, chosen: str, t
     sharp = table["mean_maximum"].to_numpy()
     names = [labels.site(Site.parse(head.site), head.head) for head in found.heads]
     axis = {
-        "without": _("loss without this head (nats)"),
-        "alone": _("this head alone (nats)"),
+        "without": _("drop in log-probability without this head (nats)"),
+        "alone": _("with this head only (nats)"),
         "share": _("share of this head (nats)"),
     }[chosen]
     figure = figures.scatter(
@@ -148,7 +148,7 @@ def _scatter(page: Page, found: HeadEffects, table: pd.DataFrame, chosen: str, t
     st.markdown(f"**{_('Sharpness, and how much a head matters')}**")
     st.caption(labels.markdown(_correlated(correlation)))
     heads = tuple((head.site, head.head) for head in found.heads)
-    alt = _("{title} of each head against the sharpness of its weights; the table below has the numbers", title=title)
+    alt = _("For each head: {title}, and the sharpness of its weights; the table below has the numbers", title=title)
     clickable(figure, "matters-scatter", partial(_silence_point, heads), alt, (page.trace, title))
 
 

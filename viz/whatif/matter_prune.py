@@ -37,7 +37,7 @@ def draw(page: Page) -> None:
         key=_AT,
         on_change=_prune,
         args=(heads,),
-        help=_("The run above is made with these heads silenced."),
+        help=_("In the run above, these heads are silenced."),
     )
     st.caption(labels.markdown(_said(found, at)))
     totals = {titles["least"]: least.curve.sum(axis=1), titles["most"]: most.curve.sum(axis=1)}

@@ -37,7 +37,7 @@ def draw(page: Page) -> None:
         )
     )
     figure = _picture(page, inputs, table, measures)
-    alt = _("What “{token}” depended on: methods by input tokens; the table below has the numbers", token=found.tokens[token])
+    alt = _("What “{token}” depended on: methods × input tokens; the table below has the numbers", token=found.tokens[token])
     chart(figure, printed=(page.trace, alt), config=CONFIG, key="matters-words", alt=alt)
     st.markdown(f"**{_('Do they agree with attention?')}**")
     ranks = correlations(table, measures).dropna(axis="columns", how="all")
@@ -113,7 +113,8 @@ def _complete(found: WordEffects, token: int) -> str:
     if np.isnan(difference) or np.isnan(residue):
         return ""
     return _(
-        "Integrated gradients sum to {sum}; the log-probability is {difference} above that of the baseline: {share} apart.",
+        "Integrated gradients sum to {sum}; the log-probability is {difference} above that of the baseline. The two "
+        "differ by {share}.",
         sum=number(difference - residue, decimals(4)),
         difference=number(difference, decimals(4)),
         share=number(abs(residue) / max(abs(difference), 1e-9), ".2%"),

@@ -25,7 +25,7 @@ def draw(page: Page) -> None:
         st.html(
             heading(
                 _("What matters?"),
-                _("Measured on the run without edits: its output is fed again, and each time a part of the network is left out."),
+                _("Measured on the run without edits: its output is fed in again, each time without one part of the network."),
             )
         )
         chosen = st.segmented_control(

@@ -139,7 +139,7 @@ def _attention_title(trace: Trace, site: Site) -> str:
     if site.kind == "cross":
         return _("Cross-attention")
     if site.kind == "memory":
-        return _("Attention to memory")
+        return _("Memory attention")
     if site.kind == "unknown":
         return _("Attention")
     return _("Self-attention") if trace.at(site).mask_causal is None else _("Masked self-attention")

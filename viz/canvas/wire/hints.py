@@ -7,7 +7,7 @@ def atlas() -> dict[str, str]:
     """Of the atlas."""
     return {
         "hint": _("Hover to read a weight, click to select a head, double-click to enlarge it."),
-        "hintTouch": _("Touch a head to read a weight and to select it; spread two fingers on it to enlarge it."),
+        "hintTouch": _("Tap a head to read a weight and to select it; spread two fingers on it to enlarge it."),
     }
 
 
@@ -23,7 +23,7 @@ def changes() -> dict[str, str]:
     """Of an atlas of differences."""
     return {
         "hint": _("Hover to see how much a weight changed, click to select a head, double-click to enlarge it."),
-        "hintTouch": _("Touch a head to see how much a weight changed and to select it; spread two fingers on it to enlarge it."),
+        "hintTouch": _("Tap a head to see how much a weight changed and to select it; spread two fingers on it to enlarge it."),
     }
 
 
@@ -33,7 +33,7 @@ def lines() -> dict[str, str]:
         "hint": _(
             "Hover over a token to isolate its lines. Click a query to select it, then a key to see how that weight was calculated."
         ),
-        "hintTouch": _("Touch a query to select it and isolate its lines, then a key to see how that weight was calculated."),
+        "hintTouch": _("Tap a query to select it and isolate its lines, then a key to see how that weight was calculated."),
     }
 
 
@@ -41,7 +41,7 @@ def lines_alone() -> dict[str, str]:
     """Of lines without a network: no calculation can be opened."""
     return {
         "hint": _("Hover over a token to isolate its lines. Click a query to select it."),
-        "hintTouch": _("Touch a query to select it and isolate its lines."),
+        "hintTouch": _("Tap a query to select it and isolate its lines."),
     }
 
 
@@ -49,7 +49,7 @@ def cells() -> dict[str, str]:
     """Of the cells of a stage."""
     return {
         "hint": _("Click a cell (or press Enter) to see how it was calculated."),
-        "hintTouch": _("Touch a cell to see how it was calculated."),
+        "hintTouch": _("Tap a cell to see how it was calculated."),
     }
 
 
@@ -60,5 +60,5 @@ def tree() -> dict[str, str]:
             "Hover over a box to trace it back to the start. Click a numbered box (or press Enter) to see the attention of "
             "that hypothesis."
         ),
-        "hintTouch": _("Touch a numbered box to see the attention of that hypothesis."),
+        "hintTouch": _("Tap a numbered box to see the attention of that hypothesis."),
     }
