@@ -360,6 +360,7 @@ PROJECTIONS = PRODUCTS | frozenset("addmm linear convolution _convolution mkldnn
 KEEPS_WEIGHTS = frozenset("mul div masked_fill where nan_to_num clamp native_dropout".split())
 NORMALIZES = frozenset("native_layer_norm native_group_norm _fused_rms_norm rms_norm native_batch_norm".split())
 PARTS_OF_A_NORM = VIEWS | frozenset("mul div sub rsqrt sqrt reciprocal pow mean var std var_mean linalg_vector_norm".split())
+PARTS = frozenset("split split_with_sizes chunk slice narrow select".split())
 SAME_SHAPE = frozenset("native_dropout tril triu _log_softmax".split())
 """Operations that PyTorch does not call pointwise, although each element of the result stands where its element was."""
 
@@ -771,7 +772,8 @@ def _take_example(weighing: _Weighing, example: int) -> None:
     """Fills a site with the weights of one example.
 
     Which axes are heads is told by the context: joining the heads puts them and head_dim into one axis. The axes of the rows are
-    the queries, all others the batch. Where heads are not joined, the second of two stacked axes is the heads.
+    the queries, all others the batch. Where heads are not joined, the second of two stacked axes is the heads, even if the first
+    one has length 1.
     """
     site, weights = weighing.site, weighing.weights
     tensor = weights.tensor
@@ -788,8 +790,10 @@ def _take_example(weighing: _Weighing, example: int) -> None:
         heads += [f for axis in out if any(g[0] == -1 for g in axis) for f in axis if f[0] >= 0 and f in rows and len(rows) > 1]
         rows = [f for f in rows if f not in heads]
     rest = [f for place, axis in enumerate(layout) if place != weights.axis for f in axis if f not in rows and f not in heads]
-    if weighing.merged is None and len(rest) > 1:
-        heads, rest = rest[1:], rest[:1]
+    if weighing.merged is None and (tensor.dim() > 3 or len(rest) > 1):
+        stacked = [n for n, axis in enumerate(layout) if n != weights.axis and not set(axis) & {*rows}]
+        batch = layout[stacked[0]] if tensor.dim() > 3 and len(stacked) > 1 else rest[:1]
+        heads, rest = [f for f in rest if f not in batch], [f for f in rest if f in batch]
     groups = (rest, heads, rows, keys)
     four = _arranged(tensor, layout, groups)
     site.batch = four.shape[0]
@@ -1057,7 +1061,7 @@ def _kind(query: _Node, key: _Node) -> str:
     if of_query & of_key:
         return "self"
     of_query, of_key = ({own for node in nodes for own in (node, *_before_norm(node))} for nodes in (of_query, of_key))
-    if of_query & of_key:
+    if of_query & of_key or _before_bottleneck(of_query) & _before_bottleneck(of_key):
         return "self"
     joined = {part.base() for node in of_query | of_key if node.name in ("cat", "stack") for part in node.parents}
     if joined & (of_query | of_key) or {own for node in joined for own in _before_norm(node)} & (of_query | of_key):
@@ -1084,6 +1088,21 @@ def _origins(node: _Node) -> tuple[set[_Node], bool]:
         elif not own.param:
             raw.add(own)
     return (projected, True) if projected else (raw, all(own.before for own in raw))
+
+
+def _before_bottleneck(nodes: set[_Node]) -> set[_Node]:
+    """The nodes, and what was projected to one of them, or to a whole that it is a part of.
+
+    A projection may be made of two, with few numbers in between.
+    """
+    found = set(nodes)
+    for node in nodes:
+        own = node.base()
+        while own.name in PARTS and own.parents:
+            own = own.parents[0].base()
+        if own.name in PROJECTIONS and any(parent.param for parent in own.parents):
+            found |= {each for before in _origins(own)[0] for each in (before, *_before_norm(before))}
+    return found
 
 
 def _before_norm(node: _Node) -> set[_Node]:

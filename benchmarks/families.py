@@ -32,6 +32,14 @@ SIZES: dict[str, Any] = (
 )
 """Small values of the settings that architectures have. Each takes those that it knows."""
 
+_LOW_RANK = {"q_lora_rank": 12, "kv_lora_rank": 8, "qk_nope_head_dim": 8, "qk_rope_head_dim": 8, "v_head_dim": 8, "head_dim": 8} | {
+    "num_key_value_heads": 4,
+    "first_k_dense_replace": 1,
+    "moe_intermediate_size": 16,
+    "n_routed_experts": 2,
+    "num_experts_per_tok": 1,
+}
+
 OWN: Mapping[str, dict[str, Any]] = {
     "gpt_neo": {"attention_types": [[["global", "local"], 1]], "window_size": 4},
     "gemma2": {"layer_types": ["sliding_attention", "full_attention"]},
@@ -39,6 +47,9 @@ OWN: Mapping[str, dict[str, Any]] = {
     "modernbert": {"cls_token_id": 1, "sep_token_id": 2},
     "whisper": {"num_mel_bins": 8, "max_source_positions": 12, "max_target_positions": 32},
     "fsmt": {"langs": ["en", "de"], "src_vocab_size": 40, "tgt_vocab_size": 40},
+    "deepseek_v2": _LOW_RANK | {"topk_group": None, "n_group": None, "topk_method": "greedy"},
+    "deepseek_v3": _LOW_RANK | {"n_group": 1, "topk_group": 1},
+    "nystromformer": {"segment_means_seq_len": 64, "num_landmarks": 16},
     "longt5": {"local_radius": 3, "decoder_start_token_id": 0},
     "umt5": {"decoder_start_token_id": 0},
     "plbart": {"decoder_start_token_id": 1},

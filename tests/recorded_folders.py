@@ -26,7 +26,7 @@ QUICK = ("gemma2", "gpt_neo", "deberta", "blenderbot", "whisper", "vit", "mamba"
 RECORDED = (
     "gemma2 gemma3_text granite cohere phi phi3 falcon bloom gpt_neo gptj codegen mixtral olmo2 stablelm starcoder2 smollm3 xglm "
     "glm biogpt mamba albert deberta deberta-v2 mpnet modernbert big_bird xlnet funnel roformer esm longformer led blenderbot "
-    "plbart umt5 longt5 fsmt encoder-decoder whisper vit dinov2 wav2vec2 clip"
+    "plbart umt5 longt5 fsmt encoder-decoder whisper vit dinov2 wav2vec2 clip deepseek_v2 deepseek_v3 squeezebert nystromformer"
 ).split()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from model.errors import DamagedFile, HeadlightError, IncompleteWeights, UnsoundFile
+from model.errors import DamagedFile, HeadlightError, IncompleteWeights, UnsoundFile, UnsupportedModel, phrase
 from model.huggingface.config import ignored
 from model.huggingface.folder import CONFIG, FOREIGN_CODE, Folder
 from model.inspection.leftovers import noted
@@ -31,9 +31,32 @@ def said_by_the_library(folder: Folder) -> Iterator[None]:
     except HeadlightError:
         raise
     except Exception as error:
-        first_words = " ".join(str(error).split()[:30])
-        detail = f"the transformers library says: {type(error).__name__}: {first_words}"
+        detail = f"the transformers library says: {type(error).__name__}: {_first_words(error)}"
         raise DamagedFile(path=folder.path / CONFIG, detail=detail) from error
+
+
+@contextmanager
+def running_a_short_input(folder: Folder) -> Iterator[None]:
+    """Turns any exception of the library into an error that says what failed: files and settings are in order.
+
+    Raises:
+        UnsupportedModel: the library raised an exception.
+    """
+    try:
+        yield
+    except HeadlightError:
+        raise
+    except Exception as error:
+        reason = phrase(
+            "a short input could not be run in it: the transformers library says {name}: {message}",
+            name=type(error).__name__,
+            message=_first_words(error),
+        )
+        raise UnsupportedModel(path=folder.path, reason=reason) from error
+
+
+def _first_words(error: Exception) -> str:
+    return " ".join(str(error).split()[:30])
 
 
 def check_size(folder: Folder, outline: nn.Module, weights: Mapping[str, Tensor]) -> None:

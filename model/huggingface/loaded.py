@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from model.errors import Words
 from model.huggingface.network import AnyForeign
 from model.huggingface.recorded.network import RecordedNetwork
 from model.spec.external import ForeignSpec
@@ -43,4 +44,4 @@ class Foreign:
     network: AnyForeign | RecordedNetwork
     tokenizers: Mapping[str, Tokenizer]
     fingerprint: str
-    notes: tuple[str, ...] = ()
+    notes: tuple[Words, ...] = ()

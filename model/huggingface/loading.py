@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 from model.huggingface import fidelity, library
-from model.huggingface.checks import check_report, check_size, described, name_of, notes, said_by_the_library
+from model.huggingface.checks import check_report, check_size, described, name_of, notes, running_a_short_input, said_by_the_library
 from model.huggingface.config import spec_of
 from model.huggingface.folder import Folder, Weights, open_folder
 from model.huggingface.loaded import Foreign, ForeignInfo
@@ -101,7 +101,7 @@ def _probe(network: AnyForeign, folder: Folder, device: torch.device) -> None:
     """Runs two tokens, so that a network that cannot run or gives no attention is refused now, not on a page."""
     ids = torch.zeros(1, 2, dtype=torch.long, device=device)
     run = Run(cache=network.past())
-    with said_by_the_library(folder):
+    with running_a_short_input(folder):
         if isinstance(network, ForeignWriter):
             network(ids, run)
             return

@@ -89,10 +89,14 @@ class RecordedNetwork(LibraryHolder):
         return out, recording
 
     def _name_stacks(self, recording: headlight.Recording) -> None:
-        """Where cross-attention does not tell the stacks of an encoder-decoder, the modules do. Any other network is one stack."""
+        """Where cross-attention does not tell the stacks of an encoder-decoder, the modules do.
+
+        Any other network is one stack, which attends to nothing but itself, even where it pools its queries or keys.
+        """
         counts: Counter[str] = Counter()
         for site in recording.sites:
             if self.kind != "both":
+                site.kind = "self" if site.kind == "cross" else site.kind
                 site.stack, site.layer = "program", counts[site.kind]
                 counts[site.kind] += 1
             elif site.stack == "program":

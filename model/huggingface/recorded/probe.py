@@ -1,12 +1,12 @@
 """Probe: a short run of a network that was just opened. It tells its attention, and whether later tokens change earlier logits."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import torch
 from torch import Tensor
 
 import headlight
-from model.errors import UnsupportedModel
+from model.errors import Phrase, UnsupportedModel, phrase
 from model.huggingface.folder import Folder
 from model.huggingface.recorded.network import Pass, RecordedNetwork
 
@@ -39,9 +39,8 @@ def looks_back_only(network: RecordedNetwork) -> bool:
 
 
 @torch.inference_mode()
-def probed(folder: Folder, network: RecordedNetwork) -> tuple[tuple[headlight.Site, ...], float | None]:
-    """The attention of a short run, and its largest difference from the maps that the library returns; None: it returns none,
-    or others.
+def probed(folder: Folder, network: RecordedNetwork) -> tuple[tuple[headlight.Site, ...], tuple[Phrase, ...]]:
+    """The attention of a short run, and what is to be said of it, also how it compares with the maps that the library returns.
 
     Raises:
         UnsupportedModel: no attention was recognized, or another one than the library's.
@@ -52,38 +51,100 @@ def probed(folder: Folder, network: RecordedNetwork) -> tuple[tuple[headlight.Si
         seen = "; ".join(f"{name.removeprefix('attention/')}: {why}" for name, why in list(recording.missing.items())[:2])
         reason = f"its architecture is {folder.model_type!r}, and no attention was recognized in what it computes"
         raise UnsupportedModel(path=folder.path, reason=f"{reason} ({seen})" if seen else reason)
-    difference = _difference(recording, _maps(network, given))
-    if difference is not None and not difference <= CLOSE:
-        reason = f"its recorded attention differs by {difference:.0e} from the maps that the library returns"
-        raise UnsupportedModel(path=folder.path, reason=reason)
-    return tuple(recording.sites), difference
+    said = list(_compared(folder, recording, _maps(network, given)))
+    if network.kind == "both" and not any(site.stack == "encoder" for site in recording.sites):
+        said.append(_NO_ENCODER)
+    if not all(_are_weights(torch.from_numpy(site.written())) for site in recording.sites):
+        said.append(_SINKS)
+    return tuple(recording.sites), tuple(said)
+
+
+_NO_ENCODER = phrase("No attention was recognized in its encoder, so none of it is shown.")
+_SINKS = phrase(
+    "The weights of a row sum to less than 1 in some of its attention: the rest goes to a sink, a learned number that is no token."
+)
+_NO_MAPS = phrase("The library returns no maps of this architecture to compare with the recorded ones.")
 
 
 def _maps(network: RecordedNetwork, given: Pass) -> dict[str, list[Tensor]]:
-    """The library's maps by stack, `cross` beside them; empty: it returns none."""
+    """The library's maps by stack and kind; empty: it returns none."""
     try:
         out = network(given, output_attentions=True)
     except Exception:  # of the library: some classes take no such argument
         return {}
-    if network.kind != "both":
-        return {network.kind: [*(getattr(out, "attentions", None) or ())]}
-    names = {"encoder": "encoder_attentions", "decoder": "decoder_attentions", "cross": "cross_attentions"}
-    return {stack: [*(getattr(out, name, None) or ())] for stack, name in names.items()}
+    names = {f"{network.kind}.self": "attentions"}
+    if network.kind == "both":
+        names = {"encoder.self": "encoder_attentions", "decoder.self": "decoder_attentions", "decoder.cross": "cross_attentions"}
+    found = {stack: [each for each in getattr(out, name, None) or () if isinstance(each, Tensor)] for stack, name in names.items()}
+    return {stack: maps for stack, maps in found.items() if maps}
 
 
-def _difference(recording: headlight.Recording, maps: Mapping[str, list[Tensor]]) -> float | None:
-    found = list[float]()
-    for stack, own in maps.items():
-        sites = [site for site in recording.sites if _belongs(site, stack)]
-        if len(sites) != len(own) or not all(isinstance(each, Tensor) and each.dim() == 4 for each in own):
-            return None
-        for site, wanted in zip(sites, own, strict=True):
-            sums = wanted[0].sum(-1)
-            if wanted[0].shape != site.shape or not bool(((sums - 1).abs().minimum(sums.abs()) < CLOSE).all()):
-                return None  # some classes return scores under this name
-            found.append(float((torch.from_numpy(site.written()) - wanted[0].cpu()).abs().max()))
-    return max(found, default=None)
+def _compared(folder: Folder, recording: headlight.Recording, maps: Mapping[str, list[Tensor]]) -> Iterator[Phrase]:
+    """How recorded weights compare with what the library returns: the largest difference, or why there is none.
+
+    Raises:
+        UnsupportedModel: they are others.
+    """
+    if not maps:
+        yield _NO_MAPS
+    weights, scores = list[float](), list[float]()
+    for place, own in maps.items():
+        sites = [site for site in recording.sites if _belongs(site, place)]
+        if len(sites) != len(own):
+            if sites:
+                yield _other_number(place, len(sites), len(own))
+        elif other := next((pair for pair in zip(sites, own, strict=True) if pair[1][0].shape != pair[0].shape), None):
+            yield _other_shape(place, other[0].shape, tuple(other[1][0].shape))
+        elif all(map(_are_weights, own)) or max(map(_difference, sites, own)) <= CLOSE:
+            weights += map(_difference, sites, own)
+        elif max(map(_difference, sites, (each.softmax(-1) for each in own))) <= CLOSE:
+            scores += map(_difference, sites, (each.softmax(-1) for each in own))
+        else:
+            yield phrase("What the library returns as the weights of {site} is something else, so it was not compared.", site=place)
+    if weights and not max(weights) <= CLOSE:
+        reason = f"its recorded attention differs by {max(weights):.0e} from the maps that the library returns"
+        raise UnsupportedModel(path=folder.path, reason=reason)
+    if weights:
+        yield phrase(
+            "Recorded maps of a short run differ by at most {difference:.0e} from those that the library itself returns.",
+            difference=max(weights),
+        )
+    if scores:
+        yield phrase(
+            "The library returns scores under the name of weights. Recorded maps of a short run differ by at most {difference:.0e} "
+            "from the softmax of these.",
+            difference=max(scores),
+        )
 
 
-def _belongs(site: headlight.Site, stack: str) -> bool:
-    return site.kind == "cross" if stack == "cross" else site.stack in (stack, "program") and site.kind != "cross"
+def _other_number(place: str, found: int, own: int) -> Phrase:
+    return phrase(
+        "The library returns {own} maps of {site}, and {found} were recorded in a short run, so these were not compared.",
+        own=own,
+        site=place,
+        found=found,
+    )
+
+
+def _other_shape(place: str, found: tuple[int, ...], own: tuple[int, ...]) -> Phrase:
+    return phrase(
+        "The library's maps of {site} have the shape {own}, and the recorded ones {found}, so these were not compared.",
+        own=" × ".join(map(str, own)),
+        site=place,
+        found=" × ".join(map(str, found)),
+    )
+
+
+def _are_weights(rows: Tensor) -> bool:
+    """Whether no number is negative, and each row sums to 1, or to 0 where no key is allowed."""
+    sums = rows.sum(-1)
+    return bool((rows > -CLOSE).all() and ((sums - 1).abs().minimum(sums.abs()) < CLOSE).all())
+
+
+def _difference(site: headlight.Site, own: Tensor) -> float:
+    return float((torch.from_numpy(site.written()) - own[0].cpu()).abs().max())
+
+
+def _belongs(site: headlight.Site, place: str) -> bool:
+    name, kind = place.split(".")
+    return site.stack in (name, "program") and (site.kind == "cross") == (kind == "cross")
