@@ -112,6 +112,11 @@ class LectureDeck:
         return len(self._prepared)
 
     @property
+    def is_begun(self) -> bool:
+        """Whether its preparing has begun, or is done."""
+        return self._thread is not None or self.prepared > 0
+
+    @property
     def is_prepared(self) -> bool:
         """Whether all steps are prepared."""
         return self._all_prepared.is_set()

@@ -80,6 +80,8 @@ class Downloads:
             admit: called before work begins, with its cost; what it raises ends the call, and nothing begins.
         """
         if not deck.is_prepared:
+            if not deck.is_begun:
+                admit(len(deck.slides))
             deck.prepare(0)
             return None
         key = deck.content, kind

@@ -99,6 +99,8 @@ def _as_page(endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[[Re
 async def _hold(request: Request) -> Response:
     charge(request, 1)
     deck = await _deck_of(request)
+    if not deck.is_begun:
+        charge(request, len(deck.slides))  # a run for each step; all who come later have them, too
     deck.prepare(0)
     return pages.lecturer(deck, path_of(deck.name))
 
