@@ -3,7 +3,6 @@
 import logging
 import os
 import re
-import secrets
 from collections.abc import Mapping
 
 import streamlit as st
@@ -19,13 +18,16 @@ from model.errors import BadSetting
 FRAMES = "HEADLIGHT_FRAMES"
 _SITE = re.compile(r"(https?://)?(\*\.)?[\w.-]+(:\d{1,5}|:\*)?|\*|https:")
 
-_log = logging.getLogger(log.NAME)
-
 
 def known_hosts(app: ASGIApp) -> KnownHosts:
     """The middleware for the address that this app listens on."""
     address = str(st.get_option("server.address") or "")
     return KnownHosts(app, address, os.environ, lambda error: PlainTextResponse(str(error), 403))
+
+
+def log_no_messages_of_scripts() -> None:
+    """Keeps Streamlit from logging errors of scripts: their messages may quote what was typed. They are logged as incidents."""
+    logging.getLogger("streamlit.error_util").addFilter(lambda record: not record.exc_info)
 
 
 def frame_ancestors(environment: Mapping[str, str]) -> str:
@@ -80,8 +82,7 @@ class EveryAnswer:
         except ClientDisconnect:
             pass
         except Exception as error:
-            incident = secrets.token_hex(3)
-            _log.error({"event": "incident", "incident": incident}, exc_info=error)
+            incident = log.incident(error)
             if begun:
                 raise RuntimeError(f"incident {incident}") from None
             told = f"Something went wrong inside Headlight (incident {incident}; details are in the server log)."

@@ -29,6 +29,19 @@ class Parameter:
     typed: bool = False
     field: str = ""
 
+    def accepts(self, value: object, default: object) -> bool:
+        """Whether its field may have a value, as far as one can tell without a model. A typed text may be longer than in a URL.
+
+        Args:
+            default: the field's default.
+        """
+        if self.typed:
+            return isinstance(value, str)
+        try:
+            return type(value) is type(default) and (value == default or bool(self.read(str(value)) == value))
+        except ValueError:
+            return False
+
 
 def parameter(default: Value, name: str, meaning: str, read: Callable[[str], Any], **more: Any) -> Value:
     """A field of View: its default, and a URL parameter. Arguments as for Parameter."""

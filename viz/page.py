@@ -2,7 +2,6 @@
 
 import logging
 import os
-import secrets
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from model.engine.http.access import is_loopback
 from model.errors import EngineAway, HeadlightError
 from model.trace.types import Attention, Trace
 from viz import experiment, figure_dialog, labels, language, links, panel_help, public, recording
+from viz.every_answer import log_no_messages_of_scripts
 from viz.figures.frame import projected
 from viz.links import View
 from viz.publication.catalogue import of_chart
@@ -54,6 +54,7 @@ def start(*settings: Callable[[], object]) -> None:
     """
     try:
         log.configure()
+        log_no_messages_of_scripts()
         for setting in settings:
             setting()
         the_engine().models()
@@ -129,7 +130,14 @@ def bind(field: str, **also: object) -> dict[str, Any]:
     """
     key = f"widget:{field}"
     st.session_state[key] = getattr(current_view()[0], field)
-    return {"key": key, "on_change": lambda: update(**{field: st.session_state[key]}, **also)}
+
+    parameter = next(each for each in links.PARAMETERS if each.field == field)
+
+    def change() -> None:
+        if parameter.accepts(value := st.session_state[key], getattr(View(), field)):  # a browser may send anything
+            update(**{field: value}, **also)
+
+    return {"key": key, "on_change": change}
 
 
 def kept_open(key: str) -> dict[str, Any]:
@@ -221,10 +229,9 @@ def show_failure(exception: Exception) -> bool:
     Returns:
         True: Streamlit shows nothing else.
     """
-    incident = secrets.token_hex(3)
     asked = links.write(st.session_state[_VIEW]) if _VIEW in st.session_state else {}
     parameters = {name: value for name, value in asked.items() if log.logs_texts() or name not in links.TYPED}
-    _log.error({"event": "incident", "incident": incident, "view": parameters}, exc_info=exception)
+    incident = log.incident(exception, view=parameters)
     text = _(
         "Something went wrong inside Headlight (incident {incident}; details are in the server log). Nothing is "
         "lost: change the sentence or the settings, or reload the page.",

@@ -13,7 +13,7 @@ from model.spec.request import MOST_CANDIDATES, MOST_TOKENS
 from model.trace.types import UNWRITTEN, Trace
 from viz import labels, language, lecture_editor
 from viz.links import ANOTHER_MODEL, LARGEST_SEED, NEW_SENTENCE, PRECISIONS, View
-from viz.page import bind, update
+from viz.page import bind
 from viz.sentence import most_characters
 from viz.texts import _, joined, listed, said
 
@@ -80,14 +80,13 @@ def add_to_lecture(page: str) -> None:
 
 def languages() -> None:
     """Draws the choice of the page's language."""
-    key = "widget:language"
-    st.session_state[key] = language.current()
+    bound = bind("language")
+    st.session_state[bound["key"]] = language.current()
     st.sidebar.selectbox(
         f":material/language: {_('Language')}",
         list(language.LANGUAGES),
         format_func=language.LANGUAGES.__getitem__,
-        key=key,
-        on_change=lambda: update(language=st.session_state[key]),
+        **bound,
     )
 
 

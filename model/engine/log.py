@@ -6,17 +6,24 @@ The message of an unexpected error may quote a typed text, so it is left out too
 import json
 import logging
 import os
+import secrets
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any
 
+from cachetools import TTLCache
+
 from model.errors import BadSetting
 
 NAME = "headlight"
 TEXTS = "texts"
 _ROOT = Path(__file__).parents[2]
+_LOCK = threading.Lock()
+_LOGGED: TTLCache[tuple[object, ...], str] = TTLCache(256, 60.0)
+"""Numbers of incidents that were logged with their tracebacks, by class and place."""
 
 
 def configure() -> None:
@@ -38,6 +45,26 @@ def configure() -> None:
 def logs_texts() -> bool:
     """Whether typed texts are logged."""
     return os.environ.get("HEADLIGHT_LOG") == TEXTS
+
+
+def incident(error: BaseException, **about: object) -> str:
+    """Logs an unexpected error; returns the number of the incident, which the visitor is told.
+
+    Of errors of one class from one place, one a minute is logged with its traceback: a visitor who causes them again and again must
+    not fill a disk. The others are logged with the number of that one.
+
+    Args:
+        about: more entries of the line.
+    """
+    number, last = secrets.token_hex(3), extract_tb(error.__traceback__)[-1:]
+    kind = (type(error).__name__, *((frame.filename, frame.lineno) for frame in last))
+    with _LOCK:
+        first = _LOGGED.setdefault(kind, number)
+    if first == number:
+        logging.getLogger(NAME).error({"event": "incident", "incident": number, **about}, exc_info=error)
+    else:
+        logging.getLogger(NAME).error({"event": "incident", "incident": number, "like": first, **about})
+    return number
 
 
 class JsonFormatter(logging.Formatter):

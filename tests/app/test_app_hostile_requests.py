@@ -1,12 +1,15 @@
 """The whole app as it is served, before requests that no page of it sends: each gets an answer, none a traceback."""
 
+import asyncio
 import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
+from streamlit.proto.WidgetStates_pb2 import WidgetState
 
+from benchmarks.load.visitor import Failed, Visitor, visiting
 from tests.browser.servers import APP, SAID, free_port, started
 
 HEADERS = {"x-content-type-options": "nosniff", "referrer-policy": "no-referrer"}
@@ -102,3 +105,49 @@ def test_a_page_of_another_site_reaches_nothing_by_a_name_for_this_machine(serve
     assert " 403 " in upgraded(port, f"127.0.0.1:{port}", f"http://{evil_host}")
     for name in (f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"):
         assert " 101 " in upgraded(port, name, f"http://{name}")
+
+
+FORGED = (
+    WidgetState(bool_value=True),
+    WidgetState(double_value=1.5),
+    WidgetState(json_value="{geheim"),
+    WidgetState(bytes_value=b"\xffgeheim"),
+    WidgetState(string_value="../geheim"),
+    WidgetState(trigger_value=True),
+)
+
+
+def test_forged_values_of_widgets_leave_neither_a_traceback_nor_what_they_say_in_the_log(
+    served: tuple[httpx.Client, int, Path],
+) -> None:
+    client, _port, said = served
+    before = said.read_text("utf-8")
+    asyncio.run(forged(str(client.base_url)))
+    logged = said.read_text("utf-8").removeprefix(before)
+    assert "Traceback" not in logged
+    assert "geheim" not in logged
+    assert len(logged.splitlines()) <= 2 * len(FORGED), "an incident is one line"
+
+
+async def forged(address: str) -> None:
+    """Sends forged values for two choices. The session that sends them may show nothing else; the next one is as ever."""
+    for name in ("language", "reading"):
+        async with visiting(address, text="Ein Hund.") as visitor:
+            await visitor.join()
+            assert visitor.tokens("source")[1:-1] == ["ein", "hund", "."]
+            shown = next(each for each in visitor._shown.values() if each.element.selectbox.id.endswith(f"-widget:{name}"))
+            for state in FORGED:
+                await tried(visitor, shown.element.selectbox.id, shown.fragment, state)
+    async with visiting(address, text="Ein Hund.") as visitor:
+        await visitor.join()
+        assert visitor.tokens("source")[1:-1] == ["ein", "hund", "."]
+
+
+async def tried(visitor: Visitor, widget: str, fragment: str, state: WidgetState) -> None:
+    """Sends a value; a page that says what went wrong is an answer, too."""
+    try:
+        await visitor._set(widget, fragment, state)
+    except Failed:
+        async with asyncio.timeout(60):
+            while not visitor._read(await visitor._connection.recv(decode=False)):
+                pass

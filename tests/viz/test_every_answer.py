@@ -84,7 +84,10 @@ def test_every_answer_says_who_may_frame_it_and_that_links_from_it_tell_nothing(
         assert carries(denied.value)
 
 
-def test_an_unexpected_error_is_an_incident_and_quotes_nobody(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unexpected_error_is_an_incident_and_quotes_nobody(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("model.engine.log._LOGGED", {})
     caplog.set_level(logging.INFO, NAME)
     with serving() as client:
         answer = client.get("/failing")

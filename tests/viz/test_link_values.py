@@ -218,3 +218,17 @@ def test_what_is_off_on_one_side_counts_the_edits_of_that_side() -> None:
     view = View(edits=edit, off="0", against="beam=3")
     assert second_side(view).off == "0"
     assert second_side(replace(view, against=f"edit={edit}")).off == ""
+
+
+def test_a_field_accepts_what_its_parameter_can_say_and_nothing_else() -> None:
+    default = View()
+    for asked in PARAMETERS:
+        kept = getattr(default, asked.field)
+        assert asked.accepts("" if kept is None else kept, kept)
+        for forged in (None, [], object(), b"x", 10**30, "no such value" if isinstance(kept, int | float) else 3):
+            assert not asked.accepts(forged, kept), (asked.name, forged)
+    by_name = {asked.name: asked for asked in PARAMETERS}
+    assert by_name["reading"].accepts("mean", "head")
+    assert not by_name["reading"].accepts("../geheim", "head")
+    assert not by_name["lang"].accepts("../geheim", "")
+    assert by_name["text"].accepts("a" * 10_000, ""), "a box takes more than a URL"

@@ -11,9 +11,7 @@ While a run decodes, each frame holds the scenes of its trace so far. A frame is
 
 import asyncio
 import json
-import logging
 import math
-import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import suppress
@@ -84,8 +82,6 @@ class FrameBudget:
 BUDGET = FrameBudget()
 """That of this process."""
 
-_log = logging.getLogger(log.NAME)
-
 
 async def frames(live: LiveSession, situation: Situation, question: Question, gone: Awaitable[None]) -> AsyncIterator[bytes]:
     """The frames of one question, until its run has ended or a newer question of the session replaces it.
@@ -148,9 +144,7 @@ def _last(situation: Situation, view: View, call: Call) -> bytes:
     except HeadlightError as error:
         return _packed({"text": view.text, "final": True, "error": situation.context.copy().run(sentence, error)})
     except Exception as error:
-        incident = secrets.token_hex(3)
-        _log.error({"event": "incident", "incident": incident}, exc_info=error)
-        said = situation.context.copy().run(_failure, incident)
+        said = situation.context.copy().run(_failure, log.incident(error))
         return _packed({"text": view.text, "final": True, "error": said})
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import secrets
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -17,6 +16,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from model.engine import log
 from model.engine.api import SharedEngine
 from model.engine.client_address import FORWARDED_HEADER
 from model.engine.http import openapi
@@ -190,8 +190,7 @@ def _with_error_replies(asked: Answer, metrics: EngineMetrics) -> Answer:
         except (ClientDisconnect, CallerGone):
             response = Response(status_code=GONE)
         except Exception as error:
-            incident = secrets.token_hex(3)
-            _log.error({"event": "incident", "incident": incident}, exc_info=error)
+            incident = log.incident(error)
             words = f"the engine's host met an error that nobody foresaw (incident {incident}, see its log)"
             response = JSONResponse(HeadlightError(detail=words).to_json(), 500)
         response.headers[WIRE_VERSION_HEADER] = WIRE_VERSION

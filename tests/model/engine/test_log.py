@@ -46,6 +46,30 @@ def test_its_words_are_told_where_texts_were_asked_for(monkeypatch: pytest.Monke
     ]
 
 
+def test_an_error_that_comes_again_and_again_is_logged_with_its_traceback_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(logbook, "_LOGGED", {})
+    caplog.set_level(logging.ERROR, logbook.NAME)
+
+    def failing(kind: type[Exception]) -> str:
+        try:
+            raise kind("geheim")
+        except Exception as error:
+            return logbook.incident(error, view={"model": "tiny"})
+
+    numbers = [failing(ValueError), failing(ValueError), failing(KeyError)]
+    lines = [json.loads(logbook.JsonFormatter().format(each)) for each in caplog.records]
+    assert [line["incident"] for line in lines] == numbers
+    assert len(set(numbers)) == 3
+    assert [("errors" in line, line.get("like"), line.get("view")) for line in lines] == [
+        (True, None, {"model": "tiny"}),
+        (False, numbers[0], {"model": "tiny"}),
+        (True, None, {"model": "tiny"}),
+    ]
+    assert "geheim" not in json.dumps(lines)
+
+
 def test_another_wish_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADLIGHT_LOG", "all")
     with pytest.raises(BadSetting, match=r"HEADLIGHT_LOG: “all” is not accepted. Allowed: texts, or left out"):
