@@ -12,7 +12,7 @@ from streamlit.navigation.page import StreamlitPage
 from model.engine.api import ModelInfo
 from model.errors import EngineAway, UnknownModel
 from model.trace.types import Trace
-from viz import big_mode, language, prepare, recording, sidebar, waiting
+from viz import big_mode, language, prepare, recording, sidebar, unfamiliar, waiting
 from viz.calls import NotKept, NotYet, Stopped
 from viz.links import View
 from viz.live import box as live
@@ -199,6 +199,7 @@ def _page(around: Surroundings, drawn: Drawn, text: str | None) -> None:
             st.session_state.pop(_UNSAID, None)
             for page in pages:
                 banner(page)
+                unfamiliar.draw(page)
                 drawn.show(page)
             if not pages:  # the sentence cannot be run: the last picture stays, and steps back
                 with st.container(key="stale"):

@@ -33,3 +33,12 @@ def test_every_page_draws_it(model: str) -> None:
     walk = Visitor("step", model=model, max="12", clock="computation")
     assert walk.problems == []
     assert walk.scene("network")
+
+
+def test_a_sentence_for_another_model_is_opened_there_in_one_click() -> None:
+    visitor = Visitor(model="multi30k-de-en", text="Two children are sitting on a bench.")
+    said = [text.value.replace("\\", "") for text in visitor.app.markdown]
+    assert any("Most of these words are unknown to this model. “English → Chinese” reads English." in text for text in said)
+    visitor.press("open-reader")
+    assert (visitor.url["model"], visitor.url["text"]) == ("tatoeba-en-zh", "Two children are sitting on a bench.")
+    assert not any("are unknown to this model" in text.value for text in visitor.app.markdown)

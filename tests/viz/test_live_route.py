@@ -98,6 +98,15 @@ def test_an_answer_holds_the_scenes_that_the_page_itself_would_draw(client: http
     np.testing.assert_array_equal(exact, WHOLE.at("decoder.0.1.cross").head(0).astype(np.float32))
 
 
+def test_what_the_model_does_not_know_is_said_while_it_is_typed(client: httpx.AsyncClient) -> None:
+    source = WHOLE.tokens["source"]
+    unknown = replace(WHOLE, tokens={**WHOLE.tokens, "source": replace(source, unknown=(True,) * len(source))})
+    ((header, _scenes),) = framed(post(client, live_session(Typed(trace=unknown)), {"text": "w5 w6"}).content)
+    assert header["note"] == "Most of these words are unknown to this model."
+    ((header, _scenes),) = framed(post(client, live_session(Typed()), {"text": "w5 w6"}).content)
+    assert header["note"] == ""
+
+
 def test_live_pictures_speak_the_sessions_language_after_a_rerun_of_a_fragment_that_has_said_nothing_yet(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

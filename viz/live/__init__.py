@@ -4,5 +4,5 @@
 the sentence box, and its first lines list the others.
 
 May import: model.engine, model.errors, model.spec, model.trace, viz.calls, viz.canvas, viz.language, viz.links, viz.page,
-viz.prepare, viz.texts, viz.views, viz.waiting.
+viz.prepare, viz.texts, viz.unfamiliar, viz.views, viz.waiting.
 """

@@ -134,7 +134,7 @@ class LiveBox {
     await this.script.rests(holds);
     if (!holds()) return;
     this.forget();
-    if (this.failed) this.said.textContent = ""; // the script says it, too
+    this.said.textContent = ""; // the script says it, too
     this.script.tell(box);
   }
 
@@ -193,8 +193,8 @@ class LiveBox {
     await painted();
   }
 
-  show({ progress, error, stopped }, scenes) {
-    this.said.textContent = error ?? (progress?.written ? fill(this.texts.how_far, progress) : "");
+  show({ progress, error, stopped, note }, scenes) {
+    this.said.textContent = error ?? (progress?.written ? fill(this.texts.how_far, progress) : note ?? "");
     this.stopping.hidden = !progress;
     if (error) this.failed = this.refused = true;
     document.documentElement.toggleAttribute(REFUSED, Boolean(error));

@@ -14,7 +14,7 @@ import streamlit as st
 
 from model.engine.api import ModelInfo
 from model.trace.types import Trace
-from viz import language, links, prepare
+from viz import language, links, prepare, unfamiliar
 from viz.calls import Call, Calls
 from viz.links import NEW_SENTENCE, View
 from viz.page import Page, my_engine
@@ -78,6 +78,11 @@ class Situation:
         """The view that a question asks for."""
         text, same = question.text, question.text in (None, self.view.text)
         return replace(self.view if same else replace(self.view, text=text, **NEW_SENTENCE), **question.fields)
+
+    def note(self, trace: Trace) -> str:
+        """What is said of a sentence that this model does not read; empty if it fits."""
+        found = self.context.copy().run(unfamiliar.finding, self.info, trace, self.engine.models)
+        return found.sentence if found else ""
 
     def scenes(self, view: View, trace: Trace, partial: bool) -> dict[str, bytes]:
         """The scenes of Explore, made as the page makes them.

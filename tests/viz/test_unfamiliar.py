@@ -1,0 +1,89 @@
+"""Sentences that a model does not read: counted, recognized, and said with the model that reads them, of the bundled models."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+import torch
+
+from model.engine.local import CHECKPOINTS, LocalEngine
+from model.spec.request import Decoding, RunRequest
+from tests.traces import translation
+from viz import language
+from viz.recognition import recognized
+from viz.texts import spoken
+from viz.unfamiliar import finding, unknown_share
+
+GERMAN, CHINESE, LANGUAGE_MODEL, WORDS = "multi30k-de-en", "tatoeba-en-zh", "wikitext2-lm", "induction"
+MOST = "Most of these words are unknown to this model"
+
+
+@pytest.fixture(scope="module")
+def engine() -> LocalEngine:
+    return LocalEngine(CHECKPOINTS, torch.device("cpu"))
+
+
+def said(engine: LocalEngine, model: str, text: str) -> tuple[str, str]:
+    """The sentence about a text, and the model that it names; empty if there is none."""
+    found = finding(engine.describe(model), engine.run(RunRequest(model, text, decoding=Decoding(max_length=2))), engine.models)
+    return ("", "") if found is None else (found.sentence, found.reader.name if found.reader else "")
+
+
+@pytest.mark.parametrize("model", [GERMAN, CHINESE, LANGUAGE_MODEL, WORDS, "multi30k-de-en-film", "reverse-digits"])
+def test_nothing_is_said_of_a_models_own_examples(engine: LocalEngine, model: str) -> None:
+    assert [said(engine, model, text) for text in engine.describe(model).examples if said(engine, model, text)[0]] == []
+
+
+@pytest.mark.parametrize(
+    ("model", "text", "sentence", "reader"),
+    [
+        (GERMAN, "Two children are sitting on a bench.", f"{MOST}. “English → Chinese” reads English.", CHINESE),
+        (GERMAN, "The old man is playing guitar in the park.", "This reads as English, but this model reads German.", CHINESE),
+        (GERMAN, "老人在公园里弹吉他", f"{MOST}, and no model here reads Chinese.", ""),
+        (GERMAN, "Un vieil homme joue de la guitare.", f"{MOST}, and no model here reads French.", ""),
+        (GERMAN, "asdf qwer zxcv", f"{MOST}.", ""),
+        (CHINESE, "Zwei Hunde spielen im Schnee.", f"{MOST}. “German → English” reads German.", GERMAN),
+        (LANGUAGE_MODEL, "Zwei Hunde spielen im Schnee.", f"{MOST}. “German → English” reads German.", GERMAN),
+        (WORDS, "He is taller than me.", f"{MOST}. “English language model” reads English.", LANGUAGE_MODEL),
+        (GERMAN, "Eine Frau trägt eine Ledertasche.", "", ""),
+        (GERMAN, "Der Bundeskanzler hielt gestern eine Rede im Parlament.", "", ""),
+    ],
+)
+def test_a_sentence_of_another_language_is_said_with_the_model_that_reads_it(
+    engine: LocalEngine, model: str, text: str, sentence: str, reader: str
+) -> None:
+    found = said(engine, model, text)
+    assert (found[0].startswith(sentence), found[1]) == (True, reader), found
+    assert bool(sentence) == bool(found[0])
+
+
+def test_it_is_said_in_the_language_of_the_page(engine: LocalEngine) -> None:
+    trace = engine.run(RunRequest(GERMAN, "Two children are sitting on a bench.", decoding=Decoding(max_length=2)))
+    with language.speaking("de"):
+        models = [spoken(info) for info in engine.models()]
+        found = finding(next(info for info in models if info.name == GERMAN), trace, lambda: models)
+    assert found is not None
+    assert found.sentence == "Dieses Modell kennt die meisten dieser Wörter nicht. „Englisch → Chinesisch“ liest Englisch."
+
+
+def test_a_word_in_fine_pieces_is_unknown_and_one_in_coarse_pieces_is_not() -> None:
+    run = translation(source=["<sos>", "leder", "##tasche", "w", "##or", "##l", "##d", ".", "<eos>"], layers=1)
+    assert unknown_share(run) == 1 / 2
+    assert unknown_share(replace(run, tokens={**run.tokens, "source": replace(run.tokens["source"], unknown=(True,) * 9)})) == 1.0
+    assert unknown_share(translation(source=["<sos>", ".", "<eos>"], layers=1)) == 0.0
+
+
+def test_a_language_that_is_not_sure_is_none() -> None:
+    assert [recognized(text) for text in ("Zwei Hunde spielen im Schnee.", "你好", "hello", "fox moon tea", "")] == [
+        "de",
+        "zh",
+        "",
+        "",
+        "",
+    ]
+
+
+def test_the_library_is_loaded_for_the_first_sentence_that_needs_it() -> None:
+    code = "import sys, viz.unfamiliar; print('py3langid' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "False"
