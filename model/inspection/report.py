@@ -112,6 +112,7 @@ class Asked:
         choices: the possible answers, where they can be listed.
         origin: source of an answer that was neither given with the request nor certain: keys in the file, the file of answers
             beside it, or a vocabulary.
+        proposal: an answer that suggests itself and is not known to be right; empty: none does.
     """
 
     name: str
@@ -121,6 +122,7 @@ class Asked:
     answer: str | None
     choices: tuple[str, ...] = ()
     origin: Words = ""
+    proposal: str = ""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from streamlit.testing.v1 import AppTest
 
 from model.engine.local import LocalEngine
 from model.engine.sent_files import names_server_file, vocabulary_name
@@ -322,3 +323,18 @@ def test_a_refused_upload_is_not_kept() -> None:
     with pytest.raises(WholeObject):
         uploads.keep(object_, "x.pt")
     assert [uploads.get(f"upload-{sha256(data).hexdigest()[:16]}") for data in (PNG, object_)] == [None, None]
+
+
+def test_a_proposed_answer_takes_one_click() -> None:
+    def field() -> None:
+        from model.inspection.report import Asked
+        from viz.views.checkpoint_questions import _field
+
+        choices = ("positional_encoding.pos_embedding", "none")
+        _field(Asked("target_positions", "", "Which tensor it is.", True, None, choices, proposal=choices[0]), "answer")
+
+    drawn = AppTest.from_function(field, default_timeout=60).run()
+    assert drawn.selectbox(key="answer").value is None, "it is proposed, not assumed"
+    drawn.button(key="answer:proposal").click().run()
+    assert drawn.selectbox(key="answer").value == "positional_encoding.pos_embedding"
+    assert not drawn.exception

@@ -1,6 +1,7 @@
 """Form with the open questions of a file: the allowed answers, and what depends on each."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
@@ -123,6 +124,14 @@ def _field(question: Asked, key: str) -> None:
     else:
         st.text_input(label, question.answer or "", placeholder=said(question.allowed), key=key)
     st.caption(labels.markdown(_("{name}: {value}", name=question.name, value=said(question.consequence))))
+    if question.proposal and not question.answer:
+        st.button(
+            _("Use {name}", name=labels.markdown(question.proposal)),
+            icon=":material/check:",
+            key=f"{key}:proposal",
+            help=_("It is the only tensor of its kind in this file. The file does not say whether it is used here."),
+            on_click=partial(st.session_state.__setitem__, key, question.proposal),
+        )
     if question.origin:
         st.caption(labels.markdown(_("The answer comes from {origin}.", origin=said(question.origin))))
 

@@ -260,4 +260,6 @@ def _describe(
 def _asked(question: Question, given: GivenAnswers) -> Asked:
     answer = answer_of(question, given.settings)
     origin = next((given.origins[name] for name in (question.name, *question.also) if name in given.origins), "")
-    return Asked(question.name, question.words, question.consequence, question.needed, answer, question.allowed, origin)
+    return Asked(
+        question.name, question.words, question.consequence, question.needed, answer, question.allowed, origin, question.proposal
+    )

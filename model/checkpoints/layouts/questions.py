@@ -4,60 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast, get_args
 
+from model.checkpoints.layouts.question import Question as Question
 from model.errors import BadSetting, OpenQuestions
 from model.spec.network import Activation, DecodePositions, EmbedScale, Norm, NormOrder, Positions
 from model.tokenizers.vocabulary import SPLITS
-
-
-@dataclass(frozen=True)
-class Question:
-    """One property that names and shapes do not tell.
-
-    Attributes:
-        name: its name in `--set`.
-        consequence: a sentence on what depends on the answer.
-        allowed: allowed answers; empty: a whole number up to `highest`, or a file if that is None.
-        highest: the largest number allowed.
-        default: the default answer; None: none.
-        needed: whether the network cannot be built without an answer.
-        also: settings that answer this and other questions at once.
-    """
-
-    name: str
-    consequence: str
-    allowed: tuple[str, ...] = ()
-    highest: int | None = None
-    default: str | None = None
-    needed: bool = True
-    also: tuple[str, ...] = ()
-
-    @property
-    def words(self) -> str:
-        """The allowed answers in words."""
-        if self.allowed:
-            return " or ".join(self.allowed)
-        return "a file" if self.highest is None else f"a whole number from 0 to {self.highest}"
-
-    @property
-    def form(self) -> str:
-        """The setting as typed, without its value."""
-        return f"--set {self.name}={'|'.join(self.allowed) or ('FILE' if self.highest is None else 'ID')}"
-
-    def allows(self, value: str) -> bool:
-        """Whether `value` is an answer."""
-        if self.allowed:
-            return value in self.allowed
-        return self.highest is None or (value.isascii() and value.isdecimal() and int(value[:12]) <= self.highest)
-
-    def check(self, value: str) -> str:
-        """`value`, if it is allowed.
-
-        Raises:
-            BadSetting: it is not allowed.
-        """
-        if self.allows(value):
-            return value
-        raise BadSetting(name=self.name, found=value, allowed=self.words)
 
 
 @dataclass(frozen=True)

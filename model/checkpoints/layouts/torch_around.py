@@ -147,10 +147,24 @@ class Around:
     def questions(self) -> tuple[Question, ...]:
         """One for each role that has candidates."""
         return tuple(
-            Question(role, f"Which tensor is {_ROLES[role][1]}.", (*self.candidates(role), "none"), default=default)
+            Question(
+                role,
+                f"Which tensor is {_ROLES[role][1]}.",
+                (*self.candidates(role), "none"),
+                default=default,
+                proposal=self._proposal(role),
+            )
             for role in self.roles
             if (default := self.evident(role)) != "none"
         )
+
+    def _proposal(self, role: str) -> str:
+        """The only table, for a side that its name does not exclude: `positional_encoding` speaks of no encoder, and many programs
+        add one table on both sides."""
+        if role not in TABLES.values() or len(self.tables) != 1 or self.evident(role) is not None:
+            return ""
+        name = re.sub("encoding", "", self.tables[0], flags=re.IGNORECASE)
+        return "" if any(re.search(words, name, re.IGNORECASE) for words in _SIDES.values()) else self.tables[0]
 
     def rules(self, reads: str, kind: str) -> Rules:
         """Rules for the tensors around the stacks. One tensor may fill several roles, such as a shared embedding.

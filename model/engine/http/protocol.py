@@ -43,6 +43,7 @@ ADDED_FIELDS = (
     ("models", "recorded"),
     ("describe", "recorded"),
     ("", PHRASES),
+    ("inspect", "proposal"),
 )
 """Fields of JSON replies that did not exist at first, by endpoint, oldest first: append new ones, with a default. Clients refuse
 fields that they do not know, so FIELDS_HEADER of a request says how many of these its client knows; the server omits the others.

@@ -94,6 +94,19 @@ def test_a_table_whose_name_speaks_for_one_side_is_not_added_on_the_other_unaske
     assert not (trace.positions["encoder"] == 0).any()
 
 
+def test_the_only_table_is_proposed_where_its_name_speaks_of_no_side(tmp_path: Path) -> None:
+    """As in PyTorch's tutorial on translation, whose `positional_encoding` is on both sides."""
+    state = {name: value for name, value in two_tables().state_dict().items() if name != "tgt_pos.weight"}
+    state["positional_encoding.pos_embedding"] = state.pop("src_pos.weight")[:, None]
+    path = saved(tmp_path, state)
+    with pytest.raises(OpenQuestions, match=r"Add --set target_positions=positional_encoding\.pos_embedding, each"):
+        load(path, TOLD, CPU)
+    asked = {question.name: question for question in inspect(path, TOLD).ask}["target_positions"]
+    assert (asked.answer, asked.proposal) == (None, "positional_encoding.pos_embedding")
+    trace = traced(path, TOLD | {"target_positions": asked.proposal})
+    assert not (trace.positions["decoder"] == 0).all()
+
+
 def test_one_embedding_for_source_and_target_was_a_dead_end(tmp_path: Path) -> None:
     theirs: Any = Translator(shared=nn.Embedding(11, WIDTH))
     theirs.generator.weight = theirs.shared.weight

@@ -7,14 +7,18 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from model.__main__ import main
+from model.checkpoints.layouts.llama_like import norm_epsilon
 from model.checkpoints.layouts.loading import inspect, load
+from model.checkpoints.layouts.questions import Question
 from model.checkpoints.layouts.saved_settings import saved_answers
 from model.engine.local import LocalEngine
-from model.errors import ContradictsFile
+from model.errors import BadSetting, ContradictsFile
 from model.inference.run import run
 from model.inspection.report import Inspection
 from model.safe_loading.plan import OtherEntry
@@ -179,3 +183,25 @@ def test_toolkits_answer_for_themselves_whatever_lies_beside(tmp_path: Path, opt
     found = answers(inspect(tmp_path / "weights.pt", {}))
     asked = ("encoder_heads", "decoder_heads", "activation", "embed_scale")
     assert [found[name][0] for name in asked] == ["3", "3", "gelu", "sqrt"]
+
+
+@given(st.sampled_from(["1e-05", "1e-06", "1e-08", "1e-12"]), st.sampled_from(["{:e}", "{:.1e}", "{:.14f}", "{:g}"]))
+def test_a_number_is_compared_as_a_number(value: str, form: str) -> None:
+    question = norm_epsilon()
+    assert question.check(form.format(float(value))) == value
+    assert question.check(value.replace("e-0", "e-")) == value
+
+
+@pytest.mark.parametrize(("typed", "read"), [("7", "7"), ("007", "7"), ("7.0", "7"), ("1e1", "10")])
+def test_a_whole_number_may_be_written_in_another_way(typed: str, read: str) -> None:
+    assert Question("pad_id", "", highest=10).check(typed) == read
+
+
+@pytest.mark.parametrize("typed", ["7.5", "-1", "11", "1e400", "nan", "inf", "", "x", "0x7"])
+def test_what_is_no_such_number_is_refused(typed: str) -> None:
+    with pytest.raises(BadSetting, match="from 0 to 10"):
+        Question("pad_id", "", highest=10).check(typed)
+
+
+def test_an_answer_that_is_the_file_s_number_does_not_contradict_it(tmp_path: Path) -> None:
+    inspect(saved(tmp_path, model_args=MODEL_ARGS), {"n_heads": "4.0", "activation": "gelu"})
