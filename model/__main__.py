@@ -64,14 +64,13 @@ def run(
     device: str,
 ) -> None:
     """Runs CHECKPOINT on one source and prints what it writes; saves the trace, a figure, or everything in one archive."""
-    trace = _run(replace(request, keep=_keep(keep)), device)[1]
+    checkpoint, trace = _run(replace(request, keep=_keep(keep)), device)
     if out is not None:
         write_output(out, serialization.to_bytes(serialization.written_out(trace)))
     if archive is not None:
         save(trace, archive, site, head)
     caption = draw(trace, figure, site, head, figure_set) if figure is not None else ""
-    strip = trace.tokens.get("target", trace.tokens["source"])
-    click.echo(" ".join(strip.texts))
+    click.echo(_written(checkpoint, trace))
     if caption:
         click.echo(caption)
     _warn(warning_of_run(trace))
@@ -211,6 +210,13 @@ def _warn(sentence: str) -> None:
     """Prints a warning to standard error."""
     if sentence:
         click.echo(f"Warning: {sentence}", err=True)
+
+
+def _written(checkpoint: Runner, trace: Trace) -> str:
+    """The text of a run's last strip, without special tokens; of features, the names of their positions."""
+    strip = trace.tokens.get("target", trace.tokens["source"])
+    tokenizer = checkpoint.tokenizers.get(strip.name)
+    return " ".join(strip.texts) if tokenizer is None else tokenizer.text(strip.ids)
 
 
 def _keep(names: str) -> tuple[Keep, ...]:

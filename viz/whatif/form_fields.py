@@ -112,10 +112,12 @@ def _layers(page: Page, of: str) -> int:
 
 
 def sublayer(page: Page) -> str:
-    """An attention site, or a feed-forward sublayer."""
+    """An attention site, or a feed-forward sublayer where the network exposes what it adds."""
     titles: dict[str, str] = {}
     for site in page.trace.attention:
         titles[str(site)] = labels.site(site)
+        if "stages" in page.trace.missing:
+            continue
         name = f"{site.stack}.{site.pass_}.{site.layer}.feed_forward"
         titles[name] = _("{stack}, layer {layer}: feed-forward", stack=labels.stack(site.stack), layer=site.layer + 1)
     return choice("sublayer", _("Sublayer"), titles)

@@ -8,7 +8,7 @@ from model.inference.edits.attention_edits import Notes, Place
 from model.inference.edits.strips import Strips
 from model.inference.interventions import sites
 from model.spec.edits import AtSites, Edit, SkipLayer, SkipSublayer, Token
-from model.spec.external import AnySpec
+from model.spec.external import AnySpec, ForeignSpec
 from model.spec.network import WITHOUT_FEED_FORWARD
 from model.trace.types import Site
 
@@ -86,7 +86,7 @@ class Parts:
         return found
 
     def sublayer(self, edit: SkipSublayer) -> str:
-        """The name of what a sublayer adds to the stream."""
+        """The name of what a sublayer adds to the stream. Other programs expose it of attention alone."""
         stack, *_numbers, kind = edit.at.split(".")
         if kind != "feed_forward":
             self.check_site(edit.at)
@@ -97,8 +97,9 @@ class Parts:
         )
         places = [f"{stack}.{pass_}.{layer}.feed_forward" for pass_, layer in layers]
         if edit.at not in places:
-            there = f"this network has no such sublayer; there is: {', '.join(places)}"
-            raise edit.refuse(there if places else "this network has no such sublayer")
+            offered = [str(site) for site in self.sites] if isinstance(self._spec, ForeignSpec) else places
+            there = f"this network has no such sublayer; there is: {', '.join(offered)}"
+            raise edit.refuse(there if offered else "this network has no such sublayer")
         return f"stages/{edit.at}/output"
 
     def layers(self, edit: Edit, stack: str, chosen: Sequence[int]) -> list[str]:

@@ -1,5 +1,6 @@
 """Edits of networks of the transformers library, against plain PyTorch hooks on the library's own modules."""
 
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from model.errors import CannotChange
+from model.errors import BadEdit, CannotChange
 from model.huggingface.loaded import Foreign
 from model.spec.edits import read_edits
 from model.spec.request import Decoding
@@ -266,3 +267,13 @@ def test_what_cannot_be_edited_says_why(tmp_path: Path, family: str, text: str, 
     target = {"target": TARGET} if family == "t5" else {}
     with pytest.raises(CannotChange, match=reason):
         traced(found, decoding=Decoding(max_length=0), edits=read_edits(text), **target)
+
+
+def test_a_sublayer_that_is_not_there_is_answered_by_those_that_can_be_skipped(tmp_path: Path) -> None:
+    found, _own = opened(tmp_path, "gpt2")
+    with pytest.raises(BadEdit, match="this network has no such sublayer; there is: ") as refused:
+        traced(found, decoding=Decoding(max_length=0), edits=read_edits("skip-sublayer at=decoder.0.9.feed_forward"))
+    offered = re.findall(r"decoder\.0\.\d\.\w+", str(refused.value).partition("there is: ")[2])
+    assert offered == ["decoder.0.0.self", "decoder.0.1.self"]
+    for sublayer in offered:
+        traced(found, decoding=Decoding(max_length=0), edits=read_edits(f"skip-sublayer at={sublayer}"))

@@ -213,6 +213,14 @@ def test_the_command_line_runs_and_explains_a_folder(bert: Path, tmp_path: Path,
     assert "(agrees)" in capsys.readouterr().out
 
 
+def test_the_command_line_prints_a_text_and_not_its_pieces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pieces = folders.byte_pairs()
+    folders.save(tmp_path, "gpt2", vocab_size=pieces.get_vocab_size(), eos_token_id=3)
+    pieces.save(str(tmp_path / "tokenizer.json"))
+    assert command_line.main(["run", str(tmp_path), "--source", "The dog, the  doge", "--max-length", "0"]) == 0
+    assert capsys.readouterr().out == "The dog, the  doge\n"
+
+
 @pytest.mark.parametrize(
     ("family", "sentence"), [("gpt2", "agrees"), ("llama", "agrees"), ("marian", "agrees"), ("t5", "a learned number")]
 )

@@ -231,4 +231,4 @@ def test_the_weights_in_a_folder_of_our_own_stand_for_the_folder(tmp_path: Path)
 
 def test_a_run_that_saves_nothing_prints_what_it_wrote(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "reverse-digits", "--source", "1 2 3"]) == 0
-    assert capsys.readouterr().out == "<sos> 3 2 1 <eos>\n"
+    assert capsys.readouterr().out == "321\n"
