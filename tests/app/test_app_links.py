@@ -105,7 +105,7 @@ def test_another_link_in_the_same_tab_replaces_the_state(stocked: Path) -> None:
         ({"model": "../tiny"}, "There is no usable model “../tiny” here. Showing “tiny” instead."),
         ({"site": "decoder.0.8.cross"}, f"This model has no “Cross-attention, layer 9”. Showing {CROSS} instead."),
         ({"site": "decoder.1.0.cross"}, f"This model has no “Cross-attention, pass 2, layer 1”. Showing {CROSS} instead."),
-        ({"site": "encoder.0.0.cross"}, f"This model has no “Attention to memory, layer 1”. Showing {CROSS} instead."),
+        ({"site": "encoder.0.0.cross"}, f"This model has no “Memory attention, layer 1”. Showing {CROSS} instead."),
         ({"head": "2"}, f"{CROSS} has 2 heads, so head 3 does not exist. Showing head 1."),
         ({"query": "9", "max": "4"}, f"{CROSS} has 4 rows in this run, so row 10 does not exist. No row is selected."),
         ({"query": "1", "key": "9"}, f"{CROSS} has 4 keys in this run, so key 10 does not exist. No cell is opened."),

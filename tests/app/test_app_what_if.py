@@ -45,10 +45,10 @@ def measure(visitor: Visitor, what: str) -> None:
 
 def test_a_chip_says_that_a_later_edit_wins_where_both_name_the_same_cells(stocked: Path) -> None:
     visitor = Visitor("whatif", text=TEXT, edit="forbid site=decoder.0.1.cross key=1; allow site=decoder.0.1.cross key=1,2")
-    said = [caption.value for caption in visitor.app.caption if "that one wins" in caption.value]
+    said = [caption.value for caption in visitor.app.caption if "the later one wins" in caption.value]
     assert len(said) == 1
     tick(visitor, "edit-on-1")
-    assert not any("that one wins" in caption.value for caption in visitor.app.caption)
+    assert not any("the later one wins" in caption.value for caption in visitor.app.caption)
 
 
 def test_both_questions_are_answered_with_the_numbers_of_runs_made_here(stocked: Path) -> None:
@@ -284,7 +284,7 @@ def test_what_changed_most_is_selected_and_strong_and_a_kind_of_attention_withou
     visitor = Visitor("whatif", text=TEXT, edit="forbid site=decoder.0.1.cross head=1 key=w5")
     (changed,) = [scene for scene in visitor.scenes("atlas") if "marks" not in scene]
     assert (changed["selection"]["site"], changed["selection"]["head"]) == ("decoder.0.1.cross", 1)
-    said = [text for caption in visitor.app.caption if "than rounding in" in (text := caption.value.replace("\\", ""))]
+    said = [text for caption in visitor.app.caption if "than the rounding error in" in (text := caption.value.replace("\\", ""))]
     assert said == ["No weight changed by more than the rounding error in: Encoder self-attention, Decoder self-attention."]
     rows = re.findall(r'<tr class="(\w*)"><th scope="row"><bdi>(.*?)</bdi>.*?</td><td>.*?</i></span>(.*?)</td></tr>', html(visitor))
     strong = [float(number) for kind, _token, number in rows if kind]

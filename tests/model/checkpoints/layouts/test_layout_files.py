@@ -89,7 +89,7 @@ ROLES = {
     **{f"cross_attention.{name}": f"cross {name}" for name in ("query", "key", "value", "output")},
     "attention_residual.norm": "attention norm",
     "self_residual.norm": "attention norm",
-    "cross_residual.norm": "cross-attention norm",
+    "cross_residual.norm": "cross norm",
     "feed_forward_residual.norm": "feed-forward norm",
     "feed_forward.expand": "feed-forward in",
     "feed_forward.contract": "feed-forward out",
