@@ -1,6 +1,7 @@
 """Command line: the engine without a browser. `python -m model --help` lists the commands."""
 
 import json
+import math
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -183,11 +184,19 @@ def _lines(found: Inspection) -> Iterator[str]:
         origin = f" from {asked.origin}" if asked.origin else ""
         yield f"--set {asked.name}={answer}{origin}  ({asked.allowed}) {asked.consequence}"
     yield from _said_by_numbers(found)
-    yield f"{found.parameters:,} parameters, {len(found.tensors)} tensors, {len(found.missing)} missing"
+    yield _counted(found)
     for tensor in found.tensors:
         bad = "".join(f"  {count:,} {what}" for count, what in ((tensor.nan, "NaN"), (tensor.infinite, "infinite")) if count)
         yield f"{tensor.status:10}  {tensor.dtype:8}  {'×'.join(map(str, tensor.shape)):>12}  {tensor.name}{bad}"
     yield from (f"missing     {name}" for name in found.missing)
+
+
+def _counted(found: Inspection) -> str:
+    """The size of a file and of its network, which is not known while a needed answer is open."""
+    if found.spec:
+        return f"{found.parameters:,} parameters, {len(found.tensors)} tensors, {len(found.missing)} missing"
+    numbers = sum(math.prod(tensor.shape) for tensor in found.tensors)
+    return f"{numbers:,} numbers in {len(found.tensors)} tensors; the network is not known yet, nor are its parameters"
 
 
 def _said_by_numbers(found: Inspection) -> Iterator[str]:

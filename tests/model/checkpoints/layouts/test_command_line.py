@@ -232,3 +232,12 @@ def test_the_weights_in_a_folder_of_our_own_stand_for_the_folder(tmp_path: Path)
 def test_a_run_that_saves_nothing_prints_what_it_wrote(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "reverse-digits", "--source", "1 2 3"]) == 0
     assert capsys.readouterr().out == "321\n"
+
+
+def test_a_file_with_open_questions_is_not_said_to_have_no_parameters(capsys: pytest.CaptureFixture[str]) -> None:
+    path = GOLDEN / "000_tiny_a.pt"
+    assert main(["inspect", str(path)]) == 0
+    numbers = sum(tensor.numel() for tensor in torch.load(path, weights_only=True).values())
+    said = capsys.readouterr().out
+    assert f"\n{numbers:,} numbers in 90 tensors; the network is not known yet, nor are its parameters\n" in said
+    assert " 0 parameters" not in said
