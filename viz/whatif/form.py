@@ -83,7 +83,7 @@ def _silence(page: Page) -> dict[str, Any]:
     by = fields.choice("by", _("Replaced by"), {
         "zeros": _("zeros"),
         "sentence": _("its mean over this sentence"),
-        "examples": _("its mean over the model’s examples"),
+        "examples": _("its mean over example sentences"),
     })  # fmt: skip
     return fields.place(page) | {"by": by}
 

@@ -82,8 +82,12 @@ def masked(place: Place, edits: Sequence[Forbid | Allow]) -> Intervention:
                 place.notes.made.add(edit)
             changed = after
         if (mask.any(dim=-1) & ~changed.any(dim=-1)).any():
-            rule = "all its weights are equal" if place.empty_rows == "uniform" else "all its weights are 0"
-            place.notes.say(f"A row of {place.site} has no key left. In this network, {rule} then.")
+            place.notes.say(
+                f"A row of {place.site} has no key left. In this network, every key then gets the same weight, also keys of the "
+                "future and others that the mask forbids."
+                if place.empty_rows == "uniform"
+                else f"A row of {place.site} has no key left. In this network, all its weights are 0 then."
+            )
         return mask if torch.equal(changed, mask.expand_as(changed)) else changed
 
     return change

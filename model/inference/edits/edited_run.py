@@ -185,11 +185,23 @@ class EditedRun:
         past = Past((lambda: strips.valid if site.stack == "encoder" else None) if whole else None)
         self._pasts.append(past)
         means = self._means() if edit.by == "examples" else {}
+        if means:
+            self._notes.say(self._of_what())
         return silenced(self._parts.place(site), edit, past, means.get(site))
 
     def _means(self) -> Mapping[Site, Array]:
         dtype = str(dtype_of(self._checkpoint.network))
         return example_means(self._checkpoint, dtype, self._traced)
+
+    def _of_what(self) -> str:
+        """Which sentences the mean over examples is of."""
+        texts = "; ".join(self._checkpoint.info.examples)
+        if isinstance(self._checkpoint.network, ForeignNetwork):
+            return (
+                "The mean over examples is that of one sentence, the same for every folder, and of what the model writes after it: "
+                f"{texts}"
+            )
+        return f"The mean over examples is that of this model’s own example sentences and of what it writes for them: {texts}"
 
     def _sharpen(self, edit: Sharpen) -> Iterator[tuple[str, Intervention]]:
         """The scores; in a network of transformers, which returns none, the queries that they are products of."""

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -243,6 +244,13 @@ def test_a_translator_is_edited_as_by_a_hook(text: str, marian: Opened) -> None:
     mask = torch.ones(1, len(SOURCE), dtype=torch.long)
     ids = torch.tensor([TARGET])
     assert_close(trace.logits, hooked(own, MARIAN[text], torch.tensor([SOURCE]), attention_mask=mask, decoder_input_ids=ids))
+
+
+def test_the_mean_over_examples_of_a_folder_names_its_only_sentence(gpt2: Opened) -> None:
+    found = replace(gpt2[0], info=replace(gpt2[0].info, examples=("9 4 7",)))
+    trace = traced(found, decoding=Decoding(max_length=0), edits=read_edits("silence site=decoder.0.0.self by=examples"))
+    assert any("one sentence, the same for every folder, and of what" in str(note) for note in trace.model["notes"])
+    assert any(str(note).endswith(": 9 4 7") for note in trace.model["notes"])
 
 
 @pytest.mark.parametrize("value", ["weights", "context", "output", "hidden"])

@@ -108,7 +108,9 @@ def test_the_later_of_two_edits_of_a_cell_wins_and_a_note_says_so() -> None:
     assert not any("wins" in note for note in edited(f"forbid site={CROSS} key=1; allow site={CROSS} key=2").model["notes"])
 
 
-@pytest.mark.parametrize(("name", "rule"), [("paper", "weights are equal"), ("zeros", "weights are 0")])
+@pytest.mark.parametrize(
+    ("name", "rule"), [("paper", "also keys of the future and others that the mask forbids"), ("zeros", "weights are 0")]
+)
 def test_a_row_without_keys_follows_the_network_and_says_so(name: str, rule: str) -> None:
     decoder = PAPER.stacks["decoder"]
     spec = replace(PAPER, decoder=replace(decoder, attention=replace(decoder.attention, empty_rows="zeros")))
@@ -171,6 +173,11 @@ def test_a_head_is_silenced_by_its_mean_over_the_examples() -> None:
     assert example is not None
     assert context is not None
     np.testing.assert_allclose(context[1], np.broadcast_to(example[1].mean(axis=0), context[1].shape), atol=1e-6)
+
+
+def test_the_mean_over_examples_says_which_they_are() -> None:
+    notes = edited(f"silence site={CROSS} head=1 by=examples").model["notes"]
+    assert any("this model’s own example sentences and of what it writes for them: w4 w5" in str(note) for note in notes)
 
 
 def table(found: Checkpoint) -> torch.Tensor:
