@@ -93,6 +93,55 @@ def test_no_request_ends_in_an_error_and_every_answer_carries_its_headers(
     assert "Traceback" not in said.read_text("utf-8").removeprefix(before)
 
 
+VALUES = [
+    DIGITS,
+    "-" + "9" * 4000,
+    "1e400",
+    "-1e400",
+    "NaN",
+    "Infinity",
+    "true",
+    "null",
+    '"x"',
+    "[[[[]]]]",
+    '{"a":1}',
+    '"\\ud800"',
+    '"\\u0000"',
+]
+BODIES = [b"", b"[", b"{}", b"[]", b"null", b"[" * 8000, b"\xff\xfe", b"{" * 5000]
+
+
+def test_whatever_a_message_holds_it_is_answered(served: tuple[httpx.Client, int, Path]) -> None:
+    client, _port, said = served
+    before, page = said.read_text("utf-8"), {"content-type": "application/json", "sec-fetch-site": "same-origin"}
+    opened = client.post("/class", json={"lecture": "masks.en"}).json()
+    client.cookies.clear()
+    room = f"/class/{opened['code']}"
+    fields = (
+        "lecture",
+        "text",
+        "step",
+        "change",
+        "value",
+        "pointer",
+        "choice",
+        "view",
+        "phase",
+        "black",
+        "key",
+    )  # the pace admits 60
+    bodies = BODIES + [f'{{"{field}": {value}}}'.encode() for field in fields for value in VALUES]
+    for path in ("/class", f"{room}/steer", f"{room}/answer", f"{room}/key", "/hold/masks.en/view", "/headlight/live/x"):
+        for body in bodies:
+            headers = page | {"cookie": f"headlight-key={opened['key']}; headlight-device=x"}
+            answer = client.post(path, content=body, headers=headers)
+            assert answer.status_code < 500 or answer.status_code == 503, (path, body[:40], answer.text)
+            client.cookies.clear()
+    assert client.post(f"{room}/steer", json={"step": 1}, headers={"cookie": f"headlight-key={opened['key']}"}).status_code == 204
+    assert "Traceback" not in (logged := said.read_text("utf-8").removeprefix(before))
+    assert "incident" not in logged
+
+
 def test_a_page_of_another_site_reaches_nothing_by_a_name_for_this_machine(served: tuple[httpx.Client, int, Path]) -> None:
     client, port, _said = served
     for path in PATHS:

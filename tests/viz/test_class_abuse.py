@@ -79,6 +79,17 @@ def test_classes_that_nobody_follows_make_room_and_come_back_by_their_code(publi
     assert len(public.registry._rooms) == MOST_CLASSES
 
 
+def test_classes_that_come_back_count_for_who_opened_them(public: Public) -> None:
+    codes = []
+    for _round in range(MOST_CLASSES // MOST_EACH):
+        codes += [public.opened(EVIL)[1]["code"] for _ in range(MOST_EACH)]
+        public.now += registry.IDLE_SECONDS + 1
+        wait_for_files(public)
+    for code in codes:
+        public.post(EVIL, f"/class/{code}/answer", {})
+    assert len(public.registry._rooms) == MOST_EACH
+
+
 def wait_for_files(public: Public) -> None:
     """Until each class is in its file."""
 

@@ -50,7 +50,6 @@ class _Open:
     """A class, and what its registry knows of it.
 
     Attributes:
-        opener: the address that opened it, while this process lasts; empty: addresses are not counted.
         used: time on the monotonic clock at which it was last used.
         listener: what its deck calls when a view was prepared.
         dirty: whether its file is older than it.
@@ -59,7 +58,6 @@ class _Open:
     """
 
     room: Classroom
-    opener: str
     used: float
     listener: Callable[[], None]
     dirty: bool = False
@@ -79,6 +77,8 @@ class Registry:
         self._open_deck, self._files = open_deck, files
         self._rooms: dict[str, _Open] = {}
         self._wrong: TTLCache[str, list[int]] = TTLCache(10_000, WRONG_SECONDS)
+        self._openers: TTLCache[str, str] = TTLCache(10_000, store.LIFE_SECONDS)
+        """Addresses that opened classes, by code, also of those that made room; in no file."""
         self._ended: TTLCache[str, bool] = TTLCache(10_000, READ_SECONDS)
 
     async def open(self, lecture: str, opener: str = "") -> tuple[Classroom, str]:
@@ -96,7 +96,8 @@ class Registry:
         self._make_room(opener)
         allow_many_connections()
         key = new_token()
-        room = self._keep(Classroom(new_code(), hashed(key), deck, time.time()), opener)
+        room = self._keep(Classroom(new_code(), hashed(key), deck, time.time()))
+        self._openers[room.code] = opener
         self._changed(room)
         return room, key
 
@@ -121,7 +122,7 @@ class Registry:
             return None
         if (found := self.find(code)) is not None or read is None or code in self._ended:
             return found  # somebody else fetched it, or closed it, meanwhile
-        self._make_room()
+        self._make_room(self._openers.get(code, ""))
         return self._keep(read)
 
     def close(self, room: Classroom) -> None:
@@ -142,13 +143,13 @@ class Registry:
         """Counts a wrong code of an address; the time runs from the first."""
         self._wrong.setdefault(address, [0])[0] += 1
 
-    def _keep(self, room: Classroom, opener: str = "") -> Classroom:
+    def _keep(self, room: Classroom) -> Classroom:
         loop = asyncio.get_running_loop()
 
         def listener() -> None:
             loop.call_soon_threadsafe(room.refresh)
 
-        self._rooms[room.code] = _Open(room, opener, time.monotonic(), listener)
+        self._rooms[room.code] = _Open(room, time.monotonic(), listener)
         room.saved = self._changed
         room.deck.listen(listener)
         return room
@@ -169,14 +170,14 @@ class Registry:
                 content, wanted = store.written(found.room), lambda: not found.closed
                 await asyncio.to_thread(self._files.save, found.room.code, content, wanted)
 
-    def _make_room(self, opener: str = "") -> None:
+    def _make_room(self, opener: str) -> None:
         """Puts the class that was not used for longest away where there are too many, of an address or of all.
 
         Raises:
             TooManyClasses: all are in use.
         """
         for address, most in ([(opener, MOST_EACH)] if opener else []) + [("", MOST_CLASSES)]:
-            crowd = [one for one in self._rooms.values() if address in ("", one.opener)]
+            crowd = [one for code, one in self._rooms.items() if address in ("", self._openers.get(code))]
             if len(crowd) < most:
                 continue
             since = time.monotonic() - IDLE_SECONDS
