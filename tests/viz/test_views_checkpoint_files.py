@@ -238,3 +238,16 @@ def test_a_stranger_sees_no_field_for_paths(stocked: Path) -> None:  # noqa: F81
     visitor = Visitor("checkpoint")
     assert visitor.app.file_uploader
     assert not [field for field in visitor.app.text_input if (field.key or "") == "widget:path"]
+
+
+def test_the_field_of_the_path_names_the_file_that_the_message_is_about(stocked: Path, files: Path, owner: None) -> None:  # noqa: F811
+    """The field kept one name while the message was about another file."""
+    visitor, broken = Visitor("checkpoint"), files / "broken.pt"
+    broken.write_bytes(b"no weights")
+    open_path(visitor, files / "absent.pt")
+    assert "absent.pt" in visitor.problems[0]
+    assert visitor.app.text_input(key="widget:path").value == str(files / "absent.pt"), "it can be corrected"
+    send(visitor, "widget:upload", broken)
+    assert "absent.pt" not in " ".join(visitor.problems)
+    assert visitor.problems
+    assert visitor.app.text_input(key="widget:path").value == ""
