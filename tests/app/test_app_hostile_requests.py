@@ -3,7 +3,9 @@
 import asyncio
 import socket
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeAlias
 
 import httpx
 import pytest
@@ -52,18 +54,35 @@ STRANGE = {
 }
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[httpx.Client, int, Path]]:
-    """A public server on loopback, and what it writes as errors."""
-    folder, port = tmp_path_factory.mktemp("hostile"), free_port()
-    settings = {"HEADLIGHT_PUBLIC": "1", "HEADLIGHT_CLASSES": str(folder / "classes"), "HEADLIGHT_DEVICE": "cpu"}
-    address, process = started(APP, port, folder, **settings)
+Served: TypeAlias = tuple[httpx.Client, int, Path]
+"""A client of a server, the server's port, and the file of what it writes as errors."""
+
+
+@contextmanager
+def serving(folder: Path, **settings: str) -> Iterator[Served]:
+    port = free_port()
+    classes = {"HEADLIGHT_CLASSES": str(folder / "classes"), "HEADLIGHT_DEVICE": "cpu"}
+    address, process = started(APP, port, folder, **classes, **settings)
     try:
         with httpx.Client(base_url=address, timeout=60) as client:
             yield client, port, folder / SAID
     finally:
         process.terminate()
         process.wait(120)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """The app on its owner's machine, whose requests no pace limits."""
+    with serving(tmp_path_factory.mktemp("owner")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def public(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A public server on loopback."""
+    with serving(tmp_path_factory.mktemp("public"), HEADLIGHT_PUBLIC="1") as found:
+        yield found
 
 
 def upgraded(port: int, host: str, origin: str) -> str:
@@ -78,7 +97,7 @@ def upgraded(port: int, host: str, origin: str) -> str:
 
 
 def test_no_request_ends_in_an_error_and_every_answer_carries_its_headers(
-    served: tuple[httpx.Client, int, Path],
+    served: Served,
 ) -> None:
     client, _port, said = served
     before = said.read_text("utf-8")
@@ -89,8 +108,13 @@ def test_no_request_ends_in_an_error_and_every_answer_carries_its_headers(
             assert answer.status_code < 500, (method, path)
             assert HEADERS.items() <= dict(answer.headers).items(), (method, path)
             assert answer.headers["content-security-policy"].endswith("frame-ancestors 'self'"), (method, path)
-    assert client.get("/_stcore/metrics").status_code == 403
     assert "Traceback" not in said.read_text("utf-8").removeprefix(before)
+
+
+def test_a_public_server_keeps_its_metrics_to_itself(public: Served) -> None:
+    client, _port, _said = public
+    assert client.get("/_stcore/metrics").status_code == 403
+    assert client.get("/_stcore/health").status_code == 200
 
 
 VALUES = [
@@ -111,7 +135,7 @@ VALUES = [
 BODIES = [b"", b"[", b"{}", b"[]", b"null", b"[" * 8000, b"\xff\xfe", b"{" * 5000]
 
 
-def test_whatever_a_message_holds_it_is_answered(served: tuple[httpx.Client, int, Path]) -> None:
+def test_whatever_a_message_holds_it_is_answered(served: Served) -> None:
     client, _port, said = served
     before, page = said.read_text("utf-8"), {"content-type": "application/json", "sec-fetch-site": "same-origin"}
     opened = client.post("/class", json={"lecture": "masks.en"}).json()
@@ -129,7 +153,7 @@ def test_whatever_a_message_holds_it_is_answered(served: tuple[httpx.Client, int
         "phase",
         "black",
         "key",
-    )  # the pace admits 60
+    )
     bodies = BODIES + [f'{{"{field}": {value}}}'.encode() for field in fields for value in VALUES]
     for path in ("/class", f"{room}/steer", f"{room}/answer", f"{room}/key", "/hold/masks.en/view", "/headlight/live/x"):
         for body in bodies:
@@ -142,8 +166,9 @@ def test_whatever_a_message_holds_it_is_answered(served: tuple[httpx.Client, int
     assert "incident" not in logged
 
 
-def test_a_page_of_another_site_reaches_nothing_by_a_name_for_this_machine(served: tuple[httpx.Client, int, Path]) -> None:
-    client, port, _said = served
+@pytest.mark.parametrize("server", ["served", "public"])
+def test_a_page_of_another_site_reaches_nothing_by_a_name_for_this_machine(server: str, request: pytest.FixtureRequest) -> None:
+    client, port, _said = request.getfixturevalue(server)
     for path in PATHS:
         assert client.get(path, headers={"host": f"evil.example:{port}"}).status_code == 403, path
     for method, path in (("POST", "/class"), ("POST", "/headlight/live/x"), ("PUT", "/_stcore/upload_file/a/b")):
@@ -167,7 +192,7 @@ FORGED = (
 
 
 def test_forged_values_of_widgets_leave_neither_a_traceback_nor_what_they_say_in_the_log(
-    served: tuple[httpx.Client, int, Path],
+    served: Served,
 ) -> None:
     client, _port, said = served
     before = said.read_text("utf-8")
