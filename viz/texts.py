@@ -5,6 +5,7 @@ language of the current call. A text that is written down when a module is impor
 translated where it is shown, with `translated`.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -36,6 +37,7 @@ class _Filler(Filler):
 
 
 _FILLER = _Filler()
+_HAN = re.compile("[\u3400-\u9fff]")
 
 
 def _(message: str, /, **gaps: object) -> str:
@@ -56,7 +58,24 @@ def translated(message: str) -> str:
 def _filled(text: str, gaps: dict[str, Any]) -> str:
     if not gaps:
         return text
-    return text.format(**gaps) if current() == "en" else _FILLER.vformat(text, (), gaps)
+    if not current().startswith("zh"):
+        return text.format(**gaps) if current() == "en" else _FILLER.vformat(text, (), gaps)
+    filled = ""
+    for words, gap, form, conversion in _FILLER.parse(text):
+        filled = _beside(filled, words)
+        if gap is not None:
+            field = gap + (f"!{conversion}" if conversion else "") + (f":{form}" if form else "")
+            filled = _beside(filled, _FILLER.vformat(f"{{{field}}}", (), gaps))
+    return filled
+
+
+def _beside(left: str, right: str) -> str:
+    """Two pieces of a Chinese sentence: the blank beside a gap is for numbers and Latin words, not for another Chinese word."""
+    if left.endswith(" ") and _HAN.match(left[-2:-1]) and _HAN.match(right):
+        return left[:-1] + right
+    if right.startswith(" ") and _HAN.match(left[-1:]) and _HAN.match(right[1:]):
+        return left + right[1:]
+    return left + right
 
 
 def number(value: float, form: str) -> str:

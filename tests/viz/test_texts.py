@@ -105,6 +105,23 @@ def test_a_translation_is_taken_and_its_gaps_filled(tmp_path: Path, monkeypatch:
     assert str(error).startswith("There is no head 9")
 
 
+@pytest.mark.parametrize(
+    ("template", "gap", "said"),
+    [
+        ("第 {x} 层", 3, "第 3 层"),
+        ("共 {x} 个", "softmax", "共 softmax 个"),
+        ("替换 {x} 的值", "查询", "替换查询的值"),
+        ("“{x}” 的值", "查 询", "“查 询” 的值"),
+        ("{x} 个", "查询", "查询个"),
+        ("位于 {x!r} 处", "a", "位于 'a' 处"),
+        ("占 {x:.0%} 的权重", 0.5, "占 50% 的权重"),
+    ],
+)
+def test_a_blank_beside_a_gap_separates_no_two_chinese_words(template: str, gap: object, said: str) -> None:
+    with language.speaking("zh-CN"):
+        assert texts._filled(template, {"x": gap}) == said
+
+
 def test_one_thing_and_several_have_a_sentence_each() -> None:
     assert [texts._n("{n} head", "{n} heads", n, n=n) for n in (0, 1, 2)] == ["0 heads", "1 head", "2 heads"]
     for ahead, said in ((1, "1 request is ahead"), (2, "2 requests are ahead")):

@@ -1,0 +1,125 @@
+"""A sentence is whole in the catalogue: nothing translated stands among its words, and what can be searched for is not said."""
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from babel.messages import pofile
+
+from viz import language
+
+ROOT = Path(__file__).parents[2]
+TELLING = {"_", "_n", "translated", "phrase"}
+BEFORE = re.compile(r"(^|[:;,→×·|\n>] ?|[(“]|\. )$")
+AFTER = re.compile(r"^($|[:;,.)”|\n<]| [→×·|(] ?)")
+"""What may stand before and after the gap of an inserted message: it is a name, a line of a list, or a sentence of its own."""
+
+PATTERNS: dict[str, dict[str, str]] = {
+    "en": {
+        r"\d %|\} %": "12%, without a space",
+        r"\bthe page [A-Z]": "the Checkpoint page",
+        r"\bhas \{size": "is 300 MB",
+        r"\bis none of\b": "is not one of",
+        r"\b(is|are) left out\b": "is ignored, is omitted",
+        r"\bmasked from later": "is prevented from attending to later ones",
+        r"\bnot here: nothing\b|\bmakes? no sense\b|\babsurd\b": "a reason that can be checked",
+        r"\b(one|1) (heads|tokens|rows|steps|layers)\b": "a singular",
+        r"(?<!\{)\b(site|strip)s?\b(?! ?[=/])": "attention layer; source tokens",
+        r"\bthere is: ": "Available:",
+        r"\bby more than rounding\b": "more than the rounding error",
+    },
+    "de": {
+        r"\d %|\} %": "ein geschütztes Leerzeichen vor %",
+        r"\btrainiert auf\b": "trainiert mit",
+        r"\b(Englisch|Deutsch) (nennt|sagt|braucht)\b": "Das Englische nennt",
+        r"mehr als Rundung": "über Rundungsfehler hinaus",
+        r"\bhat \{size": "ist 300 MB groß",
+        r" mal Heads| mal Eingabe": "×",
+        r"Dekod|dekod|Lektion|Lesart|Stapel|rotierende|Attention-Karte": "docs/glossary.md",
+        r"\b(du|dein|deine|Sie haben|Ihre [A-Z])\b": "ohne Anrede",
+        r"[\"“][^„“”\"]{1,40}”": "„…“",
+    },
+    "zh-CN": {
+        r"您": "你", r"编辑(?!并保存)": "干预", r"静默": "屏蔽", r"位点": "注意力层", r"次序": "顺序", r"头部": "文件头",
+        r"存档": "压缩包", r"有多[^少个种次数]": "程度，概率", r"带着干预": "干预后", r"对一切": "所有位置", r"取而代之": "而是",
+        r"可比较的。": "没有可比较的内容。", r"强制目标": "给定目标", r"[「」]": "“”", r"[一-鿿] [一-鿿]": "中文之间没有空格",
+    },
+    "zh-TW": {
+        r"您": "你", r"編輯(?!並儲存)": "介入", r"靜默": "關閉", r"位點": "注意力層", r"次序": "順序", r"標頭|頭部": "檔頭",
+        r"封存": "壓縮檔", r"有多[^少個種次數]": "程度，機率", r"點選": "按一下", r"丟失": "遺失", r"[被已不]遮罩": "遮蔽",
+        r"[“”]": "「」", r"強制目標": "給定目標", r"取而代之": "而是", r"(?<!集)束搜尋": "集束搜尋",
+        r"[一-鿿] [一-鿿]": "中文之間沒有空格",
+    },
+}  # fmt: skip
+"""What no catalogue says any more, with what it says instead."""
+
+
+@cache
+def sentences(spoken: str) -> list[tuple[str, str]]:
+    """Each message of a language with its original; of English, those of the pages."""
+    if spoken != "en":
+        return language.sentences(spoken)
+    with (ROOT / "viz" / "locale" / "headlight.pot").open("rb") as file:
+        told = [message for message in pofile.read_po(file) if message.id and of_the_pages(message.locations[0][0])]
+    return [(text, text) for message in told for text in ([message.id] if isinstance(message.id, str) else message.id)]
+
+
+def of_the_pages(path: str) -> bool:
+    """Whether a message is one of the pages, not of `model`."""
+    return path.startswith(("viz/", "checkpoints/")) and path != "viz/phrases.py"
+
+
+@pytest.mark.parametrize(("spoken", "pattern"), [(spoken, pattern) for spoken in PATTERNS for pattern in PATTERNS[spoken]])
+def test_what_native_readers_stumbled_over_is_not_said_again(spoken: str, pattern: str) -> None:
+    said = [(one, other) for one, other in sentences(spoken) if re.search(pattern, re.sub(r"\S*[=_]\S*", "", other))]
+    assert said == [], f"say: {PATTERNS[spoken][pattern]}"
+
+
+def telling(node: ast.AST) -> bool:
+    """Whether an expression holds a translated message."""
+    calls = (call for call in ast.walk(node) if isinstance(call, ast.Call) and isinstance(call.func, ast.Name))
+    return any(isinstance(call.func, ast.Name) and call.func.id in TELLING for call in calls)
+
+
+def inserted(source: str) -> Iterator[tuple[str, str]]:
+    """Each message of a file with the name of a gap that another message fills, directly or by a variable of the same function."""
+    tree = ast.parse(source)
+    for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
+        told = {
+            target.id
+            for node in ast.walk(function)
+            if isinstance(node, ast.Assign) and telling(node.value)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        for call in ast.walk(function):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in ("_", "_n"):
+                for gap in call.keywords:
+                    variable = gap.value.id if isinstance(gap.value, ast.Name) else ""
+                    if gap.arg and (telling(gap.value) or variable in told):
+                        yield from ((str(text.value), gap.arg) for text in call.args if isinstance(text, ast.Constant))
+
+
+def among_words(text: str, gap: str) -> bool:
+    """Whether the gap of a sentence stands among its words, so that what fills it would have to be inflected."""
+    before, _gap, after = text.partition(f"{{{gap}}}")
+    return not (BEFORE.search(before) and AFTER.search(after))
+
+
+def test_no_message_stands_among_the_words_of_another() -> None:
+    for path in sorted((ROOT / "viz").rglob("*.py")):
+        for text, gap in inserted(path.read_text(encoding="utf-8")):
+            assert not among_words(text, gap), f"{path.name}: {text!r} with a message in {{{gap}}}: write a sentence for each case"
+
+
+def test_inserted_messages_are_found() -> None:
+    source = (
+        'def f(x):\n    what = _("the row") if x else _("the step")\n    return _("{what} must be {n}", what=what, n=_("a number"))'
+    )
+    assert list(inserted(source)) == [("{what} must be {n}", "what"), ("{what} must be {n}", "n")]
+    assert among_words("{what} must be a number", "what")
+    assert among_words("the {what}.", "what")
+    assert not any(among_words("{what}: {found} is not a number ({why})", gap) for gap in ("what", "why"))
