@@ -178,10 +178,12 @@ class _Node:
         product, weights, spread, context: what its elements are, each with the layout: q · k; attention weights; weights times
             values, before the sum over keys; weighted values.
         total: the weights that it is the sum of, and the axis of the sum.
+        packed: whether the single rows of several heads, [batch, head, 1, head_dim], stand below each other as rows of one head.
     """
 
     __slots__ = (
-        "__weakref__", "before", "context", "name", "order", "param", "parents", "product", "sites", "spread", "total", "weights"
+        "__weakref__", "before", "context", "name", "order", "packed", "param", "parents", "product", "sites", "spread", "total",
+        "weights",
     )  # fmt: skip
     count = 0
 
@@ -195,6 +197,7 @@ class _Node:
         self.spread: tuple[_Weights, Layout] | None = None
         self.context: tuple[_Weighing, Layout] | None = None
         self.total: tuple[_Weights, int] | None = None
+        self.packed = False
 
     def cut(self) -> None:
         """Forgets what it was computed from, at the end of a call."""
@@ -618,6 +621,7 @@ class _Watch(TorchDispatchMode):
             if held is not None and (layout := _viewed(seen.operation.name, held[1], seen.args, seen.out.shape)) is not None:
                 setattr(node, name, (held[0], layout))
         node.total = parent.total
+        node.packed = _packs(seen.inputs[0].shape, seen.out.shape) or (parent.packed and seen.inputs[0].shape == seen.out.shape)
         if node.context is not None and any(len(axis) > 1 and any(f[0] == -1 for f in axis) for axis in node.context[1]):
             weighing, layout = node.context
             weighing.merged = weighing.merged or layout
@@ -718,12 +722,16 @@ class _Watch(TorchDispatchMode):
             node.sites |= 1 << site.index
         named = seen.named()
         query, key = named.get("query", named.get("src")), named.get("key", named.get("src"))
+        outputs = seen.outputs
         if isinstance(query, Tensor) and isinstance(key, Tensor):
-            _tell_kind(site, self.node(query), self.node(key))
+            of_query, of_key = self.node(query), self.node(key)
+            _tell_kind(site, of_query, of_key)
+            if of_query.packed and not of_key.packed:
+                named, outputs = _unpacked(named), [_heads_apart(outputs[0]), *outputs[1:]]
         if not self.recording.wants(site):
             return
         try:
-            _recompute(site, seen.operation.name, named, seen.outputs, self.recording.example)
+            _recompute(site, seen.operation.name, named, outputs, self.recording.example)
             self.recording.add(site)
         except _NotUnderstoodError as problem:
             site.problem = str(problem)
@@ -912,6 +920,27 @@ def _recompute_scaled_dot_product(site: Site, named: dict[str, Any], out: Tensor
     scale = 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
     causal = bool(named.get("is_causal"))
     _fill_fused(site, q, k, v, out[chosen], scale, bias, causal, dropped=bool(named.get("dropout_p")))
+
+
+def _packs(before: Sequence[int], after: Sequence[int]) -> bool:
+    """Whether a view makes [batch, key head, heads of it, head_dim] of [batch, head, 1, head_dim].
+
+    Programs do so while they decode, so that a kernel reads keys that several heads share only once.
+    """
+    if not len(before) == len(after) == 4 or before[2] != 1 or after[2] == 1:
+        return False
+    return (before[0], before[1], before[3]) == (after[0], after[1] * after[2], after[3])
+
+
+def _heads_apart(rows: Tensor) -> Tensor:
+    """[batch, key head, heads of it, …] as [batch, head, 1, …]; what is the same for all heads stays as it is."""
+    return rows if rows.dim() != 4 or rows.shape[2] == 1 else rows.flatten(1, 2)[:, :, None]
+
+
+def _unpacked(named: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a kernel as if its queries had not been packed."""
+    apart = {name: _heads_apart(named[name]) for name in ("query", "attn_mask", "attn_bias") if named.get(name) is not None}
+    return {**named, **apart}
 
 
 def _recompute_flex(site: Site, named: dict[str, Any], out: Tensor, example: int) -> None:
