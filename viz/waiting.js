@@ -13,7 +13,7 @@ const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
 function tell(root, { written, most, rate, text }, how_far) {
   if (written === undefined) return; // nothing is written yet, or it is no decode
-  const gaps = { written, most, rate: fixed(rate) };
+  const gaps = { written, most, rate: fixed(rate), left: Math.ceil((most - written) / Math.max(rate, 0.1)) };
   root.querySelector(".how-far").textContent = how_far.replace(/{(\w+)}/g, (_, name) => gaps[name]);
   const line = root.querySelector(".written");
   line.textContent = text;

@@ -109,7 +109,7 @@ def show(pause: NotYet | Stopped) -> None:
         "seconds": seconds,
         "sentence": strings.running(),
         "how_far": strings.how_far(),
-        "measured": strings.how_far_measured(),
+        "measured": strings.how_far_measuring(),
         "decimal": decimal_sign(),
     }
     with st.container(horizontal=True, vertical_alignment="center", key="waiting"):

@@ -28,6 +28,7 @@ def prune_curve(question: Prune, scorer: Scorer, on_count: OnCount = ignore_coun
     """The answer to `question`."""
     example, there = scorer.example, sites(scorer.example.runner.info.spec)
     heads = [Head(str(site), head) for site, count in there.items() for head in range(count)]
+    on_count(0, len(heads))
     pruning = _Pruning(question, scorer, len(heads))
     for step in range(len(heads)):
         pruning.step()

@@ -36,7 +36,7 @@ MOST_ROWS = 128
 """Most copies of one batch: other runs wait for it, and more rows would save no time."""
 
 OnCount: TypeAlias = Callable[[int, int], None]
-"""Called with the number of copies measured so far, and the number of all copies."""
+"""Called with the number of copies measured so far, 0 at first, and the number of all copies, as far as it is known."""
 
 
 def ignore_count(done: int, of: int) -> None:
@@ -76,6 +76,7 @@ class Scorer:
     def _read(self, copies: Copies, read: Callable[[Forced], Tensor], on_count: OnCount) -> Array:
         """Numbers [..., row, token] of each copy, float64."""
         found, order, done = list[Array](), list[Array](), 0
+        on_count(0, len(copies))
         for rows in copies.batches(self.rows()):
             found.append(self._batch(copies.rows(rows), read))
             order.append(rows)

@@ -15,7 +15,7 @@ import numpy as np
 
 from model.attribution.copies import Copies
 from model.attribution.example import Example
-from model.attribution.gradients import TOLERANCE, Gradients, gradients
+from model.attribution.gradients import PARTS, POINTS, TOLERANCE, Gradients, gradients
 from model.attribution.results import WordEffects
 from model.attribution.scoring import OnCount, Scorer, ignore_count
 from model.errors import Phrase, phrase
@@ -47,6 +47,22 @@ class _Inputs:
         return np.concatenate([np.zeros((len(rows), self.source), bool), np.arange(self.fed) > rows], axis=1)
 
 
+class _Tally:
+    """One count of all that is computed: copies in which a token is left out, then gradients, of which there may be ever more."""
+
+    def __init__(self, on_count: OnCount, least: int) -> None:
+        self._on_count, self._least, self._done = on_count, least, 0
+
+    def first(self, done: int, of: int) -> None:
+        """Counts copies."""
+        self._on_count(self._done + done, self._least)
+        self._done += of if done == of else 0
+
+    def then(self, done: int, of: int) -> None:
+        """Counts gradients."""
+        self._on_count(self._done + done, self._done + of)
+
+
 def word_effects(scorer: Scorer, trace: Trace, on_count: OnCount = ignore_count) -> WordEffects:
     """Measures of what each token of the example depended on.
 
@@ -56,14 +72,15 @@ def word_effects(scorer: Scorer, trace: Trace, on_count: OnCount = ignore_count)
     example, spec = scorer.example, scorer.example.runner.info.spec
     inputs = _Inputs(0 if example.source is None else example.source.shape[1], example.fed.shape[1])
     missing = dict[str, Phrase]()
-    base, unknown = _left_out(scorer, inputs, dict.fromkeys(spec.stacks, spec.unk_id))
-    padding = _left_out(scorer, inputs, _padding(spec))[1]
+    tally = _Tally(on_count, 2 * (1 + len(inputs)) + PARTS * POINTS * len(example.following))
+    base, unknown = _left_out(scorer, inputs, dict.fromkeys(spec.stacks, spec.unk_id), tally.first)
+    padding = _left_out(scorer, inputs, _padding(spec), tally.first)[1]
     if np.isnan(unknown).all():
         missing["unknown"] = phrase("No token was replaced by the unknown token: this model has none, or reads no ids.")
     if np.isnan(padding).all():
         missing["padding"] = phrase("No token was replaced by padding: this model has none, or reads no ids.")
     stand_in, named = _baseline(spec, example)
-    by_gradient = gradients(scorer, stand_in, on_count)
+    by_gradient = gradients(scorer, stand_in, tally.then)
     missing |= _unsettled(by_gradient, example.tokens)
     later = inputs.later(example)
     attention, rolled = _attention(trace, example, inputs), _rollout(trace, example, inputs)
@@ -133,7 +150,7 @@ def _unsettled(found: Gradients, tokens: tuple[str, ...]) -> dict[str, Phrase]:
     return {"integrated": why}
 
 
-def _left_out(scorer: Scorer, inputs: _Inputs, ids: Mapping[str, int | None]) -> tuple[Array, Array]:
+def _left_out(scorer: Scorer, inputs: _Inputs, ids: Mapping[str, int | None], on_count: OnCount) -> tuple[Array, Array]:
     """Log-probabilities [token] as they are, and the changes [token, input] where each input is replaced by the id of its stack."""
     example = scorer.example
     own, fed = ids.get("encoder"), ids["decoder"]
@@ -147,7 +164,7 @@ def _left_out(scorer: Scorer, inputs: _Inputs, ids: Mapping[str, int | None]) ->
             read[row, place] = fed
         elif source is not None:
             source[row, place] = own
-    scores = scorer.score(Copies(sites(example.runner.info.spec), source=source, fed=read))
+    scores = scorer.score(Copies(sites(example.runner.info.spec), source=source, fed=read), on_count)
     changes = np.full((len(example.following), len(inputs)), np.nan)
     columns = [place + (inputs.source if stack == "decoder" else 0) for stack, place in places]
     changes[:, columns] = (scores[1:] - scores[0]).T

@@ -6,7 +6,6 @@ from typing import Any, get_args
 
 import click
 import numpy as np
-from tqdm import tqdm
 
 from model.attribution.answers import Place, answer
 from model.attribution.example import forced_run
@@ -15,6 +14,7 @@ from model.attribution.rank_correlation import MEASURES, mean_correlation
 from model.attribution.results import EdgeEffects, HeadEffects, PruneCurve, Result, WordEffects
 from model.checkpoints import loader
 from model.cli.options import AS_JSON, DEVICE, asks_for_a_run
+from model.cli.telling import told
 from model.engine import environment
 from model.engine.environment import best_device
 from model.engine.local import CHECKPOINTS
@@ -79,18 +79,14 @@ def _question(
 
 
 def _answer(question: Question[Any], device: str) -> Result:
-    """The result, with a bar on standard error while it is computed."""
+    """The result; standard error tells how far it is."""
     on = best_device(device)
     base = loader.load(loader.locate(question.model, CHECKPOINTS), dict(question.request.settings), on)
     runner = lowered(base, question.request.precision or "float32")
     request, prompt = forced_run(base, question.request, on, environment.most_positions())
     trace = run_in(base, runner, request, on, str(on))
-    with tqdm(disable=None, leave=False) as bar:  # None: only a terminal shows it
-
-        def on_count(done: int, of: int) -> None:
-            bar.total = of
-            bar.update(done - bar.n)
-
+    counted = {Prune: "heads to silence one by one", Words: "edited copies and gradients of the run"}
+    with told(counted.get(type(question), "edited copies of the run")) as on_count:
         place = Place(on, most=environment.most_positions(), most_bytes=environment.batch_bytes(), on_count=on_count)
         return answer(question, request, prompt, runner, trace, place)
 

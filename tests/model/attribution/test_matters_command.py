@@ -8,6 +8,7 @@ import pytest
 
 from model.__main__ import main
 from model.attribution.questions import Edges, Heads, Prune, Words
+from model.attribution.scoring import Scorer
 from model.engine.local import LocalEngine
 from model.spec.request import Decoding, RunRequest
 from tests.networks import save_checkpoint
@@ -82,3 +83,26 @@ def test_what_cannot_be_asked_is_refused_in_a_line(
     said = capsys.readouterr().err
     assert says in said
     assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--measures", "without"), "To measure: 13 edited copies of the run."),
+        (("--prune", "least"), "To measure: 12 heads to silence one by one."),
+        (("--words",), "edited copies and gradients of the run."),
+        (("--edges", "0"), "edited copies of the run."),
+    ],
+    ids=str,
+)
+def test_the_cost_is_told_before_anything_is_computed(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], says: str
+) -> None:
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Scorer, "_batch", stopped)
+    assert main(["matters", str(folder), "--source", "w4 w5 w6", "--max-length", "4", "--device", "cpu", *options]) == 130
+    told = capsys.readouterr().err
+    assert says in told.splitlines()[0]
+    assert "Stopped after 0 of" in told

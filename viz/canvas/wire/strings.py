@@ -78,6 +78,11 @@ def how_far_measured() -> str:
     return _("{written} of {most} measured, {rate} per second")
 
 
+def how_far_measuring() -> str:
+    """Text about what a question has measured so far, and how long the rest will take."""
+    return _("{written} of {most} measured, {rate} per second, about {left} s left")
+
+
 def lost() -> dict[str, str]:
     """Texts of a drawing with a part that the server no longer has."""
     return {

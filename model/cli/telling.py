@@ -1,0 +1,71 @@
+"""How far a slow command has come, on standard error: the cost first, then a bar, or a line every few seconds in a log."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+from tqdm import tqdm
+
+from model.attribution.scoring import OnCount
+
+QUIET = 2.0
+"""Seconds that a command may take without saying for how long."""
+
+EVERY = 5.0
+"""Seconds between two lines where standard error is no terminal."""
+
+
+@contextmanager
+def told(what: str) -> Iterator[OnCount]:
+    """Tells how much of a measurement is done.
+
+    Args:
+        what: the things that are counted, in the plural: "edited copies of the run".
+
+    Yields:
+        a function that is called with the number done, 0 at first, and the number of all, as far as it is known.
+    """
+    teller = _Teller(what)
+    try:
+        yield teller.count
+    except KeyboardInterrupt:
+        teller.bar.close()
+        click.echo(f"Stopped after {teller.done:,} of {teller.of:,} {what}: there is no result.", err=True)
+        raise
+    finally:
+        teller.bar.close()
+
+
+class _Teller:
+    """Counts, and says it."""
+
+    def __init__(self, what: str) -> None:
+        self.what, self.done, self.of = what, 0, 0
+        self.bar = tqdm(disable=None, leave=False)  # None: only a terminal shows it
+        self._began = self._said = time.monotonic()
+
+    def count(self, done: int, of: int) -> None:
+        """Notes how many of all are done, and says it where it is time to."""
+        if not self.of:
+            click.echo(f"To measure: {of:,} {self.what}.", err=True)
+            self._began = self._said = time.monotonic()
+        was, self.done, self.of = self.done, done, of
+        seconds = time.monotonic() - self._began
+        left = seconds / done * (of - done) if done else 0.0
+        if done and not was and left > QUIET:
+            self._say(f"About {_span(seconds + left)} in all, by the first {done:,}.")
+        elif done and self.bar.disable and left and time.monotonic() - self._said >= EVERY:
+            self._say(f"{done:,} of {of:,}, {done / seconds:.1f} a second, about {_span(left)} left.")
+        self.bar.total = of
+        self.bar.update(done - self.bar.n)
+
+    def _say(self, line: str) -> None:
+        self._said = time.monotonic()
+        with tqdm.external_write_mode(file=sys.stderr):
+            click.echo(line, err=True)
+
+
+def _span(seconds: float) -> str:
+    return f"{seconds:,.0f} seconds" if seconds < 120 else f"{seconds / 60:,.0f} minutes"

@@ -1,0 +1,66 @@
+"""What a slow command says on standard error: what it costs, how far it is, and that it was stopped."""
+
+from collections.abc import Callable
+
+import pytest
+
+from model.cli import telling
+
+
+class Clock:
+    """A clock that a test sets."""
+
+    now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    found = Clock()
+    monkeypatch.setattr(telling, "time", found)
+    return found
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """The lines on standard error since the last time."""
+    return capsys.readouterr().err.splitlines()
+
+
+def at(clock: Clock, seconds: float, count: Callable[[int, int], None], done: int, of: int) -> None:
+    clock.now = seconds
+    count(done, of)
+
+
+def test_the_cost_comes_first_then_an_estimate_then_lines(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    with telling.told("copies") as count:
+        at(clock, 10, count, 0, 2700)
+        assert said(capsys) == ["To measure: 2,700 copies."]
+        at(clock, 14, count, 27, 2700)
+        assert said(capsys) == ["About 7 minutes in all, by the first 27."]
+        at(clock, 15, count, 34, 2700)
+        assert said(capsys) == [], "the last line is a second old"
+        at(clock, 30, count, 135, 2700)
+        assert said(capsys) == ["135 of 2,700, 6.8 a second, about 6 minutes left."]
+        at(clock, 400, count, 2700, 2700)
+        assert said(capsys) == []
+
+
+def test_what_takes_a_moment_says_no_more_than_its_cost(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    with telling.told("copies") as count:
+        for step in range(4):
+            at(clock, step / 10, count, step, 3)
+    assert said(capsys) == ["To measure: 3 copies."]
+
+
+def test_stopping_says_what_was_done(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    def stopped() -> None:
+        with telling.told("copies") as count:
+            count(0, 8)
+            count(3, 8)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped()
+    assert said(capsys)[-1] == "Stopped after 3 of 8 copies: there is no result."
