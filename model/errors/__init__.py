@@ -44,6 +44,7 @@
     │   ├── UnreadableNumbers   an unsupported dtype or byte order
     │   ├── NoWeights           no state dict in the file
     │   ├── OverLimit           too large or too slow to open
+    │   ├── OpeningEnded        the process that looks into files was ended from outside
     │   └── CannotExport        a network that a native folder cannot store
     ├── TokenizerFailed       an external tokenizer failed
     │   ├── NoTokenizer         no supported tokenizer
@@ -83,6 +84,7 @@ from model.errors.checkpoint import IncompleteWeights as IncompleteWeights
 from model.errors.checkpoint import MissingFile as MissingFile
 from model.errors.checkpoint import NotACheckpoint as NotACheckpoint
 from model.errors.checkpoint import NoWeights as NoWeights
+from model.errors.checkpoint import OpeningEnded as OpeningEnded
 from model.errors.checkpoint import OverLimit as OverLimit
 from model.errors.checkpoint import SeveralFiles as SeveralFiles
 from model.errors.checkpoint import SeveralLayouts as SeveralLayouts

@@ -142,6 +142,15 @@ class OverLimit(CheckpointError):
     )
 
 
+class OpeningEnded(CheckpointError):
+    """The process that looks into files ended without an answer, but not by a limit of its own. Fields: path, how."""
+
+    template = (
+        "{path} was not opened: the process that looks into files ended without an answer ({how}). It keeps within its own limits; "
+        "the system may have ended it because this machine is short of memory. Try again, with fewer programs running."
+    )
+
+
 class CannotExport(CheckpointError):
     """A network that a native folder cannot store. Fields: path, reason."""
 

@@ -1,12 +1,13 @@
 """Sandbox process: starts the sandbox for one file and reads its answer. No torch."""
 
 import json
+import signal
 import subprocess
 from tempfile import TemporaryFile
 from typing import IO, Any, Literal
 
 from model import errors
-from model.errors import OverLimit, WireError
+from model.errors import CheckpointError, OpeningEnded, OverLimit, WireError
 from model.safe_loading import limits, plan
 from model.safe_loading.worker import ROOT, bare_python
 
@@ -33,20 +34,30 @@ def look_into(file: IO[bytes], path: str, what: Literal["plan", "vocabulary"]) -
         seconds = f"{limits.MAX_SECONDS} seconds"
         raise OverLimit(path=path, what="the time to inspect it", found=f"over {seconds}", allowed=seconds) from error
     except ValueError as error:
-        allowed = f"{limits.MAX_MEMORY:,} bytes in {limits.MAX_SECONDS} seconds"
-        raise OverLimit(
-            path=path, what="the memory or time to inspect it", found="more than its process may use", allowed=allowed
-        ) from error
+        raise _ended(path, done) from error
     if "error" in answer:
         raise errors.from_json({"error": answer["error"], "fields": answer["fields"] | {"path": path}})
     return answer
 
 
-def unpacked(file: IO[bytes]) -> bytes:
+def _ended(path: str, done: "subprocess.CompletedProcess[bytes]") -> CheckpointError:
+    """Why a process ended without an answer, as far as that is known."""
+    if done.stderr.rstrip().endswith(b"MemoryError"):
+        allowed = f"{limits.MAX_MEMORY:,} bytes"
+        return OverLimit(path=path, what="the memory to inspect it", found="not enough", allowed=allowed)
+    known = {-each.value: each.name for each in signal.Signals}
+    return OpeningEnded(path=path, how=known.get(done.returncode, f"exit {done.returncode}"))
+
+
+def unpacked(file: IO[bytes], path: str) -> bytes:
     """The trace in an open archive, unpacked by another process.
+
+    Args:
+        path: the file's name in errors.
 
     Raises:
         WireError: it is too large, too slow to unpack, or damaged.
+        OpeningEnded: something else ended the process.
     """
     file.seek(0)
     slow = f"unpacking it takes more than {limits.MAX_SECONDS} seconds"
@@ -62,6 +73,8 @@ def unpacked(file: IO[bytes]) -> bytes:
             )
         except subprocess.TimeoutExpired as error:
             raise WireError(detail=slow) from error
+        if done.returncode < 0:
+            raise _ended(path, done)
         if done.returncode:
             said = done.stderr.decode("utf-8", "replace").strip()
             raise WireError(detail=json.loads(said) if said.startswith('"') else slow)

@@ -60,7 +60,7 @@ def read_bytes(data: bytes, name: str) -> Trace:
             with TemporaryFile() as file:
                 file.write(data)
                 file.flush()
-                data = unpacked(file)
+                data = unpacked(file, name)
         header(io.BytesIO(data))
         return _checked(from_bytes(data))
     except WireError as error:
@@ -78,7 +78,7 @@ def read_path(path: Path) -> Trace:
             with path.open("rb") as file:
                 is_packed = packed_trace.entry(file) is not None
                 file.seek(0)
-                data = unpacked(file) if is_packed else file.read()
+                data = unpacked(file, path.name) if is_packed else file.read()
             return read_bytes(data, path.name)
         return _checked(_mapped(path))
     except WireError as error:

@@ -206,6 +206,11 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
         "w.pt exceeds a limit of this machine: its size is 9 GB, and the limit is 4 GB. Save the weights "
         'alone with torch.save(model.state_dict(), "weights.pt"), or raise the limit in model/safe_loading/limits.py.',
     ),
+    "OpeningEnded": (
+        {"path": "w.pt", "how": "SIGKILL"},
+        "w.pt was not opened: the process that looks into files ended without an answer (SIGKILL). It keeps within its own limits; "
+        "the system may have ended it because this machine is short of memory. Try again, with fewer programs running.",
+    ),
     "CannotExport": (
         {"path": "w.pt", "reason": "fc.weight holds numbers that are not finite"},
         "w.pt cannot be exported as a Headlight folder: fc.weight holds numbers that are not finite. You can still "

@@ -7,12 +7,13 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import pytest
 import torch
 
-from model.errors import DamagedFile, OverLimit, UnsafeFile
+from model.errors import DamagedFile, OpeningEnded, OverLimit, UnsafeFile
 from model.safe_loading import limits, plan, reader, sandbox, sandbox_process, worker
 from model.safe_loading.reader import read_tensors, read_upload
 from tests.model.safe_loading.forge import Call, archive, entries_of, saved
@@ -86,16 +87,28 @@ def test_a_file_that_takes_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) 
     )
 
 
-@pytest.mark.parametrize("end", ["import os; os._exit(9)", "import os; os.kill(os.getpid(), 9)", "raise MemoryError"])
-def test_a_process_that_ends_without_an_answer_is_a_refusal(monkeypatch: pytest.MonkeyPatch, end: str) -> None:
-    changed(monkeypatch, end)
-    with pytest.raises(OverLimit) as refused:
+@pytest.mark.parametrize(
+    ("end", "how"),
+    [("os._exit(9)", "exit 9"), ("os.kill(os.getpid(), 9)", "SIGKILL"), ("os.kill(os.getpid(), 15)", "SIGTERM")],
+)
+def test_a_process_that_is_ended_from_outside_is_said_to_be(monkeypatch: pytest.MonkeyPatch, end: str, how: str) -> None:
+    changed(monkeypatch, f"import os; {end}")
+    with pytest.raises(OpeningEnded) as refused:
         read_upload(HONEST, "x.pt")
-    assert str(refused.value) == (
-        "x.pt exceeds a limit of this machine: the memory or time to inspect it is more than its process may use, "
-        f"and the limit is 1,073,741,824 bytes in 60 seconds. Save the weights alone with {LINE}, "
-        "or raise the limit in model/safe_loading/limits.py."
-    )
+    assert refused.value.fields == {"path": "x.pt", "how": how}
+
+
+def test_a_process_without_memory_for_its_answer_is_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    changed(monkeypatch, "raise MemoryError")
+    with pytest.raises(OverLimit, match="the memory to inspect it is not enough, and the limit is 1,073,741,824 bytes"):
+        read_upload(HONEST, "x.pt")
+
+
+def test_an_archive_whose_process_is_ended_from_outside_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox_process, "UNPACKING", "import os; os.kill(os.getpid(), 9)")
+    with TemporaryFile() as file, pytest.raises(OpeningEnded) as refused:
+        sandbox_process.unpacked(file, "x.zip")
+    assert refused.value.fields == {"path": "x.zip", "how": "SIGKILL"}
 
 
 def test_it_holds_the_limits_that_are_set() -> None:
