@@ -77,6 +77,10 @@ def application(engine: SharedEngine, access: AccessLimits) -> Starlette:
 
     def route(path: str, answer: Callable[[Request, bytes], tuple[bytes, str]]) -> Route:
         async def asked(request: Request) -> Response:
+            if "origin" in request.headers:  # browsers send it; a page of any site could make its visitors' machines compute
+                raise Refused(
+                    what="The request", found="one of a page in a browser", allowed="requests of programs, without Origin"
+                )
             upload, peer = path == RECEIVE, request.client.host if request.client else ""
             access.admit(request.headers.get("authorization", ""), peer, request.headers.getlist(FORWARDED_HEADER))
             async with asyncio.timeout(BODY_SECONDS):

@@ -11,7 +11,9 @@ from starlette.testclient import TestClient
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from model.__main__ import main
+from model.engine.http.access import AccessLimits
 from model.engine.http.hosts import KnownHosts
+from model.engine.http.server import application
 from model.errors import BadSetting
 
 THIS_MACHINE = [
@@ -138,3 +140,20 @@ def test_the_engine_server_keeps_to_it(monkeypatch: pytest.MonkeyPatch, options:
     refused = found.post("/v1/models", headers={"host": "evil.example:8765"})
     assert refused.status_code == status
     assert status == 404 or refused.json()["error"] == "Refused"
+
+
+@pytest.mark.parametrize("path", ["run", "receive", "models"])
+def test_a_page_in_a_browser_cannot_make_an_engine_work(path: str) -> None:
+    found = TestClient(application(IdleEngine(), AccessLimits()))  # type: ignore[arg-type]  # never asked
+    headers = {"origin": "http://evil.example", "content-type": "text/plain"}
+    refused = found.post(f"/v1/{path}", content=b"{}", headers=headers)
+    assert refused.status_code == 403
+    assert refused.headers["connection"] == "close"
+    assert "one of a page in a browser" in refused.text
+
+
+class IdleEngine:
+    """Fails if it is asked for anything."""
+
+    def gauges(self) -> dict[str, int]:
+        return {}
