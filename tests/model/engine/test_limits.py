@@ -243,7 +243,7 @@ def test_every_question_of_the_app_counts_and_an_equal_one_does_not(local: Local
 def test_a_number_of_proxies_that_cannot_be_is_refused(
     proxies: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(BadSetting, match=r"HEADLIGHT_PROXIES is .* a whole number from 0 to 16"):
+    with pytest.raises(BadSetting, match=r"HEADLIGHT_PROXIES: .* is not accepted. Allowed: a whole number from 0 to 16"):
         AccessLimits.from_environment({"HEADLIGHT_PROXIES": proxies})
     monkeypatch.setenv("HEADLIGHT_PROXIES", proxies)
     assert main(["serve", "--port", "1"]) == 1
