@@ -3,7 +3,7 @@
 import json
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import get_args
@@ -23,6 +23,7 @@ from model.cli.matters import matters
 from model.cli.options import AS_JSON, BEAM_SIZE, DEVICE, SETTINGS, asks_for_a_run
 from model.cli.program import run_program, write_output
 from model.cli.serve import serve
+from model.cli.telling import told
 from model.cli.view import view
 from model.engine import environment
 from model.engine.environment import best_device
@@ -34,6 +35,7 @@ from model.inspection.finite import warning_of_file, warning_of_run
 from model.inspection.report import Inspection
 from model.spec.request import KEEP, Decoding, Keep, Method, RunRequest
 from model.trace import serialization
+from model.trace.progress import Progress
 from model.trace.types import Trace
 
 DATA = click.option("--data", type=click.Path(path_type=Path), help="folder of the corpus; digits to be reversed need none")
@@ -99,7 +101,12 @@ def _run(request: RunRequest, device: str) -> tuple[Runner, Trace]:
     on = best_device(device)
     found = loader.load(loader.locate(request.model, CHECKPOINTS), dict(request.settings), on)
     lower = lowered(found, request.precision or "float32")
-    return lower, run_in(found, lower, request, on, str(on))
+    with told("tokens that it may write") as count:
+
+        def report(make: Callable[[], Progress]) -> None:
+            count((progress := make()).done, progress.most)
+
+        return lower, run_in(found, lower, request, on, str(on), report=report)
 
 
 @cli.command()

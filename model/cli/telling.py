@@ -25,7 +25,8 @@ def told(what: str) -> Iterator[OnCount]:
         what: the things that are counted, in the plural: "edited copies of the run".
 
     Yields:
-        a function that is called with the number done, 0 at first, and the number of all, as far as it is known.
+        a function that is called with the number done and the number of all, as far as it is known; with 0 first where the cost is
+        to be told whatever it is.
     """
     teller = _Teller(what)
     try:
@@ -43,19 +44,19 @@ class _Teller:
 
     def __init__(self, what: str) -> None:
         self.what, self.done, self.of = what, 0, 0
-        self.bar = tqdm(disable=None, leave=False)  # None: only a terminal shows it
+        self.bar = tqdm(disable=None, leave=False, delay=QUIET)  # None: only a terminal shows it
         self._began = self._said = time.monotonic()
 
     def count(self, done: int, of: int) -> None:
         """Notes how many of all are done, and says it where it is time to."""
-        if not self.of:
+        if not done:
             click.echo(f"To measure: {of:,} {self.what}.", err=True)
             self._began = self._said = time.monotonic()
         was, self.done, self.of = self.done, done, of
         seconds = time.monotonic() - self._began
         left = seconds / done * (of - done) if done else 0.0
         if done and not was and left > QUIET:
-            self._say(f"About {_span(seconds + left)} in all, by the first {done:,}.")
+            self._say(f"About {_span(seconds + left)} for all {of:,} {self.what}, by the first {done:,}.")
         elif done and self.bar.disable and left and time.monotonic() - self._said >= EVERY:
             self._say(f"{done:,} of {of:,}, {done / seconds:.1f} a second, about {_span(left)} left.")
         self.bar.total = of

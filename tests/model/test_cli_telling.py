@@ -38,7 +38,7 @@ def test_the_cost_comes_first_then_an_estimate_then_lines(clock: Clock, capsys: 
         at(clock, 10, count, 0, 2700)
         assert said(capsys) == ["To measure: 2,700 copies."]
         at(clock, 14, count, 27, 2700)
-        assert said(capsys) == ["About 7 minutes in all, by the first 27."]
+        assert said(capsys) == ["About 7 minutes for all 2,700 copies, by the first 27."]
         at(clock, 15, count, 34, 2700)
         assert said(capsys) == [], "the last line is a second old"
         at(clock, 30, count, 135, 2700)
@@ -52,6 +52,16 @@ def test_what_takes_a_moment_says_no_more_than_its_cost(clock: Clock, capsys: py
         for step in range(4):
             at(clock, step / 10, count, step, 3)
     assert said(capsys) == ["To measure: 3 copies."]
+
+
+def test_a_run_speaks_only_if_it_takes_long(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    with telling.told("tokens that it may write") as count:
+        at(clock, 0.01, count, 1, 60)
+        assert said(capsys) == []
+    clock.now = 0
+    with telling.told("tokens that it may write") as count:
+        at(clock, 0.5, count, 1, 60)
+    assert said(capsys) == ["About 30 seconds for all 60 tokens that it may write, by the first 1."]
 
 
 def test_stopping_says_what_was_done(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,8 +25,11 @@ _RELATIONS: Mapping[str, Callable[[float, float], bool]] = {
 }
 
 
-def check(lecture: Lecture, engine: Engine) -> list[Problem]:
+def check(lecture: Lecture, engine: Engine, on_step: Callable[[], object] = lambda: None) -> list[Problem]:
     """Everything that is wrong with a lecture, in the order of its lines; empty: nothing.
+
+    Args:
+        on_step: called after each step.
 
     Raises:
         EngineAway: the engine does not answer.
@@ -35,6 +38,7 @@ def check(lecture: Lecture, engine: Engine) -> list[Problem]:
     for step in lecture.steps:
         if step.page:
             found += check_step(step, engine)
+        on_step()
     return sorted(found, key=lambda problem: problem.line)
 
 

@@ -1,7 +1,10 @@
 """Checks lectures: `python -m viz.presenting FILE …`, which `python -m model lecture check` starts."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
+
+from tqdm import tqdm
 
 from model.engine import open_engine
 from model.engine.api import Engine
@@ -12,6 +15,9 @@ from viz.lectures.library import open_file
 from viz.presenting.pictures import picture
 from viz.presenting.resolve import CannotShow
 from viz.texts import _, sentence
+
+QUIET = 2
+"""Seconds that the check of a lecture may take without saying how far it is."""
 
 
 def main(paths: list[str]) -> int:
@@ -24,7 +30,9 @@ def main(paths: list[str]) -> int:
     for path in paths:
         try:
             lecture = open_file(Path(path))
-            problems = sorted([*check(lecture, engine), *not_drawn(lecture, engine)], key=lambda problem: problem.line)
+            with tqdm(total=2 * len(lecture.steps), desc=path, unit="step", mininterval=1, delay=QUIET, leave=False) as bar:
+                found = [*check(lecture, engine, bar.update), *not_drawn(lecture, engine, bar.update)]
+            problems = sorted(found, key=lambda problem: problem.line)
         except HeadlightError as error:
             print(f"{path}: {sentence(error)}", file=sys.stderr)
             wrong += 1
@@ -38,10 +46,11 @@ def main(paths: list[str]) -> int:
     return min(wrong, 1)
 
 
-def not_drawn(lecture: Lecture, engine: Engine) -> list[Problem]:
+def not_drawn(lecture: Lecture, engine: Engine, on_step: Callable[[], object] = lambda: None) -> list[Problem]:
     """The steps whose view a lecture cannot show, with the reason. What cannot be run is a problem of `check`."""
     found = list[Problem]()
     for step in lecture.steps:
+        on_step()
         if not step.page:
             continue
         try:
