@@ -93,7 +93,7 @@ def overview(trace: Trace, known: Mapping[Site, Sequence[float]] | None = None) 
         said.append(
             _n(
                 "{site}: {count} head, whose largest weight per row is {share} on average.",
-                "{site}: {count} heads; head {head} is the sharpest, its largest weight per row is {share} on average.",
+                "{site}: {count} heads; head {head} is the sharpest: its largest weight per row is {share} on average.",
                 attention.heads,
                 **gaps,
             )
@@ -210,7 +210,7 @@ def all_changes(moved: Mapping[Site, Array]) -> str:
             said.append(_("{site}: no head changed.", site=labels.site(site)))
             continue
         gaps = {"site": labels.site(site), "head": most + 1, "share": percent(float(means[most]))}
-        said.append(_("{site}: head {head} changed most, {share} of each row’s weight moved on average.", **gaps))
+        said.append(_("{site}: head {head} changed most: on average, {share} of each row’s weight moved.", **gaps))
     return joined(said)
 
 

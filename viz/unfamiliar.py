@@ -70,7 +70,7 @@ def finding(info: ModelInfo, trace: Trace, models: Callable[[], Sequence[ModelIn
         return Finding(_("Most of these words are unknown to this model."), None)
     if reader is None or not _is_of_a_language(info):
         return None
-    return Finding(_("This reads as {language}, but this model reads {own}. “{title}” reads {language}.", **gaps), reader)
+    return Finding(_("This looks like {language}, but this model reads {own}. “{title}” reads {language}.", **gaps), reader)
 
 
 def draw(page: Page) -> None:

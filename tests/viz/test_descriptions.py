@@ -90,7 +90,7 @@ def test_the_head_that_changed_most_is_named_for_each_site(trace: Trace) -> None
     moved[cross] = np.array([[0.1, np.nan, 0.0], [0.5, 0.3, np.nan]])
     moved[first] = np.full((2, 3), np.nan)
     told = descriptions.all_changes(moved)
-    assert f"{labels.site(cross)}: head 2 changed most, 40% of each row’s weight moved on average." in told
+    assert f"{labels.site(cross)}: head 2 changed most: on average, 40% of each row’s weight moved." in told
     assert labels.site(first) not in told
     assert told.count("no head changed") == len(trace.attention) - 2
 

@@ -99,7 +99,7 @@ def weight(found: Explanation) -> Iterator[Line]:
 def share(found: Explanation) -> Iterator[Line]:
     """How much of the head's context the key supplies; nothing where that is not defined."""
     if math.isfinite(found.share):
-        gaps = {"share": shown(100 * found.share, ".1f"), "length": shown(found.moved[found.key], ".4f")}
+        gaps = {"share": shown(100 * found.share, "z.1f"), "length": shown(found.moved[found.key], ".4f")}
         yield Line(
             _(
                 "This cell supplies {share}% of the head’s context vector: the component in that vector’s direction, "

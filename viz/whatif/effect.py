@@ -28,7 +28,7 @@ def outputs(page: Page, now: Trace | str) -> None:
     said = (
         _("The output is the same, word for word.")
         if not changed
-        else _("Decoded freely with the edits; changed tokens are marked.")
+        else _("Decoded freely, with the edits; changed tokens are marked.")
     )
     columns = "".join(_column(one, other, pair) for pair in pairs)
     names = f'<span class="pair names"><span>{escape(_("before"))}</span><span>{escape(_("now"))}</span></span>'
