@@ -265,6 +265,19 @@ def test_words_are_measured_beside_attention(stocked: Path) -> None:
     assert [frame for frame in visitor.app.dataframe if "attention rollout" in frame.value.columns]
 
 
+def test_integrated_gradients_that_are_not_found_say_why_on_the_page(stocked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("model.attribution.gradients.MOST_POINTS", 16)
+    monkeypatch.setattr("model.attribution.gradients.TOLERANCE", 1e-9)
+    visitor = Visitor("whatif", text=TEXT, off="all")
+    measure(visitor, "words")
+    measure(visitor, "words")
+    assert visitor.problems == []
+    said = " ".join(caption.value for caption in visitor.app.caption)
+    assert "Integrated gradients were not found for" in said
+    assert "Integrated gradients sum to" not in said
+    assert not [frame for frame in visitor.app.dataframe if "integrated gradients" in frame.value.columns]
+
+
 def test_the_first_edit_of_ones_own_replaces_the_example(stocked: Path) -> None:
     visitor = Visitor("whatif", text=TEXT)
     (example,) = chips(visitor)
