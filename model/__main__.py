@@ -191,11 +191,21 @@ def _lines(found: Inspection) -> Iterator[str]:
         origin = f" from {asked.origin}" if asked.origin else ""
         yield f"--set {asked.name}={answer}{origin}  ({asked.allowed}) {asked.consequence}"
     yield from _said_by_numbers(found)
+    yield from _stacks(found)
     yield _counted(found)
     for tensor in found.tensors:
         bad = "".join(f"  {count:,} {what}" for count, what in ((tensor.nan, "NaN"), (tensor.infinite, "infinite")) if count)
         yield f"{tensor.status:10}  {tensor.dtype:8}  {'×'.join(map(str, tensor.shape)):>12}  {tensor.name}{bad}"
     yield from (f"missing     {name}" for name in found.missing)
+
+
+def _stacks(found: Inspection) -> Iterator[str]:
+    """The size of each stack as a line of text."""
+    for name in ("encoder", "decoder"):
+        if stack := found.spec.get(name):
+            ids = f", ids {stack['vocab']:,}" if stack["vocab"] else ""
+            heads = f"layers × heads {stack['layers']} × {stack['attention']['heads']}"
+            yield f"{name}: {heads}, width {stack['d_model']:,}{ids}, positions up to {stack['max_positions']:,}"
 
 
 def _counted(found: Inspection) -> str:

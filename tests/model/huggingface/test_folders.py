@@ -164,6 +164,11 @@ def test_weights_in_several_files(bert: Path, tmp_path: Path) -> None:
     assert loader.inspect(folder, {}).parameters == loader.inspect(bert, {}).parameters
 
 
+def test_inspect_says_how_large_a_network_is(bert: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command_line.main(["inspect", str(bert)]) == 0
+    assert "\nencoder: layers × heads 2 × 3, width 24, ids 40, positions up to 20\n" in capsys.readouterr().out
+
+
 def test_inspect_says_what_is_recorded(bert: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command_line.main(["inspect", str(bert), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
