@@ -1383,7 +1383,7 @@ class Recording:
         self.example, self.keep, self.limit = example, keep, limit
         self.program = program or (type(model).__name__ if model is not None else "program")
         self.sites: list[Site] = []
-        self.missing: dict[str, str] = {}
+        self.missing: dict[str, Any] = {}
         self.notes: list[str] = []
         self.events: list[Site] = []
         self.call, self.seen_in_call, self.finished, self.nbytes = 0, False, False, 0

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.internal.entropy import deterministic_PRNG
 
+from model.errors import Phrase
 from tests import app_runs, sandboxes
 from tests.browser.servers import APP, SharedServer
 
@@ -107,6 +108,21 @@ def pytest_collection_finish() -> None:
     gc.enable()
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def phrases_in_phrases_are_clauses() -> None:
+    """Every phrase that a test makes holds others only after a colon: a sentence is not assembled from pieces."""
+    checked = Phrase.__post_init__
+
+    def stands_alone(self: Phrase) -> None:
+        checked(self)
+        for name, value in self.fields.items():
+            before, gap, after = self.template.partition(f"{{{name}}}")
+            alone = before.endswith(": ") or not (before or after)
+            assert alone or not gap or not isinstance(value, Phrase | tuple), f"{self.template!r} gets {value} as {name}"
+
+    Phrase.__post_init__ = stands_alone  # type: ignore[method-assign]
 
 
 @pytest.fixture(scope="session", autouse=True)

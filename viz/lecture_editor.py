@@ -48,7 +48,7 @@ def _keep(draft: Draft, number: int) -> None:
 
 def draw() -> None:
     """Draws the editor on the page Lecture."""
-    st.markdown(f"### {_('Write a lecture')}")
+    st.markdown("### " + _("Write a lecture"))
     draft = _draft()
     if draft is None:
         st.caption(_("To start one, click “Add this view to a lecture” in the sidebar of any page. Or start from a copy:"))

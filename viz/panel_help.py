@@ -23,7 +23,8 @@ def html(name: str) -> str:
     if found is None:
         return ""
     title, sentences, page = found
-    link = f'<a href="{ADDRESS}/{page}" target="_blank">{escape(_("More in the documentation"))}</a>'
+    more = escape(_("More in the documentation"))
+    link = f'<a href="{ADDRESS}/{page}" target="_blank">{more}</a>'
     label = escape(_("What does “{panel}” show?", panel=title))
     return f'<details class="help"><summary aria-label="?: {label}">?</summary><div>{escape(sentences)} {link}</div></details>'
 

@@ -83,7 +83,7 @@ def languages() -> None:
     bound = bind("language")
     st.session_state[bound["key"]] = language.current()
     st.sidebar.selectbox(
-        f":material/language: {_('Language')}",
+        ":material/language: " + _("Language"),
         list(language.LANGUAGES),
         format_func=language.LANGUAGES.__getitem__,
         **bound,

@@ -16,7 +16,7 @@ from model.engine.api import ModelInfo
 from model.errors import HeadlightError, Phrase, Words, from_json
 from model.errors.phrase import Filler
 from model.trace.types import Trace
-from viz import language, phrases
+from viz import language
 from viz.language import N_ as N_
 from viz.language import current as current
 from viz.language import decimal_sign as decimal_sign
@@ -116,11 +116,11 @@ def sentence(error: HeadlightError) -> str:
 def said(words: Words) -> str:
     """What `model` says, in the current language; a plain text, such as a name or a sentence of an older version, as it is."""
     if isinstance(words, str):
-        return phrases.phrase(words)
+        return words
     spoken = language.catalogue(current())
     one, many, fields = words.singular, words.template, words.fields
     template = spoken.ngettext(one, many, int(str(fields[words.count]))) if one else spoken.gettext(many)
-    return _FILLER.vformat(template, (), {name: _in_gap(phrases.said(name, value)) for name, value in fields.items()})
+    return _FILLER.vformat(template, (), {name: _in_gap(value) for name, value in fields.items()})
 
 
 def _in_gap(value: object) -> object:

@@ -12,7 +12,7 @@ from model.attribution.copies import Copies, Edge
 from model.attribution.questions import Edges
 from model.attribution.results import EdgeEffects
 from model.attribution.scoring import OnCount, Scorer, ignore_count
-from model.errors import BadSetting, UnknownSite
+from model.errors import BadSetting, UnknownSite, phrase
 from model.inference.interventions import sites
 from model.trace.types import Array, Site, Trace
 
@@ -30,7 +30,11 @@ def edge_effects(question: Edges, scorer: Scorer, trace: Trace, on_count: OnCoun
     example = scorer.example
     if question.token >= len(example.following):
         last = len(example.following) - 1
-        raise BadSetting(name="token", found=question.token, allowed=f"from 0 to {last}: the target has no more tokens")
+        raise BadSetting(
+            name="token",
+            found=question.token,
+            allowed=phrase("a whole number from 0 to {last}, because the target has no more tokens", last=last),
+        )
     rows = list(_rows(question, sites(example.runner.info.spec)))
     query = example.first + question.token
     places = [(row, key) for row, (site, _) in enumerate(rows) for key in _open(trace, site, query)]

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from model.checkpoints.loaded import Runner, dtype_of
-from model.errors import CannotMeasure, TooManyTokens
+from model.errors import CannotMeasure, TooManyTokens, phrase
 from model.huggingface.recorded.network import NO_ROW, RecordedNetwork
 from model.inference.edits.edited_run import EditedRun
 from model.inference.inputs import Reader
@@ -72,11 +72,13 @@ def forced_run(runner: Runner, request: RunRequest, device: torch.device, most: 
     if isinstance(runner.network, RecordedNetwork):
         raise CannotMeasure(reason=NO_ROW)
     if spec.decoder is None or spec.output is None:
-        raise CannotMeasure(reason="it has no output layer, so no target has a probability")
+        raise CannotMeasure(reason=phrase("it has no output layer, so no target has a probability"))
     if spec.output.softmax == "batch":
-        raise CannotMeasure(reason="its softmax runs over the examples of a batch, so each probability is 1")
+        raise CannotMeasure(reason=phrase("its softmax runs over the examples of a batch, so each probability is 1"))
     if spec.decoder.wiring == "memory":
-        raise CannotMeasure(reason="its decoder reads one target token at a time, so a whole target cannot be fed in one pass")
+        raise CannotMeasure(
+            reason=phrase("its decoder reads one target token at a time, so a whole target cannot be fed in one pass")
+        )
     if spec.encoder is not None:
         return request, 0
     reader = Reader(runner.tokenizers, device, most)
@@ -87,7 +89,7 @@ def forced_run(runner: Runner, request: RunRequest, device: torch.device, most: 
     typed = isinstance(request.target, str)
     start = next((place for place, special in enumerate(given.special) if typed and not special), 0)  # no second start token
     if (found := len(prompt) + len(given) - start) > (allowed := reader.room(spec.writer)[0]):
-        raise TooManyTokens(what="prompt and target", found=found, allowed=allowed, reason="both are read as one text")
+        raise TooManyTokens(found=found, allowed=allowed, reason=phrase("prompt and target are read as one text"))
     whole = (*prompt, *given.ids[start:])
     return replace(request, source=whole, target=None, begin=(), decoding=Decoding(max_length=0)), len(prompt)
 
@@ -108,7 +110,7 @@ def example_of(runner: Runner, request: RunRequest, trace: Trace, prompt: int, d
     written = strips["target" if prompt == 0 else "source"].ids
     first = max(prompt - 1, 0)
     if len(written) < first + 2:
-        raise CannotMeasure(reason="the target has no token after the first one")
+        raise CannotMeasure(reason=phrase("the target has no token after the first one"))
     ids = torch.tensor(written, device=device)
     rows = next(own.mask.shape[0] for site, own in trace.attention.items() if site.stack == "decoder")
     opened = any(isinstance(edit, Allow) for edit in request.edits)  # then even the last token can be looked at, where it was fed

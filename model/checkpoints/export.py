@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from model.checkpoints import native
 from model.checkpoints.loaded import Runner
 from model.checkpoints.native import Checkpoint
-from model.errors import CannotExport
+from model.errors import CannotExport, phrase
 from model.spec.network import ModelSpec
 from model.tokenizers import vocabulary
 from model.tokenizers.subwords.tokenizer import SubwordTokenizer
@@ -35,12 +35,12 @@ def files(checkpoint: Runner) -> dict[str, bytes]:
         CannotExport: a number is not finite, or another program runs the network.
     """
     if not isinstance(checkpoint, Checkpoint):
-        raise CannotExport(path=checkpoint.info.name, reason="the program that it came from runs it")
+        raise CannotExport(path=checkpoint.info.name, reason=phrase("the program that it came from runs it"))
     spec, stored = _with_tables(checkpoint.info.spec, checkpoint.network)
     weights = {name: _smallest(tensor) for name, tensor in (dict(checkpoint.network.state_dict()) | stored).items()}
     for name, tensor in weights.items():
         if not tensor.isfinite().all():
-            raise CannotExport(path=checkpoint.info.name, reason=f"{name} holds numbers that are not finite")
+            raise CannotExport(path=checkpoint.info.name, reason=phrase("{name} holds numbers that are not finite", name=name))
     if any(isinstance(tokenizer, SubwordTokenizer) for tokenizer in checkpoint.tokenizers.values()):
         reason = "its texts are cut by the rules of another program; left without its vocabulary, it can become one that reads ids"
         raise CannotExport(path=checkpoint.info.name, reason=reason)

@@ -5,6 +5,7 @@ from typing import Any, TypeAlias
 import torch
 
 from model.checkpoints.native import Checkpoint
+from model.errors import Words, phrase
 from model.huggingface.loaded import Foreign
 from model.huggingface.network import AnyForeign, ForeignNetwork
 from model.huggingface.recorded.network import RecordedNetwork
@@ -22,13 +23,16 @@ def cache_of(network: AnyNetwork) -> KVCache:
     return network.past() if isinstance(network, ForeignNetwork) else KVCache()
 
 
-def never_recorded(network: AnyNetwork) -> dict[str, str]:
+ROTATED = phrase("no positions are added: queries and keys are rotated by their positions")
+
+
+def never_recorded(network: AnyNetwork) -> dict[str, Words]:
     """Values that runs of a network never record, by name, with the reason."""
     if isinstance(network, ForeignNetwork | RecordedNetwork):
         return network.missing()
     stacks = {"decoder": network} if isinstance(network, CausalLM) else dict(network.named_children())
     rotated = [name for name, stack in stacks.items() if isinstance(getattr(stack, "embedding", None), EmbeddingAlone)]
-    return {f"positions/{name}": "no positions are added: queries and keys are rotated by their positions" for name in rotated}
+    return {f"positions/{name}": ROTATED for name in rotated}
 
 
 def dtype_of(network: AnyNetwork) -> torch.dtype:
@@ -36,7 +40,7 @@ def dtype_of(network: AnyNetwork) -> torch.dtype:
     return next(iter(network.parameters())).dtype
 
 
-def facts(checkpoint: Runner, name: str, device: str, milliseconds: float) -> dict[str, Any]:
+def facts(checkpoint: Runner, name: str, device: Words, milliseconds: float) -> dict[str, Any]:
     """Trace.model: facts about the network and the machine."""
     info = checkpoint.info
     return {

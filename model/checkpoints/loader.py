@@ -10,7 +10,7 @@ from model.checkpoints.layouts import loading
 from model.checkpoints.layouts.given_answers import TextsOf, texts_of_a_path
 from model.checkpoints.layouts.raw_folder import raw_file
 from model.checkpoints.loaded import Runner
-from model.errors import BadSetting, MissingFile, UnknownModel
+from model.errors import MissingFile, MustNotBeSet, UnknownModel, phrase
 from model.huggingface import folder
 from model.inspection.report import Inspection
 from model.spec.snapshots import at_step, without_step
@@ -37,8 +37,14 @@ def locate(checkpoint: str, bundled: Path) -> Path:
             return snapshots.path(whole, step)
     raise MissingFile(
         path=checkpoint,
-        needed=f"{native.WEIGHTS}, {native.SPEC} and {native.TOKENIZER}, or the files that the transformers library saves. "
-        f"A weight file needs the format of torch.save or safetensors. A name must be one in {bundled.name}/",
+        needed=phrase(
+            "{weights}, {spec} and {tokenizer}, or the files that the transformers library saves; a weight file needs "
+            "the format of torch.save or safetensors; a name must be one in {folder}/",
+            weights=native.WEIGHTS,
+            spec=native.SPEC,
+            tokenizer=native.TOKENIZER,
+            folder=bundled.name,
+        ),
     )
 
 
@@ -96,5 +102,5 @@ def raw_weights(path: Path) -> Path | None:
 
 def _refuse(settings: Mapping[str, str]) -> None:
     """Refuses settings for folders, which need none."""
-    for name, value in settings.items():
-        raise BadSetting(name=f"the setting {name}", found=value, allowed="left out: the folder's own files contain all settings")
+    for name in settings:
+        raise MustNotBeSet(name=name, reason=phrase("the folder's own files contain all settings"))

@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from model.errors import BadSetting, CheckpointError, DamagedFile, MissingFile, ShapeMismatch
+from model.errors import BadSetting, CheckpointError, DamagedFile, DoesNotFit, MissingFile, ShapeMismatch, Words, phrase
 from model.inspection.diagnostics import diagnosed
 from model.inspection.report import Inspection, TensorInfo
 from model.inspection.tensor_stats import measured
@@ -46,12 +46,12 @@ class Info:
 
     name: str
     title: str
-    summary: str
+    summary: Words
     languages: Mapping[str, str]
     examples: tuple[str, ...]
     data: Mapping[str, Any]
     spec: ModelSpec
-    notes: tuple[str, ...] = ()
+    notes: tuple[Words, ...] = ()
     example_labels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -79,7 +79,7 @@ class Checkpoint:
     network: Network
     tokenizers: Mapping[str, Tokenizer]
     fingerprint: str
-    notes: tuple[str, ...] = ()
+    notes: tuple[Words, ...] = ()
 
     @cached_property
     def parameters(self) -> int:
@@ -94,7 +94,8 @@ def check_labels(examples: tuple[str, ...], found: tuple[str, ...]) -> None:
         BadSetting: there are labels, but not one per example.
     """
     if found and len(found) != len(examples):
-        raise BadSetting(name="example_labels", found=len(found), allowed=f"one per example, that is {len(examples)}, or none")
+        gaps = {"found": len(found), "count": len(examples)}
+        raise DoesNotFit(name="example_labels", reason=phrase("there are {found} of them for {count} examples", **gaps))
 
 
 def save(folder: Path, info: Info, weights: Mapping[str, Tensor], by_strip: Mapping[str, WordTokenizer]) -> None:
@@ -112,12 +113,12 @@ def described(info: Info) -> str:
         "format": FORMAT,
         "name": info.name,
         "title": info.title,
-        "summary": info.summary,
+        "summary": str(info.summary),
         "languages": dict(info.languages),
         "examples": list(info.examples),
         "example_labels": list(info.example_labels),
         "data": dict(info.data),
-        "notes": list(info.notes),
+        "notes": list(map(str, info.notes)),
         "spec": specs.to_json(info.spec),
     }
     return json.dumps(data, ensure_ascii=False, indent=2) + "\n"
@@ -138,7 +139,8 @@ def read_info(folder: Path) -> Info:
     """
     data = _read_json(folder, SPEC)
     if (found := data.pop("format", None)) != FORMAT:
-        raise DamagedFile(path=folder / SPEC, detail=f"its format is {found!r}, this version reads {FORMAT}")
+        wrong = phrase("it has the format {found}, and this version reads {format}", found=repr(found), format=FORMAT)
+        raise DamagedFile(path=folder / SPEC, detail=wrong)
     try:
         return read(Info, data, SPEC)
     except BadSetting as error:
@@ -181,8 +183,9 @@ def _read_tokenizers(folder: Path, spec: ModelSpec) -> dict[str, Tokenizer]:
     except BadSetting as error:
         raise DamagedFile(path=path, detail=_reason(error)) from error
     for strip, vocab in needed.items():
-        if by_strip[strip].size != vocab:
-            raise DamagedFile(path=path, detail=f"its {strip} vocabulary has {by_strip[strip].size} texts, the network {vocab} ids")
+        if (size := by_strip[strip].size) != vocab:
+            wrong = phrase("it has {found:,} entries, and the network has {ids:,} ids", found=size, ids=vocab)
+            raise DamagedFile(path=path, detail=wrong)
     return by_strip
 
 
@@ -195,11 +198,15 @@ def _read_weights(path: Path, spec: ModelSpec) -> dict[str, Tensor]:
         raise DamagedFile(path=path, detail=_reason(error)) from error
     for name in sorted(needed.keys() | stored.keys()):
         if name not in stored or name not in needed:
-            raise ShapeMismatch(path=path, detail=f"{name} is {'missing' if name in needed else 'unexpected'}")
+            missing = phrase("{name} is missing", name=name)
+            raise ShapeMismatch(path=path, detail=missing if name in needed else phrase("{name} has no place in it", name=name))
         if stored[name].shape != needed[name].shape:
-            raise ShapeMismatch(path=path, detail=f"{name} is {list(stored[name].shape)}, not {list(needed[name].shape)}")
+            shapes = {"found": list(stored[name].shape), "needed": list(needed[name].shape)}
+            raise ShapeMismatch(path=path, detail=phrase("{name} is {found}, not {needed}", name=name, **shapes))
         if stored[name].dtype not in DTYPES or not stored[name].isfinite().all():
-            raise DamagedFile(path=path, detail=f"{name} contains values that are not finite floating-point numbers")
+            raise DamagedFile(
+                path=path, detail=phrase("{name} contains values that are not finite floating-point numbers", name=name)
+            )
     return {name: value.float() for name, value in stored.items()}
 
 
@@ -227,10 +234,14 @@ def inspect(folder: Path, weights_file: str = WEIGHTS) -> Inspection:
             tensors = tuple(measured(info_, file.get_tensor(name)) for name, info_ in found.items())
     except (SafetensorError, OSError, ValueError) as error:
         raise DamagedFile(path=path, detail=_reason(error)) from error
-    kinds = {"encoder": "an encoder", "decoder": "a language model"}
-    kind = kinds.get("".join(info.spec.stacks), "an encoder-decoder")
+    about = {"title": info.title, "format": FORMAT}
+    kinds = {
+        "encoder": phrase("{title}: a Headlight checkpoint folder (format {format}) with an encoder.", **about),
+        "decoder": phrase("{title}: a Headlight checkpoint folder (format {format}) with a language model.", **about),
+    }
+    both = phrase("{title}: a Headlight checkpoint folder (format {format}) with an encoder-decoder.", **about)
     inspection = Inspection(
-        what=f"{info.title}: a Headlight checkpoint folder (format {FORMAT}) with the weights of {kind}.",
+        what=kinds.get("".join(info.spec.stacks), both),
         spec=specs.to_json(info.spec),
         parameters=sum(value.numel() for value in needed.values()),
         tensors=tensors,
@@ -262,7 +273,7 @@ def fingerprint(folder: Path, weights_file: str = WEIGHTS) -> str:
 def _existing(folder: Path, name: str) -> Path:
     path = folder / name
     if not path.is_file():
-        raise MissingFile(path=path, needed=f"{WEIGHTS}, {SPEC} and {TOKENIZER}")
+        raise MissingFile(path=path, needed=f"{WEIGHTS}, {SPEC}, {TOKENIZER}")
     return path
 
 
@@ -273,7 +284,7 @@ def _read_json(folder: Path, name: str) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise DamagedFile(path=path, detail=_reason(error)) from error
     if not isinstance(data, dict):
-        raise DamagedFile(path=path, detail="it holds no JSON object")
+        raise DamagedFile(path=path, detail=phrase("it holds no JSON object"))
     return data
 
 
@@ -283,8 +294,6 @@ def _write(path: Path, text: str) -> None:
     fresh.replace(path)
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: Exception) -> Words:
     """The error as one line."""
-    if isinstance(error, BadSetting):
-        return "{name} is {found!r}, not {allowed}".format(**error.fields)
-    return f"{type(error).__name__}: {' '.join(str(error).split()[:30])}"
+    return error.inside if isinstance(error, BadSetting) else f"{type(error).__name__}: {' '.join(str(error).split()[:30])}"

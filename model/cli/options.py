@@ -110,7 +110,7 @@ def _given(name: str, text: str | None, ids: str | None, features: str | None) -
     """One of the two inputs, from at most one of its options."""
     forms = [form for form in (text, ids, features) if form is not None]
     if len(forms) > 1:
-        raise BadSetting(name=f"--{name}", found="several forms", allowed=f"one of --{name}, --{name}-ids and --{name}-features")
+        raise BadSetting(name=f"--{name}", found="several forms", allowed=f"--{name}, --{name}-ids, --{name}-features")
     if features is not None:
         return read_features(f"--{name}-features", features)
     return text if ids is None else _ids(f"--{name}-ids", ids)

@@ -9,7 +9,7 @@ import os
 from model.engine.api import SharedEngine
 from model.engine.memory import set_budget
 from model.engine.sent_files import paths_to_open
-from model.errors import BadSetting
+from model.errors import BadSetting, phrase
 
 
 def open_engine() -> SharedEngine:
@@ -27,7 +27,9 @@ def open_engine() -> SharedEngine:
         from model.engine.http.client import RemoteEngine
 
         if not url.startswith(("http://", "https://")):
-            raise BadSetting(name="HEADLIGHT_ENGINE", found=url, allowed="the address of an engine, such as http://127.0.0.1:8765")
+            raise BadSetting(
+                name="HEADLIGHT_ENGINE", found=url, allowed=phrase("the address of an engine, such as http://127.0.0.1:8765")
+            )
         return RemoteEngine(url, os.environ.get("HEADLIGHT_TOKEN", ""))
     from model.engine.with_traces import from_environment
 

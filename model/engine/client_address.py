@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from ipaddress import IPv6Address, ip_address
 
-from model.errors import BadSetting
+from model.errors import BadSetting, phrase
 from model.spec.sent_text import whole_number
 
 VARIABLE = "HEADLIGHT_PROXIES"
@@ -20,7 +20,7 @@ def trusted_proxies(environment: Mapping[str, str]) -> int:
     """
     asked = environment.get(VARIABLE) or "0"
     if (found := whole_number(asked, 0, MOST_PROXIES)) is None:
-        raise BadSetting(name=VARIABLE, found=asked[:40], allowed=f"a whole number from 0 to {MOST_PROXIES}")
+        raise BadSetting(name=VARIABLE, found=asked[:40], allowed=phrase("a whole number from 0 to {last}", last=MOST_PROXIES))
     return found
 
 

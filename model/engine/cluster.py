@@ -27,7 +27,7 @@ from model.engine.replicas import ClusterUploads, UploadsProcess, stay_on_loopba
 from model.engine.scheduling.scheduler import DEADLINE, MOST_RUNNING
 from model.engine.uploads import Uploads
 from model.engine.with_traces import with_traces
-from model.errors import BadSetting, Refused
+from model.errors import BadSetting, NoTokenSet, UnknownField, phrase
 from model.spec.sent_text import whole_number
 
 MOST_REPLICAS = 1024
@@ -82,7 +82,7 @@ class LoopbackOnly:
         address, _port = scope.get("client") or ("", 0)
         if scope["type"] != "http" or is_loopback(address):
             return await self._host(scope, receive, send)
-        error = Refused(what="The token", found="not set there", allowed="callers of the host's own machine; set HEADLIGHT_TOKEN")
+        error = NoTokenSet()
         return await refusal(error)(scope, receive, send)
 
 
@@ -98,7 +98,7 @@ def app(arguments: dict[str, str]) -> serve.Application:
     """
     if unknown := arguments.keys() - {"replicas"}:
         name = min(unknown)
-        raise BadSetting(name=name, found=arguments[name], allowed="left out; the only one is replicas=2-8")
+        raise UnknownField(name="app", found=name, allowed="replicas")
     on_gpu, threads = environment.device().type == "cuda", environment.threads() or 1
     devices = torch.cuda.device_count() if on_gpu else max(1, (os.cpu_count() or 1) // threads)
     environment.precision()  # refuse here: Ray would restart a failing replica forever
@@ -152,5 +152,9 @@ def _replicas(asked: str) -> tuple[int, int]:
     least, dash, most = asked.partition("-")
     first, last = (whole_number(part, 1, MOST_REPLICAS) for part in (least, most if dash else least))
     if first is None or last is None or first > last:
-        raise BadSetting(name="replicas", found=asked, allowed=f"a number from 1 to {MOST_REPLICAS}, or two of them such as 2-8")
+        raise BadSetting(
+            name="replicas",
+            found=asked,
+            allowed=phrase("a whole number from 1 to {last:,}, or two of them such as 2-8", last=MOST_REPLICAS),
+        )
     return first, last

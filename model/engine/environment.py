@@ -6,7 +6,7 @@ from typing import get_args
 import torch
 
 from model.attribution.scoring import BATCH_BYTES
-from model.errors import BadSetting
+from model.errors import BadSetting, Words, counted, phrase
 from model.spec.inputs import POSITIONS, PUBLIC_MEASURED, PUBLIC_POSITIONS
 from model.spec.request import Precision
 from model.spec.sent_text import whole_number
@@ -28,8 +28,8 @@ def best_device(asked: str = "auto", name: str = "device") -> torch.device:
     if asked == "auto":
         return torch.device(next(name for name, ok in there.items() if ok))
     if not there.get(asked):
-        allowed = " or ".join(["auto", *(name for name, ok in there.items() if ok)])
-        raise BadSetting(name=name, found=asked, allowed=f"{allowed} on this machine")
+        allowed = ", ".join(["auto", *(name for name, ok in there.items() if ok)])
+        raise BadSetting(name=name, found=asked, allowed=allowed)
     return torch.device(asked)
 
 
@@ -42,14 +42,14 @@ def device() -> torch.device:
     return best_device(os.environ.get("HEADLIGHT_DEVICE") or "auto", "HEADLIGHT_DEVICE")
 
 
-def device_name(device: torch.device) -> str:
+def device_name(device: torch.device) -> Words:
     """A device as shown on screen: "CPU · 2 threads", "CUDA · NVIDIA H200"."""
     if device.type == "cuda":
         return f"CUDA · {torch.cuda.get_device_name(device)}"
     if device.type == "mps":
         return "MPS"
     threads = torch.get_num_threads()
-    return "CPU · 1 thread" if threads == 1 else f"CPU · {threads} threads"
+    return counted("CPU · {count} thread", "CPU · {count} threads", threads)
 
 
 def threads() -> int | None:
@@ -61,7 +61,9 @@ def threads() -> int | None:
     asked = os.environ.get("HEADLIGHT_THREADS") or ""
     found = whole_number(asked, 1, MOST_THREADS)
     if asked and found is None:
-        raise BadSetting(name="HEADLIGHT_THREADS", found=asked[:40], allowed=f"a whole number from 1 to {MOST_THREADS}")
+        raise BadSetting(
+            name="HEADLIGHT_THREADS", found=asked[:40], allowed=phrase("a whole number from 1 to {last}", last=MOST_THREADS)
+        )
     return found
 
 
@@ -83,7 +85,9 @@ def batch_bytes() -> int:
     """
     asked = os.environ.get("HEADLIGHT_BATCH") or str(BATCH_BYTES >> 20)
     if (found := whole_number(asked, 1, MOST_BATCH)) is None:
-        raise BadSetting(name="HEADLIGHT_BATCH", found=asked[:40], allowed=f"a whole number of MiB from 1 to {MOST_BATCH:,}")
+        raise BadSetting(
+            name="HEADLIGHT_BATCH", found=asked[:40], allowed=phrase("a whole number of MiB from 1 to {last:,}", last=MOST_BATCH)
+        )
     return found << 20
 
 
@@ -95,5 +99,5 @@ def precision() -> Precision:
     """
     asked = os.environ.get("HEADLIGHT_PRECISION") or "float32"
     if asked not in get_args(Precision):
-        raise BadSetting(name="HEADLIGHT_PRECISION", found=asked[:40], allowed=" or ".join(get_args(Precision)))
+        raise BadSetting(name="HEADLIGHT_PRECISION", found=asked[:40], allowed=", ".join(get_args(Precision)))
     return asked  # type: ignore[return-value]  # one of Precision

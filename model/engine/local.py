@@ -28,7 +28,7 @@ from model.engine.scheduling.scheduler import Scheduler
 from model.engine.sent_files import VOCABULARY_ENDINGS
 from model.engine.stores import CheckpointStore, Stamp
 from model.engine.uploads import Uploads
-from model.errors import BadSetting, HeadlightError, TooManyTokens
+from model.errors import BadSetting, HeadlightError, TooManyTokens, Words, phrase
 from model.inference.calls import Ask
 from model.inference.cell import explain_cell
 from model.inference.inputs import Reader
@@ -91,7 +91,7 @@ class LocalEngine:
         self._device = device
         self._precision, self._most_positions = precision, environment.most_positions()
         self._uploads = uploads or Uploads()
-        self._models = ModelCache(self._store, self._uploads, device, lambda: self.device, budget)
+        self._models = ModelCache(self._store, self._uploads, device, budget)
         self._list = ModelList(self.describe, self._models.version, self._models.is_weight_file, self._models.forget_gone)
         self._traces: LruCache[VersionedRequest, Trace] = LruCache(cache_bytes, attrgetter("nbytes"), budget=budget, kind="traces")
         self._results: LruCache[VersionedRequest, Result] = LruCache(math.inf, attrgetter("nbytes"), budget=budget, kind="results")
@@ -114,7 +114,7 @@ class LocalEngine:
         return cls(folder, environment.device(), precision=environment.precision(), uploads=uploads)
 
     @property
-    def device(self) -> str:
+    def device(self) -> Words:
         """The device as shown on screen."""
         return environment.device_name(self._device)
 
@@ -223,8 +223,8 @@ class LocalEngine:
         request, prompt = forced_run(base.runner, question.request, self._device, most)
         trace, runner = self._traced(request)
         if (longest := max(map(len, trace.tokens.values()))) > (allowed := environment.most_measured()):
-            reason = "the limit of this server for questions about what matters"
-            raise TooManyTokens(what="run", found=longest, allowed=allowed, reason=reason)
+            reason = phrase("this server measures what matters in no longer runs")
+            raise TooManyTokens(found=longest, allowed=allowed, reason=reason)
         about = replace(question.request, precision=trace.request["precision"])
         asked = VersionedRequest(question.about(about), base.key.version)
         if (found := self._results.get(asked)) is None:
@@ -271,7 +271,7 @@ class LocalEngine:
         """
         checkpoint = self.checkpoint(model, settings)
         if strip not in checkpoint.tokenizers:
-            raise BadSetting(name="strip", found=strip, allowed=" or ".join(checkpoint.tokenizers) or "left out")
+            raise BadSetting(name="strip", found=strip, allowed=", ".join(checkpoint.tokenizers) or "∅")
         return Reader(checkpoint.tokenizers, self._device).tokens(strip, ids).texts
 
     def checkpoint(self, name: str, settings: Settings = (), precision: Precision | None = None) -> Runner:

@@ -16,7 +16,7 @@ from typing import Any
 
 from cachetools import TTLCache
 
-from model.errors import BadSetting
+from model.errors import BadSetting, phrase
 
 NAME = "headlight"
 TEXTS = "texts"
@@ -33,7 +33,7 @@ def configure() -> None:
         BadSetting: HEADLIGHT_LOG has a value that is not allowed.
     """
     if (asked := os.environ.get("HEADLIGHT_LOG", "")) not in ("", TEXTS):
-        raise BadSetting(name="HEADLIGHT_LOG", found=asked, allowed=f"{TEXTS}, or left out")
+        raise BadSetting(name="HEADLIGHT_LOG", found=asked, allowed=phrase("{texts}, or nothing", texts=TEXTS))
     log = logging.getLogger(NAME)
     log.setLevel(logging.INFO)
     if not log.handlers:

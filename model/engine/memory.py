@@ -2,7 +2,7 @@
 
 import os
 
-from model.errors import BadSetting
+from model.errors import BadSetting, phrase
 from model.sharing.budget import BUDGET, default_bytes
 
 MOST_MIB = 2**24
@@ -18,5 +18,7 @@ def set_budget() -> None:
     asked = os.environ.get("HEADLIGHT_MEMORY") or ""
     digits = asked.isascii() and asked.isdecimal() and len(asked) <= len(str(MOST_MIB))
     if asked and not (digits and 1 <= int(asked) <= MOST_MIB):
-        raise BadSetting(name="HEADLIGHT_MEMORY", found=asked[:40], allowed=f"a whole number of MiB from 1 to {MOST_MIB:,}")
+        raise BadSetting(
+            name="HEADLIGHT_MEMORY", found=asked[:40], allowed=phrase("a whole number of MiB from 1 to {last:,}", last=MOST_MIB)
+        )
     BUDGET.most_bytes = float(int(asked) << 20) if asked else default_bytes()

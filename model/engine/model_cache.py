@@ -21,7 +21,7 @@ from model.engine.opening_slots import OpeningSlots
 from model.engine.sent_files import uses_sent_vocabulary
 from model.engine.stores import CheckpointStore, Stamp
 from model.engine.uploads import UPLOAD_PREFIX, Uploads
-from model.errors import DamagedFile, HeadlightError, NoRoom, UnknownModel
+from model.errors import DamagedFile, HeadlightError, NoRoom, UnknownModel, phrase
 from model.inference.batching import is_out_of_memory, release
 from model.inference.precision import lowered
 from model.inspection.report import Inspection
@@ -90,14 +90,11 @@ class ModelCache:
         store: the checkpoints.
         uploads: the uploaded files.
         device: where networks compute.
-        device_name: the device's name for errors.
         budget: bounds these caches and others together.
     """
 
-    def __init__(
-        self, store: CheckpointStore, uploads: Uploads, device: torch.device, device_name: Callable[[], str], budget: Budget
-    ) -> None:
-        self._store, self._uploads, self._device, self._device_name = store, uploads, device, device_name
+    def __init__(self, store: CheckpointStore, uploads: Uploads, device: torch.device, budget: Budget) -> None:
+        self._store, self._uploads, self._device = store, uploads, device
         elsewhere = device.type == "cuda"  # networks take none of the process's memory there
         shared, most = (None, CUDA_VARIANT_BYTES) if elsewhere else (budget, math.inf)
         self._plain: ComputedOnce[ModelKey, Outcome | None] = ComputedOnce(
@@ -203,7 +200,7 @@ class ModelCache:
             key = ModelKey(name, tuple(sorted(settings)), version)
             if (found := cache.get(key, lambda key=key: self._unchanged(key, make))) is not None:  # type: ignore[misc]
                 return found
-        raise DamagedFile(path=name, detail="its files cannot be read, or change while they are read")
+        raise DamagedFile(path=name, detail=phrase("its files cannot be read, or change while they are read"))
 
     def _unchanged(self, key: ModelKey, make: Callable[[ModelKey], Value]) -> Value | None:
         """The result of `make`; None: the files changed meanwhile. Drops results of older files first."""
@@ -243,7 +240,7 @@ class ModelCache:
             if not is_out_of_memory(error):
                 raise
         release()
-        return NoRoom(device=self._device_name(), model=key.name)
+        return NoRoom(model=key.name)
 
 
 def _stays(key: ModelKey, found: Outcome | Inspection | ModelInfo | None) -> bool:

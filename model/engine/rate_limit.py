@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cachetools import TTLCache
 
-from model.errors import Refused
+from model.errors import TooFast
 
 CALLERS = 10_000
 """Number of buckets kept. The bucket of a caller who has been silent for long is full again and can be dropped."""
@@ -47,7 +47,7 @@ class RateLimit:
             cost: as how many questions it counts; the whole bucket suffices for any.
 
         Raises:
-            Refused: the caller asks too fast. Refused questions are not counted.
+            TooFast: the caller asks too fast. Refused questions are not counted.
         """
         asked, cost = (caller, hash(question)), min(cost, self._burst)
         with self._lock:
@@ -58,7 +58,6 @@ class RateLimit:
             left = min(self._burst, bucket.left + (now - bucket.at) * self._rate)
             self._buckets[caller] = _Bucket(left - cost if left >= cost else left, now)
             if left < cost:
-                allowed = f"at most {self._rate:.0f} questions a second; wait a moment"
-                raise Refused(what="The pace", found="too fast", allowed=allowed)
+                raise TooFast()
             if question is not None:
                 self._counted[asked] = True

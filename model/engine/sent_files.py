@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from model.errors import NotACheckpoint
+from model.errors import NotACheckpoint, NotReadable, PathNotFound
 
 OPENED_PREFIX = "file-"
 """Prefix of the names that `opened_name` gives."""
@@ -48,8 +48,7 @@ def opened_name(path: Path) -> str:
 
 def unreadable(path: Path, error: Exception) -> NotACheckpoint:
     """The error for a path that cannot be read."""
-    there = isinstance(error, PermissionError)
-    return NotACheckpoint(path=path, found="not readable by this program" if there else "not found")
+    return NotReadable(path=path, reason=error.strerror) if isinstance(error, PermissionError) else PathNotFound(path=path)
 
 
 def vocabulary_name(content: bytes) -> str:

@@ -18,7 +18,7 @@ from model.checkpoints.native import Checkpoint
 from model.engine.opening_slots import OpeningSlots
 from model.engine.sent_files import VOCABULARY_ENDINGS, VOCABULARY_PREFIX, sent_names, unreadable, vocabulary_name
 from model.engine.shared_uploads import NO_PEERS, PeerUploads
-from model.errors import BadSetting, NotACheckpoint, NoWeights, WholeObject
+from model.errors import BadSetting, DoesNotFit, NotACheckpoint, NoWeights, WholeObject, phrase
 from model.inspection.report import Inspection
 from model.safe_loading.reader import OpenedFile, read_upload
 from model.sharing.lru_cache import LruCache
@@ -162,7 +162,7 @@ class Uploads:
         """
         words, *merges = [self._sent(setting, name, key) for name in sent_names(key)]
         if len(merges) > 1:
-            raise BadSetting(name=setting, found=key, allowed="one vocabulary, or two files with a comma between them")
+            raise BadSetting(name=setting, found=key, allowed=phrase("one vocabulary, or two files with a comma between them"))
         if setting == SETTING:
             return (words.content.decode("utf-8", errors="replace"),)
         return vocabulary_in(words.content, words.name, setting, merges[0].content if merges else None)
@@ -213,7 +213,9 @@ class Uploads:
 
     def _keep_words(self, data: bytes, name: str, key: str) -> str:
         if len(data) > MOST_WORDS:
-            allowed = f"at most {MOST_WORDS:,} bytes long"
-            raise BadSetting(name=f"the vocabulary {name}", found=f"{len(data):,} bytes long", allowed=allowed)
+            raise DoesNotFit(
+                name=name,
+                reason=phrase("it has {found:,} bytes; at most {most:,} are read", found=len(data), most=MOST_WORDS),
+            )
         self._words.keep(key, SentVocabulary(name, data))
         return key

@@ -69,7 +69,7 @@ class EngineWithTraces:
             RecordedRun: it is a trace.
             HeadlightError: it cannot be read.
         """
-        self._needs_network(model, "a diagnosis of weights")
+        self._needs_network(model)
         return self.engine.inspect(model, settings)
 
     def run(self, request: RunRequest) -> Trace:
@@ -82,7 +82,7 @@ class EngineWithTraces:
         if (found := self._traces.get(request.model)) is None:
             return self.engine.run(request)
         if request != RunRequest(request.model, "", keep=request.keep):
-            raise RecordedRun(name=found.title, asked="another run")
+            raise RecordedRun(name=found.title)
         return found.trace
 
     def explain(self, request: RunRequest, site: str, head: int, query: int, key: int) -> Explanation:
@@ -91,7 +91,7 @@ class EngineWithTraces:
         Raises:
             RecordedRun: it is a cell of an opened trace.
         """
-        self._needs_network(request.model, "the arithmetic of a cell")
+        self._needs_network(request.model)
         return self.engine.explain(request, site, head, query, key)
 
     def attribute(self, question: Question[Answer]) -> Answer:
@@ -100,7 +100,7 @@ class EngineWithTraces:
         Raises:
             RecordedRun: it is about an opened trace.
         """
-        self._needs_network(question.model, "what mattered")
+        self._needs_network(question.model)
         return self.engine.attribute(question)
 
     def tensors(self, model: str, names: tuple[str, ...], settings: Settings = ()) -> dict[str, Array]:
@@ -119,7 +119,7 @@ class EngineWithTraces:
         Raises:
             RecordedRun: it is a trace.
         """
-        self._needs_network(model, "a checkpoint folder")
+        self._needs_network(model)
         return self.engine.export(model, settings)
 
     def texts(self, model: str, strip: str, ids: tuple[int, ...], settings: Settings = ()) -> tuple[str, ...]:
@@ -128,7 +128,7 @@ class EngineWithTraces:
         Raises:
             RecordedRun: it is a trace, whose vocabulary is not known.
         """
-        self._needs_network(model, "the text of any id")
+        self._needs_network(model)
         return self.engine.texts(model, strip, ids, settings)
 
     def gauges(self) -> Mapping[str, float]:
@@ -143,14 +143,14 @@ class EngineWithTraces:
         """As for SharedEngine."""
         return self.engine.is_healthy()
 
-    def _needs_network(self, model: str, asked: str) -> None:
+    def _needs_network(self, model: str) -> None:
         """Refuses what an opened trace cannot answer.
 
         Raises:
             RecordedRun: `model` is one.
         """
         if (found := self._traces.get(model)) is not None:
-            raise RecordedRun(name=found.title, asked=asked)
+            raise RecordedRun(name=found.title)
 
 
 def _positions(opened: OpenedTrace, name: str) -> Array:

@@ -7,6 +7,9 @@
     │   ├── TooManyCharacters   a text too long to be split into tokens
     │   ├── TokenOutOfRange     an id that the vocabulary does not have
     │   ├── BadSetting          a decoding value, option or combination outside what is allowed
+    │   │   ├── UnknownField      a field that nothing reads
+    │   │   ├── MustNotBeSet      a value where there must be none
+    │   │   └── DoesNotFit        a value that does not fit something else
     │   ├── MissingSetting      a value that cannot be left out here
     │   ├── CannotChange        an intervention in a value that this network does not expose
     │   ├── CannotMeasure       a network, or a target, for which nothing can be attributed
@@ -17,6 +20,7 @@
     │   ├── RecordedRun         a question that needs the network of an opened trace
     │   ├── OpenQuestions       weights with open questions
     │   ├── ContradictsFile     an answer that the file itself contradicts
+    │   │   └── ContradictsItself a setting in a file that does not fit its tensors
     │   ├── NoVocabulary        text for a model without a vocabulary
     │   └── NoStart             decoding without a start token
     ├── NotFound              a name that does not exist here
@@ -26,17 +30,22 @@
     │   ├── UnknownHypothesis
     │   ├── UnknownStage
     │   └── UnknownTensor
+    │       ├── NotRecorded       a tensor that a run could have recorded
+    │       └── NoArithmetic      the arithmetic of a cell where a part of it is not known
     ├── CheckpointError       a folder or file that cannot be used
     │   ├── MissingFile
     │   ├── DamagedFile
     │   ├── ShapeMismatch
     │   ├── UnknownLayout       names of weights that no known layout has
     │   ├── BadLayoutFile       a layout file that is none, or that does not fit the weights
-    │   ├── SeveralLayouts      weights that match several layouts, or several state dicts
+    │   ├── SeveralLayouts      weights that match several layouts
+    │   │   └── SeveralTables     several state dicts in one file
     │   ├── SeveralFiles        a folder with several weight files
     │   ├── IncompleteWeights   weights of a known layout, some missing or of wrong shapes
     │   ├── UnsupportedModel    a folder of transformers that would compute something else here
     │   ├── NotACheckpoint      a file of another kind
+    │   │   ├── PathNotFound      nothing is there
+    │   │   └── NotReadable       this program may not read it
     │   ├── BadTrace            a file that claims to be a trace and contradicts itself
     │   ├── UnsafeFile          a pickle that calls something
     │   ├── WholeObject         a pickled model instead of its weights
@@ -57,11 +66,24 @@
     │   ├── StillOpening        the files of a model are being opened
     │   ├── TookTooLong         no answer before the deadline
     │   ├── OutOfMemory         not enough memory for the run
+    │   │   └── NoMemoryLeft      at an unknown place
     │   ├── RunFailed           it ended inside a library
     │   ├── NoRoom              not enough memory for the network
     │   ├── EngineAway          the engine server does not answer
-    │   ├── EngineMismatch      another protocol version, or changed weights
-    │   └── Refused             the server refuses: no token, too large, too often, or switched off
+    │   │   └── EngineStopped     the engine of this process is being closed
+    │   ├── EngineMismatch      another protocol version
+    │   │   └── WeightsChanged    weights that changed between two runs
+    │   └── Refused             the server refuses
+    │       ├── WrongToken        no token, or another one
+    │       ├── NoTokenSet        calls from elsewhere to a host without a token
+    │       ├── TooFast           too many requests
+    │       ├── TooLarge          a body that is too long
+    │       ├── TooLong           an input with too many tokens for this server
+    │       ├── TooMuchToWrite    a decoding that could write too much
+    │       ├── UnknownHost       a request under a name that this server does not answer to
+    │       ├── NotForPages       a request of a page in a browser
+    │       ├── NoUploads         a host that takes no files
+    │       └── OtherMachine      a path for an engine on another machine
     ├── WireError             bytes that are not a trace of a known schema
     └── DataError             a corpus that is missing or does not fit its layout
 
@@ -83,11 +105,14 @@ from model.errors.checkpoint import DamagedFile as DamagedFile
 from model.errors.checkpoint import IncompleteWeights as IncompleteWeights
 from model.errors.checkpoint import MissingFile as MissingFile
 from model.errors.checkpoint import NotACheckpoint as NotACheckpoint
+from model.errors.checkpoint import NotReadable as NotReadable
 from model.errors.checkpoint import NoWeights as NoWeights
 from model.errors.checkpoint import OpeningEnded as OpeningEnded
 from model.errors.checkpoint import OverLimit as OverLimit
+from model.errors.checkpoint import PathNotFound as PathNotFound
 from model.errors.checkpoint import SeveralFiles as SeveralFiles
 from model.errors.checkpoint import SeveralLayouts as SeveralLayouts
+from model.errors.checkpoint import SeveralTables as SeveralTables
 from model.errors.checkpoint import ShapeMismatch as ShapeMismatch
 from model.errors.checkpoint import UnknownLayout as UnknownLayout
 from model.errors.checkpoint import UnreadableNumbers as UnreadableNumbers
@@ -95,7 +120,31 @@ from model.errors.checkpoint import UnsafeFile as UnsafeFile
 from model.errors.checkpoint import UnsoundFile as UnsoundFile
 from model.errors.checkpoint import UnsupportedModel as UnsupportedModel
 from model.errors.checkpoint import WholeObject as WholeObject
+from model.errors.inputs import BadClaim as BadClaim
+from model.errors.inputs import BadEdit as BadEdit
+from model.errors.inputs import BadLecture as BadLecture
+from model.errors.inputs import BadSetting as BadSetting
+from model.errors.inputs import CannotChange as CannotChange
+from model.errors.inputs import CannotMeasure as CannotMeasure
+from model.errors.inputs import ContradictsFile as ContradictsFile
+from model.errors.inputs import ContradictsItself as ContradictsItself
+from model.errors.inputs import DoesNotFit as DoesNotFit
+from model.errors.inputs import EditedCell as EditedCell
+from model.errors.inputs import EmptyText as EmptyText
+from model.errors.inputs import InputError as InputError
+from model.errors.inputs import MissingSetting as MissingSetting
+from model.errors.inputs import MustNotBeSet as MustNotBeSet
+from model.errors.inputs import NoStart as NoStart
+from model.errors.inputs import NoVocabulary as NoVocabulary
+from model.errors.inputs import OpenQuestions as OpenQuestions
+from model.errors.inputs import RecordedRun as RecordedRun
+from model.errors.inputs import TokenOutOfRange as TokenOutOfRange
+from model.errors.inputs import TooManyCharacters as TooManyCharacters
+from model.errors.inputs import TooManyTokens as TooManyTokens
+from model.errors.inputs import UnknownField as UnknownField
+from model.errors.notfound import NoArithmetic as NoArithmetic
 from model.errors.notfound import NotFound as NotFound
+from model.errors.notfound import NotRecorded as NotRecorded
 from model.errors.notfound import UnknownHead as UnknownHead
 from model.errors.notfound import UnknownHypothesis as UnknownHypothesis
 from model.errors.notfound import UnknownModel as UnknownModel
@@ -105,8 +154,10 @@ from model.errors.notfound import UnknownTensor as UnknownTensor
 from model.errors.phrase import Phrase as Phrase
 from model.errors.phrase import Words as Words
 from model.errors.phrase import counted as counted
+from model.errors.phrase import filling as filling
 from model.errors.phrase import gap_of as gap_of
 from model.errors.phrase import in_english as in_english
+from model.errors.phrase import message as message
 from model.errors.phrase import phrase as phrase
 from model.errors.root import HeadlightError as HeadlightError
 from model.errors.tokenizing import NoTokenizer as NoTokenizer
@@ -117,14 +168,27 @@ from model.errors.tokenizing import TokenizerTooSlow as TokenizerTooSlow
 from model.errors.unavailable import Busy as Busy
 from model.errors.unavailable import EngineAway as EngineAway
 from model.errors.unavailable import EngineMismatch as EngineMismatch
+from model.errors.unavailable import EngineStopped as EngineStopped
+from model.errors.unavailable import NoMemoryLeft as NoMemoryLeft
 from model.errors.unavailable import NoRoom as NoRoom
+from model.errors.unavailable import NotForPages as NotForPages
+from model.errors.unavailable import NoTokenSet as NoTokenSet
+from model.errors.unavailable import NoUploads as NoUploads
+from model.errors.unavailable import OtherMachine as OtherMachine
 from model.errors.unavailable import OutOfMemory as OutOfMemory
 from model.errors.unavailable import Refused as Refused
 from model.errors.unavailable import RunFailed as RunFailed
 from model.errors.unavailable import StillOpening as StillOpening
 from model.errors.unavailable import Superseded as Superseded
+from model.errors.unavailable import TooFast as TooFast
 from model.errors.unavailable import TookTooLong as TookTooLong
+from model.errors.unavailable import TooLarge as TooLarge
+from model.errors.unavailable import TooLong as TooLong
+from model.errors.unavailable import TooMuchToWrite as TooMuchToWrite
 from model.errors.unavailable import Unavailable as Unavailable
+from model.errors.unavailable import UnknownHost as UnknownHost
+from model.errors.unavailable import WeightsChanged as WeightsChanged
+from model.errors.unavailable import WrongToken as WrongToken
 
 
 def from_json(data: Mapping[str, Any]) -> HeadlightError:
@@ -140,147 +204,13 @@ def from_json(data: Mapping[str, Any]) -> HeadlightError:
     return kind(**fields)
 
 
-class InputError(HeadlightError):
-    """The input cannot be run."""
-
-
-class EmptyText(InputError):
-    """Nothing but blanks was given. Fields: what."""
-
-    template = "The {what} is empty. Type at least one word."
-
-
-class TooManyTokens(InputError):
-    """A longer input than the model or this machine takes. Fields: what, found, allowed, reason."""
-
-    template = "The {what} has {found} tokens, but the limit is {allowed} ({reason}). Shorten it."
-
-
-class TooManyCharacters(InputError):
-    """A text that is too long to be split into tokens. Fields: what, found, allowed."""
-
-    template = "The {what} has {found} characters, but the limit is {allowed}. Shorten it."
-
-
-class TokenOutOfRange(InputError):
-    """An id that the vocabulary does not have. Fields: what, found, last. The last is the largest id."""
-
-    template = "The {what} contains the token id {found}, but valid ids run from 0 to {last}."
-
-
-class BadSetting(InputError):
-    """A value outside what is allowed. Fields: name, found, allowed."""
-
-    template = "{name}: “{found}” is not accepted. Allowed: {allowed}."
-
-
-class MissingSetting(InputError):
-    """A value that cannot be left out here. Fields: name, needed."""
-
-    template = "{name} is missing: give {needed}, and run again."
-
-
-class CannotChange(InputError):
-    """An intervention in a value that this network does not expose. Fields: name, reason."""
-
-    template = (
-        "{name} cannot be changed in this network: {reason}. Change another value, or use a model that Headlight itself runs."
-    )
-
-
-class CannotMeasure(InputError):
-    """A network, or a target, for which nothing can be attributed. Fields: reason."""
-
-    template = "What matters cannot be measured here: {reason}. Choose another model or another target."
-
-
-class BadEdit(InputError):
-    """An edit that is none, or that names what this run does not have. Fields: edit, reason."""
-
-    template = "The edit “{edit}” cannot be made: {reason}. Change or remove it, then run again."
-
-
-class BadLecture(InputError):
-    """A lecture file that cannot be read. Fields: lecture, line, reason."""
-
-    template = "The lecture {lecture} cannot be read: {reason} (line {line}). Change the file, then open it again."
-
-
-class BadClaim(InputError):
-    """A claim, question or point of a lecture about what the run does not have. Fields: reason."""
-
-    template = "This line of the lecture does not fit the run: {reason}. Change the line, or the view of its step."
-
-
-class EditedCell(InputError):
-    """The arithmetic of a head whose numbers an edit replaced. Fields: site, head, edit. The head counts from 0."""
-
-    template = (
-        "The numbers of head {head} at {site} do not follow from the formula: the edit “{edit}” replaced some of them. "
-        "Choose another head, or take the edit out."
-    )
-
-
-class RecordedRun(InputError):
-    """A question that needs the network of an opened trace. Fields: name, asked."""
-
-    template = (
-        "{name} is a recorded run, and its network is not here: {asked} cannot be computed. "
-        "Open the checkpoint that the run was recorded from."
-    )
-
-
-class OpenQuestions(InputError):
-    """Weights with open questions. Fields: path, layout, open, settings."""
-
-    template = (
-        "{path} (layout {layout}) leaves these settings open: {open}. Add {settings}, each with the value it was "
-        "trained with, or write them into a file next to it with the same name and the ending .spec.json."
-    )
-    on_screen = (
-        "{path} (layout {layout}) leaves these settings open: {open}. Choose the file on the Checkpoint page and "
-        "answer the questions there."
-    )
-
-
-class ContradictsFile(InputError):
-    """An answer that the file itself contradicts. Fields: path, name, said, where, found."""
-
-    template = (
-        "{path} itself says {name}={said} ({where}), but {found}. Leave {name} out, or choose the file that it was "
-        "meant for: with another value than in training, every attention map would be wrong."
-    )
-
-
-class NoVocabulary(InputError):
-    """Text for a model without a vocabulary. Fields: strip, found."""
-
-    template = (
-        "“{found}” cannot be read: the file contains weights and no vocabulary. Give token ids separated by "
-        "spaces (--{strip}-ids), or specify the vocabulary (--set {strip}_vocab=FILE)."
-    )
-    on_screen = (
-        "“{found}” cannot be read: this file contains weights and no vocabulary. Type token ids separated by spaces, such as 2 5 3."
-    )
-
-
-class NoStart(InputError):
-    """Decoding without a start token. Fields: setting."""
-
-    template = "The start token for decoding is unknown. Add --set {setting}=ID, or give the target (--target-ids)."
-    on_screen = (
-        "The start token for decoding is unknown. Set {setting} on the Checkpoint page, or type the target ids into "
-        "“Forced target”."
-    )
-
-
 class WireError(HeadlightError):
     """Bytes that are not a trace of a known schema. Fields: detail."""
 
-    template = "This is not a trace that this version of Headlight can read ({detail}). Save it again with this version."
+    template = message("This is not a trace that this version of Headlight can read: {detail}. Save it again with this version.")
 
 
 class DataError(HeadlightError):
-    """A corpus that is missing or does not fit its layout. Fields: path, detail, do."""
+    """A corpus that is missing or does not fit its layout, on the command line alone. Fields: path, detail, do."""
 
     template = "The data at {path} cannot be used ({detail}): {do}."

@@ -1,5 +1,6 @@
 """Names that do not exist here."""
 
+from model.errors.phrase import message
 from model.errors.root import HeadlightError
 
 
@@ -10,34 +11,46 @@ class NotFound(HeadlightError):
 class UnknownModel(NotFound):
     """Fields: asked, there."""
 
-    template = "No model is called “{asked}”. Available: {there}."
+    template = message("No model is called “{asked}”. Available: {there}.")
 
 
 class UnknownSite(NotFound):
     """Fields: asked, there."""
 
-    template = "This run has no attention layer “{asked}”. Available: {there}."
+    template = message("This run has no attention layer “{asked}”. Available: {there}.")
 
 
 class UnknownHead(NotFound):
     """Fields: asked, site, last. The last is the largest number."""
 
-    template = "There is no head {asked} at {site}: its heads are numbered from 0 to {last}."
+    template = message("There is no head {asked} at {site}: its heads are numbered from 0 to {last}.")
 
 
 class UnknownHypothesis(NotFound):
     """Fields: asked, last. The last is the largest number."""
 
-    template = "There is no hypothesis {asked}: those of this beam search are numbered from 0 to {last}."
+    template = message("There is no hypothesis {asked}: those of this beam search are numbered from 0 to {last}.")
 
 
 class UnknownStage(NotFound):
     """Fields: asked, there."""
 
-    template = "This run has no stage “{asked}”. Available: {there}."
+    template = message("This run has no stage “{asked}”. Available: {there}.")
 
 
 class UnknownTensor(NotFound):
     """Fields: asked, there."""
 
-    template = "There is no tensor “{asked}”. Available: {there}."
+    template = message("There is no tensor “{asked}”. Available: {there}.")
+
+
+class NotRecorded(UnknownTensor):
+    """A tensor that a run could have recorded. Fields: asked, reason."""
+
+    template = message("This run does not contain {asked}: {reason}.")
+
+
+class NoArithmetic(UnknownTensor):
+    """The arithmetic of a cell where a part of it is not known. Fields: site, reason."""
+
+    template = message("The calculation of a cell at {site} is not possible: {reason}.")

@@ -95,14 +95,24 @@ Words: TypeAlias = str | Phrase
 """What is shown: a text as it is, such as a name or what an older version wrote, or a phrase in the language of the page."""
 
 
-def phrase(template: str, /, **fields: Gap) -> Phrase:
+def message(template: str, /) -> str:
+    """Marks the sentence of an error for translators and returns it."""
+    return template
+
+
+def messages(one: str, many: str, /) -> tuple[str, str]:
+    """Marks the sentence of an error that counts: for one thing, and for any other number."""
+    return one, many
+
+
+def phrase(template: str, /, **fields: object) -> Phrase:
     """A phrase; translators find its template by this call, so it is written out here."""
-    return Phrase(template, fields)
+    return Phrase(template, {name: filling(value) for name, value in fields.items()})
 
 
-def counted(one: str, many: str, count: int, /, **fields: Gap) -> Phrase:
+def counted(one: str, many: str, count: int, /, **fields: object) -> Phrase:
     """A phrase about `count` things, which fills the gap {count}: `one` for 1 of them, `many` for another number."""
-    return Phrase(many, {"count": count, **fields}, one, "count")
+    return Phrase(many, {"count": count, **{name: filling(value) for name, value in fields.items()}}, one, "count")
 
 
 def filling(value: object) -> Gap:

@@ -1,5 +1,6 @@
 """Errors of external tokenizers, which run in a process with resource limits."""
 
+from model.errors.phrase import message
 from model.errors.root import HeadlightError
 
 
@@ -13,18 +14,20 @@ class TokenizerTooSlow(TokenizerFailed):
     template = (
         "The tokenizer {path} took more than {seconds} s and was stopped. Shorten the text, or give token ids (--source-ids)."
     )
-    on_screen = "The tokenizer {path} took more than {seconds} s and was stopped. Shorten the text, or choose another model."
+    on_screen = message(
+        "The tokenizer {path} took more than {seconds} s and was stopped. Shorten the text, or choose another model."
+    )
 
 
 class TokenizerTooLarge(TokenizerFailed):
     """It needed too much memory. Fields: path, allowed."""
 
     template = (
-        "The tokenizer {path} needed more than the {allowed} bytes of memory that an external tokenizer may use, and "
+        "The tokenizer {path} needed more than the {allowed:,} bytes of memory that an external tokenizer may use, and "
         "was stopped. Shorten the text, or give token ids (--source-ids)."
     )
-    on_screen = (
-        "The tokenizer {path} needed more than the {allowed} bytes of memory that an external tokenizer may use, and "
+    on_screen = message(
+        "The tokenizer {path} needed more than the {allowed:,} bytes of memory that an external tokenizer may use, and "
         "was stopped. Shorten the text, or choose another model."
     )
 
@@ -32,8 +35,8 @@ class TokenizerTooLarge(TokenizerFailed):
 class TokenizerDied(TokenizerFailed):
     """It failed in another way. Fields: path, detail."""
 
-    template = "The tokenizer {path} failed on this text ({detail}). Change the text, or give token ids (--source-ids)."
-    on_screen = "The tokenizer {path} failed on this text ({detail}). Change the text, or choose another model."
+    template = "The tokenizer {path} failed on this text: {detail}. Change the text, or give token ids (--source-ids)."
+    on_screen = message("The tokenizer {path} failed on this text: {detail}. Change the text, or choose another model.")
 
 
 class NoTokenizer(TokenizerFailed):
@@ -43,7 +46,7 @@ class NoTokenizer(TokenizerFailed):
         "“{found}” cannot be read: this folder has no tokenizer that Headlight supports. Give token ids "
         "separated by spaces (--{strip}-ids), or put the tokenizer’s files into the folder ({needed})."
     )
-    on_screen = (
+    on_screen = message(
         "“{found}” cannot be read: this folder has no tokenizer that Headlight supports. Type token ids "
         "separated by spaces, such as 2 5 3, or put the tokenizer’s files into the folder ({needed})."
     )

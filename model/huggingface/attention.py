@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from model.errors import DamagedFile
+from model.errors import UnsupportedModel, phrase
 from model.trace.types import Site
 from model.transformer.attention import Run
 from model.transformer.masks import additive, causal_mask
@@ -42,7 +42,7 @@ class Watch:
         """The result of `call`, watched.
 
         Raises:
-            DamagedFile: the library did not return the attention of a site, whose map would be missing without a message.
+            UnsupportedModel: the library did not return the attention of a site, whose map would be missing without a message.
         """
         token = _WATCH.set(self)
         try:
@@ -50,7 +50,10 @@ class Watch:
         finally:
             _WATCH.reset(token)
         if missing := [str(site) for site in self.sites.values() if site not in self.seen]:
-            raise DamagedFile(path="the network", detail=f"the library returned no attention weights for {', '.join(missing[:3])}")
+            raise UnsupportedModel(
+                path="transformers",
+                reason=phrase("the library returned no attention weights for {names}", names=", ".join(missing[:3])),
+            )
         return result
 
     def parts(self, site: Site, queries: int, keys: int) -> dict[str, Tensor]:

@@ -8,7 +8,17 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from model.errors import DamagedFile, HeadlightError, IncompleteWeights, UnsoundFile, UnsupportedModel, phrase
+from model.errors import (
+    DamagedFile,
+    HeadlightError,
+    IncompleteWeights,
+    Phrase,
+    UnsoundFile,
+    UnsupportedModel,
+    Words,
+    counted,
+    phrase,
+)
 from model.huggingface.config import ignored
 from model.huggingface.folder import CONFIG, FOREIGN_CODE, Folder
 from model.inspection.leftovers import noted
@@ -31,7 +41,7 @@ def said_by_the_library(folder: Folder) -> Iterator[None]:
     except HeadlightError:
         raise
     except Exception as error:
-        detail = f"the transformers library says: {type(error).__name__}: {_first_words(error)}"
+        detail = phrase("the transformers library says: {name}: {message}", name=type(error).__name__, message=_first_words(error))
         raise DamagedFile(path=folder.path / CONFIG, detail=detail) from error
 
 
@@ -68,7 +78,9 @@ def check_size(folder: Folder, outline: nn.Module, weights: Mapping[str, Tensor]
     asked = sum(prod(tensor.shape) for tensor in (*outline.parameters(), *outline.buffers()))
     there = sum(tensor.numel() for tensor in weights.values())
     if asked > 2 * there + SPARE:
-        detail = f"it describes a network of {asked:,} parameters, but the weights beside it are only {there:,}"
+        detail = phrase(
+            "it describes a network of {asked:,} parameters, but the weights beside it are only {there:,}", asked=asked, there=there
+        )
         raise UnsoundFile(path=folder.path / CONFIG, detail=detail)
 
 
@@ -78,15 +90,18 @@ def check_report(folder: Folder, program: str, report: Mapping[str, Any]) -> Non
     Raises:
         IncompleteWeights: a tensor is missing or of the wrong shape.
     """
-    wrong = [f"it lacks {name}" for name in sorted(report["missing_keys"])]
-    wrong += [f"{name} is {list(found)}, not {list(needed)}" for name, found, needed in sorted(report["mismatched_keys"])]
+    wrong: list[Words] = [phrase("it lacks {name}", name=name) for name in sorted(report["missing_keys"])]
+    wrong += [
+        phrase("{name} is {found}, not {needed}", name=name, found=list(found), needed=list(needed))
+        for name, found, needed in sorted(report["mismatched_keys"])
+    ]
     wrong += [str(message) for message in report["error_msgs"]]
     if wrong:
-        more = f" (and {len(wrong) - 1} more)" if wrong[1:] else ""
-        raise IncompleteWeights(path=folder.path, layout=program, detail=wrong[0] + more)
+        more = (f"… (+{len(wrong) - 1})",) if wrong[1:] else ()
+        raise IncompleteWeights(path=folder.path, layout=program, detail=(wrong[0], *more))
 
 
-def described(name: str, tensor: Tensor, left_over: Mapping[str, str]) -> TensorInfo:
+def described(name: str, tensor: Tensor, left_over: Mapping[str, Phrase]) -> TensorInfo:
     """The entry of a tensor in an inspection."""
     status = "unneeded" if name in left_over else "matched"
     return measured(TensorInfo(name, tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), status), tensor)
@@ -97,24 +112,39 @@ def name_of(path: Path) -> str:
     return path.name or path.resolve().name
 
 
-def notes(folder: Folder, broken: Sequence[str], left_over: Mapping[str, str]) -> tuple[str, ...]:
+def notes(folder: Folder, broken: Sequence[str], left_over: Mapping[str, Phrase]) -> tuple[Words, ...]:
     """Notes on the files for viewers, a sentence each.
 
     Args:
         broken: names of the tensors with numbers that are not finite.
     """
-    found = []
+    found: list[Phrase] = []
     if FOREIGN_CODE in folder.config:
         found.append(
-            f"{CONFIG} refers to its own Python code ({FOREIGN_CODE}), which was not run; the library's class was used instead."
+            phrase(
+                "{config} refers to its own Python code ({foreign_code}), which was not run; the library's class was used instead.",
+                config=CONFIG,
+                foreign_code=FOREIGN_CODE,
+            )
         )
     if not folder.config.get("architectures"):
         found.append(
-            f"{CONFIG} does not name the class that saved it. It says only that the weights are of type {folder.model_type}, "
-            "and the files cannot confirm it."
+            phrase(
+                "{config} does not name the class that saved it. It says only that the weights are of type {model_type}, "
+                "and the files cannot confirm it.",
+                config=CONFIG,
+                model_type=folder.model_type,
+            )
         )
     if left_out := ignored(folder):
-        found.append(f"Decoding here ignores these of the folder's generation settings: {', '.join(left_out)}.")
+        found.append(phrase("Decoding here ignores these of the folder's generation settings: {names}.", names=", ".join(left_out)))
     if broken:
-        found.append(f"{len(broken)} tensors contain NaN or infinite numbers; the first is {broken[0]}.")
+        found.append(
+            counted(
+                "{count:,} tensor contains NaN or infinite numbers: {name}.",
+                "{count:,} tensors contain NaN or infinite numbers; the first is {name}.",
+                len(broken),
+                name=broken[0],
+            )
+        )
     return (*found, *noted(left_over))

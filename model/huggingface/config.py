@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
-from model.errors import BadSetting, DamagedFile
+from model.errors import BadSetting, DamagedFile, phrase
 from model.huggingface.families import Family
 from model.huggingface.folder import CONFIG, Folder
 from model.spec.external import ForeignAttention, ForeignSpec, ForeignStack
@@ -37,10 +37,10 @@ def spec_of(folder: Folder, family: Family, config: Any, program: str) -> Foreig
         )
         return read(ForeignSpec, asdict(spec), CONFIG)
     except BadSetting as error:
-        detail = "{name} is {found!r}, not {allowed}".format(**error.fields)
+        detail = error.inside
         raise DamagedFile(path=folder.path / CONFIG, detail=detail) from error
     except (TypeError, ValueError, ZeroDivisionError) as error:
-        raise DamagedFile(path=folder.path / CONFIG, detail=f"its sizes make no sense: {error}") from error
+        raise DamagedFile(path=folder.path / CONFIG, detail=phrase("its sizes are invalid: {error}", error=error)) from error
 
 
 def ignored(folder: Folder) -> list[str]:
@@ -48,7 +48,7 @@ def ignored(folder: Folder) -> list[str]:
     names = ("no_repeat_ngram_size", "repetition_penalty", "length_penalty", "min_length", "encoder_no_repeat_ngram_size")
     neutral = (None, 0, 1, 1.0)
     ends = folder.generation.get("eos_token_id")
-    also = ["eos_token_id beyond its first"] if isinstance(ends, list) and len(ends) > 1 else []
+    also = ["eos_token_id"] if isinstance(ends, list) and len(ends) > 1 else []
     return [name for name in names if folder.generation.get(name) not in neutral] + also
 
 

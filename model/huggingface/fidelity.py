@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from model.errors import UnsupportedModel
+from model.errors import Phrase, UnsupportedModel, phrase
 from model.huggingface import library
 from model.huggingface.folder import Folder
 from model.inspection.leftovers import BEHIND, shortened, what_is
@@ -52,13 +52,19 @@ def check_settings(folder: Folder, config: Any) -> None:
         kinds = library.model_types(name) if isinstance(name, str) else set()
         if kinds and not kinds & _like(folder.model_type):
             own = ", ".join(sorted(kinds))
-            reason = (
-                f"its config.json contradicts itself: model_type is {folder.model_type}, but {name}, which saved it, "
-                f"belongs to {own}"
+            reason = phrase(
+                "its config.json contradicts itself: model_type is {model_type}, but {name}, which saved it, belongs to {own}",
+                model_type=folder.model_type,
+                name=name,
+                own=own,
             )
             raise UnsupportedModel(path=folder.path, reason=reason)
     if unread := list(_unread(folder, config)):
-        reason = f"its config.json sets {shortened(unread)}: this changes what is computed, and {folder.model_type} ignores it"
+        reason = phrase(
+            "its config.json sets {settings}: this changes what is computed, and {model_type} ignores it",
+            settings=shortened(unread),
+            model_type=folder.model_type,
+        )
         raise UnsupportedModel(path=folder.path, reason=reason)
 
 
@@ -81,7 +87,7 @@ def _is_neutral(name: str, value: Any) -> bool:
     return not value or value == "absolute" or (value is not True and value == 1 and name != "attention_multiplier")
 
 
-def left_over(folder: Folder, network: nn.Module, unexpected: set[str], weights: Mapping[str, Tensor]) -> dict[str, str]:
+def left_over(folder: Folder, network: nn.Module, unexpected: set[str], weights: Mapping[str, Tensor]) -> dict[str, Phrase]:
     """Descriptions of the tensors that the network does not use, by name in the file.
 
     Args:
@@ -94,7 +100,7 @@ def left_over(folder: Folder, network: nn.Module, unexpected: set[str], weights:
     prefix = f"{network.base_model_prefix}."
     ignored = library.ignored(network)
     state = network.state_dict().keys()
-    found: dict[str, str] = {}
+    found: dict[str, Phrase | None] = {}
     for name in weights:
         bare = name.removeprefix(prefix)
         taken = not {name, bare, prefix + name}.isdisjoint(state)
@@ -104,18 +110,18 @@ def left_over(folder: Folder, network: nn.Module, unexpected: set[str], weights:
     if wrong := [name for name, what in found.items() if not what]:
         names, kind = shortened(wrong), folder.model_type
         one, several = (
-            f"its weights contain {names}, which has no place in {kind}",
-            f"its weights contain {names}, which have no place in {kind}",
+            phrase("its weights contain {names}, which has no place in {kind}", names=names, kind=kind),
+            phrase("its weights contain {names}, which have no place in {kind}", names=names, kind=kind),
         )
         raise UnsupportedModel(path=folder.path, reason=one if len(wrong) == 1 else several)
-    return found
+    return {name: what for name, what in found.items() if what}
 
 
-def _what_is(name: str, tensor: Tensor, network: nn.Module) -> str:
+def _what_is(name: str, tensor: Tensor, network: nn.Module) -> Phrase | None:
     """Description of an unused tensor: known to be harmless, or a table that the network computes itself."""
     if name == _UNREAD:
-        return "used by no class of the library"
-    return what_is(name, tensor) or ("computed by the network itself" if _is_worked_out(name, tensor, network) else "")
+        return phrase("used by no class of the library")
+    return what_is(name, tensor) or (phrase("computed by the network itself") if _is_worked_out(name, tensor, network) else None)
 
 
 def _is_worked_out(name: str, tensor: Tensor, network: nn.Module) -> bool:

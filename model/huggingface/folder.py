@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import Tensor
 
-from model.errors import DamagedFile, MissingFile, UnsupportedModel
+from model.errors import DamagedFile, MissingFile, UnsupportedModel, phrase
 from model.huggingface.families import FAMILIES, Family, Kind
 from model.safe_loading.reader import NotFinite, StoredTensors, read_tensors
 
@@ -123,16 +123,18 @@ class Folder:
         """
         there = next((self.path / name for name in WEIGHTS if (self.path / name).is_file()), None)
         if there is None:
-            raise MissingFile(path=self.path / WEIGHTS[0], needed=f"{CONFIG} and {WEIGHTS[0]} (or {WEIGHTS[2]})")
+            raise MissingFile(path=self.path / WEIGHTS[0], needed=f"{CONFIG}, {WEIGHTS[0]} | {WEIGHTS[2]}")
         return self._shards(there) if there.suffix == ".json" else [there]
 
     def _shards(self, index: Path) -> list[Path]:
         listed = read_json(index).get("weight_map")
         names = sorted({str(name) for name in listed.values()}) if isinstance(listed, Mapping) else []
         if not names or len(names) > MOST_SHARDS or any(PurePath(name).name != name for name in names):
-            raise DamagedFile(path=index, detail=f"its weight_map lists no files of this folder, or more than {MOST_SHARDS}")
+            raise DamagedFile(
+                path=index, detail=phrase("its weight_map lists no files of this folder, or more than {most}", most=MOST_SHARDS)
+            )
         if missing := [name for name in names if not (self.path / name).is_file()]:
-            raise MissingFile(path=self.path / missing[0], needed=f"every file that {index.name} lists")
+            raise MissingFile(path=self.path / missing[0], needed=phrase("every file that {name} lists", name=index.name))
         return [self.path / name for name in names]
 
     def fingerprint(self) -> str:
@@ -168,13 +170,16 @@ def open_folder(path: Path) -> Folder:
     config = read_json(path / CONFIG)
     kind = config.get("model_type")
     if not isinstance(kind, str):
-        raise UnsupportedModel(path=path, reason=f"its {CONFIG} names no architecture: model_type is {kind!r}")
+        raise UnsupportedModel(
+            path=path, reason=phrase("its {config} names no architecture: model_type is {kind}", config=CONFIG, kind=repr(kind))
+        )
     family = FAMILIES.get(kind)
     if config.get("quantization_config"):
-        raise UnsupportedModel(path=path, reason="its weights are quantized, which is not read here")
+        raise UnsupportedModel(path=path, reason=phrase("its weights are quantized, which is not read here"))
     if family is not None and family.kind == "encoder" and config.get("is_decoder"):
         raise UnsupportedModel(
-            path=path, reason=f"its {kind} uses a causal mask (is_decoder), but here it would attend to every position"
+            path=path,
+            reason=phrase("its {kind} uses a causal mask (is_decoder), but here it would attend to every position", kind=kind),
         )
     generation = config | (read_json(path / GENERATION) if (path / GENERATION).is_file() else {})
     return Folder(path, config, generation, family, "encoder" if family is None else family.kind)
@@ -187,13 +192,13 @@ def read_json(path: Path) -> dict[str, Any]:
         MissingFile, DamagedFile: there is none.
     """
     if not path.is_file():
-        raise MissingFile(path=path, needed=f"{CONFIG} and {WEIGHTS[0]}")
+        raise MissingFile(path=path, needed=f"{CONFIG}, {WEIGHTS[0]}")
     try:
         if path.stat().st_size > LONGEST:
-            raise DamagedFile(path=path, detail=f"it is larger than {LONGEST:,} bytes")
+            raise DamagedFile(path=path, detail=phrase("it is larger than {longest:,} bytes", longest=LONGEST))
         data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise DamagedFile(path=path, detail=f"{type(error).__name__}: {' '.join(str(error).split()[:30])}") from error
     if not isinstance(data, dict):
-        raise DamagedFile(path=path, detail="it holds no JSON object")
+        raise DamagedFile(path=path, detail=phrase("it holds no JSON object"))
     return data

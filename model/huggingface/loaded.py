@@ -21,7 +21,7 @@ class ForeignInfo:
 
     name: str
     title: str
-    summary: str
+    summary: Words
     languages: Mapping[str, str]
     examples: tuple[str, ...]
     spec: ForeignSpec

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import torch
 
+from model.errors import Phrase, Words, phrase
 from model.huggingface import fidelity, library
 from model.huggingface.checks import check_report, check_size, described, name_of, notes, running_a_short_input, said_by_the_library
 from model.huggingface.config import spec_of
@@ -21,7 +22,7 @@ from model.spec.network import to_json
 from model.tokenizers.vocabulary import IdTokenizer
 from model.transformer.attention import Run
 
-_RUN_BY = "The network is run by the transformers library, with its own eager attention, in float32."
+_RUN_BY = phrase("The network is run by the transformers library, with its own eager attention, in float32.")
 
 EXAMPLE = "The animal did not cross the street because it was too tired."
 
@@ -41,7 +42,12 @@ def load(path: Path, device: torch.device) -> Foreign:
     title = name_of(path)
     examples = () if isinstance(tokenizers["source"], IdTokenizer) else (EXAMPLE,)
     info = ForeignInfo(
-        title, title, f"Run by {network.spec.program}.", {strip: strip for strip in tokenizers}, examples, network.spec
+        title,
+        title,
+        phrase("Run by {program}.", program=network.spec.program),
+        {strip: strip for strip in tokenizers},
+        examples,
+        network.spec,
     )
     said = (_RUN_BY, *_about(folder), *notes(folder, weights.broken, left_over))
     return Foreign(info, network, tokenizers, folder.fingerprint(), said)
@@ -64,7 +70,11 @@ def inspect(path: Path) -> Inspection:
     tensors = tuple(described(name, weights.tensors[name], left_over) for name in weights.shapes)
     broken = [tensor.name for tensor in tensors if tensor.nan or tensor.infinite]
     return Inspection(
-        what=f"{name_of(path)}: a folder of the transformers library, architecture {folder.model_type}.",
+        what=phrase(
+            "{name}: a folder of the transformers library, architecture {model_type}.",
+            name=name_of(path),
+            model_type=folder.model_type,
+        ),
         spec=to_json(network.spec),
         parameters=sum(parameter.numel() for parameter in network.parameters()),
         tensors=tensors,
@@ -75,7 +85,7 @@ def inspect(path: Path) -> Inspection:
     )
 
 
-def _network(folder: Folder, read: Callable[[Folder], Weights]) -> tuple[Weights, AnyForeign, dict[str, str]]:
+def _network(folder: Folder, read: Callable[[Folder], Weights]) -> tuple[Weights, AnyForeign, dict[str, Phrase]]:
     """The weights as `read` reads them, the network with their shapes, and its unused tensors."""
     family = folder.family
     assert family is not None, "an architecture without a row is opened by `recorded`"
@@ -111,19 +121,27 @@ def _probe(network: AnyForeign, folder: Folder, device: torch.device) -> None:
             network.decode(ids, memory, mask, run)
 
 
-def _about(folder: Folder) -> tuple[str, ...]:
+def _about(folder: Folder) -> tuple[Words, ...]:
     """Notes on the architecture, a sentence each."""
     rotates = folder.family is not None and folder.family.positions == "rotary"
-    return ("Queries and keys are shown after their rotation by position, as the network compared them.",) if rotates else ()
+    return (
+        (phrase("Queries and keys are shown after their rotation by position, as the network compared them."),) if rotates else ()
+    )
 
 
-def _recorded(network: AnyForeign) -> tuple[str, ...]:
+def _recorded(network: AnyForeign) -> tuple[Words, ...]:
     """Notes on what a run does and does not record, a sentence each."""
     tables = ", ".join(network.tables())
     return (
-        "A run records weights, masks, queries, keys, values, context and output of each head, and the states after each layer.",
-        *((f"A run records {tables}.",) if tables else ()),
-        f"A run records no scores: {NO_SCORES}.",
-        f"A run records no stages: {NO_STAGES}.",
-        *(f"A run records no {name}: {why}." for name, why in network.missing().items() if name.startswith("positions/")),
+        phrase(
+            "A run records weights, masks, queries, keys, values, context and output of each head, and the states after each layer."
+        ),
+        *((phrase("A run records {tables}.", tables=tables),) if tables else ()),
+        phrase("A run records no scores: {reason}.", reason=NO_SCORES),
+        phrase("A run records no stages: {reason}.", reason=NO_STAGES),
+        *(
+            phrase("A run records no {name}: {reason}.", name=name, reason=why)
+            for name, why in network.missing().items()
+            if name.startswith("positions/")
+        ),
     )

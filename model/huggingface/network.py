@@ -9,7 +9,7 @@ from typing import Any, Self, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from model.errors import CannotChange, UnknownTensor
+from model.errors import CannotChange, NoArithmetic, Words, phrase
 from model.huggingface import hooks
 from model.huggingface.attention import Watch
 from model.huggingface.families import Family
@@ -111,9 +111,8 @@ class ForeignNetwork(LibraryHolder):
             UnknownTensor: a score of this architecture is more than a product.
         """
         if self.family.positions == "relative":
-            asked = f"the arithmetic of a cell at {site}"
-            raise UnknownTensor(
-                asked=asked, there="scores to which a learned number for each distance was added, which is not recorded"
+            raise NoArithmetic(
+                site=site, reason=phrase("each score holds a learned number for each distance, which is not recorded")
             )
         module = next(module for module, own in self.sites.items() if own == site)
         output = self.outputs[site]
@@ -121,11 +120,14 @@ class ForeignNetwork(LibraryHolder):
         assert isinstance(scale, float)
         return scale, weight if isinstance(output, nn.Linear) else weight.T
 
-    def missing(self) -> dict[str, str]:
+    def missing(self) -> dict[str, Words]:
         """The tensors that a trace of it cannot hold, with the reasons."""
-        added = {"rotary": "queries and keys are rotated by their positions", "relative": "scores get a number for each distance"}
+        added = {
+            "rotary": phrase("no positions are added: queries and keys are rotated by their positions"),
+            "relative": phrase("no positions are added: scores get a number for each distance"),
+        }
         why = added.get(self.family.positions)
-        tables = {f"positions/{stack}": f"no positions are added: {why}" for stack in self.spec.stacks if why}
+        tables: dict[str, Words] = {f"positions/{stack}": why for stack in self.spec.stacks if why}
         return {"attention/*/scores": NO_SCORES, "stages": NO_STAGES} | tables
 
     def _watch(self, run: Run, stack: str, ids: Tensor, start: int, padding: Mapping[str, Tensor]) -> Watch:
@@ -147,10 +149,10 @@ class ForeignNetwork(LibraryHolder):
                 raise CannotChange(name=name, reason=why[pattern])
 
 
-NO_SCORES = "the transformers library computes weights in one step and returns no scores"
-PARTS_OF_MASKS = "the transformers library combines padding and causality itself, and only their result can be changed"
-SHARED_KEYS = "several heads share one head of keys and values, which would change for all of them"
-NO_STAGES = "the transformers library does not expose what it computes between these states"
+NO_SCORES = phrase("the transformers library computes weights in one step and returns no scores")
+PARTS_OF_MASKS = phrase("the transformers library combines padding and causality itself, and only their result can be changed")
+SHARED_KEYS = phrase("several heads share one head of keys and values, which would change for all of them")
+NO_STAGES = phrase("the transformers library does not expose what it computes between these states")
 
 
 class ForeignEncoder(ForeignNetwork):

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from model.errors import DamagedFile
+from model.errors import DamagedFile, phrase
 from model.huggingface.folder import CONFIG, Folder
 
 LARGEST = 2**24
@@ -32,18 +32,23 @@ def check_sizes(folder: Folder) -> None:
     for name, value in _numbers(folder, folder.config, 0):
         most = next((most for names, most in MOST if names.fullmatch(name)), LARGEST)
         if value > most:
-            raise DamagedFile(path=folder.path / CONFIG, detail=f"{name} is {value}, not a whole number up to {most:,}")
+            raise DamagedFile(
+                path=folder.path / CONFIG,
+                detail=phrase("{name} is {value:,}, not a whole number up to {most:,}", name=name, value=value, most=most),
+            )
 
 
 def _numbers(folder: Folder, settings: Any, level: int, name: str = "") -> Iterator[tuple[str, int]]:
     """Every whole number in the settings, with its name."""
     if level > DEEPEST:
-        raise DamagedFile(path=folder.path / CONFIG, detail=f"its settings are nested more than {DEEPEST} levels deep")
+        raise DamagedFile(
+            path=folder.path / CONFIG, detail=phrase("its settings are nested more than {deepest} levels deep", deepest=DEEPEST)
+        )
     if isinstance(settings, dict):
         for key, value in settings.items():
             yield from _numbers(folder, value, level + 1, str(key))
     elif isinstance(settings, list):
-        yield f"the length of {name}", len(settings)
+        yield f"len({name})", len(settings)
         for value in settings:
             yield from _numbers(folder, value, level + 1, name)
     elif type(settings) is int:

@@ -75,4 +75,4 @@ def rules_of(folder: Folder) -> dict[str, str] | None:
 
 def needed(folder: Folder) -> str:
     """The files that are needed to read texts."""
-    return " and ".join(SLOW_TOKENIZERS[folder.model_type].files)
+    return ", ".join(SLOW_TOKENIZERS[folder.model_type].files)

@@ -8,7 +8,7 @@ share none, so a wide beam over a large vocabulary may be refused although it wo
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from model.errors import BadSetting
+from model.errors import DoesNotFit, phrase
 from model.inference.interventions import sites
 from model.spec.external import AnySpec
 from model.spec.network import StackSpec
@@ -44,13 +44,19 @@ class BeamMemory:
         """Refuses a search for up to `tokens` tokens whose bound is above LARGEST. A beam of one hypothesis is never refused.
 
         Raises:
-            BadSetting: the bound is above the limit; the message gives the largest beam that fits.
+            DoesNotFit: the bound is above the limit; the message gives the largest beam that fits.
         """
         fitting = max(1, self.size * LARGEST // max(1, self.bytes(tokens)))
         if self.size > fitting:
-            needed = f"{self.size} could take {self.bytes(tokens) / 2**30:.1f} GB of memory"
-            allowed = f"at most {fitting} if up to {tokens} tokens are generated ({needed}); fewer tokens (max_length) need less"
-            raise BadSetting(name="beam_size", found=self.size, allowed=allowed)
+            reason = phrase(
+                "{size} hypotheses of up to {tokens:,} tokens could take {gigabytes:.1f} GB of memory; at most {fitting} fit, or "
+                "more with fewer new tokens (max_length)",
+                size=self.size,
+                tokens=tokens,
+                gigabytes=self.bytes(tokens) / 2**30,
+                fitting=fitting,
+            )
+            raise DoesNotFit(name="beam_size", reason=reason)
 
     def bytes(self, tokens: int) -> int:
         """Most bytes in memory when `tokens` tokens have been written."""

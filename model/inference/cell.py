@@ -1,7 +1,7 @@
 """The arithmetic of one attention cell, with the scale and output projection of the network that ran."""
 
 from model.checkpoints.loaded import AnyNetwork
-from model.errors import UnknownTensor
+from model.errors import NoArithmetic
 from model.huggingface.network import ForeignNetwork
 from model.huggingface.recorded.network import NO_ROW, RecordedNetwork
 from model.trace.cell_arithmetic import Explanation, check_cell, explain
@@ -20,7 +20,7 @@ def explain_cell(network: AnyNetwork, trace: Trace, site: str, head: int, query:
     """
     where = check_cell(trace, site, head, query, key).site
     if isinstance(network, RecordedNetwork):
-        raise UnknownTensor(asked=f"the arithmetic of a cell at {where}", there=f"no scale and no output projection: {NO_ROW}")
+        raise NoArithmetic(site=where, reason=NO_ROW)
     if isinstance(network, ForeignNetwork):
         scale, output = network.scale_and_output(where)
     else:

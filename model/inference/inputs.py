@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from model.errors import BadSetting, TooManyTokens
+from model.errors import BadSetting, DoesNotFit, MustNotBeSet, TooManyTokens, Words, phrase
 from model.spec.external import AnySpec, AnyStack
 from model.spec.inputs import POSITIONS, Features, Given, RandomFeatures
 from model.spec.request import RunRequest, check_size
@@ -48,7 +48,11 @@ def valid_positions(request: RunRequest, size: int, device: torch.device) -> Ten
     if valid is None:
         return None
     if not 0 <= valid <= size:
-        raise BadSetting(name="source_valid", found=valid, allowed=f"from 0 to {size}, the source's tokens")
+        raise BadSetting(
+            name="source_valid",
+            found=valid,
+            allowed=phrase("a number from 0 to {last:,}, which is the number of source tokens", last=size),
+        )
     return torch.tensor([valid], device=device)
 
 
@@ -113,12 +117,16 @@ class Reader:
             return source
         pad_id = spec.pad_id if spec.source_pad_id is None else spec.source_pad_id
         if pad_id is None or not stack.vocab:
-            raise BadSetting(
-                name="source_pad_to", found=wanted, allowed="left out: this model has no padding id, or none was specified"
-            )
+            raise MustNotBeSet(name="source_pad_to", reason=phrase("this model has no padding id, or none was specified"))
         if not len(source) <= wanted <= stack.max_positions:
             raise BadSetting(
-                name="source_pad_to", found=wanted, allowed=f"from {len(source)} (the source's tokens) to {stack.max_positions}"
+                name="source_pad_to",
+                found=wanted,
+                allowed=phrase(
+                    "a number from {first:,}, which is the number of source tokens, to {last:,}",
+                    first=len(source),
+                    last=stack.max_positions,
+                ),
             )
         tokens = source.tokens.then(self.tokens("source", (pad_id,) * (wanted - len(source))))
         return Input(tokens, torch.tensor([tokens.ids], device=self.device))
@@ -134,28 +142,30 @@ class Reader:
             InputError: the input is empty, is longer than the stack's positions, or is of a kind that the network cannot read.
         """
         allowed, reason = self.room(stack)
-        check_size(name, given, allowed + unread, reason)
+        check_size(given, allowed + unread, reason)
         if isinstance(given, str) and not stack.vocab:
             given = _asked(name, given)
         if isinstance(given, Features | RandomFeatures):
-            check_size(name, given, allowed, reason)
+            check_size(given, allowed, reason)
             return self._features(name, given, stack)
         if not stack.vocab:
             raise BadSetting(name=name, found=given, allowed=_NO_EMBEDDING)
         tokens = self.tokenizers[name].encode(given, name) if isinstance(given, str) else self.tokens(name, given)
         if not tokens.ids:
-            raise BadSetting(name=f"{name} ids", found="empty", allowed="at least one id")
+            raise DoesNotFit(name=name, reason=phrase("it holds no ids"))
         if len(tokens) - unread > allowed:
-            raise TooManyTokens(what=f"{name} text", found=len(tokens), allowed=allowed + unread, reason=reason)
+            raise TooManyTokens(found=len(tokens), allowed=allowed + unread, reason=reason)
         return Input(tokens, torch.tensor([tokens.ids], device=self.device), unread)
 
-    def room(self, stack: AnyStack) -> tuple[int, str]:
+    def room(self, stack: AnyStack) -> tuple[int, Words]:
         """The number of positions that `stack` may read, and the reason for this limit."""
         if self.most < stack.max_positions:
-            return self.most, "the limit of this server"
+            return self.most, phrase("this server reads no more")
         return (
             stack.max_positions,
-            "the model has no more positions" if stack.positions.startswith("learned") else "the limit set in its spec",
+            phrase("the model has no more positions")
+            if stack.positions.startswith("learned")
+            else phrase("its spec.json sets this limit"),
         )
 
     def tokens(self, name: str, ids: tuple[int, ...]) -> Tokens:
@@ -175,27 +185,25 @@ class Reader:
             prompt: number of tokens that the writing stack reads before them.
         """
         if spec.decoder is None or spec.output is None:
-            raise BadSetting(name="begin", found=f"{len(begin)} ids", allowed="left out: this network generates nothing")
+            raise MustNotBeSet(name="begin", reason=phrase("this network generates nothing"))
         check_ids("begin", begin, self.tokenizers["source" if spec.encoder is None else "target"].size)
         if spec.end_id in begin[:-1]:
-            raise BadSetting(
-                name="begin",
-                found=f"the end token {spec.end_id} before the last id",
-                allowed="a list of ids with the end token only at its end",
-            )
+            raise DoesNotFit(name="begin", reason=phrase("the end token {id} occurs before the last id", id=spec.end_id))
         allowed, reason = self.room(spec.writer)
         if len(begin) > (most := max(0, allowed + 1 - prompt)):  # the last token generated is not read
-            raise TooManyTokens(what="begin", found=len(begin), allowed=most, reason=reason)
+            raise TooManyTokens(found=len(begin), allowed=most, reason=reason)
 
     def _features(self, name: str, given: Features | RandomFeatures, stack: AnyStack) -> Input:
         if stack.vocab:
-            raise BadSetting(name=name, found="features", allowed="a text or ids: this network reads words through its embedding")
+            raise DoesNotFit(
+                name=name, reason=phrase("this network reads words through its embedding: give a text or ids instead of features")
+            )
         rows = _draw(given, stack.d_model) if isinstance(given, RandomFeatures) else _rows(name, given, stack.d_model)
         texts, no = tuple(str(i + 1) for i in range(len(rows))), (False,) * len(rows)
         return Input(Tokens(name, (), texts, special=no, unknown=no), rows[None].to(self.device))
 
 
-_NO_EMBEDDING = "features: this network has no embedding for words or ids. Two numbers, POSITIONS SEED, draw random ones"
+_NO_EMBEDDING = phrase("numbers, because this network has no embedding for words or ids; “POSITIONS SEED” draws random ones")
 
 
 def _asked(name: str, text: str) -> RandomFeatures:
@@ -214,11 +222,10 @@ def _rows(name: str, given: Features, width: int) -> Tensor:
     """[position, model]"""
     widths = {len(row) for row in given.rows}
     if widths != {width}:
-        found = " and ".join(map(str, sorted(widths))) or "no"
-        raise BadSetting(
-            name=f"{name} features", found=f"rows of {found} numbers", allowed=f"rows of {width} numbers, one row per position"
-        )
+        found = ", ".join(map(str, sorted(widths))) or "0"
+        reason = phrase("each position must have {width:,} numbers, and found were: {found}", width=width, found=found)
+        raise DoesNotFit(name=name, reason=reason)
     rows = torch.tensor(given.rows, dtype=torch.float32)
     if not rows.isfinite().all():
-        raise BadSetting(name=f"{name} features", found="NaN or infinite", allowed="finite numbers")
+        raise DoesNotFit(name=name, reason=phrase("some of its numbers are NaN or infinite"))
     return rows

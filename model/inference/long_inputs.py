@@ -3,7 +3,7 @@
 from math import isqrt
 
 from model.checkpoints.loaded import Runner
-from model.errors import TooManyTokens
+from model.errors import TooManyTokens, phrase
 from model.huggingface.network import ForeignNetwork
 from model.huggingface.recorded.network import RecordedNetwork
 from model.inference.inputs import Inputs
@@ -42,10 +42,14 @@ def is_fused(checkpoint: Runner, request: RunRequest, inputs: Inputs, changed: b
         return longest > LONG
     heads, bytes_ = sum(sites(checkpoint.info.spec).values()), 8 if scores else 4
     if (needed := bytes_ * heads * longest**2) > LARGEST:
-        what, hint = ("scores and weights", "; more fit where no scores are kept") if scores else ("weights", "")
-        hint = "; more fit where they are not changed" if changed and ours else hint
-        reason = f"{what} of {heads} heads would take {needed / 2**30:.1f} GB{hint}"
-        raise TooManyTokens(what="input", found=longest, allowed=isqrt(LARGEST // (bytes_ * heads)), reason=reason)
+        size = {"heads": heads, "gigabytes": needed / 2**30}
+        if scores:
+            reason = phrase("scores and weights of {heads:,} heads would take {gigabytes:.1f} GB; without scores, more fit", **size)
+        elif changed and ours:
+            reason = phrase("weights of {heads:,} heads would take {gigabytes:.1f} GB; more fit where they are not changed", **size)
+        else:
+            reason = phrase("weights of {heads:,} heads would take {gigabytes:.1f} GB", **size)
+        raise TooManyTokens(found=longest, allowed=isqrt(LARGEST // (bytes_ * heads)), reason=reason)
     return False
 
 
@@ -64,6 +68,10 @@ def only_last_logits(checkpoint: Runner, request: RunRequest, inputs: Inputs) ->
     if spec.encoder is None and request.decoding.max_length and not isinstance(checkpoint.network, RecordedNetwork):
         return needed > LARGEST_PROMPT
     if needed > LARGEST:
-        reason = f"the logits of {spec.writer.vocab:,} tokens of the vocabulary after each would take {needed / 2**30:.1f} GB"
-        raise TooManyTokens(what="input", found=len(fed), allowed=LARGEST // of_a_token, reason=reason)
+        reason = phrase(
+            "the logits of all {vocab:,} tokens of the vocabulary, for each position, would take {gigabytes:.1f} GB",
+            vocab=spec.writer.vocab,
+            gigabytes=needed / 2**30,
+        )
+        raise TooManyTokens(found=len(fed), allowed=LARGEST // of_a_token, reason=reason)
     return False

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from model.checkpoints.loaded import Runner
-from model.errors import BadSetting
+from model.errors import BadSetting, Words, phrase
 from model.huggingface.loaded import Foreign
 from model.inference.calls import Ask, alone
 from model.inference.inputs import Reader
@@ -34,7 +34,9 @@ def lowered(found: Runner, precision: Precision) -> Runner:
     if precision == "float32":
         return found
     if isinstance(found, Foreign):
-        raise BadSetting(name="precision", found=precision, allowed="float32 for a model that the transformers library runs")
+        raise BadSetting(
+            name="precision", found=precision, allowed=phrase("float32 for a model that the transformers library runs")
+        )
     return replace(found, network=deepcopy(found.network).to(getattr(torch, precision)))
 
 
@@ -43,7 +45,7 @@ def run_in(
     lower: Runner,
     request: RunRequest,
     device: torch.device,
-    device_name: str,
+    device_name: Words,
     ask: Ask = alone,
     most: int = POSITIONS,
     report: Report = report_nothing,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from model.checkpoints.loaded import Runner, facts, never_recorded
+from model.errors import Words, phrase
 from model.huggingface.recorded.network import RecordedNetwork
 from model.inference.edits.edited_run import EditedRun
 from model.inference.recorder import Recorder, attentions
@@ -17,7 +18,7 @@ from model.trace.progress import Progress
 from model.trace.steps import Step
 from model.trace.types import Array, Tokens, Trace
 
-ONE_ROW = "each step computed a row for every source position; the last one, which decides, is kept"
+ONE_ROW = phrase("each step computed a row for every source position; the last one, which decides, is kept")
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class TraceMaker:
 
     checkpoint: Runner
     request: RunRequest
-    device_name: str
+    device_name: Words
     recorder: Recorder
     edited: EditedRun
     began: float

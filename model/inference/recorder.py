@@ -12,6 +12,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from model.errors import Words, phrase
 from model.spec.external import AnyAttention
 from model.spec.request import KEEP, Keep
 from model.trace.lazy_attention import LazyAttention
@@ -28,7 +29,7 @@ _KEPT_AS: dict[str, Keep] = {
     "embedded": "hidden",
     "stages": "stages",
 }
-NAN_UNCOMPUTED = "keys that came after the step of a row have no score in it: those scores are NaN"
+NAN_UNCOMPUTED = phrase("keys that came after the step of a row have no score in it: those scores are NaN")
 _FILL = {"weights": 0.0, "scores": torch.nan, "mask": False, "mask_causal": False}
 
 
@@ -119,10 +120,15 @@ class Recorder:
         copy._rows = [list(rows) for rows in self._rows]
         return copy
 
-    def missing(self) -> dict[str, str]:
+    def missing(self) -> dict[str, Words]:
         """Why tensors were not recorded, by name."""
         absent = [kind for kind in KEEP if kind not in self._keep]
-        why = {name: f"not recorded: ask for it with --keep {kind}" for kind in absent for name, k in _KEPT_AS.items() if k == kind}
+        why: dict[str, Words] = {
+            name: phrase("not recorded: ask for it with --keep {kind}", kind=kind)
+            for kind in absent
+            for name, k in _KEPT_AS.items()
+            if k == kind
+        }
         named = {
             name if name in ("hidden", "embedded", "stages") else f"attention/*/{name}": reason for name, reason in why.items()
         }
@@ -133,11 +139,11 @@ class Recorder:
         return named | ({UNWRITTEN: FUSED} if self._fused else {})
 
 
-ONLY_LAST = (
+ONLY_LAST = phrase(
     "a long prompt and a large vocabulary: the logits of each position would take too much memory, so only the last were computed"
 )
 
-FUSED = (
+FUSED = phrase(
     "a long input: the run used a fused kernel, which does not store weights; they are computed from q and k when they are shown"
 )
 

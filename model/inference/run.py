@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from model.checkpoints.loaded import Runner, cache_of, dtype_of
-from model.errors import BadSetting, MissingSetting, NoStart, UnknownHypothesis
+from model.errors import MissingSetting, MustNotBeSet, NoStart, Phrase, UnknownHypothesis, Words, phrase
 from model.huggingface.network import ForeignEncoder, ForeignTranslator, ForeignWriter
 from model.huggingface.recorded.network import RecordedNetwork
 from model.inference.beam_memory import BeamMemory
@@ -39,7 +39,7 @@ def run(
     checkpoint: Runner,
     request: RunRequest,
     device: torch.device,
-    device_name: str,
+    device_name: Words,
     ask: Ask = alone,
     dictated: tuple[int, ...] = (),
     most: int = POSITIONS,
@@ -156,7 +156,7 @@ class _Job:
         def reads(ids: Tensor, start: int) -> Call:
             return Call(network, self.run, self.edited.target(ids), start=start)
 
-        self._refuse_target("a language model continues its source")
+        self._refuse_target(phrase("a language model continues its source"))
         if self.spec.output is None:
             self.ask(reads(source.tensor, 0))
             return {"source": source.tokens}, Written()
@@ -169,7 +169,7 @@ class _Job:
 
     def read(self, network: EncoderAlone | ForeignEncoder) -> Result:
         """Runs an encoder without a decoder; nothing is generated."""
-        self._refuse_target("an encoder alone generates nothing")
+        self._refuse_target(phrase("an encoder alone generates nothing"))
         source = self._source()
         mask = network.source_mask(source.tensor, valid_positions(self.request, len(source), self.device))
         self.ask(Call(network, self.run, self.edited.source(source.tensor, mask.padding), mask))
@@ -191,11 +191,11 @@ class _Job:
             tokens["target"], steps = self._force(passes.reads, target)
             written = Written(steps=steps)
         elif network.kind != "encoder":
-            self._refuse_target("a language model continues its source")
+            self._refuse_target(phrase("a language model continues its source"))
             written = self._decode(passes.reads, source.tokens.ids if alone else self._start(), shown, 0 if alone else len(source))
             tokens = shown(written.ids)
         else:
-            self._refuse_target("an encoder alone generates nothing")
+            self._refuse_target(phrase("an encoder alone generates nothing"))
         return tokens, replace(written, recording=passes.recorded(tokens, written, self.request))
 
     def _decode(self, reads: Reads, prompt: tuple[int, ...], shown: Strips, source: int = 0) -> Written:
@@ -268,15 +268,16 @@ class _Job:
     def _start(self) -> tuple[int, ...]:
         if self.spec.output is None:
             raise MissingSetting(
-                name="The target", needed="a given one, because this network has no output layer and generates nothing"
+                name="target",
+                needed=phrase("a target to read, because this network has no output layer and generates nothing"),
             )
         if self.spec.start_id is None:
             raise NoStart(setting="bos_id")
         return (self.spec.start_id, *self.spec.forced)
 
-    def _refuse_target(self, reason: str) -> None:
+    def _refuse_target(self, reason: Phrase) -> None:
         if self.request.target is not None:
-            raise BadSetting(name="target", found=self.request.target, allowed=f"left out: {reason}")
+            raise MustNotBeSet(name="target", reason=reason)
 
     def _writer(self) -> Writer:
         spec = self.spec

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from model.errors import HeadlightError, RunFailed
+from model.errors import HeadlightError, RunFailed, phrase
 from model.huggingface.recorded.network import Pass, RecordedNetwork
 from model.huggingface.recorded.sites import trace_of
 from model.inference.batching import is_out_of_memory
@@ -78,7 +78,7 @@ class WholePasses:
         def recorded() -> Tensor:
             out, recording = self.network.recorded(given, texts["source"], texts.get("target"), keep, LARGEST)
             if not recording.sites:
-                raise RunFailed(error="no attention was recognized in what it computed")
+                raise RunFailed(error=phrase("no attention was recognized in what it computed"))
             found.append(trace_of(recording, kind))
             result: Tensor = out[0] if kind == "encoder" else out.logits
             return result

@@ -10,6 +10,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
+from model.errors import message, phrase
 from model.inspection import head_circuits
 from model.inspection.report import Freshness, Inspection, Part, TensorInfo
 
@@ -44,7 +45,7 @@ def diagnosed(found: Inspection, tensors: Mapping[str, Tensor], network: nn.Modu
     notes = found.notes
     compared = network is not None and found.parameters <= MOST_NUMBERS
     if network is not None and not compared:
-        notes += (f"Heads are not compared: the network has more than {MOST_NUMBERS:,} parameters.",)
+        notes += (phrase("Heads are not compared: the network has more than {most:,} parameters.", most=MOST_NUMBERS),)
     sites = {} if network is None else {str(site): attention.heads for site, attention in head_circuits.sites(network).items()}
     return replace(
         found,
@@ -149,18 +150,18 @@ def _draws(rows: int, columns: int, layers: int) -> Iterator[tuple[str, float, f
     (0.02, less for what adds to the residual stream).
     """
     for name, edge in (
-        ("Xavier uniform", math.sqrt(6 / (rows + columns))),
-        ("nn.Linear's uniform", math.sqrt(1 / columns)),
-        ("Kaiming uniform", math.sqrt(6 / columns)),
-        ("uniform to 0.1", 0.1),
+        (message("Xavier uniform"), math.sqrt(6 / (rows + columns))),
+        (message("nn.Linear's uniform"), math.sqrt(1 / columns)),
+        (message("Kaiming uniform"), math.sqrt(6 / columns)),
+        (message("uniform to 0.1"), 0.1),
     ):
         yield name, edge / math.sqrt(3), edge
     for name, deviation in (
-        ("nn.Embedding's normal", 1.0),
-        ("normal 0.02", 0.02),
-        ("normal 0.02 / √(2 layers)", 0.02 / math.sqrt(2 * max(1, layers))),
-        ("normal 1 / √width", columns**-0.5),
-        ("Xavier normal", math.sqrt(2 / (rows + columns))),
-        ("Kaiming normal", math.sqrt(2 / columns)),
+        (message("nn.Embedding's normal"), 1.0),
+        (message("normal 0.02"), 0.02),
+        (message("normal 0.02 / √(2 layers)"), 0.02 / math.sqrt(2 * max(1, layers))),
+        (message("normal 1 / √width"), columns**-0.5),
+        (message("Xavier normal"), math.sqrt(2 / (rows + columns))),
+        (message("Kaiming normal"), math.sqrt(2 / columns)),
     ):
         yield name, deviation, 0.0

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from model.errors import Phrase, phrase
+
 
 @dataclass(frozen=True)
 class Harmless:
@@ -22,7 +24,7 @@ class Harmless:
         fits: whether a tensor's numbers are of this kind.
     """
 
-    what: str
+    what: Phrase
     names: re.Pattern[str]
     fits: Callable[[Tensor], bool]
 
@@ -65,36 +67,36 @@ HARMLESS = tuple(
     Harmless(what, re.compile(names, re.IGNORECASE), fits)
     for what, names, fits in (
         (
-            "a counter",
+            phrase("a counter"),
             r"(.*\.)?(n_averaged|num_updates|(global_|_)?step(_count)?s?|epochs?|iterations?|iter_num|version|_float_tensor|ema_decay)",
             _is_one_number,
         ),
-        ("a mask", r"(.*[._])?(mask|masked_bias|tril|triu)|(.*\.)?(attn|attention)\.bias", _is_mask),
-        ("the numbers of the positions", r"(.*[._])?(position_ids|pos_ids)", _counts_up),
-        ("segment ids that are all 0", r"(.*[._])?token_type_ids", _is_zero),
+        (phrase("a mask"), r"(.*[._])?(mask|masked_bias|tril|triu)|(.*\.)?(attn|attention)\.bias", _is_mask),
+        (phrase("the numbers of the positions"), r"(.*[._])?(position_ids|pos_ids)", _counts_up),
+        (phrase("segment ids that are all 0"), r"(.*[._])?token_type_ids", _is_zero),
         (
-            "part of the loss",
+            phrase("part of the loss"),
             r"(.*\.)?(criterion|crit|loss|loss_fn|loss_func|loss_function|\w+_loss|\w+_criterion)(\..*)?|(.*\.)?(class|loss)_weights?",
             _is_anything,
         ),
-        ("part of a metric", r"(\w+_)?(metrics?|accuracy|perplexity|bleu)(\..*)?", _is_anything),
+        (phrase("part of a metric"), r"(\w+_)?(metrics?|accuracy|perplexity|bleu)(\..*)?", _is_anything),
     )
 )
 """All harmless kinds. A rotary cache is not among them: in a network that is not known to rotate queries and keys, it says that
 queries and keys are rotated after all."""
 
 
-BEHIND = "an output head after the network"
+BEHIND = phrase("an output head after the network")
 """A further kind, which layouts and families recognize by its place: a head that reads the last hidden states."""
 
 
-RECOMPUTED = "recomputed by the program that saved it"
+RECOMPUTED = phrase("recomputed by the program that saved it")
 """A further kind, which layouts recognize by its name: their program computes such a tensor when it starts."""
 
 
-def what_is(name: str, tensor: Tensor) -> str:
-    """The kind of a leftover tensor, if it is harmless; empty: it is not known to be."""
-    return next((kind.what for kind in HARMLESS if kind.names.fullmatch(name) and kind.fits(tensor)), "")
+def what_is(name: str, tensor: Tensor) -> Phrase | None:
+    """The kind of a leftover tensor, if it is harmless; None: it is not known to be."""
+    return next((kind.what for kind in HARMLESS if kind.names.fullmatch(name) and kind.fits(tensor)), None)
 
 
 def looks_harmless(name: str) -> bool:
@@ -102,20 +104,23 @@ def looks_harmless(name: str) -> bool:
     return any(kind.names.fullmatch(name) for kind in HARMLESS)
 
 
-def noted(left_over: Mapping[str, str]) -> tuple[str, ...]:
+def noted(left_over: Mapping[str, Phrase]) -> tuple[Phrase, ...]:
     """Notes for viewers about leftover tensors, one for each kind.
 
     Args:
         left_over: the kind of each leftover tensor, by its name.
     """
-    kinds: dict[str, list[str]] = {}
+    kinds: dict[Phrase, list[str]] = {}
     for name, what in left_over.items():
         kinds.setdefault(what, []).append(name)
-    return tuple(f"Not used, because it changes no attention map: {', '.join(names)} ({what})." for what, names in kinds.items())
+    return tuple(
+        phrase("Not used, because no attention map depends on it: {names}. What it is: {what}.", names=", ".join(names), what=what)
+        for what, names in kinds.items()
+    )
 
 
 def shortened(names: Iterable[str], most: int = 3) -> str:
     """The first few names, and the number of the others."""
     listed = list(names)
-    more = f" and {len(listed) - most} more" if len(listed) > most else ""
+    more = f", … (+{len(listed) - most})" if len(listed) > most else ""
     return ", ".join(listed[:most]) + more

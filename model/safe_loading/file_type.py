@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from model.errors import NotACheckpoint
+from model.errors import NotACheckpoint, Phrase, phrase
 
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 """Magic number of torch's legacy format, which stores it as the first pickle."""
@@ -16,26 +16,26 @@ LEGACY = b"\x8a\n" + LEGACY_MAGIC.to_bytes(10, "little")
 
 ZIP = b"PK\x03\x04"
 
-_OTHERS: Mapping[bytes, str] = {
-    b"\x89PNG": "a PNG image",
-    b"\xff\xd8\xff": "a JPEG image",
-    b"GIF8": "a GIF image",
-    b"%PDF": "a PDF document",
-    b"\x1f\x8b": "a gzip archive (unpack it first)",
-    b"7z\xbc\xaf": "a 7z archive (unpack it first)",
-    b"Rar!": "a RAR archive (unpack it first)",
-    b"BZh": "a bzip2 archive (unpack it first)",
-    b"\xfd7zXZ": "an xz archive (unpack it first)",
-    b"\x28\xb5\x2f\xfd": "a Zstandard archive (unpack it first)",
-    b"PK\x05\x06": "an empty zip archive",
-    b"\x89HDF": "an HDF5 file, as Keras writes it",
-    b"\x93NUMPY": "a NumPy array",
-    b"GGUF": "a GGUF file, as llama.cpp reads it",
-    b"version https://git-lfs": "a Git LFS pointer (the weights themselves were not downloaded: run git lfs pull)",
-    b"<!DOCTYPE": "a web page",
-    b"<!doctype": "a web page",
-    b"<html": "a web page",
-    b"\x80": "a Python pickle that torch.save did not write",
+_OTHERS: Mapping[bytes, Phrase] = {
+    b"\x89PNG": phrase("a PNG image"),
+    b"\xff\xd8\xff": phrase("a JPEG image"),
+    b"GIF8": phrase("a GIF image"),
+    b"%PDF": phrase("a PDF document"),
+    b"\x1f\x8b": phrase("a gzip archive (unpack it first)"),
+    b"7z\xbc\xaf": phrase("a 7z archive (unpack it first)"),
+    b"Rar!": phrase("a RAR archive (unpack it first)"),
+    b"BZh": phrase("a bzip2 archive (unpack it first)"),
+    b"\xfd7zXZ": phrase("an xz archive (unpack it first)"),
+    b"\x28\xb5\x2f\xfd": phrase("a Zstandard archive (unpack it first)"),
+    b"PK\x05\x06": phrase("an empty zip archive"),
+    b"\x89HDF": phrase("an HDF5 file, as Keras writes it"),
+    b"\x93NUMPY": phrase("a NumPy array"),
+    b"GGUF": phrase("a GGUF file, as llama.cpp reads it"),
+    b"version https://git-lfs": phrase("a Git LFS pointer (the weights themselves were not downloaded: run git lfs pull)"),
+    b"<!DOCTYPE": phrase("a web page"),
+    b"<!doctype": phrase("a web page"),
+    b"<html": phrase("a web page"),
+    b"\x80": phrase("a Python pickle that torch.save did not write"),
 }
 
 
@@ -54,14 +54,14 @@ def format_of(head: bytes, path: str) -> Literal["archive", "stream", "safetenso
     raise NotACheckpoint(path=path, found=_other(head))
 
 
-def _other(head: bytes) -> str:
+def _other(head: bytes) -> Phrase:
     if not head:
-        return "empty"
+        return phrase("an empty file")
     if head[257:262] == b"ustar":
-        return "a tar archive"
+        return phrase("a tar archive")
     for beginning, words in _OTHERS.items():
         if head.startswith(beginning):
             return words
     if all(byte in b"\t\n\r" or byte >= 32 for byte in head):
-        return "a text"
-    return f"of an unknown kind (it begins with the bytes {head[:4].hex(' ')})"
+        return phrase("a text file")
+    return phrase("a file of an unknown kind, which begins with the bytes {bytes}", bytes=head[:4].hex(" "))

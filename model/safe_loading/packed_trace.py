@@ -14,7 +14,7 @@ import zipfile
 import zlib
 from typing import IO, Any
 
-from model.errors import WireError
+from model.errors import WireError, phrase
 from model.safe_loading import bounds, limits
 
 ENDING = ".trace.safetensors"
@@ -61,12 +61,14 @@ def header(file: IO[bytes]) -> tuple[bytes, Any]:
     begin = file.read(LENGTH)
     length = int.from_bytes(begin, "little")
     if length > MOST_HEADER:
-        raise WireError(detail=f"its header would have {length:,} bytes; at most {MOST_HEADER:,} are read")
+        raise WireError(
+            detail=phrase("its header would have {length:,} bytes; at most {most:,} are read", length=length, most=MOST_HEADER)
+        )
     text = file.read(length)
     try:
         return begin + text, json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise WireError(detail=f"its header cannot be read ({type(error).__name__})") from error
+        raise WireError(detail=phrase("its header cannot be read ({name})", name=type(error).__name__)) from error
 
 
 def unpack(file: IO[bytes], into: IO[bytes]) -> None:
@@ -77,32 +79,40 @@ def unpack(file: IO[bytes], into: IO[bytes]) -> None:
     """
     found = entry(file)
     if found is None:
-        raise WireError(detail="its archive is damaged")
+        raise WireError(detail=phrase("its archive is damaged"))
     size = file.seek(0, io.SEEK_END)
     most = min(MOST_UNPACKED, SPARE + MOST_GAIN * min(size, found.compress_size))
     if found.file_size > most:
-        raise WireError(detail=f"it would have {found.file_size:,} bytes unpacked; at most {most:,} are read")
+        raise WireError(
+            detail=phrase(
+                "it would have {file_size:,} bytes unpacked; at most {most:,} are read", file_size=found.file_size, most=most
+            )
+        )
     try:
         with zipfile.ZipFile(file) as archive, archive.open(found) as packed:
             begin, said = header(packed)
             if len(begin) + _length(said) != found.file_size:
-                raise WireError(detail=f"it would have {found.file_size:,} bytes unpacked; its header says another length")
+                raise WireError(
+                    detail=phrase(
+                        "it would have {file_size:,} bytes unpacked; its header says another length", file_size=found.file_size
+                    )
+                )
             into.write(begin)
             shutil.copyfileobj(packed, into)
     except _DAMAGED as error:
-        raise WireError(detail=f"its archive is damaged ({type(error).__name__})") from error
+        raise WireError(detail=phrase("its archive is damaged ({name})", name=type(error).__name__)) from error
 
 
 def main() -> None:
-    """Unpacks standard input to standard output, or writes the detail of an error, as JSON, to standard error."""
+    """Unpacks standard input to standard output, or writes an error, as JSON, to standard error."""
     bounds.limit_this_process(limits.MAX_MEMORY, limits.MAX_SECONDS, MOST_UNPACKED)
     try:
         unpack(sys.stdin.buffer, sys.stdout.buffer)
         sys.stdout.buffer.flush()
     except WireError as error:
-        sys.exit(json.dumps(error.fields["detail"]))
+        sys.exit(json.dumps(error.to_json()))
     except MemoryError:
-        sys.exit(json.dumps("unpacking it takes too much memory"))
+        sys.exit(json.dumps(WireError(detail=phrase("unpacking it takes too much memory")).to_json()))
 
 
 def _length(said: Any) -> int:
@@ -110,7 +120,7 @@ def _length(said: Any) -> int:
     try:
         return max((int(own["data_offsets"][1]) for name, own in said.items() if name != "__metadata__"), default=0)
     except (AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
-        raise WireError(detail=f"its header cannot be read ({type(error).__name__})") from error
+        raise WireError(detail=phrase("its header cannot be read ({name})", name=type(error).__name__)) from error
 
 
 def _directory_bytes(file: IO[bytes]) -> int:

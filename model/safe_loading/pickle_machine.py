@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pickletools import anyobject, genops, opcodes
 from typing import Any, BinaryIO
 
-from model.errors import DamagedFile, OverLimit, UnsafeFile, UnsoundFile
+from model.errors import DamagedFile, OverLimit, UnsafeFile, UnsoundFile, phrase
 from model.safe_loading import allowed_names, limits
 from model.safe_loading.inert_values import Inert, Named, Storage, Tensor
 from model.safe_loading.plan import shown
@@ -56,13 +56,15 @@ class Machine:
                 self._step(code.name, argument)
             return self._stack.pop()
         except (ValueError, IndexError, KeyError, TypeError, OverflowError, RecursionError, struct.error) as error:
-            raise DamagedFile(path=self._path, detail=f"its pickle makes no sense near its byte {stream.tell():,}") from error
+            raise DamagedFile(
+                path=self._path, detail=phrase("its pickle is invalid near byte {place:,}", place=stream.tell())
+            ) from error
 
     def _spend(self, count: int) -> None:
         self._left -= count
         if self._left < 0:
             most = limits.MAX_INSTRUCTIONS
-            raise OverLimit(path=self._path, what="the number of its instructions", found=f"over {most:,}", allowed=f"{most:,}")
+            raise OverLimit(path=self._path, reason=phrase("its pickle has more than {most:,} instructions", most=most))
 
     def _step(self, name: str, argument: Any) -> None:
         stack = self._stack
@@ -79,7 +81,7 @@ class Machine:
         elif name not in NOTHING:
             step = getattr(self, f"_{name.lower()}", None)
             if step is None:
-                raise UnsoundFile(path=self._path, detail=f"its pickle uses the instruction {name}")
+                raise UnsoundFile(path=self._path, detail=phrase("its pickle uses the instruction {name}", name=name))
             step(argument)
 
     def _take(self, count: int) -> list[Any]:
@@ -205,13 +207,15 @@ class Machine:
         """The first storage with this key."""
         known = self.storages.setdefault(storage.key, storage)
         if (known.dtype, known.count) != (storage.dtype, storage.count):
-            raise UnsoundFile(path=self._path, detail=f"its storage {shown(storage.key)} is described in two ways")
+            raise UnsoundFile(
+                path=self._path, detail=phrase("its storage {name} is described in two ways", name=shown(storage.key))
+            )
         return known
 
     def _called(self, function: Any, arguments: Any) -> Any:
         """The inert result of `function(*arguments)`."""
         if not isinstance(function, Named) or not isinstance(arguments, tuple):
-            raise UnsafeFile(path=self._path, called="the result of another call")
+            raise UnsafeFile(path=self._path, called=phrase("the result of another call"))
         match function.name, arguments:
             case name, _ if name in allowed_names.TABLES:
                 return self._table(arguments)
@@ -232,7 +236,7 @@ class Machine:
     def _made(self, kind: Any, arguments: Any) -> Any:
         """An inert new object of the class `kind`; no function of the file is run."""
         if not isinstance(kind, Named) or not isinstance(arguments, tuple):
-            raise UnsafeFile(path=self._path, called="the result of another call")
+            raise UnsafeFile(path=self._path, called=phrase("the result of another call"))
         return {} if kind.name in allowed_names.TABLES else Inert(kind.name, arguments)
 
     def _table(self, arguments: tuple[Any, ...]) -> dict[Any, Any]:

@@ -7,7 +7,7 @@ have: a list of texts, a table token -> id or id -> token, or a table of these u
 from io import BytesIO
 from typing import Any, BinaryIO
 
-from model.errors import OverLimit
+from model.errors import OverLimit, phrase
 from model.safe_loading import limits
 from model.safe_loading.file_type import LEGACY, ZIP
 from model.safe_loading.inert_values import Inert
@@ -63,7 +63,7 @@ class Texts:
         if isinstance(node, list | tuple | dict):
             self._left -= len(node)
         if self._left < 0:
-            raise OverLimit(path=self._path, what="the number of its texts", found=f"over {MOST:,}", allowed=f"{MOST:,}")
+            raise OverLimit(path=self._path, reason=phrase("it has more than {most:,} entries", most=MOST))
         match node:
             case Inert(kind=kind, state=(_, _, [*_] as texts, *_)) if kind == COMPILED:
                 return self.of(texts, depth)

@@ -14,7 +14,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from model.errors import DamagedFile, NotACheckpoint
+from model.errors import DamagedFile, NotACheckpoint, NotReadable, PathNotFound, Phrase, filling, message, phrase
 from model.safe_loading import plan
 from model.safe_loading.plan import Described, Format, OtherEntry, Plan, Stored
 from model.safe_loading.sandbox_process import look_into
@@ -29,24 +29,32 @@ PIECE = 2**15
 class Problem:
     """A warning about the weights. `str(problem)` is one sentence."""
 
-    template: ClassVar[str] = "{detail}"
+    template: ClassVar[str]
     fields: Mapping[str, object]
 
+    @property
+    def said(self) -> Phrase:
+        """The sentence, for every language."""
+        return Phrase(self.template, {name: filling(value) for name, value in self.fields.items()})
+
     def __str__(self) -> str:
-        """The sentence, with its fields filled in."""
-        return self.template.format(**self.fields)
+        """The sentence in English."""
+        return str(self.said)
 
 
 class NotFinite(Problem):
     """Fields: candidate, tensor, nan, infinite, count."""
 
-    template = "Of the {count} numbers of {tensor}, {nan} are NaN and {infinite} infinite: whatever uses them is not finite either."
+    template = message(
+        "The tensor {tensor} has {count:,} numbers, of which {nan:,} are NaN and {infinite:,} infinite: whatever uses them is not "
+        "finite either."
+    )
 
 
 class UnusualNumbers(Problem):
     """Fields: candidate, count, total, dtype."""
 
-    template = "{count} of the {total} tensors are stored as {dtype}, not as float32."
+    template = message("{count:,} of {total:,} tensors are stored as {dtype}, not as float32.")
 
 
 @dataclass(frozen=True)
@@ -134,12 +142,14 @@ def _open(path: Path) -> Iterator[OpenFile]:
     try:
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):
-            raise NotACheckpoint(path=path, found="a folder" if stat.S_ISDIR(mode) else "a device or a pipe, not a file")
+            raise NotACheckpoint(
+                path=path, found=phrase("a folder") if stat.S_ISDIR(mode) else phrase("a device or a pipe, not a file")
+            )
         file = path.open("rb")
     except FileNotFoundError as error:
-        raise NotACheckpoint(path=path, found="not found") from error
+        raise PathNotFound(path=path) from error
     except OSError as error:
-        raise NotACheckpoint(path=path, found=f"not readable by this program ({error.strerror})") from error
+        raise NotReadable(path=path, reason=str(error.strerror)) from error
     with file:
         yield file
 
@@ -165,9 +175,11 @@ def _storage(file: OpenFile, where: Stored, path: str) -> Tensor:
     raw = torch.empty(where.size, dtype=torch.uint8)
     file.seek(where.start)
     if file.readinto(raw.numpy().data) < where.size:
-        raise DamagedFile(path=path, detail="it became shorter while it was read")
+        raise DamagedFile(path=path, detail=phrase("it became shorter while it was read"))
     if where.checksum and zlib.crc32(raw.numpy().data) != where.checksum:
-        raise DamagedFile(path=path, detail=f"the checksum of the {where.size:,} bytes at {where.start:,} is wrong")
+        raise DamagedFile(
+            path=path, detail=phrase("the checksum of the {size:,} bytes at {start:,} is wrong", size=where.size, start=where.start)
+        )
     return raw
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from math import prod
 from typing import Any, BinaryIO
 
-from model.errors import DamagedFile, OverLimit, UnsoundFile
+from model.errors import DamagedFile, OverLimit, UnsoundFile, phrase
 from model.safe_loading import limits
 from model.safe_loading.inert_values import Storage, Tensor
 from model.safe_loading.plan import ITEM_SIZES, Stored, shown
@@ -47,9 +47,14 @@ def read_safetensors(file: BinaryIO, size: int, path: str) -> tuple[Any, dict[st
     file.seek(0)
     length = int.from_bytes(file.read(LENGTH), "little")
     if length > size - LENGTH:
-        raise UnsoundFile(path=path, detail=f"its header claims {length:,} bytes, and the file has {size:,}")
+        raise UnsoundFile(
+            path=path, detail=phrase("its header claims {length:,} bytes, and the file has {size:,}", length=length, size=size)
+        )
     if length > limits.MAX_HEADER:
-        raise OverLimit(path=path, what="the length of its header", found=f"{length:,} bytes", allowed=f"{limits.MAX_HEADER:,}")
+        raise OverLimit(
+            path=path,
+            reason=phrase("its header has {found:,} bytes; at most {most:,} are read", found=length, most=limits.MAX_HEADER),
+        )
     header = _header(file.read(length), path)
     root: dict[str, Any] = {METADATA: header.pop(METADATA)} if METADATA in header else {}
     stored = dict[str, Stored]()
@@ -63,11 +68,11 @@ def _header(written: bytes, path: str) -> dict[str, Any]:
     try:
         header = json.loads(written.decode(), object_pairs_hook=_once, parse_constant=_no_number)
     except RecursionError as error:
-        raise DamagedFile(path=path, detail="its header is nested too deeply") from error
+        raise DamagedFile(path=path, detail=phrase("its header is nested too deeply")) from error
     except ValueError as error:
-        raise DamagedFile(path=path, detail=f"its header makes no sense: {shown(error)}") from error
+        raise DamagedFile(path=path, detail=phrase("its header is invalid: {reason}", reason=shown(error))) from error
     if not isinstance(header, dict) or not _is_metadata(header.get(METADATA, {})):
-        raise DamagedFile(path=path, detail="its header is not a table of tensors")
+        raise DamagedFile(path=path, detail=phrase("its header is not a table of tensors"))
     return header
 
 
@@ -94,9 +99,11 @@ def _tensor(name: str, entry: Any, data: int, path: str) -> tuple[Tensor, Stored
             dtype = _DTYPES.get(kind, kind)
             count = prod(shape)
         case _:
-            raise DamagedFile(path=path, detail=f"its header does not say what {shown(name)} is")
+            raise DamagedFile(path=path, detail=phrase("its header does not say what {name} is", name=shown(name)))
     if dtype in ITEM_SIZES and count * ITEM_SIZES[dtype] != end - begin:
-        raise UnsoundFile(path=path, detail=f"the tensor {shown(name)} does not fit its {end - begin:,} bytes")
+        raise UnsoundFile(
+            path=path, detail=phrase("the tensor {name} does not fit its {value:,} bytes", name=shown(name), value=end - begin)
+        )
     return Tensor(Storage(name, dtype, count), dtype, 0, tuple(shape), _strides(shape)), Stored(data + begin, end - begin)
 
 
@@ -112,7 +119,11 @@ def _check_cover(stored: Mapping[str, Stored], start: int, size: int, path: str)
     """Checks that every byte after the header belongs to exactly one tensor."""
     for name, where in sorted(stored.items(), key=lambda item: (item[1].start, item[1].size)):
         if where.start != start:
-            raise UnsoundFile(path=path, detail=f"the bytes of the tensor {shown(name)} overlap others or leave a hole")
+            raise UnsoundFile(
+                path=path, detail=phrase("the bytes of the tensor {name} overlap others or leave a hole", name=shown(name))
+            )
         start += where.size
     if start != size:
-        raise UnsoundFile(path=path, detail=f"its header accounts for {start:,} bytes, and the file has {size:,}")
+        raise UnsoundFile(
+            path=path, detail=phrase("its header accounts for {start:,} bytes, and the file has {size:,}", start=start, size=size)
+        )

@@ -10,7 +10,7 @@ import os
 import sys
 from typing import BinaryIO
 
-from model.errors import HeadlightError, OverLimit
+from model.errors import HeadlightError, OverLimit, phrase
 from model.safe_loading import bounds, file_type, limits, pickled_vocabulary, plan, state_dicts
 from model.safe_loading.plan import Plan
 from model.safe_loading.safetensors import read_safetensors
@@ -34,7 +34,9 @@ def describe(file: BinaryIO, path: str) -> Plan:
     """
     size = file.seek(0, os.SEEK_END)
     if size > limits.MAX_FILE:
-        raise OverLimit(path=path, what="its size", found=f"{size:,} bytes", allowed=f"{limits.MAX_FILE:,}")
+        raise OverLimit(
+            path=path, reason=phrase("it has {found:,} bytes; at most {most:,} are read", found=size, most=limits.MAX_FILE)
+        )
     file.seek(0)
     kind = file_type.format_of(file.read(file_type.HEAD), path)
     root, stored = READERS[kind](file, size, path)
@@ -79,7 +81,6 @@ def main(path: str, what: str) -> None:
     except HeadlightError as error:
         answer = json.dumps(error.to_json())
     except MemoryError:
-        found, most = "not enough", f"{limits.MAX_MEMORY:,} bytes"
-        fields = {"path": path, "what": "the memory to inspect it", "found": found, "allowed": most}
-        answer = json.dumps({"error": OverLimit.__name__, "fields": fields})
+        reason = phrase("inspecting it needs more than {bytes:,} bytes of memory", bytes=limits.MAX_MEMORY)
+        answer = json.dumps(OverLimit(path=path, reason=reason).to_json())
     sys.stdout.write(answer)

@@ -7,7 +7,7 @@ from tempfile import TemporaryFile
 from typing import IO, Any, Literal
 
 from model import errors
-from model.errors import CheckpointError, OpeningEnded, OverLimit, WireError
+from model.errors import CheckpointError, OpeningEnded, OverLimit, WireError, phrase
 from model.safe_loading import limits, plan
 from model.safe_loading.worker import ROOT, bare_python
 
@@ -31,8 +31,8 @@ def look_into(file: IO[bytes], path: str, what: Literal["plan", "vocabulary"]) -
         done = subprocess.run(command, stdin=file, capture_output=True, timeout=limits.MAX_SECONDS, check=False)
         answer: dict[str, Any] = json.loads(done.stdout)
     except subprocess.TimeoutExpired as error:
-        seconds = f"{limits.MAX_SECONDS} seconds"
-        raise OverLimit(path=path, what="the time to inspect it", found=f"over {seconds}", allowed=seconds) from error
+        reason = phrase("inspecting it took more than {seconds} seconds", seconds=limits.MAX_SECONDS)
+        raise OverLimit(path=path, reason=reason) from error
     except ValueError as error:
         raise _ended(path, done) from error
     if "error" in answer:
@@ -43,8 +43,8 @@ def look_into(file: IO[bytes], path: str, what: Literal["plan", "vocabulary"]) -
 def _ended(path: str, done: "subprocess.CompletedProcess[bytes]") -> CheckpointError:
     """Why a process ended without an answer, as far as that is known."""
     if done.stderr.rstrip().endswith(b"MemoryError"):
-        allowed = f"{limits.MAX_MEMORY:,} bytes"
-        return OverLimit(path=path, what="the memory to inspect it", found="not enough", allowed=allowed)
+        reason = phrase("inspecting it needs more than {bytes:,} bytes of memory", bytes=limits.MAX_MEMORY)
+        return OverLimit(path=path, reason=reason)
     known = {-each.value: each.name for each in signal.Signals}
     return OpeningEnded(path=path, how=known.get(done.returncode, f"exit {done.returncode}"))
 
@@ -60,7 +60,7 @@ def unpacked(file: IO[bytes], path: str) -> bytes:
         OpeningEnded: something else ended the process.
     """
     file.seek(0)
-    slow = f"unpacking it takes more than {limits.MAX_SECONDS} seconds"
+    slow = WireError(detail=phrase("unpacking it takes more than {seconds} seconds", seconds=limits.MAX_SECONDS))
     with TemporaryFile() as into:
         try:
             done = subprocess.run(
@@ -72,12 +72,12 @@ def unpacked(file: IO[bytes], path: str) -> bytes:
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise WireError(detail=slow) from error
+            raise slow from error
         if done.returncode < 0:
             raise _ended(path, done)
         if done.returncode:
             said = done.stderr.decode("utf-8", "replace").strip()
-            raise WireError(detail=json.loads(said) if said.startswith('"') else slow)
+            raise errors.from_json(json.loads(said)) if said.startswith("{") else slow
         into.seek(0)
         return into.read()
 

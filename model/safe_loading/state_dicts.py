@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from model.errors import NoWeights, UnsoundFile, WholeObject
+from model.errors import NoWeights, Phrase, UnsoundFile, WholeObject, phrase
 from model.safe_loading import allowed_names, limits
 from model.safe_loading.inert_values import Inert, Named, Tensor
 from model.safe_loading.plan import OtherEntry, shown
@@ -50,7 +50,7 @@ class Search:
         tensors = {key: value for key, value in entries if type(key) is str and isinstance(value, Tensor)}
         is_table = any(len(tensor.shape) >= self._axes for tensor in tensors.values())
         if is_table and self.tables.setdefault(name, tensors) is not tensors:
-            raise UnsoundFile(path=self._path, detail=f"two of its tables are called {name!r}")
+            raise UnsoundFile(path=self._path, detail=phrase("two of its tables are called {name}", name=repr(name)))
         for key, value in entries:
             if not (is_table and type(key) is str and isinstance(value, Tensor)):
                 self.look(value, f"{name}.{shown(_word(key))}".removeprefix("."), depth + 1)
@@ -130,10 +130,10 @@ def _word(key: Any) -> str:
     return str(key) if isinstance(key, str | float | bool) or (isinstance(key, int) and abs(key) < 2**63) else "?"
 
 
-def _summary(root: Any) -> str:
+def _summary(root: Any) -> Phrase:
     if isinstance(root, Tensor):
-        return "one tensor without a name"
+        return phrase("one tensor without a name")
     if isinstance(root, dict) and root:
         first = [f"{shown(_word(key), 40)} ({type(value).__name__})" for key, value in list(root.items())[:5]]
-        return f"a table of other things: {', '.join(first)}"
-    return f"a value of the type {type(root).__name__}"
+        return phrase("a table of other things: {names}", names=", ".join(first))
+    return phrase("a value of the type {name}", name=type(root).__name__)

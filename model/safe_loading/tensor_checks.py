@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from math import prod
 
-from model.errors import DamagedFile, OverLimit, UnreadableNumbers, UnsoundFile
+from model.errors import DamagedFile, OverLimit, Phrase, UnreadableNumbers, UnsoundFile, phrase
 from model.safe_loading import allowed_names, limits
 from model.safe_loading.inert_values import Tensor
 from model.safe_loading.plan import ITEM_SIZES, Described, Stored, shown
@@ -41,37 +41,54 @@ class Checks:
         """
         self._check_name(name)
         if tensor.dtype not in ITEM_SIZES:
-            allowed_ = ", ".join(ITEM_SIZES)
-            raise UnreadableNumbers(path=self._path, what=f"the tensor {shown(name)}", found=shown(tensor.dtype), allowed=allowed_)
+            raise UnreadableNumbers(
+                path=self._path,
+                reason=phrase(
+                    "the tensor {name} is of type {dtype}; only these types are read: {allowed}",
+                    name=shown(name),
+                    dtype=shown(tensor.dtype),
+                    allowed=", ".join(ITEM_SIZES),
+                ),
+            )
         capacity = self._capacity(name, tensor)
         if not _is_view(tensor):
-            raise self._unsound(f"the shape, strides or offset of the tensor {shown(name)} are absurd")
+            raise self._unsound(phrase("the shape, strides or offset of the tensor {name} is invalid", name=shown(name)))
         written_out = self._check_size(name, tensor)
         needed = tensor.offset + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride, strict=True)) + 1
         if written_out and needed > capacity:
-            raise self._unsound(f"the tensor {shown(name)} reaches beyond the {capacity:,} numbers of its storage")
+            raise self._unsound(
+                phrase(
+                    "the tensor {name} reaches beyond the {capacity:,} numbers of its storage", name=shown(name), capacity=capacity
+                )
+            )
         return Described(tensor.storage.key, tensor.dtype, tensor.offset, tensor.shape, tensor.stride)
 
     def _check_name(self, name: str) -> None:
         self._count += 1
         if self._count > limits.MAX_TENSORS:
-            most = f"{limits.MAX_TENSORS:,}"
-            raise OverLimit(path=self._path, what="the number of its tensors", found=f"over {most}", allowed=most)
+            raise OverLimit(path=self._path, reason=phrase("it has more than {most:,} tensors", most=limits.MAX_TENSORS))
         if len(name) > limits.MAX_NAME or not name.isprintable():
-            raise self._unsound(f"the name of the tensor {shown(name)} is too long or cannot be printed")
+            raise self._unsound(phrase("the name of the tensor {name} is too long or cannot be printed", name=shown(name)))
 
     def _capacity(self, name: str, tensor: Tensor) -> int:
         """Numbers in the tensor's storage."""
         storage, item_size = tensor.storage, ITEM_SIZES[tensor.dtype]
         where = self._stored.get(storage.key)
         if where is None:
-            raise DamagedFile(path=self._path, detail=f"the bytes of the tensor {shown(name)} are missing")
+            raise DamagedFile(path=self._path, detail=phrase("the bytes of the tensor {name} are missing", name=shown(name)))
         if storage.count * allowed_names.item_size(storage.dtype) != where.size or where.size % item_size:
             raise DamagedFile(
-                path=self._path, detail=f"the tensor {shown(name)} does not fit the {where.size:,} bytes of its storage"
+                path=self._path,
+                detail=phrase(
+                    "the tensor {name} does not fit the {size:,} bytes of its storage", name=shown(name), size=where.size
+                ),
             )
         if self._dtypes.setdefault(storage.key, tensor.dtype) != tensor.dtype:
-            raise self._unsound(f"the bytes of the tensor {shown(name)} are also read as {self._dtypes[storage.key]}")
+            raise self._unsound(
+                phrase(
+                    "the bytes of the tensor {name} are also read as {dtypes}", name=shown(name), dtypes=self._dtypes[storage.key]
+                )
+            )
         return where.size // item_size
 
     def _check_size(self, name: str, tensor: Tensor) -> int:
@@ -79,12 +96,25 @@ class Checks:
         written_out = prod(max(1, size) for size in tensor.shape) * ITEM_SIZES[tensor.dtype]
         self._written_out += written_out
         if written_out > self._size + limits.SPARE:
-            raise self._unsound(f"the tensor {shown(name)} would take {written_out:,} bytes, and the file has {self._size:,}")
+            raise self._unsound(
+                phrase(
+                    "the tensor {name} would take {written_out:,} bytes, and the file has {size:,}",
+                    name=shown(name),
+                    written_out=written_out,
+                    size=self._size,
+                )
+            )
         if self._written_out > limits.SHARING * self._size + limits.SPARE:
-            raise self._unsound(f"its tensors would take over {limits.SHARING} times the {self._size:,} bytes of the file")
+            raise self._unsound(
+                phrase(
+                    "its tensors would take over {sharing} times the {size:,} bytes of the file",
+                    sharing=limits.SHARING,
+                    size=self._size,
+                )
+            )
         return prod(tensor.shape)
 
-    def _unsound(self, detail: str) -> UnsoundFile:
+    def _unsound(self, detail: Phrase) -> UnsoundFile:
         return UnsoundFile(path=self._path, detail=detail)
 
 

@@ -3,7 +3,7 @@
 from io import BytesIO
 from typing import Any, BinaryIO
 
-from model.errors import DamagedFile
+from model.errors import DamagedFile, phrase
 from model.safe_loading import allowed_names, limits
 from model.safe_loading.file_type import LEGACY_MAGIC
 from model.safe_loading.pickle_machine import Machine
@@ -27,17 +27,19 @@ def read_stream(file: BinaryIO, size: int, path: str) -> tuple[Any, dict[str, St
     pickles, machine = BytesIO(file.read(limits.MAX_HEADER)), Machine(path)
     magic, protocol, _system, root, keys = (machine.follow(pickles) for _ in range(5))
     if (magic, protocol) != (LEGACY_MAGIC, PROTOCOL) or not isinstance(keys, list):
-        raise DamagedFile(path=path, detail="its five pickles are not those of torch.save")
+        raise DamagedFile(path=path, detail=phrase("its five pickles are not those of torch.save"))
     stored, position = dict[str, Stored](), pickles.tell()
     for key in keys:
         storage = machine.storages.get(key) if isinstance(key, str) and key not in stored else None
         if storage is None:
-            raise DamagedFile(path=path, detail=f"its list of storages names {shown(key)}, which no tensor uses")
+            raise DamagedFile(path=path, detail=phrase("its list of storages names {name}, which no tensor uses", name=shown(key)))
         file.seek(position)
         count = int.from_bytes(file.read(COUNT), "little")
         where = Stored(position + COUNT, count * allowed_names.item_size(storage.dtype))
         position = where.start + where.size
         if count != storage.count or position > size:
-            raise DamagedFile(path=path, detail=f"the bytes of its storage {shown(key)} are cut off or of another count")
+            raise DamagedFile(
+                path=path, detail=phrase("the bytes of its storage {name} are truncated or have the wrong length", name=shown(key))
+            )
         stored[key] = where
     return root, stored

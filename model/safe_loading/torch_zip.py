@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any, BinaryIO
 from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
-from model.errors import DamagedFile, NotACheckpoint, OverLimit, UnreadableNumbers, UnsoundFile
+from model.errors import DamagedFile, NotACheckpoint, OverLimit, Phrase, UnreadableNumbers, UnsoundFile, phrase
 from model.safe_loading import limits
 from model.safe_loading.pickle_machine import Machine
 from model.safe_loading.plan import Stored, shown
@@ -36,10 +36,13 @@ def read_archive(file: BinaryIO, size: int, path: str) -> tuple[Any, dict[str, S
     _check_order(_small(file, entries.get(f"{folder}/byteorder")), path)
     pickle = entries[f"{folder}/data.pkl"]
     if pickle.size > limits.MAX_HEADER:
-        raise _too_large(path, "the size of its pickle", pickle.size)
+        raise OverLimit(
+            path=path,
+            reason=phrase("its pickle has {found:,} bytes; at most {most:,} are read", found=pickle.size, most=limits.MAX_HEADER),
+        )
     written = _read(file, pickle)
     if pickle.checksum and zlib.crc32(written) != pickle.checksum:
-        raise DamagedFile(path=path, detail="the checksum of its data.pkl is wrong")
+        raise DamagedFile(path=path, detail=phrase("the checksum of its data.pkl is wrong"))
     root = Machine(path).follow(BytesIO(written))
     place = f"{folder}/data/"
     return root, {name.removeprefix(place): where for name, where in entries.items() if name.startswith(place)}
@@ -51,15 +54,17 @@ def _entries(file: BinaryIO, size: int, path: str) -> dict[str, Stored]:
     try:
         archive = ZipFile(file)
     except (BadZipFile, NotImplementedError, ValueError, IndexError, OverflowError, OSError, struct.error) as error:
-        raise DamagedFile(path=path, detail=f"its directory makes no sense: {shown(error)}") from error
+        raise DamagedFile(path=path, detail=phrase("its directory is invalid: {reason}", reason=shown(error))) from error
     infos = sorted(archive.infolist(), key=lambda info: info.header_offset)
     for info in sorted(infos, key=lambda info: -info.file_size):
         if flaw := _flaw(info):
-            raise UnsoundFile(path=path, detail=f"its entry {shown(info.orig_filename)} {flaw}")
+            raise UnsoundFile(path=path, detail=flaw)
     if len({info.orig_filename for info in infos}) < len(infos):
-        raise UnsoundFile(path=path, detail=f"its entry {shown(_double(infos))} is there twice")
+        raise UnsoundFile(path=path, detail=phrase("its entry {name} is there twice", name=shown(_double(infos))))
     if (total := sum(info.file_size for info in infos)) > size:
-        raise UnsoundFile(path=path, detail=f"its entries claim {total:,} bytes, and the file has {size:,}")
+        raise UnsoundFile(
+            path=path, detail=phrase("its entries claim {total:,} bytes, and the file has {size:,}", total=total, size=size)
+        )
     return _places(file, infos, archive.start_dir, path)
 
 
@@ -69,26 +74,36 @@ def _check_end(file: BinaryIO, size: int, path: str) -> None:
     tail = file.read().rjust(END + LOCATOR + RECORD, b"\0")
     record, locator, end = tail[:RECORD], tail[RECORD:-END], tail[-END:]
     if end[:4] != b"PK\x05\x06":
-        raise DamagedFile(path=path, detail="the end of its zip archive is missing: it is cut off, or something was added to it")
+        raise DamagedFile(
+            path=path, detail=phrase("the end of its zip archive is missing: it is cut off, or something was added to it")
+        )
     (directory,) = struct.unpack_from("<I", end, 12)
     if locator[:4] == b"PK\x06\x07":
         (at,) = struct.unpack_from("<Q", locator, 8)
         (directory,) = struct.unpack_from("<Q", record, 40)
         if record[:4] != b"PK\x06\x06" or at != size - END - LOCATOR - RECORD:
-            raise DamagedFile(path=path, detail="the end of its zip archive makes no sense")
+            raise DamagedFile(path=path, detail=phrase("the end of its zip archive is invalid"))
     if directory > limits.MAX_HEADER:
-        raise _too_large(path, "the size of its directory", directory)
+        raise OverLimit(
+            path=path,
+            reason=phrase("its directory has {found:,} bytes; at most {most:,} are read", found=directory, most=limits.MAX_HEADER),
+        )
 
 
-def _flaw(info: ZipInfo) -> str | None:
+def _flaw(info: ZipInfo) -> Phrase | None:
     """A property of the entry that torch.save never writes; None: it has none."""
     name = info.orig_filename
     if info.flag_bits & 0x1:
-        return "is encrypted"
+        return phrase("its entry {name} is encrypted", name=shown(name))
     if info.compress_type != ZIP_STORED or info.file_size != info.compress_size:
-        return f"is compressed ({info.compress_size:,} bytes would become {info.file_size:,})"
+        return phrase(
+            "its entry {name} is compressed: {packed:,} bytes would become {unpacked:,}",
+            name=shown(name),
+            packed=info.compress_size,
+            unpacked=info.file_size,
+        )
     if name.startswith("/") or ".." in name.split("/") or any(letter in name for letter in "\\:\0"):
-        return "leads out of the archive"
+        return phrase("its entry {name} leads out of the archive", name=shown(name))
     return None
 
 
@@ -103,16 +118,16 @@ def _places(file: BinaryIO, infos: Iterable[ZipInfo], directory: int, path: str)
     for info in infos:
         name = info.orig_filename
         if info.header_offset < behind:
-            raise UnsoundFile(path=path, detail=f"its entry {shown(name)} shares bytes with another")
+            raise UnsoundFile(path=path, detail=phrase("its entry {name} shares bytes with another", name=shown(name)))
         file.seek(min(info.header_offset, directory))
         header = file.read(LOCAL)
         if header[:4] != b"PK\x03\x04" or len(header) < LOCAL:
-            raise DamagedFile(path=path, detail=f"its entry {shown(name)} is not where its directory says")
+            raise DamagedFile(path=path, detail=phrase("its entry {name} is not where its directory says", name=shown(name)))
         start = info.header_offset + LOCAL + sum(struct.unpack_from("<HH", header, 26))
         behind = start + info.file_size
         places[name] = Stored(start, info.file_size, info.CRC)
     if behind > directory:
-        raise UnsoundFile(path=path, detail="its last entry shares bytes with its directory")
+        raise UnsoundFile(path=path, detail=phrase("its last entry shares bytes with its directory"))
     return places
 
 
@@ -120,18 +135,19 @@ def _folder(entries: Mapping[str, Stored], path: str) -> str:
     """The single top-level folder of torch.save."""
     folders = [name.removesuffix("/data.pkl") for name in entries if name.endswith("/data.pkl") and name.count("/") == 1]
     if not folders:
-        raise NotACheckpoint(path=path, found="a zip archive without the data.pkl that torch.save writes")
+        raise NotACheckpoint(path=path, found=phrase("a zip archive without the data.pkl that torch.save writes"))
     if len(folders) > 1:
-        raise UnsoundFile(path=path, detail="it holds more than one data.pkl")
+        raise UnsoundFile(path=path, detail=phrase("it holds more than one data.pkl"))
     if f"{folders[0]}/constants.pkl" in entries:
-        raise NotACheckpoint(path=path, found="a TorchScript program, not weights")
+        raise NotACheckpoint(path=path, found=phrase("a TorchScript program, not weights"))
     return folders[0]
 
 
 def _check_order(order: bytes, path: str) -> None:
     if order not in (b"", b"little"):
         raise UnreadableNumbers(
-            path=path, what="its numbers", found=f"{shown(order.decode('latin-1'))}-endian bytes", allowed="little-endian bytes"
+            path=path,
+            reason=phrase("their byte order is “{order}”; only little-endian is read", order=shown(order.decode("latin-1"))),
         )
 
 
@@ -143,7 +159,3 @@ def _small(file: BinaryIO, where: Stored | None) -> bytes:
 def _read(file: BinaryIO, where: Stored) -> bytes:
     file.seek(where.start)
     return file.read(where.size)
-
-
-def _too_large(path: str, what: str, found: int) -> OverLimit:
-    return OverLimit(path=path, what=what, found=f"{found:,} bytes", allowed=f"{limits.MAX_HEADER:,}")

@@ -16,7 +16,7 @@ from functools import lru_cache
 from types import NoneType
 from typing import Any, ClassVar, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
-from model.errors import BadEdit
+from model.errors import BadEdit, Phrase, phrase
 
 Token: TypeAlias = int | str
 """A token of a strip: an index, counted from 0, or a text, which names all of its places."""
@@ -69,7 +69,7 @@ class Edit:
         made: Edit = _parsed(kind, text)
         return made
 
-    def refuse(self, reason: str) -> BadEdit:
+    def refuse(self, reason: Phrase) -> BadEdit:
         """The error that says why this edit cannot be made."""
         return BadEdit(edit=str(self), reason=reason)
 
@@ -125,9 +125,9 @@ class AtSites(Edit):
             BadEdit: a head is negative, or `stack` and `kind` are given beside a `site`.
         """
         if self.site and (self.stack or self.kind):
-            raise self.refuse("a site already says its stack and its kind")
+            raise self.refuse(phrase("site=… already says stack=… and kind=…"))
         if any(head < 0 for head in self.head):
-            raise self.refuse("heads are counted from 0")
+            raise self.refuse(phrase("heads are counted from 0"))
 
     def at_site(self, site: str) -> bool:
         """Whether this edit is at a site, given in text form."""
@@ -166,12 +166,14 @@ def _parsed(kind: type[Any], text: str) -> Any:
     given: dict[str, Any] = {}
     for key, value in _pairs(text):
         if key not in hints:
-            raise BadEdit(edit=text, reason=f"{key} is not one of {', '.join(hints)}")
+            raise BadEdit(
+                edit=text, reason=phrase("“{key}” does not exist here. Available: {names}", key=key, names=", ".join(hints))
+            )
         if key in given:
-            raise BadEdit(edit=text, reason=f"{key} is given twice")
+            raise BadEdit(edit=text, reason=phrase("{key} is given twice", key=key))
         given[key] = _value(hints[key], value, text, key)
     if missing := [f.name for f in fields(kind) if f.default is MISSING and f.name not in given]:
-        raise BadEdit(edit=text, reason=f"{', '.join(missing)} must be given")
+        raise BadEdit(edit=text, reason=phrase("a value is missing for: {names}", names=", ".join(missing)))
     return kind(**given)
 
 
@@ -183,7 +185,10 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
         yield pair.group(1), pair.group(2)
         place = pair.end()
     if rest := text[place:].strip():
-        raise BadEdit(edit=text[:LONGEST], reason=f"{rest[:40]!r} is not of the form key=value (a value with spaces needs quotes)")
+        raise BadEdit(
+            edit=text[:LONGEST],
+            reason=phrase("“{found}” is not of the form key=value (a value with spaces needs quotes)", found=rest[:40]),
+        )
 
 
 def _written(value: Any) -> str:
@@ -207,7 +212,9 @@ def _value(kind: Any, value: str, text: str, key: str) -> Any:
     if get_origin(kind) is tuple:
         items = _ITEM.findall(value)
         if ",".join(items) != value or not items:
-            raise BadEdit(edit=text, reason=f"{key} must be a list separated by commas; a comma inside an item needs quotes")
+            raise BadEdit(
+                edit=text, reason=phrase("{key} must be a list separated by commas; a comma inside an item needs quotes", key=key)
+            )
         return tuple(_single(choices[0], item, text, key) for item in items)
     if NoneType in choices:
         kind = next(choice for choice in (Token, int, str) if choice | None == kind)
@@ -222,8 +229,11 @@ def _single(kind: Any, value: str, text: str, key: str) -> Any:
     if kind in (str, Token) or get_origin(kind) is Literal:
         found = _string(value, text)
         if get_origin(kind) is Literal and found not in get_args(kind):
-            allowed = " or ".join(choice for choice in get_args(kind) if choice)
-            raise BadEdit(edit=text, reason=f"{key} must be {allowed}")
+            allowed = ", ".join(choice for choice in get_args(kind) if choice)
+            raise BadEdit(
+                edit=text,
+                reason=phrase("{key} is not allowed to be “{found}”. Allowed: {allowed}", key=key, found=found, allowed=allowed),
+            )
         return found
     if kind is int and whole:
         return int(value)
@@ -232,7 +242,9 @@ def _single(kind: Any, value: str, text: str, key: str) -> Any:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise BadEdit(edit=text, reason=f"{key} must be {'a whole number' if kind is int else 'a number'}")
+        if kind is int:
+            raise BadEdit(edit=text, reason=phrase("{key} must be a whole number", key=key))
+        raise BadEdit(edit=text, reason=phrase("{key} must be a number", key=key))
     return number
 
 
@@ -243,4 +255,4 @@ def _string(value: str, text: str) -> str:
     try:
         return str(json.loads(value))
     except ValueError as error:
-        raise BadEdit(edit=text, reason=f"{value[:40]} is not a text in quotes as JSON writes it") from error
+        raise BadEdit(edit=text, reason=phrase("{found} is not a string in quotes as JSON writes it", found=value[:40])) from error

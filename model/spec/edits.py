@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from model.errors import phrase
 from model.spec.edit import EDITS as EDITS
 from model.spec.edit import MOST_EDITS as MOST_EDITS
 from model.spec.edit import AtSites as AtSites
@@ -72,9 +73,9 @@ class SetRow(AtSites):
         needs = {"one-hot": "key", "numbers": "numbers", "head": "other"}
         for to, there in given.items():
             if there != (self.to == to):
-                raise self.refuse(f"to={to} goes with {needs[to]}")
+                raise self.refuse(phrase("to={to} goes with {field}", to=to, field=needs[to]))
         if self.numbers and not (min(self.numbers) >= 0 and 0 < sum(self.numbers) < float("inf")):
-            raise self.refuse("numbers must be 0 or above, and one of them above 0")
+            raise self.refuse(phrase("numbers must be 0 or above, and one of them above 0"))
 
 
 @dataclass(frozen=True)
@@ -217,12 +218,12 @@ class Patch(AtSites):
         """
         super().__post_init__()
         if self.value in ("output", "hidden") and self.head:
-            raise self.refuse(f"{self.value} is not of single heads")
+            raise self.refuse(phrase("{value} does not belong to single heads", value=self.value))
         if self.value == "hidden" and (self.site or self.kind):
-            raise self.refuse("the output of a layer is chosen by stack and layer")
+            raise self.refuse(phrase("the output of a layer is chosen by stack=… and layer=…"))
         if self.value != "hidden" and self.layer:
-            raise self.refuse("layer goes with value=hidden; sites are chosen by site, stack and kind")
+            raise self.refuse(phrase("layer=… goes with value=hidden; attention layers are chosen by site=…, stack=… and kind=…"))
         if any(isinstance(edit, Patch) for edit in self.under):
-            raise self.refuse("the second run may not be patched itself")
+            raise self.refuse(phrase("the second run must not be patched itself"))
         if self.take and len(self.at) != len(self.take):
-            raise self.refuse("at and take must name as many tokens, one for one")
+            raise self.refuse(phrase("at and take must name equally many tokens"))

@@ -7,7 +7,7 @@ have are named alike, so code that reads only those works with either. This modu
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from model.errors import BadSetting
+from model.errors import BadSetting, phrase
 from model.spec.network import (
     AttentionSpec,
     Depth,
@@ -49,7 +49,9 @@ class ForeignAttention:
             BadSetting: `heads` is not a multiple of `key_heads`.
         """
         if self.heads % self.key_heads:
-            raise BadSetting(name="the number of key heads", found=self.key_heads, allowed=f"a divisor of its {self.heads} heads")
+            raise BadSetting(
+                name="key_heads", found=self.key_heads, allowed=phrase("a divisor of the {heads} heads", heads=self.heads)
+            )
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from model.errors import BadSetting
+from model.errors import BadSetting, phrase
 
 POSITIONS = 2**14
 """Most tokens, ids or rows of one input, for any model."""
@@ -52,9 +52,13 @@ class RandomFeatures:
             BadSetting: a value is outside its limits.
         """
         if not 1 <= self.positions <= POSITIONS:
-            raise BadSetting(name="positions", found=self.positions, allowed=f"from 1 to {POSITIONS}")
+            raise BadSetting(
+                name="positions",
+                found=self.positions,
+                allowed=phrase("a whole number from 1 to {positions:,}", positions=POSITIONS),
+            )
         if not 0 <= self.seed < 2**63:
-            raise BadSetting(name="seed", found=self.seed, allowed="0 or a positive whole number below 2^63")
+            raise BadSetting(name="seed", found=self.seed, allowed=phrase("a whole number from 0, below 2^63"))
 
     def __len__(self) -> int:
         """Number of positions."""

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
-from model.errors import BadLayoutFile
+from model.errors import BadLayoutFile, Phrase, counted, phrase
 
 Network: TypeAlias = Literal["language model", "encoder", "translator"]
 Shape: TypeAlias = tuple[int, ...]
@@ -103,47 +103,54 @@ def parse(content: bytes, path: str) -> LayoutFile:
     Raises:
         BadLayoutFile: it is none; the sentence says why.
     """
-
     if len(content) > MOST_BYTES:
-        raise BadLayoutFile(path=path, detail=f"it has {len(content):,} bytes, and at most {MOST_BYTES:,} are read")
+        raise BadLayoutFile(
+            path=path, detail=phrase("it has {count:,} bytes, and at most {most:,} are read", count=len(content), most=MOST_BYTES)
+        )
     try:
         data = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_without_doubles)
     except _Double as double:
-        raise BadLayoutFile(path=path, detail=f"“{double}” occurs in it twice") from double
+        raise BadLayoutFile(path=path, detail=phrase("“{double}” occurs in it twice", double=double)) from double
     except (ValueError, RecursionError) as error:
-        raise BadLayoutFile(path=path, detail="it is not JSON") from error
+        raise BadLayoutFile(path=path, detail=phrase("it is not a JSON file")) from error
     if not isinstance(data, dict) or data.get("headlight_layout") != VERSION:
-        raise BadLayoutFile(path=path, detail=f'it does not say "headlight_layout": {VERSION}')
+        raise BadLayoutFile(path=path, detail=phrase('it does not say "headlight_layout": {version}', version=VERSION))
     if other := sorted(set(data) - {"headlight_layout", "name", "network", "facts", "roles"}):
-        raise BadLayoutFile(path=path, detail=f"it has a field “{other[0][:80]}”, which no layout has")
+        raise BadLayoutFile(path=path, detail=phrase("it has a field “{other}”, which no layout has", other=other[0][:80]))
     if not isinstance(name := data.get("name"), str) or not re.fullmatch(r"[\w .-]{1,80}", name):
-        raise BadLayoutFile(path=path, detail="its name is not a text of 1 to 80 letters, digits, spaces, dots and hyphens")
+        raise BadLayoutFile(path=path, detail=phrase("its name must have 1 to 80 letters, digits, spaces, dots and hyphens"))
     network: Network | None = next((each for each in get_args(Network) if each == data.get("network")), None)
     if network is None:
-        raise BadLayoutFile(path=path, detail=f"its network is not {' or '.join(get_args(Network))}")
+        raise BadLayoutFile(path=path, detail=phrase("its network is not {names}", names=", ".join(get_args(Network))))
     return LayoutFile(name, network, _roles_in(data, network, path), _facts_in(data, path))
 
 
 def _roles_in(data: Mapping[str, Any], network: Network, path: str) -> dict[str, str]:
     told = data.get("roles")
     if not isinstance(told, dict) or not told or len(told) > MOST_ROLES:
-        raise BadLayoutFile(path=path, detail=f"it has no table of 1 to {MOST_ROLES:,} roles")
+        raise BadLayoutFile(path=path, detail=phrase("it has no table of 1 to {most:,} roles", most=MOST_ROLES))
     for pattern, role in told.items():
         if not pattern or len(pattern) > LONGEST_NAME or pattern.count(LAYER) > 1 or set("#@") & set(pattern):
-            raise BadLayoutFile(path=path, detail=f"“{pattern[:80]}” is not a name with at most one {LAYER} in it")
+            wrong = phrase("“{pattern}” is not a name with at most one {layer} in it", pattern=pattern[:80], layer=LAYER)
+            raise BadLayoutFile(path=path, detail=wrong)
         if not isinstance(role, str) or role not in roles(network):
-            raise BadLayoutFile(path=path, detail=f"“{str(role)[:80]}” is not a role of the network “{network}”")
+            raise BadLayoutFile(
+                path=path, detail=phrase("“{name}” is not a role of the network “{network}”", name=str(role)[:80], network=network)
+            )
     return told
 
 
 def _facts_in(data: Mapping[str, Any], path: str) -> dict[str, str]:
     told = data.get("facts", {})
     if not isinstance(told, dict):
-        raise BadLayoutFile(path=path, detail="its facts are not a table")
+        raise BadLayoutFile(path=path, detail=phrase("its facts are not a table"))
     for name, value in told.items():
         if name not in FACTS or not isinstance(value, str | int | float) or len(str(value)) > 40:
             raise BadLayoutFile(
-                path=path, detail=f"its fact “{str(name)[:80]}” is not one of {', '.join(FACTS)}, or has no plain value"
+                path=path,
+                detail=phrase(
+                    "its fact “{name}” is not one of {names}, or has no plain value", name=str(name)[:80], names=", ".join(FACTS)
+                ),
             )
     return {name: json.dumps(value) if isinstance(value, bool) else str(value) for name, value in told.items()}
 
@@ -198,7 +205,7 @@ def mistakes(told: LayoutFile, shapes: Mapping[str, Shape], harmless: Iterable[s
         harmless: tensors that may stay without a role.
         path: the layout file's name, for the sentences.
     """
-    return list(_found(told, shapes, frozenset(harmless), path or told.name))
+    return [BadLayoutFile(path=path or told.name, detail=each) for each in _found(told, shapes, frozenset(harmless))]
 
 
 def filled(told: LayoutFile, shapes: Mapping[str, Shape]) -> dict[tuple[str, int], str]:
@@ -207,34 +214,41 @@ def filled(told: LayoutFile, shapes: Mapping[str, Shape]) -> dict[tuple[str, int
     return {(role, layer or 0): name for role, name, layer in every}
 
 
-def _found(told: LayoutFile, shapes: Mapping[str, Shape], harmless: frozenset[str], path: str) -> Iterator[BadLayoutFile]:
+def _found(told: LayoutFile, shapes: Mapping[str, Shape], harmless: frozenset[str]) -> Iterator[Phrase]:
     owner, there = dict[str, str](), dict[tuple[str, int], str]()
     for pattern, role in told.roles.items():
         found = matching(pattern, shapes)
         if not found:
-            yield BadLayoutFile(path=path, detail=f"no tensor is called “{pattern}”")
+            yield phrase("no tensor is called “{pattern}”", pattern=pattern)
         if LAYER in pattern and not in_layers(role):
-            yield BadLayoutFile(
-                path=path, detail=f"“{pattern}” is {role}, which a network has only once, so its name has no {LAYER}"
+            yield phrase(
+                "“{pattern}” has the role “{role}”, which a network has only once, so its name must not have {layer}",
+                pattern=pattern,
+                role=role,
+                layer=LAYER,
             )
         for name, layer in found.items():
             if name in owner:
-                yield BadLayoutFile(path=path, detail=f"“{name}” has two roles, {owner[name]} and {role}")
+                yield phrase("“{name}” has two roles, “{owner}” and “{role}”", name=name, owner=owner[name], role=role)
             elif role != BEHIND and (role, layer or 0) in there:
-                yield BadLayoutFile(
-                    path=path, detail=f"“{name}” and “{there[role, layer or 0]}” are both {role} of layer {layer or 0}"
+                yield phrase(
+                    "“{name}” and “{other}” both have the role “{role}” in layer {layer}",
+                    name=name,
+                    other=there[role, layer or 0],
+                    role=role,
+                    layer=layer or 0,
                 )
             owner[name] = role
             there[role, layer or 0] = name
     if left := [name for name in shapes if name not in owner and name not in harmless]:
-        yield BadLayoutFile(
-            path=path, detail=f"“{left[0]}” has no role" if len(left) == 1 else f"“{left[0]}” and {len(left) - 1} more have no role"
+        yield counted(
+            "the tensor “{name}” has no role", "{count:,} tensors have no role; the first is “{name}”", len(left), name=left[0]
         )
-    yield from _missing(told.network, there, path)
-    yield from _misshapen(roles(told.network), there, shapes, path)
+    yield from _missing(told.network, there)
+    yield from _misshapen(roles(told.network), there, shapes)
 
 
-def _missing(network: Network, found: Mapping[tuple[str, int], str], path: str) -> Iterator[BadLayoutFile]:
+def _missing(network: Network, found: Mapping[tuple[str, int], str]) -> Iterator[Phrase]:
     """Roles that no tensor has, and layers that lack what another layer has."""
     there = {role for role, _layer in found}
     for stack in ("encoder ", "decoder ") if network == "translator" else ("",):
@@ -242,17 +256,17 @@ def _missing(network: Network, found: Mapping[tuple[str, int], str], path: str) 
         crossing = ("cross query", "cross key", "cross value", "cross output") if stack == "decoder " else ()
         for role in (*_NEEDED, *parts, *crossing):
             if f"{stack}{role}" not in there:
-                yield BadLayoutFile(path=path, detail=f"no tensor is {stack}{role}")
+                yield phrase("no tensor has the role “{role}”", role=f"{stack}{role}")
         own = {(role, layer) for role, layer in found if in_layers(role) and role.startswith(stack)}
         layers = 1 + max((layer for _role, layer in own), default=-1)
         for role in dict.fromkeys(role for role, _layer in own):
             if lacking := [layer for layer in range(layers) if (role, layer) not in own]:
-                yield BadLayoutFile(path=path, detail=f"layer {lacking[0]} has no {role}")
+                yield phrase("layer {layer} has no tensor with the role “{role}”", layer=lacking[0], role=role)
 
 
 def _misshapen(
-    axes: Mapping[str, tuple[str, ...]], found: Mapping[tuple[str, int], str], shapes: Mapping[str, Shape], path: str
-) -> Iterator[BadLayoutFile]:
+    axes: Mapping[str, tuple[str, ...]], found: Mapping[tuple[str, int], str], shapes: Mapping[str, Shape]
+) -> Iterator[Phrase]:
     """Tensors whose shape does not fit the tensors before them."""
     sizes, first = dict[str, int](), dict[str, str]()
     for (role, _layer), name in sorted(found.items(), key=lambda each: (list(axes).index(each[0][0]), each[0][1])):
@@ -260,15 +274,25 @@ def _misshapen(
         if role == BEHIND or "+" in "".join(letters[:1]):
             continue
         if len(shape) != len(letters):
-            yield BadLayoutFile(path=path, detail=f"“{name}” has {len(shape)} axes, and {role} has {len(letters)}")
+            yield phrase(
+                "“{name}” has {found} axes, and its role “{role}” needs {needed}",
+                name=name,
+                found=len(shape),
+                role=role,
+                needed=len(letters),
+            )
             continue
         for letter, size in zip(letters, shape, strict=True):
             letter = "encoder d" if letter == "decoder m" else letter
             if sizes.setdefault(letter, size) != size:
                 other = first[letter]
-                yield BadLayoutFile(
-                    path=path,
-                    detail=f"“{name}” is {list(shape)}: as {role} it does not fit “{other}”, which is {list(shapes[other])}",
+                yield phrase(
+                    "“{name}” has the shape {shape}, which does not fit its role “{role}” beside “{other}” with the shape {needed}",
+                    name=name,
+                    shape=list(shape),
+                    role=role,
+                    other=other,
+                    needed=list(shapes[other]),
                 )
                 break
             first.setdefault(letter, name)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
-from model.errors import BadSetting
+from model.errors import BadSetting, DoesNotFit, MustNotBeSet, phrase
 from model.spec.validation import Between, read
 
 Positions: TypeAlias = Literal[
@@ -73,9 +73,11 @@ class AttentionSpec:
             BadSetting: `heads` is not a multiple of `key_heads`, or the projections are shared already.
         """
         if self.key_heads is not None and self.heads % self.key_heads:
-            raise BadSetting(name="key_heads", found=self.key_heads, allowed=f"a divisor of the {self.heads} heads")
+            raise BadSetting(
+                name="key_heads", found=self.key_heads, allowed=phrase("a divisor of the {heads} heads", heads=self.heads)
+            )
         if self.key_heads is not None and self.projections == "shared":
-            raise BadSetting(name="key_heads", found=self.key_heads, allowed='null where projections are "shared"')
+            raise BadSetting(name="key_heads", found=self.key_heads, allowed=phrase("null, because projections are “shared”"))
 
 
 @dataclass(frozen=True)
@@ -140,18 +142,17 @@ class StackSpec:
         if self.positions in ROTARY:
             self._check_rotary()
         if not self.hidden and self.wiring not in WITHOUT_FEED_FORWARD:
-            raise BadSetting(name="hidden", found=0, allowed='above 0 where the wiring is not "attention"')
+            raise BadSetting(name="hidden", found=0, allowed=phrase("a number above 0, because the wiring is not “attention”"))
         if self.hidden and self.wiring == "no-feed-forward":
-            raise BadSetting(name="hidden", found=self.hidden, allowed='0 where the wiring is "no-feed-forward"')
+            raise BadSetting(name="hidden", found=self.hidden, allowed=phrase("0, because the wiring is “no-feed-forward”"))
 
     def _check_rotary(self) -> None:
         if self.attention.head_dim % 2:
-            raise BadSetting(name="head_dim", found=self.attention.head_dim, allowed="even where positions are rotary")
-        if self.wiring == "memory" or self.decode_positions != "running":
-            found = f"{self.wiring}, {self.decode_positions}"
             raise BadSetting(
-                name="wiring and decode_positions", found=found, allowed="standard, running where positions are rotary"
+                name="head_dim", found=self.attention.head_dim, allowed=phrase("an even number, because positions are rotary")
             )
+        if self.wiring == "memory" or self.decode_positions != "running":
+            raise DoesNotFit(name="wiring", reason=phrase("rotary positions need the wiring standard and decode_positions running"))
 
 
 @dataclass(frozen=True)
@@ -219,9 +220,9 @@ class ModelSpec:
             BadSetting: there is no stack, an output layer without a vocabulary, or an id outside the vocabulary.
         """
         if not self.stacks:
-            raise BadSetting(name="spec", found="no stack", allowed="made of an encoder, a decoder or both")
+            raise DoesNotFit(name="spec", reason=phrase("it has neither an encoder nor a decoder"))
         if self.output is not None and (self.decoder is None or not self.decoder.vocab):
-            raise BadSetting(name="output", found="an output layer", allowed="null where no decoder has a vocabulary")
+            raise MustNotBeSet(name="output", reason=phrase("no decoder has a vocabulary"))
         ids = {name: getattr(self, name) for name in ("pad_id", "start_id", "end_id", "unk_id")}
         ids |= {f"suppressed[{i}]": id_ for i, id_ in enumerate(self.suppressed)}
         _refuse_foreign(ids, self.writer)
@@ -231,7 +232,11 @@ class ModelSpec:
 def _refuse_foreign(ids: Mapping[str, int | None], stack: StackSpec) -> None:
     for name, id_ in ids.items():
         if stack.vocab and id_ is not None and id_ >= stack.vocab:
-            raise BadSetting(name=name, found=id_, allowed=f"below the vocabulary's {stack.vocab:,} ids")
+            raise BadSetting(
+                name=name,
+                found=id_,
+                allowed=phrase("a number below {vocab:,}, the number of ids of the vocabulary", vocab=stack.vocab),
+            )
 
 
 def to_json(spec: Any) -> dict[str, Any]:

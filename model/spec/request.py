@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import Field, asdict, dataclass, field, fields, replace
 from typing import Any, Literal, Self, TypeAlias, get_args
 
-from model.errors import BadSetting, TooManyCharacters, TooManyTokens
+from model.errors import BadSetting, DoesNotFit, MustNotBeSet, TooManyCharacters, TooManyTokens, Words, phrase
 from model.spec.edits import Edit, bounded, silences
 from model.spec.inputs import CHARACTERS_PER_POSITION, FEW_POSITIONS, POSITIONS, Given
 from model.spec.validation import Between, read
@@ -48,9 +48,10 @@ class OneOf:
         """Whether a value is one of the names."""
         return value in self.names
 
-    def __str__(self) -> str:
-        """The allowed values, in words."""
-        return " or ".join(self.names)
+    @property
+    def said(self) -> str:
+        """The allowed values."""
+        return ", ".join(self.names)
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def check(described: Any) -> None:
     for each, own in described_fields(described):
         found = getattr(described, each.name)
         if own.allowed is not None and found != each.default and found not in own.allowed:
-            raise BadSetting(name=each.name, found=found, allowed=str(own.allowed))
+            raise BadSetting(name=each.name, found=found, allowed=own.allowed.said)
 
 
 @dataclass(frozen=True)
@@ -113,25 +114,25 @@ class Decoding:
     """
 
     method: Method = field(default="greedy", metadata=option("how the target is decoded", OneOf(get_args(Method)), flag="decode"))
-    max_length: int = field(default=60, metadata=option("maximum new tokens", Between(0, MOST_TOKENS, f"from 0 to {MOST_TOKENS}")))
+    max_length: int = field(default=60, metadata=option("maximum new tokens", Between(0, MOST_TOKENS)))
     beam_size: int = field(default=5, metadata=option("beam width", Between(1, 32)))
     hypothesis: int = field(default=0, metadata=option("rank of the beam search hypothesis to show; 0: the best", Between(0, 63)))
     temperature: float = field(default=1.0, metadata=option("divides the logits before sampling", Between(0.01, 10)))
     top_k: int = field(
         default=0,
         metadata=option(
-            "sample among the k likeliest tokens; 0: all", Between(0, MOST_CANDIDATES, "0 (all) or a number of tokens")
+            "sample among the k likeliest tokens; 0: all", Between(0, MOST_CANDIDATES, phrase("a number of tokens; 0: all"))
         ),
     )
     top_p: float = field(
         default=1.0,
         metadata=option(
             "sample among the likeliest tokens of this total probability; 1: all",
-            Between(_ABOVE_0, 1, "above 0 and at most 1"),
+            Between(_ABOVE_0, 1, phrase("a number above 0, at most 1")),
         ),
     )
     seed: int = field(
-        default=0, metadata=option("seed of sampling", Between(0, 2**63 - 1, "0 or a positive whole number below 2^63"))
+        default=0, metadata=option("seed of sampling", Between(0, 2**63 - 1, phrase("a whole number from 0, below 2^63")))
     )
 
     def __post_init__(self) -> None:
@@ -161,11 +162,14 @@ def allowed_characters(positions: int = POSITIONS) -> int:
     return CHARACTERS_PER_POSITION * min(max(positions, FEW_POSITIONS), POSITIONS)
 
 
-def check_size(name: str, given: Given, positions: int = POSITIONS, reason: str = "the limit of one run") -> None:
+OF_ONE_RUN = phrase("one run reads no more")
+"""Why an input may not be longer where no model is known."""
+
+
+def check_size(given: Given, positions: int = POSITIONS, reason: Words = OF_ONE_RUN) -> None:
     """Checks the size of an input, before any work is done on it: splitting a text takes time that grows with its length.
 
     Args:
-        name: name of the strip, `source` or `target`.
         positions: number of positions that the model can read.
         reason: why there are no more, for the error.
 
@@ -175,9 +179,9 @@ def check_size(name: str, given: Given, positions: int = POSITIONS, reason: str 
     """
     if isinstance(given, str):
         if len(given) > (allowed := allowed_characters(positions)):
-            raise TooManyCharacters(what=f"{name} text", found=f"{len(given):,}", allowed=f"{allowed:,}")
+            raise TooManyCharacters(found=len(given), allowed=allowed)
     elif len(given) > positions:
-        raise TooManyTokens(what=f"{name} input", found=len(given), allowed=positions, reason=reason)
+        raise TooManyTokens(found=len(given), allowed=positions, reason=reason)
 
 
 @dataclass(frozen=True)
@@ -219,8 +223,7 @@ class RunRequest:
         default=(), kw_only=True, metadata=option("ids that a decode generates first, then it continues on its own: 5,3")
     )
     source_valid: int | None = field(
-        default=None,
-        metadata=option("number of source positions that are not padding [default: those that are not the pad id]"),
+        default=None, metadata=option("number of source positions that are not padding [default: those that are not the pad id]")
     )
     source_pad_to: int | None = field(default=None, metadata=option("pad the source to this many positions"))
     keep: tuple[Keep, ...] = ()
@@ -228,10 +231,7 @@ class RunRequest:
     precision: Precision | None = field(
         default=None,
         metadata=option(
-            "precision of weights and arithmetic",
-            OneOf(get_args(Precision)),
-            usual="float32",
-            variable="HEADLIGHT_PRECISION",
+            "precision of weights and arithmetic", OneOf(get_args(Precision)), usual="float32", variable="HEADLIGHT_PRECISION"
         ),
     )
     settings: Settings = field(default=(), metadata=option("an answer that the file does not give; repeatable", flag="set"))
@@ -245,25 +245,30 @@ class RunRequest:
                 is given beside a target or is longer than the decode.
             TooManyCharacters, TooManyTokens: an input is longer than any model reads.
         """
-        check_size("source", self.source)
+        check_size(self.source)
         if self.target is not None:
-            check_size("target", self.target)
+            check_size(self.target)
         check(self)
         self._check_begin()
         if self.edits:
             bounded(self.edits)
         if unknown := set(self.keep) - set(KEEP):
-            raise BadSetting(name="keep", found=", ".join(sorted(map(str, unknown))), allowed=f"among {', '.join(KEEP)}")
+            raise BadSetting(name="keep", found=", ".join(sorted(map(str, unknown))), allowed=", ".join(KEEP))
         if len(dict(self.settings)) < len(self.settings):
-            raise BadSetting(name="settings", found=", ".join(name for name, _ in self.settings), allowed="each name once")
+            raise BadSetting(name="settings", found=", ".join(name for name, _ in self.settings), allowed=phrase("each name once"))
         object.__setattr__(self, "keep", tuple(name for name in KEEP if name in self.keep))
         object.__setattr__(self, "settings", tuple(sorted(self.settings)))
 
     def _check_begin(self) -> None:
         if self.begin and self.target is not None:
-            raise BadSetting(name="begin", found=_listed(self.begin), allowed="left out where a target is given")
+            raise MustNotBeSet(name="begin", reason=phrase("a target is given, so nothing is generated"))
         if len(self.begin) > (most := self.decoding.max_length):
-            raise BadSetting(name="begin", found=f"{len(self.begin)} ids", allowed=f"at most {most}, the maximum of new tokens")
+            raise DoesNotFit(
+                name="begin",
+                reason=phrase(
+                    "it has {found:,} ids, and at most {most:,} new tokens are generated", found=len(self.begin), most=most
+                ),
+            )
 
     def to_json(self) -> dict[str, Any]:
         """The request as plain JSON values, edits as their text; without `begin` if it is empty, as older versions know it."""

@@ -12,11 +12,17 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from model.errors import BadSetting, Phrase, phrase
+from model.errors import BadSetting, Phrase, UnknownField, Words, phrase
 
 Value = TypeVar("Value")
 
-WORDS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", NoneType: "null"}
+WORDS: dict[Any, Words] = {
+    str: phrase("a string"),
+    int: phrase("a whole number"),
+    float: phrase("a number"),
+    bool: "true, false",
+    NoneType: "null",
+}
 
 
 @dataclass(frozen=True)
@@ -31,15 +37,16 @@ class Between:
 
     lowest: float
     highest: float
-    words: str = ""
+    words: Words = ""
 
     def __contains__(self, value: float) -> bool:
         """Whether a number is allowed; both ends are."""
         return self.lowest <= value <= self.highest
 
-    def __str__(self) -> str:
+    @property
+    def said(self) -> Words:
         """The allowed values, in words."""
-        return self.words or f"from {self.lowest:,} to {self.highest:,}"
+        return self.words or phrase("from {lowest:,} to {highest:,}", lowest=self.lowest, highest=self.highest)
 
 
 def read(kind: type[Value], data: Any, name: str) -> Value:
@@ -87,9 +94,9 @@ def _read(kind: Any, data: Any, name: str) -> Any:
 def _read_dataclass(kind: Any, data: Any, name: str) -> Any:
     hints = get_type_hints(kind, include_extras=True)
     if not isinstance(data, Mapping):
-        raise BadSetting(name=name, found=_short(data), allowed=f"an object with {', '.join(hints)}")
+        raise BadSetting(name=name, found=_short(data), allowed=phrase("an object with the fields {names}", names=", ".join(hints)))
     if unknown := [key for key in data if key not in hints]:
-        raise BadSetting(name=f"a field of {name}", found=_short(unknown[0]), allowed=f"one of {', '.join(hints)}")
+        raise UnknownField(name=name, found=_short(unknown[0]), allowed=", ".join(hints))
     needed = {f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING} | data.keys()
     return kind(**{key: _read(hint, data.get(key), f"{name}.{key}") for key, hint in hints.items() if key in needed})
 
@@ -112,28 +119,37 @@ def _read_union(members: tuple[Any, ...], data: Any, name: str) -> Any:
     for member in members:
         with suppress(BadSetting):
             return _read(member, data, name)
-    raise BadSetting(name=name, found=_short(data), allowed=" or ".join(map(_words, members)))
+    raise BadSetting(name=name, found=_short(data), allowed=tuple(map(_words, members)))
 
 
 def _read_limited(kind: Any, limits: Between, data: Any, name: str) -> Any:
     value = _read(kind, data, name)
     if value not in limits:
-        raise BadSetting(name=name, found=value, allowed=f"{WORDS[kind]} {limits}")
+        raise BadSetting(name=name, found=value, allowed=_limited(kind, limits))
     return value
 
 
-def _words(kind: Any) -> str:
+def _limited(kind: Any, limits: Between) -> Phrase:
+    ends = {"lowest": limits.lowest, "highest": limits.highest}
+    if kind is int:
+        return phrase("a whole number from {lowest:,} to {highest:,}", **ends)
+    return phrase("a number from {lowest:,} to {highest:,}", **ends)
+
+
+def _words(kind: Any) -> Words:
     """The values that `kind` accepts, in words."""
     if get_origin(kind) is Literal:
-        return " or ".join(get_args(kind))
+        return ", ".join(get_args(kind))
     if get_origin(kind) is tuple:
         first, *others = get_args(kind)
-        return f"a list{'' if others == [...] else f' of {1 + len(others)}'}, each item {_words(first)}"
+        if others == [...]:
+            return phrase("a list; each item: {item}", item=_words(first))
+        return phrase("a list of length {count}; each item: {item}", count=1 + len(others), item=_words(first))
     if hasattr(kind, "from_text"):
-        return "a text"
+        return WORDS[str]
     if get_origin(kind) is Annotated:
-        return " ".join(map(str, (WORDS[get_args(kind)[0]], get_args(kind)[1])))
-    return WORDS.get(kind, "names with their values")
+        return _limited(*get_args(kind))
+    return WORDS.get(kind, phrase("names with their values"))
 
 
 def _short(data: Any) -> Any:

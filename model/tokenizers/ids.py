@@ -16,4 +16,4 @@ def check_ids(name: str, ids: Iterable[int], size: int) -> None:
     """
     for id_ in ids:
         if not 0 <= id_ < size:
-            raise TokenOutOfRange(what=name, found=id_, last=f"{size - 1:,}")
+            raise TokenOutOfRange(found=id_, last=size - 1)

@@ -9,7 +9,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from model.errors import BadSetting, EmptyText, HeadlightError, NoVocabulary
+from model.errors import BadSetting, DoesNotFit, EmptyText, HeadlightError, NoVocabulary, phrase
 from model.spec.validation import read
 from model.tokenizers import words
 from model.tokenizers.ids import check_ids
@@ -75,7 +75,7 @@ class IdTokenizer:
         """
         typed = text.replace(",", " ").split()
         if not typed:
-            raise EmptyText(what=f"{name} text")
+            raise EmptyText()
         if all(word.isascii() and word.isdigit() and len(word) < _MOST_DIGITS for word in typed):
             return self.tokens([int(word) for word in typed], name)
         raise self.refusal(text if len(text) < 80 else f"{text[:80]}…", name)
@@ -133,11 +133,11 @@ class VocabularyTokenizer:
         """
         pieces = SPLITS[self.split](text)
         if not pieces or not text.strip():
-            raise EmptyText(what=f"{name} text")
+            raise EmptyText()
         ids = [self.ids.get(piece, self.ids.get(piece.lower(), self.specials.unknown)) for piece in pieces]
         for piece, id_ in zip(pieces, ids, strict=True):
             if id_ is None:
-                raise BadSetting(name=f"{name} text", found=piece, allowed="made of words of the vocabulary, which has no <unk>")
+                raise DoesNotFit(name=name, reason=phrase("“{piece}” is not in the vocabulary, which has no <unk>", piece=piece))
         middle = Tokens(
             name,
             tuple(id_ for id_ in ids if id_ is not None),
@@ -173,7 +173,7 @@ def to_json(tokenizer: Tokenizer) -> dict[str, Any]:
             return words.to_json(tokenizer)
         case VocabularyTokenizer() | IdTokenizer():
             return asdict(tokenizer)
-    raise BadSetting(name="tokenizer", found=type(tokenizer).__name__, allowed="one that has a form in tokenizer.json")
+    raise BadSetting(name="tokenizer", found=type(tokenizer).__name__, allowed=phrase("a tokenizer that tokenizer.json can hold"))
 
 
 def from_json(data: Any) -> Tokenizer:
@@ -188,7 +188,7 @@ def from_json(data: Any) -> Tokenizer:
         return read(IdTokenizer, data, "tokenizer")
     tokenizer = read(VocabularyTokenizer, data, "tokenizer")
     if tokenizer.split not in SPLITS:
-        raise BadSetting(name="tokenizer split", found=tokenizer.split, allowed=" or ".join(SPLITS))
+        raise BadSetting(name="tokenizer.split", found=tokenizer.split, allowed=", ".join(SPLITS))
     return tokenizer
 
 

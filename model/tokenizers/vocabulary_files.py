@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePath
 from typing import Any
 
-from model.errors import BadSetting, CheckpointError, DamagedFile
+from model.errors import BadSetting, CheckpointError, DamagedFile, DoesNotFit, phrase
 from model.safe_loading.file_type import ZIP
 from model.safe_loading.sandbox_process import read_pickled_vocabulary
 from model.tokenizers.subwords.process import TokenizerProcess
@@ -64,7 +64,7 @@ def read_vocabulary(path: Path, name: str) -> tuple[str, ...]:
     """
     try:
         if path.stat().st_size > LONGEST:
-            raise BadSetting(name=name, found=str(path), allowed=f"a file of at most {LONGEST:,} bytes")
+            raise DoesNotFit(name=name, reason=phrase("{path} has more than {most:,} bytes", path=path, most=LONGEST))
         content, beside = path.read_bytes(), path.with_name(MERGES)
         merges = beside.read_bytes() if path.suffix == ".json" and beside.is_file() else None
     except OSError as error:
@@ -181,7 +181,10 @@ def _subwords(rules: Mapping[str, Any], shown: str, name: str) -> Subwords:
     try:
         return Subwords.of(TokenizerProcess(shown, rules, MOST_IDS))
     except DamagedFile as error:
-        raise BadSetting(name=name, found=shown, allowed=f"a tokenizer that can be read ({error.fields['detail']})") from error
+        raise DoesNotFit(
+            name=name,
+            reason=phrase("{path} is not a tokenizer that can be read: {reason}", path=shown, reason=error.fields["detail"]),
+        ) from error
 
 
 def _word_pieces(lines: list[str]) -> dict[str, Any]:
@@ -218,4 +221,6 @@ def _byte_pairs(texts: tuple[str, ...], merges: str) -> dict[str, Any]:
 
 
 def _unreadable(shown: str, name: str, error: Exception) -> BadSetting:
-    return BadSetting(name=name, found=shown, allowed=f"a text file that can be read ({type(error).__name__})")
+    return DoesNotFit(
+        name=name, reason=phrase("{path} is not a text file that can be read ({error})", path=shown, error=type(error).__name__)
+    )

@@ -14,7 +14,7 @@ from random import Random
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeAlias
 
-from model.errors import BadSetting, EmptyText
+from model.errors import BadSetting, EmptyText, phrase
 from model.spec.validation import read
 from model.tokenizers import bpe
 from model.tokenizers.ids import check_ids
@@ -186,7 +186,7 @@ class WordTokenizer:
         """
         found = self._known(split_words(text, self.split), spell)
         if not found:
-            raise EmptyText(what=f"{name} text")
+            raise EmptyText()
         words, ids = zip(*found, strict=True)
         strip = Tokens(name, ids, words, (False,) * len(ids), tuple(id_ == SPECIALS.index(UNKNOWN) for id_ in ids))
         if not self.framed:
@@ -266,7 +266,11 @@ def from_json(data: Any) -> WordTokenizer:
     tokenizer = read(WordTokenizer, data, "tokenizer")
     if tokenizer.vocabulary[: len(SPECIALS)] != SPECIALS:
         found = ", ".join(tokenizer.vocabulary[: len(SPECIALS)])
-        raise BadSetting(name="tokenizer.vocabulary", found=found, allowed=f"a list of texts beginning {', '.join(SPECIALS)}")
+        raise BadSetting(
+            name="tokenizer.vocabulary", found=found, allowed=phrase("a list of texts beginning {names}", names=", ".join(SPECIALS))
+        )
     if tokenizer.joins and (wrong := bpe.misfit(tokenizer.vocabulary, tokenizer.joins)) is not None:
-        raise BadSetting(name="tokenizer.joins", found=wrong, allowed="pairs of pieces of the vocabulary that join to one of it")
+        raise BadSetting(
+            name="tokenizer.joins", found=wrong, allowed=phrase("pairs of pieces of the vocabulary that join to one of it")
+        )
     return tokenizer

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from model.errors import BadSetting, EditedCell, UnknownTensor
+from model.errors import BadSetting, EditedCell, NotRecorded, phrase
 from model.spec.edits import Allow, Forbid, Patch, SetRow, Sharpen, Silence, SwapLayers
 from model.spec.request import RunRequest
 from model.trace.types import Array, Attention, Trace
@@ -168,7 +168,9 @@ def check_cell(trace: Trace, site: str, head: int, query: int, key: int) -> Atte
     rows, columns = attention.head(head).shape
     for name, index, count in (("query", query, rows), ("key", key, columns)):
         if not 0 <= index < count:
-            raise BadSetting(name=name, found=index, allowed=f"from 0 to {count - 1} at {site}")
+            raise BadSetting(
+                name=name, found=index, allowed=phrase("a number from 0 to {last} at {site}", last=count - 1, site=site)
+            )
     return attention
 
 
@@ -193,7 +195,7 @@ def _recorded(trace: Trace, attention: Attention, name: str) -> Array:
     tensor: Array | None = getattr(attention, name)
     if tensor is None:
         why = trace.missing.get(f"attention/*/{name}", "this source records no queries, keys and values")
-        raise UnknownTensor(asked=f"attention/{attention.site}/{name}", there=f"a run without it ({why})")
+        raise NotRecorded(asked=f"attention/{attention.site}/{name}", reason=why)
     return tensor.astype(np.float64)
 
 

@@ -66,7 +66,7 @@ def check(trace: Trace) -> None:
         _check_finite(trace.logits, "logits")
 
 
-def _refuse(detail: str) -> NoReturn:
+def _refuse(detail: Words) -> NoReturn:
     raise WireError(detail=detail)
 
 
@@ -84,9 +84,9 @@ def _check_facts(trace: Trace) -> None:
                 read(kind, trace.model.get(name), f"header.model.{name}")
         request = None if trace.of_program else RunRequest.from_json(trace.request)
     except BadSetting as error:
-        _refuse("{name} is {found!r}, not {allowed}".format(**error.fields))
+        _refuse(error.inside)
     except HeadlightError as error:
-        _refuse(str(error).rstrip("."))
+        _refuse(error.on_page)
     if not math.isfinite(trace.model["milliseconds"]):
         _refuse("its duration is not a number")
     if request and trace.tree and request.decoding.hypothesis > max(node.rank for node in trace.tree):

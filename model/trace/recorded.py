@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from model.errors import BadSetting
+from model.errors import BadSetting, phrase
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class RecordedSite:
             BadSetting: a value is not allowed.
         """
         if self.difference is not None and self.difference < 0:
-            raise BadSetting(name="difference", found=self.difference, allowed="a number from 0, or NaN")
+            raise BadSetting(name="difference", found=self.difference, allowed=phrase("a number from 0, or NaN"))
         if self.batch < 1:
-            raise BadSetting(name="batch", found=self.batch, allowed="a number from 1")
+            raise BadSetting(name="batch", found=self.batch, allowed=phrase("a whole number from 1"))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy as np
 from safetensors import SafetensorError, deserialize
 from safetensors.numpy import save
 
-from model.errors import BadSetting, Phrase, UnknownSite, WireError, Words
+from model.errors import BadSetting, Phrase, UnknownSite, WireError, Words, phrase
 from model.spec.validation import read
 from model.trace.beam_tree import Node
 from model.trace.lazy_attention import LazyAttention
@@ -148,11 +148,13 @@ def trace_of(file_header: Any, stored: dict[str, Array]) -> Trace:
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise WireError(detail=f"{type(error).__name__}: {error}") from error
     if type(schema) is not int or schema != SCHEMA:  # True == 1 == 1.0 in Python
-        raise WireError(detail=f"its schema is {schema!r}, this version reads {SCHEMA}")
+        raise WireError(
+            detail=phrase("its schema is {schema}, this version reads {schema_2}", schema=repr(schema), schema_2=SCHEMA)
+        )
     try:
         return _trace(read(_Header, _with_phrases(header), "header"), stored)
     except (BadSetting, UnknownSite, AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
-        raise WireError(detail=f"its parts do not fit together: {error}") from error
+        raise WireError(detail=phrase("its parts do not fit together: {error}", error=error)) from error
 
 
 def _unwritten(trace: Trace) -> Iterator[tuple[Site, LazyAttention]]:

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
-from model.errors import BadTrace, WireError
+from model.errors import BadTrace, WireError, phrase
 from model.safe_loading import packed_trace
 from model.safe_loading.packed_trace import ENDING as ENDING
 from model.safe_loading.packed_trace import header
@@ -84,7 +84,7 @@ def read_path(path: Path) -> Trace:
     except WireError as error:
         raise BadTrace(path=path.name, detail=error.fields["detail"]) from error
     except OSError as error:
-        raise BadTrace(path=path.name, detail=f"it cannot be read ({type(error).__name__})") from error
+        raise BadTrace(path=path.name, detail=phrase("it cannot be read ({name})", name=type(error).__name__)) from error
 
 
 def _checked(trace: Trace) -> Trace:

@@ -15,7 +15,7 @@ from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
-from model.errors import UnknownHead, UnknownSite, Words
+from model.errors import UnknownHead, UnknownSite, Words, phrase
 from model.trace.beam_tree import Node
 from model.trace.lazy_attention import Array as Array
 from model.trace.lazy_attention import LazyAttention
@@ -71,7 +71,7 @@ class Site:
                 ("self" | "cross" | "memory" | "unknown") as kind,
             ] if pass_ in _COUNTS and layer in _COUNTS:
                 return cls(stack, _COUNTS[pass_], _COUNTS[layer], kind)
-        raise UnknownSite(asked=text, there="sites of the form stack.pass.layer.kind, such as encoder.0.0.self")
+        raise UnknownSite(asked=text, there=phrase("names of the form stack.pass.layer.kind, such as encoder.0.0.self"))
 
 
 @dataclass(frozen=True)

@@ -234,7 +234,7 @@ def from_json(data: Mapping[str, Any], name: str) -> Corpus:
     """
     kind = data.get("kind", "parallel")
     if kind not in KINDS:
-        raise BadSetting(name=f"{name}.kind", found=kind, allowed=" or ".join(KINDS))
+        raise BadSetting(name=f"{name}.kind", found=kind, allowed=", ".join(KINDS))
     corpus: Corpus = read(KINDS[kind], {key: value for key, value in data.items() if key != "kind"}, name)
     return corpus
 
@@ -296,4 +296,4 @@ def _check_order(shortest: int, longest: int) -> None:
 
 def _refuse_unknown(split: str) -> None:
     if split not in PARTS:
-        raise BadSetting(name="split", found=split, allowed=" or ".join(PARTS))
+        raise BadSetting(name="split", found=split, allowed=", ".join(PARTS))

@@ -5,7 +5,7 @@ They use the same attention as the other layers. Two things differ: the projecti
 
 from torch import Tensor, nn
 
-from model.errors import BadSetting
+from model.errors import DoesNotFit, phrase
 from model.trace.types import Site
 from model.transformer.attention import MultiHeadAttention, Run
 from model.transformer.layers import FeedForward, Residual, feed_forward, see_mask
@@ -90,10 +90,14 @@ def over_memory(mask: Mask, size: int) -> Mask:
     """
     targets = mask.allowed.shape[-1]  # the mask is [batch, 1, query, key] over target positions
     if targets not in (1, size):
-        raise BadSetting(
-            name="the target",
-            found=f"{targets} tokens long",
-            allowed=f"1 token or as long as the source, {size} tokens: this decoder lays the target's mask over the source",
+        raise DoesNotFit(
+            name="target",
+            reason=phrase(
+                "it has {found:,} tokens, but this decoder lays its mask over the source: a target has 1 token, or as many as the "
+                "source, {size:,}",
+                found=targets,
+                size=size,
+            ),
         )
     # One token's mask has one row and one column: expanded, it says the same of every source position.
     causal = None if mask.causal is None else mask.causal.expand(-1, -1, size, size)

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor, nn
 
-from model.errors import TooManyTokens
+from model.errors import TooManyTokens, phrase
 from model.transformer.attention import Dropout, Run
 from model.transformer.layers import CrossAttentionLayer, SelfAttentionLayer
 from model.transformer.masks import Mask, TargetMask, padding_mask, valid_mask
@@ -59,7 +59,7 @@ class Embedding(nn.Module):
         rows = self.positions.rows(first, count)
         if len(rows) < count:
             allowed = len(self.positions.rows(0, first + count))
-            raise TooManyTokens(what=f"{stack}'s input", found=first + count, allowed=allowed, reason="it has no more positions")
+            raise TooManyTokens(found=first + count, allowed=allowed, reason=phrase("the model has no more positions"))
         return rows
 
 

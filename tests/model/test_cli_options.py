@@ -42,12 +42,12 @@ def test_an_option_that_is_left_out_is_the_fields_default(each: str) -> None:
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        (["--max-length", "1001"], "max_length: “1001” is not accepted. Allowed: from 0 to 1000."),
-        (["--top-p", "0"], "top_p: “0.0” is not accepted. Allowed: above 0 and at most 1."),
-        (["--top-k", "-1"], "top_k: “-1” is not accepted. Allowed: 0 (all) or a number of tokens."),
+        (["--max-length", "1001"], "max_length: “1001” is not accepted. Allowed: from 0 to 1,000."),
+        (["--top-p", "0"], "top_p: “0.0” is not accepted. Allowed: a number above 0, at most 1."),
+        (["--top-k", "-1"], "top_k: “-1” is not accepted. Allowed: a number of tokens; 0: all."),
         (
             ["--seed", str(2**63)],
-            f"seed: “{2**63}” is not accepted. Allowed: 0 or a positive whole number below 2^63.",
+            f"seed: “{2**63}” is not accepted. Allowed: a whole number from 0, below 2^63.",
         ),
         (["--beam-size", "x"], "Invalid value for '--beam-size': 'x' is not a valid integer."),
         (["--temperature", "x"], "Invalid value for '--temperature': 'x' is not a valid float."),
@@ -56,7 +56,7 @@ def test_an_option_that_is_left_out_is_the_fields_default(each: str) -> None:
         (["--precision", "x"], "Invalid value for '--precision': 'x' is not one of 'float32', 'bfloat16', 'float16'."),
         (
             ["--source-ids", "2"],
-            "--source: “several forms” is not accepted. Allowed: one of --source, --source-ids and --source-features",
+            "--source: “several forms” is not accepted. Allowed: --source, --source-ids, --source-features",
         ),
         (["--target-ids", "x"], "--target-ids: “x” is not accepted. Allowed: whole numbers with commas between, such as 2,5,3"),
     ],

@@ -33,7 +33,7 @@ EXPECTED: dict[str, Any] = json.loads((BEFORE / "expected.json").read_text(encod
 CALLS: dict[str, dict[str, Any]] = {call["name"]: call for call in json.loads((BEFORE / "http" / "calls.json").read_bytes())}
 GREEDY = RunRequest("tiny", "w4 w5 w6", decoding=Decoding(max_length=4), keep=KEEP)
 TRACES = ("greedy", "beam", "long")
-CHANGING = ("device", "milliseconds", "notes")
+CHANGING = ("device", "milliseconds", "notes", "phrases")
 """Facts of the machine, and notes in words."""
 
 

@@ -14,7 +14,7 @@ from model.trace.serialization import from_bytes, to_bytes
 
 SAID = (
     phrase("a whole number from 0 to {last:,}", last=2000),
-    phrase("The file itself answers: {answers}.", answers=(phrase("{a} is it", a="n=1"), "b=2")),
+    phrase("The file itself answers: {answers}.", answers=(phrase("the first: {a}", a="n=1"), "b=2")),
     counted("{count:,} text", "{count:,} texts", 1),
     counted("{count:,} text", "{count:,} texts", 2345),
     phrase("{share:.1%} of {name}", share=0.25, name="{not a gap}"),
@@ -37,7 +37,7 @@ def test_a_phrase_survives_every_way_it_travels(said: Phrase) -> None:
 def test_a_phrase_is_an_english_sentence() -> None:
     assert list(map(str, SAID)) == [
         "a whole number from 0 to 2,000",
-        "The file itself answers: n=1 is it; b=2.",
+        "The file itself answers: the first: n=1; b=2.",
         "1 text",
         "2,345 texts",
         "25.0% of {not a gap}",

@@ -1,7 +1,6 @@
 """Texts: whole sentences, one catalogue, nothing lost on the way to a translation."""
 
 import ast
-import json
 import re
 import string
 from collections.abc import Iterator
@@ -11,12 +10,11 @@ from pathlib import Path
 import pytest
 from babel.messages import pofile
 from babel.messages.catalog import Message
+from babel.messages.frontend import CommandLineInterface
 
 from model import errors
 from model.errors import HeadlightError
 from viz import language, texts
-from viz.locale import collect
-from viz.phrases import NOT_IN_ERRORS
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "viz").rglob("*.py"))
@@ -64,17 +62,6 @@ def ids(message: Message) -> tuple[str, ...]:
 
 def gaps(sentence: str) -> set[str]:
     return {name.split(".")[0].split("[")[0] for _text, name, _format, _conversion in string.Formatter().parse(sentence) if name}
-
-
-def messages() -> set[tuple[str, ...]]:
-    """The sentences in the syntax trees of the sources, and those that errors own."""
-    written = {
-        tuple(str(arg.value) for arg in call.args[:n] if isinstance(arg, ast.Constant)) for p in SOURCES for call, n in calls(p)
-    }
-    owned = {tuple(text for text in (e.singular, e.on_screen or e.template) if text) for e in OWN_TEMPLATES}
-    checkpoints = (json.loads(path.read_text(encoding="utf-8")) for path in (ROOT / "checkpoints").glob("*/spec.json"))
-    phrases = {(phrase,) for phrase in NOT_IN_ERRORS} | {(phrase,) for phrase, _file in collect.of_model()}
-    return written - {()} | owned | phrases | {(text,) for told in checkpoints for text in collect.of_checkpoint(told)}
 
 
 def test_without_a_translation_the_sentence_is_the_sources() -> None:
@@ -129,9 +116,16 @@ def test_one_thing_and_several_have_a_sentence_each() -> None:
         assert texts.sentence(errors.Busy(ahead=ahead)) == str(errors.Busy(ahead=ahead))
 
 
-def test_a_sentence_inside_an_f_string_is_collected() -> None:
-    """Thirteen texts on screen could not be translated: babel reads no f-strings in Python 3.11."""
-    assert list(collect.of_source("""x = f"<b>{_('Deep')}</b>"; _n("one", "many", 2)""")) == ["Deep", ("one", "many")]
+MARKS = ("_", "_n", "N_", "phrase", "counted", "message", "messages")
+
+
+def test_no_sentence_stands_inside_an_f_string() -> None:
+    """Thirteen texts on screen could not be translated: Babel reads no f-strings in Python 3.11."""
+    for path in [*SOURCES, *sorted((ROOT / "model").rglob("*.py"))]:
+        for text in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(text, ast.JoinedStr):
+                inside = [node.func.id for node in ast.walk(text) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+                assert not set(inside) & set(MARKS), f"{path.name}:{text.lineno}"
 
 
 def test_a_number_before_a_noun_has_a_singular() -> None:
@@ -146,7 +140,8 @@ def test_a_number_before_a_noun_has_a_singular() -> None:
 @pytest.mark.parametrize("error", OWN_TEMPLATES, ids=lambda e: e.__name__)
 def test_an_error_says_the_same_on_screen_as_on_the_command_line_or_what_it_has_for_screens(error: type[HeadlightError]) -> None:
     made = error(**dict.fromkeys(gaps(error.template), "x  \n y") | ({error.counted: 2} if error.counted else {}))
-    assert texts.sentence(made) == (" ".join(error.on_screen.format(**made.fields).split()) or str(made))
+    assert texts.sentence(made) == " ".join(str(made.on_page).split())
+    assert bool(error.on_screen) == (texts.sentence(made) != str(made))
     assert "\n" not in str(made)
 
 
@@ -181,12 +176,58 @@ def is_css(literal: str) -> bool:
     return bool(re.search(r"[{}:;=#\[\]<>]|px|sans-serif|monospace", literal))
 
 
-def test_the_catalogue_is_up_to_date() -> None:
+INSERTED = {
+    "{what} must be a number, not {found}",
+    "The edits of this link were ignored. {problem}",
+    "{count} resembles {draw}",
+    "{what}: {first} → {second}",
+}
+"""Sentences of pages with a translated text in a gap that does not follow a colon: a whole sentence of its own, or a name."""
+
+
+def inserted(path: Path) -> Iterator[tuple[str, str]]:
+    """The sentences in a file that get another message into a gap, directly, and the name of the gap."""
+    owned = {kind.__name__: kind.template for kind in OWN_TEMPLATES}
+    for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in {*MARKS, *owned}:
+            first = call.args[0] if call.args else None
+            sentence = str(first.value) if isinstance(first, ast.Constant) else owned.get(call.func.id, "")
+            for field in call.keywords:
+                inner = [node.func for node in ast.walk(field.value) if isinstance(node, ast.Call)]
+                if field.arg and inner and getattr(inner[0], "id", "") in {*MARKS, "said", "sentence", "translated"}:
+                    yield sentence, field.arg
+
+
+def stands_alone(sentence: str, gap: str) -> bool:
+    """Whether what fills a gap is a clause after a colon, a label before one, or the whole."""
+    before, _gap, after = sentence.partition(f"{{{gap}}}")
+    return before.endswith(": ") or (not before and after.startswith(": ")) or sentence == f"{{{gap}}}"
+
+
+def test_a_message_stands_in_another_only_as_a_clause_after_a_colon() -> None:
+    """“begin ist '2 IDs', muss aber weggelassen: … sein”: a sentence is not assembled from pieces of others."""
+    found = {(sentence, gap) for path in [*SOURCES, *sorted((ROOT / "model").rglob("*.py"))] for sentence, gap in inserted(path)}
+    assert len(found) > 10
+    wrong = {sentence for sentence, gap in found if not stands_alone(sentence, gap)}
+    assert wrong <= INSERTED, wrong - INSERTED
+
+
+def test_the_catalogue_is_up_to_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command in CONTRIBUTING.md writes what is there, to the byte: no dates and no line numbers."""
+    (command,) = re.findall(r"babel\.messages\.frontend (extract .*)", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+    fresh = tmp_path / "fresh.pot"
+    monkeypatch.chdir(ROOT)
+    CommandLineInterface().run(["pybabel", "-q", *command.replace("viz/locale/headlight.pot", str(fresh)).split()])
+    assert fresh.read_text(encoding="utf-8") == CATALOGUE.read_text(encoding="utf-8"), "run the command of CONTRIBUTING.md"
+
+
+def test_what_an_error_says_on_screen_is_in_the_catalogue() -> None:
     with CATALOGUE.open("rb") as file:
-        written = {ids(m) for m in pofile.read_po(file) if m.id}
-    said, hint = messages(), "run the command of CONTRIBUTING.md that collects the texts"
-    assert written - said == set(), f"no longer in the sources: {hint}"
-    assert said - written == set(), f"not yet in the catalogue: {hint}"
+        written = {one for message in pofile.read_po(file) if message.id for one in ids(message)}
+    shown = {
+        kind.__name__: kind.on_screen or kind.template for kind in OWN_TEMPLATES if kind not in (HeadlightError, errors.DataError)
+    }
+    assert {name for name, text in shown.items() if text not in written} == set()
 
 
 def test_every_translation_fills_the_same_gaps() -> None:

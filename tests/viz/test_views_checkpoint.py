@@ -151,15 +151,15 @@ def test_vocabularies_are_sent_and_tokens_have_names(stocked: Path) -> None:  # 
         (
             "src.txt",
             "\n".join(GERMAN[:-1]).encode(),
-            "source_vocab: “27 texts” is not accepted. Allowed: as many as the network has ids, 28",
+            "source_vocab cannot be used: it has 27 entries, and the network has 28 ids",
         ),
         (
             "src.json",
             json.dumps(dict.fromkeys(GERMAN, 0)).encode(),
             "source_vocab: “src.json” is not accepted. Allowed: a JSON list",
         ),
-        ("src.txt", b"\xff\xfe\x00", "Allowed: a text file that can be read (UnicodeDecodeError)"),
-        ("src.txt", bytes(MOST_WORDS + 1), "Allowed: at most 8,388,608 bytes long"),
+        ("src.txt", b"\xff\xfe\x00", "is not a text file that can be read (UnicodeDecodeError)"),
+        ("src.txt", bytes(MOST_WORDS + 1), "at most 8,388,608 are read"),
     ],
 )
 def test_a_vocabulary_that_does_not_fit_is_one_sentence_and_changes_nothing(

@@ -242,8 +242,14 @@ def test_a_stage_that_was_not_recorded_says_why() -> None:
     [
         ({"stage": "decoder.0.9.cross/weights"}, "This run has no stage"),
         ({"stage": "decoder.0.1.cross/nothing"}, "Available: decoder.0.1.cross/normed"),
-        ({"stage": "decoder.0.1.cross/weights", "query": "2", "key": "77"}, "key: “77” is not accepted. Allowed: from 0 to 5"),
-        ({"stage": "decoder.0.1.cross/weights", "query": "44", "key": "0"}, "query: “44” is not accepted. Allowed: from 0 to 4"),
+        (
+            {"stage": "decoder.0.1.cross/weights", "query": "2", "key": "77"},
+            "key: “77” is not accepted. Allowed: a number from 0 to 5 at",
+        ),
+        (
+            {"stage": "decoder.0.1.cross/weights", "query": "44", "key": "0"},
+            "query: “44” is not accepted. Allowed: a number from 0 to 4 at",
+        ),
     ],
 )
 def test_what_is_not_there_is_answered_in_a_sentence(query: dict[str, str], text: str) -> None:

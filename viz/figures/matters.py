@@ -68,7 +68,7 @@ def curves(totals: Mapping[str, Array], at: int, dark: bool) -> go.Figure:
             "x": list(range(len(values))),
             "y": [float(value) for value in values],
             "line": {"color": colour, "width": 2.5, "dash": dash},
-            "hovertemplate": f"{_('heads silenced')}: %{{x}}<br>{_('log-probability')}: %{{y:.2f}}" + "<extra></extra>",
+            "hovertemplate": _("heads silenced") + ": %{x}<br>" + _("log-probability") + ": %{y:.2f}<extra></extra>",
         }
         for (name, values), colour, dash in zip(totals.items(), (colours.accent, colours.second), ("solid", "dot"), strict=False)
     ]

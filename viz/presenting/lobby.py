@@ -16,7 +16,7 @@ from viz.texts import _, _n, current, sentence
 
 def show() -> None:
     """Draws the page."""
-    st.markdown(f"### {_('Lectures')}")
+    st.markdown("### " + _("Lectures"))
     st.caption(
         _("A lecture shows one view after another, each beside its text. A class can follow on phones: press C while presenting.")
     )

@@ -8,12 +8,11 @@ import pandas as pd
 import streamlit as st
 from streamlit.elements.lib.column_types import ColumnConfig
 
-from model.errors import Phrase
 from model.inspection.report import Freshness, HeadNote, Inspection, TensorInfo
 from model.trace.types import Site
 from viz import labels, numeric_tables
 from viz.page import decimals
-from viz.texts import _, _n, clauses, joined, listed, number, said
+from viz.texts import _, _n, clauses, joined, listed, number, said, translated
 
 
 def summary(found: Inspection) -> None:
@@ -38,13 +37,7 @@ def summary(found: Inspection) -> None:
 
 def what(found: Inspection) -> str:
     """The kind of the file: its name, and the layout's title in the language of the page."""
-    if isinstance(found.what, Phrase):
-        return said(found.what)
-    name, mark, title = found.what.removesuffix(".").partition(": ")
-    known = said(found.what)
-    if not mark or known != found.what:
-        return known
-    return _("{sentence}.", sentence=_("{name}: {value}", name=name, value=said(title)))
+    return said(found.what)
 
 
 def _counts(found: Inspection) -> None:
@@ -66,7 +59,7 @@ def numbers(found: Inspection) -> None:
     """Draws what the numbers say about the network, and the parameters by component."""
     said, where = st.columns(2, gap="large")
     with said:
-        st.markdown(f"**{_('Diagnosis')}**")
+        st.markdown("**" + _("Diagnosis") + "**")
         _not_finite(found)
         if found.freshness is not None:
             _trained(found.freshness)
@@ -74,7 +67,7 @@ def numbers(found: Inspection) -> None:
             st.markdown(labels.markdown(_("Tied (the same values under several names): {names}.", names=listed(names))))
         _heads(found)
     with where:
-        st.markdown(f"**{_('Parameters by component')}**")
+        st.markdown("**" + _("Parameters by component") + "**")
         if found.parts:
             _parts(found)
         else:
@@ -108,7 +101,7 @@ def _trained(fresh: Freshness) -> None:
 def evidence(fresh: Freshness) -> list[str]:
     """The evidence for and against untrained weights, a sentence each."""
     draws = listed(
-        _n("{count} resembles {draw}", "{count} resemble {draw}", count, count=count, draw=said(draw))
+        _n("{count} resembles {draw}", "{count} resemble {draw}", count, count=count, draw=translated(draw))
         for draw, count in fresh.draws.items()
     )
     gaps = {"norms": fresh.norms, "untouched": fresh.untouched_norms, "matrices": fresh.matrices, "fresh": fresh.fresh_matrices}
@@ -197,7 +190,7 @@ def _parts(found: Inspection) -> None:
 def tensors(found: Inspection) -> None:
     """Draws the table of all tensors of the file and those that are missing. A type that all tensors share is named above it."""
     types = {tensor.dtype for tensor in found.tensors}
-    st.markdown(f"**{_('Tensors')}**")
+    st.markdown("**" + _("Tensors") + "**")
     sentences = [
         _(
             "Search the table with the magnifying glass above it. Deviation is the standard deviation, norm the "

@@ -32,7 +32,7 @@ def show(engine: Engine, model: str, view: View, asked: Sequence[Asked], explore
     Args:
         explore: the page to open once all questions are answered; None if the form is on that page.
     """
-    st.markdown(f"**{_('What the file does not say')}**")
+    st.markdown("**" + _("What the file does not say") + "**")
     st.caption(
         _(
             "Names and shapes do not determine these settings, and Headlight does not guess. Enter the values the model was "
@@ -133,7 +133,7 @@ def _field(question: Asked, key: str) -> None:
             on_click=partial(st.session_state.__setitem__, key, question.proposal),
         )
     if question.origin:
-        st.caption(labels.markdown(_("The answer comes from {origin}.", origin=said(question.origin))))
+        st.caption(labels.markdown(_("The answer comes from: {origin}.", origin=said(question.origin))))
 
 
 def _files(model: str, view: View, files: Sequence[Asked]) -> None:

@@ -1,13 +1,14 @@
 """Roles on the page Checkpoint: where no known layout fits a file, a reader says what each tensor is and saves that as a layout."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import get_args
 
 import streamlit as st
 
 from model.engine.api import Engine
 from model.engine.sent_files import LAYOUT_ENDING
-from model.errors import BadLayoutFile, HeadlightError
+from model.errors import BadLayoutFile, HeadlightError, Phrase, Words
 from model.inspection.report import Inspection
 from model.spec.layout_file import BEHIND, LayoutFile, Network, Shape, mistakes, pattern_of, roles
 from viz import labels
@@ -32,7 +33,7 @@ def show(engine: Engine, model: str, view: View) -> None:
     except HeadlightError as error:
         say(sentence(error))
         return
-    st.markdown(f"**{_('Assign roles')}**")
+    st.markdown("**" + _("Assign roles") + "**")
     st.caption(
         _(
             "No known layout fits, so the roles of these tensors are not known, and Headlight does not guess them. If you know the "
@@ -137,8 +138,8 @@ _PARTS = (
 """The parts of a role, without the stack and "bias"."""
 
 
-_ABSENT = "no tensor is "
-"""How the mistake begins that no tensor has a role."""
+_ROLES = ("role", "owner")
+"""Fields of a mistake that hold a role."""
 
 
 def _role(role: str) -> str:
@@ -149,10 +150,10 @@ def _role(role: str) -> str:
         ((each, role.removeprefix(f"{each} ")) for each in ("encoder", "decoder") if role.startswith(f"{each} ")), ("", role)
     )
     part = own.removesuffix(" bias")
-    said = translated(part) if part in _PARTS else part
+    name = translated(part) if part in _PARTS else part
     if part != own:
-        said = _("{part}, bias", part=said)
-    return f"{labels.stack(stack)} · {said} ({role})" if stack else f"{said} ({role})"
+        name = _("{part}, bias", part=name)
+    return f"{labels.stack(stack)} · {name} ({role})" if stack else f"{name} ({role})"
 
 
 def _shortened(pattern: str) -> str:
@@ -171,16 +172,18 @@ def _result(wrong: Sequence[BadLayoutFile]) -> None:
     if not wrong:
         st.info(_("Every tensor has a role, and the shapes fit."), icon=":material/check:")
         return
-    said = [f"- {labels.markdown(_mistake(str(one.fields['detail'])))}" for one in wrong[:_MOST_SAID]]
+    lines = [f"- {labels.markdown(_mistake(one.detail))}" for one in wrong[:_MOST_SAID]]
     if (more := len(wrong) - _MOST_SAID) > 0:
-        said.append("- " + _("and {count} more", count=more))
-    st.info("\n".join(said))
+        lines.append("- " + _("and {count} more", count=more))
+    st.info("\n".join(lines))
 
 
-def _mistake(detail: str) -> str:
-    """A mistake in the current language, and with it the role that no tensor has."""
-    role = detail.removeprefix(_ABSENT)
-    return said(detail) if role == detail else _("no tensor for the role: {role}", role=_role(role))
+def _mistake(detail: Words) -> str:
+    """A mistake in the current language, and so are the roles in it."""
+    if isinstance(detail, Phrase):
+        fields = {name: _role(str(value)) if name in _ROLES else value for name, value in detail.fields.items()}
+        return said(replace(detail, fields=fields))
+    return detail
 
 
 def _use(engine: Engine, told: LayoutFile) -> None:

@@ -28,7 +28,7 @@ def show(engine: Engine, model: str, found: Inspection, view: View) -> None:
 
 
 def _heads(engine: Engine, model: str, found: Inspection, view: View) -> None:
-    st.markdown(f"**{_('Weights of a head')}**")
+    st.markdown("**" + _("Weights of a head") + "**")
     st.caption(
         _(
             "W_Q W_Kᵀ determines where a head looks and W_V W_O what it moves. A singular value shows how strongly "
@@ -80,7 +80,7 @@ def _chart(figure: go.Figure, key: str) -> None:
 
 def _neighbours(engine: Engine, model: str, found: Inspection, view: View) -> None:
     """Draws the tokens whose embeddings have the largest cosine with that of one token."""
-    st.markdown(f"**{_('Nearest neighbors of a token')}**")
+    st.markdown("**" + _("Nearest neighbors of a token") + "**")
     stacks = [stack for stack in (found.spec["encoder"], found.spec["decoder"]) if stack is not None]
     sizes = {strip: stack["vocab"] for strip, stack in zip(("source", "target"), stacks, strict=False) if stack["vocab"]}
     if not sizes:

@@ -144,7 +144,9 @@ def _selected(page: Page, compared: Compared) -> None:
 
 
 def _map(page: Page, trace: Trace, attention: Attention, title: str, name: str) -> None:
-    st.markdown(f"**{_('Side A') if name == 'first' else _('Side B')}**")  # one line each, so that the three maps begin together
+    st.markdown(
+        "**" + (_("Side A") if name == "first" else _("Side B")) + "**"
+    )  # one line each, so that the three maps begin together
     figure = heatmap.head_weights(trace, attention, page.head, page.dark, page.view.query if name == "first" else -1)
     told = descriptions.head(trace, attention, page.head)
     _chart(page, figure, name, _("{what}: {value}", what=title, value=labels.site(attention.site, page.head)), told)

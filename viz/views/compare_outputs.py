@@ -29,7 +29,7 @@ def draw(runs: Runs, names: tuple[str, str], dark: bool) -> None:
         names: what the sides are called.
     """
     first, second = runs.first, runs.second
-    st.markdown(f"**{_('The two outputs, aligned')}**")
+    st.markdown("**" + _("The two outputs, aligned") + "**")
     st.caption(
         _(
             "Aligned with as few insertions, deletions and replacements as possible (Levenshtein). Struck through: "
@@ -91,7 +91,7 @@ def _probabilities(runs: Runs, names: tuple[str, str], dark: bool) -> None:
     found = both(runs.first, runs.second, runs.since)
     if not found:
         return
-    st.markdown(f"**{_('How likely each token was')}**")
+    st.markdown("**" + _("How likely each token was") + "**")
     for note in _notes(runs, found):
         st.caption(labels.markdown(note))
     shown = found[:MOST_DRAWN]
@@ -131,10 +131,8 @@ def effect_in_words(runs: Runs) -> str:
     gaps = {"count": found.tokens, "total": _signed(found.total), "token": labels.word(found.most.text), "most": _signed(most)}
     return _n(
         "Effect on the output: the log-probability of the one token that both sides have, “{token}”, changed by {total}.",
-        (
-            "Effect on the output: the log-probability of the {count} tokens that both sides have changed by {total} in "
-            "total, most at “{token}”: {most}."
-        ),
+        "Effect on the output: the log-probability of the {count} tokens that both sides have changed by {total} in "
+        "total, most at “{token}”: {most}.",
         found.tokens,
         **gaps,
     )

@@ -130,7 +130,7 @@ def _slider(length: int, longest: int, asked: int) -> None:
 
 def _say_what_padding_did(page: Page, padded: Trace | None) -> None:
     """Draws the comparison of both runs, in numbers and in words."""
-    st.markdown(f"**{_('Does padding change the output?')}**")
+    st.markdown("**" + _("Does padding change the output?") + "**")
     if reason := _why_not(page):
         st.caption(reason)
         return

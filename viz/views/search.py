@@ -21,7 +21,7 @@ def draw(page: Page) -> None:
     if not page.trace.tree:
         return
     with card("search", "content"):
-        st.markdown(f"**{_('The beam search')}**")
+        st.markdown("**" + _("The beam search") + "**")
         st.caption(
             _(
                 "Each column is a step and each box a hypothesis so far, with its total log-probability. Finished "

@@ -165,7 +165,7 @@ def _films(page: Page) -> None:
     """Draws which models have a training film, and how to make one."""
     others = _with_film(page)
     if others:
-        st.markdown(f"**{_('Models with a training film')}**")
+        st.markdown("**" + _("Models with a training film") + "**")
     for info in others:
         st.button(
             labels.markdown(info.title),
@@ -174,7 +174,7 @@ def _films(page: Page) -> None:
             icon=":material/play_circle:",
             on_click=lambda info=info: training_runs.switch(info),
         )
-    st.markdown(f"**{_('Record a film of your own training')}**")
+    st.markdown("**" + _("Record a film of your own training") + "**")
     st.caption(
         _(
             "Train with snapshots (saved on a logarithmic schedule) and put the folder into checkpoints/. It will appear "

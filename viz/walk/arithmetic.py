@@ -73,7 +73,7 @@ def _lines(lines: Iterator[Line]) -> None:
 
 
 def _moves(found: Explanation, keys: list[str], dark: bool, printed: tuple[Trace, str] | None) -> None:
-    st.markdown(f"**{_('What this weight contributes')}**")
+    st.markdown("**" + _("What this weight contributes") + "**")
     if found.silenced:
         st.caption(_("This head is silenced: its output was replaced by zeros, so nothing is moved."))
     st.caption(

@@ -51,7 +51,7 @@ def _say_what_is_no_number(trace: Trace, stage: Stage, head: int) -> None:
         say(
             _n(
                 "{count} value here is NaN or infinite. In this run, such values first appear at {stage} ({title}, {place}).",
-                ("{count} values here are NaN or infinite. In this run, such values first appear at {stage} ({title}, {place})."),
+                "{count} values here are NaN or infinite. In this run, such values first appear at {stage} ({title}, {place}).",
                 here,
                 **gaps,
             )

@@ -31,8 +31,10 @@ def outputs(page: Page, now: Trace | str) -> None:
         else _("Decoded freely, with the edits; changed tokens are marked.")
     )
     columns = "".join(_column(one, other, pair) for pair in pairs)
-    names = f'<span class="pair names"><span>{escape(_("before"))}</span><span>{escape(_("now"))}</span></span>'
-    st.html(f'{heading(_("What does the model generate now?"), said)}<div class="pairs" role="group">{names}{columns}</div>')
+    before, now = escape(_("before")), escape(_("now"))
+    names = f'<span class="pair names"><span>{before}</span><span>{now}</span></span>'
+    title = heading(_("What does the model generate now?"), said)
+    st.html(f'{title}<div class="pairs" role="group">{names}{columns}</div>')
 
 
 def _written(trace: Trace) -> list[str]:

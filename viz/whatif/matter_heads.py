@@ -145,7 +145,7 @@ def _scatter(page: Page, found: HeadEffects, table: pd.DataFrame, chosen: str, t
         sharp, matters, names, table["kind"].tolist(), page.dark, (_("sharpness: mean largest weight of a row"), axis)
     )
     correlation = spearman(sharp, matters)
-    st.markdown(f"**{_('Sharpness, and how much a head matters')}**")
+    st.markdown("**" + _("Sharpness, and how much a head matters") + "**")
     st.caption(labels.markdown(_correlated(correlation)))
     heads = tuple((head.site, head.head) for head in found.heads)
     alt = _("For each head: {title}, and the sharpness of its weights; the table below has the numbers", title=title)

@@ -39,7 +39,7 @@ def draw(page: Page) -> None:
     figure = _picture(page, inputs, table, measures)
     alt = _("What “{token}” depended on: methods × input tokens; the table below has the numbers", token=found.tokens[token])
     chart(figure, printed=(page.trace, alt), config=CONFIG, key="matters-words", alt=alt)
-    st.markdown(f"**{_('Do they agree with attention?')}**")
+    st.markdown("**" + _("Do they agree with attention?") + "**")
     ranks = correlations(table, measures).dropna(axis="columns", how="all")
     numeric_tables.draw(ranks, decimals=2, key="matters-words-ranks")
     if ranks.isna().to_numpy().any():

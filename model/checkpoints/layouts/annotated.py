@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from model.checkpoints.layouts.base import Layout, Rules, Shapes, attention, model_spec, requires
 from model.checkpoints.layouts.questions import Answers, Question, translator
+from model.errors import phrase
 from model.spec.network import ModelSpec, OutputSpec, StackSpec
 
 _PARTS = ("query", "key", "value", "output")
@@ -80,7 +81,7 @@ def _read(shapes: Shapes, answers: Answers) -> ModelSpec:
 
 ANNOTATED = Layout(
     name="annotated",
-    title="The Annotated Transformer",
+    title=phrase("The Annotated Transformer"),
     match=requires("encoder.layers.#.self_attn.linears.0.weight", "decoder.layers.#.src_attn.linears.0.weight", "encoder.norm.a_2"),
     rules=_rules,
     ask=_ask,

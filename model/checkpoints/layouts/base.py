@@ -11,7 +11,7 @@ from functools import cache
 from typing import TypeAlias
 
 from model.checkpoints.layouts.questions import Answers, Question, heads_differ
-from model.errors import BadSetting
+from model.errors import BadSetting, Words, phrase
 from model.spec.layout_file import LayoutFile
 from model.spec.network import AttentionSpec, ModelSpec, OutputSpec, StackSpec
 
@@ -95,8 +95,8 @@ def _filled(ours: str, groups: tuple[str, ...]) -> str:
 class Match:
     """Evidence for and against a layout, as lists of short phrases."""
 
-    in_favour: tuple[str, ...]
-    against: tuple[str, ...]
+    in_favour: tuple[Words, ...]
+    against: tuple[Words, ...]
 
     def __bool__(self) -> bool:
         """Whether there is no evidence against it."""
@@ -109,7 +109,8 @@ def requires(*patterns: str) -> Callable[[Shapes], Match]:
     def match(shapes: Shapes) -> Match:
         there = [pattern for pattern in patterns if shapes.has(pattern)]
         return Match(
-            tuple(f"has {pattern}" for pattern in there), tuple(f"lacks {pattern}" for pattern in patterns if pattern not in there)
+            tuple(phrase("it has {pattern}", pattern=pattern) for pattern in there),
+            tuple(phrase("it lacks {pattern}", pattern=pattern) for pattern in patterns if pattern not in there),
         )
 
     return match
@@ -133,12 +134,12 @@ class Layout:
     """
 
     name: str
-    title: str
+    title: Words
     match: Callable[[Shapes], Match]
     rules: Callable[[Shapes, Mapping[str, str]], Rules]
     ask: Callable[[Shapes, Mapping[str, str]], tuple[Question, ...]]
     read: Callable[[Shapes, Answers], ModelSpec]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Words, ...] = ()
     starts: tuple[str, ...] = ()
     ends: tuple[str, ...] = ()
     recomputed: tuple[str, ...] = ()
@@ -180,7 +181,13 @@ def grouped_attention(answers: Answers, queries: int, keys: int, bias: bool) -> 
     key_heads = keys // head_dim
     for name, found in (("head_dim", head_dim), ("key_heads", key_heads)):
         if (told := answers.optional_number(name)) not in (None, found):
-            allowed = f"{found}, the head width for n_heads={count} with {queries} and {keys} columns"
+            allowed = phrase(
+                "{found}, which fits n_heads={count} with {queries:,} columns of queries and {keys:,} of keys",
+                found=found,
+                count=count,
+                queries=queries,
+                keys=keys,
+            )
             raise BadSetting(name=name, found=told, allowed=allowed)
     return AttentionSpec(count, head_dim, bias, key_heads=None if key_heads == count else key_heads)
 

@@ -18,6 +18,7 @@ from model.checkpoints.layouts.questions import (
     id_,
     vocabularies,
 )
+from model.errors import phrase
 from model.spec.network import ModelSpec, OutputSpec, StackSpec
 
 LONGEST = 1000
@@ -59,9 +60,9 @@ def _rules(shapes: Shapes, told: Mapping[str, str]) -> Rules:
 
 def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
     columns = {stack: _columns(shapes, stack) for stack in _FIRST}
-    future = (
-        "Whether positions of a given target are masked from later ones. The program masks them only in training; what it "
-        "generates itself does not change."
+    future = phrase(
+        "Whether positions of a given target are prevented from attending to later ones. The program does so only in training; "
+        "what it generates itself does not change."
     )
     return (
         *heads_of_both(columns["encoder"], columns["decoder"], told),
@@ -70,7 +71,7 @@ def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
         id_(
             "source_pad_id",
             shapes.size("encoder.embedding.weight", 0),
-            "Source positions with this id are masked if no valid length is given.",
+            phrase("Source positions with this id are masked if no valid length is given."),
             also=("pad_id",),
         ),
         *decoding_ids(shapes.size("decoder.embedding.weight", 0)),
@@ -112,12 +113,12 @@ def _read(shapes: Shapes, answers: Answers) -> ModelSpec:
 
 D2L = Layout(
     name="d2l",
-    title='Translator of the course "Dive into Deep Learning" (reference document 004)',
+    title=phrase('Translator of the course "Dive into Deep Learning" (reference document 004)'),
     match=requires("encoder.blks.block#.attention.W_q.weight", "decoder.blks.block#.attention1.W_q.weight", "decoder.dense.weight"),
     rules=_rules,
     ask=_ask,
     read=_read,
-    notes=("Padding in a target is not masked: this program uses valid lengths for the source only.",),
+    notes=(phrase("Padding in a target is not masked: this program uses valid lengths for the source only."),),
     starts=("target",),
     ends=("source", "target"),
 )

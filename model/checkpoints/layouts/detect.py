@@ -9,7 +9,7 @@ from torch import Tensor
 from model.checkpoints.layouts import LAYOUTS
 from model.checkpoints.layouts.base import Layout, Match, Shapes, renamed
 from model.checkpoints.layouts.layout_files import LISTED
-from model.errors import BadLayoutFile, BadSetting, SeveralLayouts, UnknownLayout
+from model.errors import BadLayoutFile, BadSetting, Phrase, SeveralLayouts, SeveralTables, UnknownLayout, phrase
 from model.inspection.leftovers import BEHIND, RECOMPUTED, shortened, what_is
 from model.spec.layout_file import mistakes
 
@@ -42,7 +42,7 @@ class Chosen:
         """Names and shapes."""
         return shapes_of(self.tensors)
 
-    def left_over(self, told: Mapping[str, str]) -> dict[str, str]:
+    def left_over(self, told: Mapping[str, str]) -> dict[str, Phrase]:
         """Descriptions of unused tensors that do not affect attention, by name."""
         names = renamed(self.shapes, self.layout.rules(self.shapes, told))
         harmless = {name: what for name in self.tensors if name not in names and (what := what_is(name, self.tensors[name]))}
@@ -79,12 +79,12 @@ def choose(
         raise BadLayoutFile(path=among[0].name, detail=min((one.match.against for one in every), key=len)[0])
     if not fitting:
         raise _unknown(every, told, path)
-    for what, setting, names in (
-        ("tables of weights", "candidate", [one.candidate or "(the file itself)" for one in fitting]),
-        ("layouts", "layout", [one.layout.name for one in fitting]),
+    for kind, setting, names in (
+        (SeveralTables, "candidate", [one.candidate or "(the file itself)" for one in fitting]),
+        (SeveralLayouts, "layout", [one.layout.name for one in fitting]),
     ):
         if len(there := list(dict.fromkeys(names))) > 1:
-            raise SeveralLayouts(path=path, what=what, there=", ".join(there), setting=setting)
+            raise kind(path=path, there=", ".join(there), setting=setting)
     return fitting[0]
 
 
@@ -104,7 +104,7 @@ def _told(told: Mapping[str, str], setting: str, there: Mapping[str, Value]) -> 
     if (name := told.get(setting)) is None:
         return there
     if name not in there:
-        raise BadSetting(name=f"the setting {setting}", found=name, allowed=f"one of {', '.join(there)}")
+        raise BadSetting(name=setting, found=name, allowed=", ".join(there))
     return {name: there[name]}
 
 
@@ -126,11 +126,14 @@ def _evidence(layout: Layout, table: Mapping[str, Tensor], told: Mapping[str, st
         return Match((), ())
     if layout.told is not None:
         harmless = [name for name, tensor in table.items() if what_is(name, tensor)]
-        return Match((), tuple(str(one.fields["detail"]) for one in mistakes(layout.told, shapes_of(table).of, harmless)))
+        return Match((), tuple(one.detail for one in mistakes(layout.told, shapes_of(table).of, harmless)))
     match, foreign = layout.match(shapes_of(table)), foreign_names(layout, table, told)
-    known = (f"knows {len(table) - len(foreign)} of {len(table)} names",)
+    known = (phrase("{known} of {count} names are known", known=len(table) - len(foreign), count=len(table)),)
     names = shortened(foreign)
-    one, several = f"has {names}, which has no place in it", f"has {names}, which have no place in it"
+    one, several = (
+        phrase("{names} has no place in it", names=names),
+        phrase("{names} have no place in it", names=names),
+    )
     against = (one if len(foreign) == 1 else several,) if foreign else ()
     return Match(match.in_favour + known, match.against + against)
 
@@ -146,4 +149,4 @@ def foreign_names(layout: Layout, table: Mapping[str, Tensor], told: Mapping[str
 def _unknown(every: Sequence[Chosen], told: Mapping[str, str], path: str) -> UnknownLayout:
     """The error that names the nearest layout and why it does not match."""
     nearest = min(every, key=lambda one: (len(foreign_names(one.layout, one.tensors, told)), len(one.match.against)))
-    return UnknownLayout(path=path, nearest=nearest.layout.name, reason=f"the file {'; '.join(nearest.match.against)}")
+    return UnknownLayout(path=path, nearest=nearest.layout.name, reason=nearest.match.against)

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from model.checkpoints.layouts.base import Layout, Rules, Shapes, attention, model_spec, requires
 from model.checkpoints.layouts.questions import Answers, Question, translator
+from model.errors import phrase
 from model.spec.network import ModelSpec, OutputSpec, StackSpec
 from model.transformer.positions import FAIRSEQ_FIRST
 
@@ -89,7 +90,7 @@ FAIRSEQ = Layout(
     rules=_rules,
     ask=_ask,
     read=_read,
-    notes=("fairseq begins a target with the end token, and counts positions from 2.",),
+    notes=(phrase("fairseq begins a target with the end token, and counts positions from 2."),),
     starts=("target",),
     ends=("source",),
 )

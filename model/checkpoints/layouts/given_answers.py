@@ -9,7 +9,7 @@ from model.checkpoints.layouts.layout_files import SETTING
 from model.checkpoints.layouts.questions import Question
 from model.checkpoints.layouts.raw_folder import answers_of
 from model.checkpoints.layouts.saved_settings import SavedAnswer
-from model.errors import BadSetting
+from model.errors import BadSetting, DoesNotFit, Words, phrase
 from model.spec.layout_file import MOST_BYTES
 from model.tokenizers.vocabulary import ENDS, PADS, STARTS, UNKNOWNS, place_of
 from model.tokenizers.vocabulary_files import read_vocabulary
@@ -37,11 +37,11 @@ class GivenAnswers:
     steering: dict[str, str]
     settings: dict[str, str]
     texts: Mapping[str, tuple[str, ...]]
-    origins: Mapping[str, str] = field(default_factory=dict)
+    origins: Mapping[str, Words] = field(default_factory=dict)
 
     def with_answers(self, saved: Mapping[str, SavedAnswer]) -> "GivenAnswers":
         """Adds the answers in the file itself; given settings take precedence."""
-        origins = {name: f"{one.where} in the file" for name, one in saved.items()}
+        origins = {name: phrase("{where} in the file", where=one.where) for name, one in saved.items()}
         return replace(
             self, settings={name: one.value for name, one in saved.items()} | self.settings, origins=origins | dict(self.origins)
         )
@@ -60,7 +60,9 @@ class GivenAnswers:
         }
         given = {name for name in read if name in asked and any(also in self.settings for also in (name, *asked[name].also))}
         found = {name: str(id_) for name, id_ in read.items() if id_ is not None and name in asked and name not in given}
-        return replace(self, settings=found | self.settings, origins=dict.fromkeys(found, "the vocabulary") | dict(self.origins))
+        return replace(
+            self, settings=found | self.settings, origins=dict.fromkeys(found, phrase("the vocabulary")) | dict(self.origins)
+        )
 
 
 def _text_of(path: Path) -> str:
@@ -68,7 +70,10 @@ def _text_of(path: Path) -> str:
         with path.open("rb") as file:
             return file.read(MOST_BYTES + 1).decode("utf-8", errors="replace")
     except OSError as error:
-        raise BadSetting(name=SETTING, found=str(path), allowed=f"a text file that can be read ({type(error).__name__})") from error
+        raise DoesNotFit(
+            name=SETTING,
+            reason=phrase("{path} is not a text file that can be read ({error})", path=path, error=type(error).__name__),
+        ) from error
 
 
 TextsOf: TypeAlias = Callable[[str, str], tuple[str, ...]]
@@ -98,7 +103,7 @@ def gather_answers(path: Path, settings: Mapping[str, str], texts_of: TextsOf = 
     """
     written = answers_of(path)
     written |= {name: str(path.parent / written[name]) for name in FILES if name in written}
-    origins = {name: "the file of answers beside it" for name in written if name not in settings}
+    origins = {name: phrase("the file of answers beside it") for name in written if name not in settings}
     every = written | dict(settings)
     steering = {name: value for name, value in every.items() if name in STEERING}
     others = {name: value for name, value in every.items() if name not in STEERING}
@@ -116,6 +121,6 @@ def parse_settings(given: Sequence[str]) -> dict[str, str]:
     for text in given:
         name, equals, value = text.partition("=")
         if not equals or not name or not value or name in found:
-            raise BadSetting(name="--set", found=text, allowed="of the form NAME=VALUE, each name once")
+            raise BadSetting(name="--set", found=text, allowed=phrase("NAME=VALUE, each name once"))
         found[name] = value
     return found

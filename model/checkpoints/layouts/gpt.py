@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from model.checkpoints.layouts.base import Layout, Match, Rules, Shapes, attention, model_spec, requires
 from model.checkpoints.layouts.questions import Answers, Question, activation, decoding_ids, head_dim, heads, vocabularies
+from model.errors import phrase
 from model.spec.network import ModelSpec, OutputSpec, StackSpec
 
 _FIRST = "transformer.h.0."
@@ -16,7 +17,7 @@ def _match(shapes: Shapes) -> Match:
     rows, *columns = shapes.of.get(f"{_FIRST}attn.c_attn.weight", (0,))
     if not found or (columns and rows == 3 * columns[0]):
         return found
-    turned = f"stores {_FIRST}attn.c_attn.weight as [in, out], as Hugging Face does"
+    turned = phrase("it stores {first}attn.c_attn.weight as [in, out], as Hugging Face does", first=_FIRST)
     return Match(found.in_favour, (turned,))
 
 
@@ -68,10 +69,10 @@ def _read(shapes: Shapes, answers: Answers) -> ModelSpec:
 
 GPT = Layout(
     name="gpt",
-    title="minGPT or nanoGPT",
+    title=phrase("minGPT or nanoGPT"),
     match=_match,
     rules=_rules,
     ask=_ask,
     read=_read,
-    notes=("minGPT's activation is gelu-tanh; nanoGPT's is gelu, in its first versions gelu-tanh.",),
+    notes=(phrase("minGPT's activation is gelu-tanh; nanoGPT's is gelu, in its first versions gelu-tanh."),),
 )

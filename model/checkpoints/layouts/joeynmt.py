@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from model.checkpoints.layouts.base import Layout, Rules, Shapes, attention, model_spec, requires
 from model.checkpoints.layouts.questions import Answers, Question, translator
+from model.errors import phrase
 from model.spec.network import ModelSpec, OutputSpec, StackSpec
 
 _EPSILON = 1e-6
@@ -84,7 +85,9 @@ JOEYNMT = Layout(
     rules=_rules,
     ask=_ask,
     read=_read,
-    notes=("JoeyNMT can scale its residual connections (alpha, for very deep networks); this reading adds them as they are.",),
+    notes=(
+        phrase("JoeyNMT can scale its residual connections (alpha, for very deep networks); this reading adds them as they are."),
+    ),
     starts=("target",),
     ends=("source", "target"),
 )

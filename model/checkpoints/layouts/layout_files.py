@@ -19,6 +19,7 @@ from model.checkpoints.layouts.questions import (
     padding_ids,
     vocabularies,
 )
+from model.errors import phrase
 from model.spec.layout_file import BEHIND, LAYER, STACKED, LayoutFile, filled, in_layers
 from model.spec.network import ROTARY, ModelSpec, OutputSpec, StackSpec
 
@@ -60,12 +61,12 @@ def layout_of(told: LayoutFile) -> Layout:
     """The layout that a layout file describes."""
     return Layout(
         name=told.name,
-        title=f"the layout file {told.name}",
+        title=phrase("layout file {name}", name=told.name),
         match=lambda shapes: Match((), ()),  # `detect` checks each tensor and its shape
         rules=partial(_rules, told),
         ask=partial(_ask, told),
         read=partial(_read, told),
-        notes=(f"The layout file {told.name} says what each tensor is. The maps are right only if it is right.",),
+        notes=(phrase("The layout file {name} says what each tensor is. The maps are right only if it is right.", name=told.name),),
         starts=("source", "target"),
         ends=("source", "target") if told.network == "translator" else (),
         told=told,
@@ -74,7 +75,7 @@ def layout_of(told: LayoutFile) -> Layout:
 
 def listing() -> Layout:
     """A layout that knows no tensor."""
-    asked = Question(SETTING, "Says what each tensor is; the page Checkpoint helps to write one.")
+    asked = Question(SETTING, phrase("Says what each tensor is; the Checkpoint page helps to write one."))
     return Layout(
         name=LISTED,
         title="names and shapes, without a layout",
@@ -185,7 +186,7 @@ def _with_fact(question: Question, facts: Mapping[str, str]) -> Question:
 def _heads(sizes: _Sizes, stack: str, known: Mapping[str, str]) -> tuple[Question, ...]:
     queries, keys = sizes.columns(stack)
     if stack:
-        return (heads(f"{stack.strip()}_heads", queries, known, also=("n_heads",), whose=f"the {stack.strip()}"),)
+        return (heads(f"{stack.strip()}_heads", queries, known, also=("n_heads",)),)
     return (heads("n_heads", queries, known), head_dim(queries)) if queries == keys else grouped_heads(queries, keys, known)
 
 
@@ -200,12 +201,12 @@ def _norm(biased: bool) -> Question:
 def _positions(sizes: _Sizes, stacks: tuple[str, ...], known: Mapping[str, str]) -> tuple[Question, ...]:
     if all(sizes.has(f"{stack}positions") for stack in stacks):
         return ()
-    asked = Question("positions", "The kind of positional encoding: no tensor is a table of positions.", _UNTABLED)
+    asked = Question("positions", phrase("The kind of positional encoding: no tensor is a table of positions."), _UNTABLED)
     return (asked, rotary_base()) if known.get("positions") in ROTARY else (asked,)
 
 
 def _tied() -> Question:
-    consequence = "No tensor is the output layer: it shares the weights of the embedding (tied), or there is none (none)."
+    consequence = phrase("No tensor is the output layer: it shares the weights of the embedding (tied), or there is none (none).")
     return Question("output_layer", consequence, ("tied", "none"))
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from model.checkpoints.layouts.base import ByKeyHead, Layout, Match, Rules, Shapes, requires
 from model.checkpoints.layouts.llama_like import NO_HEADS, LlamaNames, asked, described, head_widths
 from model.checkpoints.layouts.questions import Answers, Question, embed_scale
+from model.errors import phrase
 from model.spec.network import ModelSpec
 
 _WORDS = "transformer.wte.weight"
@@ -20,7 +21,8 @@ _needs = requires(_WORDS, "transformer.h.#.norm_1.weight", "transformer.h.#.mlp.
 def _match(shapes: Shapes) -> Match:
     found = _needs(shapes)
     there = [name for name in _STACKED if shapes.has(f"transformer.h.#.{name}.weight")]
-    against = () if len(there) == 1 else (f"has {' and '.join(there) or 'neither attn.qkv nor attn.attn'}",)
+    several = phrase("it has both attn.qkv and attn.attn") if there else phrase("it lacks attn.qkv and attn.attn")
+    against = () if len(there) == 1 else (several,)
     if there and not against and not head_widths(*_columns(shapes)):
         against = (NO_HEADS,)
     return Match(found.in_favour, found.against + against)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from model.checkpoints.layouts.base import Layout, Match, Rules, Shapes, requires
 from model.checkpoints.layouts.llama_like import NO_HEADS, LlamaNames, asked, described, head_widths
 from model.checkpoints.layouts.questions import Answers, Question
+from model.errors import phrase
 from model.spec.network import ModelSpec
 
 _WORDS = "tok_embeddings.weight"
@@ -61,7 +62,7 @@ def _read(shapes: Shapes, answers: Answers) -> ModelSpec:
 
 LLAMA = Layout(
     name="llama",
-    title="Llama by Meta's names, as in llama2.c",
+    title=phrase("Llama by Meta's names, as in llama2.c"),
     match=_match,
     rules=_rules,
     ask=_ask,

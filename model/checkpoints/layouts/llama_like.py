@@ -9,12 +9,13 @@ from typing import Literal
 
 from model.checkpoints.layouts.base import Shapes, grouped_attention, model_spec
 from model.checkpoints.layouts.questions import Answers, Question, activation, decoding_ids, divisors, vocabularies
+from model.errors import phrase
 from model.spec.network import ModelSpec, OutputSpec, StackSpec
 
 LONGEST = 4096
 """Positions at most where nothing bounds them."""
 
-NO_HEADS = "has query and key sizes that fit no number of heads"
+NO_HEADS = phrase("the sizes of its queries and keys fit no number of heads")
 """Evidence against a layout with grouped queries."""
 
 
@@ -44,9 +45,15 @@ def grouped_heads(queries: int, keys: int, told: Mapping[str, str]) -> tuple[Que
     }
     known = next((values.index(told[name]) for name, values in fitting.items() if told.get(name) in values), None)
     consequences = {
-        "n_heads": f"Splits {queries} columns of queries and {keys} columns of keys into heads. A wrong number gives wrong maps.",
-        "key_heads": "The number of key and value heads, which several query heads may share. It can be given instead of n_heads.",
-        "head_dim": "The width of a head. It can be given instead of the number of heads.",
+        "n_heads": phrase(
+            "Splits {queries:,} columns of queries and {keys:,} columns of keys into heads. A wrong number gives wrong maps.",
+            queries=queries,
+            keys=keys,
+        ),
+        "key_heads": phrase(
+            "The number of key and value heads, which several query heads may share. It can be given instead of n_heads."
+        ),
+        "head_dim": phrase("The width of a head. It can be given instead of the number of heads."),
     }
     defaults = {name: None if known is None else values[known] for name, values in fitting.items()}
     return tuple(
@@ -57,28 +64,29 @@ def grouped_heads(queries: int, keys: int, told: Mapping[str, str]) -> tuple[Que
 
 def rotary_base() -> Question:
     """The base of rotary positions, as programs call it: rope_theta."""
-    consequence = "The base of rotary positions (rope_theta): 10000 in llama2.c and Llama 1 and 2, 500000 in Llama 3."
+    consequence = phrase("The base of rotary positions (rope_theta): 10000 in llama2.c and Llama 1 and 2, 500000 in Llama 3.")
     return Question("rotary_base", consequence, highest=10**9)
 
 
 def variant() -> Question:
     """Whether the network has none of the options that leave no trace in names and shapes; there is one answer that can be run."""
-    consequence = (
-        "Names and shapes do not show scaled rotary positions (Llama 3.1 and later), normalization by 1 + weight (Gemma) or "
-        "sliding windows (Mistral 7B v0.1). The maps would be wrong for those. Answer plain if the network has none of them."
+    consequence = phrase(
+        "Names and shapes do not show scaled rotary positions (Llama 3.1 and later), normalization by 1 + weight "
+        "(Gemma) or sliding windows (Mistral 7B v0.1). The maps would be wrong for those. Answer plain if the "
+        "network has none of them."
     )
     return Question("variant", consequence, ("plain",))
 
 
 def norm_epsilon() -> Question:
     """The ε of the normalization, added before the root."""
-    consequence = "ε of the normalization, added before the root: 1e-05 in llama2.c and Llama 2 and 3, 1e-06 in Llama 1."
+    consequence = phrase("ε of the normalization, added before the root: 1e-05 in llama2.c and Llama 2 and 3, 1e-06 in Llama 1.")
     return Question("norm_epsilon", consequence, ("1e-05", "1e-06", "1e-08", "1e-12"))
 
 
 def max_positions(default: int) -> Question:
     """The longest input where no table bounds it."""
-    consequence = "The longest input that may run. Rotary positions set no limit themselves."
+    consequence = phrase("The longest input that may run. Rotary positions set no limit themselves.")
     return Question("max_positions", consequence, highest=2**17, default=str(default))
 
 

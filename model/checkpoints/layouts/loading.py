@@ -19,7 +19,7 @@ from model.checkpoints.layouts.questions import Answers, Question, answer_of, se
 from model.checkpoints.layouts.saved_settings import SavedAnswer
 from model.checkpoints.layouts.vocabularies import tokenizers_of
 from model.checkpoints.native import Checkpoint, Info, ready
-from model.errors import IncompleteWeights, OpenQuestions
+from model.errors import IncompleteWeights, OpenQuestions, Words, phrase
 from model.inspection.diagnostics import diagnosed
 from model.inspection.leftovers import noted
 from model.inspection.report import Asked, Inspection, TensorInfo
@@ -51,7 +51,7 @@ class Diagnosis:
     questions: tuple[Question, ...]
     contradictions: Mapping[str, tuple[SavedAnswer, ...]]
     taken: Mapping[str, SavedAnswer]
-    problems: tuple[str, ...]
+    problems: tuple[Words, ...]
 
     @property
     def shapes(self) -> Shapes:
@@ -85,21 +85,32 @@ class Diagnosis:
         rules = self.chosen.layout.rules(self.shapes, self.given.settings)
         return place(self.shapes, rules, spec, self.chosen.left_over(self.given.settings))
 
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Words, ...]:
         """Notes for viewers, a sentence each: on the layout, the file's settings, and unused tensors."""
         saved = saved_settings.noted(self.contradictions, self.taken)
         return (*self.chosen.layout.notes, *saved, *noted(self.chosen.left_over(self.given.settings)))
 
     def flaw(self, placement: Placement) -> IncompleteWeights | None:
         """Why these weights cannot be run; None: they can. Used by both `load` and `inspect`."""
-        wrong = [*placement.misshapen.values(), *(f"no tensor in it becomes {name}" for name in placement.missing)]
-        wrong += [f"{name} has no place in the network that your answers describe" for name in placement.unexpected]
+        wrong = [
+            *placement.misshapen.values(),
+            *(phrase("no tensor in it becomes {name}", name=name) for name in placement.missing),
+        ]
+        wrong += [
+            phrase("{name} has no place in the network that your answers describe", name=name) for name in placement.unexpected
+        ]
         tensors = self.chosen.tensors
-        wrong += [f"{name} holds {tensors[name].dtype}" for name in placement.ours if tensors[name].dtype not in DTYPES]
+        wrong += [
+            phrase("{name} holds numbers of type {dtype}, which are not read here", name=name, dtype=tensors[name].dtype)
+            for name in placement.ours
+            if tensors[name].dtype not in DTYPES
+        ]
         return IncompleteWeights(path=self.path, layout=self.chosen.layout.name, detail=wrong[0]) if wrong else None
 
     def _lacks(self, error: MissingTensor) -> IncompleteWeights:
-        return IncompleteWeights(path=self.path, layout=self.chosen.layout.name, detail=f"it lacks {error.args[0]}")
+        return IncompleteWeights(
+            path=self.path, layout=self.chosen.layout.name, detail=phrase("it lacks {name}", name=error.args[0])
+        )
 
 
 def diagnose(path: Path, settings: Mapping[str, str], texts_of: TextsOf = texts_of_a_path) -> Diagnosis:
@@ -130,13 +141,15 @@ def examine(opened: OpenedFile, path: PurePath, given: GivenAnswers) -> Diagnosi
     try:
         questions = chosen.layout.ask(chosen.shapes, known)
     except MissingTensor as error:
-        raise IncompleteWeights(path=path, layout=chosen.layout.name, detail=f"it lacks {error.args[0]}") from error
+        raise IncompleteWeights(
+            path=path, layout=chosen.layout.name, detail=phrase("it lacks {name}", name=error.args[0])
+        ) from error
     taken = dict(saved_settings.answers(agreed, questions, given.settings, str(path)))
     given = given.with_answers(taken).with_special_ids(questions)
     contradictions = {
         name: values for name, values in saved.items() if len(values) > 1 and any(name in (q.name, *q.also) for q in questions)
     }
-    return Diagnosis(path, chosen, given, questions, contradictions, taken, tuple(map(str, opened.problems)))
+    return Diagnosis(path, chosen, given, questions, contradictions, taken, tuple(each.said for each in opened.problems))
 
 
 def _layouts(given: GivenAnswers) -> tuple[Layout, ...]:
@@ -225,7 +238,7 @@ def inspection_of(found: Diagnosis) -> Inspection:
         flaw = found.flaw(placement)
         network = None if flaw else _filled(found, spec, placement)
     inspection = Inspection(
-        what=f"{found.path.name}: {layout.title}.",
+        what=phrase("{name}: {title}.", name=found.path.name, title=layout.title),
         spec=spec_json,
         parameters=parameters,
         tensors=tuple(

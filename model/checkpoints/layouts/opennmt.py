@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from model.checkpoints.layouts.base import Layout, Rules, Shapes, attention, model_spec, requires
 from model.checkpoints.layouts.questions import Answers, Question, translator
+from model.errors import phrase
 from model.spec.network import ModelSpec, OutputSpec, StackSpec
 
 LONGEST = 5000
@@ -102,8 +103,10 @@ OPENNMT = Layout(
     ask=_ask,
     read=_read,
     notes=(
-        "A file without tables of positions was trained without positions, or with relative ones. Headlight does not run relative "
-        "positions.",
+        phrase(
+            "A file without tables of positions was trained without positions, or with relative ones. Headlight does "
+            "not run relative positions."
+        ),
     ),
     starts=("target",),
     ends=("target",),

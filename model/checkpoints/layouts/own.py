@@ -16,6 +16,7 @@ from model.checkpoints.layouts.questions import (
     padding_ids,
     vocabularies,
 )
+from model.errors import phrase
 from model.spec.network import ModelSpec, OutputSpec, Positions, StackSpec
 
 LONGEST = 4096
@@ -68,11 +69,15 @@ def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
     vocab = {stack: shapes.size(_at(stack, "embedding.token.weight"), 0) for stack in stacks}
     also = ("n_heads",) if len(stacks) > 1 else ()
     kinds = tuple(kind for kind in get_args(Positions) if kind != "stored")
-    waves = Question("positions", "The kind of positional encoding; the file contains no learned one.", kinds)
+    waves = Question("positions", phrase("The kind of positional encoding; the file contains no learned one."), kinds)
     return (
-        *(heads(_heads_of(stack), columns[stack], told, also, whose=stack or "the network") for stack in stacks),
+        *(heads(_heads_of(stack), columns[stack], told, also) for stack in stacks),
         head_dim(*columns.values()),
-        *((Question("decoder_passes", "How often the decoder's layers are applied.", ("1", "2")),) if len(stacks) > 1 else ()),
+        *(
+            (Question("decoder_passes", phrase("How often the decoder's layers are applied."), ("1", "2")),)
+            if len(stacks) > 1
+            else ()
+        ),
         norm_order(),
         activation(),
         embed_scale(),
@@ -115,7 +120,7 @@ def _read(shapes: Shapes, answers: Answers) -> ModelSpec:
 
 OWN = Layout(
     name="own",
-    title="Headlight's own names without their spec.json",
+    title=phrase("Headlight's own names without their spec.json"),
     match=_match,
     rules=_rules,
     ask=_ask,

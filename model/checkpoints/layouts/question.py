@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from model.errors import BadSetting
+from model.errors import BadSetting, Words, phrase
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Question:
     """
 
     name: str
-    consequence: str
+    consequence: Words
     allowed: tuple[str, ...] = ()
     highest: int | None = None
     default: str | None = None
@@ -31,11 +31,11 @@ class Question:
     proposal: str = ""
 
     @property
-    def words(self) -> str:
+    def words(self) -> Words:
         """The allowed answers in words."""
         if self.allowed:
-            return " or ".join(self.allowed)
-        return "a file" if self.highest is None else f"a whole number from 0 to {self.highest}"
+            return ", ".join(self.allowed)
+        return phrase("a file") if self.highest is None else phrase("a whole number from 0 to {highest}", highest=self.highest)
 
     @property
     def form(self) -> str:

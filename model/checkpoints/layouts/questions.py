@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, cast, get_args
 
 from model.checkpoints.layouts.question import Question as Question
-from model.errors import BadSetting, OpenQuestions
+from model.errors import BadSetting, OpenQuestions, UnknownField, Words, phrase
 from model.spec.network import Activation, DecodePositions, EmbedScale, Norm, NormOrder, Positions
 from model.tokenizers.vocabulary import SPLITS
 
@@ -71,13 +71,9 @@ def settle(questions: Sequence[Question], told: Mapping[str, str], path: str, la
         OpenQuestions: a required question is open; the error lists each and how to answer it.
     """
     names = [name for question in questions for name in (question.name, *question.also)]
-    for name, value in told.items():
+    for name in told:
         if name not in names:
-            raise BadSetting(
-                name=f"the setting {name}",
-                found=value,
-                allowed=f"a setting of the layout {layout}: {', '.join(dict.fromkeys(names))}",
-            )
+            raise UnknownField(name=layout, found=name, allowed=", ".join(dict.fromkeys(names)))
     found = {question.name: answer for question in questions if (answer := answer_of(question, told)) is not None}
     unanswered = [question for question in questions if question.needed and question.name not in found]
     if unanswered:
@@ -107,13 +103,12 @@ def divisors(number: int) -> tuple[str, ...]:
     return tuple(str(candidate) for candidate in range(1, min(number, 1000) + 1) if number % candidate == 0)
 
 
-def heads(name: str, width: int, told: Mapping[str, str], also: tuple[str, ...] = (), whose: str = "the network") -> Question:
+def heads(name: str, width: int, told: Mapping[str, str], also: tuple[str, ...] = ()) -> Question:
     """The number of heads that share `width` columns. A given head_dim answers it too."""
     head_dim = told.get("head_dim", "")
     known = str(width // int(head_dim)) if head_dim in divisors(width) else None
-    consequence = (
-        f"Splits the {width} columns of {whose}'s attention into heads. A wrong number gives wrong maps, which still "
-        "look plausible."
+    consequence = phrase(
+        "Splits {width:,} columns into heads. A wrong number gives wrong maps, which still look plausible.", width=width
     )
     return Question(name, consequence, divisors(width), default=known, also=also)
 
@@ -121,14 +116,16 @@ def heads(name: str, width: int, told: Mapping[str, str], also: tuple[str, ...] 
 def head_dim(*widths: int) -> Question:
     """The width of one head, another way to give the number of heads."""
     common = tuple(value for value in divisors(widths[0]) if all(width % int(value) == 0 for width in widths))
-    return Question("head_dim", "The width of a head. It can be given instead of the number of heads.", common, needed=False)
+    return Question(
+        "head_dim", phrase("The width of a head. It can be given instead of the number of heads."), common, needed=False
+    )
 
 
 def heads_of_both(encoder: int, decoder: int, told: Mapping[str, str]) -> tuple[Question, ...]:
     """How many heads share the columns of a translator's encoder and decoder; one answer, n_heads, serves both."""
     return (
-        heads("encoder_heads", encoder, told, also=("n_heads",), whose="the encoder"),
-        heads("decoder_heads", decoder, told, also=("n_heads",), whose="the decoder"),
+        heads("encoder_heads", encoder, told, also=("n_heads",)),
+        heads("decoder_heads", decoder, told, also=("n_heads",)),
         head_dim(encoder, decoder),
     )
 
@@ -164,12 +161,12 @@ def translator(
 
 def heads_differ(name: str, count: int, told: int, width: int) -> BadSetting:
     """The error for a head_dim that contradicts the number of heads."""
-    return BadSetting(
-        name="head_dim", found=told, allowed=f"{width // count}, the head width for {name}={count} with {width} columns"
-    )
+    gaps = {"name": name, "count": count, "width": width, "fits": width // count}
+    allowed = phrase("{fits}, the width of a head where {name}={count} and there are {width:,} columns", **gaps)
+    return BadSetting(name="head_dim", found=told, allowed=allowed)
 
 
-def choice(name: str, consequence: str, kind: Any, default: str | None = None, also: tuple[str, ...] = ()) -> Question:
+def choice(name: str, consequence: Words, kind: Any, default: str | None = None, also: tuple[str, ...] = ()) -> Question:
     """A question with the choices of a Literal."""
     return Question(name, consequence, get_args(kind), default=default, also=also)
 
@@ -178,7 +175,7 @@ def norm_order(default: str | None = None) -> Question:
     """The norm order: post-norm or pre-norm."""
     return choice(
         "norm_order",
-        "Normalization comes after each sum (post) or before each sublayer (pre). The tensor names are the same for both.",
+        phrase("Normalization comes after each sum (post) or before each sublayer (pre). The tensor names are the same for both."),
         NormOrder,
         default,
     )
@@ -187,37 +184,40 @@ def norm_order(default: str | None = None) -> Question:
 def activation(default: str | None = None) -> Question:
     """The activation function of the feed-forward network."""
     return choice(
-        "activation", "The activation function between the two matrices of the feed-forward network.", Activation, default
+        "activation", phrase("The activation function between the two matrices of the feed-forward network."), Activation, default
     )
 
 
 def embed_scale(default: str | None = None) -> Question:
     """Whether embeddings are scaled."""
-    consequence = "Embeddings are multiplied by the square root of their width (sqrt) or not (none)."
+    consequence = phrase("Embeddings are multiplied by the square root of their width (sqrt) or not (none).")
     return choice("embed_scale", consequence, EmbedScale, default)
 
 
 def decode_positions(default: str) -> Question:
     """Which positions a cached decode gives."""
-    consequence = "The token generated in step t gets position t (running), or every generated token gets position 0 (zero)."
+    consequence = phrase(
+        "The token generated in step t gets position t (running), or every generated token gets position 0 (zero)."
+    )
     return choice("decode_positions", consequence, DecodePositions, default)
 
 
 def causal(
-    default: str | None, consequence: str = "Whether target positions are masked from later ones (causal mask)."
+    default: str | None,
+    consequence: Words = phrase("Whether a target position is prevented from attending to later ones (causal mask)."),
 ) -> Question:
     """Whether the decoder's mask hides the future."""
     return Question("causal", consequence, ("true", "false"), default=default)
 
 
-def id_(name: str, vocab: int, consequence: str, needed: bool = False, also: tuple[str, ...] = ()) -> Question:
+def id_(name: str, vocab: int, consequence: Words, needed: bool = False, also: tuple[str, ...] = ()) -> Question:
     """A token's id."""
     return Question(name, consequence, highest=vocab - 1, needed=needed, also=also)
 
 
 def padding_ids(*vocab: int) -> tuple[Question, ...]:
     """The ids of padding, by the sizes of the vocabularies: the source's, and the target's where there is one."""
-    hidden = "Positions with this id are masked (padding mask)."
+    hidden = phrase("Positions with this id are masked (padding mask).")
     names = ("source_pad_id", "target_pad_id")
     return tuple(id_(name, size, hidden, needed=True, also=("pad_id",)) for name, size in zip(names, vocab, strict=False))
 
@@ -225,21 +225,22 @@ def padding_ids(*vocab: int) -> tuple[Question, ...]:
 def decoding_ids(vocab: int) -> tuple[Question, ...]:
     """The ids that decoding needs; without them, targets can still be given."""
     return (
-        id_("bos_id", vocab, "Decoding begins with this token; without it, a target must be given."),
-        id_("eos_id", vocab, "Decoding ends with this token; without it, decoding runs to the maximum length."),
-        id_("unk_id", vocab, "Stands for words that the vocabulary does not have."),
+        id_("bos_id", vocab, phrase("Decoding begins with this token; without it, a target must be given.")),
+        id_("eos_id", vocab, phrase("Decoding ends with this token; without it, decoding runs to the maximum length.")),
+        id_("unk_id", vocab, phrase("Stands for words that the vocabulary does not have.")),
     )
 
 
 def vocabularies(*names: str) -> tuple[Question, ...]:
     """Vocabulary files, one for each name, and how to split texts."""
     files = tuple(
-        Question(name, "The vocabulary: the text of each id. Without it, ids are shown as numbers.", needed=False) for name in names
+        Question(name, phrase("The vocabulary: the text of each id. Without it, ids are shown as numbers."), needed=False)
+        for name in names
     )
     splits = (*SPLITS, "spacy-de,spacy-en", "spacy-en,spacy-de") if len(names) > 1 else tuple(SPLITS)
     split = Question(
         "tokenizer",
-        "How typed text is split into tokens. Two names with a comma: one for the source, one for the target.",
+        phrase("How typed text is split into tokens. Two names with a comma: one for the source, one for the target."),
         splits,
         default="split",
     )

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from model.errors import DamagedFile, SeveralFiles
+from model.errors import DamagedFile, SeveralFiles, phrase
 from model.trace.trace_files import ENDING
 
 WEIGHT_FILES = (".pt", ".pth", ".bin", ".ckpt", ".safetensors")
@@ -68,7 +68,7 @@ def answers_of(weights: Path) -> dict[str, str]:
     if isinstance(data, dict) and "format" in data:
         return {}
     if not isinstance(data, dict) or not all(isinstance(value, str | int | bool) for value in data.values()):
-        raise DamagedFile(path=path, detail="it holds no JSON object of setting names and plain values")
+        raise DamagedFile(path=path, detail=phrase("it holds no JSON object of setting names and plain values"))
     return {name: json.dumps(value) if isinstance(value, bool) else str(value) for name, value in data.items()}
 
 

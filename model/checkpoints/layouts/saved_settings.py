@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from model.checkpoints.layouts.questions import Question
-from model.errors import ContradictsFile
+from model.errors import ContradictsFile, ContradictsItself, phrase
 from model.safe_loading.plan import OtherEntry
 
 CONTAINERS = re.compile(
@@ -133,13 +133,9 @@ def answers(
         if found is None or (question.highest is not None and not question.allows(found.value)):
             continue  # ids outside any vocabulary, such as -100, mean none
         if not question.allows(found.value):
-            raise ContradictsFile(
-                path=path, name=question.name, said=found.value, where=found.where, found=f"only {question.words} fits"
-            )
+            raise ContradictsItself(path=path, name=question.name, said=found.value, where=found.where, allowed=question.words)
         if given is not None and question.plain(given) != question.plain(found.value):
-            raise ContradictsFile(
-                path=path, name=question.name, said=found.value, where=found.where, found=f"the answer given is {given}"
-            )
+            raise ContradictsFile(path=path, name=question.name, said=found.value, where=found.where, given=given)
         if given is None:
             yield question.name, found
 
@@ -149,9 +145,13 @@ def noted(saved: Mapping[str, tuple[SavedAnswer, ...]], taken: Mapping[str, Save
     listed = ", ".join(f"{name}={one.value} ({one.where})" for name, one in taken.items())
     several = {name: values for name, values in saved.items() if len(values) > 1}
     return (
-        *((f"The file itself answers: {listed}.",) if taken else ()),
+        *((phrase("The file itself answers: {answers}.", answers=listed),) if taken else ()),
         *(
-            f"The file gives several values for {name}, so none was used: {', '.join(f'{v.value} ({v.where})' for v in values)}."
+            phrase(
+                "The file gives several values for {name}, so none was used: {names}.",
+                name=name,
+                names=", ".join(f"{v.value} ({v.where})" for v in values),
+            )
             for name, values in several.items()
         ),
     )

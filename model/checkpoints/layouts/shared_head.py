@@ -16,7 +16,7 @@ from model.checkpoints.layouts.questions import (
     embed_scale,
     vocabularies,
 )
-from model.errors import BadSetting
+from model.errors import DoesNotFit, phrase
 from model.spec.network import AttentionSpec, ModelSpec, OutputSoftmax, OutputSpec, StackSpec
 
 _PARTS = {"query_matrix": "query", "key_matrix": "key", "value_matrix": "value", "out": "output"}
@@ -71,15 +71,18 @@ def _heads(shapes: Shapes, stack: str) -> int:
     """
     width, piece = shapes.size(_WORDS[stack], 1), shapes.size(_QUERIES[stack], 1)
     if width % piece:
-        raise BadSetting(
-            name=_QUERIES[stack], found=f"{piece} columns", allowed=f"a divisor of {width}, the width of the residual stream"
+        raise DoesNotFit(
+            name=_QUERIES[stack],
+            reason=phrase(
+                "it has {found:,} columns, which do not divide the {width:,} of the residual stream", found=piece, width=width
+            ),
         )
     return width // piece
 
 
 def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
     counts = {stack: str(_heads(shapes, stack)) for stack in _WORDS}
-    certain = "Only this number of heads fits the matrices in the file."
+    certain = phrase("Only this number of heads fits the matrices in the file.")
     return (
         Question("encoder_heads", certain, (counts["encoder"],), default=counts["encoder"], also=("n_heads",)),
         Question("decoder_heads", certain, (counts["decoder"],), default=counts["decoder"]),
@@ -88,8 +91,10 @@ def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
         decode_positions("zero"),
         choice(
             "output_softmax",
-            "The program's softmax runs over the batch (batch). With one example, every token then has probability 1, and the "
-            "first one is always generated. vocab decodes as was intended.",
+            phrase(
+                "The program's softmax runs over the batch (batch). With one example, every token then has probability 1, "
+                "and the first one is always generated. vocab decodes as was intended."
+            ),
             OutputSoftmax,
             "batch",
         ),
@@ -126,7 +131,7 @@ def _read(shapes: Shapes, answers: Answers) -> ModelSpec:
 
 SHARED_HEAD = Layout(
     name="shared-head",
-    title="Translator with one small matrix for all heads (reference document 003)",
+    title=phrase("Translator with one small matrix for all heads (reference document 003)"),
     match=requires(
         "encoder.layers.#.attention.query_matrix.weight",
         "decoder.layers.#.transformer_block.attention.query_matrix.weight",
@@ -136,9 +141,11 @@ SHARED_HEAD = Layout(
     ask=_ask,
     read=_read,
     notes=(
-        "This decoder does not attend to the tokens it has generated: its masked attention reads the encoder's output, and "
-        "generated tokens are only the queries.",
-        "A target must be as long as the source, or one token.",
-        "Padding is not masked: this program has no padding mask.",
+        phrase(
+            "This decoder does not attend to the tokens it has generated: its masked attention reads the encoder's "
+            "output, and generated tokens are only the queries."
+        ),
+        phrase("A target must be as long as the source, or one token."),
+        phrase("Padding is not masked: this program has no padding mask."),
     ),
 )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from model.checkpoints.layouts.base import Rules, Shapes
 from model.checkpoints.layouts.questions import Question
+from model.errors import phrase
 from model.inspection.leftovers import looks_harmless
 
 IN_PROJECTION = "self_attn.in_proj_weight"
@@ -18,11 +19,20 @@ TABLES = {"source_embedding": "source_positions", "target_embedding": "target_po
 
 _SIDES = {"source": r"src|source|enc", "target": r"tgt|trg|target|dec"}
 _ROLES = {
-    "source_embedding": (_SIDES["source"], "the embedding of the source"),
-    "target_embedding": (_SIDES["target"], "the embedding of the target"),
-    "output_layer": (r"out|generator|head|fc|linear|proj|decoder", "the map from the last states to the vocabulary"),
-    "source_positions": (_SIDES["source"], "the table of the source's positions; none: no positions are added there"),
-    "target_positions": (_SIDES["target"], "the table of the target's positions; none: no positions are added there"),
+    "source_embedding": (_SIDES["source"], phrase("Which tensor is the embedding of the source.")),
+    "target_embedding": (_SIDES["target"], phrase("Which tensor is the embedding of the target.")),
+    "output_layer": (
+        r"out|generator|head|fc|linear|proj|decoder",
+        phrase("Which tensor is the map from the last states to the vocabulary."),
+    ),
+    "source_positions": (
+        _SIDES["source"],
+        phrase("Which tensor is the table of the source’s positions. none: no positions are added there."),
+    ),
+    "target_positions": (
+        _SIDES["target"],
+        phrase("Which tensor is the table of the target’s positions. none: no positions are added there."),
+    ),
 }
 """Settings that name a tensor, words in a name that suggest it, and a description."""
 
@@ -149,7 +159,7 @@ class Around:
         return tuple(
             Question(
                 role,
-                f"Which tensor is {_ROLES[role][1]}.",
+                _ROLES[role][1],
                 (*self.candidates(role), "none"),
                 default=default,
                 proposal=self._proposal(role),

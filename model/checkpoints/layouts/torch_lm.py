@@ -18,6 +18,7 @@ from model.checkpoints.layouts.questions import (
     norm_order,
     vocabularies,
 )
+from model.errors import phrase
 from model.spec.network import ModelSpec, OutputSpec, StackSpec
 
 _LAYERS = "transformer_encoder.layers.#."
@@ -57,7 +58,9 @@ def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
     return (
         heads("n_heads", width, told),
         head_dim(width),
-        causal("true", "Whether positions are masked from later ones (causal mask), as in a language model."),
+        causal(
+            "true", phrase("Whether a position is prevented from attending to later ones (causal mask), as in a language model.")
+        ),
         norm_order("post"),
         activation("relu"),
         embed_scale("sqrt"),
@@ -93,15 +96,15 @@ def _match(shapes: Shapes) -> Match:
     found = _needs(shapes)
     if not found or shapes.of["decoder.weight"][:1] == shapes.of["encoder.weight"][:1]:
         return found
-    return Match(found.in_favour, ("has another number of rows in decoder.weight than in encoder.weight",))
+    return Match(found.in_favour, (phrase("decoder.weight has a different number of rows from encoder.weight"),))
 
 
 TORCH_LM = Layout(
     name="torch-lm",
-    title="Language model of PyTorch's tutorial (reference document 001)",
+    title=phrase("Language model of PyTorch's tutorial (reference document 001)"),
     match=_match,
     rules=_rules,
     ask=_ask,
     read=_read,
-    notes=("Padding is not masked: this program has no padding mask.",),
+    notes=(phrase("Padding is not masked: this program has no padding mask."),),
 )

@@ -24,6 +24,7 @@ from model.checkpoints.layouts.questions import (
 )
 from model.checkpoints.layouts.torch_around import EMBEDDINGS, IN_PROJECTION, TABLES, Around, Stacks, find_stacks
 from model.checkpoints.layouts.torch_lm import DECODER, ENCODER, TORCH_LM, layer_rules
+from model.errors import phrase
 from model.spec.network import ModelSpec, OutputSpec, StackSpec
 
 LONGEST = 4096
@@ -37,12 +38,15 @@ def _writes(found: Stacks, around: Around, told: Mapping[str, str]) -> bool:
 
 def _match(shapes: Shapes) -> Match:
     if TORCH_LM.match(shapes):
-        return Match((), (f"has the names of the layout {TORCH_LM.name}",))
+        return Match((), (phrase("it has the names of the layout {name}", name=TORCH_LM.name),))
     found = find_stacks(shapes)
     if found is None:
-        return Match((), (f"lacks layers.#.{IN_PROJECTION}, or has several groups of them",))
+        return Match((), (phrase("it lacks layers.#.{name}, or has several groups of them", name=IN_PROJECTION),))
     prefixes = [prefix for prefix in (found.encoder, found.decoder) if prefix is not None]
-    return Match(tuple(f"has {found.layer(prefix)}{IN_PROJECTION}" for prefix in prefixes), ())
+    return Match(
+        tuple(phrase("it has {pattern}", pattern=found.layer(prefix) + IN_PROJECTION) for prefix in prefixes),
+        (),
+    )
 
 
 def _rules(shapes: Shapes, told: Mapping[str, str]) -> Rules:
@@ -71,9 +75,9 @@ def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
     if found is None:
         return ()
     width, around = shapes.size(found.width, -1), Around(shapes, found, told)
-    future = (
-        "Whether positions are masked from later ones (causal mask; in a decoder: its own positions). In PyTorch, the caller "
-        "passes the mask."
+    future = phrase(
+        "Whether a position is prevented from attending to later ones (causal mask; in a decoder: to its own later positions). In "
+        "PyTorch, the caller passes the mask."
     )
     return (
         heads("n_heads", width, told),
@@ -93,8 +97,8 @@ def _about_words(shapes: Shapes, around: Around, told: Mapping[str, str]) -> tup
     if not embeddings:
         return ()
     vocab = list(embeddings.values())[-1]
-    waves = "The kind of positional encoding; a table in the file is used as it is."
-    padding = "Positions with this id are masked (padding mask); without it, none are."
+    waves = phrase("The kind of positional encoding; a table in the file is used as it is.")
+    padding = phrase("Positions with this id are masked (padding mask); without it, none are.")
     asked = {"source_embedding": ("source_pad_id", "source_vocab"), "target_embedding": ("target_pad_id", "target_vocab")}
     names = [asked[role] for role in embeddings]  # a decoder without an encoder reads a target, whatever it attends to
     return (
@@ -149,12 +153,12 @@ def _read(shapes: Shapes, answers: Answers) -> ModelSpec:
 
 TORCH_TRANSFORMER = Layout(
     name="torch-transformer",
-    title="PyTorch's nn.Transformer, nn.TransformerEncoder or nn.TransformerDecoder, or a layer of these",
+    title=phrase("PyTorch's nn.Transformer, nn.TransformerEncoder or nn.TransformerDecoder, or a layer of these"),
     match=_match,
     rules=_rules,
     ask=_ask,
     read=_read,
-    notes=("In PyTorch the caller passes the masks: the masks of this run follow your answers.",),
+    notes=(phrase("In PyTorch the caller passes the masks: the masks of this run follow your answers."),),
     starts=("source", "target"),
     ends=("source", "target"),
 )

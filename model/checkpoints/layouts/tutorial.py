@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from model.checkpoints.layouts.base import Layout, Rules, Shapes, attention, model_spec, requires
 from model.checkpoints.layouts.questions import Answers, Question, translator
+from model.errors import phrase
 from model.spec.network import ModelSpec, OutputSpec, StackSpec
 
 
@@ -54,9 +55,9 @@ def _columns(shapes: Shapes, stack: str) -> int:
 def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
     columns = {stack: _columns(shapes, stack) for stack in ("encoder", "decoder")}
     vocab = {stack: shapes.size(f"{stack}.tok_embedding.weight", 0) for stack in columns}
-    passes = (
-        "Two programs use the same names: in one the target passes through the decoder's layers once, in the other twice. "
-        "With the wrong answer everything after the first pass is wrong."
+    passes = phrase(
+        "Two programs use the same names: in one the target passes through the decoder's layers once, in the "
+        "other twice. With the wrong answer everything after the first pass is wrong."
     )
     twice = Question("decoder_passes", passes, ("1", "2"))
     return translator(vocab, columns, told, twice, norms="post", between="relu", scale="sqrt")
@@ -88,7 +89,7 @@ def _read(shapes: Shapes, answers: Answers) -> ModelSpec:
 
 TUTORIAL = Layout(
     name="tutorial",
-    title="Translator of the sequence-to-sequence tutorial (reference document 000)",
+    title=phrase("Translator of the sequence-to-sequence tutorial (reference document 000)"),
     match=requires(
         "encoder.tok_embedding.weight",
         "encoder.pos_embedding.weight",

@@ -9,6 +9,7 @@ from dataclasses import replace
 from model.checkpoints.layouts.base import Layout, Match, Rules, Shapes, attention, model_spec
 from model.checkpoints.layouts.questions import Answers, Question, activation, causal, head_dim, heads, norm_order
 from model.checkpoints.layouts.tutorial import layer_rules
+from model.errors import phrase
 from model.spec.network import ModelSpec, StackSpec
 
 LONGEST = 4096
@@ -31,7 +32,10 @@ def _is_decoder(shapes: Shapes) -> bool:
 def _match(shapes: Shapes) -> Match:
     names = ("layers.#.self_attention.fc_q.weight", "self_attention.fc_q.weight", "fc_q.weight")
     there = tuple(name for name in names if shapes.has(name))
-    return Match(tuple(f"has {name}" for name in there), () if there else (f"lacks {', '.join(names)}",))
+    return Match(
+        tuple(phrase("it has {pattern}", pattern=name) for name in there),
+        () if there else (phrase("it lacks {pattern}", pattern=", ".join(names)),),
+    )
 
 
 def _rules(shapes: Shapes, told: Mapping[str, str]) -> Rules:
@@ -54,7 +58,10 @@ def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
         return cut
     future = causal(
         "false",
-        "Whether target positions are masked from later ones (causal mask). The tutorial's code does not mask them in this layer.",
+        phrase(
+            "Whether a target position is prevented from attending to later ones (causal mask). The tutorial's code does not "
+            "prevent it in this layer."
+        ),
     )
     return (*cut, norm_order("post"), activation("relu"), *((future,) if _is_decoder(shapes) else ()))
 
@@ -83,10 +90,10 @@ def _read(shapes: Shapes, answers: Answers) -> ModelSpec:
 
 TUTORIAL_PARTS = Layout(
     name="tutorial-parts",
-    title="Layers or an attention module of the sequence-to-sequence tutorial (reference document 002)",
+    title=phrase("Layers or an attention module of the sequence-to-sequence tutorial (reference document 002)"),
     match=_match,
     rules=_rules,
     ask=_ask,
     read=_read,
-    notes=("These are parts of a translator: they read float features instead of words and generate no words.",),
+    notes=(phrase("These are parts of a translator: they read float features instead of words and generate no words."),),
 )

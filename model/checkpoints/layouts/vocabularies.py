@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from model.checkpoints.layouts.base import Layout
 from model.checkpoints.layouts.questions import Answers
-from model.errors import BadSetting
+from model.errors import DoesNotFit, phrase
 from model.spec.network import ModelSpec
 from model.tokenizers.subwords.tokenizer import Subwords, SubwordTokenizer
 from model.tokenizers.vocabulary import ENDS, STARTS, UNKNOWNS, IdTokenizer, Specials, VocabularyTokenizer, place_of
@@ -27,10 +27,9 @@ def tokenizers_of(spec: ModelSpec, answers: Answers, texts: Mapping[str, tuple[s
         specials = Specials(pad_id, spec.start_id, spec.end_id, spec.unk_id)
         vocabulary = texts.get(f"{strip}_vocab")
         if vocabulary is not None and len(vocabulary) != stack.vocab:
-            raise BadSetting(
+            raise DoesNotFit(
                 name=f"{strip}_vocab",
-                found=f"{len(vocabulary):,} texts",
-                allowed=f"as many as the network has ids, {stack.vocab:,}",
+                reason=phrase("it has {found:,} entries, and the network has {ids:,} ids", found=len(vocabulary), ids=stack.vocab),
             )
         if vocabulary is not None:
             specials = _of_its_own(specials, vocabulary) if strip == "source" and spec.decoder and spec.encoder else specials

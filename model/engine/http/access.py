@@ -10,7 +10,18 @@ from model.engine.client_address import client_address, trusted_proxies
 from model.engine.rate_limit import RateLimit
 from model.engine.scheduling.queue import SESSION
 from model.engine.sent_files import names_server_file
-from model.errors import BadSetting, Refused
+from model.errors import (
+    MustNotBeSet,
+    NoTokenSet,
+    NoUploads,
+    Refused,
+    TooFast,
+    TooLarge,
+    TooLong,
+    TooMuchToWrite,
+    WrongToken,
+    phrase,
+)
 from model.spec.inputs import POSITIONS, PUBLIC_POSITIONS
 from model.spec.request import Decoding, RunRequest, check_size
 from model.spec.sent_text import whole_number
@@ -18,7 +29,7 @@ from model.spec.sent_text import whole_number
 BODY = 4 * 2**20
 """Most bytes of a JSON body."""
 
-STATUS = {"The token": 401, "The upload": 403, "The body": 413, "The pace": 429}
+STATUS: dict[type[Refused], int] = {WrongToken: 401, NoTokenSet: 401, NoUploads: 403, TooLarge: 413, TooFast: 429}
 """HTTP status by what is refused."""
 
 
@@ -73,7 +84,7 @@ class AccessLimits:
             Refused: wrong token, or too many requests.
         """
         if self.token and not hmac.compare_digest(authorization.encode(), f"Bearer {self.token}".encode()):
-            raise Refused(what="The token", found="missing or wrong", allowed="set HEADLIGHT_TOKEN to the one of this host")
+            raise WrongToken()
         self.limit.admit(client_address(peer, forwarded, self.proxies))
 
     def admit_question(self, body: object, peer: str, forwarded: Iterable[str] = ()) -> None:
@@ -112,7 +123,7 @@ class AccessLimits:
             Refused: it is too long, or an upload where none is allowed.
         """
         if upload and not self.uploads:
-            raise Refused(what="The upload", found="a file", allowed="this host takes no files")
+            raise NoUploads()
         most, found = self.uploads if upload else BODY, bytearray()
         if (length := whole_number(announced[:20], 0, 10**20)) is not None and length > most:
             raise _too_long(length, most)
@@ -132,23 +143,22 @@ class AccessLimits:
         request = getattr(body, "request", body)
         for name, value in getattr(request, "settings", ()):
             if names_server_file(name, value):
-                raise BadSetting(name=name, found=value, allowed="left out: a question reads no file of the host")
+                raise MustNotBeSet(name=name, reason=phrase("a question reads no file of the host"))
         if isinstance(request, RunRequest):
             self._count(request)
 
     def _count(self, request: RunRequest) -> None:
         """Refuses runs that are too large, as far as that is known before tokenization."""
-        for name, given in (("source", request.source), ("target", request.target or "")):
+        for given in (request.source, request.target or ""):
             if isinstance(given, str):
-                check_size(name, given, self.positions)
+                check_size(given, self.positions)
         inputs = [len(given) for given in (request.source, request.target or ()) if not isinstance(given, str)]
         longest = max([*inputs, request.source_pad_to or 0, request.source_valid or 0])
         if longest > self.positions:
-            raise Refused(what="The input", found=f"{longest} tokens long", allowed=f"at most {self.positions}")
+            raise TooLong(found=longest, allowed=self.positions)
         written = 0 if request.target is not None else _written(request.decoding)
         if written > self.written:
-            found = f"up to {written:,} tokens long, those of all hypotheses counted"
-            raise Refused(what="The decode", found=found, allowed=f"at most {self.written:,}")
+            raise TooMuchToWrite(found=written, allowed=self.written)
 
 
 def _cost(asked: object) -> int:
@@ -169,5 +179,5 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _too_long(found: int, most: int) -> Refused:
-    return Refused(what="The body", found=f"{found / 2**20:,.1f} MB long", allowed=f"at most {most / 2**20:,.0f} MB")
+def _too_long(found: int, most: int) -> TooLarge:
+    return TooLarge(found=found / 2**20, allowed=most / 2**20)

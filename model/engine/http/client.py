@@ -36,7 +36,18 @@ from model.engine.http.protocol import (
 )
 from model.engine.scheduling.queue import SESSION
 from model.engine.sent_files import sent_names
-from model.errors import BadSetting, EngineAway, EngineMismatch, HeadlightError, Refused, UnknownModel, Words, from_json
+from model.errors import (
+    BadSetting,
+    EngineAway,
+    EngineMismatch,
+    HeadlightError,
+    OtherMachine,
+    UnknownModel,
+    WeightsChanged,
+    Words,
+    from_json,
+    phrase,
+)
 from model.inspection.report import Inspection
 from model.sharing.budget import BUDGET
 from model.sharing.lru_cache import LruCache
@@ -123,9 +134,7 @@ class RemoteEngine:
         Raises:
             Refused: always.
         """
-        raise Refused(
-            what="The path", found="on another machine than the engine", allowed="send the file, or start Headlight there"
-        )
+        raise OtherMachine()
 
     def describe(self, model: str, settings: Settings = ()) -> ModelInfo:
         """Facts about a model; while the server is away, the last known ones."""
@@ -198,7 +207,7 @@ class RemoteEngine:
         if before != fingerprint:
             self._traces.forget(lambda old: old.model == request.model)
             self._replies.forget()
-            raise EngineMismatch(host=self._url, what=f"weights of {request.model}", found=fingerprint[:8], expected=before[:8])
+            raise WeightsChanged(host=self._url, model=request.model, found=fingerprint[:8], expected=before[:8])
 
     def _ask_cached(self, what: str, body: object, model: str = "") -> bytes:
         """The reply to a request, cached if small. While the server is away, an old reply is used."""
@@ -268,15 +277,14 @@ class RemoteEngine:
 
     def _check_version(self, response: httpx.Response) -> None:
         if (found := response.headers.get(WIRE_VERSION_HEADER, "none")) != WIRE_VERSION:
-            raise EngineMismatch(host=self._url, what="the protocol", found=found, expected=WIRE_VERSION)
+            raise EngineMismatch(host=self._url, found=found, expected=WIRE_VERSION)
 
     def _error(self, response: httpx.Response) -> HeadlightError:
         try:
             return from_json(response.json())
         except (ValueError, KeyError, TypeError, AttributeError):
-            return HeadlightError(
-                detail=f"The engine at {self._url} replied with the status {response.status_code} and no message."
-            )
+            gaps = {"host": self._url, "status": response.status_code}
+            return HeadlightError(detail=phrase("The engine at {host} replied with the status {status} and no message.", **gaps))
 
 
 def _host_reply(send: Callable[[], httpx.Response]) -> httpx.Response:

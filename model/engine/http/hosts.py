@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from model.engine.http.access import is_loopback
-from model.errors import BadSetting, Refused
+from model.errors import BadSetting, Refused, UnknownHost, phrase
 from model.spec.sent_text import split_address
 
 VARIABLE = "HEADLIGHT_HOSTS"
@@ -32,7 +32,7 @@ def more_hosts(environment: Mapping[str, str]) -> tuple[str, ...]:
     names = tuple(name.strip().lower() for name in environment.get(VARIABLE, "").split(",") if name.strip())
     for name in names:
         if not _NAME.fullmatch(name):
-            raise BadSetting(name=VARIABLE, found=name[:80], allowed="names without a port, joined by commas, or *")
+            raise BadSetting(name=VARIABLE, found=name[:80], allowed=phrase("names without a port, separated by commas, or *"))
     return names
 
 
@@ -60,10 +60,7 @@ class KnownHosts:
             return await self._app(scope, receive, send)
         if scope["type"] == "websocket":
             return await send({"type": "websocket.close", "code": POLICY})
-        allowed = "localhost or 127.0.0.1 from this machine; HEADLIGHT_HOSTS lists other names"
-        return await self._refusal(Refused(what="The name of the host", found=host[:80] or "missing", allowed=allowed))(
-            scope, receive, send
-        )
+        return await self._refusal(UnknownHost(found=host[:80]))(scope, receive, send)
 
     def knows(self, host: str) -> bool:
         """Whether the server answers to a `Host` header."""

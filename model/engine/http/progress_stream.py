@@ -16,7 +16,7 @@ import httpx
 
 from model.engine.http.protocol import WIRE_VERSION_HEADER, pack
 from model.engine.scheduling.queue import CANCEL_TOKEN, CallerGone, on_cancel
-from model.errors import WireError
+from model.errors import WireError, phrase
 from model.spec.validation import read
 from model.trace import serialization
 from model.trace.progress import LISTENER, PARTIAL, Listener, Progress
@@ -70,7 +70,7 @@ def post(client: httpx.Client, path: str, data: bytes, headers: dict[str, str]) 
                 raise CallerGone from None
             raise
         except httpx.DecodingError as error:
-            raise WireError(detail=f"its compression is damaged: {error}") from error
+            raise WireError(detail=phrase("its compression is damaged: {error}", error=error)) from error
     if _caller_left():  # after the whole reply had come
         raise CallerGone
     version = response.headers.get(WIRE_VERSION_HEADER, "")
@@ -102,7 +102,7 @@ def _unpack(chunks: Iterable[bytes], listener: Listener | None) -> tuple[int, by
                 listener(replace(read(Progress, values, "the progress"), so_far=so_far))
                 partial = b""
     if not status:
-        raise WireError(detail="the progress stream ended before its reply")
+        raise WireError(detail=phrase("the progress stream ended before its reply"))
     return status, bytes(received)
 
 

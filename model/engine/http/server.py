@@ -40,14 +40,16 @@ from model.engine.http.streamed_reply import Answer, with_progress
 from model.engine.log import logs_texts
 from model.engine.scheduling.queue import CANCEL_TOKEN, CallerGone, CancelToken, Session, in_session
 from model.errors import (
-    BadSetting,
     Busy,
+    DoesNotFit,
     HeadlightError,
+    NotForPages,
     NotFound,
     OutOfMemory,
     Refused,
     TookTooLong,
     Unavailable,
+    phrase,
 )
 from model.spec.validation import read
 
@@ -78,9 +80,7 @@ def application(engine: SharedEngine, access: AccessLimits) -> Starlette:
     def route(path: str, answer: Callable[[Request, bytes], tuple[bytes, str]]) -> Route:
         async def asked(request: Request) -> Response:
             if "origin" in request.headers:  # browsers send it; a page of any site could make its visitors' machines compute
-                raise Refused(
-                    what="The request", found="one of a page in a browser", allowed="requests of programs, without Origin"
-                )
+                raise NotForPages()
             upload, peer = path == RECEIVE, request.client.host if request.client else ""
             access.admit(request.headers.get("authorization", ""), peer, request.headers.getlist(FORWARDED_HEADER))
             async with asyncio.timeout(BODY_SECONDS):
@@ -155,7 +155,9 @@ def _read(endpoint: Endpoint, data: bytes) -> Any:
         values = json.loads(data)
         json.dumps(values, ensure_ascii=False, allow_nan=False).encode()  # refuses lone surrogates and NaN
     except (ValueError, RecursionError) as error:
-        raise BadSetting(name="the body", found=type(error).__name__, allowed=f"JSON, as {endpoint.path} is described") from error
+        raise DoesNotFit(
+            name=endpoint.path, reason=phrase("the request is not valid JSON ({error})", error=type(error).__name__)
+        ) from error
     return read(endpoint.body, values, "the body")
 
 
@@ -163,7 +165,7 @@ def status_of(error: HeadlightError) -> int:
     """The HTTP status of an error."""
     match error:
         case Refused():
-            return STATUS.get(str(error.fields["what"]), 403)
+            return STATUS.get(type(error), 403)
         case NotFound():
             return 404
         case TookTooLong():

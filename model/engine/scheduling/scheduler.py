@@ -20,7 +20,7 @@ from torch import Tensor
 
 from model.engine.call_queue import GATHER_SECONDS, CallQueue, PendingCall
 from model.engine.scheduling.queue import SESSION, CallerGone, Queue, Ticket, on_cancel
-from model.errors import Busy, EngineAway, OutOfMemory, RunFailed, Superseded, TookTooLong
+from model.errors import Busy, EngineStopped, NoMemoryLeft, OutOfMemory, RunFailed, Superseded, TookTooLong
 from model.inference import batching
 from model.inference.calls import Ask, Call
 from model.trace.progress import Report
@@ -98,7 +98,7 @@ class Scheduler:
 
     def close(self) -> None:
         """Stops the threads; waiting callers get EngineAway."""
-        away = EngineAway(host="this process", seconds=0)
+        away = EngineStopped()
         with self._lock:
             self._closed = True
             while (ticket := self._queue.next()) is not None:
@@ -125,7 +125,7 @@ class Scheduler:
         began = time.monotonic()
         with self._lock:
             if self._closed:
-                raise EngineAway(host="this process", seconds=0)
+                raise EngineStopped()
             ticket, waiter = self._queue.join(request, work, SESSION.get().id)
             try:
                 self._ensure_threads()
@@ -276,7 +276,7 @@ class Scheduler:
         """Why a run may make no more calls; None: it may."""
         if ticket.given_up:
             return Superseded(model=getattr(ticket.request, "model", "?"))
-        return EngineAway(host="this process", seconds=0) if self._closed else None
+        return EngineStopped() if self._closed else None
 
 
 def _outcome(call: Call, answer: Tensor | Exception) -> Call | Tensor | Exception:
@@ -292,7 +292,7 @@ def _outcome(call: Call, answer: Tensor | Exception) -> Call | Tensor | Exceptio
 def _as_exception(error: BaseException) -> Exception:
     """The Exception to raise for an error: native libraries may raise BaseExceptions that are not Exceptions."""
     if isinstance(error, Exception):
-        return OutOfMemory(device="the device", found="all") if batching.is_out_of_memory(error) else error
+        return NoMemoryLeft() if batching.is_out_of_memory(error) else error
     _log.error({"event": "a run ended by what is no Exception"}, exc_info=error)
     failed = RunFailed(error=type(error).__name__)
     failed.__cause__ = error

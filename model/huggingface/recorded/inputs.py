@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 from torch import Tensor, nn
 
-from model.errors import DamagedFile, UnsupportedModel
+from model.errors import DamagedFile, UnsupportedModel, Words, phrase
 from model.huggingface.folder import CONFIG, Folder
 
 Form: TypeAlias = Literal["ids", "patches", "frames", "samples"]
@@ -62,17 +62,29 @@ class Reads:
         return source
 
     @property
-    def said(self) -> str:
+    def said(self) -> Words:
         """Sentence for viewers; empty for ids."""
         high, wide = self.grid
-        return {
+        words: dict[Form, Words] = {
             "ids": "",
-            "patches": f"Its input is an image of {high} × {wide} patches, read row by row, {self.width} numbers each. Positions "
-            "are counted from 1. Those that the network adds, such as a class token, count, too.",
-            "frames": f"Its input is {self.rows} frames of {self.width} numbers each. Positions are counted from 1; the network "
-            "may join frames to one.",
-            "samples": "Its input is samples of a sound, one number each. Positions are counted from 1; the network joins samples.",
-        }[self.form]
+            "patches": phrase(
+                "Its input is an image of {high} × {wide} patches, read row by row, {width} numbers each. Positions are "
+                "counted from 1. Those that the network adds, such as a class token, count, too.",
+                high=high,
+                wide=wide,
+                width=self.width,
+            ),
+            "frames": phrase(
+                "Its input is {rows} frames of {width} numbers each. Positions are counted from 1; the network may join "
+                "frames to one.",
+                rows=self.rows,
+                width=self.width,
+            ),
+            "samples": phrase(
+                "Its input is samples of a sound, one number each. Positions are counted from 1; the network joins samples."
+            ),
+        }
+        return words[self.form]
 
 
 def reads(folder: Folder, network: nn.Module, config: Any) -> Reads:
@@ -85,7 +97,9 @@ def reads(folder: Folder, network: nn.Module, config: Any) -> Reads:
     argument = str(getattr(network, "main_input_name", "input_ids"))
     form = _FORMS.get(argument)
     if argument == "input_ids" and folder.config.get("vision_config"):
-        raise UnsupportedModel(path=folder.path, reason="it reads images and text together, but a run here reads only one of them")
+        raise UnsupportedModel(
+            path=folder.path, reason=phrase("it reads images and text together, but a run here reads only one of them")
+        )
     if form == "ids":
         return Reads(form, argument)
     if form == "patches" and all(hasattr(config, name) for name in ("image_size", "patch_size", "num_channels")):
@@ -99,10 +113,16 @@ def reads(folder: Folder, network: nn.Module, config: Any) -> Reads:
         return Reads(form, argument, rows, config.num_mel_bins, example=rows)
     if form == "samples" and hasattr(config, "conv_stride"):
         if (joined := prod(config.conv_stride)) > MOST_JOINED:
-            detail = f"its conv_stride joins {joined:,} samples to one position, not up to {MOST_JOINED:,}"
+            detail = phrase(
+                "its conv_stride joins {joined:,} samples to one position; at most {most:,} are possible",
+                joined=joined,
+                most=MOST_JOINED,
+            )
             raise DamagedFile(path=folder.path / CONFIG, detail=detail)
         return Reads(form, argument, 0, 1, example=FEWEST_SAMPLES * joined)
-    raise UnsupportedModel(path=folder.path, reason=f"it reads {argument}, and their arrangement is not known here")
+    raise UnsupportedModel(
+        path=folder.path, reason=phrase("it reads {argument}, and their arrangement is not known here", argument=argument)
+    )
 
 
 def _two(size: Any) -> tuple[int, int]:

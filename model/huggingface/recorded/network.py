@@ -10,16 +10,16 @@ import torch
 from torch import Tensor, nn
 
 import headlight
-from model.errors import BadSetting, CannotChange
+from model.errors import CannotChange, DoesNotFit, Words, phrase
 from model.huggingface.families import Kind
 from model.huggingface.network import LibraryHolder
 from model.huggingface.recorded.inputs import Reads
 from model.spec.external import ForeignSpec
 from model.spec.request import RunRequest
 
-NO_ROW = (
-    "its architecture has no row in Headlight's table (docs/huggingface.md), so the transformers library runs it as a whole, and "
-    "only what it computed is recorded"
+NO_ROW = phrase(
+    "its architecture has no row in Headlight's table (docs/huggingface.md), so the transformers library runs "
+    "it as a whole, and only what it computed is recorded"
 )
 
 
@@ -102,8 +102,8 @@ class RecordedNetwork(LibraryHolder):
             elif site.stack == "program":
                 site.stack = "encoder" if f"{site.module}.".startswith(self._encoder) else "decoder"
             if site.batch > 1:
-                recording.missing[f"attention/{site.module}"] = (
-                    f"its input was cut into {site.batch} blocks; the first one is shown"
+                recording.missing[f"attention/{site.module}"] = phrase(
+                    "its input was cut into {batch} blocks; the first one is shown", batch=site.batch
                 )
 
     def valid(self, source: Tensor, count: int | None) -> Tensor | None:
@@ -121,13 +121,16 @@ class RecordedNetwork(LibraryHolder):
         """Refuses features that are not as many as the network reads, such as too few patches for its image.
 
         Raises:
-            BadSetting: they are not.
+            DoesNotFit: they are not.
         """
         if self.reads.rows and source.shape[1] != self.reads.rows:
-            allowed = (
-                f"exactly {self.reads.rows} rows of {self.reads.width} numbers: {self.reads.said[0].lower()}{self.reads.said[1:]}"
+            reason = phrase(
+                "it has {found:,} rows, and this network reads exactly {rows:,} rows of {width:,} numbers",
+                found=source.shape[1],
+                rows=self.reads.rows,
+                width=self.reads.width,
             )
-            raise BadSetting(name="source features", found=f"{source.shape[1]} rows", allowed=allowed.rstrip("."))
+            raise DoesNotFit(name="source", reason=reason)
 
     def refuse_edits(self, request: RunRequest) -> None:
         """Refuses a run with edits.
@@ -138,9 +141,10 @@ class RecordedNetwork(LibraryHolder):
         if request.edits:
             raise CannotChange(name=str(request.edits[0]), reason=NO_ROW)
 
-    def missing(self) -> dict[str, str]:
+    def missing(self) -> dict[str, Words]:
         """The tensors that a trace of it cannot hold, with the reasons."""
-        return dict.fromkeys(("attention/*/scores", "attention/*/output", "hidden", "embedded", "stages", "positions"), NO_ROW)
+        absent = ("attention/*/scores", "attention/*/output", "hidden", "embedded", "stages", "positions")
+        return dict.fromkeys(absent, NO_ROW)
 
 
 def _path_of_encoder(library: Any) -> str:

@@ -49,8 +49,11 @@ def probed(folder: Folder, network: RecordedNetwork) -> tuple[tuple[headlight.Si
     _out, recording = network.recorded(given)
     if not recording.sites:
         seen = "; ".join(f"{name.removeprefix('attention/')}: {why}" for name, why in list(recording.missing.items())[:2])
-        reason = f"its architecture is {folder.model_type!r}, and no attention was recognized in what it computes"
-        raise UnsupportedModel(path=folder.path, reason=f"{reason} ({seen})" if seen else reason)
+        reason = phrase(
+            "its architecture is {model_type}, and no attention was recognized in what it computes",
+            model_type=repr(folder.model_type),
+        )
+        raise UnsupportedModel(path=folder.path, reason=(reason, seen) if seen else reason)
     said = list(_compared(folder, recording, _maps(network, given)))
     if network.kind == "both" and not any(site.stack == "encoder" for site in recording.sites):
         said.append(_NO_ENCODER)
@@ -102,7 +105,9 @@ def _compared(folder: Folder, recording: headlight.Recording, maps: Mapping[str,
         else:
             yield phrase("What the library returns as the weights of {site} is something else, so it was not compared.", site=place)
     if weights and not max(weights) <= CLOSE:
-        reason = f"its recorded attention differs by {max(weights):.0e} from the maps that the library returns"
+        reason = phrase(
+            "its recorded attention differs by {difference:.0e} from the maps that the library returns", difference=max(weights)
+        )
         raise UnsupportedModel(path=folder.path, reason=reason)
     if weights:
         yield phrase(

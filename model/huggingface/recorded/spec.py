@@ -41,7 +41,7 @@ def spec_of(
         )
         return read(ForeignSpec, asdict(spec), CONFIG)
     except BadSetting as error:
-        detail = "{name} is {found!r}, not {allowed}".format(**error.fields)
+        detail = error.inside
         raise DamagedFile(path=folder.path / CONFIG, detail=detail) from error
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from model.errors import Phrase, phrase
 from model.inference.edits.strips import Strips
 from model.spec.edits import Allow, AtSites, Edit, Forbid, SetRow, Sharpen, Silence, Token
 from model.trace.types import Array, Site
@@ -25,10 +26,10 @@ class Notes:
         made: the edits that changed something.
     """
 
-    said: dict[str, None] = field(default_factory=dict)
+    said: dict[Phrase, None] = field(default_factory=dict)
     made: set[Edit] = field(default_factory=set)
 
-    def say(self, sentence: str) -> None:
+    def say(self, sentence: Phrase) -> None:
         """Adds a sentence."""
         self.said[sentence] = None
 
@@ -75,19 +76,28 @@ def masked(place: Place, edits: Sequence[Forbid | Allow]) -> Intervention:
             cells = place.cells(edit, mask, start, edit.query, edit.key)
             for earlier, own in before:
                 if type(earlier) is not type(edit) and (own & cells).any():
-                    place.notes.say(f"“{edit}” overrides “{earlier}” where they contradict each other, because it comes later.")
+                    place.notes.say(
+                        phrase(
+                            "“{edit}” overrides “{earlier}” where they contradict each other, because it comes later.",
+                            edit=edit,
+                            earlier=earlier,
+                        )
+                    )
             before.append((edit, cells))
             after = changed | cells if isinstance(edit, Allow) else changed & ~cells
             if not torch.equal(after, changed.expand_as(after)):
                 place.notes.made.add(edit)
             changed = after
         if (mask.any(dim=-1) & ~changed.any(dim=-1)).any():
-            place.notes.say(
-                f"A row of {place.site} has no key left. In this network, every key then gets the same weight, also keys of the "
-                "future and others that the mask forbids."
-                if place.empty_rows == "uniform"
-                else f"A row of {place.site} has no key left. In this network, all its weights are 0 then."
-            )
+            if place.empty_rows == "uniform":
+                said = phrase(
+                    "A row of {site} has no key left. In this network, every key then gets the same weight, also keys of the "
+                    "future and others that the mask forbids.",
+                    site=place.site,
+                )
+            else:
+                said = phrase("A row of {site} has no key left. In this network, all its weights are 0 then.", site=place.site)
+            place.notes.say(said)
         return mask if torch.equal(changed, mask.expand_as(changed)) else changed
 
     return change
@@ -101,7 +111,14 @@ def sharpened(place: Place, edit: Sharpen) -> Intervention:
         if value.isfinite().all() and not (changed.abs() < torch.finfo(changed.dtype).max / 4).all():
             largest = float(value.abs().max())
             kind = str(value.dtype).removeprefix("torch.")
-            raise edit.refuse(f"the scores of {place.site}, now at most {largest:.3g}, would be too large for {kind} numbers")
+            raise edit.refuse(
+                phrase(
+                    "the scores of {site}, now at most {largest:.3g}, would be too large for {kind} numbers",
+                    site=place.site,
+                    largest=largest,
+                    kind=kind,
+                )
+            )
         return changed
 
     return change
@@ -112,7 +129,7 @@ def finite(edit: Sharpen) -> Intervention:
 
     def look(weights: Tensor, start: int) -> Tensor:
         if weights.isnan().any():
-            raise edit.refuse("the weights become NaN: choose a smaller factor")
+            raise edit.refuse(phrase("the weights become NaN: choose a smaller factor"))
         return weights
 
     return look

@@ -9,12 +9,12 @@ from typing import Any
 from torch import Tensor
 
 from model.checkpoints.loaded import AnyNetwork, Runner, dtype_of
-from model.errors import CannotChange
+from model.errors import CannotChange, Phrase, phrase
 from model.huggingface.network import ForeignNetwork
 from model.huggingface.recorded.network import RecordedNetwork
 from model.inference.edits import stack_edits
 from model.inference.edits.attention_edits import Notes, Past, finite, masked, rows_set, sharpened, silenced
-from model.inference.edits.examples import example_means
+from model.inference.edits.examples import example_means, of_what
 from model.inference.edits.exchanged_words import ExchangedWords
 from model.inference.edits.parts import Parts
 from model.inference.edits.patches import Patched, second_values
@@ -99,8 +99,8 @@ class EditedRun:
         """Facts about the run, with sentences about the edits: each by its text, and what came of them."""
         return {**facts, "notes": [*facts["notes"], *self._sentences()]}
 
-    def _sentences(self) -> list[str]:
-        named = [f"Edit: {edit}" for edit in self._edits]
+    def _sentences(self) -> list[Phrase]:
+        named = [phrase("Edit: {edit}", edit=edit) for edit in self._edits]
         return [*named, *self._notes.said, *(self._unmade(edit) for edit in self._edits if not self._was_made(edit))]
 
     def shown(self, strips: Mapping[str, Tokens]) -> dict[str, Tokens]:
@@ -110,13 +110,14 @@ class EditedRun:
     def _was_made(self, edit: Edit) -> bool:
         return not isinstance(edit, AtSites) or edit in self._notes.made
 
-    def _unmade(self, edit: Edit) -> str:
+    def _unmade(self, edit: Edit) -> Phrase:
         if isinstance(edit, Allow):
-            return (
-                f"“{edit}” changed nothing: during decoding, later tokens do not exist yet when a row is computed. Type a forced "
-                "target."
+            return phrase(
+                "“{edit}” changed nothing: during decoding, later tokens do not exist yet when a row is computed. Type a "
+                "forced target.",
+                edit=edit,
             )
-        return f"“{edit}” changed nothing: this run has no such row or token."
+        return phrase("“{edit}” changed nothing: this run has no such row or token.", edit=edit)
 
     # --- What is changed, by the names of the values ---
 
@@ -174,9 +175,13 @@ class EditedRun:
             self._parts.check_head(site, edit.other)
         source = self.strips.keys(site) == "source" and self.strips.growing != "source"
         if edit.numbers and source and len(edit.numbers) > (keys := len(self.strips.given["source"])):
-            raise edit.refuse(f"there are {len(edit.numbers)} numbers for {keys} keys")
+            raise edit.refuse(
+                phrase("it gives {count:,} numbers, and the row has {keys:,} keys", count=len(edit.numbers), keys=keys)
+            )
         if edit.numbers and abs(sum(edit.numbers) - 1) > 1e-6:
-            self._notes.say(f"The numbers of “{edit}” sum to {sum(edit.numbers):g}; each was divided by that.")
+            self._notes.say(
+                phrase("The numbers of “{edit}” sum to {total:.6g}; each was divided by that.", edit=edit, total=sum(edit.numbers))
+            )
         masks = self._masks
         return rows_set(self._parts.place(site), edit, lambda: masks[f"attention/{site}/mask"])
 
@@ -186,28 +191,20 @@ class EditedRun:
         self._pasts.append(past)
         means = self._means() if edit.by == "examples" else {}
         if means:
-            self._notes.say(self._of_what())
+            self._notes.say(of_what(self._checkpoint))
         return silenced(self._parts.place(site), edit, past, means.get(site))
 
     def _means(self) -> Mapping[Site, Array]:
         dtype = str(dtype_of(self._checkpoint.network))
         return example_means(self._checkpoint, dtype, self._traced)
 
-    def _of_what(self) -> str:
-        """Which sentences the mean over examples is of."""
-        texts = "; ".join(self._checkpoint.info.examples)
-        if isinstance(self._checkpoint.network, ForeignNetwork):
-            return (
-                "The mean over examples is that of one sentence, the same for every folder, and of what the model writes after it: "
-                f"{texts}"
-            )
-        return f"The mean over examples is that of this model’s own example sentences and of what it writes for them: {texts}"
-
     def _sharpen(self, edit: Sharpen) -> Iterator[tuple[str, Intervention]]:
         """The scores; in a network of transformers, which returns none, the queries that they are products of."""
         foreign = isinstance(self._checkpoint.network, ForeignNetwork)
         if isinstance(self._checkpoint.network, ForeignNetwork) and self._checkpoint.network.family.positions == "relative":
-            raise CannotChange(name="attention/*/scores", reason="a number for each distance is added to them inside the library")
+            raise CannotChange(
+                name="attention/*/scores", reason=phrase("a number for each distance is added to them inside the library")
+            )
         for site in self._parts.of(edit):
             yield f"attention/{site}/{'q' if foreign else 'scores'}", sharpened(self._parts.place(site), edit)
             yield f"attention/{site}/weights", finite(edit)
@@ -257,7 +254,9 @@ class EditedRun:
             site = Site.parse(name.split("/")[1])
             here, there = len(self.strips.given["source"]), len(trace.tokens["source"])
             if self.strips.keys(site) == "source" and self.strips.growing != "source" and here != there:
-                raise edit.refuse(f"rows of weights have {there} keys in the second run and {here} here")
+                raise edit.refuse(
+                    phrase("rows of weights have {found:,} keys in the second run and {keys:,} here", found=there, keys=here)
+                )
 
     def _looked_at(self) -> Iterator[str]:
         """The values that edits need to know."""

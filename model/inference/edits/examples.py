@@ -6,7 +6,8 @@ import numpy as np
 from cachetools import LRUCache
 
 from model.checkpoints.loaded import Runner
-from model.errors import CannotChange
+from model.errors import CannotChange, Phrase, phrase
+from model.huggingface.network import ForeignNetwork
 from model.spec.request import Decoding, RunRequest
 from model.trace.types import Array, Site, Trace
 
@@ -26,7 +27,7 @@ def example_means(checkpoint: Runner, dtype: str, traced: Callable[[RunRequest],
     """
     examples = checkpoint.info.examples
     if not examples:
-        raise CannotChange(name="the mean over examples", reason="this model comes without example sentences")
+        raise CannotChange(name="mean", reason=phrase("this model comes without example sentences"))
     key = checkpoint.fingerprint, dtype
     if (found := _MEANS.get(key)) is None:
         asked = [RunRequest(checkpoint.info.title, text, decoding=Decoding(), keep=("context",)) for text in examples]
@@ -39,3 +40,17 @@ def example_means(checkpoint: Runner, dtype: str, traced: Callable[[RunRequest],
 def _context(own: object, site: Site) -> Array:
     context: Array = own[site].context  # type: ignore[index]
     return context
+
+
+def of_what(checkpoint: Runner) -> Phrase:
+    """Which sentences the mean over examples is of."""
+    texts = "; ".join(checkpoint.info.examples)
+    if isinstance(checkpoint.network, ForeignNetwork):
+        return phrase(
+            "The mean over examples is that of one sentence, the same for every folder, and of what the model writes after it: "
+            "{texts}",
+            texts=texts,
+        )
+    return phrase(
+        "The mean over examples is that of this model’s own example sentences and of what it writes for them: {texts}", texts=texts
+    )

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from model.checkpoints.loaded import Runner
-from model.errors import CannotChange
+from model.errors import CannotChange, phrase
 from model.inference.edits.parts import Parts
 from model.inference.edits.strips import Strips
 from model.spec.edits import Edit, Embed
@@ -46,16 +46,22 @@ class ExchangedWords:
         parts.check_stack(edit, edit.stack)
         strip = self._strips.of_stack(edit.stack)
         if strip not in self._checkpoint.tokenizers:
-            raise CannotChange(name=str(edit), reason="this network has no embedding")
+            raise CannotChange(name=str(edit), reason=phrase("this network has no embedding"))
         self._strips.check(edit, (edit.at,), (strip,))
         tokenizer = self._checkpoint.tokenizers[strip]
         if isinstance(edit.word, int):
             if edit.word >= tokenizer.size:
-                raise edit.refuse(f"the vocabulary has the ids 0 to {tokenizer.size - 1}")
+                raise edit.refuse(phrase("the ids of the vocabulary run from 0 to {last}", last=tokenizer.size - 1))
             return edit.word
         found = tokenizer.encode(edit.word, strip)
         words = [i for i, special in enumerate(found.special) if not special]
         if len(words) != 1 or found.unknown[words[0]]:
             pieces = ", ".join(found.texts[i] for i in words)
-            raise edit.refuse(f"{edit.word!r} is not one token of the vocabulary (it becomes {pieces or 'nothing'})")
+            raise edit.refuse(
+                phrase(
+                    "“{word}” is not one token of the vocabulary; it becomes: {pieces}",
+                    word=edit.word,
+                    pieces=pieces or "∅",
+                )
+            )
         return found.ids[words[0]]

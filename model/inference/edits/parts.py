@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import product
 
-from model.errors import UnknownHead, UnknownSite
+from model.errors import UnknownHead, UnknownSite, phrase
 from model.inference.edits.attention_edits import Notes, Place
 from model.inference.edits.strips import Strips
 from model.inference.interventions import sites
@@ -39,7 +39,9 @@ class Parts:
             self.check_site(edit.site)
         found = [site for site in self.sites if edit.at_site(str(site))]
         if not found:
-            raise edit.refuse(f"this network has no such site; there is: {', '.join(map(str, self.sites))}")
+            raise edit.refuse(
+                phrase("this network has no such attention layer. Available: {names}", names=", ".join(map(str, self.sites)))
+            )
         for site, head in product(found, edit.head):
             self.check_head(site, head)
         return found
@@ -48,7 +50,7 @@ class Parts:
         """Refuses tokens that no strip of the edit's sites can have."""
         of = self.of(edit)
         if query and any(self.rows_of_source(site) for site in of):
-            raise edit.refuse("this decoder computes a row for each source position, so its rows are not those of tokens")
+            raise edit.refuse(phrase("this decoder computes a row for each source position, so its rows are not those of tokens"))
         self._strips.check(edit, query, tuple(dict.fromkeys(map(self._strips.queries, of))))
         self._strips.check(edit, key, tuple(dict.fromkeys(map(self._strips.keys, of))))
 
@@ -65,13 +67,15 @@ class Parts:
     def check_stack(self, edit: Edit, stack: str) -> None:
         """Refuses a stack that the network does not have."""
         if stack not in self._spec.stacks:
-            raise edit.refuse(f"this network has no {stack}; there is: {', '.join(self._spec.stacks)}")
+            raise edit.refuse(
+                phrase("this network has no {stack}. Available: {names}", stack=stack, names=", ".join(self._spec.stacks))
+            )
 
     def check_layer(self, edit: Edit, stack: str, layer: int) -> None:
         """Refuses a layer that a stack does not have."""
         self.check_stack(edit, stack)
         if not 0 <= layer < (layers := self._spec.stacks[stack].layers):
-            raise edit.refuse(f"the {stack} has {layers} layers, counted from 0")
+            raise edit.refuse(phrase("{stack} has the layers 0 to {last}", stack=stack, last=layers - 1))
 
     def skipped(self, edit: SkipLayer) -> list[tuple[str, str]]:
         """The output of a layer in each pass, and the value that is its input, by their names."""
@@ -98,8 +102,8 @@ class Parts:
         places = [f"{stack}.{pass_}.{layer}.feed_forward" for pass_, layer in layers]
         if edit.at not in places:
             offered = [str(site) for site in self.sites] if isinstance(self._spec, ForeignSpec) else places
-            there = f"this network has no such sublayer; there is: {', '.join(offered)}"
-            raise edit.refuse(there if offered else "this network has no such sublayer")
+            there = phrase("this network has no such sublayer. Available: {names}", names=", ".join(offered))
+            raise edit.refuse(there if offered else phrase("this network has no such sublayer"))
         return f"stages/{edit.at}/output"
 
     def layers(self, edit: Edit, stack: str, chosen: Sequence[int]) -> list[str]:

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from model.errors import phrase
 from model.inference.edits.attention_edits import Notes
 from model.inference.edits.strips import Strips
 from model.spec.edits import Patch
@@ -30,7 +31,14 @@ class Patched:
         self._length = second.shape[-2]
         here = len(strips.given[strip]) if strip in strips.given else 0
         if not edit.at and strip == "source" and strip != strips.growing and here != self._length:
-            raise edit.refuse(f"the {strip} has {here} tokens here and {self._length} rows in the second run: name rows (at=…)")
+            raise edit.refuse(
+                phrase(
+                    "{strip} has {here:,} tokens here and {length:,} rows in the second run: name rows (at=…)",
+                    strip=strip,
+                    here=here,
+                    length=self._length,
+                )
+            )
 
     def __call__(self, value: Tensor, start: int) -> Tensor:
         """The value with its rows replaced."""
@@ -69,18 +77,35 @@ class Patched:
         token = self._edit.take[number]
         found = [token] if isinstance(token, int) else [p for p, t in enumerate(self._tokens) if token in (t, t.strip())]
         if not found:
-            raise self._edit.refuse(f"the second run has no token {token!r}; there is: {', '.join(dict.fromkeys(self._tokens))}")
+            raise self._edit.refuse(
+                phrase(
+                    "the second run has no token “{token}”. Available: {names}",
+                    token=token,
+                    names=", ".join(dict.fromkeys(self._tokens)),
+                )
+            )
         if len(found) == 1:
             return found * len(places)
         if places and len(found) != len(places):
-            raise self._edit.refuse(f"{token!r} occurs at {', '.join(map(str, found))} in the second run: choose one by its index")
+            raise self._edit.refuse(
+                phrase(
+                    "“{token}” occurs at {names} in the second run: choose one by its index",
+                    token=token,
+                    names=", ".join(map(str, found)),
+                )
+            )
         return found[: len(places)]
 
     def _rows(self, there: list[int], value: Tensor) -> Tensor:
         """Rows of the second run, [head, row, …] or [row, …]."""
         if max(there) >= self._length:
-            reason = f"the second run has {self._length} rows, counted from 0, and row {max(there)} is not among them"
-            raise self._edit.refuse(f"{reason}: name rows that both runs have (at=…)")
+            raise self._edit.refuse(
+                phrase(
+                    "the second run has {length:,} rows, counted from 0, and no row {row}: name rows that both runs have (at=…)",
+                    length=self._length,
+                    row=max(there),
+                )
+            )
         rows = np.ascontiguousarray(self._second[..., there, :])
         if self._edit.value == "weights":
             rows = self._fitted(rows, value.shape[-1])
@@ -90,7 +115,9 @@ class Patched:
         """Rows of weights over as many keys as there are here: those that are not there yet have no weight."""
         if rows[..., keys:].any():
             found = rows.shape[-1]
-            raise self._edit.refuse(f"rows of weights have {found} keys in the second run and {keys} here")
+            raise self._edit.refuse(
+                phrase("rows of weights have {found:,} keys in the second run and {keys:,} here", found=found, keys=keys)
+            )
         return np.pad(rows[..., :keys], [(0, 0)] * (rows.ndim - 1) + [(0, max(0, keys - rows.shape[-1]))])
 
 

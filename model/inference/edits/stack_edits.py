@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from model.checkpoints.loaded import AnyNetwork
-from model.errors import CannotChange
+from model.errors import CannotChange, phrase
 from model.huggingface.network import ForeignNetwork
 from model.huggingface.recorded.network import RecordedNetwork
 from model.inference.edits.strips import Strips
@@ -44,10 +44,12 @@ class Table:
         assert not isinstance(network, RecordedNetwork), "edits of it are refused"
         embedding = stack_of(network, stack).embedding
         if not isinstance(embedding, Embedding):
-            raise CannotChange(name=f"positions/{stack}", reason="its input is float features, and no positions are added to them")
+            raise CannotChange(
+                name=f"positions/{stack}", reason=phrase("its input is float features, and no positions are added to them")
+            )
         if isinstance(embedding, EmbeddingAlone):
             raise CannotChange(
-                name=f"positions/{stack}", reason="no positions are added: queries and keys are rotated by their positions"
+                name=f"positions/{stack}", reason=phrase("no positions are added: queries and keys are rotated by their positions")
             )
         self._first, self._rows = embedding.first, embedding.positions.rows(0, 2**20)
 
@@ -98,7 +100,14 @@ def _after(edit: PositionEdit, pair: tuple[int, int], before: Vectors, value: Te
         there = [position + edit.by for position in positions]
         if min(there) < 0 or max(there) >= len(table):
             wrong = min(there) if min(there) < 0 else max(there)
-            raise edit.refuse(f"position {wrong - edit.by} would become {wrong}, and there are {len(table)}, counted from 0")
+            raise edit.refuse(
+                phrase(
+                    "position {value} would become {wrong}, and the positions run from 0 to {last}",
+                    value=wrong - edit.by,
+                    wrong=wrong,
+                    last=len(table) - 1,
+                )
+            )
         return before(there)
 
     return shifted
@@ -111,7 +120,9 @@ def _pair(edit: SwapPositions, strips: Strips) -> tuple[int, int]:
     for token in (edit.a, edit.b):
         places = (token,) if isinstance(token, int) and strip == strips.growing else strips.places(edit, token, strip)
         if len(places) > 1:
-            raise edit.refuse(f"{token!r} occurs at {', '.join(map(str, places))}: choose one by its index")
+            raise edit.refuse(
+                phrase("“{token}” occurs at {names}: choose one by its index", token=token, names=", ".join(map(str, places)))
+            )
         found.append(places[0])
     return found[0], found[1]
 
@@ -132,7 +143,9 @@ def skipped(into: dict[str, Tensor], name: str, edit: Edit) -> Intervention:
     def change(value: Tensor, start: int) -> Tensor:
         before = into[name]
         if before.shape[1:] != value.shape[1:]:
-            raise edit.refuse("this layer makes a row for each source position, so its input cannot take the place of its output")
+            raise edit.refuse(
+                phrase("this layer makes a row for each source position, so its input cannot take the place of its output")
+            )
         return before.expand_as(value)  # copies of a run that are first changed in this layer have one input
 
     return change
@@ -156,7 +169,7 @@ def reordered(network: AnyNetwork, edits: Sequence[SwapLayers]) -> AnyNetwork:
     """
     for edit in edits:
         if isinstance(network, ForeignNetwork | RecordedNetwork):
-            raise CannotChange(name=f"the order of the {edit.stack}'s layers", reason="the transformers library does not expose it")
+            raise CannotChange(name=str(edit), reason=phrase("the transformers library does not expose the order of its layers"))
         network = _shallow(network)
         stack: nn.Module = network
         if not isinstance(network, CausalLM):

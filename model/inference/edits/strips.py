@@ -6,7 +6,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from model.errors import BadEdit
+from model.errors import BadEdit, Phrase, phrase
 from model.spec.edits import Edit, Token
 from model.trace.types import Site, Tokens
 
@@ -73,14 +73,26 @@ class Strips:
             raise edit.refuse(self.absent(token, strip))
         return found
 
-    def absent(self, token: Token, strip: str) -> str:
+    def absent(self, token: Token, strip: str) -> Phrase:
         """Why a strip does not have a token."""
         if strip not in self.given:
-            return f"the {strip} is not known before the run generates it: give the index of a token, or give the {strip}"
+            return phrase(
+                "{strip} is not known before the run generates it: give the index of a token, or give {strip} yourself", strip=strip
+            )
         texts = self.given[strip].texts
         if isinstance(token, int):
-            return f"the {strip} has {len(texts)} tokens, counted from 0, and none is number {token}"
-        return f"the {strip} has no token {token!r}; there is: {', '.join(dict.fromkeys(texts))}"
+            return phrase(
+                "{strip} has {count:,} tokens, counted from 0, and none is number {token}",
+                strip=strip,
+                count=len(texts),
+                token=token,
+            )
+        return phrase(
+            "{strip} has no token “{token}”. Available: {names}",
+            strip=strip,
+            token=token,
+            names=", ".join(dict.fromkeys(texts)),
+        )
 
     def check(self, edit: Edit, tokens: Sequence[Token], strips: Sequence[str]) -> None:
         """Refuses tokens that none of the strips has. Nothing is refused that the run may write.

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from model.errors import DamagedFile, TokenizerDied, TokenizerTooLarge, TokenizerTooSlow, TooManyTokens
+from model.errors import DamagedFile, TokenizerDied, TokenizerTooLarge, TokenizerTooSlow, TooManyTokens, phrase
 from model.safe_loading.worker import ROOT, Ended, Worker, bare_python
 from model.tokenizers.subwords import limits
 
@@ -78,8 +78,8 @@ class TokenizerProcess:
         """
         found = self._ask({"text": text, "special": special, "target": name == "target"})
         if "ids" not in found:
-            reason = "the limit for a foreign tokenizer"
-            raise TooManyTokens(what=f"{name} text", found=found["tokens"], allowed=limits.MAX_TOKENS, reason=reason)
+            reason = phrase("an external tokenizer may return no more")
+            raise TooManyTokens(found=found["tokens"], allowed=limits.MAX_TOKENS, reason=reason)
         typed = [text[first:last] for first, last in found["offsets"]] if "offsets" in found else found["pieces"]
         return Cut(tuple(found["ids"]), tuple(typed))
 

@@ -266,7 +266,7 @@ def test_only_a_lack_of_memory_is_told_as_one_and_the_next_try_may_load(tmp_path
     ("name", "settings", "error", "stays"),
     [
         ("a", (), MissingFile(path="a", needed="spec.json"), True),
-        ("a", (), NoRoom(device="CPU", model="a"), False),
+        ("a", (), NoRoom(model="a"), False),
         ("upload-1a2b3c4d5e6f7081", (), MissingFile(path="a", needed="spec.json"), False),
         ("a", (("source_vocab", "words-1a2b3c4d5e6f7081"),), MissingFile(path="a", needed="spec.json"), False),
         ("a", (), None, False),

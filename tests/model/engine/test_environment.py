@@ -48,7 +48,7 @@ def test_threads_are_chosen_and_counted_in_words(monkeypatch: pytest.MonkeyPatch
 
 def test_a_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADLIGHT_DEVICE", "abacus")
-    with pytest.raises(BadSetting, match=r"HEADLIGHT_DEVICE: “abacus” is not accepted. Allowed: auto or .*cpu on this machine"):
+    with pytest.raises(BadSetting, match=r"HEADLIGHT_DEVICE: “abacus” is not accepted. Allowed: auto, .*cpu"):
         LocalEngine.from_environment()
 
 

@@ -72,7 +72,7 @@ def test_an_error_that_comes_again_and_again_is_logged_with_its_traceback_once(
 
 def test_another_wish_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADLIGHT_LOG", "all")
-    with pytest.raises(BadSetting, match=r"HEADLIGHT_LOG: “all” is not accepted. Allowed: texts, or left out"):
+    with pytest.raises(BadSetting, match=r"HEADLIGHT_LOG: “all” is not accepted. Allowed: texts, or nothing"):
         logbook.configure()
 
 

@@ -103,7 +103,7 @@ SPOILT: dict[str, tuple[Callable[[Path], None], str]] = {
     ),
     "no architecture": (_config(model_type=None), "names no architecture: model_type is None"),
     "no weights": (lambda folder: (folder / "model.safetensors").unlink(), "model.safetensors is missing"),
-    "pickled weights": (_pickled, "Opening .* would call .*. Nothing was called, and the file was not opened"),
+    "pickled weights": (_pickled, "Opening .* would call a function: .*. Nothing was called, and the file was not opened"),
     "a missing tensor": (_without(QUERY), f"it lacks {QUERY}"),
     "a tensor of another shape": (_with(QUERY, torch.zeros(3, 24)), r"query.weight is \[3, 24\], not \[24, 24\]"),
     "absurd width": (_config(hidden_size=60_000, intermediate_size=10**7), "network of [0-9,]+ parameters, but the weights"),

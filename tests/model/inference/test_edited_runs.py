@@ -212,7 +212,7 @@ def test_positions_of_a_decode_are_those_of_the_same_target_when_it_is_forced() 
 
 
 def test_a_position_beyond_the_table_is_refused_in_a_sentence() -> None:
-    with pytest.raises(BadEdit, match=r"position 0 would become -1, and there are \d+, counted from 0"):
+    with pytest.raises(BadEdit, match=r"position 0 would become -1, and the positions run from 0 to \d+"):
         edited("shift-positions stack=encoder by=-1")
     with pytest.raises(BadEdit, match="would become 10004"):
         edited("shift-positions stack=encoder by=9999")
@@ -292,22 +292,22 @@ def test_a_patch_takes_rows_of_another_sentence_at_the_tokens_that_are_named() -
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("forbid kind=cross key=klavier", "the source has no token 'klavier'; there is: <sos>, w4, w6, w5, w9, <eos>"),
-        ("forbid kind=cross key=17", "the source has 6 tokens, counted from 0, and none is number 17"),
-        ("forbid stack=encoder kind=cross", "this network has no such site; there is: encoder.0.0.self"),
-        ("swap-positions stack=encoder a=w4 b=haus", "the source has no token 'haus'"),
-        ("skip-layer stack=encoder layer=7", "the encoder has 2 layers, counted from 0"),
-        ("swap-layers stack=decoder a=0 b=7", "the decoder has 2 layers, counted from 0"),
-        ("skip-sublayer at=encoder.0.7.feed_forward", "this network has no such sublayer; there is: encoder.0.0.feed_forward"),
-        ("embed stack=encoder at=w4 word=w999", "'w999' is not one token of the vocabulary"),
-        ("embed stack=encoder at=w4 word=99999", "the vocabulary has the ids 0 to"),
-        ("set-row site=decoder.0.1.cross to=numbers numbers=1,1,1,1,1,1,1,1,1", "there are 9 numbers for 6 keys"),
-        ('patch value=hidden stack=encoder source="w4"', "the source has 6 tokens here and 3 rows in the second run"),
-        ('patch value=hidden stack=encoder at=5 source="w4"', "the second run has 3 rows, counted from 0, and row 5 is not among"),
+        ("forbid kind=cross key=klavier", "source has no token “klavier”. Available: <sos>, w4, w6, w5, w9, <eos>"),
+        ("forbid kind=cross key=17", "source has 6 tokens, counted from 0, and none is number 17"),
+        ("forbid stack=encoder kind=cross", "this network has no such attention layer. Available: encoder.0.0.self"),
+        ("swap-positions stack=encoder a=w4 b=haus", "source has no token “haus”"),
+        ("skip-layer stack=encoder layer=7", "encoder has the layers 0 to 1"),
+        ("swap-layers stack=decoder a=0 b=7", "decoder has the layers 0 to 1"),
+        ("skip-sublayer at=encoder.0.7.feed_forward", "this network has no such sublayer. Available: encoder.0.0.feed_forward"),
+        ("embed stack=encoder at=w4 word=w999", "“w999” is not one token of the vocabulary"),
+        ("embed stack=encoder at=w4 word=99999", "the ids of the vocabulary run from 0 to"),
+        ("set-row site=decoder.0.1.cross to=numbers numbers=1,1,1,1,1,1,1,1,1", "it gives 9 numbers, and the row has 6 keys"),
+        ('patch value=hidden stack=encoder source="w4"', "source has 6 tokens here and 3 rows in the second run"),
+        ('patch value=hidden stack=encoder at=5 source="w4"', "the second run has 3 rows, counted from 0, and no row 5"),
         ('patch value=weights kind=cross at=1 source="w4"', "rows of weights have 3 keys in the second run and 6 here"),
         (
             'patch value=hidden stack=encoder at=w4 take=w8 source="w4"',
-            "the second run has no token 'w8'; there is: <sos>, w4",
+            "the second run has no token “w8”. Available: <sos>, w4",
         ),
     ],
 )

@@ -43,8 +43,8 @@ READER = Reader({"source": NeverAsked("words", SPECIALS)}, CPU)
     ("given", "kind", "words"),
     [
         (TWO_MEGABYTES, TooManyCharacters, "text has 2,000,000 characters, but the limit is 262,144. Shorten it"),
-        ((4,) * (POSITIONS + 1), TooManyTokens, "input has 16385 tokens, but the limit is 16384"),
-        (Features(((0.0,),) * (POSITIONS + 1)), TooManyTokens, "input has 16385 tokens, but the limit is 16384"),
+        ((4,) * (POSITIONS + 1), TooManyTokens, "input has 16,385 tokens, but the limit is 16,384"),
+        (Features(((0.0,),) * (POSITIONS + 1)), TooManyTokens, "input has 16,385 tokens, but the limit is 16,384"),
     ],
     ids=["text", "ids", "features"],
 )
@@ -74,7 +74,7 @@ def test_ids_are_counted_and_not_looked_up() -> None:
 def test_features_are_counted_and_not_drawn(given: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inputs, "_draw", lambda *_: pytest.fail("features were drawn that are too many"))
     monkeypatch.setattr(inputs, "_rows", lambda *_: pytest.fail("features were read that are too many"))
-    with pytest.raises(TooManyTokens, match=r"has (16384|17) tokens, but the limit is 16 "):
+    with pytest.raises(TooManyTokens, match=r"has (16,384|17) tokens, but the limit is 16: "):
         READER.read("source", given, replace(STACK, vocab=0))
 
 
@@ -106,7 +106,7 @@ def test_a_server_for_strangers_counts_tokens_and_not_characters(
     monkeypatch.setenv("HEADLIGHT_PUBLIC", "1")
     engine = opened()
     other = f"{text} {text.split()[0]}"
-    with pytest.raises(TooManyTokens, match=r"has [0-9]+ tokens, but the limit is 512 \(the limit of this server\)"):
+    with pytest.raises(TooManyTokens, match=r"has [0-9,]+ tokens, but the limit is 512: this server reads no more"):
         engine.run(RunRequest("tiny", other))
     for request in (RunRequest("tiny", (4,) * 513), RunRequest("tiny", "w4", (2,) + (4,) * 513)):
         with pytest.raises(TooManyTokens, match=r"has 51[34] tokens, but the limit is 51[23] \(the limit of this server\)"):

@@ -181,7 +181,7 @@ def test_the_instructions_of_all_pickles_together_are_limited(monkeypatch: pytes
     monkeypatch.setattr(limits, "MAX_INSTRUCTIONS", 10)
     machine = Machine("a.pt")
     machine.follow(io.BytesIO(b"]" + b"0]" * 3 + b"."))
-    with pytest.raises(OverLimit, match="the number of its instructions is over 10, and the limit is 10"):
+    with pytest.raises(OverLimit, match="more than 10 instructions"):
         machine.follow(io.BytesIO(b"]0]."))
 
 

@@ -18,14 +18,17 @@ def test_numbers_that_are_not_finite_are_counted() -> None:
     weight[0, 0], weight[1, 2] = float("nan"), float("-inf")
     (problem,) = opened({"model": {"weight": weight, "steps": torch.tensor(3)}}).problems
     assert problem.fields == {"candidate": "model", "tensor": "weight", "nan": 1, "infinite": 1, "count": 6}
-    assert str(problem) == "Of the 6 numbers of weight, 1 are NaN and 1 infinite: whatever uses them is not finite either."
+    assert (
+        str(problem)
+        == "The tensor weight has 6 numbers, of which 1 are NaN and 1 infinite: whatever uses them is not finite either."
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8", "float8_e4m3fn", "float64", "complex64"])
 def test_numbers_other_than_float32_are_reported(dtype: str) -> None:
     (problem,) = opened({"weight": torch.ones(2, 2).to(getattr(torch, dtype)), "bias": torch.ones(2)}).problems
     assert problem.fields == {"candidate": "", "count": 1, "total": 2, "dtype": dtype}
-    assert str(problem) == f"1 of the 2 tensors are stored as {dtype}, not as float32."
+    assert str(problem) == f"1 of 2 tensors are stored as {dtype}, not as float32."
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float8_e5m2", "complex64"])

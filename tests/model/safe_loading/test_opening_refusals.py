@@ -23,9 +23,12 @@ from tests.model.safe_loading.refused import LINE, MARKER, OLD, PAYLOAD, refusal
 pytestmark = pytest.mark.usefixtures("nothing_is_read_or_left_behind")
 
 GOLDEN = Path(__file__).parents[2] / "golden"
-OTHER = "x.pt is {found}. Headlight opens safetensors files and files written by torch.save."
+OTHER = (
+    "x.pt holds no weights that can be read here. It is: {found}. Headlight opens safetensors files and files written by "
+    "torch.save."
+)
 UNSAFE = (
-    "Opening x.pt would call {called}. Nothing was called, and the file was not opened. "
+    "Opening x.pt would call a function: {called}. Nothing was called, and the file was not opened. "
     f"Its author can save the weights alone: {LINE}"
 )
 WHOLE = (
@@ -33,12 +36,12 @@ WHOLE = (
     f"Load it there and save the weights alone: {LINE}"
 )
 UNREADABLE = (
-    "x.pt stores {what} as {found}; Headlight reads only {allowed}. Save it as float32: "
+    "x.pt stores numbers that cannot be read here: {reason}. Save it as float32: "
     'torch.save({{name: t.float() for name, t in model.state_dict().items()}}, "weights.pt")'
 )
-NONE = f"x.pt contains no table of named tensors, only {{found}}. Save the weights as one: {LINE}"
+NONE = f"x.pt contains no table of named tensors. Found: {{found}}. Save the weights as one: {LINE}"
 TOO_MUCH = (
-    "x.pt exceeds a limit of this machine: {what} is {found}, and the limit is {allowed}. "
+    "x.pt exceeds a limit of this machine: {reason}. "
     f"Save the weights alone with {LINE}, or raise the limit in model/safe_loading/limits.py."
 )
 DTYPES = (
@@ -65,7 +68,7 @@ def script() -> bytes:
 
 
 KINDS: dict[str, tuple[bytes, str]] = {
-    "empty": (b"", "empty"),
+    "empty": (b"", "an empty file"),
     "png": (b"\x89PNG\r\n\x1a\n" + bytes(100), "a PNG image"),
     "jpeg": (b"\xff\xd8\xff\xe0" + bytes(100), "a JPEG image"),
     "gzip": (b"\x1f\x8b\x08" + bytes(100), "a gzip archive (unpack it first)"),
@@ -79,10 +82,10 @@ KINDS: dict[str, tuple[bytes, str]] = {
         "a Git LFS pointer (the weights themselves were not downloaded: run git lfs pull)",
     ),
     "web page": (b"<!DOCTYPE html><title>404</title>", "a web page"),
-    "text": ("Attention is all you need, das genügt.\n".encode(), "a text"),
+    "text": ("Attention is all you need, das genügt.\n".encode(), "a text file"),
     "bare pickle": (pickled({"weight": 1}), "a Python pickle that torch.save did not write"),
     "bare payload": (pickled(Call(os.system, PAYLOAD)), "a Python pickle that torch.save did not write"),
-    "noise": (b"\x00\x01\x02\x03\x04", "of an unknown kind (it begins with the bytes 00 01 02 03)"),
+    "noise": (b"\x00\x01\x02\x03\x04", "a file of an unknown kind, which begins with the bytes 00 01 02 03"),
 }
 
 
@@ -157,15 +160,15 @@ def overflowing_directory() -> bytes:
 UNREADABLES: dict[str, tuple[bytes, dict[str, str]]] = {
     "big-endian": (
         tensor(0, (2, 2), (2, 1), order=b"big"),
-        {"what": "its numbers", "found": "big-endian bytes", "allowed": "little-endian bytes"},
+        {"reason": "their byte order is “big”; only little-endian is read"},
     ),
     "four-bit numbers": (
         headed(b'{"a":{"dtype":"F4","shape":[2],"data_offsets":[0,1]}}', bytes(1)),
-        {"what": "the tensor a", "found": "F4", "allowed": DTYPES},
+        {"reason": f"the tensor a is of type F4; only these types are read: {DTYPES}"},
     ),
     "quantized storage": (
         tensor(0, (2, 2), (2, 1), storage=Storage(torch.QInt8Storage)),
-        {"what": "the tensor weight", "found": "QInt8", "allowed": DTYPES},
+        {"reason": f"the tensor weight is of type QInt8; only these types are read: {DTYPES}"},
     ),
 }
 
@@ -198,15 +201,15 @@ def test_a_file_without_weights_says_what_it_holds(name: str) -> None:
 LARGES: dict[str, tuple[bytes, dict[str, str]]] = {
     "directory of a zip": (
         overflowing_directory(),
-        {"what": "the size of its directory", "found": "1,073,741,824 bytes", "allowed": "33,554,432"},
+        {"reason": "its directory has 1,073,741,824 bytes; at most 33,554,432 are read"},
     ),
     "pickle": (
         repacked(data_pkl=bytes((32 << 20) + 1)),
-        {"what": "the size of its pickle", "found": "33,554,433 bytes", "allowed": "33,554,432"},
+        {"reason": "its pickle has 33,554,433 bytes; at most 33,554,432 are read"},
     ),
     "header": (
         headed(b"{" + b" " * (32 << 20)),
-        {"what": "the length of its header", "found": "33,554,433 bytes", "allowed": "33,554,432"},
+        {"reason": "its header has 33,554,433 bytes; at most 33,554,432 are read"},
     ),
     "tensors": (
         archive(
@@ -216,7 +219,7 @@ LARGES: dict[str, tuple[bytes, dict[str, str]]] = {
             + b"".join(b"X\x05\x00\x00\x00%05dh\xff" % i for i in range(50_001))
             + b"u."
         ),
-        {"what": "the number of its tensors", "found": "over 50,000", "allowed": "50,000"},
+        {"reason": "it has more than 50,000 tensors"},
     ),
 }
 
@@ -271,7 +274,7 @@ def test_a_vocabulary_that_is_named_too_often_is_refused() -> None:
     """64 × 64 × 64 names of one list of texts."""
     with tempfile.TemporaryFile() as file:
         file.write(pickled(shared(3, 64, ["a"] * 10_000)))
-        with pytest.raises(errors.OverLimit, match="the number of its texts is over 5,000,000"):
+        with pytest.raises(errors.OverLimit, match="it has more than 5,000,000 entries"):
             look_into(file, "x.pt", "vocabulary")
 
 
@@ -281,20 +284,21 @@ def test_a_file_larger_than_the_limit_is_not_read_at_all() -> None:
         file.seek(limits.MAX_FILE)
         file.write(b".")
         file.flush()
-        with pytest.raises(errors.OverLimit, match="its size is 8,589,934,593 bytes, and the limit is 8,589,934,592"):
+        with pytest.raises(errors.OverLimit, match="it has 8,589,934,593 bytes; at most 8,589,934,592 are read"):
             reader._read(file, "x.pt")
 
 
 def test_what_is_no_file_is_named(tmp_path: Path) -> None:
     for path, found in (
         (tmp_path, "a folder"),
-        (tmp_path / "x.pt", "not found"),
         (Path(os.devnull), "a device or a pipe, not a file"),
     ):
         with pytest.raises(errors.NotACheckpoint) as refused:
             read_tensors(path)
         assert str(refused.value) == OTHER.replace("x.pt", str(path)).format(found=found)
+    with pytest.raises(errors.PathNotFound, match="was not found"):
+        read_tensors(tmp_path / "x.pt")
 
 
 def test_an_error_keeps_its_fields_on_its_way_from_the_other_process() -> None:
-    assert refusal(b"", errors.NotACheckpoint).fields == {"path": "x.pt", "found": "empty"}
+    assert refusal(b"", errors.NotACheckpoint).fields == {"path": "x.pt", "found": errors.phrase("an empty file")}

@@ -65,17 +65,17 @@ def test_a_request_cannot_be_changed() -> None:
 @pytest.mark.parametrize(
     ("field", "bad", "allowed"),
     [
-        ("method", "gready", "greedy or sample or beam"),
-        ("max_length", -1, "from 0 to 1000"),
-        ("max_length", 1001, "from 0 to 1000"),
+        ("method", "gready", "greedy, sample, beam"),
+        ("max_length", -1, "from 0 to 1,000"),
+        ("max_length", 1001, "from 0 to 1,000"),
         ("temperature", 0.0, "from 0.01 to 10"),
         ("temperature", float("nan"), "from 0.01 to 10"),
         ("temperature", float("inf"), "from 0.01 to 10"),
-        ("top_k", -1, "0 (all) or a number of tokens"),
-        ("top_p", 0.0, "above 0 and at most 1"),
-        ("top_p", 1.01, "above 0 and at most 1"),
-        ("seed", -1, "0 or a positive whole number below 2^63"),
-        ("seed", 2**63, "0 or a positive whole number below 2^63"),
+        ("top_k", -1, "a number of tokens; 0: all"),
+        ("top_p", 0.0, "a number above 0, at most 1"),
+        ("top_p", 1.01, "a number above 0, at most 1"),
+        ("seed", -1, "a whole number from 0, below 2^63"),
+        ("seed", 2**63, "a whole number from 0, below 2^63"),
         ("beam_size", 0, "from 1 to 32"),
         ("beam_size", 33, "from 1 to 32"),
         ("hypothesis", -1, "from 0 to 63"),
@@ -91,29 +91,32 @@ def test_a_decoding_outside_what_is_allowed_is_refused_in_words(field: str, bad:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"model": None}, "run request.model: “None” is not accepted. Allowed: a text"),
-        ({"source": 5}, "run request.source: “5” is not accepted. Allowed: a text or a list, each item a whole number"),
+        ({"model": None}, "run request.model: “None” is not accepted. Allowed: a string"),
+        ({"source": 5}, "run request.source: “5” is not accepted. Allowed: a string; a list; each item: a whole number"),
         (
             {"source": [1, "2"]},
-            "run request.source: “[1, '2']” is not accepted. Allowed: a text or a list, each item a whole number",
+            "run request.source: “[1, '2']” is not accepted. Allowed: a string; a list; each item: a whole number",
         ),
-        ({"source": [True]}, "run request.source: “[True]” is not accepted. Allowed: a text or a list, each item a whole number"),
-        ({"target": {}}, "run request.target: “{}” is not accepted. Allowed: a text or a list, each item a whole number"),
+        ({"source": [True]}, "run request.source: “[True]” is not accepted. Allowed: a string; a list; each item: a whole number"),
+        ({"target": {}}, "run request.target: “{}” is not accepted. Allowed: a string; a list; each item: a whole number"),
         ({"source_valid": "3"}, "run request.source_valid: “3” is not accepted. Allowed: a whole number"),
         ({"source_pad_to": 3.0}, "run request.source_pad_to: “3.0” is not accepted. Allowed: a whole number"),
-        ({"keep": "scores"}, "run request.keep: “scores” is not accepted. Allowed: a list, each item scores or qkv or"),
-        ({"keep": ["score"]}, "run request.keep[0]: “score” is not accepted. Allowed: scores or qkv or"),
+        ({"keep": "scores"}, "run request.keep: “scores” is not accepted. Allowed: a list; each item: scores, qkv, "),
+        ({"keep": ["score"]}, "run request.keep[0]: “score” is not accepted. Allowed: scores, qkv, "),
         ({"decoding": {"max_length": 1.5}}, "run request.decoding.max_length: “1.5” is not accepted. Allowed: a whole number"),
         ({"decoding": {"max_length": True}}, "run request.decoding.max_length: “True” is not accepted. Allowed: a whole number"),
-        ({"decoding": {"max_length": 2000}}, "max_length: “2000” is not accepted. Allowed: from 0 to 1000"),
+        ({"decoding": {"max_length": 2000}}, "max_length: “2000” is not accepted. Allowed: from 0 to 1,000"),
         (
             {"decoding": {"methd": "greedy"}},
-            "a field of run request.decoding: “methd” is not accepted. Allowed: one of method, max_length",
+            "run request.decoding has no field “methd”. Allowed: method, max_length",
         ),
         ({"interventions": [{"site": "x"}]}, "run request.interventions[0].head: “None” is not accepted. Allowed: a whole number"),
-        ({"interventions": ["x"]}, "run request.interventions[0]: “x” is not accepted. Allowed: an object with site, head"),
-        ({"edits": [7]}, "run request.edits[0]: “7” is not accepted. Allowed: a text"),
-        ({"more": 1}, "a field of run request: “more” is not accepted. Allowed: one of model, source"),
+        (
+            {"interventions": ["x"]},
+            "run request.interventions[0]: “x” is not accepted. Allowed: an object with the fields site, head",
+        ),
+        ({"edits": [7]}, "run request.edits[0]: “7” is not accepted. Allowed: a string"),
+        ({"more": 1}, "run request has no field “more”. Allowed: model, source"),
     ],
     ids=str,
 )
@@ -124,12 +127,12 @@ def test_a_request_of_other_types_is_refused_in_words(changes: dict[str, Any], s
 
 
 def test_a_thing_that_cannot_be_kept_is_refused_in_words() -> None:
-    with pytest.raises(BadSetting, match=r"^keep: “gradients, score” is not accepted. Allowed: among scores, qkv, "):
+    with pytest.raises(BadSetting, match=r"^keep: “gradients, score” is not accepted. Allowed: scores, qkv, "):
         RunRequest("m", "x", keep=("score", "gradients"))  # type: ignore[arg-type]
 
 
 def test_a_number_type_that_is_not_computed_in_is_refused_in_words() -> None:
-    with pytest.raises(BadSetting, match=r"^precision: “int4” is not accepted. Allowed: float32 or bfloat16 or float16"):
+    with pytest.raises(BadSetting, match=r"^precision: “int4” is not accepted. Allowed: float32, bfloat16, float16"):
         RunRequest("m", "x", precision="int4")  # type: ignore[arg-type]
 
 

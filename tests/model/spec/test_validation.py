@@ -56,18 +56,18 @@ def test_every_kind_of_field_is_read() -> None:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"name": 3}, "outer.name: “3” is not accepted. Allowed: a text"),
+        ({"name": 3}, "outer.name: “3” is not accepted. Allowed: a string"),
         ({"inner": {"size": 6}}, "outer.inner.size: “6” is not accepted. Allowed: a whole number from 1 to 5"),
         ({"inner": {"size": True}}, "outer.inner.size: “True” is not accepted. Allowed: a whole number"),
         ({"inner": {"size": 1, "share": True}}, "outer.inner.share: “True” is not accepted. Allowed: a number"),
         ({"inner": {"size": 1, "share": 10**400}}, "outer.inner.share: “1000"),
         ({"inner": {}}, "outer.inner.size: “None” is not accepted. Allowed: a whole number"),
-        ({"either": 1.5}, "outer.either: “1.5” is not accepted. Allowed: a text or a list, each item a whole number"),
-        ({"either": ["a"]}, "outer.either: “['a']” is not accepted. Allowed: a text or a list, each item a whole number"),
-        ({"maybe": 7}, "outer.maybe: “7” is not accepted. Allowed: an object with size, share"),
-        ({"pair": [1]}, "outer.pair: “[1]” is not accepted. Allowed: a list of 2, each item a whole number"),
-        ({"pair": [1, 2, 3]}, "outer.pair: “[1, 2, 3]” is not accepted. Allowed: a list of 2, each item a whole number"),
-        ({"pair": []}, "outer.pair: “[]” is not accepted. Allowed: a list of 2, each item a whole number"),
+        ({"either": 1.5}, "outer.either: “1.5” is not accepted. Allowed: a string; a list; each item: a whole number"),
+        ({"either": ["a"]}, "outer.either: “['a']” is not accepted. Allowed: a string; a list; each item: a whole number"),
+        ({"maybe": 7}, "outer.maybe: “7” is not accepted. Allowed: an object with the fields size, share"),
+        ({"pair": [1]}, "outer.pair: “[1]” is not accepted. Allowed: a list of length 2; each item: a whole number"),
+        ({"pair": [1, 2, 3]}, "outer.pair: “[1, 2, 3]” is not accepted. Allowed: a list of length 2; each item: a whole number"),
+        ({"pair": []}, "outer.pair: “[]” is not accepted. Allowed: a list of length 2; each item: a whole number"),
         (
             {"several": [{"size": 1}, {"size": 0}]},
             "outer.several[1].size: “0” is not accepted. Allowed: a whole number from 1 to 5",
@@ -76,8 +76,8 @@ def test_every_kind_of_field_is_read() -> None:
         ({"by_name": {"k": "v"}}, "outer.by_name.k: “v” is not accepted. Allowed: a number"),
         ({"by_name": [1]}, "outer.by_name: “[1]” is not accepted. Allowed: names with their values"),
         ({"by_name": {1: 2.0}}, "outer.by_name: “{1: 2.0}” is not accepted. Allowed: names with their values"),
-        ({"choice": "c"}, "outer.choice: “c” is not accepted. Allowed: a or b"),
-        ({"extra": 1}, "a field of outer: “extra” is not accepted. Allowed: one of name, inner"),
+        ({"choice": "c"}, "outer.choice: “c” is not accepted. Allowed: a, b"),
+        ({"extra": 1}, "outer has no field “extra”. Allowed: name, inner"),
     ],
 )
 def test_what_does_not_fit_is_named_by_its_path(changes: dict[str, Any], sentence: str) -> None:

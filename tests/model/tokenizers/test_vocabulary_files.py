@@ -165,9 +165,9 @@ REFUSED = {
     "numbers": (b"[1, 2]", "a.json", "a JSON list of texts"),
     "the other strip": (json.dumps({"trg_itos": OTHERS}).encode(), "a.json", "a JSON list of texts"),
     "byte pairs alone": (BYTE_PAIRS["vocab.json"], "vocab.json", r"given together with its merges\.txt .*, or as tokenizer\.json"),
-    "no SentencePiece": (b"hello", "a.model", "a tokenizer that can be read"),
-    "no rules": (b'{"model": {"type": "Nothing"}}', "tokenizer.json", "a tokenizer that can be read"),
-    "not UTF-8": (b"\xff\xfe\xfa", "a.txt", "a text file that can be read"),
+    "no SentencePiece": (b"hello", "a.model", "is not a tokenizer that can be read"),
+    "no rules": (b'{"model": {"type": "Nothing"}}', "tokenizer.json", "is not a tokenizer that can be read"),
+    "not UTF-8": (b"\xff\xfe\xfa", "a.txt", "is not a text file that can be read"),
 }
 
 
@@ -248,5 +248,5 @@ def test_a_network_reads_and_writes_by_word_pieces(tmp_path: Path) -> None:
 
 def test_pieces_of_another_size_than_the_network_has_are_refused(tmp_path: Path) -> None:
     path = write(tmp_path, {"vocab.txt": of_size(SIZE + 1)}) / "vocab.txt"
-    with pytest.raises(BadSetting, match=r"source_vocab: “29 texts” is not accepted. Allowed: as many as the network has ids, 28"):
+    with pytest.raises(BadSetting, match=r"source_vocab cannot be used: it has 29 entries, and the network has 28 ids"):
         load(GOLDEN / "000_tiny_a.pt", SETTINGS["000_tiny_a"] | {"source_vocab": str(path)}, CPU)

@@ -172,8 +172,8 @@ def test_numbers_that_are_not_finite_never_agree() -> None:
     [
         (("decoder.9.1.cross", 0, 0, 0), UnknownSite, "Available: encoder.0.0.self"),
         ((CROSS, 2, 0, 0), UnknownHead, "numbered from 0 to 1"),
-        ((CROSS, 0, 5, 0), BadSetting, "query: “5” is not accepted. Allowed: from 0 to 4 at decoder.0.1.cross"),
-        ((CROSS, 0, 0, -1), BadSetting, "key: “-1” is not accepted. Allowed: from 0 to 5"),
+        ((CROSS, 0, 5, 0), BadSetting, "query: “5” is not accepted. Allowed: a number from 0 to 4 at decoder.0.1.cross"),
+        ((CROSS, 0, 0, -1), BadSetting, "key: “-1” is not accepted. Allowed: a number from 0 to 5 at"),
     ],
 )
 def test_a_cell_that_is_not_there_is_answered_in_a_sentence(

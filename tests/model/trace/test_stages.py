@@ -127,7 +127,7 @@ def test_what_was_not_recorded_is_still_walked_through_and_says_why() -> None:
     ]:
         stage = stages.find(bare, text)
         assert stages.tensor(bare, stage, 0) is None
-        assert stages.why_missing(bare, stage) == f"not recorded: ask for it with --keep {kept}"
+        assert str(stages.why_missing(bare, stage)) == f"not recorded: ask for it with --keep {kept}"
 
 
 def test_a_run_that_nobody_described_shows_what_is_known_of_it() -> None:

@@ -53,7 +53,7 @@ def test_a_site_comes_back_from_its_text_form(stack: str, pass_: int, layer: int
     ],
 )
 def test_a_text_that_names_no_site_is_refused_in_words(text: str) -> None:
-    with pytest.raises(UnknownSite, match=r"Available: sites of the form stack\.pass\.layer\.kind, such as encoder\.0\.0\.self\."):
+    with pytest.raises(UnknownSite, match=r"Available: names of the form stack\.pass\.layer\.kind, such as encoder\.0\.0\.self\."):
         Site.parse(text)
 
 

@@ -116,7 +116,7 @@ def test_without_a_folder_the_command_says_which_files_it_needs() -> None:
     with pytest.raises(MissingSetting) as caught:
         RunningText("{split}.txt", "a", "b", 4, "WikiText-2").texts(None, "a")
     assert str(caught.value) == (
-        "--data is missing: give a folder with a.txt of WikiText-2, plain or as a.txt.gz: UTF-8 text, a paragraph a "
+        "--data is missing. Needed: a folder with a.txt of WikiText-2, plain or as a.txt.gz: UTF-8 text, a paragraph a "
         "line, and run again."
     )
 
@@ -194,16 +194,16 @@ def test_a_block_of_random_words_is_repeated_to_the_length_of_a_text() -> None:
 
 @pytest.mark.parametrize("corpus", [TABLE, REVERSAL, REPETITION], ids=["table", "reversal", "repetition"])
 def test_a_split_that_there_is_not_is_refused(corpus: Table | Reversal | Repetition) -> None:
-    with pytest.raises(BadSetting, match=r"split: “dev” is not accepted. Allowed: train or val or test"):
+    with pytest.raises(BadSetting, match=r"split: “dev” is not accepted. Allowed: train, val, test"):
         corpus.texts(None, "dev")
 
 
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
-        ({"kind": "video"}, "d.kind: “video” is not accepted. Allowed: parallel or table or text or reversal or repetition"),
-        ({"source": "x"}, "d.target: “None” is not accepted. Allowed: a text"),
-        ({"kind": "table", "files": "x"}, "a field of d: “files” is not accepted. Allowed: one of file, seed, held_out, origin"),
+        ({"kind": "video"}, "d.kind: “video” is not accepted. Allowed: parallel, table, text, reversal, repetition"),
+        ({"source": "x"}, "d.target: “None” is not accepted. Allowed: a string"),
+        ({"kind": "table", "files": "x"}, "d has no field “files”. Allowed: file, seed, held_out, origin"),
         (
             {"kind": "reversal", "shortest": 3, "longest": 2, "strings": 10, "seed": 0, "held_out": 0.1},
             "shortest: “3” is not accepted. Allowed: at most 2, the longest",

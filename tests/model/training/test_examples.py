@@ -230,4 +230,4 @@ def test_a_recipe_has_the_examples_of_its_checkpoint(name: str) -> None:
 def test_labels_that_are_not_one_per_example_are_refused() -> None:
     with pytest.raises(BadSetting) as caught:
         native.check_labels(("a", "b"), ("first",))
-    assert str(caught.value).startswith("example_labels: “1” is not accepted. Allowed: one per example, that is 2")
+    assert str(caught.value).startswith("example_labels cannot be used: there are 1 of them for 2 examples")

@@ -76,7 +76,7 @@ def value(line: str) -> Callable[[str], str]:
         (value("seed = -1"), "recipe mine.toml.optimisation.seed: “-1” is not accepted. Allowed: a whole number from 0"),
         (
             value('precision = "float8"'),
-            "recipe mine.toml.optimisation.precision: “float8” is not accepted. Allowed: float32 or bfloat16",
+            "recipe mine.toml.optimisation.precision: “float8” is not accepted. Allowed: float32, bfloat16",
         ),
         (
             value("epochs = 0"),
@@ -105,28 +105,28 @@ def value(line: str) -> Callable[[str], str]:
         (value("patience = true"), "recipe mine.toml.optimisation.patience: “True” is not accepted. Allowed: a whole number"),
         (
             value('split = "spacy-xx"'),
-            "recipe mine.toml.source.split: “spacy-xx” is not accepted. Allowed: spacy-de or spacy-en or words",
+            "recipe mine.toml.source.split: “spacy-xx” is not accepted. Allowed: spacy-de, spacy-en, words",
         ),
         (value("pieces = -1"), "recipe mine.toml.source.pieces: “-1” is not accepted. Allowed: a whole number from 0 to 1,000,000"),
         (value("pieces = 0"), "skipped_joins: “0.1” is not accepted. Allowed: left out where no pieces are learned"),
         (value("pieces = 900\nmin_freq = 3"), "min_freq: “3” is not accepted. Allowed: left out where pieces are learned"),
         (
             value('dropout = 0.1\nkeeps = "first"'),
-            "recipe mine.toml.optimisation.phases[0].keeps: “first” is not accepted. Allowed: best or last",
+            "recipe mine.toml.optimisation.phases[0].keeps: “first” is not accepted. Allowed: best, last",
         ),
-        (value("train = 3"), "recipe mine.data.train: “3” is not accepted. Allowed: a text"),
+        (value("train = 3"), "recipe mine.data.train: “3” is not accepted. Allowed: a string"),
         (value("d_model = 0"), "spec.decoder.d_model: “0” is not accepted. Allowed: a whole number from 1"),
         (
             lambda text: text.replace("hidden", "hiden"),
-            "a field of spec.decoder: “hiden” is not accepted. Allowed: one of vocab, d_model",
+            "spec.decoder has no field “hiden”. Allowed: vocab, d_model",
         ),
         (
             lambda text: text.replace("[source]", "[parts]"),
-            "a field of recipe mine.toml: “parts” is not accepted. Allowed: one of name, title",
+            "recipe mine.toml has no field “parts”. Allowed: name, title",
         ),
         (
             lambda text: text.replace("title = ", "titel = "),
-            "a field of recipe mine.toml: “titel” is not accepted. Allowed: one of name, title",
+            "recipe mine.toml has no field “titel”. Allowed: name, title",
         ),
         (lambda text: text.replace("[source]", "[source"), "recipe mine.toml is \"Expected ']'"),
     ],

@@ -236,7 +236,7 @@ def test_a_state_of_something_else_is_refused_and_left_alone(corpus: Path, tmp_p
     before = path.read_bytes()
     with pytest.raises(DamagedFile) as caught:
         train(tiny_recipe(), corpus, tmp_path, CPU)
-    assert str(caught.value).startswith(f"{path} cannot be read (it is no state of this training: ")
+    assert str(caught.value).startswith(f"{path} cannot be read: it is no state of this training: ")
     assert path.read_bytes() == before
 
 

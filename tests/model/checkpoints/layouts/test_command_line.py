@@ -128,16 +128,16 @@ def test_inspect_says_what_is_open_and_leaves_status_0(capsys: pytest.CaptureFix
     assert found["layout"] == "tutorial"
     assert next(asked["name"] for asked in found["ask"] if asked["needed"] and asked["answer"] is None) == "decoder_passes"
     assert main(["inspect", path]) == 0
-    assert "--set decoder_passes=MUST BE ANSWERED  (1 or 2)" in capsys.readouterr().out
+    assert "--set decoder_passes=MUST BE ANSWERED  (1, 2)" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         ("--source-ids 2", "000_tiny_a.pt (layout tutorial) leaves these settings open: encoder_heads"),
-        ("--source-ids 2 --set n_heads", "--set: “n_heads” is not accepted. Allowed: of the form NAME=VALUE"),
-        ("--source-ids 2 --source hallo", "--source: “several forms” is not accepted. Allowed: one of --source, --source-ids"),
-        ("", "The source is missing: give --source, --source-ids or --source-features"),
+        ("--source-ids 2 --set n_heads", "--set: “n_heads” is not accepted. Allowed: NAME=VALUE"),
+        ("--source-ids 2 --source hallo", "--source: “several forms” is not accepted. Allowed: --source, --source-ids"),
+        ("", "The source is missing. Needed: --source, --source-ids or --source-features"),
     ],
 )
 def test_an_error_is_one_line_and_leaves_no_file(
@@ -193,7 +193,7 @@ def test_an_engine_loads_a_file_once_for_each_set_of_settings(tmp_path: Path) ->
         (f"{FEATURES}:masked.input.trg[2]", "Allowed: one example of the 2"),
         (f"{FEATURES}:nomask.self_attn", r"of shape \[1, 2, 4, 4\]” is not accepted. Allowed: \[position, model\]"),
         ("nowhere.npy", r"Allowed: FILE\[:TENSOR\[ROW\]\] with a \.safetensors or \.npy file"),
-        ("random:0", "positions: “0” is not accepted. Allowed: from 1"),
+        ("random:0", "positions: “0” is not accepted. Allowed: a whole number from 1"),
     ],
 )
 def test_features_that_cannot_be_read_are_one_sentence(text: str, sentence: str) -> None:
@@ -213,7 +213,7 @@ def test_features_from_numpy_files_and_never_pickles(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("given", [["n_heads"], ["=2"], ["n_heads="], ["a=1", "a=2"]])
 def test_settings_have_one_form_and_each_name_comes_once(given: list[str]) -> None:
-    with pytest.raises(BadSetting, match="of the form NAME=VALUE, each name once"):
+    with pytest.raises(BadSetting, match="NAME=VALUE, each name once"):
         parse_settings(given)
 
 
@@ -225,7 +225,7 @@ def test_the_weights_in_a_folder_of_our_own_stand_for_the_folder(tmp_path: Path)
     assert locate(str(folder / "model.safetensors"), tmp_path) == locate("ours", tmp_path) == folder
     (folder / "tokenizer.json").unlink()
     assert locate(str(folder / "model.safetensors"), tmp_path) == folder / "model.safetensors"
-    with pytest.raises(MissingFile, match=r"nowhere is missing\. .* A name must be one in "):
+    with pytest.raises(MissingFile, match=r"nowhere is missing\. .* a name must be one in "):
         locate("nowhere", tmp_path)
 
 

@@ -133,13 +133,13 @@ def test_each_mistake_of_a_layout_is_said(told: LayoutFile, said: str) -> None:
 def test_a_layout_with_a_mistake_runs_nothing(tmp_path: Path) -> None:
     state, _told, _built = foreign(PLAIN)
     path, layout = written(tmp_path, state, changed(**{"head.b": None}))
-    with pytest.raises(BadLayoutFile, match=r"The layout our lab cannot be used: “head\.b” has no role"):
+    with pytest.raises(BadLayoutFile, match=r"The layout our lab cannot be used: the tensor “head\.b” has no role"):
         load(path, settings(TOLD[PLAIN], layout_file=layout), CPU)
     path, layout = written(tmp_path, state | {"block.0.adapter.w": torch.ones(2, 2)}, foreign(PLAIN)[1])
     with pytest.raises(BadLayoutFile, match=r"“block.0.adapter.w” has no role"):
         inspect(path, {"layout_file": layout})
     _path, layout = written(tmp_path, state, replace(foreign(PLAIN)[1], facts={"activation": "mish"}))
-    with pytest.raises(BadSetting, match=r"activation: “mish” is not accepted. Allowed: relu or gelu"):
+    with pytest.raises(BadSetting, match=r"activation: “mish” is not accepted. Allowed: relu, gelu"):
         inspect(path, {"layout_file": layout})
 
 
@@ -149,17 +149,17 @@ GOOD = {"headlight_layout": 1, "name": "x", "network": "encoder", "facts": {}, "
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "it is not JSON"),
-        (b"[" * 100_000, "it is not JSON"),
+        (b"", "it is not a JSON file"),
+        (b"[" * 100_000, "it is not a JSON file"),
         (b'{"headlight_layout": 1, "headlight_layout": 1}', "“headlight_layout” occurs in it twice"),
         (b'{"roles": {"a": "query", "a": "key"}}', "“a” occurs in it twice"),
         (b" " * 10_000_000, "it has 10,000,000 bytes, and at most 1,048,576 are read"),
-        (b"\xff\xfe\x00", "it is not JSON"),
+        (b"\xff\xfe\x00", "it is not a JSON file"),
         (b"[1]", 'it does not say "headlight_layout": 1'),
         (GOOD | {"headlight_layout": 2}, 'it does not say "headlight_layout": 1'),
         (GOOD | {"code": "import os"}, "it has a field “code”, which no layout has"),
-        (GOOD | {"name": "<script>"}, "its name is not a text of 1 to 80 letters"),
-        (GOOD | {"network": "cnn"}, "its network is not language model or encoder or translator"),
+        (GOOD | {"name": "<script>"}, "its name must have 1 to 80 letters"),
+        (GOOD | {"network": "cnn"}, "its network is not language model, encoder, translator"),
         (GOOD | {"roles": {}}, "it has no table of 1 to 2,000 roles"),
         (GOOD | {"roles": {"a.w": "wings"}}, "“wings” is not a role of the network “encoder”"),
         (GOOD | {"roles": {"a.w": ["query"]}}, "“['query']” is not a role"),

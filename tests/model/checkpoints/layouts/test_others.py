@@ -138,7 +138,7 @@ def test_a_layer_of_a_decoder_alone(tmp_path: Path, first: bool, activation: str
 
 def test_a_lone_layer_with_foreign_names_beside_it_is_not_taken_for_one(tmp_path: Path) -> None:
     state = nn.TransformerEncoderLayer(WIDTH, HEADS, 20).state_dict() | {"head.weight": torch.zeros(3, WIDTH)}
-    with pytest.raises(UnknownLayout, match=r"The closest is torch-transformer, but the file has head\.weight"):
+    with pytest.raises(UnknownLayout, match=r"The closest is torch-transformer. What does not fit: head\.weight"):
         traced(tmp_path, state, settings(False, "relu", "false"), given(rows(5, 1)))
 
 

@@ -113,7 +113,8 @@ def test_a_file_that_contradicts_itself_is_asked_about(tmp_path: Path) -> None:
 
 def test_a_file_that_says_what_its_layout_cannot_be_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
-        ContradictsFile, match=r"says activation=mish \(args.activation\), but only relu or gelu or gelu-tanh or silu fits"
+        ContradictsFile,
+        match=r"says activation=mish \(args.activation\), but its tensors do not allow that\. Allowed: relu, gelu, gelu-tanh, silu",
     ):
         inspect(saved(tmp_path, args={"activation": "mish"}), {})
     with pytest.raises(ContradictsFile, match="says n_heads=3"):
