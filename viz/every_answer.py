@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 import streamlit as st
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -48,7 +48,8 @@ class EveryAnswer:
 
     Every answer says that its type is not to be guessed, that a browser tells other sites nothing of the address it was followed
     from (it holds the sentence), and who may show it in a frame. An unexpected error is logged as an incident: the server itself
-    would log its message, which may quote what somebody typed.
+    would log its message, which may quote what somebody typed. A refusal closes the connection where not all that was sent was
+    read: the server would read the rest, gigabytes even, to discard it.
 
     Args:
         app: the wrapped app.
@@ -65,20 +66,29 @@ class EveryAnswer:
         """
         if scope["type"] not in ("http", "websocket"):
             return await self._app(scope, receive, send)
-        begun = False
+        sent, begun = Headers(scope=scope), False
+        unread = sent.get("content-length", "0") != "0" or "transfer-encoding" in sent
+
+        async def receiving() -> Message:
+            nonlocal unread
+            message = await receive()
+            unread = unread and message.get("more_body", False)
+            return message
 
         async def sending(message: Message) -> None:
             nonlocal begun
             begun = True
             if message["type"] in ("http.response.start", "websocket.http.response.start"):
                 headers = MutableHeaders(scope=message)
+                if unread and message["status"] >= 400:
+                    headers["Connection"] = "close"
                 headers["X-Content-Type-Options"] = "nosniff"
                 headers["Referrer-Policy"] = "no-referrer"
                 headers.append("Content-Security-Policy", self._frames)
             await send(message)
 
         try:
-            await self._app(scope, receive, sending)
+            await self._app(scope, receiving, sending)
         except ClientDisconnect:
             pass
         except Exception as error:

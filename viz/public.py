@@ -6,7 +6,7 @@ from functools import cache
 import streamlit as st
 from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from model.engine.client_address import FORWARDED_HEADER, client_address
 from model.engine.http.access import AccessLimits, is_loopback
@@ -119,8 +119,6 @@ def is_fetched_by_another_site(connection: HTTPConnection) -> bool:
 class ClosedPaths:
     """ASGI middleware that closes Streamlit's paths for files and metrics in public mode.
 
-    It also closes the connection of a refused upload: uvicorn would read the rest, gigabytes even, to discard it.
-
     Args:
         app: the wrapped app.
     """
@@ -130,17 +128,10 @@ class ClosedPaths:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request. In public mode, refuses metrics, and uploads before a byte is read."""
-
-        async def ending(message: Message) -> None:
-            if message["type"] == "http.response.start" and message["status"] >= 400:
-                message["headers"] = [*message["headers"], (b"connection", b"close")]
-            await send(message)
-
-        if scope["type"] == "http" and METRICS in scope["path"] and is_public():
+        path = scope["path"] if scope["type"] == "http" and is_public() else ""
+        if METRICS in path:
             await PlainTextResponse("This server shows nobody its metrics.", 403)(scope, receive, send)
-        elif scope["type"] != "http" or UPLOADS not in scope["path"]:
-            await self._app(scope, receive, send)
-        elif is_public():
-            await PlainTextResponse("This server takes no files.", 403)(scope, receive, ending)
+        elif UPLOADS in path:
+            await PlainTextResponse("This server takes no files.", 403)(scope, receive, send)
         else:
-            await self._app(scope, receive, ending)
+            await self._app(scope, receive, send)

@@ -26,7 +26,7 @@ from model.trace import serialization
 from tests.hosts import listening
 from tests.networks import save_checkpoint
 from tests.runs import CPU, assert_same
-from viz.public import ClosedPaths
+from viz.every_answer import EveryAnswer
 
 OF_EACH = 25
 TWO_GIGABYTES = 2 * 2**30
@@ -145,7 +145,7 @@ def test_a_file_that_the_app_refuses_after_a_part_is_not_read_to_its_end() -> No
         await receive()
         await PlainTextResponse("File too large", 413)(scope, receive, send)
 
-    with listening(ClosedPaths(refusing)) as port:
+    with listening(EveryAnswer(refusing)) as port:
         for announced in (True, False):
             status, sent = send_too_much(port, "PUT /_stcore/upload_file/x/y HTTP/1.1", announced)
             assert (status, sent < 48 * 2**20) == (413, True)

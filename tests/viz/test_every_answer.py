@@ -42,6 +42,11 @@ async def leaving(request: Request) -> Response:
     raise ClientDisconnect
 
 
+async def reading(request: Request) -> Response:
+    await request.body()
+    return PlainTextResponse("no", 409)
+
+
 async def refusing(websocket: WebSocket) -> None:
     await websocket.send_denial_response(PlainTextResponse("no", 403))
 
@@ -55,6 +60,7 @@ ROUTES = [
     Route("/failing", failing),
     Route("/breaking", breaking),
     Route("/leaving", leaving),
+    Route("/reading", reading, methods=["POST"]),
     Route("/_stcore/metrics", metrics),
     Route("/base/_stcore/metrics", metrics),
     WebSocketRoute("/socket", refusing),
@@ -103,11 +109,19 @@ def test_an_unexpected_error_is_an_incident_and_quotes_nobody(
     assert TYPED not in "".join(lines)
 
 
+def test_a_refusal_closes_the_connection_where_not_all_that_was_sent_was_read() -> None:
+    with serving() as client:
+        closed = [client.post("/none", content=b"a"), client.put("/", content=b"a"), client.post("/failing", content=b"a")]
+        kept = [client.post("/reading", content=b"a"), client.post("/none"), client.get("/none"), client.get("/")]
+        assert [answer.headers.get("connection") for answer in closed] == ["close"] * 3
+        assert [answer.headers.get("connection") for answer in kept] == [None] * 4
+
+
 def test_a_visitor_who_leaves_is_no_incident(caplog: pytest.LogCaptureFixture) -> None:
     async def left(scope: object, receive: object, send: object) -> None:
         raise ClientDisconnect
 
-    asyncio.run(EveryAnswer(left)({"type": "http"}, None, None))  # type: ignore[arg-type]
+    asyncio.run(EveryAnswer(left)({"type": "http", "headers": []}, None, None))  # type: ignore[arg-type]
     assert caplog.records == []
 
 

@@ -179,7 +179,7 @@ def status_of(error: HeadlightError) -> int:
 
 def refusal(error: HeadlightError) -> Response:
     """The reply to a request that no endpoint sees."""
-    return JSONResponse(error.to_json(), status_of(error), {WIRE_VERSION_HEADER: WIRE_VERSION})
+    return JSONResponse(error.to_json(), status_of(error), {WIRE_VERSION_HEADER: WIRE_VERSION, "connection": "close"})
 
 
 def _with_error_replies(asked: Answer, metrics: EngineMetrics) -> Answer:
