@@ -1,28 +1,38 @@
 // A dialog that a drawing opens: room for it, and the keyboard's focus after it.
 
-const BESIDE = 1151; // from this width on, viz/page.css puts the dialog of a cell beside the map
+const BESIDE = 1151; // from this width on, viz/page.css puts the dialog of a cell beside Explore's map
+const BELOW_THE_MENU = 56; // CSS pixels
 const SETTLED_DIALOG_MS = 50; // Streamlit moves the focus itself after a dialog: to the page, where a drawing had it
 
 let watched = null;
 
-/** Gives the focus back to `node` once the next dialog is closed. */
-function focusAfterDialog(node) {
-  const dialog = () => document.querySelector("[role=dialog]");
-  let opened = Boolean(dialog());
+/** Watches the next dialog of a cell: `begins()` is called when it is there, `ends()` when it is closed. */
+function watchDialog(begins, ends) {
+  const dialog = () => document.querySelector(".st-key-cell-dialog");
+  let opened = false;
   watched?.disconnect();
   const watch = (watched = new MutationObserver(() => {
-    if (dialog()) opened = true;
-    else if (opened) {
+    if (dialog() && !opened) {
+      opened = true;
+      begins();
+    } else if (opened && !dialog()) {
       watch.disconnect();
-      setTimeout(() => { if (document.activeElement === document.body && node.isConnected) node.focus({ preventScroll: true }); }, SETTLED_DIALOG_MS);
+      setTimeout(ends, SETTLED_DIALOG_MS);
     }
   }));
   watch.observe(document.body, { childList: true, subtree: true });
 }
 
-/** Scrolls a map above the place of the dialog of a cell, and waits for the dialog's end to take the focus again. */
+/** Scrolls the map that has the focus above the dialog of a cell, where it lies below, and gives it the focus back at its end. */
 function makeRoomForDialog(root) {
-  if (innerWidth < BESIDE) root.scrollIntoView({ block: "start" });
   const { activeElement } = root.getRootNode();
-  focusAfterDialog(root.contains(activeElement) ? activeElement : root.querySelector("[role=application]"));
+  const map = root.contains(activeElement) ? activeElement : root.querySelector("[role=application]");
+  const scroll = () => {
+    if (innerWidth >= BESIDE && document.querySelector(".st-key-card-heat")) return;
+    map.style.scrollMarginTop = `${BELOW_THE_MENU}px`;
+    map.scrollIntoView({ block: "start" });
+  };
+  watchDialog(scroll, () => {
+    if (document.activeElement === document.body && map.isConnected) map.focus({ preventScroll: true });
+  });
 }
