@@ -65,8 +65,8 @@ def explanations() -> Mapping[str, Explanation]:
         "mean_distance": Explanation(
             _("mean distance (tokens)"),
             _(
-                "Mean over rows of Σ w · |p − j|: how far from its own position p a row attends. In cross-attention, "
-                "rows are spread evenly over the keys."
+                "Mean over rows of Σ w · |p − j|: how far the keys that a row attends to are from its own position "
+                "p. In cross-attention, rows are spread evenly over the keys."
             ),
         ),
         "special_share": Explanation(
