@@ -73,11 +73,9 @@ def unpacked(file: IO[bytes], path: str) -> bytes:
             )
         except subprocess.TimeoutExpired as error:
             raise slow from error
-        if done.returncode < 0:
-            raise _ended(path, done)
         if done.returncode:
             said = done.stderr.decode("utf-8", "replace").strip()
-            raise errors.from_json(json.loads(said)) if said.startswith("{") else slow
+            raise errors.from_json(json.loads(said)) if said.startswith("{") else _ended(path, done)
         into.seek(0)
         return into.read()
 

@@ -1,5 +1,6 @@
 """What tokens depended on: leaving out against runs one by one, gradients against finite differences and against completeness."""
 
+import json
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -135,6 +136,12 @@ def test_gradients_of_one_point_at_a_time_are_the_same(ask: Answering) -> None:
     np.testing.assert_allclose(ask(runner, question, most_bytes=1).integrated, ask(runner, question).integrated, atol=1e-4)
 
 
+def safetensors_header(data: bytes) -> dict[str, str]:
+    """The metadata of a safetensors file."""
+    found: dict[str, str] = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]
+    return found
+
+
 def test_integrals_that_are_not_found_are_left_out_and_say_why(ask: Answering, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gradients, "MOST_POINTS", gradients.PARTS * gradients.POINTS)
     effects = ask(checkpoint(SPECS["paper"]), Words(asked(SPECS["paper"])))
@@ -149,6 +156,8 @@ def test_integrals_that_are_not_found_are_left_out_and_say_why(ask: Answering, m
     assert (np.abs(effects.residue[~unsettled]) <= 0.01 * np.abs(effects.difference[~unsettled])).all()
     again = from_bytes(WordEffects, to_bytes(effects))
     assert again.missing == effects.missing
+    header = json.loads(safetensors_header(to_bytes(effects))["headlight"])
+    assert header["missing"]["integrated"] == str(effects.missing["integrated"]), "clients that know no phrases read English"
     assert effects.to_json()["missing"]["integrated"] == str(effects.missing["integrated"])
 
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.numpy import load, save
 
-from model.errors import BadTrace, WireError
-from model.safe_loading import packed_trace, sandbox_process
+from model.errors import BadTrace, OpeningEnded, WireError
+from model.safe_loading import limits, packed_trace, sandbox_process
 from model.trace import trace_files
 from model.trace.serialization import from_bytes, to_bytes
 from model.trace.types import Array, Trace
@@ -185,10 +185,14 @@ def test_an_archive_that_lies_about_its_size_is_refused() -> None:
         trace_files.read_bytes(liar, "liar.zip")
 
 
-def test_another_process_that_takes_too_much_memory_or_time_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_process_that_ends_or_takes_too_long_is_said_to(monkeypatch: pytest.MonkeyPatch) -> None:
     data = packed(**{"run.trace.safetensors": DATA})
     monkeypatch.setattr(sandbox_process, "UNPACKING", "raise SystemExit(3)")
-    with pytest.raises(BadTrace, match="unpacking it takes more than 60 seconds"):
+    with pytest.raises(OpeningEnded, match="exit 3"):
+        trace_files.read_bytes(data, "run.zip")
+    monkeypatch.setattr(sandbox_process, "UNPACKING", "input()")
+    monkeypatch.setattr(limits, "MAX_SECONDS", 0)
+    with pytest.raises(BadTrace, match="unpacking it takes more than 0 seconds"):
         trace_files.read_bytes(data, "run.zip")
 
 
