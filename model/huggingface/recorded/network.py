@@ -101,10 +101,6 @@ class RecordedNetwork(LibraryHolder):
                 counts[site.kind] += 1
             elif site.stack == "program":
                 site.stack = "encoder" if f"{site.module}.".startswith(self._encoder) else "decoder"
-            if site.batch > 1:
-                recording.missing[f"attention/{site.module}"] = phrase(
-                    "its input was cut into {batch} blocks; the first one is shown", batch=site.batch
-                )
 
     def valid(self, source: Tensor, count: int | None) -> Tensor | None:
         """[row, position], 0 at the padding of a source: after the first `count` positions, or where the padding id is.

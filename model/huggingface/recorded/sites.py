@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import headlight
+from model.errors import phrase
 from model.huggingface.families import Kind
 from model.trace.serialization import from_bytes
 from model.trace.types import Site, Trace
@@ -13,7 +14,13 @@ def trace_of(recording: headlight.Recording, kind: Kind) -> Trace:
 
     Of a network with one stack the stack is known by its class; of others the recording says it.
     """
-    found = from_bytes(recording.to_bytes())
+    read = from_bytes(recording.to_bytes())
+    blocks = {
+        f"attention/{site.module}": phrase("its input was cut into {batch} blocks; the first one is shown", batch=site.batch)
+        for site in recording.sites
+        if site.batch > 1
+    }
+    found = replace(read, missing={**read.missing, **blocks})
     assert found.recorded is not None
     if kind == "both":
         return found

@@ -263,7 +263,7 @@ def test_a_patch_from_the_same_run_changes_nothing(value: str, marian: Opened) -
 @pytest.mark.parametrize(
     ("family", "text", "reason"),
     [
-        ("gpt2", "swap-layers stack=decoder a=0 b=1", "does not expose it"),
+        ("gpt2", "swap-layers stack=decoder a=0 b=1", "does not expose the order of its layers"),
         ("gpt2", "skip-sublayer at=decoder.0.0.feed_forward", "the transformers library does not expose"),
         ("t5", "sharpen kind=cross", "a number for each distance is added"),
         ("t5", "no-positions stack=encoder", "no positions are added"),
@@ -279,9 +279,9 @@ def test_what_cannot_be_edited_says_why(tmp_path: Path, family: str, text: str, 
 
 def test_a_sublayer_that_is_not_there_is_answered_by_those_that_can_be_skipped(tmp_path: Path) -> None:
     found, _own = opened(tmp_path, "gpt2")
-    with pytest.raises(BadEdit, match="this network has no such sublayer; there is: ") as refused:
+    with pytest.raises(BadEdit, match=r"this network has no such sublayer\. Available: ") as refused:
         traced(found, decoding=Decoding(max_length=0), edits=read_edits("skip-sublayer at=decoder.0.9.feed_forward"))
-    offered = re.findall(r"decoder\.0\.\d\.\w+", str(refused.value).partition("there is: ")[2])
+    offered = re.findall(r"decoder\.0\.\d\.\w+", str(refused.value).partition("Available: ")[2])
     assert offered == ["decoder.0.0.self", "decoder.0.1.self"]
     for sublayer in offered:
         traced(found, decoding=Decoding(max_length=0), edits=read_edits(f"skip-sublayer at={sublayer}"))

@@ -91,11 +91,11 @@ def _text(name: str, text: str) -> Callable[[Path], None]:
 
 QUERY = "encoder.layer.1.attention.self.query.weight"
 SPOILT: dict[str, tuple[Callable[[Path], None], str]] = {
-    "no config": (lambda folder: (folder / "config.json").unlink(), "needs model.safetensors, spec.json and tokenizer.json"),
+    "no config": (lambda folder: (folder / "config.json").unlink(), "Needed: model.safetensors, spec.json, tokenizer.json"),
     "no JSON": (_text("config.json", "{"), "config.json cannot be read"),
     "another architecture": (
         _config(model_type="mamba", architectures=None),
-        "MambaForCausalLM, but it lacks backbone",
+        "MambaForCausalLM, but cannot be run: it lacks backbone",
     ),
     "an unknown architecture": (
         _config(model_type="no-such"),
@@ -107,8 +107,8 @@ SPOILT: dict[str, tuple[Callable[[Path], None], str]] = {
     "a missing tensor": (_without(QUERY), f"it lacks {QUERY}"),
     "a tensor of another shape": (_with(QUERY, torch.zeros(3, 24)), r"query.weight is \[3, 24\], not \[24, 24\]"),
     "absurd width": (_config(hidden_size=60_000, intermediate_size=10**7), "network of [0-9,]+ parameters, but the weights"),
-    "absurd vocabulary": (_config(vocab_size=10**12), "vocab_size is 1000000000000, not a whole number up to 16,777,216"),
-    "absurd depth": (_config(num_hidden_layers=10**9), "num_hidden_layers is 1000000000, not a whole number up to 1,000"),
+    "absurd vocabulary": (_config(vocab_size=10**12), "vocab_size is 1,000,000,000,000, not a whole number up to 16,777,216"),
+    "absurd depth": (_config(num_hidden_layers=10**9), "num_hidden_layers is 1,000,000,000, not a whole number up to 1,000"),
     "a size that is no number": (_config(hidden_size="wide"), "config.json cannot be read"),
     "heads that do not divide": (_config(num_attention_heads=5), "config.json cannot be read"),
     "quantised": (_config(quantization_config={"quant_method": "gptq"}), "its weights are quantized, which is not read here"),
@@ -139,7 +139,7 @@ def test_code_of_the_folder_is_not_run(bert: Path, tmp_path: Path) -> None:
     (folder / "modeling_own.py").write_text(f"open({str(folder / 'opened')!r}, 'w')\nclass Own: pass\n")
     folders.change_config(folder, auto_map={"AutoModel": "modeling_own.Own", "AutoConfig": "modeling_own.Own"})
     found = loader.load(folder, {}, CPU)
-    assert any("auto_map" in note for note in found.notes)
+    assert any("auto_map" in str(note) for note in found.notes)
     assert not (folder / "opened").exists()
 
 
@@ -246,7 +246,7 @@ def test_the_engine_offers_a_folder_with_all_it_needs(bert: Path) -> None:
     assert engine.run(RunRequest("tiny-bert", "the dogs play", keep=KEEP)) is trace
     table = engine.tensors("tiny-bert", ("positions/encoder",))["positions/encoder"]
     np.testing.assert_array_equal(trace.positions["encoder"], table[:5])
-    assert engine.inspect("tiny-bert").what.startswith("tiny-bert")
+    assert str(engine.inspect("tiny-bert").what).startswith("tiny-bert")
     assert serialization.from_bytes(serialization.to_bytes(trace)).missing == trace.missing
 
 
@@ -325,7 +325,7 @@ def test_an_enormous_setting_is_refused_before_the_library_sees_it(
     folder = copied(bert, tmp_path / "enormous")
     folders.change_config(folder, **{name: ENORMOUS[name]})
     for opened in (lambda: loader.load(folder, {}, CPU), lambda: loader.inspect(folder, {})):
-        with pytest.raises(DamagedFile, match=rf"{name} is \d+, not a whole number up to"):
+        with pytest.raises(DamagedFile, match=rf"{name} is [\d,]+, not a whole number up to"):
             opened()
 
 

@@ -160,7 +160,7 @@ def test_a_tensor_without_a_place_is_not_left_out_in_silence(shelf: Path, tmp_pa
     folder = _copied(shelf / "mpnet", tmp_path / "mpnet")
     weights = load_file(folder / "model.safetensors")
     save_file(weights | {"encoder.layer.0.adapter.weight": torch.ones(3, 4)}, folder / "model.safetensors")
-    with pytest.raises(UnsupportedModel, match=r"adapter\.weight has no place in mpnet"):
+    with pytest.raises(UnsupportedModel, match=r"adapter\.weight, which has no place in mpnet"):
         loader.load(folder, {}, CPU)
 
 
@@ -182,7 +182,7 @@ def test_code_beside_it_is_not_run(shelf: Path, tmp_path: Path) -> None:
 
 def test_an_inspection_names_the_modules(engine: LocalEngine) -> None:
     found = engine.inspect("mpnet")
-    assert any("in encoder.layer.0.attention.attn, encoder.layer.1.attention.attn" in str(note) for note in found.notes)
+    assert any("in: encoder.layer.0.attention.attn, encoder.layer.1.attention.attn" in str(note) for note in found.notes)
     assert json.dumps(found.spec)
 
 
