@@ -210,7 +210,7 @@ def test_the_pace_of_the_app_holds(client: httpx.AsyncClient) -> None:
     live.situation = replace(live.situation, engine=patient)
     errors = [framed(post(client, live, {"text": f"w{n}"}).content)[0][0].get("error", "") for n in range(5)]
     assert [bool(error) for error in errors] == [False, False, False, True, True]
-    assert "too fast" in errors[-1]
+    assert "Too many requests" in errors[-1]
 
 
 def test_a_run_that_writes_is_drawn_while_it_writes(client: httpx.AsyncClient) -> None:
@@ -351,7 +351,7 @@ def test_a_text_that_no_run_takes_is_refused_before_an_answer_begins_and_nothing
     answer = post(client, live_session(engine), {"text": "secret" * 50_000})
     assert (answer.status_code, answer.text) == (
         422,
-        "The source text has 300,000 characters, but the limit is 262,144. Shorten it.",
+        "The text has 300,000 characters, but the limit is 262,144. Shorten it.",
     )
     assert engine.asked == []
     assert "secret" not in caplog.text

@@ -86,8 +86,8 @@ def test_a_server_that_only_this_machine_reaches_answers_to_its_names_alone(addr
 
 def test_a_refusal_says_what_was_asked_and_what_to_do() -> None:
     assert client("127.0.0.1").get("/", headers={"host": "app.example.org"}).text == (
-        "The name of the host is app.example.org, which this server does not accept: localhost or 127.0.0.1 from this machine; "
-        "HEADLIGHT_HOSTS lists other names."
+        "This server does not answer to the name “app.example.org”. Use localhost or 127.0.0.1 on this machine; HEADLIGHT_HOSTS lists "
+        "other names."
     )
 
 
@@ -139,7 +139,7 @@ def test_the_engine_server_keeps_to_it(monkeypatch: pytest.MonkeyPatch, options:
     assert found.post("/v1/models", headers={"host": "localhost:8765"}).status_code == 404
     refused = found.post("/v1/models", headers={"host": "evil.example:8765"})
     assert refused.status_code == status
-    assert status == 404 or refused.json()["error"] == "Refused"
+    assert status == 404 or refused.json()["error"] == "UnknownHost"
 
 
 @pytest.mark.parametrize("path", ["run", "receive", "models"])
@@ -149,7 +149,7 @@ def test_a_page_in_a_browser_cannot_make_an_engine_work(path: str) -> None:
     refused = found.post(f"/v1/{path}", content=b"{}", headers=headers)
     assert refused.status_code == 403
     assert refused.headers["connection"] == "close"
-    assert "one of a page in a browser" in refused.text
+    assert refused.json()["error"] == "NotForPages"
 
 
 class IdleEngine:
