@@ -86,8 +86,8 @@ def test_a_server_that_only_this_machine_reaches_answers_to_its_names_alone(addr
 
 def test_a_refusal_says_what_was_asked_and_what_to_do() -> None:
     assert client("127.0.0.1").get("/", headers={"host": "app.example.org"}).text == (
-        "This server does not answer to the name “app.example.org”. Use localhost or 127.0.0.1 on this machine; HEADLIGHT_HOSTS lists "
-        "other names."
+        "This server does not answer to the name “app.example.org”. Use localhost or 127.0.0.1 on this machine; HEADLIGHT_HOSTS "
+        "lists other names."
     )
 
 
