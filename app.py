@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from viz import memory_metrics, panel_help, waiting
 from viz.canvas.wire.transport import ROUTE
+from viz.classroom.codes import process
 from viz.classroom.feed import end_streams_at_exit
 from viz.every_answer import EveryAnswer, known_hosts
 from viz.live import box, route
@@ -30,7 +31,7 @@ async def warm_up(app: st.App) -> AsyncIterator[None]:
     threads wait for each other on processors that others could use.
     """
     threadpool_limits(1, "blas")
-    start(box.pause_ms)
+    start(box.pause_ms, process)
     memory_metrics.register()
     end_streams_at_exit()
     gc.collect()

@@ -140,6 +140,7 @@ def _process() -> Iterator[Aim]:
     yield Aim(
         f"{live.PEOPLE} people who type at once, p95, times one alone", f"{live.PEOPLE} people who type at once, p95", "ratio", 3
     )
+    yield Aim(f"{live.PEOPLE} people who type at once, two processes, times one alone", live.PROCESSES, "ratio", 8)
     yield Aim(
         "first token painted, times one step and a page of one line", "first of 60 tokens painted, GPT-2's size", "ratio", 1.5
     )

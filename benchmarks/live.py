@@ -18,8 +18,8 @@ from playwright.sync_api import Page
 from benchmarks.app_resources import cpu
 from benchmarks.browsers import Browser, browsing
 from benchmarks.enter import SENTENCE, STRIPS, WATCH, line_of
-from benchmarks.load.visitor import Visitor, visiting
-from benchmarks.servers import HERE, ROOT, serving
+from benchmarks.load.visitor import NO_HEADERS, Visitor, visiting
+from benchmarks.servers import HERE, ROOT, NoProxy, serving, serving_processes
 from benchmarks.slow_model import MODEL as SLOW
 from benchmarks.slow_model import save_slow_model
 from benchmarks.timing import Row
@@ -40,6 +40,7 @@ BETWEEN_SECONDS = 0.5
 
 HALF = PEOPLE // 2
 CROWD = f"{PEOPLE} people who type at once, p95"
+PROCESSES = f"{PEOPLE} people who type at once, two processes, p95"
 FIRST = "first of 60 tokens painted, GPT-2's size"
 LONGEST = "longest time between two frames while 60 tokens come"
 
@@ -56,7 +57,9 @@ def measure(repeats: int) -> Iterator[Row]:
         yield _cpu_of_a_pause(browser, app.address, psutil.Process(app.pid), 10 * repeats)
         one_line = statistics.median(line_of(browser, line.address, repeats))
     with serving(ROOT / "app.py") as app:
-        yield from _people(app.address)
+        alone, *rows = _people(app.address)
+        yield from (alone, *rows)
+    yield _two_processes(alone)
     with TemporaryDirectory() as folder:
         save_slow_model(Path(folder) / SLOW)
         with browsing() as browser, serving(ROOT / "app.py", HEADLIGHT_CHECKPOINTS=folder) as app:
@@ -123,6 +126,16 @@ def _cpu_of_a_pause(browser: Browser, address: str, app: psutil.Process, turns: 
     return Row("server CPU of a pause", 1000 * taken, taken / alone, f"ratio to the model alone, {1000 * alone:.0f} ms")
 
 
+def _two_processes(alone: Row) -> Row:
+    """Thirty people at two processes of the app behind a proxy, relative to one person at one process."""
+    try:
+        with serving_processes() as proxy:
+            span = 1000 * _p95(asyncio.run(_typing(proxy.address, PEOPLE)))
+    except NoProxy as error:
+        return Row(PROCESSES, float("nan"), note=str(error))
+    return Row(PROCESSES, span, span / alone.milliseconds, "of one alone at one process; every picture was checked")
+
+
 def _people(address: str) -> Iterator[Row]:
     """One person who types alone, fifteen and thirty at once."""
     alone, half, all_ = (_p95(asyncio.run(_typing(address, people))) for people in (1, HALF, PEOPLE))
@@ -137,13 +150,19 @@ async def _typing(address: str, people: int) -> list[float]:
     Raises:
         AssertionError: an answer was about another sentence.
     """
-    async with AsyncExitStack() as stay, httpx.AsyncClient(base_url=address, timeout=120, trust_env=False) as client:
-        there = [await stay.enter_async_context(visiting(address, model=MODEL)) for _ in range(people)]
-        for visitor in there:
-            await visitor.join()
+    async with AsyncExitStack() as stay:
+        clients = [
+            await stay.enter_async_context(httpx.AsyncClient(base_url=address, timeout=120, trust_env=False)) for _ in range(people)
+        ]
+        there = []
+        for client in clients:
+            cookies = (await client.get("")).cookies.items()  # a proxy says in one where the visitor belongs
+            headers = {"Cookie": "; ".join(f"{name}={value}" for name, value in cookies)} if cookies else NO_HEADERS
+            there.append(await stay.enter_async_context(visiting(address, headers, model=MODEL)))
+            await there[-1].join()
 
         async def type_(person: int, path: str) -> list[float]:
-            spans = []
+            spans, client = [], clients[person]
             await asyncio.sleep(BETWEEN_SECONDS * person / people)
             for turn in range(QUESTIONS):
                 text = f"{people} {person} {sentence(10 + turn, person)}"  # one more word at each pause

@@ -1,6 +1,7 @@
 """Servers for the benchmarks: Streamlit scripts and engine hosts, each in a process of its own, and static files."""
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -54,6 +55,38 @@ def serving(script: Path, *arguments: str | Path, **environment: str) -> Iterato
     finally:
         server.terminate()
         server.wait()
+
+
+class NoProxy(Exception):
+    """HAProxy is not installed here."""
+
+
+@contextmanager
+def serving_processes(**environment: str) -> Iterator[Served]:
+    """Starts two processes of the app behind the proxy of compose.yaml, and stops them at the end. The process id is the proxy's.
+
+    Args:
+        environment: environment variables added to ours.
+
+    Raises:
+        NoProxy: there is no HAProxy.
+    """
+    if (haproxy := shutil.which("haproxy")) is None:
+        raise NoProxy("Two processes were not measured: they need HAProxy (apt-get install haproxy).")
+    with ExitStack() as stay, tempfile.TemporaryDirectory() as room:
+        both = [environment | {"HEADLIGHT_PROCESS": name, "HEADLIGHT_CLASSES": room} for name in "12"]
+        pages = [stay.enter_context(serving(ROOT / "app.py", **one)) for one in both]
+        port = _free_port()
+        told = {f"PAGES_{place}": one.address.removeprefix("http://").rstrip("/") for place, one in enumerate(pages, 1)}
+        command = [haproxy, "-db", "-f", str(ROOT / "haproxy.cfg")]
+        variables = os.environ | told | {"ADDRESS": "127.0.0.1", "PORT": str(port)}
+        proxy = subprocess.Popen(command, env=variables, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            _wait(f"http://127.0.0.1:{port}/_stcore/health", proxy)
+            yield Served(f"http://127.0.0.1:{port}/", proxy.pid)
+        finally:
+            proxy.terminate()
+            proxy.wait()
 
 
 @contextmanager

@@ -122,26 +122,37 @@ def test_an_image_has_a_font_for_figures_with_chinese_text(image: str) -> None:
 
 def test_only_the_pages_are_published_and_only_to_this_machine_unless_told() -> None:
     services = composed("compose.yaml")
-    assert "ports" not in services["engine"]
-    (published,) = services["app"]["ports"]
-    assert published == "${HEADLIGHT_PUBLISH:-127.0.0.1:8501}:" + of("Dockerfile", "EXPOSE")[0]
-    told = services["app"]["environment"]
+    assert [name for name in services if "ports" in services[name]] == ["proxy"]
+    (published,) = services["proxy"]["ports"]
+    assert published == "${HEADLIGHT_PUBLISH:-127.0.0.1:8501}:8501"
+    told = services["pages-1"]["environment"]
     assert told["HEADLIGHT_HOSTS"] == "${HEADLIGHT_HOSTS:-localhost}", (
         "in a container the app cannot see that it is published on loopback"
     )
-    for name, image in zip(("app", "engine"), IMAGES, strict=True):
+    for service in services.values():
+        assert service["cap_drop"] == ["ALL"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
+    for name, image in zip(("pages-1", "pages-2", "engine"), (IMAGES[0], *IMAGES), strict=True):
         assert services[name]["build"] == {"context": ".", "dockerfile": image}
-        assert services[name]["cap_drop"] == ["ALL"]
-        assert services[name]["security_opt"] == ["no-new-privileges:true"]
         assert services[name]["environment"]["HEADLIGHT_TOKEN"].startswith("${HEADLIGHT_TOKEN:?")
 
 
 def test_the_pages_ask_the_engine_where_it_listens_and_wait_for_it() -> None:
     services = composed("compose.yaml")
     (port,) = of("Dockerfile.engine", "EXPOSE")
-    assert services["app"]["environment"]["HEADLIGHT_ENGINE"] == f"http://engine:{port}"
+    assert services["pages-1"]["environment"]["HEADLIGHT_ENGINE"] == f"http://engine:{port}"
     assert command("Dockerfile.engine", "CMD")[-4:] == ["--host", "0.0.0.0", "--port", port]
-    assert services["app"]["depends_on"] == {"engine": {"condition": "service_healthy"}}
+    assert services["pages-1"]["depends_on"] == {"engine": {"condition": "service_healthy"}}
+
+
+def test_the_processes_of_pages_differ_in_their_name_alone_and_the_proxy_knows_both() -> None:
+    services, proxy = composed("compose.yaml"), (ROOT / "haproxy.cfg").read_text(encoding="utf-8")
+    (port,) = of("Dockerfile", "EXPOSE")
+    first, second = services["pages-1"], services["pages-2"]
+    assert second == first | {"environment": first["environment"] | {"HEADLIGHT_PROCESS": "2"}}
+    assert first["environment"]["HEADLIGHT_PROCESS"] == "1"
+    assert set(re.findall(r"\$\{PAGES_\d-([^}]+)\}", proxy)) == {f"pages-{number}:{port}" for number in (1, 2)}
+    assert services["proxy"]["volumes"] == ["./haproxy.cfg:/usr/local/etc/haproxy/haproxy.cfg:ro"]
 
 
 def test_the_engine_gets_a_gpu_unless_the_other_file_takes_it_away() -> None:

@@ -2,9 +2,10 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlencode
 
@@ -44,6 +45,9 @@ class Shown:
     fragment: str
 
 
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+
+
 class Failed(Exception):
     """The script failed, showed an error, or did not end."""
 
@@ -55,10 +59,11 @@ class Visitor:
         connection: websocket to the server.
         address: address of the app.
         query: parameters of the link.
+        headers: sent with each request, such as a cookie.
     """
 
-    def __init__(self, connection: ClientConnection, address: str, query: dict[str, str]) -> None:
-        self._connection, self._address = connection, address
+    def __init__(self, connection: ClientConnection, address: str, query: dict[str, str], headers: Mapping[str, str]) -> None:
+        self._connection, self._address, self._headers = connection, address, headers
         self._query = urlencode(query)
         self._page = ""
         self._widgets: dict[str, WidgetState] = {}
@@ -118,7 +123,9 @@ class Visitor:
 
     async def _answer(self, path: str) -> None:
         """Waits until the engine has the answer that the route at `path` tells about."""
-        async with httpx.AsyncClient(base_url=self._address, timeout=PATIENCE, trust_env=False, verify=False) as client:
+        async with httpx.AsyncClient(
+            base_url=self._address, headers=self._headers, timeout=PATIENCE, trust_env=False, verify=False
+        ) as client:
             seen = 0
             while not (told := (await client.get(path, params={"seen": seen})).json())["done"]:
                 seen = told["seen"]
@@ -171,16 +178,17 @@ class Visitor:
 
 
 @asynccontextmanager
-async def visiting(address: str, **query: str) -> AsyncIterator[Visitor]:
+async def visiting(address: str, headers: Mapping[str, str] = NO_HEADERS, **query: str) -> AsyncIterator[Visitor]:
     """Connects a visitor, who has not joined yet, and disconnects at the end.
 
     Args:
         address: address of the app, `http://127.0.0.1:PORT/`.
+        headers: sent with each request, such as the cookie by which a proxy knows where the visitor belongs.
         query: parameters of the link.
     """
     stream = f"{address.replace('http', 'ws', 1).rstrip('/')}/_stcore/stream"
     spoken = [Subprotocol("streamlit")]
     async with connect(
-        stream, subprotocols=spoken, compression=None, max_size=None, open_timeout=PATIENCE, proxy=None
+        stream, subprotocols=spoken, additional_headers=headers, compression=None, max_size=None, open_timeout=PATIENCE, proxy=None
     ) as connection:
-        yield Visitor(connection, address, query)
+        yield Visitor(connection, address, query, headers)

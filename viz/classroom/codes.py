@@ -1,11 +1,16 @@
 """Codes that students type and keys that lecturers hold.
 
-A code has 8 characters of 32, 40 bits, without letters that look like digits. A key has 256 bits; only its hash is stored.
+A code has 8 characters of 32, 40 bits, without letters that look like digits. Where several processes serve the pages, its first
+character names the process that holds the class, so that a proxy can send everybody there: 35 bits are random then. A key has 256
+bits; only its hash is stored.
 """
 
 import hmac
+import os
 import secrets
 from hashlib import sha256
+
+from model.errors import BadSetting
 
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 """Crockford's base 32: without I, L, O and U."""
@@ -14,9 +19,22 @@ LENGTH = 8
 _READ_AS = str.maketrans({"I": "1", "L": "1", "O": "0", "-": None, " ": None})
 
 
+def process() -> str:
+    """The character that names this process among those that serve the pages, from HEADLIGHT_PROCESS; empty: there is only one.
+
+    Raises:
+        BadSetting: it is not one character of codes.
+    """
+    asked = os.environ.get("HEADLIGHT_PROCESS") or ""
+    if len(asked) > 1 or asked not in ALPHABET:
+        raise BadSetting(name="HEADLIGHT_PROCESS", found=asked[:40], allowed=f"one of the characters {ALPHABET}")
+    return asked
+
+
 def new_code() -> str:
-    """A random code."""
-    return "".join(secrets.choice(ALPHABET) for _ in range(LENGTH))
+    """A random code, which begins with the name of this process, if it has one."""
+    name = process()
+    return name + "".join(secrets.choice(ALPHABET) for _ in range(LENGTH - len(name)))
 
 
 def read_code(text: str) -> str:
