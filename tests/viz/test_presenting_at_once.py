@@ -233,7 +233,7 @@ def test_a_picture_on_another_site_starts_nothing_and_a_link_there_works(client:
 def test_a_lecture_counts_as_a_run_for_strangers_and_its_steps_once(client: TestClient, deck: HeldDeck) -> None:
     statuses = [client.get("/hold/mine.en").status_code for _ in range(150)]
     assert statuses == [200] * (59 - len(deck.slides)) + [429] * (91 + len(deck.slides))
-    assert "The pace is too fast" in client.get("/hold/mine.en", headers={"Sec-Fetch-Mode": "navigate"}).text
+    assert "Too many requests" in client.get("/hold/mine.en", headers={"Sec-Fetch-Mode": "navigate"}).text
 
 
 @pytest.mark.usefixtures("strangers")

@@ -179,7 +179,7 @@ def is_css(literal: str) -> bool:
 INSERTED = {
     "{what} must be a number, not {found}",
     "The edits of this link were ignored. {problem}",
-    "{count} resembles {draw}",
+    "{count} × {draw}",
     "{what}: {first} → {second}",
 }
 """Sentences of pages with a translated text in a gap that does not follow a colon: a whole sentence of its own, or a name."""

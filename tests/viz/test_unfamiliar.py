@@ -39,7 +39,7 @@ def test_nothing_is_said_of_a_models_own_examples(engine: LocalEngine, model: st
     ("model", "text", "sentence", "reader"),
     [
         (GERMAN, "Two children are sitting on a bench.", f"{MOST}. “English → Chinese” reads English.", CHINESE),
-        (GERMAN, "The old man is playing guitar in the park.", "This reads as English, but this model reads German.", CHINESE),
+        (GERMAN, "The old man is playing guitar in the park.", "This looks like English, but this model reads German.", CHINESE),
         (GERMAN, "老人在公园里弹吉他", f"{MOST}, and no model here reads Chinese.", ""),
         (GERMAN, "Un vieil homme joue de la guitare.", f"{MOST}, and no model here reads French.", ""),
         (GERMAN, "asdf qwer zxcv", f"{MOST}.", ""),

@@ -79,7 +79,7 @@ def distribution(trace: Trace, step: Step) -> Array:
         BadClaim: the network writes nothing.
     """
     if trace.logits is None:
-        raise BadClaim(reason=_("this network generates no text"))
+        raise BadClaim(reason=_("this network generates nothing"))
     logits = trace.logits[_logits_row(trace, step)].astype(np.float64)
     highest = logits.max()
     found: Array = logits - highest - np.log(np.exp(logits - highest).sum())

@@ -100,10 +100,7 @@ def _trained(fresh: Freshness) -> None:
 
 def evidence(fresh: Freshness) -> list[str]:
     """The evidence for and against untrained weights, a sentence each."""
-    draws = listed(
-        _n("{count} resembles {draw}", "{count} resemble {draw}", count, count=count, draw=translated(draw))
-        for draw, count in fresh.draws.items()
-    )
+    draws = listed(_("{count} × {draw}", count=count, draw=translated(draw)) for draw, count in fresh.draws.items())
     gaps = {"norms": fresh.norms, "untouched": fresh.untouched_norms, "matrices": fresh.matrices, "fresh": fresh.fresh_matrices}
     found = [
         _n(
@@ -124,7 +121,7 @@ def evidence(fresh: Freshness) -> list[str]:
             ),
         )
     if draws:
-        found.append(_("Of these: {draws}.", draws=draws))
+        found.append(_("The initializations that they resemble: {draws}.", draws=draws))
     if fresh.fresh_matrices and not fresh.untrained:
         found.append(
             _(
