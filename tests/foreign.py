@@ -24,7 +24,7 @@ def tried(case: Case, folder: Path) -> tuple[float | None, str]:
             ". Do not change its config.json",
             ". Save the complete",
             ". Leave ",
-            " (encoder.layer.0.",
+            "; encoder.layer.0.",
         ):
             said = said.partition(advice)[0]
         return None, said.replace("|", "\\|")
