@@ -14,7 +14,7 @@ from model.engine.api import ModelInfo
 from model.engine.opening_slots import OpeningSlots
 from model.engine.sent_files import opened_name
 from model.engine.shared_uploads import NO_PEERS, PeerUploads
-from model.errors import BadTrace, HeadlightError, UnknownModel
+from model.errors import BadTrace, HeadlightError, UnknownModel, rewritten
 from model.sharing.budget import BUDGET
 from model.sharing.lru_cache import ComputedOnce, LruCache
 from model.spec.snapshots import at_step, without_step
@@ -106,9 +106,7 @@ class CheckpointStore:
     def without_path(self, error: HeadlightError) -> HeadlightError:
         """The error without the folder's path, which visitors must not see."""
         where = f"{self._folder}{os.sep}"
-        plain = {
-            name: str(value).replace(where, "") if isinstance(value, str | Path) else value for name, value in error.fields.items()
-        }
+        plain = {name: rewritten(value, lambda text: text.replace(where, "")) for name, value in error.fields.items()}
         return type(error)(**plain)
 
 

@@ -159,6 +159,7 @@ from model.errors.phrase import gap_of as gap_of
 from model.errors.phrase import in_english as in_english
 from model.errors.phrase import message as message
 from model.errors.phrase import phrase as phrase
+from model.errors.phrase import rewritten as rewritten
 from model.errors.root import HeadlightError as HeadlightError
 from model.errors.tokenizing import NoTokenizer as NoTokenizer
 from model.errors.tokenizing import TokenizerDied as TokenizerDied

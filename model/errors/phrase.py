@@ -6,8 +6,8 @@ whole sentence or clause, and then fills the gaps; it recognizes nothing in a fi
 
 import re
 import string
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -120,6 +120,19 @@ def filling(value: object) -> Gap:
     if isinstance(value, str | int | float | Phrase):
         return value
     return value if isinstance(value, tuple) and all(isinstance(each, str | Phrase) for each in value) else str(value)
+
+
+def rewritten(value: object, change: Callable[[str], str]) -> Gap:
+    """What fills a gap, with every text in it changed, also inside phrases: to take a folder out, for example."""
+    match found := filling(value):
+        case Phrase():
+            return replace(found, fields={name: rewritten(each, change) for name, each in found.fields.items()})
+        case tuple():
+            inside = (rewritten(each, change) for each in found)
+            return tuple(each for each in inside if isinstance(each, str | Phrase))
+        case str():
+            return change(found)
+    return found
 
 
 def plain_gap(value: Gap) -> Any:

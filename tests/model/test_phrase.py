@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from model import errors
-from model.errors import BadSetting, Busy, Phrase, counted, in_english, phrase
+from model.errors import BadSetting, Busy, Phrase, counted, in_english, phrase, rewritten
 from model.spec.validation import read
 from model.trace.serialization import from_bytes, to_bytes
 
@@ -109,3 +109,11 @@ def test_a_trace_keeps_its_phrases_and_older_readers_their_english(tmp_path: Pat
     assert header["model"]["notes"] == ["It has 2,000 heads.", "typed by hand"]
     assert header["missing"]["attention/*/scores"] == "not recorded: ask for it with --keep scores"
     assert to_bytes(found) == data
+
+
+def test_a_folder_is_taken_out_of_every_gap() -> None:
+    inner = phrase("{path} is not a text file that can be read ({error})", path="/secret/a.txt", error="E")
+    found = rewritten((phrase("the first: {reason}", reason=inner), "/secret/b"), lambda text: text.replace("/secret/", ""))
+    assert isinstance(found, tuple)
+    assert list(map(str, found)) == ["the first: a.txt is not a text file that can be read (E)", "b"]
+    assert rewritten(5, str.upper) == 5

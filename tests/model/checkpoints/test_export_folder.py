@@ -61,7 +61,7 @@ def test_what_was_exported_runs_bit_by_bit_as_before(name: str, tmp_path: Path) 
     assert len(found) > 5
     assert found == arrays(first)
     assert second.tokens == first.tokens
-    assert after.notes == before.notes
+    assert after.notes == tuple(map(str, before.notes))
     assert loader.inspect(folder, {}).ask == ()
     assert loader.inspect(folder, {}).missing == ()
 

@@ -101,7 +101,7 @@ def test_a_missing_file_is_named_with_those_that_are_needed(folder: Path, name: 
     with pytest.raises(MissingFile) as caught:
         native.load(folder, CPU)
     assert str(caught.value) == (
-        f"{folder / name} is missing. A checkpoint folder needs model.safetensors, spec.json and tokenizer.json. "
+        f"{folder / name} is missing. Needed: model.safetensors, spec.json, tokenizer.json. "
         "Restore the file or choose another folder."
     )
     (folder / name).mkdir()
@@ -164,17 +164,26 @@ def test_any_bytes_in_any_file_give_a_network_or_a_sentence(whole: Path, name: s
     [
         (lambda s: s.update(format=2), "its format is 2, this version reads 1"),
         (lambda s: s.pop("format"), "its format is None, this version reads 1"),
-        (lambda s: s.pop("title"), "spec.json.title is None, not a text"),
-        (lambda s: s.update(title=3), "spec.json.title is 3, not a text"),
-        (lambda s: s.update(examples="w4"), "spec.json.examples is 'w4', not a list, each item a text"),
-        (lambda s: s.update(languages=["German"]), "spec.json.languages is ['German'], not names with their values"),
+        (lambda s: s.pop("title"), "spec.json.title: “None” is not accepted; allowed: a string"),
+        (lambda s: s.update(title=3), "spec.json.title: “3” is not accepted; allowed: a string"),
+        (lambda s: s.update(examples="w4"), "spec.json.examples: “w4” is not accepted; allowed: a list; each item: a string"),
+        (
+            lambda s: s.update(languages=["German"]),
+            "spec.json.languages: “['German']” is not accepted; allowed: names with their values",
+        ),
         (lambda s: s.update(more=1), "a field of spec.json is 'more', not one of name, title"),
-        (lambda s: s["spec"]["decoder"].update(d_model=True), "spec.json.spec.decoder.d_model is True, not a whole number"),
+        (
+            lambda s: s["spec"]["decoder"].update(d_model=True),
+            "spec.json.spec.decoder.d_model: “True” is not accepted; allowed: a whole number",
+        ),
         (
             lambda s: s["spec"]["decoder"].update(d_model=2**40),
-            "spec.json.spec.decoder.d_model is 1099511627776, not a whole number",
+            "spec.json.spec.decoder.d_model: “1099511627776” is not accepted; allowed: a whole number",
         ),
-        (lambda s: s["spec"].update(dropout=7), "spec.json.spec.dropout is 7.0, not a number from 0.0 to 0.99"),
+        (
+            lambda s: s["spec"].update(dropout=7),
+            "spec.json.spec.dropout: “7.0” is not accepted; allowed: a number from 0.0 to 0.99",
+        ),
         (lambda s: s["spec"].update(suppressed=[99]), "suppressed[0] is 99, not below the vocabulary's 10 ids"),
     ],
 )
@@ -285,4 +294,4 @@ def test_inspect_lists_every_tensor_and_what_is_missing(folder: Path) -> None:
     assert {(t.shape, t.dtype) for t in found.tensors if t.name == "extra"} == {((2, 3), "F32")}
     assert found.parameters == sum(p.numel() for p in translator(VARIANTS["paper"]).parameters())
     assert found.ask == ()
-    assert "encoder-decoder" in found.what
+    assert "encoder-decoder" in str(found.what)

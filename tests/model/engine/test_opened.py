@@ -65,7 +65,7 @@ def test_folders_of_both_kinds_are_opened_by_their_path(engine: LocalEngine, tmp
 
 @pytest.mark.parametrize("path", ["nowhere.pt", "nowhere.txt", "a\0b.pt", "a\0b.txt"])
 def test_a_path_that_leads_nowhere_is_said_in_words(engine: LocalEngine, tmp_path: Path, path: str) -> None:
-    with pytest.raises(NotACheckpoint, match=r"is not found\. Headlight opens safetensors"):
+    with pytest.raises(NotACheckpoint, match=r"was not found\. Check the path"):
         engine.open_path(tmp_path / path)
 
 

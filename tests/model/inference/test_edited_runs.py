@@ -176,7 +176,7 @@ def test_a_head_is_silenced_by_its_mean_over_the_examples() -> None:
 
 
 def test_the_mean_over_examples_says_which_they_are() -> None:
-    notes = edited(f"silence site={CROSS} head=1 by=examples").model["notes"]
+    notes = list(map(str, edited(f"silence site={CROSS} head=1 by=examples").model["notes"]))
     assert any("this model’s own example sentences and of what it writes for them: w4 w5" in str(note) for note in notes)
 
 

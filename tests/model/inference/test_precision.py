@@ -252,7 +252,9 @@ def test_edits_hold_in_bfloat16_and_in_the_float32_run_that_it_is_compared_with(
     trace = lower_run(found, asked, "bfloat16")
     plain = lower_run(found, replace(asked, edits=()), "bfloat16")
     full = run(found, replace(asked, target=trace.tokens["target"].ids), CPU, "cpu")
-    assert [note for note in trace.model["notes"] if note.startswith("Edit: ")] == [f"Edit: {edit}" for edit in read_edits(edits)]
+    assert [str(note) for note in trace.model["notes"] if str(note).startswith("Edit: ")] == [
+        f"Edit: {edit}" for edit in read_edits(edits)
+    ]
     assert trace.logits is not None
     assert full.logits is not None
     rows = len(trace.logits)

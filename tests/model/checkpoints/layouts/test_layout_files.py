@@ -48,7 +48,7 @@ def test_a_program_that_nobody_here_knows_runs_by_what_was_told(tmp_path: Path, 
         wanted = built(torch.tensor([[2, 5, 6, 4]]))[0]
     assert trace.logits is not None
     torch.testing.assert_close(torch.from_numpy(trace.logits.copy()), wanted, rtol=0, atol=1e-5)
-    assert "The layout file our lab" in " ".join(trace.model["notes"])
+    assert "The layout file our lab" in " ".join(map(str, trace.model["notes"]))
     with pytest.raises(OpenQuestions, match="norm_order"):
         load(path, {"layout_file": layout}, CPU)
 

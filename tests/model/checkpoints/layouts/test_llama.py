@@ -121,7 +121,7 @@ def test_a_file_of_meta_has_frequencies_that_its_program_computes_anew(tmp_path:
     state = meta_state()
     path = saved(tmp_path, state | {"rope.freqs": torch.ones(WIDE // 2)}, params=ARGS)
     assert furthest(path, TOLD, Llama(state)(IDS)) < 1e-5
-    assert "rope.freqs (recomputed by the program that saved it)" in " ".join(inspect(path, TOLD).notes)
+    assert "rope.freqs. What it is: recomputed by the program that saved it" in " ".join(map(str, inspect(path, TOLD).notes))
 
 
 def test_a_file_with_a_tensor_more_or_less_is_refused(tmp_path: Path) -> None:
@@ -132,5 +132,5 @@ def test_a_file_with_a_tensor_more_or_less_is_refused(tmp_path: Path) -> None:
     with pytest.raises(IncompleteWeights, match=r"no tensor in it becomes layers.1.feed_forward_residual.norm.weight"):
         load(saved(tmp_path, state, model_args=ARGS), TOLD, CPU)
     odd = meta_state() | {"layers.0.attention.wk.weight": torch.ones(7, WIDTH)}
-    with pytest.raises(UnknownLayout, match="sizes that fit no number of heads"):
+    with pytest.raises(UnknownLayout, match="sizes of its queries and keys fit no number of heads"):
         load(saved(tmp_path, odd), TOLD, CPU)

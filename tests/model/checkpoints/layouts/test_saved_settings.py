@@ -56,12 +56,12 @@ MODEL_ARGS = {"n_layer": 1, "n_head": 4, "n_embd": WIDTH, "block_size": 9, "bias
 def test_nano_gpt_with_4_heads_inside_accepted_8_without_a_word(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = saved(tmp_path, model_args=MODEL_ARGS, iter_num=7, best_val_loss=torch.tensor(1.5), config={"n_head": 4, "dataset": "x"})
     found = inspect(path, {"activation": "gelu"})
-    assert answers(found)["n_heads"] == ("4", "model_args.n_head in the file")
+    assert tuple(map(str, answers(found)["n_heads"])) == ("4", "model_args.n_head in the file")
     assert found.spec["decoder"]["attention"]["heads"] == 4
     checkpoint = load(path, {"activation": "gelu"}, CPU)
     trace = run(checkpoint, RunRequest("x", (1, 2)), CPU, "cpu")
     assert trace.at("decoder.0.0.self").heads == 4
-    assert "The file itself answers: n_heads=4 (model_args.n_head)." in trace.model["notes"]
+    assert "The file itself answers: n_heads=4 (model_args.n_head)." in map(str, trace.model["notes"])
     assert load(path, {"activation": "gelu", "n_heads": "4"}, CPU).info.spec == checkpoint.info.spec
     said = rf"{path} itself says n_heads=4 \(model_args.n_head\), but the answer given is 8. Leave n_heads out"
     for opens in (lambda told: load(path, told, CPU), lambda told: inspect(path, told)):
@@ -77,7 +77,7 @@ def test_answers_in_a_file_beside_may_not_contradict_it_either(tmp_path: Path) -
     with pytest.raises(ContradictsFile, match="but the answer given is 8"):
         inspect(path, {})
     (tmp_path / "spec.json").write_text('{"activation": "gelu"}')
-    assert answers(inspect(path, {}))["activation"] == ("gelu", "the file of answers beside it")
+    assert tuple(map(str, answers(inspect(path, {}))["activation"])) == ("gelu", "the file of answers beside it")
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_file_that_contradicts_itself_is_asked_about(tmp_path: Path) -> None:
     found = inspect(path, {"activation": "gelu"})
     assert answers(found)["n_heads"] == (None, "")
     note = "The file gives several values for n_heads, so none was used: 4 (model_args.n_head), 8 (config.n_head)."
-    assert note in found.notes
+    assert note in map(str, found.notes)
     assert load(path, {"activation": "gelu", "n_heads": "8"}, CPU).info.spec.decoder.attention.heads == 8  # type: ignore[union-attr]
 
 
@@ -125,7 +125,7 @@ def test_a_default_of_a_program_gives_way_to_what_the_file_says(tmp_path: Path) 
     layer = nn.TransformerEncoderLayer(WIDTH, 4, 20)
     torch.save({"state_dict": layer.state_dict(), "hparams": {"norm_first": True, "nhead": 4}}, tmp_path / "a.pt")
     found = inspect(tmp_path / "a.pt", {})
-    assert answers(found)["norm_order"] == ("pre", "hparams.norm_first in the file")
+    assert tuple(map(str, answers(found)["norm_order"])) == ("pre", "hparams.norm_first in the file")
     state = torch.load(GOLDEN / "000_tiny_a.pt", weights_only=True)
     options = {"n_heads": 2, "scale_embeddings": False, "src_pad_idx": 1, "trg_pad_idx": 1, "pad_token_id": -100, "epochs": 3}
     torch.save({"state_dict": state, "args": Namespace(**options)}, tmp_path / "b.pt")
