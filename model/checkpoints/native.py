@@ -185,7 +185,7 @@ def _read_tokenizers(folder: Path, spec: ModelSpec) -> dict[str, Tokenizer]:
     for strip, vocab in needed.items():
         if (size := by_strip[strip].size) != vocab:
             wrong = phrase("it has {found:,} entries, and the network has {ids:,} ids", found=size, ids=vocab)
-            raise DamagedFile(path=path, detail=wrong)
+            raise DamagedFile(path=f"{path} ({strip})", detail=wrong)
     return by_strip
 
 

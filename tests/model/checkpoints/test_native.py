@@ -162,8 +162,8 @@ def test_any_bytes_in_any_file_give_a_network_or_a_sentence(whole: Path, name: s
 @pytest.mark.parametrize(
     ("edit", "sentence"),
     [
-        (lambda s: s.update(format=2), "its format is 2, this version reads 1"),
-        (lambda s: s.pop("format"), "its format is None, this version reads 1"),
+        (lambda s: s.update(format=2), "it has the format 2, and this version reads 1"),
+        (lambda s: s.pop("format"), "it has the format None, and this version reads 1"),
         (lambda s: s.pop("title"), "spec.json.title: “None” is not accepted; allowed: a string"),
         (lambda s: s.update(title=3), "spec.json.title: “3” is not accepted; allowed: a string"),
         (lambda s: s.update(examples="w4"), "spec.json.examples: “w4” is not accepted; allowed: a list; each item: a string"),
@@ -171,7 +171,7 @@ def test_any_bytes_in_any_file_give_a_network_or_a_sentence(whole: Path, name: s
             lambda s: s.update(languages=["German"]),
             "spec.json.languages: “['German']” is not accepted; allowed: names with their values",
         ),
-        (lambda s: s.update(more=1), "a field of spec.json is 'more', not one of name, title"),
+        (lambda s: s.update(more=1), "spec.json has no field “more”; allowed: name, title"),
         (
             lambda s: s["spec"]["decoder"].update(d_model=True),
             "spec.json.spec.decoder.d_model: “True” is not accepted; allowed: a whole number",
@@ -184,7 +184,7 @@ def test_any_bytes_in_any_file_give_a_network_or_a_sentence(whole: Path, name: s
             lambda s: s["spec"].update(dropout=7),
             "spec.json.spec.dropout: “7.0” is not accepted; allowed: a number from 0.0 to 0.99",
         ),
-        (lambda s: s["spec"].update(suppressed=[99]), "suppressed[0] is 99, not below the vocabulary's 10 ids"),
+        (lambda s: s["spec"].update(suppressed=[99]), "suppressed[0]: “99” is not accepted; allowed: a number below 10"),
     ],
 )
 def test_a_description_that_does_not_fit_is_refused_in_words(folder: Path, edit: Callable[[Any], object], sentence: str) -> None:
@@ -215,19 +215,29 @@ def test_any_value_in_a_spec_gives_a_network_or_a_sentence(whole: Path, path: tu
 @pytest.mark.parametrize(
     ("edit", "sentence"),
     [
-        (lambda t: t.pop("target"), "tokenizer is None, not an object with split, vocabulary, framed"),
-        (lambda t: t.update(source=3), "tokenizer is 3, not an object with split, vocabulary, framed"),
-        (lambda t: t["source"].update(split="spacy-xx"), "tokenizer.split is 'spacy-xx', not spacy-de or spacy-en or words"),
-        (lambda t: t["source"].update(vocabulary=None), "tokenizer.vocabulary is None, not a list"),
-        (lambda t: t["source"]["vocabulary"].append("more"), "its source vocabulary has 12 texts, the network 11 ids"),
-        (lambda t: t["target"]["vocabulary"].pop(), "its target vocabulary has 9 texts, the network 10 ids"),
+        (
+            lambda t: t.pop("target"),
+            "tokenizer: “None” is not accepted; allowed: an object with the fields split, vocabulary, framed",
+        ),
+        (
+            lambda t: t.update(source=3),
+            "tokenizer: “3” is not accepted; allowed: an object with the fields split, vocabulary, framed",
+        ),
+        (
+            lambda t: t["source"].update(split="spacy-xx"),
+            "tokenizer.split: “spacy-xx” is not accepted; allowed: spacy-de, spacy-en, words",
+        ),
+        (lambda t: t["source"].update(vocabulary=None), "tokenizer.vocabulary: “None” is not accepted; allowed: a list"),
+        (lambda t: t["source"]["vocabulary"].append("more"), "it has 12 entries, and the network has 11 ids"),
+        (lambda t: t["target"]["vocabulary"].pop(), "it has 9 entries, and the network has 10 ids"),
     ],
 )
 def test_tokenizers_that_do_not_fit_are_refused_in_words(folder: Path, edit: Callable[[Any], object], sentence: str) -> None:
     change(folder / "tokenizer.json", edit)
     with pytest.raises(DamagedFile) as caught:
         native.load(folder, CPU)
-    assert str(caught.value).startswith(f"{folder / 'tokenizer.json'} cannot be read: {sentence}")
+    assert str(caught.value).startswith(str(folder / "tokenizer.json"))
+    assert f" cannot be read: {sentence}" in str(caught.value)
 
 
 OUTPUT = "output.weight"
