@@ -156,7 +156,7 @@ def _about(folder: Folder, network: RecordedNetwork, reads_ahead: bool) -> Itera
     yield (
         phrase(
             "Its architecture, {model_type}, is not among the {count} whose modules Headlight knows. Attention was "
-            "recognized by what was computed, and each site is named by its module.",
+            "recognized by what was computed, and each attention layer is named by its module.",
             model_type=folder.model_type,
             count=len(FAMILIES),
         )
