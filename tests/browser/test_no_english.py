@@ -26,7 +26,7 @@ PAGES = {
     "": ".st-key-all-heads",  # Explore
     "masks": "[class*=st-key-mask-] .js-plotly-plot",
     "positions": ".st-key-card-curves .js-plotly-plot",
-    "compare": ".st-key-heads-by-change",
+    "compare": ".st-key-heads-by-change, .st-key-equal",
     "whatif": ".effect",
     "training": ".hl[data-drawing=film] canvas",
     "checkpoint": ".st-key-card-tensors .stDataFrame",
