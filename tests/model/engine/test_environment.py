@@ -43,7 +43,7 @@ def test_left_alone_it_reads_the_bundled_checkpoints() -> None:
 def test_threads_are_chosen_and_counted_in_words(monkeypatch: pytest.MonkeyPatch, threads: str, said: str) -> None:
     monkeypatch.setenv("HEADLIGHT_THREADS", threads)
     monkeypatch.setenv("HEADLIGHT_DEVICE", "cpu")
-    assert LocalEngine.from_environment().device == said
+    assert str(LocalEngine.from_environment().device) == said
 
 
 def test_a_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +84,7 @@ def test_nonsense_in_the_environment_ends_a_command_with_one_sentence(
     assert main([command, *asked[command]]) != 0
     (sentence,) = capsys.readouterr().err.splitlines()
     assert variable in sentence
-    assert f"'{value}'" in sentence
+    assert f"“{value}”" in sentence
     assert list(tmp_path.iterdir()) == []
 
 

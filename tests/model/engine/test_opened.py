@@ -37,7 +37,7 @@ def test_a_file_elsewhere_is_opened_by_its_path_and_runs(engine: LocalEngine, tm
     name = engine.open_path(put(tmp_path / "mine.pt"))
     assert name == engine.open_path(tmp_path / "shelf" / ".." / "mine.pt")
     assert engine.models() == (), "it is known to those who opened it"
-    assert engine.inspect(name, TOLD).what.startswith("mine.pt: ")
+    assert str(engine.inspect(name, TOLD).what).startswith("mine.pt: ")
     assert engine.describe(name).title == "mine.pt"
     assert engine.run(RunRequest(name, (2, 5, 3), (2, 7), settings=TOLD)).attention
     with pytest.raises(UnknownModel):

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from model.__main__ import main
 from model.checkpoints.layouts.loading import inspect, load
-from model.errors import IncompleteWeights, OpenQuestions, UnknownLayout
+from model.errors import IncompleteWeights, OpenQuestions, UnknownLayout, in_english
 from model.inference.run import run
 from model.inspection.leftovers import what_is
 from model.spec.request import Decoding, RunRequest
@@ -230,7 +230,7 @@ def test_what_cannot_run_has_one_sentence_for_inspect_and_run(tmp_path: Path, ca
     settings = [part for item in TUTORIAL.items() for part in ("--set", "=".join(item))]
     assert main(["inspect", str(path), *settings, "--json"]) == 1
     said = capsys.readouterr()
-    assert json.loads(said.out)["problem"] == found.problem
+    assert json.loads(said.out)["problem"] == json.loads(json.dumps(found.problem), object_hook=in_english)
     assert said.err == f"{refused.value}\n"
 
 
