@@ -12,7 +12,7 @@ from tests.browser.visits import PICTURES, chips, rest
 pytestmark = pytest.mark.browser
 
 WORDS = {
-    "de-AT": ("de", "Eingabesatz (Deutsch)", "Los", "Self-Attention des Encoders"),
+    "de-AT": ("de", "Eingabesatz (Deutsch)", "Starten", "Self-Attention des Encoders"),
     "zh-CN": ("zh-CN", "输入句子（德语）", "运行", "编码器自注意力"),
     "zh-HK": ("zh-TW", "輸入句子（德語）", "執行", "編碼器自注意力"),
     "fr-FR": ("en", "Input sentence (German)", "Run", "Encoder self-attention"),
