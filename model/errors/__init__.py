@@ -95,6 +95,7 @@ May import: nothing of this project.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from model.errors.checkpoint import BadLayoutFile as BadLayoutFile
@@ -193,16 +194,17 @@ from model.errors.unavailable import WrongToken as WrongToken
 
 
 def from_json(data: Mapping[str, Any]) -> HeadlightError:
-    """The error in JSON values, also those of another version.
+    """The error in JSON values. One of another version, whose class or fields are not known here, is told by its name.
 
     Raises:
         ValueError, KeyError, TypeError, AttributeError: they are no error.
     """
     name, fields = str(data["error"]), {name: gap_of(value) for name, value in data["fields"].items()}
     kind = globals().get(name)
-    if not isinstance(kind, type) or not issubclass(kind, HeadlightError):
-        return HeadlightError(detail=phrase("An error of another version of Headlight: {name}.", name=name))
-    return kind(**fields)
+    if isinstance(kind, type) and issubclass(kind, HeadlightError):
+        with suppress(ValueError):  # a field of its sentence is missing
+            return kind(**fields)
+    return HeadlightError(detail=phrase("An error of another version of Headlight: {name}.", name=name))
 
 
 class WireError(HeadlightError):

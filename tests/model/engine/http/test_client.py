@@ -90,8 +90,9 @@ def test_a_proxy_that_lost_its_host_is_asked_again_and_then_the_host_is_away(
         (says(200, b"", "2.7"), EngineMismatch, r"another version than this page: the protocol 2\.7, but \d+\.\d+ is expected"),
         (lambda request: httpx.Response(200), EngineMismatch, "another version than this page: the protocol none"),
         (says(502, b"<html>"), HeadlightError, "replied with the status 502 and no message"),
-        (says(422, b'{"error": "OfTheFuture", "fields": {}}'), HeadlightError, "an error of another version"),
-        (says(422, b'{"error": "BadSetting", "fields": {}}'), HeadlightError, "the status 422"),
+        (says(422, b'{"error": "OfTheFuture", "fields": {}}'), HeadlightError, "An error of another version"),
+        (says(422, b'{"error": "BadSetting", "fields": {"of": "before"}}'), HeadlightError, "An error of another version"),
+        (says(422, b'{"error": "BadSetting"}'), HeadlightError, "the status 422"),
         (says(200, b"no trace"), HeadlightError, "not a trace that this version"),
     ],
 )
