@@ -179,5 +179,5 @@ def test_garbage_in_every_parameter_is_said_and_the_defaults_are_shown(stocked: 
 def test_more_padding_than_there_are_positions_is_said(stocked: Path) -> None:
     visitor = Visitor("masks", text="w4 w5", pad="1000")
     assert len(visitor.problems) == 1
-    assert "from 4 (the source's tokens) to 40" in visitor.problems[0]
+    assert "a number from 4, which is the number of source tokens, to 40" in visitor.problems[0]
     assert visitor.drawn

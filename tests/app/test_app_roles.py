@@ -28,12 +28,12 @@ def test_a_file_that_nobody_knows_is_described_and_used(stocked: Path) -> None:
     visitor = Visitor("checkpoint", model="lab.pt")
     assert any("match no known layout" in problem for problem in visitor.problems)
     assert visitor.app.button(key="use-layout").disabled
-    assert "“words.w” and" in said(visitor)
+    assert "the first is “words.w”" in said(visitor)
     for pattern, role in told.roles.items():
         visitor.app.selectbox(key=role_of(visitor, pattern)).set_value(role)
     visitor.app.selectbox(key=role_of(visitor, "words.w")).set_value("positions")
     visitor.go("checkpoint")
-    assert "“places.w” and “words.w” are both positions of layer 0" in said(visitor)
+    assert "“places.w” and “words.w” both have the role “positions” in layer 0" in said(visitor)
     visitor.app.selectbox(key=role_of(visitor, "words.w")).set_value("embedding")
     visitor.go("checkpoint")
     assert "Every tensor has a role, and the shapes fit." in said(visitor)

@@ -213,7 +213,7 @@ def test_a_number_that_is_too_large_is_one_sentence(stocked: Path) -> None:
 
 
 SAID_AND_GOES_ON = {
-    "a token that is not there": ("forbid kind=cross key=klavier", "the source has no token 'klavier'"),
+    "a token that is not there": ("forbid kind=cross key=klavier", "source has no token “klavier”"),
     "NaN by sharpening too far": ("sharpen kind=cross factor=1e25; sharpen kind=cross factor=1e25", "too large for float32"),
     "a row that is never written": (
         "forbid site=decoder.0.1.self query=50",
