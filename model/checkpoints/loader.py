@@ -103,4 +103,4 @@ def raw_weights(path: Path) -> Path | None:
 def _refuse(settings: Mapping[str, str]) -> None:
     """Refuses settings for folders, which need none."""
     for name in settings:
-        raise MustNotBeSet(name=name, reason=phrase("the folder's own files contain all settings"))
+        raise MustNotBeSet(name=name, reason=phrase("the folder’s own files contain all settings"))

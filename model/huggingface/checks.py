@@ -122,7 +122,7 @@ def notes(folder: Folder, broken: Sequence[str], left_over: Mapping[str, Phrase]
     if FOREIGN_CODE in folder.config:
         found.append(
             phrase(
-                "{config} refers to its own Python code ({foreign_code}), which was not run; the library's class was used instead.",
+                "{config} refers to its own Python code ({foreign_code}), which was not run; the library’s class was used instead.",
                 config=CONFIG,
                 foreign_code=FOREIGN_CODE,
             )
@@ -137,7 +137,7 @@ def notes(folder: Folder, broken: Sequence[str], left_over: Mapping[str, Phrase]
             )
         )
     if left_out := ignored(folder):
-        found.append(phrase("Decoding here ignores these of the folder's generation settings: {names}.", names=", ".join(left_out)))
+        found.append(phrase("Decoding here ignores these of the folder’s generation settings: {names}.", names=", ".join(left_out)))
     if broken:
         found.append(
             counted(

@@ -151,13 +151,13 @@ def _draws(rows: int, columns: int, layers: int) -> Iterator[tuple[str, float, f
     """
     for name, edge in (
         (message("Xavier uniform"), math.sqrt(6 / (rows + columns))),
-        (message("nn.Linear's uniform"), math.sqrt(1 / columns)),
+        (message("nn.Linear’s uniform"), math.sqrt(1 / columns)),
         (message("Kaiming uniform"), math.sqrt(6 / columns)),
         (message("uniform to 0.1"), 0.1),
     ):
         yield name, edge / math.sqrt(3), edge
     for name, deviation in (
-        (message("nn.Embedding's normal"), 1.0),
+        (message("nn.Embedding’s normal"), 1.0),
         (message("normal 0.02"), 0.02),
         (message("normal 0.02 / √(2 layers)"), 0.02 / math.sqrt(2 * max(1, layers))),
         (message("normal 1 / √width"), columns**-0.5),

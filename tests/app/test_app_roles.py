@@ -42,5 +42,5 @@ def test_a_file_that_nobody_knows_is_described_and_used(stocked: Path) -> None:
     assert settings["layout_file"].startswith("words-")
     page = "\n".join(each.value for each in visitor.app.markdown).replace("\\", "")
     assert "What the file does not say" in page
-    assert "lab.pt: the layout file my-program." in page
+    assert "lab.pt: layout file my-program." in page
     assert parse(told.to_json().encode(), "x").roles == told.roles

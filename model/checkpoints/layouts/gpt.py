@@ -74,5 +74,5 @@ GPT = Layout(
     rules=_rules,
     ask=_ask,
     read=_read,
-    notes=(phrase("minGPT's activation is gelu-tanh; nanoGPT's is gelu, in its first versions gelu-tanh."),),
+    notes=(phrase("minGPT’s activation is gelu-tanh; nanoGPT’s is gelu, in its first versions gelu-tanh."),),
 )

@@ -62,7 +62,7 @@ def _read(shapes: Shapes, answers: Answers) -> ModelSpec:
 
 LLAMA = Layout(
     name="llama",
-    title=phrase("Llama by Meta's names, as in llama2.c"),
+    title=phrase("Llama by Meta’s names, as in llama2.c"),
     match=_match,
     rules=_rules,
     ask=_ask,

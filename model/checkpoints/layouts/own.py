@@ -74,7 +74,7 @@ def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
         *(heads(_heads_of(stack), columns[stack], told, also) for stack in stacks),
         head_dim(*columns.values()),
         *(
-            (Question("decoder_passes", phrase("How often the decoder's layers are applied."), ("1", "2")),)
+            (Question("decoder_passes", phrase("How often the decoder’s layers are applied."), ("1", "2")),)
             if len(stacks) > 1
             else ()
         ),
@@ -120,7 +120,7 @@ def _read(shapes: Shapes, answers: Answers) -> ModelSpec:
 
 OWN = Layout(
     name="own",
-    title=phrase("Headlight's own names without their spec.json"),
+    title=phrase("Headlight’s own names without their spec.json"),
     match=_match,
     rules=_rules,
     ask=_ask,

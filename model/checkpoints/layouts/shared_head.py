@@ -92,8 +92,8 @@ def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
         choice(
             "output_softmax",
             phrase(
-                "The program's softmax runs over the batch (batch). With one example, every token then has probability 1, "
-                "and the first one is always generated. vocab decodes as was intended."
+                "The program’s softmax runs over the batch (batch). With one example, every token then has "
+                "probability 1, and the first one is always generated. vocab decodes as was intended."
             ),
             OutputSoftmax,
             "batch",
@@ -142,7 +142,7 @@ SHARED_HEAD = Layout(
     read=_read,
     notes=(
         phrase(
-            "This decoder does not attend to the tokens it has generated: its masked attention reads the encoder's "
+            "This decoder does not attend to the tokens it has generated: its masked attention reads the encoder’s "
             "output, and generated tokens are only the queries."
         ),
         phrase("A target must be as long as the source, or one token."),

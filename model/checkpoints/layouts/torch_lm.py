@@ -101,7 +101,7 @@ def _match(shapes: Shapes) -> Match:
 
 TORCH_LM = Layout(
     name="torch-lm",
-    title=phrase("Language model of PyTorch's tutorial (reference document 001)"),
+    title=phrase("Language model of PyTorch’s tutorial (reference document 001)"),
     match=_match,
     rules=_rules,
     ask=_ask,

@@ -153,7 +153,7 @@ def _read(shapes: Shapes, answers: Answers) -> ModelSpec:
 
 TORCH_TRANSFORMER = Layout(
     name="torch-transformer",
-    title=phrase("PyTorch's nn.Transformer, nn.TransformerEncoder or nn.TransformerDecoder, or a layer of these"),
+    title=phrase("PyTorch’s nn.Transformer, nn.TransformerEncoder or nn.TransformerDecoder, or a layer of these"),
     match=_match,
     rules=_rules,
     ask=_ask,

@@ -56,8 +56,8 @@ def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
     columns = {stack: _columns(shapes, stack) for stack in ("encoder", "decoder")}
     vocab = {stack: shapes.size(f"{stack}.tok_embedding.weight", 0) for stack in columns}
     passes = phrase(
-        "Two programs use the same names: in one the target passes through the decoder's layers once, in the "
-        "other twice. With the wrong answer everything after the first pass is wrong."
+        "Two programs use the same names: in one the target passes through the decoder’s layers once, in the other "
+        "twice. With the wrong answer everything after the first pass is wrong."
     )
     twice = Question("decoder_passes", passes, ("1", "2"))
     return translator(vocab, columns, told, twice, norms="post", between="relu", scale="sqrt")

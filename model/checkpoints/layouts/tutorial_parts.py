@@ -59,8 +59,8 @@ def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
     future = causal(
         "false",
         phrase(
-            "Whether a target position is prevented from attending to later ones (causal mask). The tutorial's code does not "
-            "prevent it in this layer."
+            "Whether a target position is prevented from attending to later ones (causal mask). The tutorial’s code "
+            "does not prevent it in this layer."
         ),
     )
     return (*cut, norm_order("post"), activation("relu"), *((future,) if _is_decoder(shapes) else ()))

@@ -18,8 +18,8 @@ from model.spec.external import ForeignSpec
 from model.spec.request import RunRequest
 
 NO_ROW = phrase(
-    "its architecture has no row in Headlight's table (docs/huggingface.md), so the transformers library runs "
-    "it as a whole, and only what it computed is recorded"
+    "its architecture has no row in Headlight’s table (docs/huggingface.md), so the transformers library runs it as "
+    "a whole, and only what it computed is recorded"
 )
 
 

@@ -133,7 +133,7 @@ def _other_number(place: str, found: int, own: int) -> Phrase:
 
 def _other_shape(place: str, found: tuple[int, ...], own: tuple[int, ...]) -> Phrase:
     return phrase(
-        "The library's maps of {site} have the shape {own}, and the recorded ones {found}, so these were not compared.",
+        "The library’s maps of {site} have the shape {own}, and the recorded ones {found}, so these were not compared.",
         own=" × ".join(map(str, own)),
         site=place,
         found=" × ".join(map(str, found)),

@@ -115,11 +115,11 @@ def test_what_is_kept_is_what_was_asked_for(engine: LocalEngine) -> None:
 
 def test_nothing_in_it_can_be_changed_or_measured(engine: LocalEngine) -> None:
     silenced = asked("gpt_neo", edits=(Silence(site="decoder.0.0.self", head=(0,)),))
-    with pytest.raises(CannotChange, match="has no row in Headlight's table"):
+    with pytest.raises(CannotChange, match="has no row in Headlight’s table"):
         engine.run(silenced)
-    with pytest.raises(CannotMeasure, match="has no row in Headlight's table"):
+    with pytest.raises(CannotMeasure, match="has no row in Headlight’s table"):
         engine.attribute(Heads(asked("gpt_neo")))
-    with pytest.raises(UnknownTensor, match="has no row in Headlight's table"):
+    with pytest.raises(UnknownTensor, match="has no row in Headlight’s table"):
         engine.explain(asked("gpt_neo"), "decoder.0.0.self", 0, 1, 0)
     with pytest.raises(BadSetting, match="float32"):
         engine.run(asked("gpt_neo", precision="bfloat16"))
