@@ -103,6 +103,8 @@ def test_what_the_model_does_not_know_is_said_while_it_is_typed(client: httpx.As
     unknown = replace(WHOLE, tokens={**WHOLE.tokens, "source": replace(source, unknown=(True,) * len(source))})
     ((header, _scenes),) = framed(post(client, live_session(Typed(trace=unknown)), {"text": "w5 w6"}).content)
     assert header["note"] == "Most of these words are unknown to this model."
+    ((header, _scenes),) = framed(post(client, live_session(Typed(trace=unknown)), {"text": None}).content)
+    assert header["note"] == "", "the page draws this sentence and says it above"
     ((header, _scenes),) = framed(post(client, live_session(Typed()), {"text": "w5 w6"}).content)
     assert header["note"] == ""
 

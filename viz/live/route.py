@@ -155,7 +155,7 @@ def _failure(incident: str) -> str:
 def _frame(situation: Situation, view: View, trace: Trace, written: Mapping[str, Any] | None) -> bytes:
     header: dict[str, Any] = {"text": view.text, "final": written is None, "progress": written}
     if written is None:
-        header["note"] = situation.note(trace)
+        header["note"] = situation.note(view, trace)
     if said := situation.context.copy().run(prepare.undrawable, trace):
         return _packed(header | {"error": said})
     return _packed(header, situation.scenes(view, trace, partial=written is not None))

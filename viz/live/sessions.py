@@ -79,8 +79,10 @@ class Situation:
         text, same = question.text, question.text in (None, self.view.text)
         return replace(self.view if same else replace(self.view, text=text, **NEW_SENTENCE), **question.fields)
 
-    def note(self, trace: Trace) -> str:
-        """What is said of a sentence that this model does not read; empty if it fits."""
+    def note(self, view: View, trace: Trace) -> str:
+        """What is said of a sentence that this model does not read; empty if it fits, or if the page itself says so."""
+        if view.text == self.view.text:
+            return ""
         found = self.context.copy().run(unfamiliar.finding, self.info, trace, self.engine.models)
         return found.sentence if found else ""
 
