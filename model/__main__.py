@@ -104,7 +104,8 @@ def _run(request: RunRequest, device: str) -> tuple[Runner, Trace]:
     with told("tokens that it may write") as count:
 
         def report(make: Callable[[], Progress]) -> None:
-            count((progress := make()).done, progress.most)
+            if (progress := make()).done:  # a translator reports once more, before its first token
+                count(progress.done, progress.most)
 
         return lower, run_in(found, lower, request, on, str(on), report=report)
 
