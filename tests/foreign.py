@@ -24,6 +24,7 @@ def tried(case: Case, folder: Path) -> tuple[float | None, str]:
             ". Do not change its config.json",
             ". Save the complete",
             ". Leave ",
+            ". Choose the file ",
             "; encoder.layer.0.",
         ):
             said = said.partition(advice)[0]

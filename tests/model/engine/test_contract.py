@@ -19,7 +19,7 @@ from model.engine.http.client import RemoteEngine
 from model.engine.http.server import application
 from model.engine.local import LocalEngine
 from model.engine.scheduling.queue import CANCEL_TOKEN, CallerGone, CancelToken
-from model.errors import BadSetting, EmptyText, HeadlightError, UnknownHead, UnknownModel, UnknownSite, UnknownTensor
+from model.errors import BadSetting, EmptyText, HeadlightError, Phrase, UnknownHead, UnknownModel, UnknownSite, UnknownTensor
 from model.spec.edits import Silence
 from model.spec.request import KEEP, Decoding, Method, RunRequest
 from model.trace.progress import LISTENER, Listener, Progress
@@ -62,15 +62,19 @@ def engine(request: pytest.FixtureRequest, folder: Path, local: LocalEngine) -> 
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it: lists for tuples."""
-    return json.loads(json.dumps(dataclasses.asdict(value) if dataclasses.is_dataclass(value) else value, default=dict))  # type: ignore[arg-type]
+    """A value as JSON has it: lists for tuples, objects for phrases."""
+
+    def written(part: Any) -> Any:
+        return part.to_json() if isinstance(part, Phrase) else dict(part)
+
+    return json.loads(json.dumps(dataclasses.asdict(value) if dataclasses.is_dataclass(value) else value, default=written))  # type: ignore[arg-type]
 
 
 def test_it_lists_the_same_models(engine: SharedEngine, local: LocalEngine) -> None:
     assert [info.name for info in engine.models()] == ["damaged", "tiny"]
     assert [plain(info) for info in engine.models()] == [plain(info) for info in local.models()]
     assert plain(engine.describe("tiny")) == plain(local.describe("tiny"))
-    assert engine.device.startswith("CPU")
+    assert str(engine.device).startswith("CPU")
     assert engine.is_healthy()
 
 

@@ -17,7 +17,7 @@ from model.engine.http.server import DEAD, application
 from model.engine.local import LocalEngine
 from model.engine.scheduling.queue import Ticket
 from model.engine.scheduling.scheduler import Scheduler
-from model.errors import Busy, HeadlightError, RunFailed
+from model.errors import Busy, EngineStopped, RunFailed
 from model.inference import batching
 from model.inference.calls import Call, alone
 from model.inference.run import run
@@ -138,7 +138,7 @@ def test_a_run_that_ended_by_what_is_no_exception_never_answered(error: type[Bas
     def work(ask: Any, report: Any) -> None:
         raise error("dead")
 
-    with pytest.raises(RunFailed, match=f"failed inside a library that it uses \\({error.__name__}\\)") as told:
+    with pytest.raises(RunFailed, match=rf"failed inside a library that it uses: {error.__name__}\. ") as told:
         scheduler.do("one", work)
     assert isinstance(told.value.__cause__, error)
     assert scheduler.do("two", lambda ask, report: 2) == 2
@@ -209,7 +209,7 @@ def test_threads_of_runs_end_when_nothing_is_to_be_done(monkeypatch: pytest.Monk
 def test_who_asks_a_closed_engine_is_told_at_once() -> None:
     scheduler = Scheduler().start()
     scheduler.close()
-    with pytest.raises(HeadlightError, match="has not answered"):
+    with pytest.raises(EngineStopped, match=r"^The engine of this program is being stopped\. Start Headlight again\.$"):
         scheduler.do("one", lambda ask, report: 1)
     assert not scheduler.alive()
 

@@ -107,18 +107,22 @@ def changed(**roles_: Any) -> LayoutFile:
     ("told", "said"),
     [
         (changed(**{"nothing.w": "final norm"}), "no tensor is called “nothing.w”"),
-        (changed(**{"block.0.att.q.w": "key"}), "“block.0.att.q.w” has two roles, query and key"),
-        (changed(**{"head.w": "embedding"}), "“head.w” and “words.w” are both embedding of layer 0"),
-        (changed(**{"head.b": None}), "“head.b” has no role"),
-        (changed(**{"head.b": None, "words.w": None}), "“words.w” and 1 more have no role"),
-        (changed(**{"block.{layer}.att.q.w": None, "block.0.att.q.w": "query"}), "layer 1 has no query"),
-        (changed(**{"block.{layer}.up.w": "embedding"}), "“block.{layer}.up.w” is embedding, which a network has only once"),
-        (changed(**{"words.w": BEHIND}), "no tensor is embedding"),
+        (changed(**{"block.0.att.q.w": "key"}), "“block.0.att.q.w” has two roles, “query” and “key”"),
+        (changed(**{"head.w": "embedding"}), "“head.w” and “words.w” both have the role “embedding” in layer 0"),
+        (changed(**{"head.b": None}), "the tensor “head.b” has no role"),
+        (changed(**{"head.b": None, "words.w": None}), "2 tensors have no role; the first is “words.w”"),
+        (changed(**{"block.{layer}.att.q.w": None, "block.0.att.q.w": "query"}), "layer 1 has no tensor with the role “query”"),
+        (
+            changed(**{"block.{layer}.up.w": "embedding"}),
+            "“block.{layer}.up.w” has the role “embedding”, which a network has only once, so its name must not have {layer}",
+        ),
+        (changed(**{"words.w": BEHIND}), "no tensor has the role “embedding”"),
         (
             changed(**{"block.{layer}.up.w": "feed-forward out", "block.{layer}.down.w": "feed-forward in"}),
-            "“block.0.down.w” is [8, 12]: as feed-forward in it does not fit “words.w”, which is [17, 8]",
+            "“block.0.down.w” has the shape [8, 12], which does not fit its role “feed-forward in” beside “words.w” "
+            "with the shape [17, 8]",
         ),
-        (changed(**{"block.{layer}.n1.w": "output"}), "“block.0.n1.w” has 1 axes, and output has 2"),
+        (changed(**{"block.{layer}.n1.w": "output"}), "“block.0.n1.w” has 1 axes, and its role “output” needs 2"),
     ],
 )
 def test_each_mistake_of_a_layout_is_said(told: LayoutFile, said: str) -> None:

@@ -92,7 +92,7 @@ def test_a_cached_decode_turns_by_the_position_in_the_whole_text(tmp_path: Path)
     assert own.k is not None
     assert own.k.shape[0] == HEADS, "each head shows the keys that it shares"
     assert trace.positions == {}
-    assert trace.missing["positions/decoder"] == "no positions are added: queries and keys are rotated by their positions"
+    assert str(trace.missing["positions/decoder"]) == "no positions are added: queries and keys are rotated by their positions"
 
 
 def test_what_the_file_does_not_say_is_asked(tmp_path: Path) -> None:

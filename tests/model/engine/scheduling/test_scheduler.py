@@ -15,7 +15,7 @@ from model.checkpoints import loader
 from model.engine.local import LocalEngine
 from model.engine.scheduling.queue import Queue
 from model.engine.scheduling.scheduler import Scheduler
-from model.errors import Busy, EngineAway, HeadlightError, NoRoom, OutOfMemory, Superseded, TookTooLong
+from model.errors import Busy, EngineStopped, HeadlightError, NoRoom, OutOfMemory, Superseded, TookTooLong
 from model.spec.request import RunRequest
 from model.transformer.stacks import EncoderDecoder
 from tests.networks import save_checkpoint
@@ -184,7 +184,7 @@ def test_who_waits_when_the_workshop_closes_is_told(callers: Callers) -> None:
         callers.ask(name)
     callers.scheduler.close()
     settled(lambda: "b" in callers.outcomes)
-    assert str(callers.outcomes["b"]) == str(EngineAway(host="this process", seconds=0))
+    assert str(callers.outcomes["b"]) == str(EngineStopped())
 
 
 def test_a_run_that_is_not_wanted_any_more_ends_at_its_next_step(tmp_path: Path) -> None:
@@ -289,7 +289,7 @@ def test_a_network_that_the_device_has_no_room_for_is_said_and_the_others_go_on(
     monkeypatch.setattr(loader, "load", cramped)
     engine = LocalEngine(tmp_path, CPU)
     assert {info.name: info.problem.get("error") for info in engine.models()} == {"large": "NoRoom", "small": None}
-    with pytest.raises(NoRoom, match=r"does not have enough memory for the weights of large"):
+    with pytest.raises(NoRoom, match=r"^There is not enough memory for the weights of large\. "):
         engine.run(RunRequest("large", "w4"))
     assert engine.run(RunRequest("small", "w4")).steps
 

@@ -10,7 +10,7 @@ import torch
 from model.engine.call_queue import PendingCall
 from model.engine.scheduling.queue import Ticket
 from model.engine.scheduling.scheduler import IDLE_SECONDS, Scheduler
-from model.errors import Busy, EngineAway, TookTooLong
+from model.errors import Busy, EngineStopped, TookTooLong
 
 Turn = Callable[[], bool]
 NO_CALL: Any = SimpleNamespace(then=None)
@@ -107,9 +107,9 @@ def test_a_closed_scheduler_takes_no_call() -> None:
     scheduler = Scheduler()
     scheduler.close()
     ticket, _waiter = scheduler._queue.join("a", print, "")
-    with pytest.raises(EngineAway) as told:
+    with pytest.raises(EngineStopped) as told:
         scheduler._ask(ticket, NO_CALL)
-    assert str(told.value) == str(EngineAway(host="this process", seconds=0))
+    assert str(told.value) == str(EngineStopped())
     assert scheduler._next_calls() == []
 
 
