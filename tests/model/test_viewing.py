@@ -76,7 +76,7 @@ def test_what_the_app_is_told_to_open_is_open_under_the_name_in_the_address(
     trace = engine.run(RunRequest(named["model"], "wort3", (2, 3), settings=tuple(told.items())))
     assert trace.tokens["source"].texts == ("<sos>", "wort3", "<eos>")
     monkeypatch.setenv("HEADLIGHT_OPEN", str(tmp_path / "nowhere.pt"))
-    with pytest.raises(NotACheckpoint, match="is not found"):
+    with pytest.raises(NotACheckpoint, match=r"nowhere\.pt was not found\. Check the path\."):
         open_engine()
 
 
@@ -122,7 +122,7 @@ def test_traces_are_opened_on_explore_and_bad_ones_start_nothing(tmp_path: Path,
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["nowhere.pt"], "nowhere.pt is missing. A checkpoint folder needs model.safetensors"),
+        (["nowhere.pt"], "nowhere.pt is missing. Needed: model.safetensors, spec.json and tokenizer.json, or"),
         (
             [str(FILE), "--set", "source_vocab=nowhere.txt"],
             "source_vocab: “nowhere.txt” is not accepted. Allowed: a file that can be read",

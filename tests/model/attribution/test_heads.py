@@ -108,17 +108,18 @@ def test_batches_are_split_to_fit_into_memory_and_give_the_same_numbers(name: st
     found, request, sizes = checkpoint(SPECS[name]), asked(SPECS[name]), list[tuple[int, int]]()
     whole = ask(found, Heads(request))
     small = ask(found, Heads(request), most_bytes=1, on_count=lambda done, of: sizes.append((done, of)))
-    assert [done for done, _ in sizes] == list(range(1, sizes[0][1] + 1)), "one copy at a time"
+    assert [done for done, _ in sizes] == list(range(sizes[0][1] + 1)), "the cost first, then one copy at a time"
     np.testing.assert_allclose(small.share, whole.share, atol=1e-5)
 
 
 def test_what_is_asked_for_is_measured_and_no_more(ask: Answering) -> None:
-    calls: list[int] = []
+    calls: list[tuple[int, int]] = []
     effects = ask(
-        checkpoint(SPECS["paper"]), Heads(asked(SPECS["paper"]), ("without",)), on_count=lambda done, of: calls.append(of)
+        checkpoint(SPECS["paper"]), Heads(asked(SPECS["paper"]), ("without",)), on_count=lambda *count: calls.append(count)
     )
     assert effects.alone is effects.share is effects.none is None
-    assert calls == [len(effects.heads) + 1]
+    copies = len(effects.heads) + 1
+    assert calls == [(0, copies), (copies, copies)]
 
 
 def test_the_target_is_what_the_run_writes_where_none_is_given(ask: Answering) -> None:

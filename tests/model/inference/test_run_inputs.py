@@ -87,7 +87,7 @@ def test_the_command_line_and_a_host_say_the_same_sentence(tmp_path: Path, capsy
     host = RemoteEngine("http://here", transport=Loopback(application(LocalEngine(tmp_path, CPU), AccessLimits())))
     with pytest.raises(TooManyCharacters) as refused:
         host.run(RunRequest("tiny", text))
-    assert line == str(refused.value) == "The source text has 3,000 characters, but the limit is 1,600. Shorten it."
+    assert line == str(refused.value) == "The text has 3,000 characters, but the limit is 1,600. Shorten it."
 
 
 @pytest.mark.parametrize("text", ["狗" * 520, "a b c d e f g h " * 65, "w4 " * 520])

@@ -267,7 +267,9 @@ def test_a_small_file_of_tables_in_tables_is_refused_with_its_contents() -> None
     """Listed again for each name, they took the whole minute that a file gets."""
     data = saved(shared(6, 14_000, 1))
     assert len(data) < 1_400_000
-    assert str(refusal(data, errors.NoWeights)).startswith("x.pt contains no table of named tensors, only a table of other things")
+    assert str(refusal(data, errors.NoWeights)).startswith(
+        "x.pt contains no table of named tensors. Found: a table of other things: 0 (dict)"
+    )
 
 
 def test_a_vocabulary_that_is_named_too_often_is_refused() -> None:

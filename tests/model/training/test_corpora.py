@@ -116,8 +116,7 @@ def test_without_a_folder_the_command_says_which_files_it_needs() -> None:
     with pytest.raises(MissingSetting) as caught:
         RunningText("{split}.txt", "a", "b", 4, "WikiText-2").texts(None, "a")
     assert str(caught.value) == (
-        "--data is missing. Needed: a folder with a.txt of WikiText-2, plain or as a.txt.gz: UTF-8 text, a paragraph a "
-        "line, and run again."
+        "--data is missing. Needed: a folder with a.txt of WikiText-2, plain or as a.txt.gz: UTF-8 text, a paragraph a line."
     )
 
 

@@ -48,7 +48,7 @@ def test_the_description_of_the_checkpoint_is_that_of_the_recipe() -> None:
 def test_an_unknown_recipe_is_refused_with_those_there_are(name: str) -> None:
     with pytest.raises(UnknownModel) as caught:
         recipes.load(name)
-    assert str(caught.value) == f"No model is called {name!r}. Available: the recipes {', '.join(BUNDLED)}."
+    assert str(caught.value) == f"No model is called “{name}”. Available: the recipes {', '.join(BUNDLED)}."
 
 
 def written(tmp_path: Path, edit: Callable[[str], str]) -> str:
@@ -128,7 +128,7 @@ def value(line: str) -> Callable[[str], str]:
             lambda text: text.replace("title = ", "titel = "),
             "recipe mine.toml has no field “titel”. Allowed: name, title",
         ),
-        (lambda text: text.replace("[source]", "[source"), "recipe mine.toml is \"Expected ']'"),
+        (lambda text: text.replace("[source]", "[source"), "recipe mine.toml: “Expected ']' at the end"),
     ],
 )
 def test_a_recipe_that_does_not_fit_is_refused_in_words(tmp_path: Path, edit: Callable[[str], str], sentence: str) -> None:
@@ -139,7 +139,7 @@ def test_a_recipe_that_does_not_fit_is_refused_in_words(tmp_path: Path, edit: Ca
 
 def test_a_file_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_bytes("title = 'Übung'".encode("latin-1"))
-    with pytest.raises(BadSetting, match=r"^recipe mine\.toml is .*utf-8"):
+    with pytest.raises(BadSetting, match=r"^recipe mine\.toml: “'utf-8' codec .*” is not accepted\. Allowed: a TOML file"):
         recipes.load(str(tmp_path / "mine.toml"))
 
 
