@@ -16,6 +16,7 @@ import app
 from benchmarks import one_line
 from tests.app.visiting import Visitor
 from tests.counting import calls_in_threads, files_in_threads
+from viz import memory_metrics
 from viz.live import route
 
 MOST = 220_000
@@ -79,7 +80,9 @@ def test_a_rerun_costs_a_bounded_number_of_calls() -> None:
     assert not visitor.exception
 
 
-def test_what_is_loaded_at_the_start_is_spared_from_every_later_collection(stocked: Path) -> None:
+def test_what_is_loaded_at_the_start_is_spared_from_every_later_collection(stocked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory_metrics, "register", lambda: None)  # no server runs here that has metrics
+
     async def start() -> int:
         async with app.warm_up(app.app):
             return gc.get_freeze_count()
@@ -90,7 +93,9 @@ def test_what_is_loaded_at_the_start_is_spared_from_every_later_collection(stock
         gc.unfreeze()
 
 
-def test_numpys_products_leave_the_other_processors_alone(stocked: Path) -> None:
+def test_numpys_products_leave_the_other_processors_alone(stocked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory_metrics, "register", lambda: None)  # no server runs here that has metrics
+
     async def threads() -> set[int]:
         async with app.warm_up(app.app):
             return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}

@@ -18,7 +18,7 @@ def test_a_link_with_silenced_heads_says_so_on_every_page(stocked: Path) -> None
     for page in PAGES:
         visitor.go(page)
         assert [text.split(" ", 1)[1] for text in banner(visitor)] == [
-            "Experiment: Cross-attention, layer 2, head 2; Encoder self-attention, layer 1, head 1 silenced"
+            "Experiment: silenced: Cross-attention, layer 2, head 2; Encoder self-attention, layer 1, head 1"
         ], page
     visitor.go("explore")
     assert visitor.scene("atlas")["silenced"] == ["decoder.0.1.cross/1", "encoder.0.0.self/0"]

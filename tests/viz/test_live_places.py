@@ -37,7 +37,7 @@ def test_a_run_on_another_host_is_drawn_while_it_writes_and_ends_as_it_would_her
         threading.Timer(1.5, engine.go.set).start()
         *partial, (last, scenes) = answered(live, "w7 w8")
         written = [header["progress"]["written"] for header, _scenes in partial]
-        assert written[0] in (1, 2)
+        assert {1, 2} & set(written), "it is drawn while it writes, be the maps of the encoder drawn first or not"
         assert written == sorted(set(written))
         assert last["final"]
         assert {unpack(scene)[0]["live"]["text"] for scene in scenes.values()} == {"w7 w8"}

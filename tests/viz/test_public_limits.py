@@ -13,7 +13,7 @@ from tests.app.conftest import shelf, stocked, tiny  # noqa: F401
 from tests.app.visiting import Visitor
 from viz import public
 
-TOO_FAST = "The pace is too fast, which this server does not accept: at most 0 questions a second; wait a moment"
+TOO_FAST = "Too many requests. Wait a moment."
 
 
 LIMITS: list[AccessLimits] = []

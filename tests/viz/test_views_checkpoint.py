@@ -57,7 +57,7 @@ def test_a_file_is_sent_asked_about_and_its_heads_are_seen(stocked: Path) -> Non
     visitor = sent("mine_[x](e.org) $y$.pt", (GOLDEN / "000_tiny_a.pt").read_bytes())
     assert visitor.problems == []
     assert "mine_[x](e.org) $y$.pt: Translator of the sequence-to-sequence tutorial" in said(visitor)
-    assert "knows 90 of 90 names" in said(visitor)
+    assert "90 of 90 names are known." in said(visitor)
     assert "No evidence against it." in said(visitor)
     assert numbers(visitor)["parameters"] == "?"
     assert not [button for button in visitor.app.button if button.key == "open-in-explore"]
@@ -204,7 +204,7 @@ def test_a_wrong_answer_is_one_sentence_and_the_form_stays(stocked: Path) -> Non
 @pytest.mark.parametrize(
     ("name", "data", "words"),
     [
-        ("picture.pt", PNG, "picture.pt is"),
+        ("picture.pt", PNG, "picture.pt holds no weights that can be read here. It is: a PNG image."),
         ("whole.pt", (GOLDEN / "004_tiny_a.module-unsafe.pt").read_bytes(), "Nothing was"),
         ("empty.pth", b"", "empty.pth"),
         ("half.pt", (GOLDEN / "000_tiny_a.pt").read_bytes()[:3000], "half.pt"),

@@ -94,7 +94,7 @@ def test_a_vocabulary_is_given_to_a_file_of_the_servers_folder(stocked: Path, fi
     open_path(visitor, files / "src.txt", "widget:words-path")
     assert dict(visitor.view.parsed_settings()) == {"source_vocab": vocabulary_name((files / "src.txt").read_bytes())}
     open_path(visitor, files / "nowhere.txt", "widget:words-path")
-    assert "nowhere.txt is not found" in visitor.problems[0]
+    assert "nowhere.txt was not found. Check the path." in visitor.problems[0]
     open_path(visitor, files / "tut6-model.pt", "widget:words-path")
     assert "tut6-model.pt is not a vocabulary file" in visitor.problems[0]
 
@@ -141,7 +141,7 @@ def test_what_was_refused_stands_alone_and_no_other_model_in_its_place(stocked: 
     assert visitor.app.metric, "the model that was shown before"
     visitor.app.file_uploader[0].upload("picture.pt", PNG)
     visitor._run()
-    assert "picture.pt is" in visitor.problems[0]
+    assert "picture.pt holds no weights that can be read here. It is: a PNG image." in visitor.problems[0]
     assert not visitor.app.metric
     assert [button.key for button in visitor.app.button] == ["big-button"], "nothing that leads to a model"
     assert visitor.app.selectbox(key="widget:checkpoint").value is None
@@ -167,7 +167,7 @@ def test_a_file_that_the_browser_refuses_is_said_with_the_way_on(
     refuse("tut6-model.pt", 136.4)
     monkeypatch.undo()
     visitor._run()
-    assert "tut6-model.pt has 136 MB" in visitor.problems[0]
+    assert "tut6-model.pt is 136 MB, but" in visitor.problems[0]
     assert way in visitor.problems[0]
     assert not visitor.app.metric
 
