@@ -64,7 +64,7 @@ def test_a_run_hands_its_trace_to_the_program_that_draws(tmp_path: Path) -> None
     caption = handed_over.draw(translation(), out, "decoder.0.2.cross", 4, ("colors=grayscale", "title=no"))
     assert caption.startswith("Cross-attention, layer 3, head 5. Model: German → English. German: “zwei junge hunde")
     assert "zwei" in out.read_text(encoding="utf-8")
-    with pytest.raises(click.ClickException, match="“nothing” is not accepted. Allowed: one of head, lines, atlas"):
+    with pytest.raises(click.ClickException, match=r"“nothing” is not accepted\. Allowed: one of head, lines, atlas"):
         handed_over.draw(translation(), out, None, 0, ("picture=nothing",))
 
 
