@@ -48,7 +48,7 @@ def choose(page: Page, label: str, answer: str) -> None:
 
 def test_a_file_is_sent_its_questions_are_answered_and_its_heads_are_seen(page: Page, tmp_path: Path) -> None:
     page.locator("input[type=file]").first.set_input_files(FILE)
-    expect(page.get_by_text("knows 90 of 90 names")).to_be_visible()
+    expect(page.get_by_text("90 of 90 names are known.")).to_be_visible()
     rest(page)
     for label, answer in CHOSEN.items():
         choose(page, label, answer)
@@ -97,7 +97,7 @@ def test_a_file_too_large_to_be_sent_is_answered_in_words_and_opened_by_its_path
     path = page.get_by_role("textbox", name="Path of a file or folder on this machine")
     path.fill(str(FILE))
     path.press("Enter")
-    expect(page.get_by_text("knows 90 of 90 names")).to_be_visible()
+    expect(page.get_by_text("90 of 90 names are known.")).to_be_visible()
     expect(said).to_have_count(0)
 
 

@@ -112,7 +112,7 @@ def test_steps_are_announced_nothing_moves_for_who_wants_no_motion_and_a_click_o
     player = drawing(page, "player")
     player.locator(".icon.forward").click()
     live = page.locator(".words [aria-live=polite]").filter(has_text=re.compile("Row “"))
-    expect(live.first).to_contain_text(re.compile(r"Row “an → old”: \d+ % on “alter”"))
+    expect(live.first).to_contain_text(re.compile(r"Row “an → old”: \d+% on “alter”"))
     moving = page.evaluate(
         """() => {
             const inside = (node) => [node, ...(node.shadowRoot ? all(node.shadowRoot) : [])];

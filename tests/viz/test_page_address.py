@@ -21,6 +21,6 @@ from viz.links import View
 def test_a_caption_names_no_address_that_means_another_machine_to_each_reader(
     monkeypatch: pytest.MonkeyPatch, url: str, captioned: str
 ) -> None:
-    monkeypatch.setattr(page.st, "context", SimpleNamespace(url=url))
+    monkeypatch.setattr("viz.page.st.context", SimpleNamespace(url=url))
     monkeypatch.setattr(page, "current_view", lambda: (View(text="ein hund"), []))
     assert page.address() == captioned

@@ -57,7 +57,7 @@ def test_each_has_a_card_a_curve_and_the_network_of_its_recipe(folder: Path) -> 
 def test_each_opens_with_a_sentence_whose_words_it_knows(folder: Path) -> None:
     loaded = native.load(folder, CPU)
     assert loaded.info.title
-    assert "\n" not in loaded.info.summary.strip() != ""
+    assert "\n" not in str(loaded.info.summary).strip() != ""
     for example in loaded.info.examples:
         trace = run(loaded, RunRequest(folder.name, example, decoding=Decoding(max_length=3)), CPU, "cpu")
         assert not any(trace.tokens["source"].unknown), example

@@ -53,11 +53,11 @@ class Stage {
   }
 
   async work() {
-    const done = new Set();
-    for (let name; (name = this.ahead.find((each) => !done.has(each)));) {
-      done.add(name);
+    const failed = new Set();
+    for (let name; (name = this.ahead.find((each) => !this.sheets.has(each) && !failed.has(each)));) { // a resize may forget one again
       const picture = await this.fetch(name).catch(() => null);
-      if (picture && this.ahead.includes(name) && !this.sheets.has(name)) await this.add(name, picture).drawAhead();
+      if (!picture) failed.add(name);
+      else if (this.ahead.includes(name) && !this.sheets.has(name)) await this.add(name, picture).drawAhead();
     }
   }
 

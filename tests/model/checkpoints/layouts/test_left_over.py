@@ -216,7 +216,7 @@ def test_a_classifier_with_the_names_of_the_language_model_tutorial(tmp_path: Pa
 
 
 def test_a_file_without_a_harmful_extra_says_nothing_of_one() -> None:
-    assert not any(note.startswith("Not used") for note in inspect(GOLDEN / "000_tiny_a.pt", TUTORIAL).notes)
+    assert not any(str(note).startswith("Not used") for note in inspect(GOLDEN / "000_tiny_a.pt", TUTORIAL).notes)
 
 
 def test_what_cannot_run_has_one_sentence_for_inspect_and_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,7 +47,7 @@ def saved(folder: Path, **beside: Any) -> Path:
 
 
 def answers(found: Inspection) -> dict[str, tuple[str | None, str]]:
-    return {asked.name: (asked.answer, asked.origin) for asked in found.ask}
+    return {asked.name: (asked.answer, str(asked.origin)) for asked in found.ask}
 
 
 MODEL_ARGS = {"n_layer": 1, "n_head": 4, "n_embd": WIDTH, "block_size": 9, "bias": False, "vocab_size": None, "dropout": 0.0}
