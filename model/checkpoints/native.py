@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from model.errors import BadSetting, CheckpointError, DamagedFile, DoesNotFit, MissingFile, ShapeMismatch, Words, phrase
+from model.errors import BadSetting, CheckpointError, DamagedFile, DoesNotFit, MissingFile, Phrase, ShapeMismatch, Words, phrase
 from model.inspection.diagnostics import diagnosed
 from model.inspection.report import Inspection, TensorInfo
 from model.inspection.tensor_stats import measured
@@ -234,12 +234,12 @@ def inspect(folder: Path, weights_file: str = WEIGHTS) -> Inspection:
             tensors = tuple(measured(info_, file.get_tensor(name)) for name, info_ in found.items())
     except (SafetensorError, OSError, ValueError) as error:
         raise DamagedFile(path=path, detail=_reason(error)) from error
-    about = {"title": info.title, "format": FORMAT}
+    about = {"title": Phrase(info.title.replace("{", "{{").replace("}", "}}")), "format": FORMAT}  # bundled ones have a translation
     kinds = {
-        "encoder": phrase("{title}: a Headlight checkpoint folder (format {format}) with an encoder.", **about),
-        "decoder": phrase("{title}: a Headlight checkpoint folder (format {format}) with a language model.", **about),
+        "encoder": phrase("A Headlight checkpoint folder (format {format}) with an encoder: {title}.", **about),
+        "decoder": phrase("A Headlight checkpoint folder (format {format}) with a language model: {title}.", **about),
     }
-    both = phrase("{title}: a Headlight checkpoint folder (format {format}) with an encoder-decoder.", **about)
+    both = phrase("A Headlight checkpoint folder (format {format}) with an encoder-decoder: {title}.", **about)
     inspection = Inspection(
         what=kinds.get("".join(info.spec.stacks), both),
         spec=specs.to_json(info.spec),

@@ -221,7 +221,7 @@ def test_what_cannot_be_opened_is_refused_in_one_sentence(stocked: Path, name: s
 def test_a_folder_of_our_own_is_diagnosed_and_asks_nothing(stocked: Path) -> None:  # noqa: F811
     visitor = Visitor("checkpoint")
     assert visitor.problems == []
-    assert "a Headlight checkpoint folder" in said(visitor)
+    assert "A Headlight checkpoint folder (format" in said(visitor)
     assert numbers(visitor)["missing"] == "0"
     assert not visitor.app.get("form")
     visitor.press("open-in-explore")
