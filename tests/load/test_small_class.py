@@ -57,8 +57,8 @@ def test_a_stranger_is_told_what_is_too_long(app: Served) -> None:
             await visitor.join()
             assert visitor.said == [
                 (
-                    "The decode is up to 32,000 tokens long, those of all hypotheses counted, which this server does not accept: "
-                    "at most 2,048."
+                    "This decoding could write 32,000 tokens in all its hypotheses, and this server accepts at most 2,048. "
+                    "Ask for fewer new tokens or a smaller beam."
                 )
             ]
 
